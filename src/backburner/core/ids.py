@@ -1,0 +1,67 @@
+"""The ids of everything that has one: a letter for the kind, then 26 letters and digits.
+
+`new_*` makes one by chance. `derive` makes one from what it stands for, so that a pure function
+can name what it creates and a repeated step names the same thing again.
+"""
+
+import hashlib
+from typing import NewType
+from uuid import uuid4
+
+ConversationId = NewType("ConversationId", str)
+GrantId = NewType("GrantId", str)
+ItemId = NewType("ItemId", str)
+MessageId = NewType("MessageId", str)
+NoticeId = NewType("NoticeId", str)
+QuestionId = NewType("QuestionId", str)
+RunId = NewType("RunId", str)
+UserId = NewType("UserId", str)
+
+#: No i, l, o, u: nobody has to guess what was meant when an id is read out or typed.
+_DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def new_conversation_id() -> ConversationId:
+    return ConversationId(_new("c"))
+
+
+def new_item_id() -> ItemId:
+    return ItemId(_new("i"))
+
+
+def new_message_id() -> MessageId:
+    return MessageId(_new("m"))
+
+
+def new_notice_id() -> NoticeId:
+    return NoticeId(_new("n"))
+
+
+def new_run_id() -> RunId:
+    return RunId(_new("r"))
+
+
+def new_user_id() -> UserId:
+    return UserId(_new("u"))
+
+
+def derive_question_id(*stands_for: str | int) -> QuestionId:
+    return QuestionId(_derive("q", stands_for))
+
+
+def derive_grant_id(*stands_for: str | int) -> GrantId:
+    return GrantId(_derive("g", stands_for))
+
+
+def _new(kind: str) -> str:
+    return f"{kind}_{_encode(uuid4().int)}"
+
+
+def _derive(kind: str, stands_for: tuple[str | int, ...]) -> str:
+    # repr keeps ("ab", "c") and ("a", "bc") apart.
+    digest = hashlib.sha256(repr((kind, stands_for)).encode()).digest()
+    return f"{kind}_{_encode(int.from_bytes(digest[:16]))}"
+
+
+def _encode(number: int) -> str:
+    return "".join(_DIGITS[(number >> shift) & 31] for shift in range(125, -1, -5))
