@@ -1,0 +1,148 @@
+"""What may be spent, in money and tokens: how much is left, what to set aside, when it is over.
+
+Money is counted in millionths of a dollar, as whole numbers: sums of many small amounts stay exact.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from enum import StrEnum
+
+from backburner.core.cron import find_zone
+from backburner.core.errors import BadRequest
+
+MILLION = 1_000_000
+
+
+class Scope(StrEnum):
+    """What an allowance is for. A conversation's counts everything it handed out to others."""
+
+    RUN = "run"
+    CONVERSATION = "conversation"
+    USER = "user"
+    DAY = "day"  #: One user's, from midnight to midnight in their zone.
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Money and tokens together: spent, reserved, or left."""
+
+    micros: int = 0
+    tokens: int = 0
+
+    def __add__(self, other: "Amount") -> "Amount":
+        return Amount(self.micros + other.micros, self.tokens + other.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """A limit; None is no limit of that sort."""
+
+    scope: Scope
+    micros: int | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Of one model, in millionths of a dollar for a million tokens."""
+
+    input: int
+    output: int
+    cache_read: int = 0
+    cache_write: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one call of a model used."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    amount: Amount
+    #: False: nobody said what this model costs, so only its tokens count.
+    priced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An allowance with what is already spent and set aside under it."""
+
+    allowance: Allowance
+    spent: Amount
+    reserved: Amount = Amount()
+
+
+def cost(model: str, usage: Usage, prices: Mapping[str, Price]) -> Cost:
+    """Count what a call cost. A model's price is the one with the longest name it begins with."""
+    tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
+    known = max((name for name in prices if model.startswith(name)), key=len, default=None)
+    if known is None:
+        return Cost(Amount(0, tokens), priced=False)
+    price = prices[known]
+    total = (
+        usage.input * price.input
+        + usage.output * price.output
+        + usage.cache_read * price.cache_read
+        + usage.cache_write * price.cache_write
+    )
+    # Rounded up: many small calls must never add up to less than they cost.
+    return Cost(Amount(-(-total // MILLION), tokens), priced=True)
+
+
+def left(standing: Standing) -> Amount | None:
+    """Say what is left under an allowance, never less than nothing; None: it has no limit."""
+    allowance, used = standing.allowance, standing.spent + standing.reserved
+    if allowance.micros is None and allowance.tokens is None:
+        return None
+    unlimited = 2**62
+    return Amount(
+        max(0, (unlimited if allowance.micros is None else allowance.micros) - used.micros),
+        max(0, (unlimited if allowance.tokens is None else allowance.tokens) - used.tokens),
+    )
+
+
+def used_up(standings: Iterable[Standing]) -> Allowance | None:
+    """Find the first allowance under which nothing more may be spent."""
+    for standing in standings:
+        rest = left(standing)
+        if rest is not None and (rest.micros == 0 or rest.tokens == 0):
+            return standing.allowance
+    return None
+
+
+def reserve(standings: Iterable[Standing], wanted: Amount) -> Amount:
+    """Set aside a slice for a run: what it wants, or the least that is left anywhere."""
+    rests = [rest for standing in standings if (rest := left(standing)) is not None]
+    return Amount(
+        min([wanted.micros, *(rest.micros for rest in rests)]),
+        min([wanted.tokens, *(rest.tokens for rest in rests)]),
+    )
+
+
+def raise_by(allowance: Allowance, more: Amount) -> Allowance:
+    raised = Allowance(
+        allowance.scope,
+        None if allowance.micros is None else allowance.micros + more.micros,
+        None if allowance.tokens is None else allowance.tokens + more.tokens,
+    )
+    if more.micros < 0 or more.tokens < 0 or raised == allowance:
+        raise BadRequest(
+            "That does not raise the allowance.", hint="Add to what it limits: money or tokens."
+        )
+    return raised
+
+
+def day_of(moment: datetime, *, zone: str) -> tuple[datetime, datetime]:
+    """Give the user's day that a moment falls in, as the UTC times of both its midnights."""
+    tz = find_zone(zone)
+    today = moment.astimezone(tz).date()
+    start = datetime.combine(today, time(), tz)
+    end = datetime.combine(today + timedelta(days=1), time(), tz)
+    return start.astimezone(UTC), end.astimezone(UTC)

@@ -1,0 +1,241 @@
+"""What may be spent: counted exactly, never below nothing, by the day of the user's own zone."""
+
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo, available_timezones
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backburner.core.allowance import (
+    Allowance,
+    Amount,
+    Cost,
+    Price,
+    Scope,
+    Standing,
+    Usage,
+    cost,
+    day_of,
+    left,
+    raise_by,
+    reserve,
+    used_up,
+)
+from backburner.core.errors import BadRequest, BadSchedule
+from backburner.testing.make import NOON
+
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+TICK = timedelta.resolution
+PRICES = {
+    "model": Price(1_000_000, 2_000_000),
+    "model-large": Price(15_000_000, 75_000_000, cache_read=1_500_000, cache_write=18_750_000),
+}
+ZONES = sorted(available_timezones() - {"localtime", "Factory"})
+
+counts = st.integers(0, 10**9)
+amounts = st.builds(Amount, counts, counts)
+allowances = st.builds(Allowance, st.sampled_from(Scope), st.none() | counts, st.none() | counts)
+standings = st.builds(Standing, allowances, amounts, amounts)
+
+
+def test_a_call_costs_the_sum_of_its_parts() -> None:
+    usage = Usage(input=1_000, output=200, cache_read=50_000, cache_write=4_000)
+
+    assert cost("model-large", usage, PRICES) == Cost(
+        Amount(micros=15_000 + 15_000 + 75_000 + 75_000, tokens=55_200), priced=True
+    )
+
+
+def test_less_than_a_millionth_of_a_dollar_counts_as_one() -> None:
+    prices = {"model": Price(input=1, output=0)}
+
+    assert cost("model", Usage(input=1), prices).amount.micros == 1
+    assert cost("model", Usage(input=1_000_000), prices).amount.micros == 1
+    assert cost("model", Usage(input=1_000_001), prices).amount.micros == 2
+    assert cost("model", Usage(output=5), prices).amount.micros == 0
+
+
+@given(st.lists(st.builds(Usage, counts, counts, counts, counts), max_size=5))
+def test_many_calls_never_add_up_to_less_than_they_cost(usages: list[Usage]) -> None:
+    price = PRICES["model-large"]
+    millionths_of_micros = sum(
+        usage.input * price.input
+        + usage.output * price.output
+        + usage.cache_read * price.cache_read
+        + usage.cache_write * price.cache_write
+        for usage in usages
+    )
+
+    total = sum((cost("model-large", usage, PRICES).amount for usage in usages), Amount())
+
+    assert 0 <= total.micros * 10**6 - millionths_of_micros < 10**6 * max(1, len(usages))
+
+
+@pytest.mark.parametrize(
+    ("model", "micros"),
+    [
+        ("model", 1),
+        ("model-small", 1),
+        ("model-large", 15),
+        ("model-large-2026", 15),
+    ],
+)
+def test_the_price_is_the_one_with_the_longest_name_that_fits(model: str, micros: int) -> None:
+    assert cost(model, Usage(input=1), PRICES).amount.micros == micros
+
+
+@pytest.mark.parametrize("model", ["", "other", "my-model", "mode"])
+def test_a_model_nobody_has_a_price_for_counts_tokens_only_and_says_so(model: str) -> None:
+    assert cost(model, Usage(3, 4, 5, 6), PRICES) == Cost(Amount(0, 18), priced=False)
+
+
+def test_what_is_left_is_the_limit_less_what_is_spent_and_set_aside() -> None:
+    standing = Standing(Allowance(Scope.DAY, 100, 1_000), Amount(30, 300), Amount(20, 200))
+
+    assert left(standing) == Amount(50, 500)
+
+
+def test_without_a_limit_there_is_nothing_to_be_left() -> None:
+    assert left(Standing(Allowance(Scope.RUN), Amount(10, 10))) is None
+
+
+@given(standings)
+def test_what_is_left_is_never_less_than_nothing(standing: Standing) -> None:
+    rest = left(standing)
+
+    assert rest is None or (rest.micros >= 0 and rest.tokens >= 0)
+
+
+@given(st.lists(standings, max_size=4), amounts)
+def test_no_more_is_set_aside_than_is_left_anywhere(
+    all_standings: list[Standing], wanted: Amount
+) -> None:
+    slice_ = reserve(all_standings, wanted)
+
+    assert 0 <= slice_.micros <= wanted.micros
+    assert 0 <= slice_.tokens <= wanted.tokens
+    for standing in all_standings:
+        for limit, used, more in (
+            (
+                standing.allowance.micros,
+                standing.spent.micros + standing.reserved.micros,
+                slice_.micros,
+            ),
+            (
+                standing.allowance.tokens,
+                standing.spent.tokens + standing.reserved.tokens,
+                slice_.tokens,
+            ),
+        ):
+            assert limit is None or more == 0 or used + more <= limit
+
+
+def test_a_run_gets_what_it_wants_where_there_is_enough() -> None:
+    plenty = Standing(Allowance(Scope.USER, 10**9, 10**9), Amount())
+    little = Standing(Allowance(Scope.DAY, tokens=7), Amount())
+
+    assert reserve([plenty], Amount(5, 10)) == Amount(5, 10)
+    assert reserve([plenty, little], Amount(5, 10)) == Amount(5, 7)
+    assert reserve([], Amount(5, 10)) == Amount(5, 10)
+
+
+@pytest.mark.parametrize(
+    ("allowance", "over"),
+    [
+        (Allowance(Scope.DAY), False),
+        (Allowance(Scope.DAY, micros=11), False),
+        (Allowance(Scope.DAY, micros=10), True),
+        (Allowance(Scope.DAY, micros=9), True),
+        (Allowance(Scope.DAY, tokens=21), False),
+        (Allowance(Scope.DAY, tokens=20), True),
+        (Allowance(Scope.DAY, micros=11, tokens=20), True),
+        (Allowance(Scope.DAY, micros=0), True),
+    ],
+)
+def test_an_allowance_is_used_up_when_either_of_its_limits_is_reached(
+    allowance: Allowance, *, over: bool
+) -> None:
+    standing = Standing(allowance, Amount(6, 15), reserved=Amount(4, 5))
+
+    assert used_up([standing]) == (allowance if over else None)
+
+
+def test_the_first_allowance_that_is_used_up_is_named() -> None:
+    free = Standing(Allowance(Scope.RUN), Amount())
+    empty = Standing(Allowance(Scope.USER, micros=0), Amount())
+    other = Standing(Allowance(Scope.DAY, micros=0), Amount())
+
+    assert used_up([free, empty, other]) == empty.allowance
+    assert used_up([]) is None
+
+
+def test_raising_an_allowance_adds_to_the_limits_it_has() -> None:
+    more = Amount(5, 50)
+
+    assert raise_by(Allowance(Scope.DAY, 10, 100), more) == Allowance(Scope.DAY, 15, 150)
+    assert raise_by(Allowance(Scope.DAY, micros=10), more) == Allowance(Scope.DAY, micros=15)
+    assert raise_by(Allowance(Scope.DAY, tokens=100), more) == Allowance(Scope.DAY, tokens=150)
+
+
+@pytest.mark.parametrize("more", [Amount(), Amount(-1, 5), Amount(5, -1), Amount(0, 5)])
+def test_an_allowance_is_raised_by_something(more: Amount) -> None:
+    with pytest.raises(BadRequest, match="does not raise"):
+        raise_by(Allowance(Scope.DAY, micros=10), more)
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "start", "length"),
+    [
+        ("UTC", "2026-11-16", "2026-11-16T00:00", DAY),
+        ("Europe/Berlin", "2026-03-29", "2026-03-28T23:00", 23 * HOUR),
+        ("Europe/Berlin", "2026-10-25", "2026-10-24T22:00", 25 * HOUR),
+        ("Australia/Lord_Howe", "2026-04-05", "2026-04-04T13:00", 24.5 * HOUR),
+        # Midnight does not exist; the day begins at one.
+        ("America/Havana", "2026-03-08", "2026-03-08T05:00", 23 * HOUR),
+        # Midnight comes twice; the day begins with the first.
+        ("America/Havana", "2026-11-01", "2026-11-01T04:00", 25 * HOUR),
+        # The hour before midnight comes twice.
+        ("America/Santiago", "2026-04-04", "2026-04-04T03:00", 25 * HOUR),
+        ("Pacific/Kiritimati", "2026-11-16", "2026-11-15T10:00", DAY),
+        # The day after it was left out.
+        ("Pacific/Apia", "2011-12-29", "2011-12-29T10:00", DAY),
+    ],
+)
+def test_a_day_lasts_from_midnight_to_midnight_whatever_the_clocks_do(
+    zone: str, day: str, start: str, length: timedelta
+) -> None:
+    begins = datetime.fromisoformat(start).replace(tzinfo=UTC)
+
+    for moment in (begins, begins + length / 2, begins + length - TICK):
+        assert day_of(moment, zone=zone) == (begins, begins + length)
+        assert moment.astimezone(ZoneInfo(zone)).date() == date.fromisoformat(day)
+
+
+def test_in_every_zone_the_days_of_a_year_follow_each_other() -> None:
+    for zone in ZONES:
+        moment, days = datetime(2026, 1, 1, tzinfo=UTC), 0
+        while moment.year == 2026:
+            start, end = day_of(moment, zone=zone)
+            assert start == moment if days else start <= moment
+            moment, days = end, days + 1
+
+        assert days in (365, 366)
+
+
+@given(
+    st.sampled_from(ZONES),
+    st.datetimes(datetime(2026, 1, 1), datetime(2037, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
+)
+def test_a_moment_lies_in_its_day_and_days_touch(zone: str, moment: datetime) -> None:
+    start, end = day_of(moment, zone=zone)
+
+    assert start <= moment < end
+    assert day_of(start, zone=zone) == day_of(end - TICK, zone=zone) == (start, end)
+    assert day_of(start - TICK, zone=zone)[1] == start
+    assert day_of(end, zone=zone)[0] == end
+
+
+def test_an_unknown_zone_is_refused() -> None:
+    with pytest.raises(BadSchedule, match="no time zone 'Mars'"):
+        day_of(NOON, zone="Mars")

@@ -1,0 +1,56 @@
+"""Ids: by chance or from what they stand for, of one form."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backburner.core import ids
+
+MAKERS = {
+    "c": ids.new_conversation_id,
+    "i": ids.new_item_id,
+    "m": ids.new_message_id,
+    "n": ids.new_notice_id,
+    "r": ids.new_run_id,
+    "u": ids.new_user_id,
+}
+DERIVERS = {"q": ids.derive_question_id, "g": ids.derive_grant_id}
+
+facts = st.lists(st.text(max_size=5) | st.integers(), max_size=4)
+
+
+@pytest.mark.parametrize("letter", MAKERS)
+def test_a_new_id_tells_its_kind_and_is_like_no_other(letter: str) -> None:
+    made = {MAKERS[letter]() for _ in range(100)}
+
+    assert len(made) == 100
+    assert all(re.fullmatch(letter + "_[0-9a-hjkmnp-tv-z]{26}", each) for each in made)
+
+
+@pytest.mark.parametrize("letter", DERIVERS)
+def test_a_derived_id_has_the_same_form(letter: str) -> None:
+    assert re.fullmatch(letter + "_[0-9a-hjkmnp-tv-z]{26}", DERIVERS[letter]("r_run", 1))
+
+
+@given(facts, facts)
+def test_a_derived_id_stands_for_just_the_same_things(
+    one: list[str | int], other: list[str | int]
+) -> None:
+    same = ids.derive_question_id(*one) == ids.derive_question_id(*other)
+
+    assert same == (one == other)
+
+
+def test_where_one_thing_ends_and_the_next_begins_makes_a_difference() -> None:
+    assert ids.derive_question_id("ab", "c") != ids.derive_question_id("a", "bc")
+    assert ids.derive_question_id("1") != ids.derive_question_id(1)
+
+
+def test_what_is_derived_stays_the_same_from_one_version_to_the_next() -> None:
+    assert ids.derive_question_id("r_run", 1, "question") == "q_0axfqkqb0anahvsb4fw2npn1r1"
+
+
+def test_ids_of_different_kinds_differ_in_more_than_their_letter() -> None:
+    assert ids.derive_grant_id("x")[2:] != ids.derive_question_id("x")[2:]

@@ -1,0 +1,110 @@
+"""Whether the user is told of the end of a run, and what counts as a change."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from requirements import requirement
+
+from backburner.core.conversation import Notify
+from backburner.core.notice import (
+    Notice,
+    NoticeKind,
+    of_passing_failure,
+    of_question,
+    of_result,
+    of_stop,
+    result_hash,
+)
+from backburner.core.outcome import Complete
+from backburner.testing import make
+
+GREEN = Complete(message="All green.", result={"ci": "green"})
+RED = Complete(message="It broke.", result={"ci": "red"})
+
+
+@requirement("B-notify")
+@pytest.mark.parametrize(
+    ("notify", "when_new", "when_same", "when_failed"),
+    [
+        (Notify.ALWAYS, True, True, True),
+        (Notify.ON_CHANGE, True, False, False),
+        (Notify.ON_FAILURE, False, False, True),
+        (Notify.NEVER, False, False, False),
+    ],
+)
+def test_the_user_is_told_by_their_policy(
+    notify: Notify, *, when_new: bool, when_same: bool, when_failed: bool
+) -> None:
+    known = make.conversation(notify=notify, last_result_hash=result_hash(GREEN))
+    said = Notice(NoticeKind.RESULT, "It broke.")
+
+    assert of_result(known, RED) == (said if when_new else None)
+    assert (of_result(known, GREEN) is not None) == when_same
+    assert (of_passing_failure(known, make.failure()) is not None) == when_failed
+
+
+@requirement("B-notify")
+def test_questions_and_what_stops_the_work_reach_the_user_whatever_they_wanted() -> None:
+    asked = make.question(prompt="Which one?")
+
+    assert of_question(asked) == Notice(NoticeKind.QUESTION, "Which one?", asked.id)
+    assert of_stop("It is paused.") == Notice(NoticeKind.STOPPED, "It is paused.")
+
+
+def test_the_first_result_is_a_change() -> None:
+    assert of_result(make.conversation(notify=Notify.ON_CHANGE), GREEN) is not None
+
+
+@pytest.mark.parametrize("notify", Notify)
+def test_a_run_with_nothing_to_report_tells_nothing(notify: Notify) -> None:
+    quiet = Complete(result={"ci": "red"})
+
+    assert of_result(make.conversation(notify=notify), quiet) is None
+
+
+def test_a_passing_failure_says_what_happened() -> None:
+    told = of_passing_failure(make.conversation(notify=Notify.ALWAYS), make.failure())
+
+    assert told == Notice(
+        NoticeKind.FAILURE, "A run failed and will be repeated: The model was overloaded."
+    )
+
+
+def test_only_the_result_is_compared_where_there_is_one() -> None:
+    reworded = Complete(message="Everything passes.", result={"ci": "green"})
+
+    assert result_hash(reworded) == result_hash(GREEN)
+    assert result_hash(RED) != result_hash(Complete(message="It broke.", result={"ci": "grey"}))
+
+
+def test_without_a_result_the_words_are_compared_whatever_their_case_and_spacing() -> None:
+    assert result_hash(Complete(message="All  green.\n")) == result_hash(
+        Complete(message="all GREEN.")
+    )
+    assert result_hash(Complete(message="All green.")) != result_hash(Complete(message="All red."))
+
+
+def test_where_nothing_was_found_there_is_nothing_to_compare() -> None:
+    assert result_hash(Complete()) is None
+
+
+@pytest.mark.parametrize("result", [False, 0, "", [], {}])
+def test_a_result_of_nothing_is_compared_like_any_other(result: object) -> None:
+    assert result_hash(Complete(result=result)) is not None
+    assert result_hash(Complete(result=result)) != result_hash(Complete(result=[result]))
+
+
+json_values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.text(max_size=3), json_values, min_size=1, max_size=4))
+def test_the_order_in_which_a_result_is_written_is_no_change(result: dict[str, Any]) -> None:
+    turned = dict(reversed(result.items()))
+
+    assert result_hash(Complete(result=turned)) == result_hash(Complete(result=result))

@@ -1,0 +1,215 @@
+"""Which questions can be asked, which answers they take, and when they come up again."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from requirements import requirement
+
+from backburner.core.errors import BadAnswer, BadRequest, TooLarge
+from backburner.core.question import (
+    DELIBERATE,
+    LONGEST_ANSWER,
+    Draft,
+    Purpose,
+    Question,
+    QuestionType,
+    accept,
+    draft,
+    read_chat,
+    remind,
+    snooze,
+)
+from backburner.testing import make
+from backburner.testing.make import NOON
+
+CONFIRMATION, CHOICE, INPUT = QuestionType
+DAY = timedelta(days=1)
+WHICH = make.question(type=CHOICE, prompt="Which one?", options=("The first", "The second"))
+WHERE = make.question(type=INPUT, prompt="Where?", options=())
+
+
+@requirement("A-question")
+def test_a_question_has_a_type_a_prompt_and_options_and_names_them_when_it_refuses() -> None:
+    asked = draft(CHOICE, "Which one?", ("this", "that"))
+    question = make.question(type=asked.type, prompt=asked.prompt, options=asked.options)
+
+    assert asked == Draft(type=CHOICE, prompt="Which one?", options=("this", "that"))
+    assert draft(CONFIRMATION, "Go on?") == Draft(
+        type=CONFIRMATION, prompt="Go on?", options=("yes", "no")
+    )
+    assert draft(INPUT, "Where?") == Draft(type=INPUT, prompt="Where?")
+    assert accept(question, "that") == "that"
+    with pytest.raises(BadAnswer, match=r"'neither' does not answer .* one of: this, that.") as no:
+        accept(question, "neither")
+    assert no.value.options == ("this", "that")
+
+
+UNASKABLE = [
+    (INPUT, "  ", (), "The question is empty"),
+    (INPUT, "x" * 8_001, (), "The question has 8,001 characters"),
+    (INPUT, "Where?", ("here",), "type input has no options"),
+    (CHOICE, "Which?", (), "A choice needs 2 to 25 options"),
+    (CHOICE, "Which?", ("one",), "A choice needs 2 to 25 options"),
+    (CHOICE, "Which?", tuple("abcdefghijklmnopqrstuvwxyz"), "A choice needs 2 to 25 options"),
+    (CHOICE, "Which?", ("one", ""), "different and not empty"),
+    (CHOICE, "Which?", ("one", " \n"), "different and not empty"),
+    (CHOICE, "Which?", ("one", "One."), "different and not empty"),
+    (CHOICE, "Which?", ("one", "x" * 201), "An option has 201 characters"),
+    (CHOICE, "Which?", ("one", "\0"), "An option has characters that are no text"),
+    (CONFIRMATION, "Go on?", ("ok", "no"), "answered yes or no"),
+    (CONFIRMATION, "Go on?", ("yes",), "answered yes or no"),
+]
+
+
+@pytest.mark.parametrize(("kind", "prompt", "options", "fault"), UNASKABLE)
+def test_what_nobody_could_answer_is_not_asked(
+    kind: QuestionType, prompt: str, options: tuple[str, ...], fault: str
+) -> None:
+    with pytest.raises(BadRequest, match=fault):
+        draft(kind, prompt, options)
+
+
+@pytest.mark.parametrize("options", [("yes", "no"), ("No", "Yes")])
+def test_a_confirmation_may_name_its_options(options: tuple[str, ...]) -> None:
+    assert draft(CONFIRMATION, "Go on?", options).options == options
+
+
+@pytest.mark.parametrize("default", ["no", "N", "No!"])
+def test_a_question_expires_into_an_answer_it_would_take(default: str) -> None:
+    asked = draft(CONFIRMATION, "Go on?", default=default, expires_in=DAY)
+
+    assert (asked.default, asked.expires_in) == (default, DAY)
+
+
+@pytest.mark.parametrize(
+    ("default", "expires_in", "fault"),
+    [
+        ("no", None, "A question that expires needs a default"),
+        (None, DAY, "a default needs an expiry"),
+        ("no", timedelta(minutes=9), "ten minutes at least"),
+        ("no", timedelta(days=367), "a year at most"),
+        ("maybe", DAY, "The default does not answer"),
+    ],
+)
+def test_an_expiry_without_a_fitting_default_is_refused(
+    default: str | None, expires_in: timedelta | None, fault: str
+) -> None:
+    with pytest.raises(BadRequest, match=fault):
+        draft(CONFIRMATION, "Go on?", default=default, expires_in=expires_in)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("yes", "yes"),
+        (" YES! ", "yes"),
+        ("y", "yes"),
+        ("Y.", "yes"),
+        ("no.", "no"),
+        ("N", "no"),
+    ],
+)
+def test_a_confirmation_is_answered_in_many_ways(said: str, meant: str) -> None:
+    assert accept(make.question(), said) == meant
+
+
+@pytest.mark.parametrize("said", ["yes please", "maybe", "yesno", "ye s", "1", "true", "ok"])
+def test_what_is_not_clearly_yes_or_no_is_neither(said: str) -> None:
+    with pytest.raises(BadAnswer, match=r"Answer with one of: yes, no\."):
+        accept(make.question(), said)
+
+
+@pytest.mark.parametrize("said", ["The second", "the  second", "THE SECOND!", "\tthe second. "])
+def test_an_option_is_meant_whatever_its_case_and_spacing(said: str) -> None:
+    assert accept(WHICH, said) == "The second"
+
+
+def test_an_option_keeps_its_own_meaning_of_y() -> None:
+    axes = make.question(type=CHOICE, options=("x", "y"))
+
+    assert accept(axes, "Y") == "y"
+
+
+@pytest.mark.parametrize("said", [".", "..", "!", "a.", " indented\n"])
+def test_an_open_question_takes_any_words_as_they_are(said: str) -> None:
+    assert accept(WHERE, said) == said
+
+
+def test_options_may_be_punctuation() -> None:
+    folder = make.question(type=CHOICE, options=draft(CHOICE, "Which?", (".", "..")).options)
+
+    assert accept(folder, "..") == ".."
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\n"])
+def test_an_empty_answer_is_refused_as_such(blank: str) -> None:
+    with pytest.raises(BadAnswer, match=r"The answer is empty\. Answer with one of: yes, no\."):
+        accept(make.question(), blank)
+    with pytest.raises(BadAnswer, match=r"The answer is empty\. Say something\."):
+        accept(WHERE, blank)
+
+
+def test_an_answer_has_a_limit() -> None:
+    with pytest.raises(TooLarge, match="The answer has 32,001 characters"):
+        accept(WHERE, "x" * (LONGEST_ANSWER + 1))
+
+
+@requirement("A-question")
+def test_chat_text_answers_a_question_that_it_fits_and_is_talk_otherwise() -> None:
+    assert read_chat(WHERE, "In Rome.") == "In Rome."
+    assert read_chat(WHICH, "the first") == "The first"
+    assert read_chat(WHICH, "What is the difference?") is None
+    assert read_chat(make.question(), "y") == "yes"
+    assert read_chat(WHERE, " ") is None
+
+
+def test_a_message_too_long_for_an_answer_is_talk() -> None:
+    assert read_chat(WHERE, "x" * LONGEST_ANSWER) is not None
+    assert read_chat(WHERE, "x" * (LONGEST_ANSWER + 1)) is None
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+def test_only_a_deliberate_act_settles_what_binds_to_something_shown(purpose: Purpose) -> None:
+    asked = make.question(purpose=purpose)
+
+    assert (read_chat(asked, "yes") is None) == (purpose in DELIBERATE)
+    assert accept(asked, "yes") == "yes"
+
+
+def test_proposals_approvals_and_allowances_take_a_deliberate_act() -> None:
+    assert {Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE} == DELIBERATE
+
+
+@given(st.sampled_from([make.question(), WHICH, WHERE]), st.text())
+def test_chat_never_answers_what_a_deliberate_answer_would_not(
+    question: Question, text: str
+) -> None:
+    meant = read_chat(question, text)
+
+    assert meant is None or "\0" in text or accept(question, text) == meant
+
+
+def test_each_reminder_comes_twice_as_late_as_the_one_before() -> None:
+    asked = make.question(remind_at=NOON)
+    pauses = []
+    for _ in range(7):
+        asked = remind(asked, now=NOON)
+        assert asked.remind_at is not None
+        pauses.append((asked.remind_at - NOON).days)
+
+    assert pauses == [2, 4, 8, 16, 32, 32, 32]
+    assert asked.reminders == 7
+
+
+def test_a_question_can_be_put_off_without_counting_as_a_reminder() -> None:
+    later = snooze(make.question(reminders=2), until=NOON + DAY, now=NOON)
+
+    assert (later.remind_at, later.reminders) == (NOON + DAY, 2)
+
+
+@pytest.mark.parametrize("until", [NOON, NOON - DAY])
+def test_a_question_can_only_be_put_off_to_a_later_time(until: datetime) -> None:
+    with pytest.raises(BadRequest, match="later time"):
+        snooze(make.question(), until=until, now=NOON)

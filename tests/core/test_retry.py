@@ -1,0 +1,125 @@
+"""What a failure means: again when, a question, or the end of patience."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backburner.core.conversation import Conversation, OnRepeatedFailure
+from backburner.core.question import Purpose
+from backburner.core.retry import (
+    LONGEST_DELAY,
+    LONGEST_RETRY_AFTER,
+    Again,
+    AskUser,
+    AtLimit,
+    count_failure,
+    delay,
+    failure_limit,
+    judge,
+)
+from backburner.core.run import FailureKind
+from backburner.testing import make
+from backburner.testing.make import NOON
+
+SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
+TASK = make.conversation(on_repeated_failure=OnRepeatedFailure.PAUSE)
+CHAT = make.conversation(on_repeated_failure=OnRepeatedFailure.NOTIFY)
+PASSING = sorted(set(FailureKind) - {FailureKind.TOOL, FailureKind.SIGNED_OUT})
+
+
+@pytest.mark.parametrize("kind", PASSING)
+def test_what_may_pass_is_tried_again_after_a_while(kind: FailureKind) -> None:
+    assert judge(TASK, make.failure(kind), now=NOON) == Again(NOON + 30 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("kind", "purpose"),
+    [
+        (FailureKind.SIGNED_OUT, Purpose.RECONNECT),
+        (FailureKind.TOOL, Purpose.FAILURE),
+    ],
+)
+@pytest.mark.parametrize("failures", [0, 1, 7])
+def test_what_only_the_user_can_settle_is_asked_at_once(
+    kind: FailureKind, purpose: Purpose, failures: int
+) -> None:
+    failed = make.conversation(failures=failures)
+
+    assert judge(failed, make.failure(kind), now=NOON) == AskUser(purpose)
+
+
+def test_a_task_has_two_failures_in_a_row_and_a_chat_three() -> None:
+    assert (failure_limit(TASK), failure_limit(CHAT)) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("policy", "failures", "verdict"),
+    [
+        (OnRepeatedFailure.PAUSE, 0, Again(NOON + 30 * SECOND)),
+        (OnRepeatedFailure.PAUSE, 1, AtLimit(newly=True)),
+        (OnRepeatedFailure.PAUSE, 2, AtLimit(newly=False)),
+        (OnRepeatedFailure.NOTIFY, 0, Again(NOON + 30 * SECOND)),
+        (OnRepeatedFailure.NOTIFY, 1, Again(NOON + 60 * SECOND)),
+        (OnRepeatedFailure.NOTIFY, 2, AtLimit(newly=True)),
+        (OnRepeatedFailure.NOTIFY, 3, AtLimit(newly=False)),
+    ],
+)
+def test_the_limit_is_reached_anew_only_once(
+    policy: OnRepeatedFailure, failures: int, verdict: Again | AtLimit
+) -> None:
+    failed = make.conversation(on_repeated_failure=policy, failures=failures)
+
+    assert judge(failed, make.failure(), now=NOON) == verdict
+
+
+@pytest.mark.parametrize("conversation", [TASK, CHAT])
+def test_a_permanent_failure_reaches_the_limit_at_once(conversation: Conversation) -> None:
+    hopeless = make.failure(permanent=True)
+
+    assert judge(conversation, hopeless, now=NOON) == AtLimit(newly=True)
+    assert count_failure(conversation, hopeless) == failure_limit(conversation)
+
+
+def test_failures_are_counted_on_beyond_the_limit() -> None:
+    failed = make.conversation(failures=9)
+
+    assert count_failure(failed, make.failure()) == 10
+    assert count_failure(failed, make.failure(permanent=True)) == 10
+
+
+def test_each_pause_is_twice_as_long_up_to_an_hour() -> None:
+    pauses = [delay(failures) / SECOND for failures in range(1, 10)]
+
+    assert pauses == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]
+
+
+@pytest.mark.parametrize(
+    ("asked", "pause"),
+    [
+        (None, 30 * SECOND),
+        (timedelta(), 30 * SECOND),
+        (-HOUR, 30 * SECOND),
+        (5 * SECOND, 30 * SECOND),
+        (45 * SECOND, 45 * SECOND),
+        (3 * HOUR, 3 * HOUR),
+        (9 * DAY, DAY),
+    ],
+)
+def test_whoever_asks_to_be_left_alone_is_within_a_day(
+    asked: timedelta | None, pause: timedelta
+) -> None:
+    assert delay(1, asked) == pause
+    assert judge(TASK, make.failure(retry_after=asked), now=NOON) == Again(NOON + pause)
+
+
+@given(st.integers(1, 10**6), st.none() | st.timedeltas())
+def test_a_pause_is_never_shorter_than_the_first_nor_longer_than_a_day(
+    failures: int, asked: timedelta | None
+) -> None:
+    pause = delay(failures, asked)
+
+    assert 30 * SECOND <= pause <= LONGEST_RETRY_AFTER
+    assert pause <= LONGEST_DELAY or asked is not None
+    assert delay(failures + 1, asked) >= pause
