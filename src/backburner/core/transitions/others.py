@@ -1,0 +1,84 @@
+"""What the rest of the world does to a conversation: events, children, predecessors, allowances."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from backburner.core.conversation import Conversation, Kind, Pause, Role, Source, Status
+from backburner.core.errors import Conflict
+from backburner.core.run import ItemKind, NewItem, RunKind
+from backburner.core.schedule import After, On
+from backburner.core.transitions.parts import (
+    is_proposal,
+    refuse_archived,
+    stand_still,
+    start_over,
+    tell_stop,
+)
+from backburner.core.transitions.step import NewMessage, Report, Signal, Step
+
+
+def receive_event(conversation: Conversation, content: Mapping[str, Any]) -> Step:
+    """Take note of something that happened outside; a question that is open goes first."""
+    refuse_archived(conversation)
+    if conversation.status is Status.ACTIVE:
+        raise Conflict("Nothing here waits for events now.", hint="Resume the work first.")
+    item = NewItem(kind=ItemKind.EVENT, run_kind=RunKind.BACKGROUND, content=dict(content))
+    return Step(conversation=conversation, inbox=(item,))
+
+
+def receive_report(
+    conversation: Conversation, child: Conversation, report: Report, *, replies: bool = True
+) -> Step:
+    """Take a child's report: a job's is answered, a task's is only written down with its name."""
+    text = f"{child.title}: {report.text}"
+    noted = NewMessage(role=Role.SYSTEM, content=text, source=Source.WORKER, outside=True)
+    archived = conversation.status is Status.ARCHIVED
+    if child.kind is not Kind.JOB or archived or not replies:
+        return Step(conversation=conversation, messages=(noted,))
+    item = NewItem(
+        kind=ItemKind.JOB_RESULT,
+        run_kind=RunKind.REPLY,
+        content={
+            "conversation_id": child.id,
+            "title": child.title,
+            "request": child.state.context.get("prompt", ""),
+            "result": report.text,
+            "failed": report.failed,
+        },
+    )
+    return Step(conversation=conversation, messages=(noted,), inbox=(item,))
+
+
+def hear_predecessor(conversation: Conversation, signal: Signal) -> Step:
+    """Tell a conversation that the one it comes after has finished, ended otherwise, or is gone."""
+    after = conversation.schedule
+    at_work = conversation.status in (Status.BACKGROUND, Status.WAITING_INPUT)
+    if not isinstance(after, After) or not at_work:
+        return Step(conversation=conversation)
+    if signal is Signal.GONE:
+        still = stand_still(conversation, Pause.USER)
+        text = "The work is paused: what it was to come after is no longer there."
+        return replace(tell_stop(still, text), drops_queued=True)
+    if signal is Signal.ENDED and after.on is On.SUCCESS:
+        return Step(conversation=conversation)
+    return receive_event(conversation, {"source": "after", "signal": signal.value})
+
+
+def park(conversation: Conversation) -> Step:
+    """Let work stand still because what may be spent is spent."""
+    at_work = conversation.schedule is not None and conversation.pause_reason is None
+    if not at_work or is_proposal(conversation):
+        return Step(conversation=conversation)
+    return Step(conversation=stand_still(conversation, Pause.ALLOWANCE))
+
+
+def unpark(conversation: Conversation, *, now: datetime) -> Step:
+    """Let work go on that stood still for an allowance."""
+    if conversation.pause_reason is not Pause.ALLOWANCE:
+        return Step(conversation=conversation)
+    going = start_over(conversation, now=now)
+    if conversation.status is Status.ACTIVE:
+        going = replace(going, status=Status.BACKGROUND)
+    return Step(conversation=going)

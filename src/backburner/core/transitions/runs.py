@@ -1,0 +1,314 @@
+"""What runs do to a conversation: begin, end with an outcome, fail, crash, reply.
+
+A run's outcome is applied to the conversation as it is now, not as the run found it. Facts about
+the work belong to background runs; a reply leaves them alone.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from backburner.core import notice, retry, schedule
+from backburner.core.conversation import (
+    Conversation,
+    Ended,
+    OnRepeatedFailure,
+    Pause,
+    Role,
+    Source,
+    Status,
+    advance_state,
+)
+from backburner.core.errors import TooLarge
+from backburner.core.ids import derive_question_id
+from backburner.core.outcome import Complete, Continue, NeedsInput, Outcome
+from backburner.core.question import FIRST_REMINDER, Draft, Purpose, Question, QuestionType
+from backburner.core.run import Failure, FailureKind, Run, Skipped, SkipReason
+from backburner.core.transitions.answers import SKIP, STOP, TRY_AGAIN
+from backburner.core.transitions.parts import (
+    account,
+    advance,
+    ask,
+    end,
+    stand_still,
+    tell_stop,
+)
+from backburner.core.transitions.step import (
+    NewMessage,
+    Report,
+    Signal,
+    Step,
+    Stops,
+    system_message,
+    worker_message,
+)
+
+#: One-time work that keeps saying "not yet" asks after this many times or this long.
+MOST_AGAIN = 20
+LONGEST_AGAIN = timedelta(hours=24)
+AGAIN_UNLESS_SAID = timedelta(minutes=1)
+#: A conversation that only ever answers its own jobs asks after this many replies.
+MOST_UNATTENDED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a claim finds: whether a background run begins, for which slot, and what was missed."""
+
+    step: Step
+    runs: bool
+    slot_at: datetime | None
+
+
+def begin(conversation: Conversation, *, now: datetime) -> Beginning:
+    """Account for the slots that are due when a background run is about to begin."""
+    timed, due_at = conversation.schedule, conversation.next_run_at
+    is_due = conversation.status is Status.BACKGROUND and due_at is not None and due_at <= now
+    if timed is None or due_at is None or not is_due:
+        return Beginning(Step(conversation=conversation), runs=True, slot_at=None)
+    settled_until = conversation.settled_until
+    due = schedule.due(timed, next_run_at=due_at, settled_until=settled_until, now=now)
+    missed = () if due.missed is None else (Skipped(due.missed, SkipReason.MISSED),)
+    if due.runs:
+        settled = replace(conversation, settled_until=due.slot_at or settled_until)
+        step = Step(conversation=settled, skipped=missed)
+        return Beginning(step, runs=True, slot_at=due.slot_at)
+    passed, _ = advance(conversation, SkipReason.MISSED, now=now)
+    return Beginning(Step(conversation=passed, skipped=missed), runs=False, slot_at=None)
+
+
+def finish(conversation: Conversation, run: Run, outcome: Outcome, *, now: datetime) -> Step:
+    """Apply the outcome of a background run."""
+    said = worker_message(outcome.message)
+    if conversation.status is Status.ARCHIVED:
+        return Step(conversation=conversation, messages=said)
+    try:
+        state = advance_state(conversation.state, outcome.state_update, outcome.next_step)
+    except TooLarge as error:
+        failure = Failure(FailureKind.INCOMPLETE, str(error))
+        return fail(conversation, run, failure, now=now)
+    ran = replace(_count_run(conversation, now), state=state, failures=0, crashes=0)
+    match outcome:
+        case NeedsInput():
+            step = ask(ran, _question(outcome.question, run, now=now))
+        case Continue():
+            step = _continue(ran, run, outcome, now=now)
+        case Complete():
+            step = _complete(ran, run, outcome, now=now)
+        case _:
+            assert_never(outcome)
+    return replace(step, messages=(*said, *step.messages))
+
+
+def fail(conversation: Conversation, run: Run, failure: Failure, *, now: datetime) -> Step:
+    """Settle a background run that failed: again, ask, or as many failures as it may have."""
+    if conversation.status is Status.ARCHIVED:
+        return Step(conversation=conversation)
+    told = system_message(f"A background run failed: {failure.message}")
+    if not _is_for_this_work(conversation, run):
+        return Step(conversation=_count_run(conversation, now), messages=(told,))
+    verdict = retry.judge(conversation, failure, now=now)
+    if isinstance(verdict, retry.AskUser):
+        return _ask_about(_count_run(conversation, now), run, failure, verdict.purpose, now=now)
+    failed = replace(
+        _count_run(conversation, now), failures=retry.count_failure(conversation, failure)
+    )
+    if isinstance(verdict, retry.AtLimit) or _has_run_enough(failed):
+        newly = not isinstance(verdict, retry.AtLimit) or verdict.newly
+        return _give_up(failed, failure, newly=newly, now=now)
+    return _try_again(failed, failure, verdict.at, now=now)
+
+
+def crash(conversation: Conversation, run: Run, *, now: datetime) -> Step:
+    """Settle a background run whose process went away; its time stays, so it is given again."""
+    if conversation.status is Status.ARCHIVED or not _is_current(conversation, run):
+        return Step(conversation=conversation)
+    crashed = replace(conversation, crashes=conversation.crashes + 1)
+    if crashed.crashes < retry.MOST_CRASHES:
+        return Step(conversation=crashed)
+    text = "The work was stopped: its process went away three times in a row."
+    if not _is_for_this_work(conversation, run):
+        calm = replace(crashed, crashes=0)
+        return replace(tell_stop(calm, text), stops=Stops.WORK)
+    if crashed.is_recurring:
+        still = stand_still(crashed, Pause.CRASHES)
+        return replace(tell_stop(still, text), signal=Signal.ENDED)
+    return _end_in_error(crashed, text, now=now)
+
+
+def reply(
+    conversation: Conversation, run: Run, text: str, *, now: datetime, unattended: bool = False
+) -> Step:
+    """Write down a reply. `unattended`: to results of jobs, with nobody there."""
+    said = NewMessage(
+        role=Role.ASSISTANT,
+        content=text,
+        source=Source.WORKER if unattended else Source.CHAT,
+    )
+    if conversation.status is Status.ARCHIVED or not unattended:
+        return Step(conversation=conversation, messages=(said,))
+    counted = replace(conversation, unattended_replies=conversation.unattended_replies + 1)
+    if counted.unattended_replies < MOST_UNATTENDED:
+        return Step(conversation=counted, messages=(said,))
+    draft = Draft(
+        type=QuestionType.CONFIRMATION,
+        prompt=f"I have answered {MOST_UNATTENDED} results of jobs by myself. Shall I go on?",
+        options=("yes", "no"),
+    )
+    step = ask(replace(counted, unattended_replies=0), _question(draft, run, now=now))
+    return replace(step, messages=(said,))
+
+
+def fail_reply(conversation: Conversation, failure: Failure) -> Step:
+    """Write down that a reply could not be given; what it was to answer counts as served."""
+    text = f"I could not answer: {failure.message} You can try again."
+    return Step(conversation=conversation, messages=(system_message(text),))
+
+
+def ask_owner(conversation: Conversation, question: Question) -> Step:
+    """Let a run end with a question that is not the agent's own: consent, doubt, an allowance."""
+    if conversation.status is Status.ARCHIVED:
+        return Step(conversation=conversation, messages=worker_message(question.prompt))
+    return ask(conversation, question)
+
+
+def _continue(conversation: Conversation, run: Run, outcome: Continue, *, now: datetime) -> Step:
+    if not _is_for_this_work(conversation, run):
+        return Step(conversation=conversation)
+    if _has_run_enough(conversation):
+        return _end_well(conversation, "It has run as often as it was meant to.", now=now)
+    if conversation.is_recurring:
+        moved, skipped = advance(conversation, SkipReason.STILL_RUNNING, now=now)
+        return Step(conversation=moved, skipped=skipped)
+    since = conversation.again_since or now
+    count = conversation.again_count + 1
+    if count > MOST_AGAIN or now - since > LONGEST_AGAIN:
+        draft = Draft(
+            type=QuestionType.CHOICE,
+            prompt=f"This is not done after {conversation.again_count} tries. Shall I go on?",
+            options=(TRY_AGAIN, STOP),
+        )
+        return ask(conversation, _question(draft, run, now=now, purpose=Purpose.FAILURE))
+    again_at = now + (outcome.again_in or AGAIN_UNLESS_SAID)
+    return Step(
+        conversation=replace(
+            conversation, next_run_at=again_at, again_count=count, again_since=since
+        )
+    )
+
+
+def _complete(conversation: Conversation, run: Run, outcome: Complete, *, now: datetime) -> Step:
+    told = notice.of_result(conversation, outcome)
+    notices = () if told is None else (told,)
+    found = notice.result_hash(outcome) or conversation.last_result_hash
+    known = replace(conversation, last_result_hash=found)
+    if not _is_current(conversation, run):
+        return Step(conversation=known, notices=notices)
+    if outcome.final or not known.is_recurring or _has_run_enough(known):
+        step = _end_well(known, outcome.message or "It is done.", now=now)
+        return replace(step, notices=notices)
+    report = None if outcome.message is None else Report(outcome.message)
+    if known.pause_reason is not None:
+        return Step(conversation=known, notices=notices, report=report, signal=Signal.COMPLETED)
+    moved, skipped = advance(known, SkipReason.STILL_RUNNING, now=now)
+    return Step(
+        conversation=moved,
+        skipped=skipped,
+        notices=notices,
+        report=report,
+        signal=Signal.COMPLETED,
+    )
+
+
+def _try_again(
+    conversation: Conversation, failure: Failure, at: datetime, *, now: datetime
+) -> Step:
+    told = notice.of_passing_failure(conversation, failure)
+    notices = () if told is None else (told,)
+    if not conversation.is_recurring:
+        return Step(conversation=replace(conversation, next_run_at=at), notices=notices)
+    moved, skipped = advance(conversation, SkipReason.STILL_RUNNING, now=now)
+    # If the schedule comes round sooner, that is the next try.
+    sooner = at if moved.next_run_at is None else min(at, moved.next_run_at)
+    return Step(conversation=replace(moved, next_run_at=sooner), skipped=skipped, notices=notices)
+
+
+def _give_up(conversation: Conversation, failure: Failure, *, newly: bool, now: datetime) -> Step:
+    times = "again and again" if conversation.failures > 1 else "in a way that trying cannot mend"
+    text = f"The work failed {times}: {failure.message}"
+    if not conversation.is_recurring or _has_run_enough(conversation):
+        return _end_in_error(conversation, text, now=now)
+    if conversation.on_repeated_failure is OnRepeatedFailure.PAUSE:
+        accounted, skipped = account(conversation, SkipReason.STILL_RUNNING, now=now)
+        still = stand_still(accounted, Pause.FAILURES)
+        step = tell_stop(still, f"{text} It is paused.")
+        return replace(step, skipped=skipped, report=Report(text, failed=True), signal=Signal.ENDED)
+    moved, skipped = advance(conversation, SkipReason.STILL_RUNNING, now=now)
+    if not newly:
+        return Step(conversation=moved, skipped=skipped)
+    return replace(tell_stop(moved, f"{text} It goes on at its next time."), skipped=skipped)
+
+
+def _end_well(conversation: Conversation, text: str, *, now: datetime) -> Step:
+    return Step(
+        conversation=end(conversation, Ended.COMPLETED, now=now),
+        stops=Stops.WORK,
+        report=Report(text),
+        signal=Signal.COMPLETED,
+    )
+
+
+def _end_in_error(conversation: Conversation, text: str, *, now: datetime) -> Step:
+    ended = end(conversation, Ended.ERROR, now=now)
+    return replace(
+        tell_stop(ended, text),
+        stops=Stops.WORK,
+        report=Report(text, failed=True),
+        signal=Signal.ENDED,
+    )
+
+
+def _ask_about(
+    conversation: Conversation, run: Run, failure: Failure, purpose: Purpose, *, now: datetime
+) -> Step:
+    options = (TRY_AGAIN, SKIP, STOP) if conversation.is_recurring else (TRY_AGAIN, STOP)
+    draft = Draft(type=QuestionType.CHOICE, prompt=failure.message, options=options)
+    step = ask(conversation, _question(draft, run, now=now, purpose=purpose))
+    return replace(step, messages=(system_message(f"The work cannot go on: {failure.message}"),))
+
+
+def _question(
+    draft: Draft, run: Run, *, now: datetime, purpose: Purpose = Purpose.QUESTION
+) -> Question:
+    return Question(
+        id=derive_question_id(run.id, run.epoch, purpose.value),
+        purpose=purpose,
+        type=draft.type,
+        prompt=draft.prompt,
+        options=draft.options,
+        run_id=run.id,
+        run_kind=run.kind,
+        asked_at=now,
+        remind_at=now + FIRST_REMINDER,
+        expires_at=None if draft.expires_in is None else now + draft.expires_in,
+        default=draft.default,
+    )
+
+
+def _count_run(conversation: Conversation, now: datetime) -> Conversation:
+    return replace(conversation, run_count=conversation.run_count + 1, last_run_at=now)
+
+
+def _has_run_enough(conversation: Conversation) -> bool:
+    return conversation.max_runs is not None and conversation.run_count >= conversation.max_runs
+
+
+def _is_for_this_work(conversation: Conversation, run: Run) -> bool:
+    """See whether there still is work, not paused, that this run was a part of."""
+    at_work = conversation.schedule is not None and conversation.pause_reason is None
+    return at_work and _is_current(conversation, run)
+
+
+def _is_current(conversation: Conversation, run: Run) -> bool:
+    """See whether the schedule is still the one the run was claimed under."""
+    return conversation.schedule_revision == run.schedule_revision
