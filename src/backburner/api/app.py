@@ -1,0 +1,24 @@
+"""The HTTP application, put together from one router per path prefix."""
+
+from collections.abc import Collection
+
+from fastapi import FastAPI
+
+from backburner import __version__
+from backburner.api import health
+from backburner.api.hosts import KnownHosts
+
+
+def build_api(*, hosts: Collection[str], checks: health.Checks) -> FastAPI:
+    """Build what answers requests to `hosts`; it is ready while every check passes."""
+    api = FastAPI(
+        title="Backburner",
+        version=__version__,
+        openapi_url="/api/openapi.json",
+        # These pages load their scripts from somebody else's server.
+        docs_url=None,
+        redoc_url=None,
+    )
+    api.include_router(health.build_router(checks))
+    api.add_middleware(KnownHosts, hosts=hosts)
+    return api

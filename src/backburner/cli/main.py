@@ -1,0 +1,75 @@
+"""The command `backburner`, and the one place where its errors become a line and an exit code."""
+
+import importlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from backburner import __version__
+from backburner.core.errors import BackburnerError, BadRequest
+
+#: One line each, kept here so that listing the commands does not load them.
+COMMANDS = {"up": "Start Backburner on this machine."}
+
+
+class LateGroup(click.Group):
+    """Loads a command when it is used: most of them need libraries that take their time."""
+
+    def list_commands(self, _context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"backburner.cli.{name}").command
+        return command
+
+    def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LateGroup, invoke_without_command=True)
+@click.version_option(__version__, message="Backburner %(version)s")
+@click.pass_context
+def backburner(context: click.Context) -> None:
+    """Conversations that keep working after you stop typing."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    # Until a command has its own way to stop, both ways to ask for it are one.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        done = backburner.main(arguments, prog_name="backburner", standalone_mode=False)
+    except BackburnerError as error:
+        sys.exit(fail(str(error), code=2 if isinstance(error, BadRequest) else 1))
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "backburner"
+        sys.exit(fail(f"{error.format_message()} `{path} --help` lists what there is.", code=2))
+    except click.ClickException as error:
+        sys.exit(fail(error.format_message(), code=error.exit_code))
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(fail("Stopped.", code=130))
+    except Exception as error:  # noqa: BLE001 (the outermost edge)
+        if os.environ.get("BACKBURNER_LOG_LEVEL") == "debug":
+            traceback.print_exc()
+        hint = "Set BACKBURNER_LOG_LEVEL=debug to see where."
+        sys.exit(fail(f"{in_one_line(error)}. {hint}", code=1))
+    sys.exit(done)
+
+
+def in_one_line(error: BaseException) -> str:
+    """Tell of an error that nobody expected."""
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"Backburner stopped because of a fault of its own: {text}"
+
+
+def fail(why: str, *, code: int) -> int:
+    click.echo(why, err=True)
+    return code

@@ -1,0 +1,146 @@
+"""Whatever goes into the log, no registered secret comes out of it."""
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+import structlog
+
+from backburner import log
+
+SECRET = "correct-horse"  # noqa: S105 (it is the bait)
+
+Styles = pytest.mark.parametrize("style", ["text", "json"])
+Style = Literal["text", "json"]
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    # So that setting up does not close what pytest goes on using.
+    root.handlers.clear()
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.captureWarnings(capture=False)
+    logging.raiseExceptions = True
+    structlog.reset_defaults()
+
+
+class Shown:
+    def __repr__(self) -> str:
+        return f"<Shown {SECRET}>"
+
+
+def fail_with_a_cause() -> None:
+    raise ValueError(f"no {SECRET}") from KeyError(SECRET)
+
+
+@Styles
+def test_a_secret_is_replaced_wherever_it_stands(
+    capsys: pytest.CaptureFixture[str], style: Style
+) -> None:
+    log.set_up(level="info", style=style, secrets=[SECRET])
+    structlog.get_logger().info(
+        f"before {SECRET} after",
+        nested={"list": [SECRET, (SECRET,), {SECRET}], SECRET: 1},
+        coded=SECRET.encode(),
+        thing=Shown(),
+    )
+    err = capsys.readouterr().err
+
+    assert SECRET not in err
+    assert "before [secret] after" in err
+    assert err.count("[secret]") == 7
+
+
+@Styles
+def test_a_secret_in_an_exception_and_in_its_cause_is_replaced(
+    capsys: pytest.CaptureFixture[str], style: Style
+) -> None:
+    log.set_up(level="info", style=style, secrets=[SECRET])
+    try:
+        fail_with_a_cause()
+    except ValueError:
+        structlog.get_logger().exception("failed")
+    err = capsys.readouterr().err
+
+    assert SECRET not in err
+    assert "KeyError: '[secret]'" in err
+    assert "ValueError: no [secret]" in err
+
+
+@Styles
+def test_the_standard_library_and_uvicorn_log_through_it_too(
+    capsys: pytest.CaptureFixture[str], style: Style
+) -> None:
+    log.set_up(level="info", style=style, secrets=[SECRET])
+    logging.getLogger("somebody").warning("theirs %s", SECRET)
+    try:
+        fail_with_a_cause()
+    except ValueError:
+        logging.getLogger("uvicorn.error").exception("in the application")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn(f"beware {SECRET}", stacklevel=1)
+    err = capsys.readouterr().err
+
+    assert SECRET not in err
+    assert "theirs [secret]" in err
+    assert "ValueError: no [secret]" in err
+    assert "beware [secret]" in err
+
+
+def test_a_line_that_cannot_be_formatted_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up(level="info", style="text", secrets=[SECRET])
+    logging.getLogger("somebody").warning("%d", SECRET)
+
+    assert SECRET not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("secret", ['quo"ted', "back\\slash", "line\nbreak", "schlüssel"])
+@Styles
+def test_a_secret_is_also_known_the_way_it_is_quoted(
+    capsys: pytest.CaptureFixture[str], style: Style, secret: str
+) -> None:
+    log.set_up(level="info", style=style, secrets=[secret])
+    structlog.get_logger().info("shown", plain=secret, python=repr(secret), json=json.dumps(secret))
+
+    assert capsys.readouterr().err.count("[secret]") == 3
+
+
+def test_of_two_secrets_the_longer_leaves_nothing_over() -> None:
+    redactor = log.Redactor(["correct", "correct-horse"])
+
+    assert redactor.clean("correct-horse") == "[secret]"
+
+
+def test_what_is_too_short_to_be_a_secret_stays() -> None:
+    redactor = log.Redactor(["abc", ""])
+
+    assert redactor.clean({"abc": ["abcdef", 1, None]}) == {"abc": ["abcdef", 1, None]}
+
+
+def test_a_secret_may_be_registered_later(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up(level="info", style="json")
+    log.redact([SECRET])
+    structlog.get_logger().info(SECRET)
+
+    assert json.loads(capsys.readouterr().err)["event"] == "[secret]"
+    assert log.clean(f"a {SECRET}") == "a [secret]"
+
+
+def test_uvicorns_small_talk_is_left_to_those_who_look_for_faults(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log.set_up(level="info", style="json")
+    logging.getLogger("uvicorn.error").info("Started")
+    assert capsys.readouterr().err == ""
+
+    log.set_up(level="debug", style="json")
+    logging.getLogger("uvicorn.error").info("Started")
+    assert "Started" in capsys.readouterr().err
