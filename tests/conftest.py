@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from coverage import Coverage
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
@@ -21,6 +22,17 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("BACKBURNER_") and not name.startswith("BACKBURNER_TEST_"):
             monkeypatch.delenv(name)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """End the measurement that pytest-cov begins too early in a worker, and then forgets.
+
+    It begins another one right after this, and `no_cover` would only bring the first back.
+    """
+    forgotten = Coverage.current()
+    if forgotten is not None and hasattr(session.config, "workerinput"):
+        forgotten.stop()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,13 +3,16 @@
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from queue import Empty, Queue
+from threading import Thread
 from typing import IO
+
+#: How many seconds a program may take over whatever it is waited for.
+PATIENCE = 30
 
 
 @dataclass
@@ -19,17 +22,49 @@ class Ended:
     err: list[str]
 
 
+class Lines:
+    """What a program writes, taken as it comes: a pipe that nobody empties would hold it up."""
+
+    def __init__(self, stream: IO[str] | None) -> None:
+        assert stream
+        self._taken: Queue[str | None] = Queue()
+        self._reader = Thread(target=self._take, args=(stream,), daemon=True)
+        self._reader.start()
+
+    def next(self) -> str | None:
+        """Wait for a line; after the last one there is None."""
+        try:
+            line = self._taken.get(timeout=PATIENCE)
+        except Empty:
+            raise AssertionError(f"Nothing was written for {PATIENCE} seconds.") from None
+        if line is None:
+            self._taken.put(None)
+        return line
+
+    def rest(self) -> list[str]:
+        return list(iter(self.next, None))
+
+    def close(self) -> None:
+        self._reader.join(PATIENCE)
+
+    def _take(self, stream: IO[str]) -> None:
+        with stream:
+            for line in stream:
+                self._taken.put(line.rstrip("\n"))
+        self._taken.put(None)
+
+
 class Running:
     def __init__(self, command: list[str], cwd: Path | None) -> None:
-        # Into a file: a pipe that nobody empties would hold the program up.
-        self._err = NamedTemporaryFile("w+")  # noqa: SIM115 (open until it is cleared away)
         self.process = subprocess.Popen(
-            command, cwd=cwd, stdout=subprocess.PIPE, stderr=self._err, text=True
+            command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
+        self._out, self._err = Lines(self.process.stdout), Lines(self.process.stderr)
+        #: What was read from stderr while waiting for something.
+        self._heard: list[str] = []
 
     def read_line(self) -> str:
-        """Wait for a line; the time limit of the test is the bound."""
-        return self._out.readline().rstrip("\n")
+        return self._out.next() or ""
 
     def wait_until_ready(self) -> str:
         """Give the address that is announced."""
@@ -38,30 +73,25 @@ class Running:
         return line.split()[-1]
 
     def wait_for_error(self, text: str) -> None:
-        """Wait until something is on stderr; the time limit of the test is the bound."""
-        while text not in Path(self._err.name).read_text():
-            assert self.process.poll() is None, self.end()
-            time.sleep(0.01)
+        """Wait until a line on stderr has something in it."""
+        while (line := self._err.next()) is not None:
+            self._heard.append(line)
+            if text in line:
+                return
+        raise AssertionError(self.end())
 
     def end(self, number: signal.Signals | None = None) -> Ended:
         """Send a signal, if any, and wait for the end; `out` is what was not read before."""
         if number is not None:
             self.process.send_signal(number)
-        out = self._out.read().splitlines()
-        code = self.process.wait()
-        self._err.seek(0)
-        return Ended(code, out, self._err.read().splitlines())
+        code = self.process.wait(PATIENCE)
+        return Ended(code, self._out.rest(), [*self._heard, *self._err.rest()])
 
     def clear_away(self) -> None:
         self.process.kill()
-        self.process.wait()
+        self.process.wait(PATIENCE)
         self._out.close()
         self._err.close()
-
-    @property
-    def _out(self) -> IO[str]:
-        assert self.process.stdout
-        return self.process.stdout
 
 
 Start = Callable[..., Running]

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from requirements import ALL, PENDING
@@ -11,28 +11,32 @@ TESTS = Path(__file__).parent
 DOCUMENT = TESTS.parent / "docs" / "reference" / "requirements.md"
 
 
-def named_by_tests() -> Iterator[str]:
+@cache
+def named_by_tests() -> set[str]:
     """Read the marks from the source, so that the answer does not depend on what was selected."""
-    for path in TESTS.rglob("test_*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                for mark in node.decorator_list:
-                    if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "requirement":
-                        yield from (ast.literal_eval(argument) for argument in mark.args)
+    return {
+        ast.literal_eval(argument)
+        for path in TESTS.rglob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for mark in node.decorator_list
+        if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "requirement"
+        for argument in mark.args
+    }
 
 
 def test_every_requirement_has_a_test_or_is_pending() -> None:
-    missing = ALL - PENDING - set(named_by_tests())
+    missing = ALL - PENDING - named_by_tests()
 
     assert missing == set()
 
 
 def test_nothing_pending_has_a_test_already() -> None:
-    assert PENDING & set(named_by_tests()) == set()
+    assert PENDING & named_by_tests() == set()
 
 
 def test_no_test_names_an_unknown_requirement() -> None:
-    assert set(named_by_tests()) - ALL == set()
+    assert named_by_tests() - ALL == set()
 
 
 def test_the_document_lists_just_these_requirements() -> None:

@@ -32,18 +32,23 @@ main.main(sys.argv[1:])
 
 #: A server that has been told to stop and does not: its loop hangs.
 HANGS = """
-import asyncio, time, uvicorn
+import asyncio, threading
 from backburner.app import stop_on_signals
-async def hang():
-    server = uvicorn.Server(uvicorn.Config(None))
-    stop_on_signals(server)
-    print("waiting is ready at nowhere", flush=True)
-    while not server.should_exit:
-        await asyncio.sleep(0.01)
+def hang():
     print("stopping", flush=True)
-    while True:
-        time.sleep(0.01)
-asyncio.run(hang())
+    threading.Event().wait()
+class Server:
+    @property
+    def should_exit(self):
+        return False
+    @should_exit.setter
+    def should_exit(self, value):
+        asyncio.get_running_loop().call_soon(hang)
+async def wait():
+    stop_on_signals(Server())
+    print("waiting is ready at nowhere", flush=True)
+    await asyncio.Event().wait()
+asyncio.run(wait())
 """
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,9 @@ from backburner.core.outcome import (
     parse_outcome,
 )
 from backburner.core.question import Draft
+
+#: So many outcomes take long enough without being measured.
+pytestmark = pytest.mark.no_cover
 
 Path = tuple[str | int, ...]
 
@@ -276,15 +280,20 @@ snippets = st.sampled_from(
 )
 
 
+junk = st.sampled_from((NOTHING, *JUNK)) | json_values
+names = st.sampled_from(NAMES)
+valid = st.sampled_from(VALID)
+
+
 @st.composite
 def mutants(draw: st.DrawFn) -> Any:
     """Break a valid outcome in one to three places."""
-    said: Any = draw(st.sampled_from(VALID))
+    said: Any = draw(valid)
     for _ in range(draw(st.integers(1, 3))):
         if isinstance(said, dict) and draw(st.booleans()):
-            said = said | {draw(st.sampled_from(NAMES)): draw(json_values)}
+            said = said | {draw(names): draw(json_values)}
         path = draw(st.sampled_from(list(paths(said))))
-        said = put(said, path, draw(st.sampled_from((NOTHING, *JUNK)) | json_values))
+        said = put(said, path, draw(junk))
     return said
 
 

@@ -1,6 +1,7 @@
 """Tasks and jobs are views: each combination of facts has one status, and the table says which."""
 
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import pytest
@@ -26,6 +27,7 @@ QUESTION = make.question()
 DAILY = Cron("0 9 * * *", "UTC")
 
 
+@cache
 def every_combination() -> list[Conversation]:
     facts = product(
         Kind,
@@ -54,16 +56,19 @@ def every_combination() -> list[Conversation]:
 Row = tuple[bool, TaskStatus | None, JobStatus | None]
 
 
+#: How a job that was archived shows its end.
+ENDED = {None: JobStatus.CANCELLED, Ended.DISMISSED: JobStatus.CANCELLED} | {
+    ended: JobStatus(ended.value) for ended in Ended if ended is not Ended.DISMISSED
+}
+
+
 def rows(c: Conversation) -> list[Row]:
-    ended = {None: JobStatus.CANCELLED, Ended.DISMISSED: JobStatus.CANCELLED} | {
-        e: JobStatus(e.value) for e in Ended if e is not Ended.DISMISSED
-    }
     working = JobStatus.RESUMED if c.resuming else JobStatus.RUNNING
     dismissed = c.ended_as is Ended.DISMISSED
     archived = c.status is Status.ARCHIVED
     return [
-        (archived and dismissed, None, ended[c.ended_as]),
-        (archived, TaskStatus.DONE, ended[c.ended_as]),
+        (archived and dismissed, None, ENDED[c.ended_as]),
+        (archived, TaskStatus.DONE, ENDED[c.ended_as]),
         (PROPOSAL in c.questions, TaskStatus.PROPOSED, working),
         (QUESTION in c.questions, TaskStatus.ACTIVE, working),
         (c.status is Status.BACKGROUND, TaskStatus.ACTIVE, working),

@@ -1,0 +1,222 @@
+"""What a run changes when it begins, asks, goes on, completes or replies."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from requirements import requirement
+from transition_cases import ASKS, BROKEN, DAILY, DONE, HOUR, NINE, RUN, WORK, once, working
+
+from backburner.core import transitions
+from backburner.core.conversation import Conversation, Ended, Pause, Role, Source, State, Status
+from backburner.core.notice import NoticeKind
+from backburner.core.outcome import Complete, Continue
+from backburner.core.question import Purpose
+from backburner.core.run import Failure, FailureKind, RunKind, SkipReason
+from backburner.core.schedule import CatchUp
+from backburner.core.transitions import Signal, Stops
+from backburner.testing import make
+from backburner.testing.make import NOON
+
+
+def test_a_run_that_begins_stands_for_the_newest_slot_and_reports_the_missed_ones() -> None:
+    due = working(settled_until=None)
+    beginning = transitions.begin(due, now=NINE + 75 * HOUR)
+
+    (skipped,) = beginning.step.skipped
+    assert beginning.slot_at == NINE + 72 * HOUR
+    assert (skipped.reason, skipped.gap.count) == (SkipReason.MISSED, 3)
+    assert beginning.step.conversation.settled_until == NINE + 72 * HOUR
+
+
+def test_work_that_skips_what_it_missed_waits_for_its_next_slot() -> None:
+    skipping = working(schedule=replace(DAILY, catch_up=CatchUp.SKIP), settled_until=None)
+    beginning = transitions.begin(skipping, now=NINE + HOUR)
+
+    assert not beginning.runs
+    assert beginning.step.conversation.next_run_at == NINE + 24 * HOUR
+    assert [s.gap.count for s in beginning.step.skipped] == [1]
+
+
+def test_a_run_that_something_else_started_takes_no_slot() -> None:
+    beginning = transitions.begin(working(settled_until=None), now=NOON)
+
+    assert (beginning.runs, beginning.slot_at, beginning.step.skipped) == (True, None, ())
+
+
+@requirement("A-needs-input")
+def test_a_run_that_needs_input_parks_the_conversation_and_leaves_its_time_alone() -> None:
+    outcome = replace(ASKS, state_update={"found": 2}, next_step="choose")
+    step = transitions.finish(working(), RUN, outcome, now=NINE + HOUR)
+
+    after = step.conversation
+    assert (after.status, after.next_run_at) == (Status.WAITING_INPUT, NINE)
+    assert (after.state.step, after.state.data) == ("choose", {"found": 2})
+    assert [(m.content, m.role, m.source) for m in step.messages] == [
+        ("There are two.", Role.ASSISTANT, Source.WORKER)
+    ]
+    assert [notice.kind for notice in step.notices] == [NoticeKind.QUESTION]
+    assert after.pending_question == step.asked[0]
+    assert step.asked[0].run_id == RUN.id
+
+
+@requirement("A-continue", "A-step", "A-data")
+def test_a_run_that_goes_on_merges_what_it_learned_and_tells_nobody() -> None:
+    learned = working(state=State(WORK.context, "first", {"a": 1, "b": 1}))
+    outcome = Continue(message="Half way.", state_update={"b": 2}, next_step="second")
+    step = transitions.finish(learned, RUN, outcome, now=NINE + HOUR)
+
+    after = step.conversation
+    assert (after.state.step, after.state.data) == ("second", {"a": 1, "b": 2})
+    assert (after.next_run_at, step.notices) == (NINE + 24 * HOUR, ())
+    assert [message.content for message in step.messages] == ["Half way."]
+
+
+def test_one_time_work_runs_again_when_it_wants_to() -> None:
+    step = transitions.finish(once(), RUN, Continue(again_in=HOUR), now=NINE)
+    unsaid = transitions.finish(once(), RUN, Continue(), now=NINE)
+
+    assert step.conversation.next_run_at == NINE + HOUR
+    assert unsaid.conversation.next_run_at == NINE + timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    "tired",
+    [
+        once(again_count=20, again_since=NINE),
+        once(again_count=2, again_since=NINE - timedelta(hours=25)),
+    ],
+    ids=["20 times", "24 hours"],
+)
+def test_one_time_work_that_never_ends_asks_and_then_starts_counting_anew(
+    tired: Conversation,
+) -> None:
+    step = transitions.finish(tired, RUN, Continue(), now=NINE)
+    (question,) = step.asked
+    again = transitions.answer(step.conversation, question.id, "try again", now=NINE)
+
+    assert question.purpose is Purpose.FAILURE
+    assert (again.conversation.again_count, again.conversation.again_since) == (0, None)
+    stopped = transitions.answer(step.conversation, question.id, "stop", now=NINE)
+    assert stopped.conversation.ended_as is Ended.CANCELLED
+
+
+@requirement("A-complete-once", "A-after-complete", "A-once")
+def test_one_time_work_that_is_complete_goes_back_to_being_a_chat() -> None:
+    step = transitions.finish(once(), RUN, DONE, now=NINE)
+
+    after = step.conversation
+    assert (after.status, after.schedule, after.next_run_at) == (Status.ACTIVE, None, None)
+    assert (after.ended_as, after.ended_at) == (Ended.COMPLETED, NINE)
+    assert [notice.text for notice in step.notices] == ["All green."]
+    assert (step.stops, step.signal) == (Stops.WORK, Signal.COMPLETED)
+
+
+@requirement("A-complete-cron")
+def test_recurring_work_that_is_complete_goes_on_at_its_next_time() -> None:
+    step = transitions.finish(working(), RUN, DONE, now=NINE + HOUR)
+
+    after = step.conversation
+    assert (after.status, after.next_run_at) == (Status.BACKGROUND, NINE + 24 * HOUR)
+    assert [message.content for message in step.messages] == ["All green."]
+    assert (step.report, step.signal) == (transitions.Report("All green."), Signal.COMPLETED)
+
+
+def test_final_ends_recurring_work() -> None:
+    step = transitions.finish(working(), RUN, replace(DONE, final=True), now=NINE)
+
+    assert step.conversation.ended_as is Ended.COMPLETED
+
+
+def test_recurring_work_with_nothing_to_report_leaves_no_message_and_no_notice() -> None:
+    step = transitions.finish(working(), RUN, Complete(), now=NINE)
+
+    assert (step.messages, step.notices, step.report) == ((), (), None)
+    assert step.conversation.run_count == 1
+
+
+def test_slots_that_pass_while_a_run_goes_on_are_one_skipped_row() -> None:
+    step = transitions.finish(working(), RUN, DONE, now=NINE + 49 * HOUR)
+
+    (skipped,) = step.skipped
+    assert (skipped.reason, skipped.gap.count) == (SkipReason.STILL_RUNNING, 2)
+    assert step.conversation.next_run_at == NINE + 72 * HOUR
+
+
+@requirement("B-max-runs")
+@pytest.mark.parametrize("outcome", [DONE, Continue()], ids=["complete", "continue"])
+def test_work_stops_after_its_last_permitted_run(outcome: Complete | Continue) -> None:
+    step = transitions.finish(working(max_runs=3, run_count=2), RUN, outcome, now=NINE)
+
+    assert (step.conversation.run_count, step.conversation.ended_as) == (3, Ended.COMPLETED)
+
+
+def test_a_run_that_was_claimed_under_an_older_schedule_does_not_touch_the_new_one() -> None:
+    changed = transitions.set_schedule(once(), DAILY, now=NOON).conversation
+    step = transitions.finish(changed, RUN, DONE, now=NOON)
+
+    after = step.conversation
+    assert (after.schedule, after.next_run_at, after.ended_as) == (DAILY, NINE, None)
+    assert [message.content for message in step.messages] == ["All green."]
+    failed = transitions.fail(changed, RUN, BROKEN, now=NOON).conversation
+    assert (failed.failures, failed.next_run_at) == (0, NINE)
+    assert transitions.crash(changed, RUN, now=NOON).conversation == changed
+    again = transitions.finish(changed, RUN, Continue(), now=NOON).conversation
+    assert again.next_run_at == NINE
+
+
+def test_a_run_that_ends_after_a_pause_keeps_its_words_and_nothing_more() -> None:
+    paused = transitions.pause(working()).conversation
+    step = transitions.finish(paused, RUN, DONE, now=NINE)
+
+    assert (step.conversation.status, step.conversation.pause_reason) == (
+        Status.ACTIVE,
+        Pause.USER,
+    )
+    assert [message.content for message in step.messages] == ["All green."]
+    completed = transitions.pause(once()).conversation
+    ended = transitions.finish(completed, RUN, DONE, now=NINE).conversation
+    assert (ended.schedule, ended.pause_reason, ended.ended_as) == (None, None, Ended.COMPLETED)
+
+
+def test_a_run_that_ends_in_an_archived_conversation_leaves_only_its_words() -> None:
+    archived = transitions.archive(working(), now=NINE).conversation
+
+    for outcome in (ASKS, DONE, Continue(message="On it.")):
+        step = transitions.finish(archived, RUN, outcome, now=NINE)
+        assert (step.conversation, len(step.messages), step.notices) == (archived, 1, ())
+    assert transitions.fail(archived, RUN, BROKEN, now=NINE).messages == ()
+    assert transitions.crash(archived, RUN, now=NINE).conversation == archived
+    asked = transitions.ask_owner(archived, make.question())
+    assert ([message.content for message in asked.messages], asked.asked) == (
+        ["Shall I go on?"],
+        (),
+    )
+
+
+@requirement("A-source", "A-roles")
+def test_replies_come_from_the_chat_and_background_words_from_the_worker() -> None:
+    chat = make.conversation()
+    reply = transitions.reply(chat, make.run(kind=RunKind.REPLY), "Hello.", now=NOON)
+    worked = transitions.finish(working(), RUN, DONE, now=NINE)
+    failed = transitions.fail_reply(chat, Failure(FailureKind.MODEL, "Overloaded."))
+
+    assert [(m.role, m.source) for m in reply.messages] == [(Role.ASSISTANT, Source.CHAT)]
+    assert [(m.role, m.source) for m in worked.messages] == [(Role.ASSISTANT, Source.WORKER)]
+    assert [m.role for m in failed.messages] == [Role.SYSTEM]
+
+
+def test_after_twenty_replies_that_nobody_read_it_asks() -> None:
+    run = make.run(kind=RunKind.REPLY)
+    conversation = make.conversation()
+    for _ in range(19):
+        conversation = transitions.reply(
+            conversation, run, "Noted.", now=NOON, unattended=True
+        ).conversation
+    assert conversation.questions == ()
+
+    step = transitions.reply(conversation, run, "Noted.", now=NOON, unattended=True)
+
+    assert step.conversation.status is Status.WAITING_INPUT
+    assert step.asked[0].run_kind is RunKind.REPLY
+    assert [message.source for message in step.messages] == [Source.WORKER]
