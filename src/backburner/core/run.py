@@ -81,15 +81,11 @@ class NewItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(NewItem):
     """What lies in an inbox."""
 
     id: ItemId
-    kind: ItemKind
-    run_kind: RunKind
     arrived_at: datetime
-    at_once: bool = False
-    content: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
