@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 
 def main(arguments: list[str]) -> int:
     command = [
-        *(sys.executable, "-m", "pytest", "tests/core", "-v"),
+        *(sys.executable, "-m", "pytest", "tests/core", "--numprocesses=auto", "--dist=loadfile"),
         # Says how many examples each test saw, and why it stopped.
         "--hypothesis-show-statistics",
         "--timeout=0",

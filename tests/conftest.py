@@ -10,7 +10,7 @@ settings.register_profile("default", deadline=None, derandomize=True, print_blob
 settings.register_profile(
     "soak",
     deadline=None,
-    max_examples=20_000,
+    max_examples=5_000,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )

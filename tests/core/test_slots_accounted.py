@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,6 +67,7 @@ def end_run(conversation: Conversation, ending: str, *, now: datetime) -> Step:
             return transitions.fail(conversation, run, failure, now=now)
 
 
+@examples(100)
 @given(
     schedule=SCHEDULES,
     lives=st.lists(st.tuples(LENGTHS, LENGTHS, ENDINGS, LENGTHS), min_size=1, max_size=12),
