@@ -124,6 +124,10 @@ def run_now_while_active(conversation: Conversation, _: Happening) -> Status | s
     return ACTIVE if has_work else CONFLICT
 
 
+def event_while_waiting(conversation: Conversation, _: Happening) -> Status | str:
+    return CONFLICT if conversation.schedule is None else WAITING
+
+
 def followed_up(conversation: Conversation, _: Happening) -> Status | str:
     completed_job = (conversation.kind, conversation.ended_as) == (Kind.JOB, Ended.COMPLETED)
     return BACKGROUND if completed_job else CONFLICT
@@ -138,7 +142,12 @@ TABLE: dict[str, dict[Status, Cell]] = {
         ARCHIVED: CONFLICT,
     },
     "slot": {ACTIVE: same, BACKGROUND: same, WAITING: same, ARCHIVED: same},
-    "event": {ACTIVE: CONFLICT, BACKGROUND: same, WAITING: same, ARCHIVED: CONFLICT},
+    "event": {
+        ACTIVE: CONFLICT,
+        BACKGROUND: same,
+        WAITING: event_while_waiting,
+        ARCHIVED: CONFLICT,
+    },
     "run_now": {
         ACTIVE: run_now_while_active,
         BACKGROUND: same,

@@ -22,7 +22,7 @@ from backburner.core.transitions.step import NewMessage, Report, Signal, Step
 def receive_event(conversation: Conversation, content: Mapping[str, Any]) -> Step:
     """Take note of something that happened outside; a question that is open goes first."""
     refuse_archived(conversation)
-    if conversation.status is Status.ACTIVE:
+    if conversation.status is Status.ACTIVE or conversation.schedule is None:
         raise Conflict("Nothing here waits for events now.", hint="Resume the work first.")
     item = NewItem(kind=ItemKind.EVENT, run_kind=RunKind.BACKGROUND, content=dict(content))
     return Step(conversation=conversation, inbox=(item,))

@@ -66,7 +66,9 @@ def advance(
     """Go on to the next slot, and account for those that passed meanwhile."""
     accounted, skipped = account(conversation, reason, now=now)
     timed = accounted.schedule
-    following = None if timed is None else schedule.next_run_at(timed, after=now)
+    # Where the clock was set back, slots that are settled do not come again.
+    since = max(now, accounted.settled_until or now)
+    following = None if timed is None else schedule.next_run_at(timed, after=since)
     return replace(accounted, next_run_at=following), skipped
 
 
