@@ -1,10 +1,12 @@
-"""What every test gets: a hypothesis profile, and an environment without our settings in it."""
+"""What every test gets: a hypothesis profile, an environment without our settings, a PostgreSQL."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from coverage import Coverage
 from hypothesis import HealthCheck, settings
+from postgres_server import new_postgres, postgres_server
 
 settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(
@@ -22,6 +24,28 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("BACKBURNER_") and not name.startswith("BACKBURNER_TEST_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def own_postgres_url() -> Iterator[str]:
+    """Start a server that is ours alone, one for each process that runs tests."""
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgres_url(request: pytest.FixtureRequest) -> str:
+    """Give the server that tests use; its user may make databases."""
+    given = os.environ.get("BACKBURNER_TEST_PG")
+    url: str = given or request.getfixturevalue("own_postgres_url")
+    return url
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_url: str) -> Iterator[str]:
+    """Make a database without any table."""
+    with new_postgres(postgres_url) as url:
+        yield url
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -11,6 +11,15 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import IO
 
+#: Root may write anywhere, so a test of what may not be written gives that up first. Everything
+#: has to be imported by then: the unprivileged user may not be able to read this Python.
+AS_NOBODY = """
+import os
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+"""
 #: How many seconds a program may take over whatever it is waited for.
 PATIENCE = 30
 

@@ -1,0 +1,102 @@
+"""Conversations: load, lock, insert, save. Every lookup has the owner in its key."""
+
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from backburner.core.conversation import Conversation
+from backburner.core.errors import NotFound
+from backburner.core.ids import ConversationId, UserId
+from backburner.store import questions
+from backburner.store.mapping import to_conversation, to_row
+from backburner.store.tables import conversations, inbox, unserved
+
+_owned = (conversations.c.user_id == bindparam("owner")) & (
+    conversations.c.id == bindparam("which")
+)
+_load = select(conversations).where(_owned)
+_lock = _load.with_for_update()
+_insert = insert(conversations)
+_save = (
+    update(conversations)
+    .where(_owned)
+    .values(
+        {
+            column.name: bindparam(column.name)
+            for column in conversations.columns
+            if column.name not in ("user_id", "id", "created_at", "turn_run", "turn_until", "epoch")
+        }
+    )
+)
+_children = (
+    select(conversations.c.id)
+    .where(
+        conversations.c.user_id == bindparam("owner"),
+        conversations.c.parent_id == bindparam("which"),
+    )
+    .order_by(conversations.c.created_at, conversations.c.id)
+)
+_followers = (
+    select(conversations.c.id)
+    .where(
+        conversations.c.user_id == bindparam("owner"),
+        conversations.c.after_id == bindparam("which"),
+    )
+    .order_by(conversations.c.id)
+)
+_waiting = (
+    select(inbox.c.id)
+    .where(
+        inbox.c.user_id == bindparam("owner"),
+        inbox.c.conversation_id == bindparam("which"),
+        unserved,
+        inbox.c.from_person,
+    )
+    .limit(1)
+)
+
+
+def load(connection: Connection, user: UserId, which: ConversationId) -> Conversation:
+    """Read a conversation with its open questions, to look at."""
+    row = connection.execute(_load, {"owner": user, "which": which}).one_or_none()
+    if row is None:
+        raise NotFound
+    return to_conversation(row, questions.open_of(connection, user, which))
+
+
+def lock(connection: Connection, user: UserId, which: ConversationId) -> Conversation:
+    """Read a conversation to change it; until the transaction ends nobody else can."""
+    row = connection.execute(_lock, {"owner": user, "which": which}).one_or_none()
+    if row is None:
+        raise NotFound
+    return to_conversation(row, questions.open_of(connection, user, which))
+
+
+def add(connection: Connection, conversation: Conversation) -> None:
+    row = to_row(conversation) | {"updated_at": conversation.created_at}
+    connection.execute(_insert, row)
+
+
+def save(connection: Connection, conversation: Conversation, *, now: datetime) -> None:
+    row = to_row(conversation)
+    owner, which = row.pop("user_id"), row.pop("id")
+    del row["created_at"]
+    connection.execute(_save, {**row, "updated_at": now, "owner": owner, "which": which})
+
+
+def children(
+    connection: Connection, user: UserId, which: ConversationId
+) -> tuple[ConversationId, ...]:
+    return tuple(connection.execute(_children, {"owner": user, "which": which}).scalars())
+
+
+def followers(
+    connection: Connection, user: UserId, which: ConversationId
+) -> tuple[ConversationId, ...]:
+    """Find those whose schedule is to come after this one."""
+    return tuple(connection.execute(_followers, {"owner": user, "which": which}).scalars())
+
+
+def person_waits(connection: Connection, user: UserId, which: ConversationId) -> bool:
+    """See whether somebody is waiting for a reply: derived from what lies there, never counted."""
+    return connection.execute(_waiting, {"owner": user, "which": which}).first() is not None

@@ -1,0 +1,101 @@
+"""What differs between SQLite and PostgreSQL: the only file that asks which one it is.
+
+Both get full durability: an answer of "done" means that it is on the disk.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event, make_url, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from backburner.store.types import to_micros
+
+#: How long a writer waits for another one before it gives up.
+BUSY_MILLISECONDS = 5000
+POSTGRES_OPTIONS = (
+    "-c timezone=UTC -c synchronous_commit=on -c lock_timeout=10s"
+    " -c idle_in_transaction_session_timeout=30s -c statement_timeout=60s"
+)
+_SERIALIZATION, _DEADLOCK = "40001", "40P01"
+
+#: Gives the time, and the clock of leases in microseconds.
+Clock = Callable[[], tuple[datetime, int]]
+
+
+def make_engine(url: str) -> Engine:
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        return _sqlite(parsed)
+    return create_engine(
+        parsed.set(drivername="postgresql+psycopg"),
+        pool_size=5,
+        max_overflow=5,
+        pool_timeout=10,
+        connect_args={
+            "connect_timeout": 10,
+            "options": POSTGRES_OPTIONS,
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 20_000,
+        },
+    )
+
+
+def is_sqlite(engine: Engine) -> bool:
+    return engine.dialect.name == "sqlite"
+
+
+def read_clock(connection: Connection, own: Clock) -> tuple[datetime, int]:
+    """Read the time: the database's where many machines share one, else this process's own."""
+    if connection.dialect.name == "sqlite":
+        return own()
+    now: datetime = connection.execute(_CLOCK).scalar_one()
+    return now.astimezone(UTC), to_micros(now)
+
+
+def is_worth_repeating(error: DBAPIError) -> bool:
+    """See whether the same transaction may well succeed if it is simply run again."""
+    return getattr(error.orig, "sqlstate", None) in (_SERIALIZATION, _DEADLOCK)
+
+
+def is_connection_lost(error: DBAPIError) -> bool:
+    return bool(error.connection_invalidated) or isinstance(
+        error, OperationalError | InterfaceError
+    )
+
+
+_CLOCK = text("SELECT clock_timestamp()")
+
+
+def _sqlite(url: URL) -> Engine:
+    in_memory = not url.database or url.database == ":memory:"
+    engine = create_engine(
+        url,
+        connect_args={"check_same_thread": False, "timeout": BUSY_MILLISECONDS / 1000},
+        **({"poolclass": StaticPool} if in_memory else {"pool_size": 1, "max_overflow": 0}),
+    )
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _prepare(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    # Python's own handling of transactions would begin them too late; `_begin` does it.
+    connection.isolation_level = None
+    for pragma in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        f"busy_timeout = {BUSY_MILLISECONDS}",
+        "cache_size = -65536",
+        "temp_store = MEMORY",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")

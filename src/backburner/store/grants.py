@@ -1,0 +1,63 @@
+"""Grants: what an owner said yes to."""
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, insert, select
+
+from backburner.core.ids import ConversationId, GrantId, UserId
+from backburner.core.policy import Grant
+from backburner.store.tables import grants
+
+_insert = insert(grants)
+_valid = select(grants).where(
+    grants.c.user_id == bindparam("owner"),
+    grants.c.conversation_id == bindparam("conversation"),
+    grants.c.ended_at.is_(None),
+)
+
+
+def give(
+    connection: Connection,
+    user: UserId,
+    conversation: ConversationId,
+    given: Iterable[Grant],
+    *,
+    now: datetime,
+) -> None:
+    rows = [
+        {
+            "id": grant.id,
+            "user_id": user,
+            "conversation_id": conversation,
+            "server": grant.server,
+            "tool": grant.tool,
+            "definition": grant.definition,
+            "call": grant.call,
+            "words": json.dumps(grant.words),
+            "whole": grant.whole,
+            "expires_at": grant.expires_at,
+            "given_at": now,
+        }
+        for grant in given
+    ]
+    if rows:
+        connection.execute(_insert, rows)
+
+
+def valid(connection: Connection, user: UserId, conversation: ConversationId) -> tuple[Grant, ...]:
+    found = connection.execute(_valid, {"owner": user, "conversation": conversation})
+    return tuple(
+        Grant(
+            id=GrantId(row.id),
+            server=row.server,
+            tool=row.tool,
+            definition=row.definition,
+            call=row.call,
+            words=tuple(json.loads(row.words)),
+            whole=row.whole,
+            expires_at=row.expires_at,
+        )
+        for row in found
+    )

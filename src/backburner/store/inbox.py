@@ -1,0 +1,96 @@
+"""The inbox of a conversation: whatever reaches it waits here until a run has served it."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from backburner.core.ids import ConversationId, ItemId, RunId, UserId, new_item_id
+from backburner.core.run import Item, ItemKind, NewItem, RunKind
+from backburner.store.mapping import dump, to_item
+from backburner.store.tables import inbox, unserved
+
+_insert = insert(inbox)
+_in_conversation = (inbox.c.user_id == bindparam("owner")) & (
+    inbox.c.conversation_id == bindparam("conversation")
+)
+_waiting = (
+    select(inbox)
+    .where(_in_conversation, unserved, inbox.c.run_kind == bindparam("kind"))
+    .order_by(inbox.c.arrived_at, inbox.c.id)
+)
+_serve = (
+    update(inbox)
+    .where(inbox.c.user_id == bindparam("owner"), inbox.c.id == bindparam("which"), unserved)
+    .values(served_at=bindparam("at"), served_by=bindparam("run"))
+)
+_settle = update(inbox).where(_in_conversation, unserved).values(served_at=bindparam("at"))
+_settle_work = _settle.where(inbox.c.run_kind == RunKind.BACKGROUND.value)
+
+
+def put(
+    connection: Connection,
+    user: UserId,
+    conversation: ConversationId,
+    items: Iterable[NewItem],
+    *,
+    now: datetime,
+) -> None:
+    rows = [
+        {
+            "id": new_item_id(),
+            "user_id": user,
+            "conversation_id": conversation,
+            "kind": item.kind.value,
+            "run_kind": item.run_kind.value,
+            "from_person": is_from_person(item),
+            "at_once": item.at_once,
+            "content": dump(item.content),
+            "arrived_at": now,
+        }
+        for item in items
+    ]
+    if rows:
+        connection.execute(_insert, rows)
+
+
+def is_from_person(item: NewItem) -> bool:
+    """See whether somebody waits for the reply; results of jobs are answered with nobody there."""
+    return item.run_kind is RunKind.REPLY and item.kind is not ItemKind.JOB_RESULT
+
+
+def waiting(
+    connection: Connection, user: UserId, conversation: ConversationId, kind: RunKind
+) -> tuple[Item, ...]:
+    found = connection.execute(
+        _waiting, {"owner": user, "conversation": conversation, "kind": kind.value}
+    )
+    return tuple(to_item(row) for row in found)
+
+
+def serve(
+    connection: Connection,
+    user: UserId,
+    items: Iterable[ItemId],
+    *,
+    run_id: RunId,
+    now: datetime,
+) -> None:
+    rows = [{"owner": user, "which": item, "at": now, "run": run_id} for item in items]
+    if rows:
+        connection.execute(_serve, rows)
+
+
+def settle(
+    connection: Connection,
+    user: UserId,
+    conversation: ConversationId,
+    *,
+    everything: bool,
+    now: datetime,
+) -> None:
+    """Take out what nobody will serve: what the work would have, or all of it."""
+    connection.execute(
+        _settle if everything else _settle_work,
+        {"owner": user, "conversation": conversation, "at": now},
+    )

@@ -1,0 +1,172 @@
+"""Rows to values of the core, and back."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from sqlalchemy import Row
+
+from backburner.core.conversation import (
+    Author,
+    Conversation,
+    Ended,
+    Kind,
+    Message,
+    Notify,
+    OnRepeatedFailure,
+    Pause,
+    Place,
+    Role,
+    Session,
+    Source,
+    State,
+    Status,
+)
+from backburner.core.ids import ConversationId, ItemId, MessageId, QuestionId, RunId
+from backburner.core.question import Purpose, Question, QuestionType
+from backburner.core.run import (
+    Failure,
+    FailureKind,
+    Item,
+    ItemKind,
+    Run,
+    RunKind,
+    RunStatus,
+    Skipped,
+    SkipReason,
+)
+from backburner.core.schedule import After, Gap
+from backburner.core.schedule_json import from_json, to_json
+
+#: Fields of a conversation that are columns of the same name and type.
+_PLAIN = tuple(
+    field.name
+    for field in fields(Conversation)
+    if field.name
+    not in (
+        *("kind", "status", "created_by", "schedule", "pause_reason", "state", "questions"),
+        *("session", "ended_as", "tools", "on_repeated_failure", "notify", "reports_to"),
+    )
+)
+
+
+def to_row(conversation: Conversation) -> dict[str, Any]:
+    """Make the columns of a conversation, without its turn and its questions."""
+    row = {name: getattr(conversation, name) for name in _PLAIN}
+    schedule, session = conversation.schedule, conversation.session
+    row |= {
+        "kind": conversation.kind.value,
+        "status": conversation.status.value,
+        "created_by": conversation.created_by.value,
+        "schedule": None if schedule is None else json.dumps(to_json(schedule)),
+        "after_id": schedule.conversation if isinstance(schedule, After) else None,
+        "pause_reason": conversation.pause_reason and conversation.pause_reason.value,
+        "context": dump(conversation.state.context),
+        "step": conversation.state.step,
+        "data": dump(conversation.state.data),
+        "session_engine": session and session.engine,
+        "session_id": session and session.id,
+        "ended_as": conversation.ended_as and conversation.ended_as.value,
+        "tools": None if conversation.tools is None else json.dumps(conversation.tools),
+        "on_repeated_failure": conversation.on_repeated_failure.value,
+        "notify": conversation.notify.value,
+        "reports_to": json.dumps(
+            [(place.channel, place.target) for place in conversation.reports_to]
+        ),
+    }
+    return row
+
+
+def to_conversation(row: Row[Any], questions: tuple[Question, ...]) -> Conversation:
+    found = row._mapping  # noqa: SLF001 (the public name of a row's mapping)
+    engine = found["session_engine"]
+    return Conversation(
+        **{name: found[name] for name in _PLAIN},
+        kind=Kind(found["kind"]),
+        status=Status(found["status"]),
+        created_by=Author(found["created_by"]),
+        schedule=found["schedule"] and from_json(json.loads(found["schedule"])),
+        pause_reason=found["pause_reason"] and Pause(found["pause_reason"]),
+        state=State(load(found["context"]), found["step"], load(found["data"])),
+        questions=questions,
+        session=None if engine is None else Session(engine, found["session_id"]),
+        ended_as=found["ended_as"] and Ended(found["ended_as"]),
+        tools=None if found["tools"] is None else tuple(json.loads(found["tools"])),
+        on_repeated_failure=OnRepeatedFailure(found["on_repeated_failure"]),
+        notify=Notify(found["notify"]),
+        reports_to=tuple(Place(*place) for place in json.loads(found["reports_to"])),
+    )
+
+
+def to_message(row: Row[Any]) -> Message:
+    return Message(
+        id=MessageId(row.id),
+        role=Role(row.role),
+        content=row.content,
+        source=Source(row.source),
+        created_at=row.created_at,
+        run_id=row.run_id,
+        outside=row.outside,
+    )
+
+
+def to_question(row: Row[Any]) -> Question:
+    return Question(
+        id=QuestionId(row.id),
+        purpose=Purpose(row.purpose),
+        type=QuestionType(row.type),
+        prompt=row.prompt,
+        asked_at=row.asked_at,
+        options=tuple(json.loads(row.options)),
+        run_id=row.run_id,
+        run_kind=RunKind(row.run_kind),
+        binds_to=load(row.binds_to),
+        remind_at=row.remind_at,
+        reminders=row.reminders,
+        expires_at=row.expires_at,
+        default=row.default_answer,
+    )
+
+
+def to_item(row: Row[Any]) -> Item:
+    return Item(
+        id=ItemId(row.id),
+        kind=ItemKind(row.kind),
+        run_kind=RunKind(row.run_kind),
+        arrived_at=row.arrived_at,
+        at_once=row.at_once,
+        content=load(row.content),
+    )
+
+
+def to_run(row: Row[Any]) -> Run:
+    failed, reason = row.failure_kind, row.skip_reason
+    return Run(
+        id=RunId(row.id),
+        conversation_id=ConversationId(row.conversation_id),
+        kind=RunKind(row.kind),
+        status=RunStatus(row.status),
+        epoch=row.epoch,
+        schedule_revision=row.schedule_revision,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        slot_at=row.slot_at,
+        failure=failed and Failure(FailureKind(failed), row.failure_message),
+        result=row.result,
+        tokens=row.tokens,
+        skipped=reason and Skipped(_to_gap(row), SkipReason(reason)),
+    )
+
+
+def _to_gap(row: Row[Any]) -> Gap:
+    return Gap(row.gap_count, row.gap_first_at, row.gap_last_at, row.gap_or_more)
+
+
+def dump(value: Mapping[str, Any]) -> str:
+    return json.dumps(dict(value), ensure_ascii=False)
+
+
+def load(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text)
+    return found

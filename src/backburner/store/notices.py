@@ -1,0 +1,161 @@
+"""Notices, and the outbox that carries them to channels: one row a part."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, insert, or_, select, update
+
+from backburner.core.conversation import Conversation
+from backburner.core.ids import RunId, new_notice_id
+from backburner.core.notice import Notice
+from backburner.store.tables import deliveries, notices, to_send
+
+_insert_notices = insert(notices)
+_insert_deliveries = insert(deliveries)
+_next = (
+    select(deliveries)
+    .where(
+        to_send,
+        deliveries.c.not_before <= bindparam("at"),
+        or_(deliveries.c.leased_until.is_(None), deliveries.c.leased_until < bindparam("tick")),
+    )
+    .order_by(deliveries.c.not_before, deliveries.c.number)
+    .limit(1)
+    .with_for_update(skip_locked=True)
+)
+_take = (
+    update(deliveries)
+    .where(deliveries.c.number == bindparam("which"))
+    .values(
+        state="sending",
+        leased_until=bindparam("until"),
+        lease=deliveries.c.lease + 1,
+        attempts=deliveries.c.attempts + 1,
+    )
+)
+_settle = (
+    update(deliveries)
+    .where(
+        deliveries.c.number == bindparam("which"),
+        deliveries.c.lease == bindparam("held"),
+        deliveries.c.state == "sending",
+    )
+    .values(
+        state=bindparam("becomes"),
+        leased_until=None,
+        not_before=bindparam("again_at"),
+        provider_id=bindparam("receipt"),
+        error=bindparam("why"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A part to be sent, and the lease under which it may be."""
+
+    number: int
+    key: str
+    channel: str
+    target: str
+    text: str
+    attempts: int
+    lease: int
+
+
+def put(
+    connection: Connection,
+    conversation: Conversation,
+    told: Iterable[Notice],
+    *,
+    cause: str,
+    run_id: RunId | None,
+    now: datetime,
+) -> None:
+    """Store notices and what has to go out for them. `cause` names the event they come from."""
+    rows, parcels = [], []
+    for ordinal, notice in enumerate(told):
+        owner = {"user_id": conversation.user_id, "conversation_id": conversation.id}
+        notice_id = new_notice_id()
+        rows.append(
+            {
+                **owner,
+                "id": notice_id,
+                "run_id": run_id,
+                "kind": notice.kind.value,
+                "text": notice.text,
+                "question_id": notice.question_id,
+                "created_at": now,
+            }
+        )
+        parcels += [
+            {
+                **owner,
+                "key": f"{cause}:{ordinal}:{place.channel}:{place.target}:0",
+                "notice_id": notice_id,
+                "channel": place.channel,
+                "target": place.target,
+                "part": 0,
+                "text": notice.text,
+                "state": "waiting",
+                "attempts": 0,
+                "not_before": now,
+                "lease": 0,
+            }
+            for place in conversation.reports_to
+        ]
+    if rows:
+        connection.execute(_insert_notices, rows)
+    if parcels:
+        connection.execute(_insert_deliveries, parcels)
+
+
+def take(connection: Connection, *, now: datetime, tick: int, lease: int) -> Delivery | None:
+    """Lease the next part to be sent, also one whose sender went silent."""
+    row = connection.execute(_next, {"at": now, "tick": tick}).one_or_none()
+    if row is None:
+        return None
+    connection.execute(_take, {"which": row.number, "until": tick + lease})
+    return Delivery(
+        row.number, row.key, row.channel, row.target, row.text, row.attempts + 1, row.lease + 1
+    )
+
+
+def sent(
+    connection: Connection, delivery: Delivery, *, provider_id: str | None, now: datetime
+) -> bool:
+    return _settled(connection, delivery, "sent", again_at=now, provider_id=provider_id)
+
+
+def failed(
+    connection: Connection,
+    delivery: Delivery,
+    why: str,
+    *,
+    again_at: datetime | None,
+    now: datetime,
+) -> bool:
+    """Put a part back to be tried again, or give it up and keep the reason."""
+    becomes = "failed" if again_at is None else "waiting"
+    return _settled(connection, delivery, becomes, again_at=again_at or now, why=why)
+
+
+def _settled(
+    connection: Connection,
+    delivery: Delivery,
+    becomes: str,
+    *,
+    again_at: datetime,
+    provider_id: str | None = None,
+    why: str | None = None,
+) -> bool:
+    values = {
+        "which": delivery.number,
+        "held": delivery.lease,
+        "becomes": becomes,
+        "again_at": again_at,
+        "receipt": provider_id,
+        "why": why,
+    }
+    return connection.execute(_settle, values).rowcount == 1

@@ -1,0 +1,115 @@
+"""Questions: put, close once, find the open ones and those whose time has come."""
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from backburner.core.errors import Conflict, NotFound
+from backburner.core.ids import ConversationId, QuestionId, UserId
+from backburner.core.question import Question
+from backburner.store.mapping import dump, to_question
+from backburner.store.tables import is_open, questions
+
+_open_of = (
+    select(questions)
+    .where(
+        questions.c.user_id == bindparam("owner"),
+        questions.c.conversation_id == bindparam("conversation"),
+        is_open,
+    )
+    .order_by(questions.c.asked_at, questions.c.id)
+)
+_conversation_of = select(questions.c.conversation_id).where(
+    questions.c.user_id == bindparam("owner"), questions.c.id == bindparam("which")
+)
+_insert = insert(questions)
+_close = (
+    update(questions)
+    .where(
+        questions.c.user_id == bindparam("owner"),
+        questions.c.id == bindparam("which"),
+        is_open,
+    )
+    .values(closed_at=bindparam("at"), answer=bindparam("said"))
+)
+_put_off = (
+    update(questions)
+    .where(
+        questions.c.user_id == bindparam("owner"),
+        questions.c.id == bindparam("which"),
+        is_open,
+    )
+    .values(remind_at=bindparam("at"), reminders=bindparam("count"))
+)
+
+
+def open_of(
+    connection: Connection, user: UserId, conversation: ConversationId
+) -> tuple[Question, ...]:
+    found = connection.execute(_open_of, {"owner": user, "conversation": conversation})
+    return tuple(to_question(row) for row in found)
+
+
+def conversation_of(connection: Connection, user: UserId, which: QuestionId) -> ConversationId:
+    found: ConversationId | None = connection.execute(
+        _conversation_of, {"owner": user, "which": which}
+    ).scalar()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def put(
+    connection: Connection,
+    user: UserId,
+    conversation: ConversationId,
+    asked: Iterable[Question],
+) -> None:
+    rows = [_row(user, conversation, question) for question in asked]
+    if rows:
+        connection.execute(_insert, rows)
+
+
+def close(
+    connection: Connection, user: UserId, which: QuestionId, said: str | None, *, now: datetime
+) -> None:
+    """Close an open question, answered or withdrawn; whoever comes second changes nothing."""
+    closed = connection.execute(_close, {"owner": user, "which": which, "at": now, "said": said})
+    if closed.rowcount != 1:
+        raise Conflict("This question has been answered or withdrawn.")
+
+
+def put_off(connection: Connection, user: UserId, question: Question) -> None:
+    """Store when a question comes up again."""
+    connection.execute(
+        _put_off,
+        {
+            "owner": user,
+            "which": question.id,
+            "at": question.remind_at,
+            "count": question.reminders,
+        },
+    )
+
+
+def _row(user: UserId, conversation: ConversationId, question: Question) -> dict[str, Any]:
+    return {
+        "id": question.id,
+        "user_id": user,
+        "conversation_id": conversation,
+        "purpose": question.purpose.value,
+        "type": question.type.value,
+        "prompt": question.prompt,
+        "options": json.dumps(question.options),
+        "binds_to": dump(question.binds_to),
+        "run_id": question.run_id,
+        "run_kind": question.run_kind.value,
+        "asked_at": question.asked_at,
+        "remind_at": question.remind_at,
+        "reminders": question.reminders,
+        "expires_at": question.expires_at,
+        "default_answer": question.default,
+    }

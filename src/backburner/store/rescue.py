@@ -1,0 +1,86 @@
+"""Frees turns whose lease has run out, and settles the runs that had them.
+
+A rescued background run is a failure whose time stays, so that it is claimed again. A reply is
+given again; at its third crash it is given up, and says so.
+"""
+
+from datetime import datetime
+
+from sqlalchemy import Connection, Text, and_, bindparam, select, update
+
+from backburner.core import transitions
+from backburner.core.conversation import Conversation
+from backburner.core.retry import MOST_CRASHES
+from backburner.core.run import Failure, FailureKind, Run, RunKind, RunStatus
+from backburner.core.transitions import Step
+from backburner.store import claims, inbox, questions, runs, steps
+from backburner.store.mapping import to_conversation
+from backburner.store.runs import Ending
+from backburner.store.tables import conversations, tool_calls
+
+_owner = bindparam("owner", type_=Text())
+_this = and_(conversations.c.user_id == _owner, conversations.c.id == bindparam("which"))
+_expired = (
+    select(conversations)
+    .where(conversations.c.turn_run.is_not(None), conversations.c.turn_until < bindparam("tick"))
+    .order_by(conversations.c.turn_until)
+    .limit(1)
+    .with_for_update(skip_locked=True)
+)
+_fence_off = (
+    update(conversations)
+    .where(_this, conversations.c.epoch == bindparam("held"))
+    .values(turn_run=None, turn_until=None, epoch=conversations.c.epoch + 1)
+)
+_forget_calls = (
+    update(tool_calls)
+    .where(
+        tool_calls.c.user_id == _owner,
+        tool_calls.c.conversation_id == bindparam("which"),
+        tool_calls.c.run_id == bindparam("run"),
+        tool_calls.c.state == "started",
+    )
+    .values(state="unknown", ended_at=bindparam("now"))
+)
+
+
+def rescue(connection: Connection, *, now: datetime, tick: int) -> claims.Turn | None:
+    """Free one turn whose lease has run out, and settle the run that had it."""
+    row = connection.execute(_expired, {"tick": tick}).one_or_none()
+    if row is None:
+        return None
+    found = to_conversation(row, questions.open_of(connection, row.user_id, row.id))
+    run = runs.load(connection, found.user_id, row.turn_run)
+    turn = claims.Turn(found.user_id, found.id, row.turn_run, row.epoch, run.kind)
+    connection.execute(_fence_off, claims.turn_key(turn))
+    connection.execute(_forget_calls, {**claims.turn_key(turn), "now": now})
+    step = _settle_crash(connection, found, run, now=now)
+    steps.save(connection, step, cause=f"{run.id}:{run.epoch}:crash", now=now)
+    return turn
+
+
+def _settle_crash(
+    connection: Connection, conversation: Conversation, run: Run, *, now: datetime
+) -> Step:
+    user, crash = conversation.user_id, Failure(FailureKind.CRASHED, "Its process went away.")
+    if claims.is_cancelled(connection, run.id):
+        runs.end(connection, user, run.id, Ending(status=RunStatus.CANCELLED), now=now)
+        return Step(conversation=conversation)
+    ending = Ending(status=RunStatus.FAILURE, failure=crash)
+    runs.end(connection, user, run.id, ending, now=now)
+    if run.kind is RunKind.BACKGROUND:
+        return transitions.crash(conversation, run, now=now)
+    if not _crashed_too_often(connection, conversation):
+        return Step(conversation=conversation)
+    items = inbox.waiting(connection, user, conversation.id, RunKind.REPLY)
+    served = [item.id for item in items]
+    inbox.serve(connection, user, served, run_id=run.id, now=now)
+    return transitions.fail_reply(conversation, crash)
+
+
+def _crashed_too_often(connection: Connection, conversation: Conversation) -> bool:
+    """See whether the last few replies all crashed: this one is not given a further time."""
+    recent = runs.history(connection, conversation.user_id, conversation.id, most=4 * MOST_CRASHES)
+    replies = [run for run in recent if run.kind is RunKind.REPLY][:MOST_CRASHES]
+    crashes = [run for run in replies if run.failure and run.failure.kind is FailureKind.CRASHED]
+    return len(crashes) == MOST_CRASHES

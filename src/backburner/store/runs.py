@@ -1,0 +1,198 @@
+"""Runs: begin, go on, queue, end, skip; and the proof that one committed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from backburner.core.errors import NotFound
+from backburner.core.ids import ConversationId, RunId, UserId, new_run_id
+from backburner.core.run import Failure, Run, RunKind, RunStatus, Skipped
+from backburner.store.mapping import to_run
+from backburner.store.tables import is_queued, is_running, outcomes, runs
+
+_insert = insert(runs)
+_prove = insert(outcomes)
+_proof = select(outcomes.c.run_id).where(
+    outcomes.c.run_id == bindparam("run"), outcomes.c.epoch == bindparam("epoch")
+)
+_of_conversation = (runs.c.user_id == bindparam("owner")) & (
+    runs.c.conversation_id == bindparam("conversation")
+)
+_queued_of = select(runs).where(_of_conversation, is_queued)
+_load = select(runs).where(runs.c.user_id == bindparam("owner"), runs.c.id == bindparam("run"))
+_history = (
+    select(runs)
+    .where(_of_conversation)
+    .order_by(runs.c.started_at.desc(), runs.c.id)
+    .limit(bindparam("most"))
+)
+_by_id = (runs.c.user_id == bindparam("owner")) & (runs.c.id == bindparam("run"))
+_go_on = (
+    update(runs)
+    .where(_by_id, is_queued)
+    .values(
+        status=RunStatus.RUNNING.value,
+        epoch=bindparam("new_epoch"),
+        worker=bindparam("by"),
+        wait_until=None,
+    )
+)
+_queue = (
+    update(runs)
+    .where(_by_id, is_running)
+    .values(status=RunStatus.QUEUED.value, wait_until=bindparam("until"), draft=None)
+)
+_end = (
+    update(runs)
+    .where(_by_id, is_running)
+    .values(
+        status=bindparam("ended_as"),
+        ended_at=bindparam("at"),
+        failure_kind=bindparam("failed"),
+        failure_message=bindparam("why"),
+        result=bindparam("found"),
+        tokens=bindparam("used"),
+        draft=None,
+    )
+)
+_cancelled: dict[str, Any] = {"status": RunStatus.CANCELLED.value, "ended_at": bindparam("at")}
+_drop_queued = update(runs).where(_of_conversation, is_queued).values(_cancelled)
+_drop_queued_work = _drop_queued.where(runs.c.kind == RunKind.BACKGROUND.value)
+_ask_to_stop = (
+    update(runs)
+    .where(_of_conversation, is_running, runs.c.cancel_requested_at.is_(None))
+    .values(cancel_requested_at=bindparam("at"))
+)
+_ask_work_to_stop = _ask_to_stop.where(runs.c.kind == RunKind.BACKGROUND.value)
+
+
+def begin(connection: Connection, row: dict[str, Any]) -> None:
+    connection.execute(_insert, row)
+
+
+def go_on(connection: Connection, user: UserId, run: RunId, *, epoch: int, worker: str) -> None:
+    values = {"owner": user, "run": run, "new_epoch": epoch, "by": worker}
+    connection.execute(_go_on, values)
+
+
+def queue(connection: Connection, user: UserId, run: RunId, *, until: datetime | None) -> None:
+    connection.execute(_queue, {"owner": user, "run": run, "until": until})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a run ended."""
+
+    status: RunStatus
+    failure: Failure | None = None
+    result: str | None = None
+    tokens: int = 0
+
+
+def end(connection: Connection, user: UserId, run: RunId, ending: Ending, *, now: datetime) -> None:
+    failure = ending.failure
+    values = {
+        "owner": user,
+        "run": run,
+        "ended_as": ending.status.value,
+        "at": now,
+        "failed": failure and failure.kind.value,
+        "why": failure and failure.message,
+        "found": ending.result,
+        "used": ending.tokens,
+    }
+    connection.execute(_end, values)
+
+
+def prove(connection: Connection, run: RunId, epoch: int, *, now: datetime) -> None:
+    """Leave the proof that a run committed under an epoch, in the transaction that commits it."""
+    connection.execute(_prove, {"run_id": run, "epoch": epoch, "committed_at": now})
+
+
+def is_proven(connection: Connection, run: RunId, epoch: int) -> bool:
+    return connection.execute(_proof, {"run": run, "epoch": epoch}).first() is not None
+
+
+def load(connection: Connection, user: UserId, run: RunId) -> Run:
+    row = connection.execute(_load, {"owner": user, "run": run}).one_or_none()
+    if row is None:
+        raise NotFound
+    return to_run(row)
+
+
+def queued(
+    connection: Connection, user: UserId, conversation: ConversationId
+) -> dict[RunKind, tuple[Run, datetime | None]]:
+    """Find the runs that were handed back, with the time from which each may go on."""
+    found = connection.execute(_queued_of, {"owner": user, "conversation": conversation})
+    return {RunKind(row.kind): (to_run(row), row.wait_until) for row in found}
+
+
+def history(
+    connection: Connection, user: UserId, conversation: ConversationId, *, most: int
+) -> tuple[Run, ...]:
+    values = {"owner": user, "conversation": conversation, "most": most}
+    return tuple(to_run(row) for row in connection.execute(_history, values))
+
+
+def skip(
+    connection: Connection,
+    user: UserId,
+    conversation: ConversationId,
+    skipped: Iterable[Skipped],
+    *,
+    revision: int,
+    now: datetime,
+) -> None:
+    rows = [
+        {
+            "id": new_run_id(),
+            "user_id": user,
+            "conversation_id": conversation,
+            "kind": RunKind.BACKGROUND.value,
+            "status": RunStatus.SKIPPED.value,
+            "unattended": True,
+            "epoch": 0,
+            "schedule_revision": revision,
+            "started_at": now,
+            "ended_at": now,
+            "tokens": 0,
+            "skip_reason": row.reason.value,
+            "gap_count": row.gap.count,
+            "gap_first_at": row.gap.first_at,
+            "gap_last_at": row.gap.last_at,
+            "gap_or_more": row.gap.or_more,
+        }
+        for row in skipped
+    ]
+    if rows:
+        connection.execute(_insert, rows)
+
+
+def drop_queued(
+    connection: Connection,
+    user: UserId,
+    conversation: ConversationId,
+    *,
+    everything: bool,
+    now: datetime,
+) -> None:
+    """Cancel what was handed back: background work, or replies too."""
+    values = {"owner": user, "conversation": conversation, "at": now}
+    connection.execute(_drop_queued if everything else _drop_queued_work, values)
+
+
+def ask_to_stop(
+    connection: Connection,
+    user: UserId,
+    conversation: ConversationId,
+    *,
+    everything: bool,
+    now: datetime,
+) -> None:
+    """Let whoever holds a running run know that it is to stop."""
+    values = {"owner": user, "conversation": conversation, "at": now}
+    connection.execute(_ask_to_stop if everything else _ask_work_to_stop, values)

@@ -1,0 +1,58 @@
+"""An agent's own memory of a conversation, entry by entry.
+
+Entries are written while a run goes on, and count once it has committed: a holder that died or was
+fenced off leaves no trace in what the next one loads.
+"""
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, and_, bindparam, exists, insert, or_, select
+
+from backburner.store.claims import Turn
+from backburner.store.tables import outcomes, session_entries
+
+_insert = insert(session_entries)
+_is_committed = exists().where(
+    outcomes.c.run_id == session_entries.c.run_id, outcomes.c.epoch == session_entries.c.epoch
+)
+_is_own = and_(
+    session_entries.c.run_id == bindparam("run"), session_entries.c.epoch == bindparam("held")
+)
+_load = (
+    select(session_entries.c.entry)
+    .where(
+        session_entries.c.user_id == bindparam("owner"),
+        session_entries.c.conversation_id == bindparam("which"),
+        session_entries.c.session_id == bindparam("session"),
+        or_(_is_committed, _is_own),
+    )
+    .order_by(session_entries.c.number)
+)
+
+
+def append(connection: Connection, turn: Turn, session_id: str, entries: Iterable[str]) -> None:
+    rows = [
+        {
+            "user_id": turn.user_id,
+            "conversation_id": turn.conversation_id,
+            "session_id": session_id,
+            "run_id": turn.run_id,
+            "epoch": turn.epoch,
+            "entry": entry,
+        }
+        for entry in entries
+    ]
+    if rows:
+        connection.execute(_insert, rows)
+
+
+def load(connection: Connection, turn: Turn, session_id: str) -> tuple[str, ...]:
+    """Read what a run may know: what others committed, and what it wrote itself."""
+    values = {
+        "owner": turn.user_id,
+        "which": turn.conversation_id,
+        "session": session_id,
+        "run": turn.run_id,
+        "held": turn.epoch,
+    }
+    return tuple(connection.execute(_load, values).scalars())

@@ -1,0 +1,63 @@
+"""Writes a step of the core down: everything that follows from one event, in one transaction."""
+
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from backburner.core.ids import RunId
+from backburner.core.transitions import Step, Stops
+from backburner.store import (
+    conversations,
+    events,
+    grants,
+    inbox,
+    messages,
+    notices,
+    questions,
+    runs,
+)
+
+
+def save(connection: Connection, step: Step, *, cause: str, now: datetime) -> None:
+    """Save what follows for a conversation that is there. `cause` names the event."""
+    conversations.save(connection, step.conversation, now=now)
+    write_down(connection, step, cause=cause, run_id=None, now=now)
+
+
+def add(connection: Connection, step: Step, *, cause: str, now: datetime) -> None:
+    """Save a conversation that has just come to be."""
+    conversations.add(connection, step.conversation)
+    write_down(connection, step, cause=cause, run_id=None, now=now)
+
+
+def write_down(
+    connection: Connection, step: Step, *, cause: str, run_id: RunId | None, now: datetime
+) -> None:
+    """Write everything of a step but the row of its conversation."""
+    conversation = step.conversation
+    user, which = conversation.user_id, conversation.id
+    if step.stops is not Stops.NOTHING:
+        everything = step.stops is Stops.EVERYTHING
+        runs.ask_to_stop(connection, user, which, everything=everything, now=now)
+        runs.drop_queued(connection, user, which, everything=everything, now=now)
+        inbox.settle(connection, user, which, everything=everything, now=now)
+    elif step.drops_queued:
+        runs.drop_queued(connection, user, which, everything=False, now=now)
+    for question, said in step.answered:
+        questions.close(connection, user, question, said, now=now)
+    for question in step.withdrawn:
+        questions.close(connection, user, question, None, now=now)
+    questions.put(connection, user, which, step.asked)
+    messages.append(connection, user, which, step.messages, run_id=run_id, now=now)
+    grants.give(connection, user, which, step.grants, now=now)
+    inbox.put(connection, user, which, step.inbox, now=now)
+    runs.skip(
+        connection,
+        user,
+        which,
+        step.skipped,
+        revision=conversation.schedule_revision,
+        now=now,
+    )
+    notices.put(connection, conversation, step.notices, cause=cause, run_id=run_id, now=now)
+    events.note(connection, user, which, "changed", now=now)

@@ -1,0 +1,281 @@
+"""The revisions of the tables: what they add up to, and what becomes of the data on the way."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    DateTime,
+    Engine,
+    Integer,
+    MetaData,
+    Table,
+    inspect,
+    select,
+    text,
+)
+from sqlalchemy.exc import DBAPIError
+
+from backburner.core.errors import StoreFailed
+from backburner.store.dialect import make_engine
+from backburner.store.opening import open_database
+from backburner.store.schema import (
+    MIGRATIONS,
+    OUR_VERSIONS,
+    bring_up_to_date,
+    find_revision,
+    known_revisions,
+)
+from backburner.store.tables import metadata
+from backburner.testing.clock import SetClock
+
+#: By table, each row by column.
+Rows = dict[str, list[dict[str, Any]]]
+
+ROOT = Path(__file__).parents[2]
+
+#: What PostgreSQL knows of its tables: columns, constraints and indexes, as it would write them.
+DEFINITIONS = """
+    SELECT c.relname, a.attnum || ' ' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
+           || ' ' || a.attnotnull || ' ' || coalesce(pg_get_expr(d.adbin, d.adrelid), '')
+      FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+      LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
+    UNION ALL SELECT conrelid::regclass::text, conname || ' ' || pg_get_constraintdef(oid)
+      FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+    UNION ALL SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'public'
+"""
+
+#: A revision as one will be written some day: it makes a table anew, adds one, and moves data.
+NEXT = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "{number}"
+down_revision = "{before}"
+
+def upgrade():
+    op.create_table("planted", sa.Column("id", sa.Text, primary_key=True))
+    op.execute("INSERT INTO planted SELECT id FROM users")
+    op.execute("UPDATE conversations SET title = 'moved'")
+    with op.batch_alter_table("conversations", recreate="auto") as table:
+        table.add_column(sa.Column("colour", sa.Text, nullable=False, server_default="red"))
+        table.alter_column("title", new_column_name="heading")
+    {last}
+"""
+NUMBER = f"{int(known_revisions(OUR_VERSIONS)[-1]) + 1:04}"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'backburner.sqlite3'}"
+    url: str = request.getfixturevalue("empty_postgres_url")
+    return url
+
+
+@pytest.fixture
+def engine(empty_url: str) -> Iterator[Engine]:
+    engine = make_engine(empty_url)
+    yield engine
+    engine.dispose()
+
+
+def plant(folder: Path, last: str = "pass") -> Path:
+    """Write the next revision, which ends with some statement."""
+    folder.mkdir()
+    before = known_revisions(OUR_VERSIONS)[-1]
+    source = NEXT.format(number=NUMBER, before=before, last=last)
+    (folder / f"{NUMBER}_planted.py").write_text(source)
+    return folder
+
+
+def definitions(connection: Connection) -> dict[str, set[str]]:
+    """Tell all that a database has been told about its tables; in which order, only of columns."""
+    if connection.dialect.name == "sqlite":
+        rows = connection.execute(text("SELECT tbl_name, sql FROM sqlite_master WHERE sql > ''"))
+        pairs = [(table, line.strip(" ,")) for table, sql in rows for line in sql.split("\n")]
+        columns = {
+            name: [column["name"] for column in inspect(connection).get_columns(name)]
+            for name in inspect(connection).get_table_names()
+        }
+        pairs += [(name, f"columns: {names}") for name, names in columns.items()]
+    else:
+        pairs = [(str(table), said) for table, said in connection.execute(text(DEFINITIONS))]
+    found: dict[str, set[str]] = {}
+    for table, said in pairs:
+        found.setdefault(table, set()).add(said)
+    return found
+
+
+def test_the_revisions_add_up_to_the_tables(engine: Engine) -> None:
+    bring_up_to_date(engine)
+    with engine.begin() as connection:
+        # What it does not compare, the next test does.
+        context = MigrationContext.configure(connection)
+
+        assert compare_metadata(context, metadata) == []
+
+
+def test_every_column_constraint_and_condition_of_an_index_is_the_same(engine: Engine) -> None:
+    with engine.begin() as connection:
+        metadata.create_all(connection)
+        expected = definitions(connection)
+        metadata.drop_all(connection)
+    bring_up_to_date(engine)
+    with engine.begin() as connection:
+        found = definitions(connection)
+
+    del found["alembic_version"]
+    assert any("WHERE" in said for said in found["inbox"])
+    assert found == expected
+
+
+def test_the_revisions_are_one_line_numbered_in_order() -> None:
+    script = ScriptDirectory(str(MIGRATIONS))
+    revisions = [revision.revision for revision in script.walk_revisions()][::-1]
+
+    assert revisions == known_revisions(OUR_VERSIONS)
+    assert revisions == [f"{number:04}" for number in range(1, len(revisions) + 1)]
+    assert script.get_heads() == revisions[-1:]
+
+
+@pytest.mark.parametrize("planted", [False, True], ids=["ours", "ours and one more"])
+def test_data_of_every_revision_lasts_through_all_later_ones(
+    engine: Engine, tmp_path: Path, *, planted: bool
+) -> None:
+    versions = (*OUR_VERSIONS, plant(tmp_path / "next")) if planted else OUR_VERSIONS
+    before: Rows = {}
+    for count, revision in enumerate(known_revisions(versions), 1):
+        bring_up_to_date(engine, versions=(first(count, versions, tmp_path / revision),))
+        with engine.begin() as connection:
+            assert find_revision(connection) == revision
+            assert_kept(before, read(connection))
+            fill(connection, revision)
+            before = read(connection)
+            assert all(before.values())
+
+
+def assert_kept(before: Rows, after: Rows) -> None:
+    """Compare what is in tables and columns that are still there."""
+    for table in before.keys() & after.keys():
+        columns = before[table][0].keys() & after[table][0].keys()
+        kept, had = (
+            sorted(({name: row[name] for name in columns} for row in rows), key=repr)
+            for rows in (after[table], before[table])
+        )
+        assert kept == had, table
+
+
+def first(count: int, versions: tuple[Path, ...], folder: Path) -> Path:
+    """Copy the first revisions: what an older Backburner had."""
+    folder.mkdir()
+    files = [file for one in versions for file in one.glob("[0-9]*.py")]
+    for file in sorted(files, key=lambda file: file.name)[:count]:
+        shutil.copy(file, folder)
+    return folder
+
+
+def reflect(connection: Connection) -> list[Table]:
+    found = MetaData()
+    found.reflect(connection)
+    return [table for table in found.sorted_tables if table.name != "alembic_version"]
+
+
+def read(connection: Connection) -> Rows:
+    return {
+        table.name: [dict(row) for row in connection.execute(select(table)).mappings()]
+        for table in reflect(connection)
+    }
+
+
+def fill(connection: Connection, word: str) -> None:
+    """Put a row into every table there is; with one word everywhere, all of them fit together."""
+    for table in reflect(connection):
+        limits = inspect(connection).get_check_constraints(table.name)
+        row = {column.name: some_value(column, word, limits) for column in table.columns}
+        connection.execute(table.insert().values(row))
+
+
+def some_value(column: Column[Any], word: str, limits: list[Any]) -> object:
+    if isinstance(column.type, DateTime):
+        return datetime(2026, 11, 16, tzinfo=UTC)
+    if isinstance(column.type, Boolean):
+        return True
+    if isinstance(column.type, BigInteger | Integer):
+        return int(word)
+    for limit in limits:
+        if re.search(rf"\b{column.name}\b.*(?:IN|ANY)", limit["sqltext"]):
+            allowed: str = re.findall(r"'(\w+)'", limit["sqltext"])[-1]
+            return allowed
+    return word
+
+
+def test_a_revision_that_fails_leaves_everything_as_it_was_and_once_repaired_succeeds(
+    empty_url: str, tmp_path: Path
+) -> None:
+    def look(*versions: Path) -> tuple[Rows, dict[str, set[str]]]:
+        database = open_database(empty_url, SetClock(), versions=(*OUR_VERSIONS, *versions))
+        with closing(database):
+            return database.run(lambda tx: (read(tx.connection), definitions(tx.connection)))
+
+    with closing(open_database(empty_url, SetClock())) as database:
+        database.run(lambda tx: fill(tx.connection, "1"))
+    before = look()
+    with pytest.raises(DBAPIError, match="nowhere"):
+        look(plant(tmp_path / "broken", last="op.execute('INSERT INTO nowhere VALUES (1)')"))
+
+    assert look() == before
+
+    rows, _ = look(plant(tmp_path / "repaired"))
+    assert rows.pop("planted") == [{"id": "1"}]
+    assert rows["conversations"][0]["heading"] == "moved"
+    assert rows["conversations"][0]["colour"] == "red"
+    assert_kept(before[0], rows)
+
+
+def test_a_revision_that_would_leave_rows_without_an_owner_is_undone(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'backburner.sqlite3'}"
+    with closing(open_database(url, SetClock())) as database:
+        database.run(lambda tx: fill(tx.connection, "1"))
+    careless = plant(tmp_path / "careless", last="op.execute('DELETE FROM users')")
+    with pytest.raises(StoreFailed, match="without an owner"):
+        open_database(url, SetClock(), versions=(*OUR_VERSIONS, careless))
+
+    with closing(open_database(url, SetClock())) as database:
+        assert len(database.run(lambda tx: read(tx.connection))["users"]) == 1
+
+
+def test_foreign_keys_hold_again_after_a_migration(empty_url: str) -> None:
+    with closing(open_database(empty_url, SetClock())) as database:
+        database.run(lambda tx: fill(tx.connection, "1"))
+        database.run(lambda tx: tx.connection.execute(text("DELETE FROM users")))
+        left = database.run(lambda tx: tx.connection.execute(text("SELECT id FROM runs")).all())
+
+    assert left == []
+
+
+def test_in_a_checkout_alembic_itself_finds_nothing_to_write(migrated_sqlite_url: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "alembic", "-x", f"url={migrated_sqlite_url}", "check"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert (done.returncode, done.stdout) == (0, "No new upgrade operations detected.\n"), done

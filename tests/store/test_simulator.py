@@ -1,0 +1,169 @@
+"""The protocol of the turn holds under any course of events, and the simulator would notice if not.
+
+Each broken variant replaces one statement or guard of the real store; it has to be caught.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Text, and_, bindparam, exists, select, text, update
+from sqlalchemy.dialects import sqlite
+
+from backburner.store import claimable, claims, inbox, sessions, steps
+from backburner.store.tables import conversations, session_entries, users
+from backburner.store.types import Time
+from backburner.testing.simulator import Violation, simulate
+from backburner.testing.simulator import world as simulated
+
+SEEDS = 100
+#: Each variant has to be caught within as many seeds.
+WITHIN = 100
+
+
+@pytest.mark.parametrize("start", range(0, SEEDS, 10))
+def test_no_course_of_events_breaks_a_promise(start: int) -> None:
+    simulate_all(range(start, start + 10))
+
+
+def simulate_all(seeds: range) -> None:
+    for seed in seeds:
+        simulate(seed)
+
+
+Patch = pytest.MonkeyPatch
+
+
+def commit_guarded_by_id(patch: Patch) -> None:
+    patch.setattr(claims, "_hold", select(conversations).where(claims._this))
+    values = dict(claims._commit._values or {})
+    patch.setattr(claims, "_commit", update(conversations).where(claims._this).values(values))
+
+
+def commit_guarded_by_state(patch: Patch) -> None:
+    running = conversations.c.turn_run.is_not(None)
+    patch.setattr(claims, "_hold", select(conversations).where(claims._this, running))
+    guarded = (
+        update(conversations)
+        .where(claims._this, running)
+        .values(dict(claims._commit._values or {}))
+    )
+    patch.setattr(claims, "_commit", guarded)
+
+
+def expired_turn_treated_as_free(patch: Patch) -> None:
+    claim = claims.claim_reply
+
+    def free_first(connection: Connection, *, tick: int, **more: Any) -> claims.Claim | None:
+        expired = "UPDATE conversations SET turn_run = NULL, turn_until = NULL WHERE turn_until < ?"
+        connection.exec_driver_sql(expired, (tick,))
+        return claim(connection, tick=tick, **more)
+
+    patch.setattr(claims, "claim_reply", free_first)
+
+
+def waiting_chats_counted_in_a_column(patch: Patch) -> None:
+    """Up with every message, down with every reply; what is archived meanwhile is forgotten."""
+    template = simulated._template
+
+    def with_counter() -> Any:
+        connection = template()
+        columns = connection.execute("PRAGMA table_info(conversations)").fetchall()
+        if not any(name == "waiting_chats" for _, name, *_ in columns):
+            connection.executescript(
+                "ALTER TABLE conversations ADD COLUMN waiting_chats INTEGER DEFAULT 0;"
+                "CREATE TRIGGER up AFTER INSERT ON inbox WHEN new.from_person BEGIN"
+                " UPDATE conversations SET waiting_chats = waiting_chats + 1"
+                " WHERE id = new.conversation_id; END;"
+                "CREATE TRIGGER down AFTER UPDATE ON inbox"
+                " WHEN new.from_person AND new.served_by IS NOT NULL BEGIN"
+                " UPDATE conversations SET waiting_chats = waiting_chats - 1"
+                " WHERE id = new.conversation_id; END;"
+            )
+        return connection
+
+    patch.setattr(simulated, "_template", with_counter)
+    derived = re.compile(
+        r"NOT \(EXISTS \(SELECT \* \s*FROM inbox AS person \s*WHERE .*?\)\)", re.DOTALL
+    )
+    for name in ("whose_turn", "candidates"):
+        compiled = str(getattr(claimable, name).compile(dialect=sqlite.dialect(paramstyle="named")))
+        replaced, count = derived.subn("conversations.waiting_chats = 0", compiled)
+        assert count == 3
+        # What SQLAlchemy would have filled in by itself: LIMIT 1 OFFSET 0.
+        limited = re.sub(r":param_\d+ OFFSET :param_\d+", "1 OFFSET 0", replaced)
+        limited = re.sub(r"LIMIT :param_\d+", "LIMIT 1", limited)
+        limited = limited.replace("__[POSTCOMPILE_passed_over]", "''")
+        statement = text(limited).bindparams(bindparam("now", type_=Time))
+        patch.setattr(claimable, name, statement.columns(id=Text, since=Time))
+
+
+def outbox_key_without_the_epoch(patch: Patch) -> None:
+    write_down = steps.write_down
+
+    def forgetful(*arguments: Any, cause: str, **more: Any) -> None:
+        write_down(*arguments, cause=cause.split(":", maxsplit=1)[0], **more)
+
+    patch.setattr(steps, "write_down", forgetful)
+
+
+def user_picked_by_due(patch: Patch) -> None:
+    due = exists().where(
+        conversations.c.user_id == users.c.id,
+        conversations.c.status == "background",
+        conversations.c.next_run_at <= bindparam("now"),
+    )
+    statement = select(users.c.id).where(due).order_by(users.c.served_at).limit(1)
+    patch.setattr(claimable, "whose_turn", statement)
+
+
+def inbox_served_at_claim(patch: Patch) -> None:
+    take = claims._Taker._take
+
+    def serve_too(self: Any, found: Any, run: Any) -> claims.Claim:
+        waiting = inbox.waiting(self.connection, found.user_id, found.id, run.kind)
+        items = [item.id for item in waiting]
+        inbox.serve(self.connection, found.user_id, items, run_id=run.id, now=self.now)
+        return take(self, found, run)
+
+    patch.setattr(claims._Taker, "_take", serve_too)
+
+
+def uncommitted_session_entries_loaded(patch: Patch) -> None:
+    everything = select(session_entries.c.entry).where(
+        and_(
+            session_entries.c.conversation_id == bindparam("which"),
+            session_entries.c.session_id == bindparam("session"),
+        )
+    )
+    patch.setattr(sessions, "_load", everything.order_by(session_entries.c.number))
+
+
+def proof_not_looked_up(patch: Patch) -> None:
+    """A commit whose answer is lost is taken for one that did not happen."""
+    patch.setattr(claims, "is_committed", lambda *_: False)
+
+
+@pytest.mark.parametrize(
+    "breaks",
+    [
+        commit_guarded_by_id,
+        commit_guarded_by_state,
+        expired_turn_treated_as_free,
+        waiting_chats_counted_in_a_column,
+        outbox_key_without_the_epoch,
+        user_picked_by_due,
+        inbox_served_at_claim,
+        uncommitted_session_entries_loaded,
+        proof_not_looked_up,
+    ],
+    ids=lambda variant: variant.__name__,
+)
+def test_a_broken_variant_is_caught(
+    breaks: Callable[[Patch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaks(monkeypatch)
+
+    with pytest.raises(Violation):
+        simulate_all(range(WITHIN))
