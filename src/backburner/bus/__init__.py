@@ -1,0 +1,1 @@
+"""Hints between processes: where to look, never what is there."""

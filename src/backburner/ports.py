@@ -1,0 +1,84 @@
+"""What the actions need from the machines, as Protocols; the machines are plugged in by app.py."""
+
+import re
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from backburner.core.errors import BadRequest, TooLarge
+from backburner.core.ids import ConversationId, UserId
+
+LONGEST_ID = 64
+_ID = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class HintKind(StrEnum):
+    WORK = "work"  #: There may be something to claim.
+    PERSON = "person"  #: Somebody waits for a reply; background work in the way hands back.
+    CANCEL = "cancel"  #: Something under way is to stop.
+    CHANGED = "changed"  #: There is something new to see.
+    EVERYTHING = "everything"  #: Hints may have been lost: look as if each kind had come.
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """Where to look, never what is there. An id that is left out stands for all of them."""
+
+    kind: HintKind
+    user: UserId | None = None
+    conversation: ConversationId | None = None
+
+    def __post_init__(self) -> None:
+        # Nothing is quoted: what is no id may be what nobody else is to read.
+        for name, value in (("user", self.user), ("conversation", self.conversation)):
+            if value is not None and len(value) > LONGEST_ID:
+                raise TooLarge(
+                    f"The {name} id of a hint", size=len(value), limit=LONGEST_ID, unit="characters"
+                )
+            if value is not None and not _ID.fullmatch(value):
+                raise BadRequest(f"The {name} id of a hint is not an id.")
+
+
+#: What listeners get when hints may have been lost.
+EVERYTHING = Hint(HintKind.EVERYTHING)
+
+
+class Statement(NamedTuple):
+    """SQL in the words of the driver, to be run as it is."""
+
+    sql: str
+    parameters: tuple[object, ...]
+
+
+class Listener(Protocol):
+    async def take(self) -> tuple[Hint, ...]:
+        """Wait for hints and take all there are, each once; giving up the wait loses none."""
+
+
+class Bus(Protocol):
+    """Hints between processes. They may be lost: whoever listens also looks from time to time.
+
+    Only `listen` has to be called on the event loop. Nothing here blocks or fails.
+    """
+
+    def hint(self, *hints: Hint) -> None:
+        """Tell all processes; for what no transaction announces."""
+
+    def statement(self, hints: Iterable[Hint]) -> Statement | None:
+        """Give what tells the other processes when the transaction that runs it commits.
+
+        This process is told by `committed`.
+        """
+
+    def committed(self, *hints: Hint) -> None:
+        """Tell this process what a transaction has told the others."""
+
+    def listen(
+        self,
+        *kinds: HintKind,
+        user: UserId | None = None,
+        conversation: ConversationId | None = None,
+    ) -> AbstractContextManager[Listener]:
+        """Collect hints of these kinds, or of all, from now on. Look first, then `take`."""

@@ -1,0 +1,21 @@
+"""What tests of the bus get: a server to stop and start, and a way to start real processes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+import postgres_server
+import pytest
+from programs import Start, starter
+
+
+@pytest.fixture
+def stopped_postgres() -> Iterator[Callable[[], AbstractContextManager[str]]]:
+    """Give what starts a server that is ours alone, also again after it was stopped."""
+    with postgres_server.stopped_postgres() as start:
+        yield start
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    with starter() as start:
+        yield start

@@ -1,0 +1,359 @@
+"""Hints between processes through a real PostgreSQL, also when connections and servers are lost."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from datetime import timedelta
+
+import psycopg
+import pytest
+from postgres_proxy import Proxy
+from programs import Start
+
+from backburner.bus.postgres import PostgresBus, pause_after
+from backburner.core.ids import ConversationId
+from backburner.ports import EVERYTHING, Bus, Hint, HintKind, Listener
+from backburner.store.dialect import make_engine
+from backburner.testing.make import CONVERSATION, OTHER, USER
+
+WORK = Hint(HintKind.WORK, USER, CONVERSATION)
+CHANGED = Hint(HintKind.CHANGED, USER, OTHER)
+SOON = 5.0
+
+#: Answers each hint about work with one about a change.
+ANSWERS = """
+import asyncio, sys
+from backburner.bus.postgres import PostgresBus
+from backburner.ports import Hint, HintKind
+
+async def answer():
+    async with PostgresBus(sys.argv[1]) as bus:
+        with bus.listen(HintKind.WORK) as hints:
+            while True:
+                for hint in await hints.take():
+                    bus.hint(Hint(HintKind.CHANGED, hint.user, hint.conversation))
+
+asyncio.run(answer())
+"""
+#: Gives one hint and is gone.
+HINTS = """
+import asyncio, sys
+from backburner.bus.postgres import PostgresBus
+from backburner.ports import Hint, HintKind
+
+async def hint():
+    async with PostgresBus(sys.argv[1]) as bus:
+        bus.hint(Hint(HintKind.WORK, *sys.argv[2:]))
+
+asyncio.run(hint())
+"""
+
+
+async def take(hints: Listener) -> tuple[Hint, ...]:
+    async with asyncio.timeout(SOON):
+        return await hints.take()
+
+
+@asynccontextmanager
+async def listening(url: str) -> AsyncIterator[tuple[Bus, Listener]]:
+    """Open a bus that has begun to listen."""
+    async with PostgresBus(url) as bus:
+        with bus.listen() as hints:
+            assert await take(hints) == (EVERYTHING,)
+            yield bus, hints
+
+
+def end_connections(url: str, what: str = "LISTEN%") -> int:
+    """End those connections of buses to this database that last did this."""
+    with psycopg.connect(url) as connection:
+        ended = connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name = 'backburner bus'"
+            " AND query LIKE %s",
+            [what],
+        )
+        return ended.rowcount
+
+
+def connections(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        counted = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name = 'backburner bus'"
+        ).fetchone()
+    assert counted
+    return int(counted[0])
+
+
+async def test_a_hint_reaches_another_process(empty_postgres_url: str, start: Start) -> None:
+    async with listening(empty_postgres_url) as (_, hints):
+        gone = start("-c", HINTS, empty_postgres_url, USER, CONVERSATION, command=(sys.executable,))
+
+        assert await take(hints) == (WORK,)
+        assert (await asyncio.to_thread(gone.end)).code == 0
+
+
+async def test_a_hint_goes_to_another_process_and_back_within_a_second(
+    empty_postgres_url: str, start: Start
+) -> None:
+    async with listening(empty_postgres_url) as (bus, hints):
+        start("-c", ANSWERS, empty_postgres_url, command=(sys.executable,))
+
+        assert await take(hints) == (Hint(HintKind.CHANGED),)  # its answer to EVERYTHING
+        for conversation in map(ConversationId, ("c_1", "c_2", "c_3")):
+            hint = Hint(HintKind.WORK, USER, conversation)
+            async with asyncio.timeout(1):
+                bus.hint(hint)
+
+                assert await hints.take() == (hint,)
+                assert await hints.take() == (Hint(HintKind.CHANGED, USER, conversation),)
+
+
+async def test_an_own_hint_is_there_at_once_and_does_not_come_back(empty_postgres_url: str) -> None:
+    async with (
+        listening(empty_postgres_url) as (one, to_one),
+        listening(empty_postgres_url) as (other, to_other),
+    ):
+        one.hint(WORK)
+
+        async with asyncio.timeout(0):
+            assert await to_one.take() == (WORK,)
+        assert await take(to_other) == (WORK,)
+
+        # Sent after that one had gone around, so it arrives after it.
+        other.hint(CHANGED)
+
+        assert await take(to_one) == (CHANGED,)
+
+
+async def test_a_hint_in_a_transaction_reaches_others_when_it_commits(
+    empty_postgres_url: str,
+) -> None:
+    async with (
+        listening(empty_postgres_url) as (one, to_one),
+        listening(empty_postgres_url) as (_, to_other),
+    ):
+        statement, undone = one.statement([WORK, WORK]), one.statement([CHANGED])
+        assert statement
+        assert undone
+        engine = make_engine(empty_postgres_url)
+        with engine.connect() as connection:
+            connection.exec_driver_sql(*undone)
+            connection.rollback()
+            connection.exec_driver_sql(*statement)
+            connection.commit()
+        engine.dispose()
+
+        assert await take(to_other) == (WORK,)
+
+        one.committed(WORK)
+
+        assert await take(to_one) == (WORK,)
+
+
+def test_nothing_to_say_is_no_statement() -> None:
+    assert PostgresBus("postgresql://").statement([]) is None
+
+
+def test_a_statement_says_no_more_than_that_everything_changed() -> None:
+    bus = PostgresBus("postgresql://")
+    many = (Hint(HintKind.CHANGED, USER, ConversationId(f"c_{n}")) for n in range(10_000))
+
+    assert bus.statement(many) == bus.statement([EVERYTHING])
+
+
+async def test_hints_from_threads_reach_others(empty_postgres_url: str) -> None:
+    async with (
+        listening(empty_postgres_url) as (one, to_one),
+        listening(empty_postgres_url) as (_, to_other),
+    ):
+        await asyncio.to_thread(one.hint, WORK)
+
+        assert await take(to_one) == await take(to_other) == (WORK,)
+
+
+async def test_only_ids_are_sent(empty_postgres_url: str) -> None:
+    async with (
+        await psycopg.AsyncConnection.connect(empty_postgres_url, autocommit=True) as connection,
+        PostgresBus(empty_postgres_url) as bus,
+    ):
+        await connection.execute("LISTEN backburner")
+        bus.hint(WORK, Hint(HintKind.PERSON, USER))
+        sent = [
+            notify.payload.partition(":")[2]
+            async for notify in connection.notifies(timeout=SOON, stop_after=2)
+        ]
+
+    assert sent == [f"work:{USER}:{CONVERSATION}", f"person:{USER}:"]
+
+
+async def test_what_is_not_understood_is_passed_over(empty_postgres_url: str) -> None:
+    long = "u" * 7000
+    understood = f"x:work:{USER}:"
+    async with listening(empty_postgres_url) as (_, hints):
+        with psycopg.connect(empty_postgres_url, autocommit=True) as connection:
+            for payload in ("", "x", "x:work", "x:later:u:c", "x:work:u c:", f"x:work:{long}:"):
+                connection.execute("SELECT pg_notify('backburner', %s)", [payload])
+            connection.execute("SELECT pg_notify('backburner', %s)", [understood])
+
+        assert await take(hints) == (Hint(HintKind.WORK, USER),)
+
+
+async def test_ten_thousand_hints_at_once_reach_others_as_one(empty_postgres_url: str) -> None:
+    async with (
+        listening(empty_postgres_url) as (one, _),
+        listening(empty_postgres_url) as (_, to_other),
+    ):
+        for n in range(10_000):
+            one.hint(Hint(HintKind.CHANGED, USER, ConversationId(f"c_{n}")))
+
+        assert await take(to_other) == (EVERYTHING,)
+
+        one.hint(WORK)
+
+        assert await take(to_other) == (WORK,)
+
+
+async def test_a_lost_connection_is_replaced_and_everything_is_to_be_looked_at(
+    empty_postgres_url: str,
+) -> None:
+    async with (
+        listening(empty_postgres_url) as (_, hints),
+        PostgresBus(empty_postgres_url) as other,
+    ):
+        for _ in range(2):
+            assert await asyncio.to_thread(end_connections, empty_postgres_url) >= 1
+            assert await take(hints) == (EVERYTHING,)
+
+            other.hint(WORK)
+
+            assert await take(hints) == (WORK,)
+
+
+def test_the_pause_before_connecting_again_doubles_until_a_connection_lasts() -> None:
+    pauses = [0.0]
+    for _ in range(8):
+        pauses.append(pause_after(pauses[-1], lasted=1))
+
+    assert pauses == [0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5]
+    assert pause_after(5, lasted=60) == 0.1
+
+
+async def test_a_hint_whose_connection_was_lost_is_sent_over_a_new_one(
+    empty_postgres_url: str,
+) -> None:
+    async with (
+        PostgresBus(empty_postgres_url) as one,
+        listening(empty_postgres_url) as (_, hints),
+    ):
+        one.hint(WORK)
+
+        assert await take(hints) == (WORK,)
+        assert await asyncio.to_thread(end_connections, empty_postgres_url, "%pg_notify%") == 1
+
+        one.hint(CHANGED)
+
+        assert await take(hints) == (CHANGED,)
+
+
+async def test_a_restarted_server_is_found_again(
+    stopped_postgres: Callable[[], AbstractContextManager[str]],
+) -> None:
+    with ExitStack() as server:
+        url = await asyncio.to_thread(server.enter_context, stopped_postgres())
+        async with listening(url) as (_, hints), PostgresBus(url) as other:
+            other.hint(WORK)
+
+            assert await take(hints) == (WORK,)
+
+            await asyncio.to_thread(server.close)
+            other.hint(CHANGED)
+            await asyncio.to_thread(server.enter_context, stopped_postgres())
+
+            got = {*await take(hints)}
+            assert EVERYTHING in got
+
+            other.hint(WORK)
+            while WORK not in got:
+                got.update(await take(hints))
+
+            assert got <= {EVERYTHING, CHANGED, WORK}
+
+
+async def test_a_connection_that_fell_silent_is_replaced(empty_postgres_url: str) -> None:
+    proxy = Proxy(empty_postgres_url)
+    quickly = timedelta(seconds=0.2)
+    async with (
+        proxy.url() as url,
+        PostgresBus(url, check_every=quickly, patience=quickly) as bus,
+        PostgresBus(empty_postgres_url) as other,
+    ):
+        with bus.listen() as hints:
+            assert await take(hints) == (EVERYTHING,)
+
+            proxy.fall_silent()
+            proxy.let_new_connections_through()
+
+            assert await take(hints) == (EVERYTHING,)
+
+            other.hint(WORK)
+
+            assert await take(hints) == (WORK,)
+
+
+async def test_closing_does_not_wait_for_a_server_that_is_silent(empty_postgres_url: str) -> None:
+    proxy = Proxy(empty_postgres_url)
+    async with proxy.url() as url, asyncio.timeout(SOON), listening(url) as (bus, hints):
+        bus.hint(WORK)
+
+        assert await take(hints) == (WORK,)
+
+        proxy.fall_silent()
+        bus.hint(CHANGED)
+
+
+async def test_nobody_is_held_up_where_there_is_no_server() -> None:
+    async with asyncio.timeout(SOON), PostgresBus("postgresql:///?host=/nowhere") as bus:
+        with bus.listen() as hints:
+            for n in range(10_000):
+                bus.hint(Hint(HintKind.CHANGED, USER, ConversationId(f"c_{n}")))
+
+            assert await take(hints) == (EVERYTHING,)
+
+
+async def test_closing_leaves_nothing_behind(empty_postgres_url: str) -> None:
+    before = asyncio.all_tasks()
+    async with listening(empty_postgres_url) as (bus, _):
+        bus.hint(WORK)
+
+    assert asyncio.all_tasks() == before
+    async with asyncio.timeout(SOON):
+        while await asyncio.to_thread(connections, empty_postgres_url):
+            pass
+    bus.hint(WORK)  # from a thread that is late, say
+
+
+async def test_an_error_in_the_body_comes_out_as_it_is(empty_postgres_url: str) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with PostgresBus(empty_postgres_url):
+            _ = 1 / 0
+
+
+async def test_it_can_be_cancelled(empty_postgres_url: str) -> None:
+    before = asyncio.all_tasks()
+
+    async def wait() -> None:
+        async with listening(empty_postgres_url) as (_, hints):
+            started.set()
+            await hints.take()
+
+    started = asyncio.Event()
+    waiting = asyncio.create_task(wait())
+    async with asyncio.timeout(SOON):
+        await started.wait()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    assert asyncio.all_tasks() == before
