@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -17,35 +18,53 @@ from fastapi import FastAPI
 from backburner.api.app import build_api
 from backburner.core.errors import MachineFailed
 from backburner.settings import Settings
+from backburner.store.db import Database
+from backburner.store.opening import ask_for_an_answer, open_database
 
 
 class Clock:
     def now(self) -> datetime:
         return datetime.now(UTC)
 
+    def read(self) -> tuple[datetime, int]:
+        """Give the time, and microseconds of a clock that stands still while the machine sleeps."""
+        return self.now(), time.monotonic_ns() // 1000
+
 
 @dataclass(frozen=True, slots=True)
 class App:
     settings: Settings
     clock: Clock
+    database: Database
     api: FastAPI
 
 
-def build(settings: Settings) -> App:
+def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
+    """Run until a signal says stop; `announce` gets the address as soon as it is answered."""
+    prepare_data_folder(settings.data)
+    clock = Clock()
+    # Outside of the loop, which would not let an interrupt through while this takes its time.
+    with closing(open_database(settings.database.get_secret_value(), clock.read)) as database:
+        asyncio.run(serve(build(settings, clock, database), announce=announce))
+
+
+def build(settings: Settings, clock: Clock, database: Database) -> App:
+    async def database_answers() -> None:
+        await database.transact(ask_for_an_answer)
+
     async def data_folder_is_writable() -> None:
         await asyncio.to_thread(check_writable, settings.data)
 
     api = build_api(
         hosts={"localhost", "127.0.0.1", "[::1]", _in_url(settings.host)},
-        checks={"data folder": data_folder_is_writable},
+        checks={"data folder": data_folder_is_writable, "database": database_answers},
     )
-    return App(settings=settings, clock=Clock(), api=api)
+    return App(settings=settings, clock=clock, database=database, api=api)
 
 
-async def serve(settings: Settings, *, announce: Callable[[str], None]) -> None:
-    """Run until a signal says stop; `announce` gets the address as soon as it is answered."""
-    with closing(listen(settings.host, settings.port)) as listener:
-        server = _Server(_server_config(build(settings)))
+async def serve(app: App, *, announce: Callable[[str], None]) -> None:
+    with closing(listen(app.settings.host, app.settings.port)) as listener:
+        server = _Server(_server_config(app))
         stop_on_signals(server)
         async with asyncio.TaskGroup() as parts:
             parts.create_task(server.serve(sockets=[listener]))

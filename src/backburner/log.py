@@ -88,7 +88,7 @@ def set_up(*, level: str, style: Literal["text", "json"], secrets: Iterable[str]
     logging.captureWarnings(capture=True)
     # A line that cannot be formatted would be dumped to stderr with all its arguments.
     logging.raiseExceptions = False
-    _quieten_uvicorn(level)
+    _quieten(level)
 
 
 def redact(secrets: Iterable[str]) -> None:
@@ -135,9 +135,9 @@ def _redact_event(logger: WrappedLogger, method: str, event: EventDict) -> Event
     return _redactor(logger, method, event)
 
 
-def _quieten_uvicorn(level: str) -> None:
-    # Its starting, stopping and every request are news only to somebody who looks for a fault.
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+def _quieten(level: str) -> None:
+    # What they start, do and stop is news only to somebody who looks for a fault.
+    for name in ("alembic", "uvicorn", "uvicorn.error", "uvicorn.access"):
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True

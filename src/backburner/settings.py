@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from platformdirs import user_data_path
 from pydantic import (
@@ -253,7 +253,8 @@ class Settings(BaseSettings):
     @property
     def database(self) -> SecretStr:
         """The database that is used, whether it was set or not."""
-        return self.database_url or SecretStr(f"sqlite:///{self.data / 'backburner.sqlite3'}")
+        path = quote(str(self.data / "backburner.sqlite3"))
+        return self.database_url or SecretStr(f"sqlite:///{path}")
 
     def secrets(self) -> Iterator[str]:
         """Yield every value that must not show anywhere."""

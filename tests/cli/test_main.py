@@ -11,7 +11,7 @@ from backburner.cli.up import crashes_explained
 from backburner.core.errors import BackburnerError, Conflict
 from backburner.settings import load
 
-HEAVY = ("fastapi", "pydantic", "structlog", "uvicorn")
+HEAVY = ("fastapi", "pydantic", "sqlalchemy", "structlog", "uvicorn")
 
 
 def test_help_names_the_commands_without_loading_them(

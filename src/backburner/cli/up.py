@@ -1,6 +1,5 @@
 """`backburner up`: everything in one process, for one machine."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from backburner import __version__, log
-from backburner.app import prepare_data_folder, serve
+from backburner.app import run
 from backburner.cli.main import in_one_line
 from backburner.core.errors import BackburnerError
 from backburner.settings import Settings, load, secret_names, variable
@@ -48,8 +47,7 @@ def command(**options: str | None) -> None:
 
     # An interrupt arrives as an exception until the server has its own way to stop.
     with crashes_explained(settings), suppress(KeyboardInterrupt):
-        prepare_data_folder(settings.data)
-        asyncio.run(serve(settings, announce=announce))
+        run(settings, announce=announce)
     say("Stopped.")
 
 
