@@ -31,7 +31,7 @@ PENDING = frozenset(
     """
     A-active A-background A-waiting A-archived A-from-chat A-now A-fields A-session-stored
     A-session-resumed A-session-expired A-one-model A-api A-latency A-pause A-poll
-    A-ready A-batch A-cap A-spawn A-mcp-load A-mcp-isolation A-mcp-failure A-timeout
+    A-batch A-cap A-spawn A-mcp-load A-mcp-isolation A-mcp-failure A-timeout
     A-auth-expired A-starvation B-fields B-tool-scope B-command B-memory-only B-persist
     B-runs B-tick B-single B-preempt B-timeout B-run-now B-quiet B-compact B-outbound
     B-discord B-cli B-tools B-origin B-propose B-approve-discord B-approve-cli

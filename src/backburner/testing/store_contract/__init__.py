@@ -1,0 +1,37 @@
+"""What the store promises, whatever database is behind it: one function for each promise.
+
+Each takes a `Scene` on a database with all tables and no row, and raises where it is not kept.
+"""
+
+from collections.abc import Callable
+from inspect import isfunction
+
+from backburner.testing.scene import Scene
+from backburner.testing.store_contract import (
+    claiming,
+    commits,
+    conversations,
+    crashes,
+    fairness,
+    holding,
+    memory,
+    questions,
+    slots,
+    telling,
+    values,
+    waiting,
+)
+
+Promise = Callable[[Scene], None]
+
+_MODULES = (
+    *(conversations, values, waiting, questions, telling, memory),
+    *(claiming, holding, crashes, commits, slots, fairness),
+)
+#: Every public function of these modules, by its name.
+PROMISES: dict[str, Promise] = {
+    name: value
+    for module in _MODULES
+    for name, value in vars(module).items()
+    if isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
+}

@@ -1,0 +1,88 @@
+"""A commit takes place once or not at all, also where nobody heard the answer to it."""
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from backburner.core import transitions
+from backburner.core.errors import Fenced, StoreFailed
+from backburner.core.run import RunStatus
+from backburner.core.schedule import Event
+from backburner.store import messages
+from backburner.store.claims import Claim
+from backburner.store.db import MOST_TRIES, Tx
+from backburner.testing.make import USER
+from backburner.testing.scene import Scene
+from backburner.testing.simulator.world import FlakyDatabase, LostAnswer
+
+
+def a_commit_whose_connection_broke_before_it_takes_place_once(scene: Scene) -> None:
+    _takes_place_once(scene, breaks="before")
+
+
+def a_commit_whose_answer_was_lost_takes_place_once(scene: Scene) -> None:
+    _takes_place_once(scene, breaks="after")
+
+
+def a_hand_back_whose_answer_was_lost_takes_place_once(scene: Scene) -> None:
+    task = scene.task()
+    claim = scene.begin_work()
+
+    _flaky(scene, "after").commit(claim.turn, lambda tx: scene.handing_back(claim)(tx.connection))
+
+    assert [run.status for run in scene.history(task)] == [RunStatus.QUEUED]
+    assert scene.begin_work().run.id == claim.run.id
+
+
+def a_commit_that_comes_too_late_is_fenced_off_though_its_connection_broke(scene: Scene) -> None:
+    scene.task()
+    claim = scene.begin_work()
+    scene.crash(claim)
+    before = scene.dump()
+
+    with pytest.raises(Fenced):
+        _commit(scene, claim, breaks="before")
+
+    assert scene.dump() == before
+
+
+def a_database_that_keeps_breaking_is_given_up_and_nothing_is_changed(scene: Scene) -> None:
+    scene.task()
+    claim = scene.begin_work()
+    before = scene.dump()
+    tries = 0
+
+    def commit(tx: Tx) -> None:
+        nonlocal tries
+        tries += 1
+        scene.finishing(claim)(tx.connection)
+        raise OperationalError("COMMIT", {}, LostAnswer(), connection_invalidated=True)
+
+    with pytest.raises(StoreFailed):
+        scene.database.commit(claim.turn, commit)
+
+    assert tries == MOST_TRIES
+    assert scene.dump() == before
+
+
+def _takes_place_once(scene: Scene, *, breaks: str) -> None:
+    task = scene.task(Event("file", {}))
+    scene.change(task, lambda found: transitions.receive_event(found, {}))
+    claim = scene.begin_work()
+
+    _commit(scene, claim, breaks=breaks)
+
+    assert [run.status for run in scene.history(task)] == [RunStatus.SUCCESS]
+    said = scene.run(lambda db: messages.recent(db, USER, task.id, most=10))
+    assert [message.content for message in said] == ["Done."]
+    assert scene.load(task).run_count == 1
+
+
+def _commit(scene: Scene, claim: Claim, *, breaks: str) -> None:
+    finish = scene.finishing(claim)
+    _flaky(scene, breaks).commit(claim.turn, lambda tx: finish(tx.connection))
+
+
+def _flaky(scene: Scene, breaks: str) -> FlakyDatabase:
+    flaky = FlakyDatabase(scene.database.engine, scene.clock)
+    flaky.breaks = breaks
+    return flaky

@@ -1,0 +1,174 @@
+"""Those who claim at the same time: real processes on PostgreSQL, threads on SQLite."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from requirements import requirement
+from sqlalchemy import delete, func, select
+
+from backburner.core.ids import UserId
+from backburner.store import conversations, tables
+from backburner.store.db import Database
+from backburner.testing.make import MATE, USER
+from backburner.testing.scene import Scene
+
+RACERS = 4
+USERS, EACH = 40, 50
+
+
+class Racer:
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+
+    def tell(self, what: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(f"{what}\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> Any:
+        """Wait for the answer; the time limit of the test is the bound."""
+        assert self.process.stdout
+        return json.loads(self.process.stdout.readline())
+
+    def do(self, what: str) -> Any:
+        self.tell(what)
+        return self.hear()
+
+
+Start = Callable[[], Racer]
+
+
+@pytest.fixture
+def start_racer(migrated_postgres_url: str) -> Iterator[Start]:
+    """Give what starts a racer whose leases last two seconds."""
+    with ExitStack() as started:
+        yield lambda: started.enter_context(_racer(migrated_postgres_url))
+
+
+@contextmanager
+def _racer(url: str) -> Iterator[Racer]:
+    command = [sys.executable, str(Path(__file__).with_name("racers.py")), url, "2"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield Racer(process)
+        finally:
+            process.kill()
+
+
+#: By the clock of a real database whatever is due on the set one is due long since.
+LONG_AGO = -timedelta(days=1000)
+
+
+def fill(scene: Scene) -> None:
+    """Give some users two thousand conversations that are due."""
+    scene.clock.sleep(LONG_AGO)
+    for number in range(USERS):
+        scene.clock.sleep(timedelta(seconds=1))
+        scene.user(UserId(f"u_{number}"))
+    scene.crowd(scene.task(), each=EACH)
+    scene.run(lambda db: db.execute(delete(tables.users).where(tables.users.c.id == USER)))
+
+
+def assert_each_claimed_once(scene: Scene) -> None:
+    epochs = select(tables.conversations.c.epoch, func.count()).group_by(
+        tables.conversations.c.epoch
+    )
+    running = select(func.count()).select_from(tables.runs).where(tables.is_running)
+    found = scene.run(lambda db: db.execute(epochs).all())
+    assert [tuple(row) for row in found] == [(1, USERS * EACH)]
+    assert scene.run(lambda db: db.execute(running).scalar_one()) == USERS * EACH
+
+
+@requirement("A-ready")
+def test_processes_that_race_for_two_thousand_conversations_claim_each_once(
+    postgres: Database, start_racer: Start
+) -> None:
+    scene = Scene(postgres)
+    fill(scene)
+    racers = [start_racer() for _ in range(RACERS)]
+    for racer in racers:
+        racer.tell("connect")
+    for racer in racers:
+        racer.hear()
+
+    for racer in racers:
+        racer.tell("claim_all")
+    claimed = [racer.hear() for racer in racers]
+
+    assert sum(claimed) == USERS * EACH
+    assert min(claimed) > 0
+    assert_each_claimed_once(scene)
+
+
+@requirement("A-ready")
+def test_threads_that_race_for_two_thousand_conversations_claim_each_once(
+    sqlite: Database,
+) -> None:
+    with closing(sqlite.engine.raw_connection()) as connection:
+        connection.cursor().execute("PRAGMA synchronous = OFF")
+    scene = Scene(sqlite)
+    fill(scene)
+
+    def claim_all(_: int) -> int:
+        count = 0
+        while scene.claim_work(cap=USERS * EACH):
+            count += 1
+        return count
+
+    with ThreadPoolExecutor(RACERS) as racers:
+        claimed = sum(racers.map(claim_all, range(RACERS)))
+
+    assert claimed == USERS * EACH
+    assert_each_claimed_once(scene)
+
+
+@requirement("A-ready")
+def test_a_holder_that_was_stopped_past_its_lease_comes_back_and_changes_nothing(
+    postgres: Database, start_racer: Start
+) -> None:
+    scene = Scene(postgres)
+    scene.clock.sleep(LONG_AGO)
+    task = scene.task()
+    stalled, other = start_racer(), start_racer()
+    assert stalled.do("claim") == 1
+    assert stalled.do("renew") == "renewed"
+    stalled.process.send_signal(signal.SIGSTOP)
+    _, status = os.waitpid(stalled.process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    assert other.do("take_over") == 3
+    before = scene.dump()
+
+    stalled.process.send_signal(signal.SIGCONT)
+
+    assert stalled.do("renew") == "fenced"
+    assert stalled.do("commit") == "fenced"
+    assert scene.dump() == before
+    assert other.do("commit") == "committed"
+    assert [run.epoch for run in scene.history(task)] == [3, 1]
+
+
+def test_a_conversation_that_somebody_is_changing_holds_up_no_other(postgres: Database) -> None:
+    scene = Scene(postgres)
+    changing = scene.task()
+    scene.clock.advance(timedelta(seconds=1))
+    behind, others = scene.task(), scene.task(user=MATE)
+
+    with postgres.engine.begin() as connection:
+        conversations.lock(connection, USER, changing.id)
+        claimed = {scene.begin_work().conversation.id for _ in range(2)}
+        assert scene.claim_work() is None
+
+    assert claimed == {behind.id, others.id}
+    assert scene.begin_work().conversation.id == changing.id

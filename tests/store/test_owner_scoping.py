@@ -1,0 +1,297 @@
+"""Whoever has only the ids finds nothing: every function of the store wants the owner as well.
+
+The functions are found by what they take, so one that is added needs an entry here.
+"""
+
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib import import_module
+from inspect import isfunction
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from backburner import store
+from backburner.core import ids, transitions
+from backburner.core.conversation import Conversation, Place
+from backburner.core.errors import Conflict, Fenced, NotFound
+from backburner.core.ids import GrantId, QuestionId, UserId
+from backburner.core.notice import Notice, NoticeKind
+from backburner.core.policy import Grant
+from backburner.core.run import ItemKind, NewItem, RunKind, RunStatus, Skipped, SkipReason
+from backburner.core.schedule import After, Gap, Interval
+from backburner.core.transitions import Step
+from backburner.core.transitions.step import system_message
+from backburner.store import (
+    claims,
+    conversations,
+    events,
+    grants,
+    inbox,
+    messages,
+    notices,
+    questions,
+    runs,
+    sessions,
+    steps,
+)
+from backburner.store.claims import Claim, Turn
+from backburner.store.db import Database
+from backburner.store.runs import Ending
+from backburner.testing import make
+from backburner.testing.make import NOON, STRANGER, USER
+from backburner.testing.scene import LEASE, Scene, read_everything
+
+#: What says whose something is.
+OWNERS = (UserId, Turn, Conversation, Step)
+IDS = tuple(kind for kind in vars(ids).values() if hasattr(kind, "__supertype__"))
+REFUSALS = (NotFound, Fenced, Conflict, IntegrityError)
+
+#: They make something of the caller's own, and look up nothing.
+BIRTHS = {"conversations.add", "steps.add", "users.add"}
+#: They find a run by its id alone: whoever calls them has proved to hold its turn, or asks what
+#: became of one that it held.
+BY_RUN_ALONE = {"claims.is_cancelled", "claims.is_committed", "runs.is_proven", "runs.prove"}
+
+
+@dataclass(frozen=True)
+class Home:
+    """What a user has: two conversations with everything in them, one of which somebody holds."""
+
+    held: Claim
+    #: With a message, an item, a question, a grant, and a run that was handed back.
+    kept: Conversation
+    queued: Claim
+    item: ids.ItemId
+
+
+Attempt = Callable[[Connection, UserId, Home], object]
+
+GRANT = Grant(id=GrantId("g_new"), server="s", tool="t", definition="d")
+OLD_GRANT = replace(GRANT, id=GrantId("g_old"))
+EVENT = NewItem(kind=ItemKind.EVENT, run_kind=RunKind.BACKGROUND)
+SKIPPED = Skipped(Gap(1, NOON, NOON), SkipReason.MISSED)
+SAID = (system_message("Said."),)
+TOLD = (Notice(NoticeKind.RESULT, "Told."),)
+SUCCESS = Ending(status=RunStatus.SUCCESS)
+
+
+def turn_of(me: UserId, home: Home) -> Turn:
+    return replace(home.held.turn, user_id=me)
+
+
+def held_by(me: UserId, home: Home) -> Step:
+    return Step(conversation=replace(home.held.conversation, user_id=me))
+
+
+def kept_by(me: UserId, home: Home) -> Conversation:
+    return replace(home.kept, user_id=me, title="Changed")
+
+
+ATTEMPTS: dict[str, Attempt] = {
+    "claims.claim_reply": lambda db, me, home: claims.claim_reply(
+        db, worker="w", lease=LEASE, now=NOON, tick=0, only=(me, home.kept.id)
+    ),
+    "claims.commit": lambda db, me, home: claims.commit(
+        db, turn_of(me, home), held_by(me, home), SUCCESS, now=NOON
+    ),
+    "claims.hand_back": lambda db, me, home: claims.hand_back(
+        db, turn_of(me, home), held_by(me, home), until=None, now=NOON
+    ),
+    "claims.hold": lambda db, me, home: claims.hold(db, turn_of(me, home)),
+    "claims.renew": lambda db, me, home: claims.renew(db, turn_of(me, home), lease=LEASE, tick=1),
+    "conversations.children": lambda db, me, home: conversations.children(db, me, home.kept.id),
+    "conversations.followers": lambda db, me, home: conversations.followers(db, me, home.kept.id),
+    "conversations.load": lambda db, me, home: conversations.load(db, me, home.kept.id),
+    "conversations.lock": lambda db, me, home: conversations.lock(db, me, home.kept.id),
+    "conversations.person_waits": lambda db, me, home: conversations.person_waits(
+        db, me, home.kept.id
+    ),
+    "conversations.save": lambda db, me, home: conversations.save(db, kept_by(me, home), now=NOON),
+    "grants.give": lambda db, me, home: grants.give(db, me, home.kept.id, [GRANT], now=NOON),
+    "grants.valid": lambda db, me, home: grants.valid(db, me, home.kept.id),
+    "inbox.put": lambda db, me, home: inbox.put(db, me, home.kept.id, [EVENT], now=NOON),
+    "inbox.serve": lambda db, me, home: inbox.serve(
+        db, me, [home.item], run_id=home.held.run.id, now=NOON
+    ),
+    "inbox.settle": lambda db, me, home: inbox.settle(
+        db, me, home.kept.id, everything=True, now=NOON
+    ),
+    "inbox.waiting": lambda db, me, home: inbox.waiting(db, me, home.kept.id, RunKind.REPLY),
+    "messages.append": lambda db, me, home: messages.append(
+        db, me, home.kept.id, SAID, run_id=None, now=NOON
+    ),
+    "messages.recent": lambda db, me, home: messages.recent(db, me, home.kept.id, most=9),
+    "notices.put": lambda db, me, home: notices.put(
+        db, kept_by(me, home), TOLD, cause="new", run_id=None, now=NOON
+    ),
+    "questions.close": lambda db, me, _: questions.close(db, me, make.QUESTION, "yes", now=NOON),
+    "questions.conversation_of": lambda db, me, _: questions.conversation_of(db, me, make.QUESTION),
+    "questions.open_of": lambda db, me, home: questions.open_of(db, me, home.kept.id),
+    "questions.put": lambda db, me, home: questions.put(
+        db, me, home.kept.id, [make.question(id=QuestionId("q_new"))]
+    ),
+    "questions.put_off": lambda db, me, _: questions.put_off(db, me, make.question(reminders=7)),
+    "runs.ask_to_stop": lambda db, me, home: runs.ask_to_stop(
+        db, me, home.held.conversation.id, everything=True, now=NOON
+    ),
+    "runs.drop_queued": lambda db, me, home: runs.drop_queued(
+        db, me, home.kept.id, everything=True, now=NOON
+    ),
+    "runs.end": lambda db, me, home: runs.end(db, me, home.held.run.id, SUCCESS, now=NOON),
+    "runs.go_on": lambda db, me, home: runs.go_on(
+        db, me, home.queued.run.id, epoch=9, worker="another"
+    ),
+    "runs.history": lambda db, me, home: runs.history(db, me, home.kept.id, most=9),
+    "runs.load": lambda db, me, home: runs.load(db, me, home.held.run.id),
+    "runs.queue": lambda db, me, home: runs.queue(db, me, home.held.run.id, until=None),
+    "runs.queued": lambda db, me, home: runs.queued(db, me, home.kept.id),
+    "runs.skip": lambda db, me, home: runs.skip(
+        db, me, home.kept.id, [SKIPPED], revision=1, now=NOON
+    ),
+    "sessions.append": lambda db, me, home: sessions.append(db, turn_of(me, home), "s", ["new"]),
+    "sessions.load": lambda db, me, home: sessions.load(db, turn_of(me, home), "s"),
+    "steps.save": lambda db, me, home: steps.save(
+        db, Step(conversation=kept_by(me, home), messages=SAID), cause="new", now=NOON
+    ),
+    "steps.write_down": lambda db, me, home: steps.write_down(
+        db,
+        Step(conversation=kept_by(me, home), messages=SAID),
+        cause="new",
+        run_id=None,
+        now=NOON,
+    ),
+}
+
+
+def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield every public function that reads or writes rows, named with its module."""
+    for found in pkgutil.iter_modules(store.__path__):
+        if found.name != "migrations":
+            module = import_module(f"{store.__name__}.{found.name}")
+            for name, value in vars(module).items():
+                is_own = isfunction(value) and value.__module__ == module.__name__
+                if is_own and not name.startswith("_") and takes(value, (Connection,)):
+                    yield f"{found.name}.{name}", value
+
+
+def takes(function: Callable[..., Any], kinds: tuple[Any, ...]) -> bool:
+    """See whether any of these is among what a function takes, also inside of something else."""
+    hints = get_type_hints(function)
+    hints.pop("return", None)
+    return any(_is_among(hint, kinds) for hint in hints.values())
+
+
+def _is_among(hint: Any, kinds: tuple[Any, ...]) -> bool:
+    return hint in kinds or any(_is_among(part, kinds) for part in get_args(hint))
+
+
+def furnish(scene: Scene) -> Home:
+    """Let the user have everything there is, and the stranger be there."""
+    scene.user(STRANGER)
+    kept = scene.task(Interval(LEASE, anchor=NOON), reports_to=(Place("discord", "somebody"),))
+    queued = scene.begin_work()
+    scene.hand_back(queued)
+    scene.change(kept, lambda found: transitions.ask_owner(found, make.question()))
+    scene.change(kept, lambda found: Step(conversation=found, grants=(OLD_GRANT,)))
+    scene.say(kept)
+    scene.task(After(kept.id), parent_id=kept.id)
+    scene.task()
+    held = scene.begin_work()
+    scene.run(lambda db: sessions.append(db, held.turn, "s", ["entry"]))
+    (item,) = scene.waiting(kept, RunKind.REPLY)
+    return Home(held, scene.load(kept), queued, item.id)
+
+
+@pytest.fixture
+def scene(database: Database) -> Scene:
+    return Scene(database)
+
+
+@pytest.fixture
+def home(scene: Scene) -> Home:
+    return furnish(scene)
+
+
+class UndoneError(Exception):
+    """Ends a transaction without a trace."""
+
+
+def test_every_function_that_takes_an_owner_has_an_entry_here() -> None:
+    named = {name for name, function in functions() if takes(function, OWNERS)}
+
+    assert named - BIRTHS - BY_RUN_ALONE == ATTEMPTS.keys() | {"events.note"}
+
+
+def test_every_function_that_takes_an_id_takes_its_owner_too() -> None:
+    others = tuple(kind for kind in IDS if kind is not UserId)
+    ownerless = {
+        name
+        for name, function in functions()
+        if takes(function, others) and not takes(function, OWNERS)
+    }
+
+    assert ownerless <= BY_RUN_ALONE
+
+
+def test_a_stranger_with_the_ids_finds_nothing_and_changes_nothing(
+    scene: Scene, home: Home
+) -> None:
+    before = scene.dump()
+    for name in ATTEMPTS:
+        assert not _attempt(scene, name, home), name
+        assert scene.dump() == before, name
+
+
+def test_a_stranger_who_has_the_same_ids_reaches_only_what_is_theirs(
+    scene: Scene, home: Home
+) -> None:
+    for conversation in (home.kept, home.held.conversation):
+        scene.add(Step(conversation=replace(conversation, user_id=STRANGER, questions=())))
+    before = _rows_of_user(scene)
+    for name in ATTEMPTS:
+        _attempt(scene, name, home)
+        assert _rows_of_user(scene) == before, name
+
+
+def test_the_owner_with_the_same_ids_finds_or_changes_something(scene: Scene, home: Home) -> None:
+    for name, attempt in ATTEMPTS.items():
+        assert _does_something(scene, attempt, home), name
+
+
+def _attempt(scene: Scene, name: str, home: Home) -> object:
+    try:
+        return scene.run(lambda db: ATTEMPTS[name](db, STRANGER, home))
+    except REFUSALS:
+        return None
+
+
+def _rows_of_user(scene: Scene) -> list[str]:
+    return [row for rows in scene.dump().values() for row in rows if f"'{USER}'" in row]
+
+
+def _does_something(scene: Scene, attempt: Attempt, home: Home) -> bool:
+    seen = []
+
+    def work(db: Connection) -> None:
+        before = read_everything(db)
+        seen.append(bool(attempt(db, USER, home)) or read_everything(db) != before)
+        raise UndoneError
+
+    with pytest.raises(UndoneError):
+        scene.run(work)
+    return seen == [True]
+
+
+def test_what_a_stranger_notes_is_in_a_log_of_their_own(scene: Scene, home: Home) -> None:
+    before = scene.dump()
+
+    scene.run(lambda db: events.note(db, STRANGER, home.kept.id, "changed", now=NOON))
+
+    after = scene.dump()
+    (noted,) = set(after.pop("events")) - set(before.pop("events"))
+    assert STRANGER in noted
+    assert after == before
