@@ -13,7 +13,7 @@ from backburner.core import transitions
 from backburner.core.errors import Fenced
 from backburner.core.outcome import Complete
 from backburner.core.run import RunStatus
-from backburner.store import claims, rescue
+from backburner.store import claims, rescue, turns
 from backburner.store.claims import Claim
 from backburner.store.db import Database, Tx
 from backburner.store.dialect import make_engine
@@ -57,7 +57,7 @@ class Racer:
         turn = self._held.turn
         try:
             self._database.run(
-                lambda tx: claims.renew(tx.connection, turn, lease=self._lease, tick=tx.tick)
+                lambda tx: turns.renew(tx.connection, turn, lease=self._lease, tick=tx.tick)
             )
         except Fenced:
             return "fenced"
@@ -72,7 +72,7 @@ class Racer:
             outcome = Complete(message=f"Done under epoch {held.turn.epoch}.")
             step = transitions.finish(held.conversation, held.run, outcome, now=tx.now)
             ending = Ending(status=RunStatus.SUCCESS)
-            claims.commit(tx.connection, held.turn, step, ending, now=tx.now)
+            turns.commit(tx.connection, held.turn, step, ending, now=tx.now)
 
         try:
             self._database.commit(held.turn, commit)
@@ -86,7 +86,7 @@ class Racer:
         )
 
 
-def _rescue(tx: Tx) -> claims.Turn | None:
+def _rescue(tx: Tx) -> turns.Turn | None:
     return rescue.rescue(tx.connection, now=tx.now, tick=tx.tick)
 
 

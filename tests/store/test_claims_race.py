@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 from requirements import requirement
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, text
 
 from backburner.core.ids import UserId
-from backburner.store import conversations, tables
+from backburner.store import claims, conversations, tables
 from backburner.store.db import Database
 from backburner.testing.make import MATE, USER
-from backburner.testing.scene import Scene
+from backburner.testing.scene import CAP, LEASE, Scene
 
 RACERS = 4
 USERS, EACH = 40, 50
@@ -159,16 +159,63 @@ def test_a_holder_that_was_stopped_past_its_lease_comes_back_and_changes_nothing
     assert [run.epoch for run in scene.history(task)] == [3, 1]
 
 
+def test_those_who_claim_at_the_same_time_serve_different_users(postgres: Database) -> None:
+    scene = Scene(postgres)
+    for _ in range(2):
+        scene.task()
+    scene.clock.advance(timedelta(seconds=1))
+    scene.task(user=MATE)
+    now, tick = scene.clock()
+
+    with postgres.engine.begin() as connection:
+        first = claims.claim_work(
+            connection, worker="first", lease=LEASE, cap=CAP, now=now, tick=tick
+        )
+        second = scene.begin_work()
+
+    assert first
+    assert (first.turn.user_id, second.turn.user_id) == (USER, MATE)
+
+
+def test_whoever_finds_only_a_user_who_is_being_served_waits_for_what_is_left(
+    postgres: Database,
+) -> None:
+    scene = Scene(postgres)
+    tasks = {scene.task().id, scene.task().id}
+    now, tick = scene.clock()
+
+    with ThreadPoolExecutor(1) as other:
+        with postgres.engine.begin() as connection:
+            first = claims.claim_work(
+                connection, worker="first", lease=LEASE, cap=CAP, now=now, tick=tick
+            )
+            waiting = other.submit(scene.begin_work)
+            wait_until_blocked(scene)
+        second = waiting.result()
+
+    assert first
+    assert {first.conversation.id, second.conversation.id} == tasks
+
+
+def wait_until_blocked(scene: Scene) -> None:
+    """Wait until somebody waits for a lock; the time limit of the test is the bound."""
+    blocked = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    while not scene.run(lambda db: db.execute(blocked).scalar_one()):
+        pass
+
+
 def test_a_conversation_that_somebody_is_changing_holds_up_no_other(postgres: Database) -> None:
     scene = Scene(postgres)
-    changing = scene.task()
-    scene.clock.advance(timedelta(seconds=1))
-    behind, others = scene.task(), scene.task(user=MATE)
+    changing, behind = scene.task(), scene.task()
+    others = [scene.task(user=MATE), scene.task(user=MATE)]
+    claimed = []
 
     with postgres.engine.begin() as connection:
         conversations.lock(connection, USER, changing.id)
-        claimed = {scene.begin_work().conversation.id for _ in range(2)}
+        for _ in range(3):
+            scene.clock.advance(timedelta(seconds=1))
+            claimed.append(scene.begin_work().conversation.id)
         assert scene.claim_work() is None
 
-    assert claimed == {behind.id, others.id}
+    assert sorted(claimed) == sorted(task.id for task in (behind, *others))
     assert scene.begin_work().conversation.id == changing.id

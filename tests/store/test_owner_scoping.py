@@ -37,10 +37,12 @@ from backburner.store import (
     runs,
     sessions,
     steps,
+    turns,
 )
-from backburner.store.claims import Claim, Turn
+from backburner.store.claims import Claim
 from backburner.store.db import Database
 from backburner.store.runs import Ending
+from backburner.store.turns import Turn
 from backburner.testing import make
 from backburner.testing.make import NOON, STRANGER, USER
 from backburner.testing.scene import LEASE, Scene, read_everything
@@ -54,14 +56,16 @@ REFUSALS = (NotFound, Fenced, Conflict, IntegrityError)
 BIRTHS = {"conversations.add", "steps.add", "users.add"}
 #: They find a run by its id alone: whoever calls them has proved to hold its turn, or asks what
 #: became of one that it held.
-BY_RUN_ALONE = {"claims.is_cancelled", "claims.is_committed", "runs.is_proven", "runs.prove"}
+BY_RUN_ALONE = {"turns.is_committed", "runs.is_proven", "runs.prove"}
 
 
 @dataclass(frozen=True)
 class Home:
-    """What a user has: two conversations with everything in them, one of which somebody holds."""
+    """What a user has: conversations with everything in them."""
 
     held: Claim
+    #: Held too, by somebody who has been asked to stop.
+    stopping: Claim
     #: With a message, an item, a question, a grant, and a run that was handed back.
     kept: Conversation
     queued: Claim
@@ -95,14 +99,15 @@ ATTEMPTS: dict[str, Attempt] = {
     "claims.claim_reply": lambda db, me, home: claims.claim_reply(
         db, worker="w", lease=LEASE, now=NOON, tick=0, only=(me, home.kept.id)
     ),
-    "claims.commit": lambda db, me, home: claims.commit(
+    "turns.commit": lambda db, me, home: turns.commit(
         db, turn_of(me, home), held_by(me, home), SUCCESS, now=NOON
     ),
-    "claims.hand_back": lambda db, me, home: claims.hand_back(
+    "turns.hand_back": lambda db, me, home: turns.hand_back(
         db, turn_of(me, home), held_by(me, home), until=None, now=NOON
     ),
-    "claims.hold": lambda db, me, home: claims.hold(db, turn_of(me, home)),
-    "claims.renew": lambda db, me, home: claims.renew(db, turn_of(me, home), lease=LEASE, tick=1),
+    "turns.hold": lambda db, me, home: turns.hold(db, turn_of(me, home)),
+    "turns.is_cancelled": lambda db, me, home: turns.is_cancelled(db, me, home.stopping.run.id),
+    "turns.renew": lambda db, me, home: turns.renew(db, turn_of(me, home), lease=LEASE, tick=1),
     "conversations.children": lambda db, me, home: conversations.children(db, me, home.kept.id),
     "conversations.followers": lambda db, me, home: conversations.followers(db, me, home.kept.id),
     "conversations.load": lambda db, me, home: conversations.load(db, me, home.kept.id),
@@ -143,7 +148,7 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "runs.end": lambda db, me, home: runs.end(db, me, home.held.run.id, SUCCESS, now=NOON),
     "runs.go_on": lambda db, me, home: runs.go_on(
-        db, me, home.queued.run.id, epoch=9, worker="another"
+        db, me, home.queued.run.id, epoch=9, unattended=True, worker="another"
     ),
     "runs.history": lambda db, me, home: runs.history(db, me, home.kept.id, most=9),
     "runs.load": lambda db, me, home: runs.load(db, me, home.held.run.id),
@@ -199,11 +204,16 @@ def furnish(scene: Scene) -> Home:
     scene.change(kept, lambda found: Step(conversation=found, grants=(OLD_GRANT,)))
     scene.say(kept)
     scene.task(After(kept.id), parent_id=kept.id)
-    scene.task()
-    held = scene.begin_work()
+    held, stopping = _begin(scene), _begin(scene)
     scene.run(lambda db: sessions.append(db, held.turn, "s", ["entry"]))
+    scene.change(stopping.conversation, lambda found: transitions.cancel(found, now=NOON))
     (item,) = scene.waiting(kept, RunKind.REPLY)
-    return Home(held, scene.load(kept), queued, item.id)
+    return Home(held, stopping, scene.load(kept), queued, item.id)
+
+
+def _begin(scene: Scene) -> Claim:
+    scene.task()
+    return scene.begin_work()
 
 
 @pytest.fixture

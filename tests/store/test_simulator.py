@@ -8,10 +8,20 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Text, and_, bindparam, exists, select, text, update
+from sqlalchemy import (
+    Connection,
+    Select,
+    TextualSelect,
+    and_,
+    bindparam,
+    exists,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects import sqlite
 
-from backburner.store import claimable, claims, inbox, sessions, steps
+from backburner.store import claimable, claims, inbox, sessions, steps, turns
 from backburner.store.tables import conversations, session_entries, users
 from backburner.store.types import Time
 from backburner.testing.simulator import Violation, simulate
@@ -36,20 +46,18 @@ Patch = pytest.MonkeyPatch
 
 
 def commit_guarded_by_id(patch: Patch) -> None:
-    patch.setattr(claims, "_hold", select(conversations).where(claims._this))
-    values = dict(claims._commit._values or {})
-    patch.setattr(claims, "_commit", update(conversations).where(claims._this).values(values))
+    patch.setattr(turns, "_hold", select(conversations).where(turns._this))
+    values = dict(turns._commit._values or {})
+    patch.setattr(turns, "_commit", update(conversations).where(turns._this).values(values))
 
 
 def commit_guarded_by_state(patch: Patch) -> None:
     running = conversations.c.turn_run.is_not(None)
-    patch.setattr(claims, "_hold", select(conversations).where(claims._this, running))
+    patch.setattr(turns, "_hold", select(conversations).where(turns._this, running))
     guarded = (
-        update(conversations)
-        .where(claims._this, running)
-        .values(dict(claims._commit._values or {}))
+        update(conversations).where(turns._this, running).values(dict(turns._commit._values or {}))
     )
-    patch.setattr(claims, "_commit", guarded)
+    patch.setattr(turns, "_commit", guarded)
 
 
 def expired_turn_treated_as_free(patch: Patch) -> None:
@@ -87,23 +95,26 @@ def waiting_chats_counted_in_a_column(patch: Patch) -> None:
     derived = re.compile(
         r"NOT \(EXISTS \(SELECT \* \s*FROM inbox AS person \s*WHERE .*?\)\)", re.DOTALL
     )
-    for name in ("whose_turn", "candidates"):
-        compiled = str(getattr(claimable, name).compile(dialect=sqlite.dialect(paramstyle="named")))
+
+    def count_in_column(known: Select[Any]) -> TextualSelect:
+        compiled = str(known.compile(dialect=sqlite.dialect(paramstyle="named")))
         replaced, count = derived.subn("conversations.waiting_chats = 0", compiled)
         assert count == 3
-        # What SQLAlchemy would have filled in by itself: LIMIT 1 OFFSET 0.
-        limited = re.sub(r":param_\d+ OFFSET :param_\d+", "1 OFFSET 0", replaced)
-        limited = re.sub(r"LIMIT :param_\d+", "LIMIT 1", limited)
-        limited = limited.replace("__[POSTCOMPILE_passed_over]", "''")
-        statement = text(limited).bindparams(bindparam("now", type_=Time))
-        patch.setattr(claimable, name, statement.columns(id=Text, since=Time))
+        # What SQLAlchemy would have filled in by itself.
+        statement = text(re.sub(r"OFFSET :param_\d+", "OFFSET 0", replaced))
+        statement = statement.bindparams(bindparam("now", type_=Time))
+        return statement.columns(*known.selected_columns)
+
+    whose_turn = {key: count_in_column(known) for key, known in claimable.whose_turn.items()}
+    patch.setattr(claimable, "whose_turn", whose_turn)
+    patch.setattr(claimable, "longest_waiting", count_in_column(claimable.longest_waiting))
 
 
 def outbox_key_without_the_epoch(patch: Patch) -> None:
     write_down = steps.write_down
 
-    def forgetful(*arguments: Any, cause: str, **more: Any) -> None:
-        write_down(*arguments, cause=cause.split(":", maxsplit=1)[0], **more)
+    def forgetful(*arguments: Any, cause: str | None, **more: Any) -> None:
+        write_down(*arguments, cause=cause and cause.split(":", maxsplit=1)[0], **more)
 
     patch.setattr(steps, "write_down", forgetful)
 
@@ -115,7 +126,7 @@ def user_picked_by_due(patch: Patch) -> None:
         conversations.c.next_run_at <= bindparam("now"),
     )
     statement = select(users.c.id).where(due).order_by(users.c.served_at).limit(1)
-    patch.setattr(claimable, "whose_turn", statement)
+    patch.setattr(claimable, "whose_turn", dict.fromkeys(claimable.whose_turn, statement))
 
 
 def inbox_served_at_claim(patch: Patch) -> None:
@@ -142,7 +153,7 @@ def uncommitted_session_entries_loaded(patch: Patch) -> None:
 
 def proof_not_looked_up(patch: Patch) -> None:
     """A commit whose answer is lost is taken for one that did not happen."""
-    patch.setattr(claims, "is_committed", lambda *_: False)
+    patch.setattr(turns, "is_committed", lambda *_: False)
 
 
 @pytest.mark.parametrize(

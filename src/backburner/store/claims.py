@@ -1,77 +1,29 @@
-"""The turn: the exclusive right to act on a conversation, claimed, renewed, committed, given back.
+"""Takes turns: the exclusive right to act on a conversation, for a reply or for work."""
 
-Every write of a holder is guarded by its run and epoch. A turn whose lease has run out is not free:
-only `rescue` frees it, settles its run and moves the epoch on, in one transaction.
-"""
-
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    Row,
-    Text,
-    and_,
-    bindparam,
-    select,
-    update,
-)
+from sqlalchemy import Connection, Row, Text, and_, bindparam, update
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation
-from backburner.core.errors import Fenced
-from backburner.core.ids import ConversationId, ItemId, RunId, UserId, new_run_id
+from backburner.core.conversation import Conversation, Status
+from backburner.core.ids import ConversationId, UserId, new_run_id
 from backburner.core.run import Run, RunKind, RunStatus
 from backburner.core.transitions import Step
 from backburner.store import claimable, steps
 from backburner.store import conversations as rows_of_conversations
-from backburner.store import inbox as rows_of_inbox
-from backburner.store import questions as rows_of_questions
 from backburner.store import runs as rows_of_runs
-from backburner.store.mapping import to_conversation, to_row
-from backburner.store.runs import Ending
-from backburner.store.tables import (
-    conversations,
-    runs,
-    users,
-)
+from backburner.store.tables import conversations, users
+from backburner.store.turns import Turn
 from backburner.store.types import MICROSECOND
 
 #: How often a claim looks again before it leaves the rest to the next one.
 MOST_LOOKS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What a holder proves itself with."""
-
-    user_id: UserId
-    conversation_id: ConversationId
-    run_id: RunId
-    epoch: int
-    kind: RunKind
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    turn: Turn
-    run: Run
-    conversation: Conversation
-
-
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """What a holder hears when it renews its lease."""
-
-    cancelled: bool
-    person_waits: bool
-
-
 _owner = bindparam("owner", type_=Text())
 _this = and_(conversations.c.user_id == _owner, conversations.c.id == bindparam("which"))
-_lock_free = select(conversations).where(_this, claimable.is_open).with_for_update(skip_locked=True)
 _take = (
     update(conversations)
     .where(_this, claimable.is_free)
@@ -83,28 +35,13 @@ _take = (
     )
 )
 _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindparam("now"))
-_is_mine = and_(
-    conversations.c.turn_run == bindparam("run"), conversations.c.epoch == bindparam("held")
-)
-_renew = (
-    update(conversations)
-    .where(_this, _is_mine, conversations.c.turn_until >= bindparam("tick"))
-    .values(turn_until=bindparam("until"))
-)
-_cancel_flag = select(runs.c.cancel_requested_at).where(runs.c.id == bindparam("run"))
-_hold = select(conversations).where(_this, _is_mine).with_for_update()
-_commit = (
-    update(conversations)
-    .where(_this, _is_mine)
-    .values(turn_run=None, turn_until=None)
-    .values(
-        {
-            column.name: bindparam(column.name)
-            for column in conversations.columns
-            if column.name not in ("user_id", "id", "created_at", "turn_run", "turn_until", "epoch")
-        }
-    )
-)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    turn: Turn
+    run: Run
+    conversation: Conversation
 
 
 def claim_reply(
@@ -125,11 +62,11 @@ def claim_reply(
         ).first()
     if row is None:
         return None
-    held = to_conversation(row, rows_of_questions.open_of(connection, row.user_id, row.id))
+    held = rows_of_conversations.read(connection, row)
     handed_back = rows_of_runs.queued(connection, held.user_id, held.id).get(RunKind.REPLY)
     taker = _Taker(connection, worker, lease, now, tick)
     if handed_back is not None:
-        return taker.go_on(held, handed_back[0], epoch=row.epoch + 1)
+        return taker.go_on(held, handed_back[0], epoch=row.epoch + 1, unattended=False)
     return taker.begin(held, RunKind.REPLY, epoch=row.epoch + 1, unattended=False)
 
 
@@ -141,107 +78,77 @@ def claim_work(
     cap: int,
     now: datetime,
     tick: int,
+    a_lot: int = claimable.A_LOT,
 ) -> Claim | None:
     """Take the turn of work that may be done: the least recently served user's, longest waiting.
 
     The user's row is locked first, so that the cap on their runs is exact however many claim.
     """
     taker = _Taker(connection, worker, lease, now, tick)
-    passed_over: list[ConversationId] = []
+    values: dict[str, Any] = {"now": now, "cap": cap}
+    passed_over: list[UserId] = []
     # What was found may have gone by the time its lock was there, or be nothing but missed slots.
     for _ in range(MOST_LOOKS):
-        looked = {"now": now, "passed_over": passed_over}
-        user = connection.execute(claimable.whose_turn, {**looked, "cap": cap}).scalar()
+        user = _lock_user(connection, values, passed_over, a_lot)
         if user is None:
             return None
-        if connection.execute(claimable.count_running, {"owner": user}).scalar_one() >= cap:
+        row = connection.execute(claimable.longest_waiting, {"owner": user, **values}).first()
+        if row is None:
+            # Somebody has locked all they have.
+            passed_over.append(user)
             continue
-        for found in connection.execute(claimable.candidates, {**looked, "owner": user}).all():
-            row = connection.execute(_lock_free, {"owner": user, "which": found.id}).first()
-            if row is None:
-                passed_over.append(found.id)
-                continue
-            claim = _claim_row(taker, row)
-            if claim is not None:
-                connection.execute(_serve_user, {"owner": user, "now": now})
-                return claim
+        claim = _claim_row(taker, row)
+        if claim is not None:
+            connection.execute(_serve_user, {"owner": user, "now": now})
+            return claim
     return None
 
 
-def renew(connection: Connection, turn: Turn, *, lease: timedelta, tick: int) -> Flags:
-    """Extend a lease, unless it has run out; hear whether to stop or to make room."""
-    values = {**turn_key(turn), "tick": tick, "until": tick + lease // MICROSECOND}
-    if connection.execute(_renew, values).rowcount != 1:
-        raise Fenced
-    waits = rows_of_conversations.person_waits(connection, turn.user_id, turn.conversation_id)
-    return Flags(cancelled=is_cancelled(connection, turn.run_id), person_waits=waits)
-
-
-def hold(connection: Connection, turn: Turn) -> Conversation:
-    """Load the conversation as it is now, to apply an outcome to it; only its holder can."""
-    row = connection.execute(_hold, turn_key(turn)).one_or_none()
-    if row is None:
-        raise Fenced
-    questions = rows_of_questions.open_of(connection, turn.user_id, turn.conversation_id)
-    return to_conversation(row, questions)
-
-
-def commit(
-    connection: Connection,
-    turn: Turn,
-    step: Step,
-    ending: Ending,
-    *,
-    served: Iterable[ItemId] = (),
-    now: datetime,
-) -> None:
-    """Write a run's outcome and give up its turn: all of it together, or nothing."""
-    _give_up(connection, turn, step, served=served, now=now)
-    rows_of_runs.end(connection, turn.user_id, turn.run_id, ending, now=now)
-    _write_down(connection, turn, step, now=now)
-
-
-def hand_back(
-    connection: Connection,
-    turn: Turn,
-    step: Step,
-    *,
-    until: datetime | None,
-    served: Iterable[ItemId] = (),
-    now: datetime,
-) -> None:
-    """Give up the turn; the same run goes on from `until`, or when something lets it.
-
-    One that was to be cancelled anyway has ended.
-    """
-    _give_up(connection, turn, step, served=served, now=now)
-    if is_cancelled(connection, turn.run_id):
-        ending = Ending(status=RunStatus.CANCELLED)
-        rows_of_runs.end(connection, turn.user_id, turn.run_id, ending, now=now)
-    else:
-        rows_of_runs.queue(connection, turn.user_id, turn.run_id, until=until)
-    _write_down(connection, turn, step, now=now)
-
-
-def is_committed(connection: Connection, turn: Turn) -> bool:
-    """Find out whether a commit whose answer was lost took place."""
-    return rows_of_runs.is_proven(connection, turn.run_id, turn.epoch)
+def _lock_user(
+    connection: Connection, values: dict[str, Any], passed_over: list[UserId], a_lot: int
+) -> UserId | None:
+    """Find whose turn it is and lock their row."""
+    due, more = connection.execute(claimable.how_much, {"now": values["now"]}).one()
+    if not due and not more:
+        return None
+    # Those whom somebody else serves just now come last.
+    for waits in (False, True):
+        whose_turn = claimable.whose_turn[due >= a_lot, more >= a_lot, waits]
+        if passed_over:
+            whose_turn = whose_turn.where(users.c.id.not_in(passed_over))
+        user = connection.execute(whose_turn, values).scalar()
+        if user is not None:
+            return UserId(user)
+    return None
 
 
 def _claim_row(taker: "_Taker", row: Row[Any]) -> Claim | None:
-    connection, now, user, which = taker.connection, taker.now, row.user_id, row.id
-    found = to_conversation(row, rows_of_questions.open_of(connection, user, which))
-    handed_back = rows_of_runs.queued(connection, user, which)
-    epoch = row.epoch + 1
-    if RunKind.REPLY not in handed_back and rows_of_inbox.waiting(
-        connection, user, which, RunKind.REPLY
-    ):
+    """Take a turn for the first reason there is, now that nobody else can change it."""
+    connection, user, which, epoch = taker.connection, row.user_id, row.id, row.epoch + 1
+    found = rows_of_conversations.read(connection, row)
+    reasons = connection.execute(claimable.reasons, {"owner": user, "which": which}).one()
+    if reasons.person:
+        return None
+    handed_back = rows_of_runs.queued(connection, user, which) if reasons.queued else {}
+    if RunKind.REPLY not in handed_back and reasons.reply:
         return taker.begin(found, RunKind.REPLY, epoch=epoch, unattended=True)
     for kind in (RunKind.REPLY, RunKind.BACKGROUND):
         run, wait_until = handed_back.get(kind, (None, None))
-        if run is not None and wait_until is not None and wait_until <= now:
-            return taker.go_on(found, run, epoch=epoch)
+        waits_for_answer = kind is RunKind.BACKGROUND and found.status is Status.WAITING_INPUT
+        is_over = wait_until is not None and wait_until <= taker.now
+        if run is not None and is_over and not waits_for_answer:
+            return taker.go_on(found, run, epoch=epoch, unattended=True)
+    wanted = reasons.work if found.status is Status.BACKGROUND else reasons.work_at_once
+    if RunKind.BACKGROUND in handed_back or not _has_work(found, wanted=wanted, now=taker.now):
+        return None
     return taker.begin(found, RunKind.BACKGROUND, epoch=epoch, unattended=True)
+
+
+def _has_work(found: Conversation, *, wanted: bool, now: datetime) -> bool:
+    if found.status is Status.ACTIVE:
+        return wanted
+    is_due = found.next_run_at is not None and found.next_run_at <= now
+    return found.status is Status.BACKGROUND and (wanted or is_due)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,14 +185,21 @@ class _Taker:
         rows_of_runs.begin(self.connection, self._row(found.user_id, run, unattended=unattended))
         return self._take(found, run)
 
-    def go_on(self, found: Conversation, run: Run, *, epoch: int) -> Claim:
+    def go_on(self, found: Conversation, run: Run, *, epoch: int, unattended: bool) -> Claim:
         """Let a run that was handed back go on; it stays the run of the slot it began with."""
-        rows_of_runs.go_on(self.connection, found.user_id, run.id, epoch=epoch, worker=self.worker)
+        rows_of_runs.go_on(
+            self.connection,
+            found.user_id,
+            run.id,
+            epoch=epoch,
+            unattended=unattended,
+            worker=self.worker,
+        )
         return self._take(found, replace(run, epoch=epoch, status=RunStatus.RUNNING))
 
     def _note_missed(self, step: Step) -> None:
         if step.skipped:
-            steps.save(self.connection, step, cause="", now=self.now)
+            steps.save(self.connection, step, cause=None, now=self.now)
 
     def _take(self, found: Conversation, run: Run) -> Claim:
         values = {
@@ -314,35 +228,3 @@ class _Taker:
             "worker": self.worker,
             "tokens": 0,
         }
-
-
-def is_cancelled(connection: Connection, run: RunId) -> bool:
-    return connection.execute(_cancel_flag, {"run": run}).scalar() is not None
-
-
-def _give_up(
-    connection: Connection, turn: Turn, step: Step, *, served: Iterable[ItemId], now: datetime
-) -> None:
-    """Save the conversation without its turn, if it still is this holder's, and leave the proof."""
-    row = to_row(step.conversation)
-    for name in ("user_id", "id", "created_at"):
-        del row[name]
-    if connection.execute(_commit, {**row, **turn_key(turn), "updated_at": now}).rowcount != 1:
-        raise Fenced
-    rows_of_runs.prove(connection, turn.run_id, turn.epoch, now=now)
-    rows_of_inbox.serve(connection, turn.user_id, served, run_id=turn.run_id, now=now)
-
-
-def _write_down(connection: Connection, turn: Turn, step: Step, *, now: datetime) -> None:
-    # With the epoch: a run that was handed back may ask again when it goes on.
-    cause = f"{turn.run_id}:{turn.epoch}"
-    steps.write_down(connection, step, cause=cause, run_id=turn.run_id, now=now)
-
-
-def turn_key(turn: Turn) -> dict[str, Any]:
-    return {
-        "owner": turn.user_id,
-        "which": turn.conversation_id,
-        "run": turn.run_id,
-        "held": turn.epoch,
-    }

@@ -1,10 +1,11 @@
 """Conversations: load, lock, insert, save. Every lookup has the owner in its key."""
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.store import questions
@@ -15,7 +16,7 @@ _owned = (conversations.c.user_id == bindparam("owner")) & (
     conversations.c.id == bindparam("which")
 )
 _load = select(conversations).where(_owned)
-_lock = _load.with_for_update()
+_lock = _load.with_for_update(key_share=True)
 _insert = insert(conversations)
 _save = (
     update(conversations)
@@ -61,7 +62,7 @@ def load(connection: Connection, user: UserId, which: ConversationId) -> Convers
     row = connection.execute(_load, {"owner": user, "which": which}).one_or_none()
     if row is None:
         raise NotFound
-    return to_conversation(row, questions.open_of(connection, user, which))
+    return read(connection, row)
 
 
 def lock(connection: Connection, user: UserId, which: ConversationId) -> Conversation:
@@ -69,7 +70,14 @@ def lock(connection: Connection, user: UserId, which: ConversationId) -> Convers
     row = connection.execute(_lock, {"owner": user, "which": which}).one_or_none()
     if row is None:
         raise NotFound
-    return to_conversation(row, questions.open_of(connection, user, which))
+    return read(connection, row)
+
+
+def read(connection: Connection, row: Row[Any]) -> Conversation:
+    """Make a conversation of its row; only one that waits for an answer has open questions."""
+    has_asked = row.status == Status.WAITING_INPUT.value
+    asked = questions.open_of(connection, row.user_id, row.id) if has_asked else ()
+    return to_conversation(row, asked)
 
 
 def add(connection: Connection, conversation: Conversation) -> None:

@@ -10,8 +10,8 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from backburner.core.errors import StoreFailed
-from backburner.store import claims
+from backburner.core.errors import Fenced, StoreFailed
+from backburner.store import turns
 from backburner.store.dialect import (
     Clock,
     is_connection_lost,
@@ -63,19 +63,25 @@ class Database:
         """Run one transaction in a thread: one hop, whatever it does."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.run, work)
 
-    def commit(self, turn: claims.Turn, work: Callable[[Tx], None]) -> None:
-        """Run the transaction that commits a run; if its answer is lost, look whether it did."""
+    def commit(self, turn: turns.Turn, work: Callable[[Tx], None]) -> None:
+        """Run the transaction that commits a run, again if its answer is lost."""
         for _ in range(MOST_TRIES):
             try:
-                self.run(work)
+                self._commit_once(turn, work)
             except DBAPIError as error:
                 if not is_connection_lost(error):
                     raise
-                if self.run(lambda tx: claims.is_committed(tx.connection, turn)):
-                    return
             else:
                 return
         raise StoreFailed("The database was lost while a run was being committed.")
+
+    def _commit_once(self, turn: turns.Turn, work: Callable[[Tx], None]) -> None:
+        try:
+            self.run(work)
+        except Fenced:
+            # Perhaps by itself: an earlier try went through, and only its answer was lost.
+            if not self.run(lambda tx: turns.is_committed(tx.connection, turn)):
+                raise
 
     def close(self) -> None:
         self._threads.shutdown()

@@ -69,15 +69,19 @@ def put(
     conversation: Conversation,
     told: Iterable[Notice],
     *,
-    cause: str,
+    cause: str | None,
     run_id: RunId | None,
     now: datetime,
 ) -> None:
-    """Store notices and what has to go out for them. `cause` names the event they come from."""
+    """Store notices and what has to go out for them.
+
+    `cause` names the event they come from, for one that must never be told of twice.
+    """
     rows, parcels = [], []
     for ordinal, notice in enumerate(told):
         owner = {"user_id": conversation.user_id, "conversation_id": conversation.id}
         notice_id = new_notice_id()
+        key = notice_id if cause is None else f"{cause}:{ordinal}"
         rows.append(
             {
                 **owner,
@@ -92,7 +96,7 @@ def put(
         parcels += [
             {
                 **owner,
-                "key": f"{cause}:{ordinal}:{place.channel}:{place.target}:0",
+                "key": f"{key}:{place.channel}:{place.target}:0",
                 "notice_id": notice_id,
                 "channel": place.channel,
                 "target": place.target,

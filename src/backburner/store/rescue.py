@@ -13,8 +13,8 @@ from backburner.core.conversation import Conversation
 from backburner.core.retry import MOST_CRASHES
 from backburner.core.run import Failure, FailureKind, Run, RunKind, RunStatus
 from backburner.core.transitions import Step
-from backburner.store import claims, inbox, questions, runs, steps
-from backburner.store.mapping import to_conversation
+from backburner.store import conversations as rows_of_conversations
+from backburner.store import inbox, runs, steps, turns
 from backburner.store.runs import Ending
 from backburner.store.tables import conversations, tool_calls
 
@@ -25,7 +25,7 @@ _expired = (
     .where(conversations.c.turn_run.is_not(None), conversations.c.turn_until < bindparam("tick"))
     .order_by(conversations.c.turn_until)
     .limit(1)
-    .with_for_update(skip_locked=True)
+    .with_for_update(skip_locked=True, key_share=True)
 )
 _fence_off = (
     update(conversations)
@@ -44,16 +44,16 @@ _forget_calls = (
 )
 
 
-def rescue(connection: Connection, *, now: datetime, tick: int) -> claims.Turn | None:
+def rescue(connection: Connection, *, now: datetime, tick: int) -> turns.Turn | None:
     """Free one turn whose lease has run out, and settle the run that had it."""
     row = connection.execute(_expired, {"tick": tick}).one_or_none()
     if row is None:
         return None
-    found = to_conversation(row, questions.open_of(connection, row.user_id, row.id))
+    found = rows_of_conversations.read(connection, row)
     run = runs.load(connection, found.user_id, row.turn_run)
-    turn = claims.Turn(found.user_id, found.id, row.turn_run, row.epoch, run.kind)
-    connection.execute(_fence_off, claims.turn_key(turn))
-    connection.execute(_forget_calls, {**claims.turn_key(turn), "now": now})
+    turn = turns.Turn(found.user_id, found.id, row.turn_run, row.epoch, run.kind)
+    connection.execute(_fence_off, turns.turn_key(turn))
+    connection.execute(_forget_calls, {**turns.turn_key(turn), "now": now})
     step = _settle_crash(connection, found, run, now=now)
     steps.save(connection, step, cause=f"{run.id}:{run.epoch}:crash", now=now)
     return turn
@@ -63,7 +63,7 @@ def _settle_crash(
     connection: Connection, conversation: Conversation, run: Run, *, now: datetime
 ) -> Step:
     user, crash = conversation.user_id, Failure(FailureKind.CRASHED, "Its process went away.")
-    if claims.is_cancelled(connection, run.id):
+    if turns.is_cancelled(connection, user, run.id):
         runs.end(connection, user, run.id, Ending(status=RunStatus.CANCELLED), now=now)
         return Step(conversation=conversation)
     ending = Ending(status=RunStatus.FAILURE, failure=crash)

@@ -36,6 +36,7 @@ _go_on = (
     .values(
         status=RunStatus.RUNNING.value,
         epoch=bindparam("new_epoch"),
+        unattended=bindparam("is_unattended"),
         worker=bindparam("by"),
         wait_until=None,
     )
@@ -73,9 +74,11 @@ def begin(connection: Connection, row: dict[str, Any]) -> None:
     connection.execute(_insert, row)
 
 
-def go_on(connection: Connection, user: UserId, run: RunId, *, epoch: int, worker: str) -> None:
+def go_on(
+    connection: Connection, user: UserId, run: RunId, *, epoch: int, unattended: bool, worker: str
+) -> None:
     values = {"owner": user, "run": run, "new_epoch": epoch, "by": worker}
-    connection.execute(_go_on, values)
+    connection.execute(_go_on, {**values, "is_unattended": unattended})
 
 
 def queue(connection: Connection, user: UserId, run: RunId, *, until: datetime | None) -> None:

@@ -18,20 +18,23 @@ from backburner.store import (
 )
 
 
-def save(connection: Connection, step: Step, *, cause: str, now: datetime) -> None:
-    """Save what follows for a conversation that is there. `cause` names the event."""
+def save(connection: Connection, step: Step, *, cause: str | None, now: datetime) -> None:
+    """Save what follows for a conversation that is there.
+
+    `cause` names the event, for one that must never be told of twice.
+    """
     conversations.save(connection, step.conversation, now=now)
     write_down(connection, step, cause=cause, run_id=None, now=now)
 
 
-def add(connection: Connection, step: Step, *, cause: str, now: datetime) -> None:
+def add(connection: Connection, step: Step, *, cause: str | None, now: datetime) -> None:
     """Save a conversation that has just come to be."""
     conversations.add(connection, step.conversation)
     write_down(connection, step, cause=cause, run_id=None, now=now)
 
 
 def write_down(
-    connection: Connection, step: Step, *, cause: str, run_id: RunId | None, now: datetime
+    connection: Connection, step: Step, *, cause: str | None, run_id: RunId | None, now: datetime
 ) -> None:
     """Write everything of a step but the row of its conversation."""
     conversation = step.conversation

@@ -272,13 +272,11 @@ Index(
     postgresql_where=is_queued,
     sqlite_where=is_queued,
 )
-Index(
-    "ix_runs_queued",
-    runs.c.user_id,
-    runs.c.wait_until,
-    postgresql_where=is_queued,
-    sqlite_where=is_queued,
-)
+for _name, _columns in {
+    "ix_runs_queued": (runs.c.wait_until,),
+    "ix_runs_queued_of_user": (runs.c.user_id, runs.c.wait_until),
+}.items():
+    Index(_name, *_columns, postgresql_where=is_queued, sqlite_where=is_queued)
 
 #: The proof that a run committed under an epoch.
 outcomes = Table(

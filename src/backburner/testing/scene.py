@@ -17,10 +17,11 @@ from backburner.core.outcome import Complete, Outcome
 from backburner.core.run import Failure, Item, Run, RunKind, RunStatus
 from backburner.core.schedule import Immediate, Schedule
 from backburner.core.transitions import Brief, Step
-from backburner.store import claims, conversations, inbox, rescue, runs, steps, tables, users
-from backburner.store.claims import Claim, Turn
+from backburner.store import claims, conversations, inbox, rescue, runs, steps, tables, turns, users
+from backburner.store.claims import Claim
 from backburner.store.db import Database
 from backburner.store.runs import Ending
+from backburner.store.turns import Turn
 from backburner.testing.clock import SetClock
 from backburner.testing.make import USER
 
@@ -168,7 +169,7 @@ class Scene:
         ids = [item.id for item in served]
 
         def commit(db: Connection) -> None:
-            found = claims.hold(db, turn)
+            found = turns.hold(db, turn)
             ending = Ending(status=RunStatus.SUCCESS)
             if isinstance(how, str):
                 step = transitions.reply(found, claim.run, how, now=now)
@@ -177,7 +178,7 @@ class Scene:
                 ending = Ending(status=RunStatus.FAILURE, failure=how)
             else:
                 step = transitions.finish(found, claim.run, how, now=now)
-            claims.commit(db, turn, step, ending, served=ids, now=now)
+            turns.commit(db, turn, step, ending, served=ids, now=now)
 
         return commit
 
@@ -204,8 +205,8 @@ class Scene:
         ids = [item.id for item in served]
 
         def back(db: Connection) -> None:
-            step = Step(conversation=claims.hold(db, turn))
-            claims.hand_back(db, turn, step, until=until, served=ids, now=now)
+            step = Step(conversation=turns.hold(db, turn))
+            turns.hand_back(db, turn, step, until=until, served=ids, now=now)
 
         return back
 

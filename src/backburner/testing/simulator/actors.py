@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Place, State
@@ -19,11 +20,26 @@ from backburner.core.question import Draft, Purpose, Question, QuestionType
 from backburner.core.run import Failure, FailureKind, RunKind, RunStatus
 from backburner.core.schedule import Event, Immediate, Interval, Scheduled
 from backburner.core.transitions import Brief, Step
-from backburner.store import claims, conversations, inbox, notices, sessions, steps, users
+from backburner.store import (
+    claimable,
+    claims,
+    conversations,
+    inbox,
+    notices,
+    sessions,
+    steps,
+    turns,
+    users,
+)
 from backburner.store import rescue as rescuing
 from backburner.store.db import Tx
 from backburner.store.runs import Ending
-from backburner.testing.simulator.invariants import claimable_work, require, someone_waits
+from backburner.testing.simulator.invariants import (
+    claimable_work,
+    require,
+    someone_waits,
+    whose_turn,
+)
 from backburner.testing.simulator.world import CAP, LEASE, START, Worker, World
 
 OUTSIDE = (Place("simulated", "somebody"),)
@@ -93,16 +109,7 @@ def claim(world: World, worker: Worker) -> None:
     )
     if taken is None:
         require(not someone_waits(world), "somebody waits and got no reply")
-        taken = world.transact(
-            lambda tx: claims.claim_work(
-                tx.connection,
-                worker=worker.name,
-                lease=LEASE,
-                cap=CAP,
-                now=tx.now,
-                tick=tx.tick,
-            )
-        )
+        taken = world.transact(partial(_claim_work, world, worker))
     if taken is None:
         require(not claimable_work(world), "work could be claimed and was not")
         return
@@ -110,6 +117,22 @@ def claim(world: World, worker: Worker) -> None:
     require(held is None, "a turn was claimed that somebody has")
     world.holders[taken.turn.conversation_id] = taken.turn
     worker.claim = taken
+
+
+def _claim_work(world: World, worker: Worker, tx: Tx) -> claims.Claim | None:
+    in_turn = whose_turn(world)
+    taken = claims.claim_work(
+        tx.connection,
+        worker=worker.name,
+        lease=LEASE,
+        cap=CAP,
+        now=tx.now,
+        tick=tx.tick,
+        # Either way of finding out whose turn it is has to find the same.
+        a_lot=world.random.choice([1, claimable.A_LOT]),
+    )
+    require(taken is None or taken.turn.user_id == in_turn, "somebody else was to be served first")
+    return taken
 
 
 def prepare(world: World, worker: Worker) -> None:
@@ -147,7 +170,7 @@ def renew(world: World, worker: Worker) -> None:
     turn = _turn(worker)
     try:
         flags = world.transact(
-            lambda tx: claims.renew(tx.connection, turn, lease=LEASE, tick=tx.tick)
+            lambda tx: turns.renew(tx.connection, turn, lease=LEASE, tick=tx.tick)
         )
     except Fenced:
         worker.forget()
@@ -168,7 +191,7 @@ def end(world: World, worker: Worker, work: Callable[[Tx], None]) -> None:
     turn = _turn(worker)
     world.clock.pass_by(timedelta(milliseconds=1))
     if world.chance(0.1):
-        world.db.breaks = world.random.choice(["before", "after"])
+        world.db.breaks = world.random.choices(["before", "after"], k=world.random.randint(1, 2))
     try:
         world.db.commit(turn, work)
     except Fenced:
@@ -190,15 +213,15 @@ def _hand_back(world: World, worker: Worker) -> Callable[[Tx], None]:
     asks = world.chance(0.3)
 
     def back(tx: Tx) -> None:
-        step = Step(conversation=claims.hold(tx.connection, turn))
+        step = Step(conversation=turns.hold(tx.connection, turn))
         if asks:
             step = transitions.ask_owner(step.conversation, _allowance_question(turn, tx))
-        claims.hand_back(tx.connection, turn, step, until=tx.now + wait, served=served, now=tx.now)
+        turns.hand_back(tx.connection, turn, step, until=tx.now + wait, served=served, now=tx.now)
 
     return back
 
 
-def _allowance_question(turn: claims.Turn, tx: Tx) -> Question:
+def _allowance_question(turn: turns.Turn, tx: Tx) -> Question:
     return Question(
         id=derive_question_id(turn.run_id, turn.epoch, "allowance"),
         purpose=Purpose.ALLOWANCE,
@@ -229,7 +252,7 @@ def commit_work(world: World, worker: Worker, *, calmly: bool = False) -> Callab
         outcome = world.random.choice(ways)
 
     def commit(tx: Tx) -> None:
-        found = claims.hold(tx.connection, turn)
+        found = turns.hold(tx.connection, turn)
         ending = Ending(status=RunStatus.SUCCESS)
         if turn.kind is RunKind.REPLY:
             step = transitions.reply(found, taken.run, word, now=tx.now)
@@ -238,7 +261,7 @@ def commit_work(world: World, worker: Worker, *, calmly: bool = False) -> Callab
             ending = Ending(status=RunStatus.FAILURE, failure=outcome)
         else:
             step = transitions.finish(found, taken.run, outcome, now=tx.now)
-        claims.commit(tx.connection, turn, step, ending, served=served, now=tx.now)
+        turns.commit(tx.connection, turn, step, ending, served=served, now=tx.now)
 
     return commit
 
@@ -348,7 +371,7 @@ def _asks(world: World, which: ConversationId) -> bool:
     )
 
 
-def _turn(worker: Worker) -> claims.Turn:
+def _turn(worker: Worker) -> turns.Turn:
     assert worker.claim is not None
     return worker.claim.turn
 

@@ -82,6 +82,18 @@ def claimable_work(world: World) -> set[str]:
     return found
 
 
+def whose_turn(world: World) -> str | None:
+    """Find the user with background work to claim who was served least recently."""
+    can_be_claimed = claimable_work(world)
+    for user, which in world.rows(
+        "SELECT u.id, c.id FROM users u JOIN conversations c ON c.user_id = u.id"
+        " WHERE NOT u.paused ORDER BY u.served_at, u.id"
+    ):
+        if which in can_be_claimed:
+            return str(user)
+    return None
+
+
 def _has_work(world: World, which: str, status: str, next_run_at: int | None, now: int) -> bool:
     items = world.rows(
         "SELECT run_kind, from_person, at_once FROM inbox"

@@ -3,7 +3,7 @@
 import random
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 from sqlalchemy.exc import OperationalError
 
 from backburner.core.ids import ConversationId, RunId, UserId
-from backburner.store.claims import Claim, Turn
+from backburner.store.claims import Claim
 from backburner.store.db import Database, Tx
 from backburner.store.dialect import make_engine
 from backburner.store.tables import metadata
+from backburner.store.turns import Turn
 
 T = TypeVar("T")
 START = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -67,10 +68,11 @@ class Clock:
 class FlakyDatabase(Database):
     """A database whose connection can break just before or just after a COMMIT takes effect."""
 
-    breaks: str | None = None
+    #: When it breaks in the next transactions: "before" or "after".
+    breaks: Sequence[str] = ()
 
     def run(self, work: Callable[[Tx], T]) -> T:
-        breaks, self.breaks = self.breaks, None
+        breaks, self.breaks = next(iter(self.breaks), None), self.breaks[1:]
         if breaks == "before":
             raise OperationalError("COMMIT", {}, LostAnswer(), connection_invalidated=True)
         result = super().run(work)

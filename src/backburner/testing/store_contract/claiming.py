@@ -14,7 +14,7 @@ from backburner.core.run import ItemKind, NewItem, RunKind, RunStatus
 from backburner.core.schedule import Event, Interval, Scheduled
 from backburner.core.transitions import Report
 from backburner.store import inbox, tables
-from backburner.store.claims import Turn
+from backburner.store.turns import Turn
 from backburner.testing import make
 from backburner.testing.make import MATE, NOON, USER
 from backburner.testing.scene import Scene

@@ -1,5 +1,7 @@
 """A commit takes place once or not at all, also where nobody heard the answer to it."""
 
+from collections.abc import Sequence
+
 import pytest
 from sqlalchemy.exc import OperationalError
 
@@ -16,18 +18,38 @@ from backburner.testing.simulator.world import FlakyDatabase, LostAnswer
 
 
 def a_commit_whose_connection_broke_before_it_takes_place_once(scene: Scene) -> None:
-    _takes_place_once(scene, breaks="before")
+    _takes_place_once(scene, breaks=["before"])
 
 
 def a_commit_whose_answer_was_lost_takes_place_once(scene: Scene) -> None:
-    _takes_place_once(scene, breaks="after")
+    _takes_place_once(scene, breaks=["after"])
+
+
+def a_commit_is_found_out_about_though_the_connection_broke_again(scene: Scene) -> None:
+    _takes_place_once(scene, breaks=["after", "before"])
+
+
+def a_commit_is_found_out_about_though_the_proof_could_not_be_read_at_first(scene: Scene) -> None:
+    # The transactions: the commit, its second try, a look for the proof.
+    _takes_place_once(scene, breaks=["after", "never", "after"])
+
+
+def a_commit_that_took_place_is_no_failure_when_it_is_tried_once_more(scene: Scene) -> None:
+    scene.task()
+    claim = scene.begin_work()
+    _commit(scene, claim, breaks=[])
+    before = scene.dump()
+
+    _commit(scene, claim, breaks=[])
+
+    assert scene.dump() == before
 
 
 def a_hand_back_whose_answer_was_lost_takes_place_once(scene: Scene) -> None:
     task = scene.task()
     claim = scene.begin_work()
 
-    _flaky(scene, "after").commit(claim.turn, lambda tx: scene.handing_back(claim)(tx.connection))
+    _flaky(scene, ["after"]).commit(claim.turn, lambda tx: scene.handing_back(claim)(tx.connection))
 
     assert [run.status for run in scene.history(task)] == [RunStatus.QUEUED]
     assert scene.begin_work().run.id == claim.run.id
@@ -40,7 +62,7 @@ def a_commit_that_comes_too_late_is_fenced_off_though_its_connection_broke(scene
     before = scene.dump()
 
     with pytest.raises(Fenced):
-        _commit(scene, claim, breaks="before")
+        _commit(scene, claim, breaks=["before"])
 
     assert scene.dump() == before
 
@@ -64,7 +86,7 @@ def a_database_that_keeps_breaking_is_given_up_and_nothing_is_changed(scene: Sce
     assert scene.dump() == before
 
 
-def _takes_place_once(scene: Scene, *, breaks: str) -> None:
+def _takes_place_once(scene: Scene, *, breaks: Sequence[str]) -> None:
     task = scene.task(Event("file", {}))
     scene.change(task, lambda found: transitions.receive_event(found, {}))
     claim = scene.begin_work()
@@ -77,12 +99,12 @@ def _takes_place_once(scene: Scene, *, breaks: str) -> None:
     assert scene.load(task).run_count == 1
 
 
-def _commit(scene: Scene, claim: Claim, *, breaks: str) -> None:
+def _commit(scene: Scene, claim: Claim, *, breaks: Sequence[str]) -> None:
     finish = scene.finishing(claim)
     _flaky(scene, breaks).commit(claim.turn, lambda tx: finish(tx.connection))
 
 
-def _flaky(scene: Scene, breaks: str) -> FlakyDatabase:
+def _flaky(scene: Scene, breaks: Sequence[str]) -> FlakyDatabase:
     flaky = FlakyDatabase(scene.database.engine, scene.clock)
     flaky.breaks = breaks
     return flaky

@@ -1,6 +1,7 @@
 """A conversation comes back as it was: every field, every kind, any text."""
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import MISSING, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -187,6 +188,19 @@ def a_state_comes_back_up_to_its_limits(scene: Scene) -> None:
             for state in states
         ),
     )
+
+
+def changes_that_race_are_all_kept(scene: Scene) -> None:
+    chat = scene.chat()
+
+    def count(found: Conversation) -> Step:
+        return Step(conversation=replace(found, run_count=found.run_count + 1))
+
+    with ThreadPoolExecutor(4) as people:
+        for done in [people.submit(scene.change, chat, count) for _ in range(20)]:
+            done.result()
+
+    assert scene.load(chat).run_count == 20
 
 
 def children_and_followers_are_found_by_what_they_belong_to(scene: Scene) -> None:

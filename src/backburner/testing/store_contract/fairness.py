@@ -6,9 +6,13 @@ from datetime import timedelta
 from sqlalchemy import func, select
 
 from backburner.core.ids import UserId
-from backburner.store import tables
+from backburner.core.run import ItemKind, NewItem, RunKind
+from backburner.core.schedule import Scheduled
+from backburner.store import inbox, tables
 from backburner.testing.make import MATE, USER
 from backburner.testing.scene import Scene
+
+JOB_RESULT = NewItem(kind=ItemKind.JOB_RESULT, run_kind=RunKind.REPLY)
 
 
 def one_conversation_beside_ten_thousand_is_served_second(scene: Scene) -> None:
@@ -48,6 +52,22 @@ def nobody_has_more_runs_than_the_cap_however_many_claim_at_once(scene: Scene) -
     while scene.claim_work(cap=3):
         pass
     assert _running(scene) == [3, 3]
+
+
+def a_reply_that_a_person_has_come_to_wait_for_takes_no_place_of_work(scene: Scene) -> None:
+    chat, task = scene.chat(), scene.task(Scheduled(scene.clock.now + timedelta(minutes=1)))
+    scene.run(lambda db: inbox.put(db, USER, chat.id, [JOB_RESULT], now=scene.clock.now))
+    claim = scene.begin_work()
+    scene.clock.advance(timedelta(minutes=1))
+    assert scene.claim_work(cap=1) is None
+    scene.hand_back(claim, after=timedelta(hours=1))
+    scene.say(chat)
+
+    assert scene.begin_reply().run.id == claim.run.id
+
+    work = scene.claim_work(cap=1)
+    assert work is not None
+    assert work.conversation.id == task.id
 
 
 def _running(scene: Scene) -> list[int]:

@@ -13,9 +13,10 @@ from backburner.core.outcome import Continue
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
 from backburner.core.transitions import Step
-from backburner.store import claims, tables
-from backburner.store.claims import Claim, Flags
+from backburner.store import tables, turns
+from backburner.store.claims import Claim
 from backburner.store.runs import Ending
+from backburner.store.turns import Flags
 from backburner.testing.make import NOON
 from backburner.testing.scene import LEASE, Scene
 
@@ -152,10 +153,10 @@ def _changes_nothing(scene: Scene, stale: Claim) -> None:
     now, step = scene.clock.now, Step(conversation=stale.conversation)
     ending = Ending(status=RunStatus.SUCCESS)
     attempts: tuple[Callable[[Connection], object], ...] = (
-        lambda db: claims.hold(db, stale.turn),
-        lambda db: claims.renew(db, stale.turn, lease=LEASE, tick=scene.clock.tick),
-        lambda db: claims.commit(db, stale.turn, step, ending, now=now),
-        lambda db: claims.hand_back(db, stale.turn, step, until=now, now=now),
+        lambda db: turns.hold(db, stale.turn),
+        lambda db: turns.renew(db, stale.turn, lease=LEASE, tick=scene.clock.tick),
+        lambda db: turns.commit(db, stale.turn, step, ending, now=now),
+        lambda db: turns.hand_back(db, stale.turn, step, until=now, now=now),
     )
     for attempt in attempts:
         with pytest.raises(Fenced):
@@ -165,8 +166,8 @@ def _changes_nothing(scene: Scene, stale: Claim) -> None:
 
 def _renew(scene: Scene, claim: Claim) -> Flags:
     tick = scene.clock.tick
-    return scene.run(lambda db: claims.renew(db, claim.turn, lease=LEASE, tick=tick))
+    return scene.run(lambda db: turns.renew(db, claim.turn, lease=LEASE, tick=tick))
 
 
 def _is_committed(scene: Scene, claim: Claim) -> bool:
-    return scene.run(lambda db: claims.is_committed(db, claim.turn))
+    return scene.run(lambda db: turns.is_committed(db, claim.turn))

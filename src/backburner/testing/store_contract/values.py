@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,13 +10,13 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from backburner.core import transitions
-from backburner.core.conversation import LONGEST_MESSAGE, Role, Source
+from backburner.core.conversation import LONGEST_MESSAGE, Conversation, Role, Source, Status
 from backburner.core.ids import GrantId, QuestionId, new_message_id
 from backburner.core.policy import Grant
 from backburner.core.question import Purpose, Question, QuestionType
 from backburner.core.run import Failure, FailureKind, ItemKind, NewItem, RunKind, RunStatus
 from backburner.core.transitions import NewMessage, Step
-from backburner.store import claims, grants, inbox, messages, questions, runs, steps
+from backburner.store import grants, inbox, messages, questions, runs, steps, turns
 from backburner.store.runs import Ending
 from backburner.testing import make
 from backburner.testing.make import NOON, USER
@@ -102,14 +103,15 @@ def a_question_comes_back_as_it_was_asked(scene: Scene) -> None:
         )
         for number, (one, changes) in enumerate(kinds)
     )
-    scene.run(lambda db: questions.put(db, USER, chat.id, reversed(asked)))
+    for one in reversed(asked):
+        scene.change(chat, partial(_ask, question=one))
 
     assert scene.load(chat).questions == asked
 
 
 def a_question_that_is_put_off_says_when_it_comes_up_again(scene: Scene) -> None:
     chat = scene.chat()
-    scene.run(lambda db: questions.put(db, USER, chat.id, [ASKED]))
+    scene.change(chat, partial(_ask, question=ASKED))
     put_off = replace(ASKED, remind_at=LATER + timedelta(days=2), reminders=4)
 
     scene.run(lambda db: questions.put_off(db, USER, put_off))
@@ -174,7 +176,7 @@ def _ends(scene: Scene, ending: Ending) -> None:
     scene.clock.advance(timedelta(seconds=1, microseconds=1))
     step = transitions.archive(claim.conversation, now=scene.clock.now)
 
-    scene.run(lambda db: claims.commit(db, claim.turn, step, ending, now=scene.clock.now))
+    scene.run(lambda db: turns.commit(db, claim.turn, step, ending, now=scene.clock.now))
 
     assert scene.run(lambda db: runs.load(db, USER, claim.run.id)) == replace(
         claim.run,
@@ -184,3 +186,8 @@ def _ends(scene: Scene, ending: Ending) -> None:
         result=ending.result,
         tokens=ending.tokens,
     )
+
+
+def _ask(found: Conversation, question: Question) -> Step:
+    waiting = replace(found, status=Status.WAITING_INPUT)
+    return Step(conversation=waiting, asked=(question,))

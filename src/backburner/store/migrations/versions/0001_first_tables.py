@@ -286,8 +286,9 @@ def _create_runs() -> None:
         ),
     )
     op.create_index("ix_runs_of_conversation", "runs", ["user_id", "conversation_id", "started_at"])
+    op.create_index("ix_runs_queued", "runs", ["wait_until"], **_where("status = 'queued'"))
     op.create_index(
-        "ix_runs_queued", "runs", ["user_id", "wait_until"], **_where("status = 'queued'")
+        "ix_runs_queued_of_user", "runs", ["user_id", "wait_until"], **_where("status = 'queued'")
     )
     op.create_index(
         "uq_runs_queued",
