@@ -22,11 +22,11 @@ def main(arguments: list[str]) -> int:
     with ProcessPoolExecutor(os.cpu_count()) as processes:
         for number, found in enumerate(processes.map(try_seeds, shares), 1):
             broken += found
+            for violation in found:
+                print(f"\r{violation}")
             done = min(number * SHARE, count)
             print(f"\r{done:,} seeds, {len(broken)} violations", end="", flush=True)
     print(f" in {time.monotonic() - began:,.0f} s")
-    for violation in broken[:20]:
-        print(violation)
     return 1 if broken else 0
 
 

@@ -59,7 +59,7 @@ def _settle(world: World) -> None:
         require(len(world.holders) < before, "a dead holder's turn was never freed")
     _reopen_all(world)
     # The wall clock may have been set back: what waits until a time has to see it come.
-    world.clock.pass_by(timedelta(hours=3))
+    world.clock.pass_by(world.clock.latest - world.clock.now + timedelta(hours=3))
     for _ in range(400):
         if not (_answer_all(world) or _work_calmly(world) or actors.deliver(world, calmly=True)):
             return

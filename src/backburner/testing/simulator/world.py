@@ -52,17 +52,19 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = START
+        self.latest = START
         self.tick = 0
 
     def __call__(self) -> tuple[datetime, int]:
         return self.now, self.tick
 
     def pass_by(self, length: timedelta) -> None:
-        self.now += length
         self.tick += length // timedelta(microseconds=1)
+        self.jump(length)
 
     def jump(self, length: timedelta) -> None:
         self.now += length
+        self.latest = max(self.latest, self.now)
 
 
 class FlakyDatabase(Database):
