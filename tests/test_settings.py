@@ -214,7 +214,12 @@ def test_a_postgresql_url_is_written_one_way(scheme: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["mysql://me:sesame@db/b", "sesame", "postgresql://me:ses/ame@db/b"]
+    "url",
+    [
+        *("mysql://me:sesame@db/b", "sesame"),
+        *(f"postgresql://me:1{sign}sesame@db/b" for sign in "/?#@"),
+        *(f"postgresql://me:ses{sign}ame@db/b" for sign in "/?#@"),
+    ],
 )
 def test_a_wrong_database_url_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(BadSetting) as caught:
@@ -222,6 +227,13 @@ def test_a_wrong_database_url_is_refused_without_showing_it(url: str) -> None:
 
     assert "--database-url is wrong" in str(caught.value)
     assert "ses" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "rest", ["me:p%23%3F@db:5432/b?options=a@b", "db/b?user=a@b", "/b?host=/tmp", "[::1]:5432/b"]
+)
+def test_any_url_of_a_server_is_taken(rest: str) -> None:
+    assert load(database_url=f"postgresql://{rest}").database_url
 
 
 def test_a_secret_may_lie_in_a_file_whose_last_newline_does_not_count(

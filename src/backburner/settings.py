@@ -119,13 +119,22 @@ def _check_database_url(url: SecretStr | None) -> SecretStr | None:
     scheme = "postgresql" if scheme == "postgres" else scheme
     if not separator or scheme not in ("sqlite", "postgresql"):
         raise ValueError("it must start with sqlite:// or postgresql://")
-    try:
-        _ = urlsplit(f"{scheme}://{rest}").port
-    except ValueError:
+    if scheme == "postgresql" and not _has_server(rest):
         raise ValueError(
             "its host or port cannot be read; special characters in a password are percent-encoded"
-        ) from None
+        )
     return SecretStr(f"{scheme}://{rest}")
+
+
+def _has_server(rest: str) -> bool:
+    """See whether host and port can be told; a bare #, ?, / or @ in a password hides them."""
+    try:
+        parts = urlsplit(f"//{rest}")
+        _ = parts.port
+    except ValueError:
+        return False
+    is_cut = "@" in parts.path or (not parts.path and "@" in parts.query)
+    return not parts.fragment and not is_cut and parts.netloc.count("@") <= 1
 
 
 Switch = Annotated[bool, Takes("true or false")]
