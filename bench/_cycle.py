@@ -11,12 +11,11 @@ from sqlalchemy import Engine, event, text
 
 from backburner.core import transitions
 from backburner.core.outcome import Complete
-from backburner.core.run import RunStatus
+from backburner.core.run import Ending, RunStatus
+from backburner.ports import Claim
 from backburner.store import claims, turns
-from backburner.store.claims import Claim
 from backburner.store.db import Database, Tx
 from backburner.store.dialect import is_sqlite, make_engine
-from backburner.store.runs import Ending
 
 LEASE = timedelta(seconds=30)
 CAP = 5

@@ -12,12 +12,11 @@ from sqlalchemy import text
 from backburner.core import transitions
 from backburner.core.errors import Fenced
 from backburner.core.outcome import Complete
-from backburner.core.run import RunStatus
+from backburner.core.run import Ending, RunStatus, Turn
+from backburner.ports import Claim
 from backburner.store import claims, rescue, turns
-from backburner.store.claims import Claim
 from backburner.store.db import Database, Tx
 from backburner.store.dialect import make_engine
-from backburner.store.runs import Ending
 from backburner.testing.clock import SetClock
 
 #: As many runs of a user's as there are rows.
@@ -86,7 +85,7 @@ class Racer:
         )
 
 
-def _rescue(tx: Tx) -> turns.Turn | None:
+def _rescue(tx: Tx) -> Turn | None:
     return rescue.rescue(tx.connection, now=tx.now, tick=tx.tick)
 
 

@@ -21,10 +21,20 @@ from backburner.core.errors import Conflict, Fenced, NotFound
 from backburner.core.ids import GrantId, QuestionId, UserId
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.policy import Grant
-from backburner.core.run import ItemKind, NewItem, RunKind, RunStatus, Skipped, SkipReason
+from backburner.core.run import (
+    Ending,
+    ItemKind,
+    NewItem,
+    RunKind,
+    RunStatus,
+    Skipped,
+    SkipReason,
+    Turn,
+)
 from backburner.core.schedule import After, Gap, Interval
 from backburner.core.transitions import Step
 from backburner.core.transitions.step import system_message
+from backburner.ports import Claim
 from backburner.store import (
     claims,
     conversations,
@@ -39,10 +49,7 @@ from backburner.store import (
     steps,
     turns,
 )
-from backburner.store.claims import Claim
 from backburner.store.db import Database
-from backburner.store.runs import Ending
-from backburner.store.turns import Turn
 from backburner.testing import make
 from backburner.testing.make import NOON, STRANGER, USER
 from backburner.testing.scene import LEASE, Scene, read_everything

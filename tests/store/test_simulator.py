@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import sqlite
 
+from backburner.ports import Claim
 from backburner.store import claimable, claims, inbox, sessions, steps, turns
 from backburner.store.tables import conversations, session_entries, users
 from backburner.store.types import Time
@@ -63,7 +64,7 @@ def commit_guarded_by_state(patch: Patch) -> None:
 def expired_turn_treated_as_free(patch: Patch) -> None:
     claim = claims.claim_reply
 
-    def free_first(connection: Connection, *, tick: int, **more: Any) -> claims.Claim | None:
+    def free_first(connection: Connection, *, tick: int, **more: Any) -> Claim | None:
         expired = "UPDATE conversations SET turn_run = NULL, turn_until = NULL WHERE turn_until < ?"
         connection.exec_driver_sql(expired, (tick,))
         return claim(connection, tick=tick, **more)
@@ -132,7 +133,7 @@ def user_picked_by_due(patch: Patch) -> None:
 def inbox_served_at_claim(patch: Patch) -> None:
     take = claims._Taker._take
 
-    def serve_too(self: Any, found: Any, run: Any) -> claims.Claim:
+    def serve_too(self: Any, found: Any, run: Any) -> Claim:
         waiting = inbox.waiting(self.connection, found.user_id, found.id, run.kind)
         items = [item.id for item in waiting]
         inbox.serve(self.connection, found.user_id, items, run_id=run.id, now=self.now)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from backburner.core.ids import ConversationId, ItemId, RunId
+from backburner.core.ids import ConversationId, ItemId, RunId, UserId
 from backburner.core.schedule import Gap
 
 
@@ -106,3 +106,25 @@ class Run:
     result: str | None = None
     tokens: int = 0
     skipped: Skipped | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What the holder of a turn proves itself with."""
+
+    user_id: UserId
+    conversation_id: ConversationId
+    run_id: RunId
+    #: The fencing number under which it was claimed.
+    epoch: int
+    kind: RunKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a run ended."""
+
+    status: RunStatus
+    failure: Failure | None = None
+    result: str | None = None
+    tokens: int = 0

@@ -9,13 +9,13 @@ from sqlalchemy import Connection, Row, Text, and_, bindparam, update
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Status
 from backburner.core.ids import ConversationId, UserId, new_run_id
-from backburner.core.run import Run, RunKind, RunStatus
+from backburner.core.run import Run, RunKind, RunStatus, Turn
 from backburner.core.transitions import Step
+from backburner.ports import Claim
 from backburner.store import claimable, steps
 from backburner.store import conversations as rows_of_conversations
 from backburner.store import runs as rows_of_runs
 from backburner.store.tables import conversations, users
-from backburner.store.turns import Turn
 from backburner.store.types import MICROSECOND
 
 #: How often a claim looks again before it leaves the rest to the next one.
@@ -35,13 +35,6 @@ _take = (
     )
 )
 _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindparam("now"))
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    turn: Turn
-    run: Run
-    conversation: Conversation
 
 
 def claim_reply(

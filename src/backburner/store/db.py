@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from backburner.core.errors import Fenced, StoreFailed
+from backburner.core.run import Turn
 from backburner.store import turns
 from backburner.store.dialect import (
     Clock,
@@ -63,7 +64,7 @@ class Database:
         """Run one transaction in a thread: one hop, whatever it does."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.run, work)
 
-    def commit(self, turn: turns.Turn, work: Callable[[Tx], None]) -> None:
+    def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
         """Run the transaction that commits a run, again if its answer is lost."""
         for _ in range(MOST_TRIES):
             try:
@@ -75,7 +76,7 @@ class Database:
                 return
         raise StoreFailed("The database was lost while a run was being committed.")
 
-    def _commit_once(self, turn: turns.Turn, work: Callable[[Tx], None]) -> None:
+    def _commit_once(self, turn: Turn, work: Callable[[Tx], None]) -> None:
         try:
             self.run(work)
         except Fenced:

@@ -1,7 +1,6 @@
 """Notices, and the outbox that carries them to channels: one row a part."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, insert, or_, select, update
@@ -9,6 +8,7 @@ from sqlalchemy import Connection, bindparam, insert, or_, select, update
 from backburner.core.conversation import Conversation
 from backburner.core.ids import RunId, new_notice_id
 from backburner.core.notice import Notice
+from backburner.ports import Delivery
 from backburner.store.tables import deliveries, notices, to_send
 
 _insert_notices = insert(notices)
@@ -49,19 +49,6 @@ _settle = (
         error=bindparam("why"),
     )
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """A part to be sent, and the lease under which it may be."""
-
-    number: int
-    key: str
-    channel: str
-    target: str
-    text: str
-    attempts: int
-    lease: int
 
 
 def put(

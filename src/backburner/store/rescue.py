@@ -11,11 +11,10 @@ from sqlalchemy import Connection, Text, and_, bindparam, select, update
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
 from backburner.core.retry import MOST_CRASHES
-from backburner.core.run import Failure, FailureKind, Run, RunKind, RunStatus
+from backburner.core.run import Ending, Failure, FailureKind, Run, RunKind, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.store import conversations as rows_of_conversations
 from backburner.store import inbox, runs, steps, turns
-from backburner.store.runs import Ending
 from backburner.store.tables import conversations, tool_calls
 
 _owner = bindparam("owner", type_=Text())
@@ -44,14 +43,14 @@ _forget_calls = (
 )
 
 
-def rescue(connection: Connection, *, now: datetime, tick: int) -> turns.Turn | None:
+def rescue(connection: Connection, *, now: datetime, tick: int) -> Turn | None:
     """Free one turn whose lease has run out, and settle the run that had it."""
     row = connection.execute(_expired, {"tick": tick}).one_or_none()
     if row is None:
         return None
     found = rows_of_conversations.read(connection, row)
     run = runs.load(connection, found.user_id, row.turn_run)
-    turn = turns.Turn(found.user_id, found.id, row.turn_run, row.epoch, run.kind)
+    turn = Turn(found.user_id, found.id, row.turn_run, row.epoch, run.kind)
     connection.execute(_fence_off, turns.turn_key(turn))
     connection.execute(_forget_calls, {**turns.turn_key(turn), "now": now})
     step = _settle_crash(connection, found, run, now=now)

@@ -1,7 +1,6 @@
 """Runs: begin, go on, queue, end, skip; and the proof that one committed."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +8,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, RunId, UserId, new_run_id
-from backburner.core.run import Failure, Run, RunKind, RunStatus, Skipped
+from backburner.core.run import Ending, Run, RunKind, RunStatus, Skipped
 from backburner.store.mapping import to_run
 from backburner.store.tables import is_queued, is_running, outcomes, runs
 
@@ -83,16 +82,6 @@ def go_on(
 
 def queue(connection: Connection, user: UserId, run: RunId, *, until: datetime | None) -> None:
     connection.execute(_queue, {"owner": user, "run": run, "until": until})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """How a run ended."""
-
-    status: RunStatus
-    failure: Failure | None = None
-    result: str | None = None
-    tokens: int = 0
 
 
 def end(connection: Connection, user: UserId, run: RunId, ending: Ending, *, now: datetime) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, and_, bindparam, exists, insert, or_, select
 
+from backburner.core.run import Turn
 from backburner.store.tables import outcomes, session_entries
-from backburner.store.turns import Turn
 
 _insert = insert(session_entries)
 _is_committed = exists().where(

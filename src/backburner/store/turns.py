@@ -5,7 +5,6 @@ only `rescue` frees it, settles its run and moves the epoch on, in one transacti
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,36 +12,16 @@ from sqlalchemy import Connection, Text, and_, bindparam, select, update
 
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Fenced
-from backburner.core.ids import ConversationId, ItemId, RunId, UserId
-from backburner.core.run import RunKind, RunStatus
+from backburner.core.ids import ItemId, RunId, UserId
+from backburner.core.run import Ending, RunStatus, Turn
 from backburner.core.transitions import Step
+from backburner.ports import Flags
 from backburner.store import conversations as rows_of_conversations
 from backburner.store import inbox, steps
 from backburner.store import runs as rows_of_runs
 from backburner.store.mapping import to_row
-from backburner.store.runs import Ending
 from backburner.store.tables import conversations, runs
 from backburner.store.types import MICROSECOND
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What a holder proves itself with."""
-
-    user_id: UserId
-    conversation_id: ConversationId
-    run_id: RunId
-    epoch: int
-    kind: RunKind
-
-
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """What a holder hears when it renews its lease."""
-
-    cancelled: bool
-    person_waits: bool
-
 
 _this = and_(
     conversations.c.user_id == bindparam("owner", type_=Text()),

@@ -14,14 +14,12 @@ from backburner.core import transitions
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, UserId, new_conversation_id, new_message_id
 from backburner.core.outcome import Complete, Outcome
-from backburner.core.run import Failure, Item, Run, RunKind, RunStatus
+from backburner.core.run import Ending, Failure, Item, Run, RunKind, RunStatus, Turn
 from backburner.core.schedule import Immediate, Schedule
 from backburner.core.transitions import Brief, Step
+from backburner.ports import Claim
 from backburner.store import claims, conversations, inbox, rescue, runs, steps, tables, turns, users
-from backburner.store.claims import Claim
 from backburner.store.db import Database
-from backburner.store.runs import Ending
-from backburner.store.turns import Turn
 from backburner.testing.clock import SetClock
 from backburner.testing.make import USER
 

@@ -17,9 +17,10 @@ from backburner.core.ids import (
 )
 from backburner.core.outcome import Complete, Continue, NeedsInput, Outcome
 from backburner.core.question import Draft, Purpose, Question, QuestionType
-from backburner.core.run import Failure, FailureKind, RunKind, RunStatus
+from backburner.core.run import Ending, Failure, FailureKind, RunKind, RunStatus, Turn
 from backburner.core.schedule import Event, Immediate, Interval, Scheduled
 from backburner.core.transitions import Brief, Step
+from backburner.ports import Claim
 from backburner.store import (
     claimable,
     claims,
@@ -33,7 +34,6 @@ from backburner.store import (
 )
 from backburner.store import rescue as rescuing
 from backburner.store.db import Tx
-from backburner.store.runs import Ending
 from backburner.testing.simulator.invariants import (
     claimable_work,
     require,
@@ -119,7 +119,7 @@ def claim(world: World, worker: Worker) -> None:
     worker.claim = taken
 
 
-def _claim_work(world: World, worker: Worker, tx: Tx) -> claims.Claim | None:
+def _claim_work(world: World, worker: Worker, tx: Tx) -> Claim | None:
     in_turn = whose_turn(world)
     taken = claims.claim_work(
         tx.connection,
@@ -221,7 +221,7 @@ def _hand_back(world: World, worker: Worker) -> Callable[[Tx], None]:
     return back
 
 
-def _allowance_question(turn: turns.Turn, tx: Tx) -> Question:
+def _allowance_question(turn: Turn, tx: Tx) -> Question:
     return Question(
         id=derive_question_id(turn.run_id, turn.epoch, "allowance"),
         purpose=Purpose.ALLOWANCE,
@@ -371,7 +371,7 @@ def _asks(world: World, which: ConversationId) -> bool:
     )
 
 
-def _turn(worker: Worker) -> turns.Turn:
+def _turn(worker: Worker) -> Turn:
     assert worker.claim is not None
     return worker.claim.turn
 

@@ -10,11 +10,10 @@ from backburner.core.conversation import Conversation, Kind, Status
 from backburner.core.ids import QuestionId
 from backburner.core.outcome import NeedsInput
 from backburner.core.question import Draft, QuestionType
-from backburner.core.run import ItemKind, NewItem, RunKind, RunStatus
+from backburner.core.run import ItemKind, NewItem, RunKind, RunStatus, Turn
 from backburner.core.schedule import Event, Interval, Scheduled
 from backburner.core.transitions import Report
 from backburner.store import inbox, tables
-from backburner.store.turns import Turn
 from backburner.testing import make
 from backburner.testing.make import MATE, NOON, USER
 from backburner.testing.scene import Scene

@@ -9,8 +9,8 @@ from backburner.core import transitions
 from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Event
+from backburner.ports import Claim
 from backburner.store import messages
-from backburner.store.claims import Claim
 from backburner.store.db import MOST_TRIES, Tx
 from backburner.testing.make import USER
 from backburner.testing.scene import Scene

@@ -9,8 +9,8 @@ from backburner.core import transitions
 from backburner.core.conversation import Ended, Pause, Place, Role, Status
 from backburner.core.run import FailureKind, RunKind, RunStatus
 from backburner.core.schedule import Event, Interval
+from backburner.ports import Claim
 from backburner.store import messages, tables
-from backburner.store.claims import Claim
 from backburner.testing.make import NOON, USER
 from backburner.testing.scene import LEASE, Scene
 

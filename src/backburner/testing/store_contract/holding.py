@@ -10,13 +10,11 @@ from backburner.core import transitions
 from backburner.core.conversation import Status
 from backburner.core.errors import Fenced
 from backburner.core.outcome import Continue
-from backburner.core.run import RunStatus
+from backburner.core.run import Ending, RunStatus
 from backburner.core.schedule import Interval
 from backburner.core.transitions import Step
+from backburner.ports import Claim, Flags
 from backburner.store import tables, turns
-from backburner.store.claims import Claim
-from backburner.store.runs import Ending
-from backburner.store.turns import Flags
 from backburner.testing.make import NOON
 from backburner.testing.scene import LEASE, Scene
 

@@ -1,8 +1,8 @@
 """An agent remembers what was committed and what it did itself, and nothing else."""
 
 from backburner.core.conversation import Conversation
+from backburner.ports import Claim
 from backburner.store import sessions
-from backburner.store.claims import Claim
 from backburner.testing.scene import Scene
 
 SESSION = "session"

@@ -10,8 +10,8 @@ from sqlalchemy.exc import IntegrityError
 from backburner.core.conversation import Conversation, Place
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.transitions import Step
+from backburner.ports import Delivery
 from backburner.store import notices, steps, tables
-from backburner.store.notices import Delivery
 from backburner.store.types import MICROSECOND
 from backburner.testing.make import NOON
 from backburner.testing.scene import LEASE, Scene

@@ -14,10 +14,9 @@ from backburner.core.conversation import LONGEST_MESSAGE, Conversation, Role, So
 from backburner.core.ids import GrantId, QuestionId, new_message_id
 from backburner.core.policy import Grant
 from backburner.core.question import Purpose, Question, QuestionType
-from backburner.core.run import Failure, FailureKind, ItemKind, NewItem, RunKind, RunStatus
+from backburner.core.run import Ending, Failure, FailureKind, ItemKind, NewItem, RunKind, RunStatus
 from backburner.core.transitions import NewMessage, Step
 from backburner.store import grants, inbox, messages, questions, runs, steps, turns
-from backburner.store.runs import Ending
 from backburner.testing import make
 from backburner.testing.make import NOON, USER
 from backburner.testing.scene import Scene

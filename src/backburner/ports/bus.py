@@ -1,4 +1,4 @@
-"""What the actions need from the machines, as Protocols; the machines are plugged in by app.py."""
+"""Hints between processes: where to look, never what is there."""
 
 import re
 from collections.abc import Iterable
