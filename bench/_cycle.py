@@ -12,13 +12,13 @@ from sqlalchemy import Engine, event, text
 from backburner.core import transitions
 from backburner.core.outcome import Complete
 from backburner.core.run import Ending, RunStatus
-from backburner.ports import Claim
+from backburner.ports import Claim, Claimer
 from backburner.store import claims, turns
-from backburner.store.db import Database, Tx
+from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite, make_engine
+from backburner.store.tx import Tx
 
-LEASE = timedelta(seconds=30)
-CAP = 5
+CLAIMER = Claimer(worker="bench", lease=timedelta(seconds=30), cap=5)
 SAID = "Three mails: two can wait, one is from your landlord."
 
 
@@ -39,7 +39,7 @@ def claim_and_forget(engine: Engine, now: datetime, count: int) -> list[float]:
     for _ in range(count):
         with engine.connect() as connection, connection.begin() as transaction:
             start = time.perf_counter()
-            claim(Tx(connection, now, 0))
+            claim(Tx(connection, lambda: (now, 0)))
             taken.append(time.perf_counter() - start)
             if not is_sqlite(engine):
                 # Behind psycopg's back: with every rollback it forgets what it has prepared, and
@@ -51,9 +51,7 @@ def claim_and_forget(engine: Engine, now: datetime, count: int) -> list[float]:
 
 
 def claim(tx: Tx) -> Claim | None:
-    return claims.claim_work(
-        tx.connection, worker="bench", lease=LEASE, cap=CAP, now=tx.now, tick=tx.tick
-    )
+    return claims.claim_work(tx.connection, CLAIMER, now=tx.now, tick=tx.tick)
 
 
 def commit(held: Claim | None, tx: Tx) -> None:

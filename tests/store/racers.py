@@ -12,11 +12,12 @@ from sqlalchemy import text
 from backburner.core import transitions
 from backburner.core.errors import Fenced
 from backburner.core.outcome import Complete
-from backburner.core.run import Ending, RunStatus, Turn
-from backburner.ports import Claim
+from backburner.core.run import Ending, RunStatus
+from backburner.ports import Claim, Claimer, Rescued
 from backburner.store import claims, rescue, turns
-from backburner.store.db import Database, Tx
+from backburner.store.db import Database
 from backburner.store.dialect import make_engine
+from backburner.store.tx import Tx
 from backburner.testing.clock import SetClock
 
 #: As many runs of a user's as there are rows.
@@ -74,18 +75,17 @@ class Racer:
             turns.commit(tx.connection, held.turn, step, ending, now=tx.now)
 
         try:
-            self._database.commit(held.turn, commit)
+            self._database.commit_here(held.turn, commit)
         except Fenced:
             return "fenced"
         return "committed"
 
     def _claim(self, tx: Tx) -> Claim | None:
-        return claims.claim_work(
-            tx.connection, worker="racer", lease=self._lease, cap=CAP, now=tx.now, tick=tx.tick
-        )
+        claimer = Claimer(worker="racer", lease=self._lease, cap=CAP)
+        return claims.claim_work(tx.connection, claimer, now=tx.now, tick=tx.tick)
 
 
-def _rescue(tx: Tx) -> Turn | None:
+def _rescue(tx: Tx) -> Rescued | None:
     return rescue.rescue(tx.connection, now=tx.now, tick=tx.tick)
 
 

@@ -20,7 +20,7 @@ from backburner.core.ids import UserId
 from backburner.store import claims, conversations, tables
 from backburner.store.db import Database
 from backburner.testing.make import MATE, USER
-from backburner.testing.scene import CAP, LEASE, Scene
+from backburner.testing.scene import CLAIMER, Scene
 
 RACERS = 4
 USERS, EACH = 40, 50
@@ -168,9 +168,7 @@ def test_those_who_claim_at_the_same_time_serve_different_users(postgres: Databa
     now, tick = scene.clock()
 
     with postgres.engine.begin() as connection:
-        first = claims.claim_work(
-            connection, worker="first", lease=LEASE, cap=CAP, now=now, tick=tick
-        )
+        first = claims.claim_work(connection, CLAIMER, now=now, tick=tick)
         second = scene.begin_work()
 
     assert first
@@ -186,9 +184,7 @@ def test_whoever_finds_only_a_user_who_is_being_served_waits_for_what_is_left(
 
     with ThreadPoolExecutor(1) as other:
         with postgres.engine.begin() as connection:
-            first = claims.claim_work(
-                connection, worker="first", lease=LEASE, cap=CAP, now=now, tick=tick
-            )
+            first = claims.claim_work(connection, CLAIMER, now=now, tick=tick)
             waiting = other.submit(scene.begin_work)
             wait_until_blocked(scene)
         second = waiting.result()

@@ -8,9 +8,10 @@ from postgres_server import new_postgres
 from sqlalchemy import delete, make_url, text
 
 from backburner.core.run import RunStatus
-from backburner.store.db import Database, Tx
+from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.tables import users
+from backburner.store.tx import Tx
 from backburner.testing.clock import SetClock
 from backburner.testing.scene import Scene
 
@@ -60,7 +61,7 @@ def test_a_commit_takes_place_once_though_the_server_ends_the_connection(
             end = text("SELECT pg_terminate_backend(:number, 10000)").bindparams(number=number)
             ended.append(scene.run(lambda db: db.execute(end).scalar_one()))
 
-    postgres.commit(claim.turn, commit)
+    postgres.commit_here(claim.turn, commit)
 
     assert ended == [True]
     assert [run.status for run in scene.history(task)] == [RunStatus.SUCCESS]

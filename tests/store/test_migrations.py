@@ -108,7 +108,7 @@ def definitions(connection: Connection) -> dict[str, set[str]]:
     """Tell all that a database has been told about its tables; in which order, only of columns."""
     if connection.dialect.name == "sqlite":
         rows = connection.execute(text("SELECT tbl_name, sql FROM sqlite_master WHERE sql > ''"))
-        pairs = [(table, line.strip(" ,")) for table, sql in rows for line in sql.split("\n")]
+        pairs = [(table, part.strip()) for table, sql in rows for part in re.split("[,\n]", sql)]
         columns = {
             name: [column["name"] for column in inspect(connection).get_columns(name)]
             for name in inspect(connection).get_table_names()

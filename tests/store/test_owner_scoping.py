@@ -11,16 +11,17 @@ from inspect import isfunction
 from typing import Any, get_args, get_type_hints
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 from sqlalchemy.exc import IntegrityError
 
 from backburner import store
 from backburner.core import ids, transitions
+from backburner.core.allowance import Allowance, Amount, Cost, Scope
 from backburner.core.conversation import Conversation, Place
 from backburner.core.errors import Conflict, Fenced, NotFound
 from backburner.core.ids import GrantId, QuestionId, UserId
 from backburner.core.notice import Notice, NoticeKind
-from backburner.core.policy import Grant
+from backburner.core.policy import Call, Grant, Tool
 from backburner.core.run import (
     Ending,
     ItemKind,
@@ -36,17 +37,19 @@ from backburner.core.transitions import Step
 from backburner.core.transitions.step import system_message
 from backburner.ports import Claim
 from backburner.store import (
-    claims,
     conversations,
     events,
     grants,
     inbox,
+    journal,
     messages,
     notices,
     questions,
     runs,
     sessions,
+    spending,
     steps,
+    tables,
     turns,
 )
 from backburner.store.db import Database
@@ -77,12 +80,21 @@ class Home:
     kept: Conversation
     queued: Claim
     item: ids.ItemId
+    #: A reply that is being given.
+    replying: Claim
+    #: Calls of the run that is held: one under way, and one that nobody knows about.
+    call: ids.CallId
+    doubtful: ids.CallId
 
 
 Attempt = Callable[[Connection, UserId, Home], object]
 
 GRANT = Grant(id=GrantId("g_new"), server="s", tool="t", definition="d")
 OLD_GRANT = replace(GRANT, id=GrantId("g_old"))
+SINGLE_USE = replace(GRANT, id=GrantId("g_once"), call="digest")
+CALL = Call(Tool(server="s", name="t", definition="d"), {})
+COST = Cost(Amount(1, 1), priced=True)
+ALLOWANCE = Allowance(Scope.CONVERSATION, 1, 1)
 EVENT = NewItem(kind=ItemKind.EVENT, run_kind=RunKind.BACKGROUND)
 SKIPPED = Skipped(Gap(1, NOON, NOON), SkipReason.MISSED)
 SAID = (system_message("Said."),)
@@ -103,9 +115,6 @@ def kept_by(me: UserId, home: Home) -> Conversation:
 
 
 ATTEMPTS: dict[str, Attempt] = {
-    "claims.claim_reply": lambda db, me, home: claims.claim_reply(
-        db, worker="w", lease=LEASE, now=NOON, tick=0, only=(me, home.kept.id)
-    ),
     "turns.commit": lambda db, me, home: turns.commit(
         db, turn_of(me, home), held_by(me, home), SUCCESS, now=NOON
     ),
@@ -124,19 +133,36 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "conversations.save": lambda db, me, home: conversations.save(db, kept_by(me, home), now=NOON),
     "grants.give": lambda db, me, home: grants.give(db, me, home.kept.id, [GRANT], now=NOON),
+    "grants.use": lambda db, me, home: grants.use(db, me, home.kept.id, SINGLE_USE.id, now=NOON),
     "grants.valid": lambda db, me, home: grants.valid(db, me, home.kept.id),
     "inbox.put": lambda db, me, home: inbox.put(db, me, home.kept.id, [EVENT], now=NOON),
     "inbox.serve": lambda db, me, home: inbox.serve(
         db, me, [home.item], run_id=home.held.run.id, now=NOON
     ),
+    "inbox.served_by": lambda db, me, home: inbox.served_by(
+        db, me, home.kept.id, home.queued.run.id
+    ),
     "inbox.settle": lambda db, me, home: inbox.settle(
         db, me, home.kept.id, everything=True, now=NOON
     ),
     "inbox.waiting": lambda db, me, home: inbox.waiting(db, me, home.kept.id, RunKind.REPLY),
+    "journal.begin": lambda db, me, home: journal.begin(
+        db, turn_of(me, home), CALL, read_only=False, grant=None, now=NOON
+    ),
+    "journal.end": lambda db, me, home: journal.end(
+        db, turn_of(me, home), home.call, "Done.", failed=False, now=NOON
+    ),
+    "journal.of_run": lambda db, me, home: journal.of_run(db, me, home.held.run.id),
+    "journal.settle": lambda db, me, home: journal.settle(
+        db, me, home.doubtful, "It happened.", now=NOON
+    ),
     "messages.append": lambda db, me, home: messages.append(
         db, me, home.kept.id, SAID, run_id=None, now=NOON
     ),
     "messages.recent": lambda db, me, home: messages.recent(db, me, home.kept.id, most=9),
+    "messages.take_back_last": lambda db, me, home: messages.take_back_last(
+        db, me, home.kept.id, now=NOON
+    ),
     "notices.put": lambda db, me, home: notices.put(
         db, kept_by(me, home), TOLD, cause="new", run_id=None, now=NOON
     ),
@@ -150,6 +176,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "runs.ask_to_stop": lambda db, me, home: runs.ask_to_stop(
         db, me, home.held.conversation.id, everything=True, now=NOON
     ),
+    "runs.draft": lambda db, me, home: runs.draft(db, turn_of(me, home), "So far."),
     "runs.drop_queued": lambda db, me, home: runs.drop_queued(
         db, me, home.kept.id, everything=True, now=NOON
     ),
@@ -164,8 +191,15 @@ ATTEMPTS: dict[str, Attempt] = {
     "runs.skip": lambda db, me, home: runs.skip(
         db, me, home.kept.id, [SKIPPED], revision=1, now=NOON
     ),
+    "runs.stop_reply": lambda db, me, home: runs.stop_reply(
+        db, me, home.replying.conversation.id, now=NOON
+    ),
     "sessions.append": lambda db, me, home: sessions.append(db, turn_of(me, home), "s", ["new"]),
     "sessions.load": lambda db, me, home: sessions.load(db, turn_of(me, home), "s"),
+    "spending.allowed": lambda db, me, home: spending.allowed(db, me, home.kept.id),
+    "spending.release": lambda db, me, home: spending.release(db, me, home.held.run.id),
+    "spending.reserved": lambda db, me, _: spending.reserved(db, me),
+    "spending.total": lambda db, me, _: spending.total(db, me, ["user"]),
     "steps.save": lambda db, me, home: steps.save(
         db, Step(conversation=kept_by(me, home), messages=SAID), cause="new", now=NOON
     ),
@@ -177,6 +211,21 @@ ATTEMPTS: dict[str, Attempt] = {
         now=NOON,
     ),
 }
+
+
+#: They write down what is the caller's own affair, whatever ids it names.
+OF_THEIR_OWN: dict[str, Attempt] = {
+    "events.note": lambda db, me, home: events.note(db, me, home.kept.id, "changed", now=NOON),
+    "spending.add": lambda db, me, home: spending.add(
+        db, turn_of(me, home), home.kept.id, "model", COST, counts_to=["user"], now=NOON
+    ),
+    "spending.allow": lambda db, me, home: spending.allow(db, me, ALLOWANCE, home.kept.id),
+    "spending.reserve": lambda db, me, home: spending.reserve(
+        db, turn_of(me, home), home.kept.id, COST.amount
+    ),
+}
+#: They are about a user as such: whoever calls them has made sure that it is the caller.
+OF_A_USER = {"users.load", "users.lock", "users.pause_everything"}
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -204,18 +253,39 @@ def _is_among(hint: Any, kinds: tuple[Any, ...]) -> bool:
 def furnish(scene: Scene) -> Home:
     """Let the user have everything there is, and the stranger be there."""
     scene.user(STRANGER)
+    scene.say(scene.chat())
+    replying = scene.begin_reply()
     kept = scene.task(Interval(LEASE, anchor=NOON), reports_to=(Place("discord", "somebody"),))
     queued = scene.begin_work()
-    scene.hand_back(queued)
+    scene.run(lambda db: inbox.put(db, USER, kept.id, [EVENT], now=NOON))
+    scene.hand_back(queued, served=scene.items(queued))
     scene.change(kept, lambda found: transitions.ask_owner(found, make.question()))
-    scene.change(kept, lambda found: Step(conversation=found, grants=(OLD_GRANT,)))
+    scene.change(kept, lambda found: Step(conversation=found, grants=(OLD_GRANT, SINGLE_USE)))
     scene.say(kept)
     scene.task(After(kept.id), parent_id=kept.id)
     held, stopping = _begin(scene), _begin(scene)
     scene.run(lambda db: sessions.append(db, held.turn, "s", ["entry"]))
     scene.change(stopping.conversation, lambda found: transitions.cancel(found, now=NOON))
+    call, doubtful = _made_calls(scene, held)
     (item,) = scene.waiting(kept, RunKind.REPLY)
-    return Home(held, stopping, scene.load(kept), queued, item.id)
+    home = Home(held, stopping, scene.load(kept), queued, item.id, replying, call, doubtful)
+    for attempt in OF_THEIR_OWN.values():
+        scene.run(_for_user(attempt, home))
+    return home
+
+
+def _for_user(attempt: Attempt, home: Home) -> Callable[[Connection], object]:
+    return lambda db: attempt(db, USER, home)
+
+
+def _made_calls(scene: Scene, claim: Claim) -> list[ids.CallId]:
+    def begin(db: Connection) -> ids.CallId:
+        return journal.begin(db, claim.turn, CALL, read_only=False, grant=None, now=NOON)
+
+    calls = [scene.run(begin), scene.run(begin)]
+    unknown = update(tables.tool_calls).where(tables.tool_calls.c.id == calls[1])
+    scene.run(lambda db: db.execute(unknown.values(state="unknown")))
+    return calls
 
 
 def _begin(scene: Scene) -> Claim:
@@ -240,7 +310,7 @@ class UndoneError(Exception):
 def test_every_function_that_takes_an_owner_has_an_entry_here() -> None:
     named = {name for name, function in functions() if takes(function, OWNERS)}
 
-    assert named - BIRTHS - BY_RUN_ALONE == ATTEMPTS.keys() | {"events.note"}
+    assert named - BIRTHS - BY_RUN_ALONE - OF_A_USER == ATTEMPTS.keys() | OF_THEIR_OWN.keys()
 
 
 def test_every_function_that_takes_an_id_takes_its_owner_too() -> None:
@@ -303,12 +373,16 @@ def _does_something(scene: Scene, attempt: Attempt, home: Home) -> bool:
     return seen == [True]
 
 
-def test_what_a_stranger_notes_is_in_a_log_of_their_own(scene: Scene, home: Home) -> None:
-    before = scene.dump()
+@pytest.mark.parametrize("name", OF_THEIR_OWN)
+def test_what_a_stranger_writes_down_is_their_own(scene: Scene, home: Home, name: str) -> None:
+    before = _all_rows(scene)
 
-    scene.run(lambda db: events.note(db, STRANGER, home.kept.id, "changed", now=NOON))
+    scene.run(lambda db: OF_THEIR_OWN[name](db, STRANGER, home))
 
-    after = scene.dump()
-    (noted,) = set(after.pop("events")) - set(before.pop("events"))
-    assert STRANGER in noted
-    assert after == before
+    after = _all_rows(scene)
+    assert before < after
+    assert all(STRANGER in row for row in after - before)
+
+
+def _all_rows(scene: Scene) -> set[str]:
+    return {row for rows in scene.dump().values() for row in rows}

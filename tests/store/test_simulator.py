@@ -5,6 +5,7 @@ Each broken variant replaces one statement or guard of the real store; it has to
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import sqlite
 
-from backburner.ports import Claim
+from backburner.ports import Claim, Claimer
 from backburner.store import claimable, claims, inbox, sessions, steps, turns
 from backburner.store.tables import conversations, session_entries, users
 from backburner.store.types import Time
@@ -64,10 +65,12 @@ def commit_guarded_by_state(patch: Patch) -> None:
 def expired_turn_treated_as_free(patch: Patch) -> None:
     claim = claims.claim_reply
 
-    def free_first(connection: Connection, *, tick: int, **more: Any) -> Claim | None:
+    def free_first(
+        connection: Connection, claimer: Claimer, *, tick: int, **more: Any
+    ) -> Claim | None:
         expired = "UPDATE conversations SET turn_run = NULL, turn_until = NULL WHERE turn_until < ?"
         connection.exec_driver_sql(expired, (tick,))
-        return claim(connection, tick=tick, **more)
+        return claim(connection, claimer, tick=tick, **more)
 
     patch.setattr(claims, "claim_reply", free_first)
 
@@ -106,9 +109,11 @@ def waiting_chats_counted_in_a_column(patch: Patch) -> None:
         statement = statement.bindparams(bindparam("now", type_=Time))
         return statement.columns(*known.selected_columns)
 
-    whose_turn = {key: count_in_column(known) for key, known in claimable.whose_turn.items()}
-    patch.setattr(claimable, "whose_turn", whose_turn)
-    patch.setattr(claimable, "longest_waiting", count_in_column(claimable.longest_waiting))
+    known = claimable.statements()
+    whose_turn = {key: count_in_column(statement) for key, statement in known.whose_turn.items()}
+    _replace_statements(
+        patch, whose_turn=whose_turn, longest_waiting=count_in_column(known.longest_waiting)
+    )
 
 
 def outbox_key_without_the_epoch(patch: Patch) -> None:
@@ -127,7 +132,13 @@ def user_picked_by_due(patch: Patch) -> None:
         conversations.c.next_run_at <= bindparam("now"),
     )
     statement = select(users.c.id).where(due).order_by(users.c.served_at).limit(1)
-    patch.setattr(claimable, "whose_turn", dict.fromkeys(claimable.whose_turn, statement))
+    whose_turn = dict.fromkeys(claimable.statements().whose_turn, statement)
+    _replace_statements(patch, whose_turn=whose_turn)
+
+
+def _replace_statements(patch: Patch, **others: Any) -> None:
+    replaced = replace(claimable.statements(), **others)
+    patch.setattr(claimable, "statements", lambda _full: replaced)
 
 
 def inbox_served_at_claim(patch: Patch) -> None:

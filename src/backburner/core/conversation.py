@@ -157,6 +157,8 @@ class Conversation:
     tools: tuple[str, ...] | None = None
     #: The profile in the settings that it works under.
     profile: str | None = None
+    #: The engine it works with; empty: the default where it runs.
+    engine: str = ""
     on_repeated_failure: OnRepeatedFailure = OnRepeatedFailure.NOTIFY
     notify: Notify = Notify.ON_CHANGE
     last_result_hash: str | None = None

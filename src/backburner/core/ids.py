@@ -8,6 +8,7 @@ import hashlib
 from typing import NewType
 from uuid import uuid4
 
+CallId = NewType("CallId", str)
 ConversationId = NewType("ConversationId", str)
 GrantId = NewType("GrantId", str)
 ItemId = NewType("ItemId", str)
@@ -19,6 +20,10 @@ UserId = NewType("UserId", str)
 
 #: No i, l, o, u: nobody has to guess what was meant when an id is read out or typed.
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def new_call_id() -> CallId:
+    return CallId(_new("t"))
 
 
 def new_conversation_id() -> ConversationId:

@@ -9,17 +9,35 @@ from backburner.ports.bus import (
     Listener,
     Statement,
 )
-from backburner.ports.store import Claim, Delivery, Flags
+from backburner.ports.store import (
+    Agenda,
+    Claim,
+    Claimer,
+    Delivery,
+    Flags,
+    Person,
+    Rescued,
+    Reservation,
+    Store,
+    Tx,
+)
 
 __all__ = [
     "EVERYTHING",
     "LONGEST_ID",
+    "Agenda",
     "Bus",
     "Claim",
+    "Claimer",
     "Delivery",
     "Flags",
     "Hint",
     "HintKind",
     "Listener",
+    "Person",
+    "Rescued",
+    "Reservation",
     "Statement",
+    "Store",
+    "Tx",
 ]

@@ -1,9 +1,25 @@
-"""The store: transactions, and what may be done in one."""
+"""The store: transactions, and what may be done in one.
 
+A transaction is a plain function of a `Tx`. It may be run again if it collided with another, so it
+does nothing besides. Whoever asks for something names its owner.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol, TypeVar
 
-from backburner.core.conversation import Conversation
-from backburner.core.run import Run, Turn
+from backburner.core.allowance import Allowance, Amount, Cost
+from backburner.core.conversation import Conversation, Message
+from backburner.core.ids import CallId, ConversationId, GrantId, ItemId, QuestionId, RunId, UserId
+from backburner.core.journal import JournalEntry
+from backburner.core.policy import Call, Grant
+from backburner.core.question import Question
+from backburner.core.run import Ending, Item, Run, RunKind, Turn
+from backburner.core.transitions import Step
+from backburner.ports.bus import Hint
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +29,18 @@ class Claim:
     turn: Turn
     run: Run
     conversation: Conversation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimer:
+    """Who takes turns, for how long, and which not."""
+
+    worker: str
+    lease: timedelta
+    #: The most runs of background work that one user may have at the same time.
+    cap: int
+    #: Engines that have no free seat.
+    full: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +62,147 @@ class Delivery:
     text: str
     attempts: int
     lease: int
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A user, as far as their conversations are concerned."""
+
+    id: UserId
+    zone: str
+    #: Whether their background work stands still: all of it.
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What a run under way has set aside."""
+
+    run_id: RunId
+    root_id: ConversationId
+    amount: Amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agenda:
+    """How long until there is something to do, as far as time brings it; None: nothing is known.
+
+    What can be done already is due in no time.
+    """
+
+    work: timedelta | None
+    rescue: timedelta | None
+    delivery: timedelta | None
+    question: timedelta | None
+
+
+class Tx(Protocol):
+    @property
+    def now(self) -> datetime: ...
+
+    def hint(self, *hints: Hint) -> None:
+        """Tell everybody, once this has been committed."""
+
+    # Conversations and what happens to them
+
+    def load(self, user: UserId, which: ConversationId) -> Conversation: ...
+    def lock(self, user: UserId, which: ConversationId) -> Conversation: ...
+    def add(self, step: Step) -> None: ...
+    def save(self, step: Step) -> None: ...
+    def followers(self, user: UserId, which: ConversationId) -> Sequence[ConversationId]: ...
+    def children(self, user: UserId, which: ConversationId) -> Sequence[ConversationId]: ...
+    def recent_messages(
+        self, user: UserId, which: ConversationId, *, most: int
+    ) -> Sequence[Message]: ...
+    def take_back_last_message(self, user: UserId, which: ConversationId) -> None:
+        """Take out the user's last message and whatever came after it."""
+
+    def items(self, user: UserId, which: ConversationId, kind: RunKind) -> Sequence[Item]: ...
+    def items_served_by(
+        self, user: UserId, which: ConversationId, run: RunId
+    ) -> Sequence[Item]: ...
+
+    # Questions
+
+    def conversation_of(self, user: UserId, question: QuestionId) -> ConversationId: ...
+    def put_off(self, user: UserId, question: Question) -> None: ...
+    def questions_due(self, *, most: int) -> Sequence[tuple[UserId, QuestionId]]:
+        """Find open questions that are to be brought up again, or that have expired."""
+
+    # Turns
+
+    def claim_reply(self, claimer: Claimer) -> Claim | None: ...
+    def claim_work(self, claimer: Claimer) -> Claim | None: ...
+    def renew(self, turn: Turn, *, lease: timedelta) -> Flags: ...
+    def hold(self, turn: Turn) -> Conversation: ...
+    def commit(
+        self, turn: Turn, step: Step, ending: Ending, *, served: Iterable[ItemId] = ()
+    ) -> None: ...
+    def hand_back(
+        self, turn: Turn, step: Step, *, until: datetime | None, served: Iterable[ItemId] = ()
+    ) -> None: ...
+    def rescue(self, *, all_of_them: bool = False) -> "Rescued | None": ...
+    def agenda(self) -> Agenda: ...
+
+    # Runs
+
+    def run(self, user: UserId, which: RunId) -> Run: ...
+    def history(self, user: UserId, which: ConversationId, *, most: int) -> Sequence[Run]: ...
+    def draft(self, turn: Turn, text: str) -> None: ...
+    def stop_reply(self, user: UserId, which: ConversationId) -> bool:
+        """Ask a reply that is being given to stop; False: there is none."""
+
+    def prune(self, *, before: datetime, most: int) -> int: ...
+    def session(self, turn: Turn, session_id: str) -> Sequence[str]: ...
+    def remember(self, turn: Turn, session_id: str, entries: Iterable[str]) -> None: ...
+
+    # The journal of tool calls, and what was allowed
+
+    def begin_call(
+        self, turn: Turn, call: Call, *, read_only: bool, uses: GrantId | None = None
+    ) -> CallId:
+        """Write down that a call is about to be made, and use up the grant it needs."""
+
+    def end_call(self, turn: Turn, call: CallId, result: str, *, failed: bool) -> None: ...
+    def settle_call(self, user: UserId, call: CallId, result: str) -> None:
+        """Write down what the owner says of a call that nobody knew about."""
+
+    def calls_of(self, user: UserId, run: RunId) -> Sequence[JournalEntry]: ...
+    def grants(self, user: UserId, which: ConversationId) -> Sequence[Grant]: ...
+
+    # What is spent
+
+    def spend(
+        self, turn: Turn, root: ConversationId, model: str, cost: Cost, *, counts_to: Iterable[str]
+    ) -> None: ...
+    def spent(self, user: UserId, what: Iterable[str]) -> Mapping[str, Amount]: ...
+    def reserve(self, turn: Turn, root: ConversationId, amount: Amount) -> None: ...
+    def reserved(self, user: UserId) -> Sequence[Reservation]: ...
+    def allowances(self, user: UserId, root: ConversationId) -> Sequence[Allowance]: ...
+    def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None: ...
+
+    # People and the switch
+
+    def person(self, user: UserId) -> Person: ...
+    def lock_person(self, user: UserId) -> Person: ...
+    def pause_everything(self, user: UserId | None, *, paused: bool) -> None: ...
+
+    # Telling
+
+    def take_delivery(self, *, lease: timedelta) -> Delivery | None: ...
+    def delivered(self, delivery: Delivery, *, provider_id: str | None = None) -> bool: ...
+    def not_delivered(self, delivery: Delivery, why: str, *, again_at: datetime | None) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rescued:
+    """A turn that was freed, and what followed for its conversation."""
+
+    turn: Turn
+    step: Step
+
+
+class Store(Protocol):
+    async def transact(self, work: Callable[[Tx], T]) -> T: ...
+    async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
+        """Run a transaction that gives up a turn, once, also if an answer is lost."""

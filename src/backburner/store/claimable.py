@@ -2,9 +2,16 @@
 
 A turn that somebody has, expired or not, is never among it. Nor is work in a conversation where a
 person waits, or where the same kind of run was handed back and has yet to go on.
+
+To find out whose turn it is, users are asked one after the other about that of which there is a
+lot, and gathered from the rest; with little to do that is far less than asking everybody.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from itertools import product
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -22,13 +29,16 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    true,
     union_all,
 )
 
 from backburner.core.run import RunKind
 from backburner.store.tables import (
+    PAUSED,
     conversations,
     inbox,
+    install,
     is_due_some_time,
     is_queued,
     is_running,
@@ -68,55 +78,13 @@ def _none_is_queued(kind: RunKind) -> ColumnElement[bool]:
     )
 
 
-_is_due = and_(
-    is_due_some_time,
-    conversations.c.next_run_at <= bindparam("now"),
-    _no_person_waits(),
-    _none_is_queued(RunKind.BACKGROUND),
-)
-_has_work_item = and_(
-    unserved,
-    not_(inbox.c.from_person),
-    is_open,
-    _no_person_waits(),
-    or_(
-        and_(inbox.c.run_kind == text("'reply'"), _none_is_queued(RunKind.REPLY)),
-        and_(
-            inbox.c.run_kind == text("'background'"),
-            or_(
-                conversations.c.status == text("'background'"),
-                and_(conversations.c.status == text("'active'"), inbox.c.at_once),
-            ),
-            _none_is_queued(RunKind.BACKGROUND),
-        ),
-    ),
-)
-_may_go_on = and_(
-    is_queued,
-    runs.c.wait_until <= bindparam("now"),
-    is_open,
-    _no_person_waits(),
-    or_(
-        runs.c.kind == text("'reply'"),
-        conversations.c.status != text("'waiting_input'"),
-    ),
-)
 _run_of_conversation = and_(
     runs.c.user_id == conversations.c.user_id, runs.c.conversation_id == conversations.c.id
 )
-
+_owner, _which = bindparam("owner", type_=Text()), bindparam("which", type_=Text())
 _ONE = literal_column("1", Integer)
-person_first = (
-    select(conversations)
-    .join(inbox, _same_conversation)
-    .where(unserved, inbox.c.from_person, is_open)
-    .order_by(inbox.c.arrived_at, inbox.c.id)
-    .limit(_ONE)
-    .with_for_update(of=conversations, skip_locked=True, key_share=True)
-)
-this_person = person_first.where(
-    conversations.c.user_id == bindparam("owner"), conversations.c.id == bindparam("which")
-)
+#: Of each kind: somebody may have the first ones locked.
+_SOME = literal_column("5", Integer)
 #: From as many rows on, each of which may be claimable, there is a lot.
 A_LOT = 200
 
@@ -133,6 +101,7 @@ how_much = select(
         _count(unserved, not_(inbox.c.from_person))
         + _count(is_queued, runs.c.wait_until <= bindparam("now"))
     ).label("more"),
+    exists().where(install.c.key == text(f"'{PAUSED}'")).label("all_paused"),
 )
 _have_all_they_may = (
     select(runs.c.user_id)
@@ -140,85 +109,11 @@ _have_all_they_may = (
     .group_by(runs.c.user_id)
     .having(func.count() >= bindparam("cap"))
 )
-_have_due = select(conversations.c.user_id).where(_is_due)
-_have_items = select(inbox.c.user_id).join(conversations, _same_conversation).where(_has_work_item)
-_have_queued = select(runs.c.user_id).join(conversations, _run_of_conversation).where(_may_go_on)
-
-
-def _has_one(having: Select[str]) -> ColumnElement[bool]:
-    """Ask a user; not with EXISTS, for which PostgreSQL may gather everybody's first."""
-    (owner,) = having.selected_columns
-    return having.where(owner == users.c.id).limit(_ONE).scalar_subquery().is_not(None)
-
-
-def _whose_turn(*, much_due: bool, much_more: bool, waits: bool) -> Select[str]:
-    """Find whose turn it is: of what there is a lot user by user, of the rest all at once."""
-    more = [_have_items, _have_queued]
-    asked = [*([_have_due] if much_due else []), *(more if much_more else [])]
-    gathered = [*([] if much_due else [_have_due]), *([] if much_more else more)]
-    conditions = [_has_one(having) for having in asked]
-    if gathered:
-        conditions.append(users.c.id.in_(union_all(*gathered)))
-    # For a few: the same order, in words that no index has, or PostgreSQL may go through all users.
-    in_disguise = case((users.c.paused, users.c.created_at), else_=users.c.served_at)
-    return (
-        select(users.c.id)
-        .where(not_(users.c.paused), users.c.id.not_in(_have_all_they_may), or_(*conditions))
-        .order_by(users.c.served_at if asked else in_disguise, users.c.id)
-        .limit(_ONE)
-        # Whoever adds something of theirs does not have to wait.
-        .with_for_update(of=users, key_share=True, skip_locked=not waits)
-    )
-
-
-#: By whether a lot is due, whether there is a lot of the rest, and whether to wait for locks.
-whose_turn = {
-    (much_due, much_more, waits): _whose_turn(much_due=much_due, much_more=much_more, waits=waits)
-    for much_due, much_more, waits in product((False, True), repeat=3)
-}
-
-_owner, _which = bindparam("owner", type_=Text()), bindparam("which", type_=Text())
-#: Of each kind: somebody may have the first ones locked.
-_SOME = literal_column("5", Integer)
-_waiting = union_all(
-    select(
-        select(conversations.c.id, conversations.c.next_run_at.label("since"))
-        .where(conversations.c.user_id == _owner, _is_due)
-        .order_by(conversations.c.next_run_at)
-        .limit(_SOME)
-        .subquery()
-    ),
-    select(
-        select(inbox.c.conversation_id.label("id"), inbox.c.arrived_at.label("since"))
-        .join(conversations, _same_conversation)
-        .where(inbox.c.user_id == _owner, _has_work_item)
-        .order_by(inbox.c.arrived_at)
-        .limit(_SOME)
-        .subquery()
-    ),
-    select(
-        select(runs.c.conversation_id.label("id"), runs.c.wait_until.label("since"))
-        .join(conversations, _run_of_conversation)
-        .where(runs.c.user_id == _owner, _may_go_on)
-        .order_by(runs.c.wait_until)
-        .limit(_SOME)
-        .subquery()
-    ),
-).subquery("waiting")
 _under_way = (
     select(func.count())
     .select_from(runs)
     .where(runs.c.user_id == _owner, is_running, runs.c.unattended)
     .scalar_subquery()
-)
-#: What has waited longest, of a user whose row is locked and who may have one more run.
-longest_waiting = (
-    select(conversations)
-    .join(_waiting, _waiting.c.id == conversations.c.id)
-    .where(conversations.c.user_id == _owner, is_open, _under_way < bindparam("cap"))
-    .order_by(_waiting.c.since)
-    .limit(_ONE)
-    .with_for_update(of=conversations, skip_locked=True, key_share=True)
 )
 
 
@@ -238,3 +133,160 @@ reasons = select(
     .where(runs.c.user_id == _owner, runs.c.conversation_id == _which, is_queued)
     .label("queued"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """What claims are made with."""
+
+    #: The conversation in which somebody has waited longest for a reply.
+    person_first: Select[Any]
+    #: Whose turn it is, by whether a lot is due, whether there is a lot of the rest, and whether
+    #: to wait for locks.
+    whose_turn: Mapping[tuple[bool, bool, bool], Select[str]]
+    #: What has waited longest, of a user whose row is locked and who may have one more run.
+    longest_waiting: Select[Any]
+
+
+@cache
+def statements(full: tuple[str, ...] = ()) -> Statements:
+    """Make them for a process in which these engines have no free seat."""
+    is_served = conversations.c.engine.not_in(full) if full else true()
+    sources = _Sources(is_served)
+    return Statements(
+        person_first=_person_first(is_served),
+        whose_turn={
+            (much_due, much_more, waits): sources.whose_turn(
+                much_due=much_due, much_more=much_more, waits=waits
+            )
+            for much_due, much_more, waits in product((False, True), repeat=3)
+        },
+        longest_waiting=sources.longest_waiting(),
+    )
+
+
+def _person_first(is_served: ColumnElement[bool]) -> Select[Any]:
+    return (
+        select(conversations)
+        .join(inbox, _same_conversation)
+        .where(unserved, inbox.c.from_person, is_open, is_served)
+        .order_by(inbox.c.arrived_at, inbox.c.id)
+        .limit(_ONE)
+        .with_for_update(of=conversations, skip_locked=True, key_share=True)
+    )
+
+
+class _Sources:
+    """Where work comes from: schedules, inboxes, and runs that were handed back."""
+
+    def __init__(self, is_served: ColumnElement[bool]) -> None:
+        due = and_(
+            is_due_some_time,
+            conversations.c.next_run_at <= bindparam("now"),
+            is_served,
+            _no_person_waits(),
+            _none_is_queued(RunKind.BACKGROUND),
+        )
+        wanted = and_(
+            unserved,
+            not_(inbox.c.from_person),
+            is_open,
+            is_served,
+            _no_person_waits(),
+            or_(
+                and_(inbox.c.run_kind == text("'reply'"), _none_is_queued(RunKind.REPLY)),
+                and_(
+                    inbox.c.run_kind == text("'background'"),
+                    or_(
+                        conversations.c.status == text("'background'"),
+                        and_(conversations.c.status == text("'active'"), inbox.c.at_once),
+                    ),
+                    _none_is_queued(RunKind.BACKGROUND),
+                ),
+            ),
+        )
+        may_go_on = and_(
+            is_queued,
+            runs.c.wait_until <= bindparam("now"),
+            is_open,
+            is_served,
+            _no_person_waits(),
+            or_(
+                runs.c.kind == text("'reply'"),
+                conversations.c.status != text("'waiting_input'"),
+            ),
+        )
+        self._due = select(
+            conversations.c.user_id,
+            conversations.c.id,
+            conversations.c.next_run_at.label("since"),
+        ).where(due)
+        self._items = (
+            select(
+                inbox.c.user_id,
+                inbox.c.conversation_id.label("id"),
+                inbox.c.arrived_at.label("since"),
+            )
+            .join(conversations, _same_conversation)
+            .where(wanted)
+        )
+        self._queued = (
+            select(
+                runs.c.user_id,
+                runs.c.conversation_id.label("id"),
+                runs.c.wait_until.label("since"),
+            )
+            .join(conversations, _run_of_conversation)
+            .where(may_go_on)
+        )
+
+    def whose_turn(self, *, much_due: bool, much_more: bool, waits: bool) -> Select[str]:
+        more = [self._items, self._queued]
+        asked = [*([self._due] if much_due else []), *(more if much_more else [])]
+        gathered = [*([] if much_due else [self._due]), *([] if much_more else more)]
+        conditions = [_has_one(source) for source in asked]
+        if gathered:
+            owners = [source.with_only_columns(_owner_of(source)) for source in gathered]
+            conditions.append(users.c.id.in_(union_all(*owners)))
+        # For a few: the same order, in words that no index has, or PostgreSQL may go through all.
+        in_disguise = case((users.c.paused, users.c.created_at), else_=users.c.served_at)
+        return (
+            select(users.c.id)
+            .where(not_(users.c.paused), users.c.id.not_in(_have_all_they_may), or_(*conditions))
+            .order_by(users.c.served_at if asked else in_disguise, users.c.id)
+            .limit(_ONE)
+            # Whoever adds something of theirs does not have to wait.
+            .with_for_update(of=users, key_share=True, skip_locked=not waits)
+        )
+
+    def longest_waiting(self) -> Select[Any]:
+        oldest = [
+            select(
+                source.where(_owner_of(source) == _owner)
+                .order_by(source.selected_columns.since)
+                .limit(_SOME)
+                .subquery()
+            )
+            for source in (self._due, self._items, self._queued)
+        ]
+        waiting = union_all(*oldest).subquery("waiting")
+        return (
+            select(conversations)
+            .join(waiting, waiting.c.id == conversations.c.id)
+            .where(conversations.c.user_id == _owner, is_open, _under_way < bindparam("cap"))
+            .order_by(waiting.c.since)
+            .limit(_ONE)
+            .with_for_update(of=conversations, skip_locked=True, key_share=True)
+        )
+
+
+def _owner_of(source: Select[Any]) -> ColumnElement[str]:
+    owner: ColumnElement[str] = source.selected_columns.user_id
+    return owner
+
+
+def _has_one(source: Select[Any]) -> ColumnElement[bool]:
+    """Ask a user; not with EXISTS, for which PostgreSQL may gather everybody's first."""
+    owner = _owner_of(source)
+    asked = source.with_only_columns(owner).where(owner == users.c.id).limit(_ONE)
+    return asked.scalar_subquery().is_not(None)

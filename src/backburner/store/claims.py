@@ -1,17 +1,17 @@
 """Takes turns: the exclusive right to act on a conversation, for a reply or for work."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, Text, and_, bindparam, update
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Status
-from backburner.core.ids import ConversationId, UserId, new_run_id
+from backburner.core.ids import UserId, new_run_id
 from backburner.core.run import Run, RunKind, RunStatus, Turn
 from backburner.core.transitions import Step
-from backburner.ports import Claim
+from backburner.ports import Claim, Claimer
 from backburner.store import claimable, steps
 from backburner.store import conversations as rows_of_conversations
 from backburner.store import runs as rows_of_runs
@@ -38,26 +38,15 @@ _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindpar
 
 
 def claim_reply(
-    connection: Connection,
-    *,
-    worker: str,
-    lease: timedelta,
-    now: datetime,
-    tick: int,
-    only: tuple[UserId, ConversationId] | None = None,
+    connection: Connection, claimer: Claimer, *, now: datetime, tick: int
 ) -> Claim | None:
     """Take the turn of the conversation in which somebody has waited longest for a reply."""
-    if only is None:
-        row = connection.execute(claimable.person_first).first()
-    else:
-        row = connection.execute(
-            claimable.this_person, {"owner": only[0], "which": only[1]}
-        ).first()
+    row = connection.execute(claimable.statements(claimer.full).person_first).first()
     if row is None:
         return None
     held = rows_of_conversations.read(connection, row)
     handed_back = rows_of_runs.queued(connection, held.user_id, held.id).get(RunKind.REPLY)
-    taker = _Taker(connection, worker, lease, now, tick)
+    taker = _Taker(connection, claimer, now, tick)
     if handed_back is not None:
         return taker.go_on(held, handed_back[0], epoch=row.epoch + 1, unattended=False)
     return taker.begin(held, RunKind.REPLY, epoch=row.epoch + 1, unattended=False)
@@ -65,10 +54,8 @@ def claim_reply(
 
 def claim_work(
     connection: Connection,
+    claimer: Claimer,
     *,
-    worker: str,
-    lease: timedelta,
-    cap: int,
     now: datetime,
     tick: int,
     a_lot: int = claimable.A_LOT,
@@ -77,15 +64,16 @@ def claim_work(
 
     The user's row is locked first, so that the cap on their runs is exact however many claim.
     """
-    taker = _Taker(connection, worker, lease, now, tick)
-    values: dict[str, Any] = {"now": now, "cap": cap}
+    taker = _Taker(connection, claimer, now, tick)
+    statements = claimable.statements(claimer.full)
+    values: dict[str, Any] = {"now": now, "cap": claimer.cap}
     passed_over: list[UserId] = []
     # What was found may have gone by the time its lock was there, or be nothing but missed slots.
     for _ in range(MOST_LOOKS):
-        user = _lock_user(connection, values, passed_over, a_lot)
+        user = _lock_user(connection, statements, values, passed_over, a_lot)
         if user is None:
             return None
-        row = connection.execute(claimable.longest_waiting, {"owner": user, **values}).first()
+        row = connection.execute(statements.longest_waiting, {"owner": user, **values}).first()
         if row is None:
             # Somebody has locked all they have.
             passed_over.append(user)
@@ -98,15 +86,19 @@ def claim_work(
 
 
 def _lock_user(
-    connection: Connection, values: dict[str, Any], passed_over: list[UserId], a_lot: int
+    connection: Connection,
+    statements: claimable.Statements,
+    values: dict[str, Any],
+    passed_over: list[UserId],
+    a_lot: int,
 ) -> UserId | None:
     """Find whose turn it is and lock their row."""
-    due, more = connection.execute(claimable.how_much, {"now": values["now"]}).one()
-    if not due and not more:
+    found = connection.execute(claimable.how_much, {"now": values["now"]}).one()
+    if found.all_paused or not (found.due or found.more):
         return None
     # Those whom somebody else serves just now come last.
     for waits in (False, True):
-        whose_turn = claimable.whose_turn[due >= a_lot, more >= a_lot, waits]
+        whose_turn = statements.whose_turn[found.due >= a_lot, found.more >= a_lot, waits]
         if passed_over:
             whose_turn = whose_turn.where(users.c.id.not_in(passed_over))
         user = connection.execute(whose_turn, values).scalar()
@@ -149,8 +141,7 @@ class _Taker:
     """Whoever takes a turn, and when."""
 
     connection: Connection
-    worker: str
-    lease: timedelta
+    claimer: Claimer
     now: datetime
     tick: int
 
@@ -186,7 +177,7 @@ class _Taker:
             run.id,
             epoch=epoch,
             unattended=unattended,
-            worker=self.worker,
+            worker=self.claimer.worker,
         )
         return self._take(found, replace(run, epoch=epoch, status=RunStatus.RUNNING))
 
@@ -199,7 +190,7 @@ class _Taker:
             "owner": found.user_id,
             "which": found.id,
             "run": run.id,
-            "until": self.tick + self.lease // MICROSECOND,
+            "until": self.tick + self.claimer.lease // MICROSECOND,
             "settled": found.settled_until,
         }
         self.connection.execute(_take, values)
@@ -218,6 +209,6 @@ class _Taker:
             "schedule_revision": run.schedule_revision,
             "slot_at": run.slot_at,
             "started_at": run.started_at,
-            "worker": self.worker,
+            "worker": self.claimer.worker,
             "tokens": 0,
         }

@@ -3,45 +3,39 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from datetime import datetime
 from typing import TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import Turn
+from backburner.ports import Bus
 from backburner.store import turns
 from backburner.store.dialect import (
     Clock,
     is_connection_lost,
     is_sqlite,
     is_worth_repeating,
-    read_clock,
 )
+from backburner.store.tx import Tx
 
 T = TypeVar("T")
 #: How often a transaction that collided with another is run again.
 MOST_TRIES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Tx:
-    """An open transaction: its connection, the time, and the clock of leases."""
-
-    connection: Connection
-    now: datetime
-    tick: int
-
-
 class Database:
-    """Runs transactions. `clock` is used where the database has none of its own."""
+    """Runs transactions. `clock` is used where the database has none of its own.
+
+    What a transaction hints at goes out over `bus`, if it commits.
+    """
 
     def __init__(
         self, engine: Engine, clock: Clock, *, release: Callable[[], None] = lambda: None
     ) -> None:
         self.engine = engine
+        self.bus: Bus | None = None
         self._clock = clock
         #: Gives up whatever was held for as long as the database is open.
         self._release = release
@@ -52,9 +46,7 @@ class Database:
         """Run one transaction here and now."""
         for attempt in range(1, MOST_TRIES + 1):
             try:
-                with self.engine.begin() as connection:
-                    now, tick = read_clock(connection, self._clock)
-                    return work(Tx(connection, now, tick))
+                return self._run_once(work)
             except DBAPIError as error:
                 if not is_worth_repeating(error) or attempt == MOST_TRIES:
                     raise
@@ -64,8 +56,23 @@ class Database:
         """Run one transaction in a thread: one hop, whatever it does."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.run, work)
 
-    def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
-        """Run the transaction that commits a run, again if its answer is lost."""
+    def _run_once(self, work: Callable[[Tx], T]) -> T:
+        with self.engine.begin() as connection:
+            tx = Tx(connection, self._clock)
+            result = work(tx)
+            if self.bus and (telling := self.bus.statement(tx.hints)):
+                connection.exec_driver_sql(telling.sql, telling.parameters)
+        if self.bus:
+            self.bus.committed(*tx.hints)
+        return result
+
+    async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
+        """Run the transaction that gives up a turn in a thread, once whatever happens."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._threads, self.commit_here, turn, work)
+
+    def commit_here(self, turn: Turn, work: Callable[[Tx], None]) -> None:
+        """Run the transaction that gives up a turn, again if its answer is lost."""
         for _ in range(MOST_TRIES):
             try:
                 self._commit_once(turn, work)

@@ -3,12 +3,22 @@
 Both get full durability: an answer of "done" means that it is on the disk.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event, make_url, text
-from sqlalchemy.dialects import registry
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    StaticPool,
+    Table,
+    create_engine,
+    event,
+    make_url,
+    text,
+)
+from sqlalchemy.dialects import postgresql, registry, sqlite
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -81,6 +91,32 @@ def is_connection_lost(error: DBAPIError) -> bool:
     return bool(error.connection_invalidated) or isinstance(
         error, OperationalError | InterfaceError
     )
+
+
+def insert_unless_there(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
+    """Insert a row, or leave the one that has its key."""
+    module = sqlite if connection.dialect.name == "sqlite" else postgresql
+    connection.execute(module.insert(table).values(**row).on_conflict_do_nothing())
+
+
+def add_up(
+    connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], *names: str
+) -> None:
+    """Insert rows, or add what these columns say to the rows that have their key."""
+    module = sqlite if connection.dialect.name == "sqlite" else postgresql
+    statement = module.insert(table)
+    sums = {name: table.c[name] + statement.excluded[name] for name in names}
+    key = list(table.primary_key)
+    connection.execute(statement.on_conflict_do_update(index_elements=key, set_=sums), rows)
+
+
+def put(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
+    """Insert a row, or write over the one that has its key."""
+    module = sqlite if connection.dialect.name == "sqlite" else postgresql
+    key = list(table.primary_key)
+    others = {name: value for name, value in row.items() if name not in table.primary_key.columns}
+    statement = module.insert(table).values(**row)
+    connection.execute(statement.on_conflict_do_update(index_elements=key, set_=others))
 
 
 _CLOCK = text("SELECT clock_timestamp()")

@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterable
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy import Connection, bindparam, insert, select, update
 
+from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, GrantId, UserId
 from backburner.core.policy import Grant
 from backburner.store.tables import grants
@@ -15,6 +16,19 @@ _valid = select(grants).where(
     grants.c.user_id == bindparam("owner"),
     grants.c.conversation_id == bindparam("conversation"),
     grants.c.ended_at.is_(None),
+)
+
+
+_use = (
+    update(grants)
+    .where(
+        grants.c.user_id == bindparam("owner"),
+        grants.c.conversation_id == bindparam("conversation"),
+        grants.c.id == bindparam("which"),
+        grants.c.call.is_not(None),
+        grants.c.ended_at.is_(None),
+    )
+    .values(ended_at=bindparam("at"))
 )
 
 
@@ -44,6 +58,20 @@ def give(
     ]
     if rows:
         connection.execute(_insert, rows)
+
+
+def use(
+    connection: Connection,
+    user: UserId,
+    conversation: ConversationId,
+    which: GrantId,
+    *,
+    now: datetime,
+) -> None:
+    """Use up a grant that is for one call."""
+    values = {"owner": user, "conversation": conversation, "which": which, "at": now}
+    if connection.execute(_use, values).rowcount != 1:
+        raise Conflict("This permission has been used or taken back.")
 
 
 def valid(connection: Connection, user: UserId, conversation: ConversationId) -> tuple[Grant, ...]:

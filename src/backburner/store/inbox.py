@@ -19,6 +19,11 @@ _waiting = (
     .where(_in_conversation, unserved, inbox.c.run_kind == bindparam("kind"))
     .order_by(inbox.c.arrived_at, inbox.c.id)
 )
+_served_by = (
+    select(inbox)
+    .where(_in_conversation, inbox.c.served_by == bindparam("run"))
+    .order_by(inbox.c.arrived_at, inbox.c.id)
+)
 _serve = (
     update(inbox)
     .where(inbox.c.user_id == bindparam("owner"), inbox.c.id == bindparam("which"), unserved)
@@ -64,6 +69,16 @@ def waiting(
 ) -> tuple[Item, ...]:
     found = connection.execute(
         _waiting, {"owner": user, "conversation": conversation, "kind": kind.value}
+    )
+    return tuple(to_item(row) for row in found)
+
+
+def served_by(
+    connection: Connection, user: UserId, conversation: ConversationId, run: RunId
+) -> tuple[Item, ...]:
+    """Read what a run has served, for one that has to be told again."""
+    found = connection.execute(
+        _served_by, {"owner": user, "conversation": conversation, "run": run}
     )
     return tuple(to_item(row) for row in found)
 

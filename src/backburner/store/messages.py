@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy import Connection, bindparam, insert, select, update
 
-from backburner.core.conversation import Message
+from backburner.core.conversation import Message, Role, Source
+from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, RunId, UserId, new_message_id
 from backburner.core.transitions import NewMessage
 from backburner.store.mapping import to_message
@@ -17,9 +18,32 @@ _recent = (
     .where(
         messages.c.user_id == bindparam("owner"),
         messages.c.conversation_id == bindparam("conversation"),
+        messages.c.replaced_at.is_(None),
     )
     .order_by(messages.c.number.desc())
     .limit(bindparam("most"))
+)
+_last_said = (
+    select(messages.c.number)
+    .where(
+        messages.c.user_id == bindparam("owner"),
+        messages.c.conversation_id == bindparam("conversation"),
+        messages.c.replaced_at.is_(None),
+        messages.c.role == Role.USER.value,
+        messages.c.source == Source.CHAT.value,
+    )
+    .order_by(messages.c.number.desc())
+    .limit(1)
+)
+_take_out = (
+    update(messages)
+    .where(
+        messages.c.user_id == bindparam("owner"),
+        messages.c.conversation_id == bindparam("conversation"),
+        messages.c.replaced_at.is_(None),
+        messages.c.number >= bindparam("since"),
+    )
+    .values(replaced_at=bindparam("at"))
 )
 
 
@@ -48,6 +72,17 @@ def append(
     ]
     if rows:
         connection.execute(_insert, rows)
+
+
+def take_back_last(
+    connection: Connection, user: UserId, conversation: ConversationId, *, now: datetime
+) -> None:
+    """Take out the user's last message and all that came after it."""
+    owned = {"owner": user, "conversation": conversation}
+    number = connection.execute(_last_said, owned).scalar()
+    if number is None:
+        raise NotFound
+    connection.execute(_take_out, {**owned, "since": number, "at": now})
 
 
 def recent(

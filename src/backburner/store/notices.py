@@ -1,7 +1,7 @@
 """Notices, and the outbox that carries them to channels: one row a part."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, bindparam, insert, or_, select, update
 
@@ -10,6 +10,7 @@ from backburner.core.ids import RunId, new_notice_id
 from backburner.core.notice import Notice
 from backburner.ports import Delivery
 from backburner.store.tables import deliveries, notices, to_send
+from backburner.store.types import MICROSECOND
 
 _insert_notices = insert(notices)
 _insert_deliveries = insert(deliveries)
@@ -30,6 +31,8 @@ _take = (
     .values(
         state="sending",
         leased_until=bindparam("until"),
+        # When to look whether its sender went silent.
+        not_before=bindparam("look_at"),
         lease=deliveries.c.lease + 1,
         attempts=deliveries.c.attempts + 1,
     )
@@ -102,12 +105,13 @@ def put(
         connection.execute(_insert_deliveries, parcels)
 
 
-def take(connection: Connection, *, now: datetime, tick: int, lease: int) -> Delivery | None:
+def take(connection: Connection, *, now: datetime, tick: int, lease: timedelta) -> Delivery | None:
     """Lease the next part to be sent, also one whose sender went silent."""
     row = connection.execute(_next, {"at": now, "tick": tick}).one_or_none()
     if row is None:
         return None
-    connection.execute(_take, {"which": row.number, "until": tick + lease})
+    until = {"until": tick + lease // MICROSECOND, "look_at": now + lease}
+    connection.execute(_take, {"which": row.number, **until})
     return Delivery(
         row.number, row.key, row.channel, row.target, row.text, row.attempts + 1, row.lease + 1
     )

@@ -12,9 +12,10 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from backburner.core.errors import BadSetting, StoreFailed
 from backburner.store import postgres_server, sqlite_file
-from backburner.store.db import Database, Tx
+from backburner.store.db import Database
 from backburner.store.dialect import Clock, is_sqlite, make_engine
 from backburner.store.schema import OUR_VERSIONS, Versions, bring_up_to_date, refuse_others
+from backburner.store.tx import Tx
 
 _SELECT_1 = text("SELECT 1")
 

@@ -1,11 +1,11 @@
 """Questions: put, close once, find the open ones and those whose time has come."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, union, update
 
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConversationId, QuestionId, UserId
@@ -46,6 +46,16 @@ _put_off = (
 )
 
 
+_due = union(
+    select(questions.c.user_id, questions.c.id).where(
+        is_open, questions.c.remind_at <= bindparam("at")
+    ),
+    select(questions.c.user_id, questions.c.id).where(
+        is_open, questions.c.expires_at <= bindparam("at")
+    ),
+).limit(bindparam("most"))
+
+
 def open_of(
     connection: Connection, user: UserId, conversation: ConversationId
 ) -> tuple[Question, ...]:
@@ -60,6 +70,12 @@ def conversation_of(connection: Connection, user: UserId, which: QuestionId) -> 
     if found is None:
         raise NotFound
     return found
+
+
+def due(connection: Connection, *, most: int, now: datetime) -> Sequence[tuple[UserId, QuestionId]]:
+    """Find open questions that are to be brought up again, or that have expired."""
+    found = connection.execute(_due, {"at": now, "most": most})
+    return [(UserId(user), QuestionId(which)) for user, which in found]
 
 
 def put(

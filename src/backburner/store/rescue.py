@@ -4,17 +4,20 @@ A rescued background run is a failure whose time stays, so that it is claimed ag
 given again; at its third crash it is given up, and says so.
 """
 
+from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Connection, Text, and_, bindparam, select, update
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
+from backburner.core.journal import ask, doubtful
 from backburner.core.retry import MOST_CRASHES
 from backburner.core.run import Ending, Failure, FailureKind, Run, RunKind, RunStatus, Turn
 from backburner.core.transitions import Step
+from backburner.ports import Rescued
 from backburner.store import conversations as rows_of_conversations
-from backburner.store import inbox, runs, steps, turns
+from backburner.store import inbox, journal, runs, spending, steps, turns
 from backburner.store.tables import conversations, tool_calls
 
 _owner = bindparam("owner", type_=Text())
@@ -43,7 +46,7 @@ _forget_calls = (
 )
 
 
-def rescue(connection: Connection, *, now: datetime, tick: int) -> Turn | None:
+def rescue(connection: Connection, *, now: datetime, tick: int) -> Rescued | None:
     """Free one turn whose lease has run out, and settle the run that had it."""
     row = connection.execute(_expired, {"tick": tick}).one_or_none()
     if row is None:
@@ -53,9 +56,10 @@ def rescue(connection: Connection, *, now: datetime, tick: int) -> Turn | None:
     turn = Turn(found.user_id, found.id, row.turn_run, row.epoch, run.kind)
     connection.execute(_fence_off, turns.turn_key(turn))
     connection.execute(_forget_calls, {**turns.turn_key(turn), "now": now})
-    step = _settle_crash(connection, found, run, now=now)
+    spending.release(connection, turn.user_id, turn.run_id)
+    step = _ask_in_doubt(connection, _settle_crash(connection, found, run, now=now), run, now=now)
     steps.save(connection, step, cause=f"{run.id}:{run.epoch}:crash", now=now)
-    return turn
+    return Rescued(turn, step)
 
 
 def _settle_crash(
@@ -75,6 +79,21 @@ def _settle_crash(
     served = [item.id for item in items]
     inbox.serve(connection, user, served, run_id=run.id, now=now)
     return transitions.fail_reply(conversation, crash)
+
+
+def _ask_in_doubt(connection: Connection, step: Step, run: Run, *, now: datetime) -> Step:
+    """Ask the owner about every call that the run may or may not have made."""
+    calls = journal.of_run(connection, step.conversation.user_id, run.id)
+    for call in doubtful(calls):
+        asked = transitions.ask_owner(step.conversation, ask(call, run.kind, now=now))
+        step = replace(
+            step,
+            conversation=asked.conversation,
+            asked=(*step.asked, *asked.asked),
+            messages=(*step.messages, *asked.messages),
+            notices=(*step.notices, *asked.notices),
+        )
+    return step
 
 
 def _crashed_too_often(connection: Connection, conversation: Conversation) -> bool:

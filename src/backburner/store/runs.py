@@ -4,13 +4,21 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, Text, bindparam, delete, exists, insert, or_, select, update
 
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, RunId, UserId, new_run_id
-from backburner.core.run import Ending, Run, RunKind, RunStatus, Skipped
+from backburner.core.run import Ending, Run, RunKind, RunStatus, Skipped, Turn
 from backburner.store.mapping import to_run
-from backburner.store.tables import is_queued, is_running, outcomes, runs
+from backburner.store.tables import (
+    KEPT,
+    is_queued,
+    is_running,
+    outcomes,
+    runs,
+    session_entries,
+    tool_calls,
+)
 
 _insert = insert(runs)
 _prove = insert(outcomes)
@@ -67,6 +75,49 @@ _ask_to_stop = (
     .values(cancel_requested_at=bindparam("at"))
 )
 _ask_work_to_stop = _ask_to_stop.where(runs.c.kind == RunKind.BACKGROUND.value)
+
+
+_draft = (
+    update(runs)
+    .where(_by_id, is_running, runs.c.epoch == bindparam("held"))
+    .values(draft=bindparam("said"))
+)
+_stop_reply = _ask_to_stop.where(runs.c.kind == RunKind.REPLY.value)
+_newer = runs.alias("newer")
+_old = (
+    select(runs.c.id)
+    .where(
+        runs.c.ended_at < bindparam("before"),
+        or_(
+            runs.c.kind == RunKind.REPLY.value,
+            exists().where(
+                _newer.c.user_id == runs.c.user_id,
+                _newer.c.conversation_id == runs.c.conversation_id,
+                _newer.c.kind == runs.c.kind,
+                _newer.c.started_at > runs.c.started_at,
+            ),
+        ),
+    )
+    .order_by(runs.c.ended_at)
+    .limit(bindparam("most"))
+)
+_these = bindparam("which", expanding=True, type_=Text())
+_keep_memories = (
+    update(session_entries)
+    .where(
+        session_entries.c.run_id.in_(_these),
+        exists().where(
+            outcomes.c.run_id == session_entries.c.run_id,
+            outcomes.c.epoch == session_entries.c.epoch,
+        ),
+    )
+    .values(epoch=KEPT)
+)
+_forget_memories = delete(session_entries).where(
+    session_entries.c.run_id.in_(_these), session_entries.c.epoch != KEPT
+)
+_forget_calls = delete(tool_calls).where(tool_calls.c.run_id.in_(_these))
+_delete = delete(runs).where(runs.c.id.in_(_these))
 
 
 def begin(connection: Connection, row: dict[str, Any]) -> None:
@@ -175,6 +226,32 @@ def drop_queued(
     """Cancel what was handed back: background work, or replies too."""
     values = {"owner": user, "conversation": conversation, "at": now}
     connection.execute(_drop_queued if everything else _drop_queued_work, values)
+
+
+def draft(connection: Connection, turn: Turn, text: str) -> None:
+    """Show what has been said so far, as long as the turn is still this holder's."""
+    values = {"owner": turn.user_id, "run": turn.run_id, "held": turn.epoch, "said": text}
+    connection.execute(_draft, values)
+
+
+def stop_reply(
+    connection: Connection, user: UserId, conversation: ConversationId, *, now: datetime
+) -> bool:
+    """Ask a reply that is being given to stop; False: there is none."""
+    values = {"owner": user, "conversation": conversation, "at": now}
+    return connection.execute(_stop_reply, values).rowcount > 0
+
+
+def prune(connection: Connection, *, before: datetime, most: int) -> int:
+    """Delete the records of runs that ended long ago; the last background run of each stays.
+
+    What the agent learned in them stays too, without the run it is from.
+    """
+    old = connection.execute(_old, {"before": before, "most": most}).scalars().all()
+    if old:
+        for statement in (_keep_memories, _forget_memories, _forget_calls, _delete):
+            connection.execute(statement, {"which": list(old)})
+    return len(old)
 
 
 def ask_to_stop(

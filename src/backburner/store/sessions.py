@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, and_, bindparam, exists, insert, or_, select
 
 from backburner.core.run import Turn
-from backburner.store.tables import outcomes, session_entries
+from backburner.store.tables import KEPT, outcomes, session_entries
 
 _insert = insert(session_entries)
 _is_committed = exists().where(
@@ -24,7 +24,7 @@ _load = (
         session_entries.c.user_id == bindparam("owner"),
         session_entries.c.conversation_id == bindparam("which"),
         session_entries.c.session_id == bindparam("session"),
-        or_(_is_committed, _is_own),
+        or_(session_entries.c.epoch == KEPT, _is_committed, _is_own),
     )
     .order_by(session_entries.c.number)
 )

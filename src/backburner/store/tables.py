@@ -112,6 +112,8 @@ conversations = Table(
     Column("turn_run", Text),
     Column("turn_until", BigInteger),
     Column("epoch", BigInteger, nullable=False, server_default=text("0")),
+    #: The engine it works with; empty: the one that is the default where it runs.
+    Column("engine", Text, nullable=False, server_default=""),
     CheckConstraint(
         "status IN ('active', 'background', 'waiting_input', 'archived')", name="status"
     ),
@@ -156,6 +158,8 @@ messages = Table(
     Column("outside", Boolean, nullable=False),
     Column("run_id", Text),
     Column("created_at", Time, nullable=False),
+    #: When the user took it back and said something else instead.
+    Column("replaced_at", Time),
     Index("ix_messages_of_conversation", "user_id", "conversation_id", "number"),
     # A number that was given away never comes back, also not after a deletion.
     sqlite_autoincrement=True,
@@ -253,6 +257,7 @@ runs = Table(
         name="status",
     ),
     Index("ix_runs_of_conversation", "user_id", "conversation_id", "started_at"),
+    Index("ix_runs_ended_at", "ended_at"),
 )
 is_running, is_queued = runs.c.status == text("'running'"), runs.c.status == text("'queued'")
 Index(
@@ -304,8 +309,12 @@ tool_calls = Table(
     Column("result", Text),
     Column("started_at", Time, nullable=False),
     Column("ended_at", Time),
+    #: Digest of how the tool was described to the agent.
+    Column("definition", Text, nullable=False, server_default=""),
+    #: It was made and went wrong.
+    Column("failed", Boolean, nullable=False, server_default=false()),
     CheckConstraint("state IN ('started', 'done', 'unknown')", name="state"),
-    Index("ix_tool_calls_of_run", "user_id", "conversation_id", "run_id"),
+    Index("ix_tool_calls_of_run", "user_id", "run_id"),
 )
 
 grants = Table(
@@ -392,6 +401,55 @@ spend = Table(
     Index("ix_spend_of_root", "user_id", "root_id"),
 )
 
+#: The sums of what was spent, by what they are for: the user, one of their days, a conversation
+#: with all it handed out, a run. Kept together with the rows they are the sums of.
+totals = Table(
+    "totals",
+    metadata,
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE")),
+    Column("what", Text),
+    Column("micros", BigInteger, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    PrimaryKeyConstraint("user_id", "what"),
+)
+
+#: What runs under way have set aside.
+reservations = Table(
+    "reservations",
+    metadata,
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE")),
+    Column("run_id", Text),
+    Column("root_id", Text, nullable=False),
+    Column("micros", BigInteger, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    PrimaryKeyConstraint("user_id", "run_id"),
+)
+
+#: What may be spent, where it was said; elsewhere the settings say it.
+allowances = Table(
+    "allowances",
+    metadata,
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE")),
+    Column("scope", Text),
+    #: Of a conversation's; empty for the others.
+    Column("root_id", Text),
+    Column("micros", BigInteger),
+    Column("tokens", BigInteger),
+    PrimaryKeyConstraint("user_id", "scope", "root_id"),
+)
+
+#: The key in `install` that is there while all background work stands still.
+PAUSED = "paused"
+#: What is so for everybody here.
+install = Table(
+    "install",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+#: The epoch of entries that are known to have been committed, whose run is no longer there.
+KEPT = 0
 #: An agent's memory of a conversation, entry by entry; those of a run count once it committed.
 session_entries = Table(
     "session_entries",

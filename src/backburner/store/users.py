@@ -1,14 +1,49 @@
-"""Users: who there is."""
+"""Users: who there is; and the switch that lets background work stand still, theirs or all."""
 
 from datetime import datetime
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
+from backburner.core.errors import NotFound
 from backburner.core.ids import UserId
-from backburner.store.tables import users
+from backburner.ports import Person
+from backburner.store.dialect import insert_unless_there
+from backburner.store.tables import PAUSED, install, users
 
 _insert = insert(users)
+_load = select(users.c.id, users.c.zone, users.c.paused).where(users.c.id == bindparam("which"))
+_lock = _load.with_for_update(key_share=True)
+_pause = update(users).where(users.c.id == bindparam("which")).values(paused=bindparam("becomes"))
+_resume_all = delete(install).where(install.c.key == PAUSED)
 
 
 def add(connection: Connection, user: UserId, *, name: str, now: datetime) -> None:
     connection.execute(_insert, {"id": user, "name": name, "served_at": now, "created_at": now})
+
+
+def load(connection: Connection, user: UserId) -> Person:
+    return _read(connection, user, lock=False)
+
+
+def lock(connection: Connection, user: UserId) -> Person:
+    """Read a user; until the transaction ends nobody else does this, or claims work of theirs."""
+    return _read(connection, user, lock=True)
+
+
+def pause_everything(connection: Connection, user: UserId | None, *, paused: bool) -> None:
+    """Let all background work of a user stand still or go on; None: everybody's."""
+    if user is not None:
+        found = connection.execute(_pause, {"which": user, "becomes": paused})
+        if found.rowcount != 1:
+            raise NotFound
+    elif paused:
+        insert_unless_there(connection, install, {"key": PAUSED, "value": "true"})
+    else:
+        connection.execute(_resume_all)
+
+
+def _read(connection: Connection, user: UserId, *, lock: bool) -> Person:
+    row = connection.execute(_lock if lock else _load, {"which": user}).one_or_none()
+    if row is None:
+        raise NotFound
+    return Person(id=UserId(row.id), zone=row.zone, paused=row.paused)

@@ -4,6 +4,7 @@ Every function of the store is told the time, so this clock counts on both datab
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from typing import Any, TypeVar
@@ -12,12 +13,12 @@ from sqlalchemy import Connection, Text, cast, insert, literal, select, true
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
-from backburner.core.ids import ConversationId, UserId, new_conversation_id, new_message_id
+from backburner.core.ids import UserId, new_conversation_id, new_message_id
 from backburner.core.outcome import Complete, Outcome
 from backburner.core.run import Ending, Failure, Item, Run, RunKind, RunStatus, Turn
 from backburner.core.schedule import Immediate, Schedule
 from backburner.core.transitions import Brief, Step
-from backburner.ports import Claim
+from backburner.ports import Claim, Claimer
 from backburner.store import claims, conversations, inbox, rescue, runs, steps, tables, turns, users
 from backburner.store.db import Database
 from backburner.testing.clock import SetClock
@@ -27,6 +28,7 @@ T = TypeVar("T")
 LEASE = timedelta(seconds=30)
 #: More runs of a user's than there are in most tests.
 CAP = 20
+CLAIMER = Claimer(worker="worker", lease=LEASE, cap=CAP)
 DONE = Complete(message="Done.")
 
 
@@ -111,23 +113,13 @@ class Scene:
             ),
         )
 
-    def claim_reply(
-        self, *, only: tuple[UserId, ConversationId] | None = None, lease: timedelta = LEASE
-    ) -> Claim | None:
-        now, tick = self.clock()
-        return self.run(
-            lambda db: claims.claim_reply(
-                db, worker="worker", lease=lease, now=now, tick=tick, only=only
-            )
-        )
+    def claim_reply(self, *, full: tuple[str, ...] = ()) -> Claim | None:
+        claimer, (now, tick) = replace(CLAIMER, full=full), self.clock()
+        return self.run(lambda db: claims.claim_reply(db, claimer, now=now, tick=tick))
 
-    def claim_work(self, *, cap: int = CAP, lease: timedelta = LEASE) -> Claim | None:
-        now, tick = self.clock()
-        return self.run(
-            lambda db: claims.claim_work(
-                db, worker="worker", lease=lease, cap=cap, now=now, tick=tick
-            )
-        )
+    def claim_work(self, *, cap: int = CAP, full: tuple[str, ...] = ()) -> Claim | None:
+        claimer, (now, tick) = replace(CLAIMER, cap=cap, full=full), self.clock()
+        return self.run(lambda db: claims.claim_work(db, claimer, now=now, tick=tick))
 
     def begin_reply(self) -> Claim:
         """Claim a reply that there has to be."""
@@ -210,7 +202,8 @@ class Scene:
 
     def rescue(self) -> Turn | None:
         now, tick = self.clock()
-        return self.run(lambda db: rescue.rescue(db, now=now, tick=tick))
+        freed = self.run(lambda db: rescue.rescue(db, now=now, tick=tick))
+        return None if freed is None else freed.turn
 
     def crash(self, claim: Claim) -> None:
         """Let the lease of whoever has this turn run out, and the turn be freed."""

@@ -8,7 +8,7 @@ from backburner.core import policy, schedule
 from backburner.core.conversation import Conversation, Ended, Status
 from backburner.core.errors import Conflict
 from backburner.core.ids import QuestionId
-from backburner.core.question import NO, Purpose, Question, accept
+from backburner.core.question import NO, YES, Purpose, Question, accept
 from backburner.core.run import ItemKind, NewItem, RunKind, SkipReason
 from backburner.core.schedule import Interval
 from backburner.core.transitions.parts import account, advance, close_question, end
@@ -31,6 +31,9 @@ def answer(
     if question.purpose is Purpose.APPROVAL:
         step = _tell_agent(conversation, question, said, now=now)
         step = replace(step, grants=policy.grants_given(question, said, now=now))
+    elif question.purpose is Purpose.IN_DOUBT and said == REPEAT:
+        step = _tell_agent(conversation, question, said, now=now)
+        step = replace(step, grants=policy.grants_given(question, YES, now=now))
     else:
         step = _EFFECTS[question.purpose](conversation, question, said, now=now)
     return replace(step, answered=((question.id, said),))

@@ -20,7 +20,7 @@ from backburner.core.question import Draft, Purpose, Question, QuestionType
 from backburner.core.run import Ending, Failure, FailureKind, RunKind, RunStatus, Turn
 from backburner.core.schedule import Event, Immediate, Interval, Scheduled
 from backburner.core.transitions import Brief, Step
-from backburner.ports import Claim
+from backburner.ports import Claim, Claimer
 from backburner.store import (
     claimable,
     claims,
@@ -33,7 +33,7 @@ from backburner.store import (
     users,
 )
 from backburner.store import rescue as rescuing
-from backburner.store.db import Tx
+from backburner.store.tx import Tx
 from backburner.testing.simulator.invariants import (
     claimable_work,
     require,
@@ -103,9 +103,7 @@ def work(world: World) -> None:
 def claim(world: World, worker: Worker) -> None:
     """Claim a reply, else work; nothing claimed has to mean that there was nothing."""
     taken = world.transact(
-        lambda tx: claims.claim_reply(
-            tx.connection, worker=worker.name, lease=LEASE, now=tx.now, tick=tx.tick
-        )
+        lambda tx: claims.claim_reply(tx.connection, _claimer(worker), now=tx.now, tick=tx.tick)
     )
     if taken is None:
         require(not someone_waits(world), "somebody waits and got no reply")
@@ -123,9 +121,7 @@ def _claim_work(world: World, worker: Worker, tx: Tx) -> Claim | None:
     in_turn = whose_turn(world)
     taken = claims.claim_work(
         tx.connection,
-        worker=worker.name,
-        lease=LEASE,
-        cap=CAP,
+        _claimer(worker),
         now=tx.now,
         tick=tx.tick,
         # Either way of finding out whose turn it is has to find the same.
@@ -133,6 +129,10 @@ def _claim_work(world: World, worker: Worker, tx: Tx) -> Claim | None:
     )
     require(taken is None or taken.turn.user_id == in_turn, "somebody else was to be served first")
     return taken
+
+
+def _claimer(worker: Worker) -> Claimer:
+    return Claimer(worker=worker.name, lease=LEASE, cap=CAP)
 
 
 def prepare(world: World, worker: Worker) -> None:
@@ -193,7 +193,7 @@ def end(world: World, worker: Worker, work: Callable[[Tx], None]) -> None:
     if world.chance(0.1):
         world.db.breaks = world.random.choices(["before", "after"], k=world.random.randint(1, 2))
     try:
-        world.db.commit(turn, work)
+        world.db.commit_here(turn, work)
     except Fenced:
         held = world.holders.get(turn.conversation_id)
         require(held != turn, "a holder was fenced off although it had the turn")
@@ -267,9 +267,10 @@ def commit_work(world: World, worker: Worker, *, calmly: bool = False) -> Callab
 
 
 def rescue(world: World) -> None:
-    turn = world.transact(lambda tx: rescuing.rescue(tx.connection, now=tx.now, tick=tx.tick))
-    if turn is None:
+    freed = world.transact(lambda tx: rescuing.rescue(tx.connection, now=tx.now, tick=tx.tick))
+    if freed is None:
         return
+    turn = freed.turn
     held = world.holders.pop(turn.conversation_id, None)
     require(held == turn, "a turn was rescued from somebody who did not have it")
     if turn.kind is RunKind.REPLY:
@@ -279,9 +280,7 @@ def rescue(world: World) -> None:
 def deliver(world: World, *, calmly: bool = False) -> bool:
     """Send one part; sometimes the sender dies between sending and saying so."""
     parcel = world.transact(
-        lambda tx: notices.take(
-            tx.connection, now=tx.now, tick=tx.tick, lease=LEASE // timedelta(microseconds=1)
-        )
+        lambda tx: notices.take(tx.connection, now=tx.now, tick=tx.tick, lease=LEASE)
     )
     if parcel is None:
         return False

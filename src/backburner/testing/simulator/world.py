@@ -14,9 +14,10 @@ from sqlalchemy.exc import OperationalError
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import Turn
 from backburner.ports import Claim
-from backburner.store.db import Database, Tx
+from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.tables import metadata
+from backburner.store.tx import Tx
 
 T = TypeVar("T")
 START = datetime(2026, 11, 16, 12, tzinfo=UTC)

@@ -16,8 +16,10 @@ from backburner.testing.store_contract import (
     holding,
     memory,
     questions,
+    receipts,
     slots,
     telling,
+    tidying,
     values,
     waiting,
 )
@@ -25,7 +27,7 @@ from backburner.testing.store_contract import (
 Promise = Callable[[Scene], None]
 
 _MODULES = (
-    *(conversations, values, waiting, questions, telling, memory),
+    *(conversations, values, waiting, questions, telling, memory, receipts, tidying),
     *(claiming, holding, crashes, commits, slots, fairness),
 )
 #: Every public function of these modules, by its name.

@@ -12,8 +12,8 @@ from backburner.core.outcome import NeedsInput
 from backburner.core.question import Draft, QuestionType
 from backburner.core.run import ItemKind, NewItem, RunKind, RunStatus, Turn
 from backburner.core.schedule import Event, Interval, Scheduled
-from backburner.core.transitions import Report
-from backburner.store import inbox, tables
+from backburner.core.transitions import Report, Step
+from backburner.store import inbox, tables, users
 from backburner.testing import make
 from backburner.testing.make import MATE, NOON, USER
 from backburner.testing.scene import Scene
@@ -55,7 +55,6 @@ def a_turn_that_is_taken_is_not_given_to_anybody_else(scene: Scene) -> None:
 
     assert scene.claim_work() is None
     assert scene.claim_reply() is None
-    assert scene.claim_reply(only=(USER, task.id)) is None
     held = scene.run(lambda db: db.execute(select(tables.conversations)).one())
     assert (held.turn_run, held.epoch) == (claim.run.id, claim.turn.epoch)
 
@@ -78,7 +77,6 @@ def nothing_in_the_archive_is_claimed(scene: Scene) -> None:
         task = scene.task()
         _put(scene, task, item)
         _become(scene, task, Status.ARCHIVED)
-        assert scene.claim_reply(only=(USER, task.id)) is None
 
     assert scene.claim_reply() is None
     assert scene.claim_work() is None
@@ -95,16 +93,36 @@ def replies_are_given_in_the_order_in_which_people_spoke(scene: Scene) -> None:
     assert scene.claim_reply() is None
 
 
-def a_reply_can_be_claimed_where_the_message_came_in(scene: Scene) -> None:
-    scene.say(scene.chat())
-    here = scene.chat()
-    scene.say(here)
+def nothing_is_claimed_for_an_engine_that_is_full(scene: Scene) -> None:
+    local, remote = _with_engine(scene, "local"), _with_engine(scene, "remote")
+    chat = scene.chat()
+    scene.change(chat, lambda found: Step(conversation=replace(found, engine="local")))
+    scene.say(chat)
 
-    claim = scene.claim_reply(only=(USER, here.id))
-
+    assert scene.claim_reply(full=("local",)) is None
+    claim = scene.claim_work(full=("local",))
     assert claim is not None
-    assert (claim.conversation.id, claim.turn.kind) == (here.id, RunKind.REPLY)
-    assert scene.claim_reply(only=(USER, here.id)) is None
+    assert claim.conversation.id == remote.id
+    assert scene.claim_work(full=("local",)) is None
+    assert scene.begin_reply().conversation.id == chat.id
+    assert scene.begin_work().conversation.id == local.id
+
+
+def nothing_is_worked_on_while_everything_is_paused(scene: Scene) -> None:
+    scene.task()
+    chat = scene.chat()
+    scene.say(chat)
+    scene.run(lambda db: users.pause_everything(db, None, paused=True))
+
+    assert scene.claim_work() is None
+    assert scene.begin_reply().conversation.id == chat.id
+
+    scene.run(lambda db: users.pause_everything(db, None, paused=False))
+    scene.run(lambda db: users.pause_everything(db, USER, paused=True))
+    assert scene.claim_work() is None
+
+    scene.run(lambda db: users.pause_everything(db, USER, paused=False))
+    assert scene.claim_work() is not None
 
 
 def work_waits_while_a_person_does(scene: Scene) -> None:
@@ -249,3 +267,8 @@ def _put(scene: Scene, conversation: Conversation, item: NewItem) -> None:
 def _ask(scene: Scene, conversation: Conversation) -> None:
     question = make.question(id=QuestionId(f"q_{conversation.id}"))
     scene.change(conversation, lambda found: transitions.ask_owner(found, question))
+
+
+def _with_engine(scene: Scene, engine: str) -> Conversation:
+    task = scene.task()
+    return scene.change(task, lambda found: Step(conversation=replace(found, engine=engine)))

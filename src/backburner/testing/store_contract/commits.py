@@ -11,7 +11,8 @@ from backburner.core.run import RunStatus
 from backburner.core.schedule import Event
 from backburner.ports import Claim
 from backburner.store import messages
-from backburner.store.db import MOST_TRIES, Tx
+from backburner.store.db import MOST_TRIES
+from backburner.store.tx import Tx
 from backburner.testing.make import USER
 from backburner.testing.scene import Scene
 from backburner.testing.simulator.world import FlakyDatabase, LostAnswer
@@ -49,7 +50,9 @@ def a_hand_back_whose_answer_was_lost_takes_place_once(scene: Scene) -> None:
     task = scene.task()
     claim = scene.begin_work()
 
-    _flaky(scene, ["after"]).commit(claim.turn, lambda tx: scene.handing_back(claim)(tx.connection))
+    _flaky(scene, ["after"]).commit_here(
+        claim.turn, lambda tx: scene.handing_back(claim)(tx.connection)
+    )
 
     assert [run.status for run in scene.history(task)] == [RunStatus.QUEUED]
     assert scene.begin_work().run.id == claim.run.id
@@ -80,7 +83,7 @@ def a_database_that_keeps_breaking_is_given_up_and_nothing_is_changed(scene: Sce
         raise OperationalError("COMMIT", {}, LostAnswer(), connection_invalidated=True)
 
     with pytest.raises(StoreFailed):
-        scene.database.commit(claim.turn, commit)
+        scene.database.commit_here(claim.turn, commit)
 
     assert tries == MOST_TRIES
     assert scene.dump() == before
@@ -101,7 +104,7 @@ def _takes_place_once(scene: Scene, *, breaks: Sequence[str]) -> None:
 
 def _commit(scene: Scene, claim: Claim, *, breaks: Sequence[str]) -> None:
     finish = scene.finishing(claim)
-    _flaky(scene, breaks).commit(claim.turn, lambda tx: finish(tx.connection))
+    _flaky(scene, breaks).commit_here(claim.turn, lambda tx: finish(tx.connection))
 
 
 def _flaky(scene: Scene, breaks: Sequence[str]) -> FlakyDatabase:

@@ -89,6 +89,7 @@ FULL = Conversation(
     run_timeout=timedelta(minutes=1, microseconds=1),
     tools=("read", ANY_TEXT),
     profile=ANY_TEXT,
+    engine=ANY_TEXT,
     on_repeated_failure=OnRepeatedFailure.PAUSE,
     notify=Notify.NEVER,
     last_result_hash="abc",

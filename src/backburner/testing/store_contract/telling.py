@@ -12,7 +12,6 @@ from backburner.core.notice import Notice, NoticeKind
 from backburner.core.transitions import Step
 from backburner.ports import Delivery
 from backburner.store import notices, steps, tables
-from backburner.store.types import MICROSECOND
 from backburner.testing.make import NOON
 from backburner.testing.scene import LEASE, Scene
 
@@ -91,7 +90,7 @@ def _tell(scene: Scene, task: Conversation, *texts: str, cause: str = "cause") -
 
 def _next_part(scene: Scene) -> Delivery | None:
     now, tick = scene.clock()
-    return scene.run(lambda db: notices.take(db, now=now, tick=tick, lease=LEASE // MICROSECOND))
+    return scene.run(lambda db: notices.take(db, now=now, tick=tick, lease=LEASE))
 
 
 def _take(scene: Scene) -> Delivery:

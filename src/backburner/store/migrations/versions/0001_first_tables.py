@@ -341,7 +341,7 @@ def _create_tool_calls() -> None:
             "state IN ('started', 'done', 'unknown')", name=op.f("ck_tool_calls_state")
         ),
     )
-    op.create_index("ix_tool_calls_of_run", "tool_calls", ["user_id", "conversation_id", "run_id"])
+    op.create_index("ix_tool_calls_of_run", "tool_calls", ["user_id", "run_id"])
 
 
 def _create_grants() -> None:

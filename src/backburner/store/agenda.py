@@ -1,0 +1,87 @@
+"""When there is something to do next, in one statement that touches the beginning of indexes."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    Integer,
+    Select,
+    and_,
+    exists,
+    literal_column,
+    not_,
+    or_,
+    select,
+)
+
+from backburner.ports import Agenda
+from backburner.store.tables import (
+    conversations,
+    deliveries,
+    inbox,
+    is_due_some_time,
+    is_open,
+    is_queued,
+    questions,
+    runs,
+    to_send,
+    unserved,
+)
+from backburner.store.types import MICROSECOND
+
+
+def _first(column: Any, *conditions: Any) -> Any:
+    known = select(column).where(column.is_not(None), *conditions)
+    return known.order_by(column).limit(literal_column("1", Integer)).scalar_subquery()
+
+
+#: Until then a run that was handed back stands for what is due.
+_none_is_queued = not_(
+    exists().where(
+        runs.c.user_id == conversations.c.user_id,
+        runs.c.conversation_id == conversations.c.id,
+        is_queued,
+        runs.c.kind == "background",
+    )
+)
+
+
+#: Something waits in an inbox where nobody has the turn: it can be served, or nearly.
+_waits = exists().where(
+    unserved,
+    conversations.c.user_id == inbox.c.user_id,
+    conversations.c.id == inbox.c.conversation_id,
+    conversations.c.turn_run.is_(None),
+    or_(
+        inbox.c.from_person,
+        inbox.c.run_kind == "reply",
+        conversations.c.status == "background",
+        and_(conversations.c.status == "active", inbox.c.at_once),
+    ),
+)
+_look: Select[Any] = select(
+    _waits.label("waits"),
+    _first(conversations.c.next_run_at, is_due_some_time, _none_is_queued).label("due_at"),
+    _first(runs.c.wait_until, is_queued).label("goes_on_at"),
+    _first(conversations.c.turn_until, conversations.c.turn_run.is_not(None)).label("turn_until"),
+    _first(deliveries.c.not_before, to_send).label("delivery_at"),
+    _first(questions.c.remind_at, is_open).label("remind_at"),
+    _first(questions.c.expires_at, is_open).label("expires_at"),
+)
+
+
+def look(connection: Connection, *, now: datetime, tick: int) -> Agenda:
+    row = connection.execute(_look).one()
+    lease = None if row.turn_until is None else (row.turn_until - tick) * MICROSECOND
+    return Agenda(
+        work=timedelta() if row.waits else _until(now, row.due_at, row.goes_on_at),
+        rescue=lease if lease is None else max(lease, timedelta()),
+        delivery=_until(now, row.delivery_at),
+        question=_until(now, row.remind_at, row.expires_at),
+    )
+
+
+def _until(now: datetime, *moments: datetime | None) -> timedelta | None:
+    known = [moment for moment in moments if moment is not None]
+    return max(min(known) - now, timedelta()) if known else None

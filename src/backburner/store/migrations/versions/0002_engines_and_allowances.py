@@ -1,0 +1,63 @@
+"""Engines of conversations, messages taken back, what may be spent, and the switch for all."""
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+TIME = sa.DateTime(timezone=True).with_variant(sa.BigInteger(), "sqlite")
+
+
+def upgrade() -> None:
+    op.add_column("conversations", sa.Column("engine", sa.Text, nullable=False, server_default=""))
+    op.create_index("ix_runs_ended_at", "runs", ["ended_at"])
+    op.add_column("messages", sa.Column("replaced_at", TIME))
+    op.add_column("tool_calls", sa.Column("definition", sa.Text, nullable=False, server_default=""))
+    op.add_column(
+        "tool_calls", sa.Column("failed", sa.Boolean, nullable=False, server_default=sa.false())
+    )
+    _of_user("totals", "what", _amount("micros"), _amount("tokens"))
+    root: sa.Column[Any] = sa.Column("root_id", sa.Text, nullable=False)
+    _of_user("reservations", "run_id", root, _amount("micros"), _amount("tokens"))
+    _create_allowances()
+    op.create_table(
+        "install",
+        sa.Column("key", sa.Text, nullable=False),
+        sa.Column("value", sa.Text, nullable=False),
+        sa.PrimaryKeyConstraint("key", name=op.f("pk_install")),
+    )
+
+
+def _amount(name: str) -> sa.Column[Any]:
+    return sa.Column(name, sa.BigInteger, nullable=False)
+
+
+def _of_user(table: str, key: str, *columns: sa.Column[Any]) -> None:
+    op.create_table(
+        table,
+        sa.Column("user_id", sa.Text, nullable=False),
+        sa.Column(key, sa.Text, nullable=False),
+        *columns,
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.id"], name=op.f(f"fk_{table}_user_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("user_id", key, name=op.f(f"pk_{table}")),
+    )
+
+
+def _create_allowances() -> None:
+    op.create_table(
+        "allowances",
+        sa.Column("user_id", sa.Text, nullable=False),
+        sa.Column("scope", sa.Text, nullable=False),
+        sa.Column("root_id", sa.Text, nullable=False),
+        sa.Column("micros", sa.BigInteger),
+        sa.Column("tokens", sa.BigInteger),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.id"], name=op.f("fk_allowances_user_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("user_id", "scope", "root_id", name=op.f("pk_allowances")),
+    )

@@ -1,0 +1,263 @@
+"""An open transaction, with everything that may be done in it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from sqlalchemy import Connection
+
+from backburner.core.allowance import Allowance, Amount, Cost
+from backburner.core.conversation import Conversation, Message
+from backburner.core.ids import CallId, ConversationId, GrantId, ItemId, QuestionId, RunId, UserId
+from backburner.core.journal import JournalEntry
+from backburner.core.policy import Call, Grant
+from backburner.core.question import Question
+from backburner.core.run import Ending, Item, Run, RunKind, Turn
+from backburner.core.transitions import Step, Stops
+from backburner.ports import (
+    Agenda,
+    Claim,
+    Claimer,
+    Delivery,
+    Flags,
+    Hint,
+    HintKind,
+    Person,
+    Rescued,
+    Reservation,
+)
+from backburner.store import (
+    agenda,
+    claims,
+    conversations,
+    grants,
+    inbox,
+    journal,
+    messages,
+    notices,
+    questions,
+    rescue,
+    runs,
+    sessions,
+    spending,
+    steps,
+    turns,
+    users,
+)
+from backburner.store.dialect import Clock, read_clock
+
+#: Later than any lease.
+_END_OF_TIME = 2**62
+
+
+class Tx:
+    """Takes the time when it is first asked for: not every transaction needs it."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self.connection = connection
+        self._clock = clock
+        self.hints: dict[Hint, None] = {}
+
+    @cached_property
+    def _times(self) -> tuple[datetime, int]:
+        return read_clock(self.connection, self._clock)
+
+    @property
+    def now(self) -> datetime:
+        return self._times[0]
+
+    @property
+    def tick(self) -> int:
+        """The clock of leases, in microseconds."""
+        return self._times[1]
+
+    def hint(self, *hints: Hint) -> None:
+        self.hints |= dict.fromkeys(hints)
+
+    def load(self, user: UserId, which: ConversationId) -> Conversation:
+        return conversations.load(self.connection, user, which)
+
+    def lock(self, user: UserId, which: ConversationId) -> Conversation:
+        return conversations.lock(self.connection, user, which)
+
+    def add(self, step: Step) -> None:
+        steps.add(self.connection, step, cause=None, now=self.now)
+        self._announce(step)
+
+    def save(self, step: Step) -> None:
+        steps.save(self.connection, step, cause=None, now=self.now)
+        self._announce(step)
+
+    def followers(self, user: UserId, which: ConversationId) -> Sequence[ConversationId]:
+        return conversations.followers(self.connection, user, which)
+
+    def children(self, user: UserId, which: ConversationId) -> Sequence[ConversationId]:
+        return conversations.children(self.connection, user, which)
+
+    def recent_messages(
+        self, user: UserId, which: ConversationId, *, most: int
+    ) -> Sequence[Message]:
+        return messages.recent(self.connection, user, which, most=most)
+
+    def take_back_last_message(self, user: UserId, which: ConversationId) -> None:
+        messages.take_back_last(self.connection, user, which, now=self.now)
+
+    def items(self, user: UserId, which: ConversationId, kind: RunKind) -> Sequence[Item]:
+        return inbox.waiting(self.connection, user, which, kind)
+
+    def items_served_by(self, user: UserId, which: ConversationId, run: RunId) -> Sequence[Item]:
+        return inbox.served_by(self.connection, user, which, run)
+
+    def conversation_of(self, user: UserId, question: QuestionId) -> ConversationId:
+        return questions.conversation_of(self.connection, user, question)
+
+    def put_off(self, user: UserId, question: Question) -> None:
+        questions.put_off(self.connection, user, question)
+
+    def questions_due(self, *, most: int) -> Sequence[tuple[UserId, QuestionId]]:
+        return questions.due(self.connection, most=most, now=self.now)
+
+    def claim_reply(self, claimer: Claimer) -> Claim | None:
+        return self._claimed(
+            claims.claim_reply(self.connection, claimer, now=self.now, tick=self.tick)
+        )
+
+    def claim_work(self, claimer: Claimer) -> Claim | None:
+        return self._claimed(
+            claims.claim_work(self.connection, claimer, now=self.now, tick=self.tick)
+        )
+
+    def renew(self, turn: Turn, *, lease: timedelta) -> Flags:
+        return turns.renew(self.connection, turn, lease=lease, tick=self.tick)
+
+    def hold(self, turn: Turn) -> Conversation:
+        return turns.hold(self.connection, turn)
+
+    def commit(
+        self, turn: Turn, step: Step, ending: Ending, *, served: Iterable[ItemId] = ()
+    ) -> None:
+        turns.commit(self.connection, turn, step, ending, served=served, now=self.now)
+        self._announce(step)
+        self._announce_end(turn)
+
+    def hand_back(
+        self, turn: Turn, step: Step, *, until: datetime | None, served: Iterable[ItemId] = ()
+    ) -> None:
+        turns.hand_back(self.connection, turn, step, until=until, served=served, now=self.now)
+        self._announce(step)
+        self._announce_end(turn)
+
+    def rescue(self, *, all_of_them: bool = False) -> Rescued | None:
+        tick = _END_OF_TIME if all_of_them else self.tick
+        freed = rescue.rescue(self.connection, now=self.now, tick=tick)
+        if freed is not None:
+            self._announce(freed.step)
+            self._announce_end(freed.turn)
+        return freed
+
+    def agenda(self) -> Agenda:
+        return agenda.look(self.connection, now=self.now, tick=self.tick)
+
+    def run(self, user: UserId, which: RunId) -> Run:
+        return runs.load(self.connection, user, which)
+
+    def history(self, user: UserId, which: ConversationId, *, most: int) -> Sequence[Run]:
+        return runs.history(self.connection, user, which, most=most)
+
+    def draft(self, turn: Turn, text: str) -> None:
+        runs.draft(self.connection, turn, text)
+        self.hint(Hint(HintKind.CHANGED, turn.user_id, turn.conversation_id))
+
+    def stop_reply(self, user: UserId, which: ConversationId) -> bool:
+        self.hint(Hint(HintKind.CANCEL, user, which))
+        return runs.stop_reply(self.connection, user, which, now=self.now)
+
+    def prune(self, *, before: datetime, most: int) -> int:
+        return runs.prune(self.connection, before=before, most=most)
+
+    def session(self, turn: Turn, session_id: str) -> Sequence[str]:
+        return sessions.load(self.connection, turn, session_id)
+
+    def remember(self, turn: Turn, session_id: str, entries: Iterable[str]) -> None:
+        sessions.append(self.connection, turn, session_id, entries)
+
+    def begin_call(
+        self, turn: Turn, call: Call, *, read_only: bool, uses: GrantId | None = None
+    ) -> CallId:
+        if uses is not None:
+            grants.use(self.connection, turn.user_id, turn.conversation_id, uses, now=self.now)
+        return journal.begin(
+            self.connection, turn, call, read_only=read_only, grant=uses, now=self.now
+        )
+
+    def end_call(self, turn: Turn, call: CallId, result: str, *, failed: bool) -> None:
+        journal.end(self.connection, turn, call, result, failed=failed, now=self.now)
+
+    def settle_call(self, user: UserId, call: CallId, result: str) -> None:
+        journal.settle(self.connection, user, call, result, now=self.now)
+
+    def calls_of(self, user: UserId, run: RunId) -> Sequence[JournalEntry]:
+        return journal.of_run(self.connection, user, run)
+
+    def grants(self, user: UserId, which: ConversationId) -> Sequence[Grant]:
+        return grants.valid(self.connection, user, which)
+
+    def spend(
+        self, turn: Turn, root: ConversationId, model: str, cost: Cost, *, counts_to: Iterable[str]
+    ) -> None:
+        spending.add(self.connection, turn, root, model, cost, counts_to=counts_to, now=self.now)
+
+    def spent(self, user: UserId, what: Iterable[str]) -> Mapping[str, Amount]:
+        return spending.total(self.connection, user, what)
+
+    def reserve(self, turn: Turn, root: ConversationId, amount: Amount) -> None:
+        spending.reserve(self.connection, turn, root, amount)
+
+    def reserved(self, user: UserId) -> Sequence[Reservation]:
+        return spending.reserved(self.connection, user)
+
+    def allowances(self, user: UserId, root: ConversationId) -> Sequence[Allowance]:
+        return spending.allowed(self.connection, user, root)
+
+    def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None:
+        spending.allow(self.connection, user, allowance, root)
+
+    def person(self, user: UserId) -> Person:
+        return users.load(self.connection, user)
+
+    def lock_person(self, user: UserId) -> Person:
+        return users.lock(self.connection, user)
+
+    def pause_everything(self, user: UserId | None, *, paused: bool) -> None:
+        users.pause_everything(self.connection, user, paused=paused)
+        self.hint(Hint(HintKind.WORK), Hint(HintKind.CHANGED, user))
+
+    def take_delivery(self, *, lease: timedelta) -> Delivery | None:
+        return notices.take(self.connection, now=self.now, tick=self.tick, lease=lease)
+
+    def delivered(self, delivery: Delivery, *, provider_id: str | None = None) -> bool:
+        return notices.sent(self.connection, delivery, provider_id=provider_id, now=self.now)
+
+    def not_delivered(self, delivery: Delivery, why: str, *, again_at: datetime | None) -> bool:
+        return notices.failed(self.connection, delivery, why, again_at=again_at, now=self.now)
+
+    def _claimed(self, claim: Claim | None) -> Claim | None:
+        if claim is not None:
+            self.hint(Hint(HintKind.CHANGED, claim.turn.user_id, claim.turn.conversation_id))
+        return claim
+
+    def _announce(self, step: Step) -> None:
+        """Tell where to look for what follows from a step."""
+        conversation = step.conversation
+        user, which = conversation.user_id, conversation.id
+        self.hint(Hint(HintKind.CHANGED, user, which))
+        if any(inbox.is_from_person(item) for item in step.inbox):
+            self.hint(Hint(HintKind.PERSON, user, which))
+        if step.inbox or step.notices or step.asked or conversation.next_run_at is not None:
+            self.hint(Hint(HintKind.WORK, user))
+        if step.stops is not Stops.NOTHING:
+            self.hint(Hint(HintKind.CANCEL, user, which))
+
+    def _announce_end(self, turn: Turn) -> None:
+        """Somebody may go on now: with the same conversation, or under the user's cap."""
+        self.hint(Hint(HintKind.WORK, turn.user_id))
