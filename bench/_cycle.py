@@ -39,7 +39,7 @@ def claim_and_forget(engine: Engine, now: datetime, count: int) -> list[float]:
     for _ in range(count):
         with engine.connect() as connection, connection.begin() as transaction:
             start = time.perf_counter()
-            claim(Tx(connection, lambda: (now, 0)))
+            claims.claim_work(connection, CLAIMER, now=now, tick=0)
             taken.append(time.perf_counter() - start)
             if not is_sqlite(engine):
                 # Behind psycopg's back: with every rollback it forgets what it has prepared, and

@@ -29,6 +29,7 @@ from backburner.core.prompt import (
     for_background,
     for_repair,
     for_reply,
+    to_go_on,
 )
 from backburner.core.run import Item, ItemKind, RunKind
 from backburner.core.schedule import Immediate
@@ -343,3 +344,16 @@ def test_a_source_cannot_leave_its_place(source: str) -> None:
 
 def test_text_that_is_no_valid_unicode_can_still_be_fenced() -> None:
     assert "\ud800" in fence("mail", "\ud800")
+
+
+@pytest.mark.parametrize("kind", RunKind)
+def test_an_agent_that_goes_on_is_told_what_is_new_and_nothing_twice(kind: RunKind) -> None:
+    working = make.conversation(state=State(context={"prompt": "Count the birds."}))
+
+    without = to_go_on(working, kind, items=(), now=NOON, zone="UTC")
+    told = to_go_on(working, kind, items=(make.item(),), now=NOON, zone="UTC")
+
+    assert "Count the birds." not in without
+    assert "The user says" not in without
+    assert "The user says: Hello." in told
+    assert ("How to end" in told) == (kind is RunKind.BACKGROUND)

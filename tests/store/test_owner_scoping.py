@@ -80,8 +80,8 @@ class Home:
     kept: Conversation
     queued: Claim
     item: ids.ItemId
-    #: A reply that is being given.
-    replying: Claim
+    #: With a run that was handed back until something happens, and parked.
+    idle: Conversation
     #: Calls of the run that is held: one under way, and one that nobody knows about.
     call: ids.CallId
     doubtful: ids.CallId
@@ -128,6 +128,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "conversations.followers": lambda db, me, home: conversations.followers(db, me, home.kept.id),
     "conversations.load": lambda db, me, home: conversations.load(db, me, home.kept.id),
     "conversations.lock": lambda db, me, home: conversations.lock(db, me, home.kept.id),
+    "conversations.parked": lambda db, me, _: conversations.parked(db, me),
     "conversations.person_waits": lambda db, me, home: conversations.person_waits(
         db, me, home.kept.id
     ),
@@ -142,9 +143,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "inbox.served_by": lambda db, me, home: inbox.served_by(
         db, me, home.kept.id, home.queued.run.id
     ),
-    "inbox.settle": lambda db, me, home: inbox.settle(
-        db, me, home.kept.id, everything=True, now=NOON
-    ),
+    "inbox.settle": lambda db, me, home: inbox.settle(db, me, home.kept.id, kind=None, now=NOON),
     "inbox.waiting": lambda db, me, home: inbox.waiting(db, me, home.kept.id, RunKind.REPLY),
     "journal.begin": lambda db, me, home: journal.begin(
         db, turn_of(me, home), CALL, read_only=False, grant=None, now=NOON
@@ -152,6 +151,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "journal.end": lambda db, me, home: journal.end(
         db, turn_of(me, home), home.call, "Done.", failed=False, now=NOON
     ),
+    "journal.give_up": lambda db, me, home: journal.give_up(db, turn_of(me, home), now=NOON),
     "journal.of_run": lambda db, me, home: journal.of_run(db, me, home.held.run.id),
     "journal.settle": lambda db, me, home: journal.settle(
         db, me, home.doubtful, "It happened.", now=NOON
@@ -168,17 +168,18 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "questions.close": lambda db, me, _: questions.close(db, me, make.QUESTION, "yes", now=NOON),
     "questions.conversation_of": lambda db, me, _: questions.conversation_of(db, me, make.QUESTION),
+    "questions.is_open": lambda db, me, _: questions.is_open(db, me, make.QUESTION),
     "questions.open_of": lambda db, me, home: questions.open_of(db, me, home.kept.id),
     "questions.put": lambda db, me, home: questions.put(
         db, me, home.kept.id, [make.question(id=QuestionId("q_new"))]
     ),
     "questions.put_off": lambda db, me, _: questions.put_off(db, me, make.question(reminders=7)),
     "runs.ask_to_stop": lambda db, me, home: runs.ask_to_stop(
-        db, me, home.held.conversation.id, everything=True, now=NOON
+        db, me, home.held.conversation.id, kind=None, now=NOON
     ),
     "runs.draft": lambda db, me, home: runs.draft(db, turn_of(me, home), "So far."),
     "runs.drop_queued": lambda db, me, home: runs.drop_queued(
-        db, me, home.kept.id, everything=True, now=NOON
+        db, me, home.kept.id, kind=None, now=NOON
     ),
     "runs.end": lambda db, me, home: runs.end(db, me, home.held.run.id, SUCCESS, now=NOON),
     "runs.go_on": lambda db, me, home: runs.go_on(
@@ -191,10 +192,11 @@ ATTEMPTS: dict[str, Attempt] = {
     "runs.skip": lambda db, me, home: runs.skip(
         db, me, home.kept.id, [SKIPPED], revision=1, now=NOON
     ),
-    "runs.stop_reply": lambda db, me, home: runs.stop_reply(
-        db, me, home.replying.conversation.id, now=NOON
-    ),
+    "runs.let_go_on": lambda db, me, home: runs.let_go_on(db, me, home.idle.id, at=NOON),
     "sessions.append": lambda db, me, home: sessions.append(db, turn_of(me, home), "s", ["new"]),
+    "sessions.has_remembered": lambda db, me, home: sessions.has_remembered(
+        db, replace(home.queued.turn, user_id=me)
+    ),
     "sessions.load": lambda db, me, home: sessions.load(db, turn_of(me, home), "s"),
     "spending.allowed": lambda db, me, home: spending.allowed(db, me, home.kept.id),
     "spending.release": lambda db, me, home: spending.release(db, me, home.held.run.id),
@@ -253,11 +255,13 @@ def _is_among(hint: Any, kinds: tuple[Any, ...]) -> bool:
 def furnish(scene: Scene) -> Home:
     """Let the user have everything there is, and the stranger be there."""
     scene.user(STRANGER)
-    scene.say(scene.chat())
-    replying = scene.begin_reply()
+    idle = _begin(scene)
+    scene.hand_back(idle, after=None)
+    scene.change(idle.conversation, transitions.park)
     kept = scene.task(Interval(LEASE, anchor=NOON), reports_to=(Place("discord", "somebody"),))
     queued = scene.begin_work()
     scene.run(lambda db: inbox.put(db, USER, kept.id, [EVENT], now=NOON))
+    scene.run(lambda db: sessions.append(db, queued.turn, "s", ["entry"]))
     scene.hand_back(queued, served=scene.items(queued))
     scene.change(kept, lambda found: transitions.ask_owner(found, make.question()))
     scene.change(kept, lambda found: Step(conversation=found, grants=(OLD_GRANT, SINGLE_USE)))
@@ -268,7 +272,9 @@ def furnish(scene: Scene) -> Home:
     scene.change(stopping.conversation, lambda found: transitions.cancel(found, now=NOON))
     call, doubtful = _made_calls(scene, held)
     (item,) = scene.waiting(kept, RunKind.REPLY)
-    home = Home(held, stopping, scene.load(kept), queued, item.id, replying, call, doubtful)
+    home = Home(
+        held, stopping, scene.load(kept), queued, item.id, idle.conversation, call, doubtful
+    )
     for attempt in OF_THEIR_OWN.values():
         scene.run(_for_user(attempt, home))
     return home

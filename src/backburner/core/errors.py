@@ -14,12 +14,15 @@
     ├── Fenced                another holder has the turn; whatever this one has, it must drop
     └── MachineFailed         a part that does I/O could not; `permanent`: trying again is no use
         ├── EngineFailed        the agent or its model
+        │   └── SessionGone       what the agent remembered is no longer there
         ├── ConnectionFailed    a connection to somebody's tools
         ├── ChannelFailed       a message that could not be sent
         └── StoreFailed         the database
 
 The default message of each is its docstring. Facts are attributes, not text to be parsed.
 """
+
+from datetime import timedelta
 
 
 class BackburnerError(Exception):
@@ -91,14 +94,27 @@ class Fenced(BackburnerError):
 class MachineFailed(BackburnerError):
     """A part that talks to the outside failed."""
 
-    def __init__(self, message: str = "", *, hint: str = "", permanent: bool = False) -> None:
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        hint: str = "",
+        permanent: bool = False,
+        retry_after: timedelta | None = None,
+    ) -> None:
         super().__init__(message, hint=hint)
         #: Trying again cannot help.
         self.permanent = permanent
+        #: How long the other side asked to be left alone.
+        self.retry_after = retry_after
 
 
 class EngineFailed(MachineFailed):
     """The agent could not do its work."""
+
+
+class SessionGone(EngineFailed):
+    """What the agent remembered is no longer there."""
 
 
 class ConnectionFailed(MachineFailed):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from backburner.core.ids import CallId, RunId, derive_question_id
+from backburner.core.ids import CallId, QuestionId, RunId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import RunKind
 from backburner.core.transitions.answers import HAPPENED, LEAVE, REPEAT
@@ -61,11 +61,15 @@ def told(entries: Sequence[JournalEntry]) -> list[str]:
     ]
 
 
+def question_id(entry: JournalEntry) -> QuestionId:
+    return derive_question_id(entry.id, "in doubt")
+
+
 def ask(entry: JournalEntry, kind: RunKind, *, now: datetime) -> Question:
     """Ask the owner whether a call happened; "do it again" is a yes to just this call."""
     shown = _short(canonical(dict(entry.arguments)), LONGEST_SHOWN)
     return Question(
-        id=derive_question_id(entry.id, "in doubt"),
+        id=question_id(entry),
         purpose=Purpose.IN_DOUBT,
         type=QuestionType.CHOICE,
         prompt=f"Something broke while I was calling {entry.tool}. It may or may not have"

@@ -11,7 +11,7 @@ from typing import assert_never
 from backburner.core.conversation import Conversation, Message, Role
 from backburner.core.cron import find_zone
 from backburner.core.errors import BadOutcome
-from backburner.core.run import Item, ItemKind
+from backburner.core.run import Item, ItemKind, RunKind
 from backburner.core.values import canonical
 
 MOST_MESSAGES = 20
@@ -27,6 +27,10 @@ Work on this by yourself; nobody is reading along. End with exactly one outcome:
 - complete: done, or done for this time. Give the bare finding as result. If this work recurs and
   there is nothing new to report, leave the message out. final ends recurring work for good.
 Put what the next run has to know into state_update, and where the work stands into next_step."""
+
+GO_ON = """\
+Go on with what you were doing before, from where you stopped. What was done is done; do not do it
+again."""
 
 HOW_TO_REPLY = """\
 Answer the user. If they ask for something that takes time or comes back, schedule it."""
@@ -84,6 +88,19 @@ def for_reply(
         _part("To be answered", _causes(conversation, items, now=now, zone=zone)),
         _part("Text from outside", ABOUT_FENCES if fresh else ""),
         _part("How to answer", HOW_TO_REPLY if fresh else ""),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def to_go_on(
+    conversation: Conversation, kind: RunKind, *, items: Sequence[Item], now: datetime, zone: str
+) -> str:
+    """Let an agent go on that was interrupted and remembers what it was doing."""
+    news = _causes(conversation, items, now=now, zone=zone) if items else ""
+    parts = [
+        _part("You were interrupted", GO_ON),
+        _part("New since then", news),
+        _part("How to end", HOW_TO_END if kind is RunKind.BACKGROUND else ""),
     ]
     return "\n\n".join(part for part in parts if part)
 

@@ -29,6 +29,8 @@ class Claim:
     turn: Turn
     run: Run
     conversation: Conversation
+    #: The run was handed back before.
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +127,7 @@ class Tx(Protocol):
     # Questions
 
     def conversation_of(self, user: UserId, question: QuestionId) -> ConversationId: ...
+    def is_open(self, user: UserId, question: QuestionId) -> bool: ...
     def put_off(self, user: UserId, question: Question) -> None: ...
     def questions_due(self, *, most: int) -> Sequence[tuple[UserId, QuestionId]]:
         """Find open questions that are to be brought up again, or that have expired."""
@@ -133,8 +136,12 @@ class Tx(Protocol):
 
     def claim_reply(self, claimer: Claimer) -> Claim | None: ...
     def claim_work(self, claimer: Claimer) -> Claim | None: ...
+    def who_waits(self) -> str | None:
+        """Find the engine that somebody who waits for a reply needs; None: nobody waits."""
+
     def renew(self, turn: Turn, *, lease: timedelta) -> Flags: ...
     def hold(self, turn: Turn) -> Conversation: ...
+    def is_cancelled(self, turn: Turn) -> bool: ...
     def commit(
         self, turn: Turn, step: Step, ending: Ending, *, served: Iterable[ItemId] = ()
     ) -> None: ...
@@ -154,6 +161,9 @@ class Tx(Protocol):
 
     def prune(self, *, before: datetime, most: int) -> int: ...
     def session(self, turn: Turn, session_id: str) -> Sequence[str]: ...
+    def has_remembered(self, turn: Turn) -> bool:
+        """See whether the agent has written down anything in this run."""
+
     def remember(self, turn: Turn, session_id: str, entries: Iterable[str]) -> None: ...
 
     # The journal of tool calls, and what was allowed
@@ -164,6 +174,9 @@ class Tx(Protocol):
         """Write down that a call is about to be made, and use up the grant it needs."""
 
     def end_call(self, turn: Turn, call: CallId, result: str, *, failed: bool) -> None: ...
+    def give_up_calls(self, turn: Turn) -> None:
+        """Note that nobody knows what became of the calls that are still under way."""
+
     def settle_call(self, user: UserId, call: CallId, result: str) -> None:
         """Write down what the owner says of a call that nobody knew about."""
 
@@ -179,6 +192,12 @@ class Tx(Protocol):
     def reserve(self, turn: Turn, root: ConversationId, amount: Amount) -> None: ...
     def reserved(self, user: UserId) -> Sequence[Reservation]: ...
     def allowances(self, user: UserId, root: ConversationId) -> Sequence[Allowance]: ...
+    def parked(self, user: UserId) -> Sequence[ConversationId]:
+        """Find the conversations whose work stands still for an allowance."""
+
+    def let_go_on(self, user: UserId, which: ConversationId, *, at: datetime) -> None:
+        """Let runs go on from then that were handed back until something happens."""
+
     def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None: ...
 
     # People and the switch

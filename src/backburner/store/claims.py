@@ -34,6 +34,7 @@ _take = (
         settled_until=bindparam("settled"),
     )
 )
+_who_waits = claimable.statements().person_first.with_only_columns(conversations.c.engine)
 _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindparam("now"))
 
 
@@ -50,6 +51,12 @@ def claim_reply(
     if handed_back is not None:
         return taker.go_on(held, handed_back[0], epoch=row.epoch + 1, unattended=False)
     return taker.begin(held, RunKind.REPLY, epoch=row.epoch + 1, unattended=False)
+
+
+def who_waits(connection: Connection) -> str | None:
+    """Find the engine that whoever has waited longest for a reply needs; None: nobody waits."""
+    row = connection.execute(_who_waits).first()
+    return None if row is None else str(row.engine)
 
 
 def claim_work(
@@ -179,7 +186,8 @@ class _Taker:
             unattended=unattended,
             worker=self.claimer.worker,
         )
-        return self._take(found, replace(run, epoch=epoch, status=RunStatus.RUNNING))
+        going = replace(run, epoch=epoch, status=RunStatus.RUNNING)
+        return replace(self._take(found, going), goes_on=True)
 
     def _note_missed(self, step: Step) -> None:
         if step.skipped:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, text, update
 
 from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import NotFound
@@ -44,6 +44,10 @@ _followers = (
         conversations.c.after_id == bindparam("which"),
     )
     .order_by(conversations.c.id)
+)
+_parked = select(conversations.c.id).where(
+    conversations.c.user_id == bindparam("owner"),
+    conversations.c.pause_reason == text("'allowance'"),
 )
 _waiting = (
     select(inbox.c.id)
@@ -103,6 +107,11 @@ def followers(
 ) -> tuple[ConversationId, ...]:
     """Find those whose schedule is to come after this one."""
     return tuple(connection.execute(_followers, {"owner": user, "which": which}).scalars())
+
+
+def parked(connection: Connection, user: UserId) -> tuple[ConversationId, ...]:
+    """Find those whose work stands still because what may be spent is spent."""
+    return tuple(connection.execute(_parked, {"owner": user}).scalars())
 
 
 def person_waits(connection: Connection, user: UserId, which: ConversationId) -> bool:

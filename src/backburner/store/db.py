@@ -54,7 +54,13 @@ class Database:
 
     async def transact(self, work: Callable[[Tx], T]) -> T:
         """Run one transaction in a thread: one hop, whatever it does."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self.run, work)
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._threads, self.run, work)
+        except DBAPIError as error:
+            if is_connection_lost(error):
+                raise StoreFailed("The database does not answer.") from error
+            raise
 
     def _run_once(self, work: Callable[[Tx], T]) -> T:
         with self.engine.begin() as connection:

@@ -30,7 +30,7 @@ _serve = (
     .values(served_at=bindparam("at"), served_by=bindparam("run"))
 )
 _settle = update(inbox).where(_in_conversation, unserved).values(served_at=bindparam("at"))
-_settle_work = _settle.where(inbox.c.run_kind == RunKind.BACKGROUND.value)
+_settle_kind = _settle.where(inbox.c.run_kind == bindparam("which_kind"))
 
 
 def put(
@@ -101,11 +101,12 @@ def settle(
     user: UserId,
     conversation: ConversationId,
     *,
-    everything: bool,
+    kind: RunKind | None,
     now: datetime,
 ) -> None:
-    """Take out what nobody will serve: what the work would have, or all of it."""
-    connection.execute(
-        _settle if everything else _settle_work,
-        {"owner": user, "conversation": conversation, "at": now},
-    )
+    """Take out what nobody will serve: what runs of a kind would have, or all of it."""
+    values = {"owner": user, "conversation": conversation, "at": now}
+    if kind is None:
+        connection.execute(_settle, values)
+    else:
+        connection.execute(_settle_kind, {**values, "which_kind": kind.value})

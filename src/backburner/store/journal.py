@@ -29,6 +29,15 @@ _end = (
     .values(_values)
 )
 _settle = update(tool_calls).where(_by_id, tool_calls.c.state == "unknown").values(_values)
+_give_up = (
+    update(tool_calls)
+    .where(
+        tool_calls.c.user_id == bindparam("owner"),
+        tool_calls.c.run_id == bindparam("run"),
+        tool_calls.c.state == "started",
+    )
+    .values(state="unknown", ended_at=bindparam("at"))
+)
 _of_run = (
     select(tool_calls)
     .where(tool_calls.c.user_id == bindparam("owner"), tool_calls.c.run_id == bindparam("run"))
@@ -74,6 +83,12 @@ def end(
     values |= {"found": result, "went_wrong": failed, "at": now}
     if connection.execute(_end, values).rowcount != 1:
         raise Fenced
+
+
+def give_up(connection: Connection, turn: Turn, *, now: datetime) -> None:
+    """Note that nobody knows what became of the calls of a run that are still under way."""
+    values = {"owner": turn.user_id, "run": turn.run_id, "at": now}
+    connection.execute(_give_up, values)
 
 
 def settle(

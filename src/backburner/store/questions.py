@@ -11,48 +11,46 @@ from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConversationId, QuestionId, UserId
 from backburner.core.question import Question
 from backburner.store.mapping import dump, to_question
-from backburner.store.tables import is_open, questions
+from backburner.store.tables import is_open as unanswered
+from backburner.store.tables import questions as table
 
 _open_of = (
-    select(questions)
+    select(table)
     .where(
-        questions.c.user_id == bindparam("owner"),
-        questions.c.conversation_id == bindparam("conversation"),
-        is_open,
+        table.c.user_id == bindparam("owner"),
+        table.c.conversation_id == bindparam("conversation"),
+        unanswered,
     )
-    .order_by(questions.c.asked_at, questions.c.id)
+    .order_by(table.c.asked_at, table.c.id)
 )
-_conversation_of = select(questions.c.conversation_id).where(
-    questions.c.user_id == bindparam("owner"), questions.c.id == bindparam("which")
+_conversation_of = select(table.c.conversation_id).where(
+    table.c.user_id == bindparam("owner"), table.c.id == bindparam("which")
 )
-_insert = insert(questions)
+_is_open = _conversation_of.where(unanswered)
+_insert = insert(table)
 _close = (
-    update(questions)
+    update(table)
     .where(
-        questions.c.user_id == bindparam("owner"),
-        questions.c.id == bindparam("which"),
-        is_open,
+        table.c.user_id == bindparam("owner"),
+        table.c.id == bindparam("which"),
+        unanswered,
     )
     .values(closed_at=bindparam("at"), answer=bindparam("said"))
 )
 _put_off = (
-    update(questions)
+    update(table)
     .where(
-        questions.c.user_id == bindparam("owner"),
-        questions.c.id == bindparam("which"),
-        is_open,
+        table.c.user_id == bindparam("owner"),
+        table.c.id == bindparam("which"),
+        unanswered,
     )
     .values(remind_at=bindparam("at"), reminders=bindparam("count"))
 )
 
 
 _due = union(
-    select(questions.c.user_id, questions.c.id).where(
-        is_open, questions.c.remind_at <= bindparam("at")
-    ),
-    select(questions.c.user_id, questions.c.id).where(
-        is_open, questions.c.expires_at <= bindparam("at")
-    ),
+    select(table.c.user_id, table.c.id).where(unanswered, table.c.remind_at <= bindparam("at")),
+    select(table.c.user_id, table.c.id).where(unanswered, table.c.expires_at <= bindparam("at")),
 ).limit(bindparam("most"))
 
 
@@ -61,6 +59,10 @@ def open_of(
 ) -> tuple[Question, ...]:
     found = connection.execute(_open_of, {"owner": user, "conversation": conversation})
     return tuple(to_question(row) for row in found)
+
+
+def is_open(connection: Connection, user: UserId, which: QuestionId) -> bool:
+    return connection.execute(_is_open, {"owner": user, "which": which}).first() is not None
 
 
 def conversation_of(connection: Connection, user: UserId, which: QuestionId) -> ConversationId:

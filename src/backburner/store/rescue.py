@@ -18,7 +18,7 @@ from backburner.core.transitions import Step
 from backburner.ports import Rescued
 from backburner.store import conversations as rows_of_conversations
 from backburner.store import inbox, journal, runs, spending, steps, turns
-from backburner.store.tables import conversations, tool_calls
+from backburner.store.tables import conversations
 
 _owner = bindparam("owner", type_=Text())
 _this = and_(conversations.c.user_id == _owner, conversations.c.id == bindparam("which"))
@@ -34,16 +34,6 @@ _fence_off = (
     .where(_this, conversations.c.epoch == bindparam("held"))
     .values(turn_run=None, turn_until=None, epoch=conversations.c.epoch + 1)
 )
-_forget_calls = (
-    update(tool_calls)
-    .where(
-        tool_calls.c.user_id == _owner,
-        tool_calls.c.conversation_id == bindparam("which"),
-        tool_calls.c.run_id == bindparam("run"),
-        tool_calls.c.state == "started",
-    )
-    .values(state="unknown", ended_at=bindparam("now"))
-)
 
 
 def rescue(connection: Connection, *, now: datetime, tick: int) -> Rescued | None:
@@ -55,7 +45,7 @@ def rescue(connection: Connection, *, now: datetime, tick: int) -> Rescued | Non
     run = runs.load(connection, found.user_id, row.turn_run)
     turn = Turn(found.user_id, found.id, row.turn_run, row.epoch, run.kind)
     connection.execute(_fence_off, turns.turn_key(turn))
-    connection.execute(_forget_calls, {**turns.turn_key(turn), "now": now})
+    journal.give_up(connection, turn, now=now)
     spending.release(connection, turn.user_id, turn.run_id)
     step = _ask_in_doubt(connection, _settle_crash(connection, found, run, now=now), run, now=now)
     steps.save(connection, step, cause=f"{run.id}:{run.epoch}:crash", now=now)

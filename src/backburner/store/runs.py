@@ -68,13 +68,13 @@ _end = (
 )
 _cancelled: dict[str, Any] = {"status": RunStatus.CANCELLED.value, "ended_at": bindparam("at")}
 _drop_queued = update(runs).where(_of_conversation, is_queued).values(_cancelled)
-_drop_queued_work = _drop_queued.where(runs.c.kind == RunKind.BACKGROUND.value)
+_drop_queued_kind = _drop_queued.where(runs.c.kind == bindparam("which_kind"))
 _ask_to_stop = (
     update(runs)
     .where(_of_conversation, is_running, runs.c.cancel_requested_at.is_(None))
     .values(cancel_requested_at=bindparam("at"))
 )
-_ask_work_to_stop = _ask_to_stop.where(runs.c.kind == RunKind.BACKGROUND.value)
+_ask_kind_to_stop = _ask_to_stop.where(runs.c.kind == bindparam("which_kind"))
 
 
 _draft = (
@@ -82,7 +82,11 @@ _draft = (
     .where(_by_id, is_running, runs.c.epoch == bindparam("held"))
     .values(draft=bindparam("said"))
 )
-_stop_reply = _ask_to_stop.where(runs.c.kind == RunKind.REPLY.value)
+_let_go_on = (
+    update(runs)
+    .where(_of_conversation, is_queued, runs.c.wait_until.is_(None))
+    .values(wait_until=bindparam("at"))
+)
 _newer = runs.alias("newer")
 _old = (
     select(runs.c.id)
@@ -220,12 +224,15 @@ def drop_queued(
     user: UserId,
     conversation: ConversationId,
     *,
-    everything: bool,
+    kind: RunKind | None,
     now: datetime,
 ) -> None:
-    """Cancel what was handed back: background work, or replies too."""
+    """Cancel what was handed back; None: runs of either kind."""
     values = {"owner": user, "conversation": conversation, "at": now}
-    connection.execute(_drop_queued if everything else _drop_queued_work, values)
+    if kind is None:
+        connection.execute(_drop_queued, values)
+    else:
+        connection.execute(_drop_queued_kind, {**values, "which_kind": kind.value})
 
 
 def draft(connection: Connection, turn: Turn, text: str) -> None:
@@ -234,12 +241,12 @@ def draft(connection: Connection, turn: Turn, text: str) -> None:
     connection.execute(_draft, values)
 
 
-def stop_reply(
-    connection: Connection, user: UserId, conversation: ConversationId, *, now: datetime
-) -> bool:
-    """Ask a reply that is being given to stop; False: there is none."""
-    values = {"owner": user, "conversation": conversation, "at": now}
-    return connection.execute(_stop_reply, values).rowcount > 0
+def let_go_on(
+    connection: Connection, user: UserId, conversation: ConversationId, *, at: datetime
+) -> None:
+    """Let runs go on from then that were handed back until something happens."""
+    values = {"owner": user, "conversation": conversation, "at": at}
+    connection.execute(_let_go_on, values)
 
 
 def prune(connection: Connection, *, before: datetime, most: int) -> int:
@@ -259,9 +266,11 @@ def ask_to_stop(
     user: UserId,
     conversation: ConversationId,
     *,
-    everything: bool,
+    kind: RunKind | None,
     now: datetime,
-) -> None:
-    """Let whoever holds a running run know that it is to stop."""
+) -> bool:
+    """Let whoever holds a running run know that it is to stop; None: one of either kind."""
     values = {"owner": user, "conversation": conversation, "at": now}
-    connection.execute(_ask_to_stop if everything else _ask_work_to_stop, values)
+    if kind is None:
+        return connection.execute(_ask_to_stop, values).rowcount > 0
+    return connection.execute(_ask_kind_to_stop, {**values, "which_kind": kind.value}).rowcount > 0

@@ -30,6 +30,14 @@ _load = (
 )
 
 
+_own = select(session_entries.c.number).where(
+    session_entries.c.user_id == bindparam("owner"),
+    session_entries.c.conversation_id == bindparam("which"),
+    session_entries.c.run_id == bindparam("run"),
+    _is_committed,
+)
+
+
 def append(connection: Connection, turn: Turn, session_id: str, entries: Iterable[str]) -> None:
     rows = [
         {
@@ -56,3 +64,9 @@ def load(connection: Connection, turn: Turn, session_id: str) -> tuple[str, ...]
         "held": turn.epoch,
     }
     return tuple(connection.execute(_load, values).scalars())
+
+
+def has_remembered(connection: Connection, turn: Turn) -> bool:
+    """See whether anything was committed of this run before it was handed back."""
+    values = {"owner": turn.user_id, "which": turn.conversation_id, "run": turn.run_id}
+    return connection.execute(_own.limit(1), values).first() is not None

@@ -5,6 +5,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from backburner.core.ids import RunId
+from backburner.core.run import RunKind
 from backburner.core.transitions import Step, Stops
 from backburner.store import (
     conversations,
@@ -16,6 +17,12 @@ from backburner.store import (
     questions,
     runs,
 )
+
+_STOPPED = {
+    Stops.WORK: RunKind.BACKGROUND,
+    Stops.REPLIES: RunKind.REPLY,
+    Stops.EVERYTHING: None,
+}
 
 
 def save(connection: Connection, step: Step, *, cause: str | None, now: datetime) -> None:
@@ -40,12 +47,12 @@ def write_down(
     conversation = step.conversation
     user, which = conversation.user_id, conversation.id
     if step.stops is not Stops.NOTHING:
-        everything = step.stops is Stops.EVERYTHING
-        runs.ask_to_stop(connection, user, which, everything=everything, now=now)
-        runs.drop_queued(connection, user, which, everything=everything, now=now)
-        inbox.settle(connection, user, which, everything=everything, now=now)
+        kind = _STOPPED[step.stops]
+        runs.ask_to_stop(connection, user, which, kind=kind, now=now)
+        runs.drop_queued(connection, user, which, kind=kind, now=now)
+        inbox.settle(connection, user, which, kind=kind, now=now)
     elif step.drops_queued:
-        runs.drop_queued(connection, user, which, everything=False, now=now)
+        runs.drop_queued(connection, user, which, kind=RunKind.BACKGROUND, now=now)
     for question, said in step.answered:
         questions.close(connection, user, question, said, now=now)
     for question in step.withdrawn:

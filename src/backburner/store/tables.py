@@ -146,6 +146,14 @@ for _column in (conversations.c.parent_id, conversations.c.after_id):
         sqlite_where=_column.is_not(None),
     )
 
+_is_parked = conversations.c.pause_reason == text("'allowance'")
+Index(
+    "ix_conversations_parked",
+    conversations.c.user_id,
+    postgresql_where=_is_parked,
+    sqlite_where=_is_parked,
+)
+
 messages = Table(
     "messages",
     metadata,

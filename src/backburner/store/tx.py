@@ -111,6 +111,9 @@ class Tx:
     def conversation_of(self, user: UserId, question: QuestionId) -> ConversationId:
         return questions.conversation_of(self.connection, user, question)
 
+    def is_open(self, user: UserId, question: QuestionId) -> bool:
+        return questions.is_open(self.connection, user, question)
+
     def put_off(self, user: UserId, question: Question) -> None:
         questions.put_off(self.connection, user, question)
 
@@ -127,11 +130,17 @@ class Tx:
             claims.claim_work(self.connection, claimer, now=self.now, tick=self.tick)
         )
 
+    def who_waits(self) -> str | None:
+        return claims.who_waits(self.connection)
+
     def renew(self, turn: Turn, *, lease: timedelta) -> Flags:
         return turns.renew(self.connection, turn, lease=lease, tick=self.tick)
 
     def hold(self, turn: Turn) -> Conversation:
         return turns.hold(self.connection, turn)
+
+    def is_cancelled(self, turn: Turn) -> bool:
+        return turns.is_cancelled(self.connection, turn.user_id, turn.run_id)
 
     def commit(
         self, turn: Turn, step: Step, ending: Ending, *, served: Iterable[ItemId] = ()
@@ -170,13 +179,16 @@ class Tx:
 
     def stop_reply(self, user: UserId, which: ConversationId) -> bool:
         self.hint(Hint(HintKind.CANCEL, user, which))
-        return runs.stop_reply(self.connection, user, which, now=self.now)
+        return runs.ask_to_stop(self.connection, user, which, kind=RunKind.REPLY, now=self.now)
 
     def prune(self, *, before: datetime, most: int) -> int:
         return runs.prune(self.connection, before=before, most=most)
 
     def session(self, turn: Turn, session_id: str) -> Sequence[str]:
         return sessions.load(self.connection, turn, session_id)
+
+    def has_remembered(self, turn: Turn) -> bool:
+        return sessions.has_remembered(self.connection, turn)
 
     def remember(self, turn: Turn, session_id: str, entries: Iterable[str]) -> None:
         sessions.append(self.connection, turn, session_id, entries)
@@ -192,6 +204,9 @@ class Tx:
 
     def end_call(self, turn: Turn, call: CallId, result: str, *, failed: bool) -> None:
         journal.end(self.connection, turn, call, result, failed=failed, now=self.now)
+
+    def give_up_calls(self, turn: Turn) -> None:
+        journal.give_up(self.connection, turn, now=self.now)
 
     def settle_call(self, user: UserId, call: CallId, result: str) -> None:
         journal.settle(self.connection, user, call, result, now=self.now)
@@ -218,6 +233,13 @@ class Tx:
 
     def allowances(self, user: UserId, root: ConversationId) -> Sequence[Allowance]:
         return spending.allowed(self.connection, user, root)
+
+    def parked(self, user: UserId) -> Sequence[ConversationId]:
+        return conversations.parked(self.connection, user)
+
+    def let_go_on(self, user: UserId, which: ConversationId, *, at: datetime) -> None:
+        runs.let_go_on(self.connection, user, which, at=at)
+        self.hint(Hint(HintKind.WORK, user))
 
     def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None:
         spending.allow(self.connection, user, allowance, root)

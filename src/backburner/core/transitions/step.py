@@ -16,6 +16,7 @@ class Stops(StrEnum):
 
     NOTHING = "nothing"
     WORK = "work"  #: Background runs, and what would start one.
+    REPLIES = "replies"  #: Replies, and what would be replied to.
     EVERYTHING = "everything"
 
 

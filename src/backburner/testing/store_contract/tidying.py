@@ -6,6 +6,7 @@ from functools import partial
 from backburner.core import transitions
 from backburner.core.conversation import Place
 from backburner.core.notice import Notice, NoticeKind
+from backburner.core.run import RunKind
 from backburner.core.schedule import Interval, Scheduled
 from backburner.core.transitions import Step
 from backburner.ports import Agenda
@@ -146,12 +147,14 @@ def what_is_said_so_far_is_shown_only_by_whoever_has_the_turn(scene: Scene) -> N
 def a_reply_is_asked_to_stop_and_work_is_not(scene: Scene) -> None:
     task = scene.task()
     scene.begin_work()
-    assert not scene.run(lambda db: runs.stop_reply(db, USER, task.id, now=NOON))
+    assert not scene.run(
+        lambda db: runs.ask_to_stop(db, USER, task.id, kind=RunKind.REPLY, now=NOON)
+    )
     chat = scene.chat()
     scene.say(chat)
     scene.begin_reply()
 
-    assert scene.run(lambda db: runs.stop_reply(db, USER, chat.id, now=NOON))
+    assert scene.run(lambda db: runs.ask_to_stop(db, USER, chat.id, kind=RunKind.REPLY, now=NOON))
 
 
 def _look(scene: Scene) -> Agenda:

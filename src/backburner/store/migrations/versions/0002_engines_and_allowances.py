@@ -13,6 +13,14 @@ TIME = sa.DateTime(timezone=True).with_variant(sa.BigInteger(), "sqlite")
 
 def upgrade() -> None:
     op.add_column("conversations", sa.Column("engine", sa.Text, nullable=False, server_default=""))
+    parked = sa.text("pause_reason = 'allowance'")
+    op.create_index(
+        "ix_conversations_parked",
+        "conversations",
+        ["user_id"],
+        postgresql_where=parked,
+        sqlite_where=parked,
+    )
     op.create_index("ix_runs_ended_at", "runs", ["ended_at"])
     op.add_column("messages", sa.Column("replaced_at", TIME))
     op.add_column("tool_calls", sa.Column("definition", sa.Text, nullable=False, server_default=""))

@@ -1,0 +1,1 @@
+"""Verbs: everything the product can do, once. Each change is one transaction, owner-scoped."""

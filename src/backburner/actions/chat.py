@@ -1,0 +1,75 @@
+"""Talking: what a person says is stored at once, and answered by whichever process can."""
+
+from dataclasses import replace
+
+from backburner.actions.deps import Deps
+from backburner.actions.following import change, save
+from backburner.core import transitions
+from backburner.core.conversation import Conversation, check_message
+from backburner.core.errors import Conflict, NotFound
+from backburner.core.ids import (
+    ConversationId,
+    MessageId,
+    UserId,
+    new_conversation_id,
+    new_message_id,
+)
+from backburner.core.run import RunKind
+from backburner.core.transitions import Step, Stops
+from backburner.ports import Tx
+
+
+async def begin(deps: Deps, user: UserId) -> Conversation:
+    def work(tx: Tx) -> Conversation:
+        step = transitions.start_chat(new_conversation_id(), user, now=tx.now)
+        tx.add(step)
+        return step.conversation
+
+    return await deps.store.transact(work)
+
+
+async def say(deps: Deps, user: UserId, which: ConversationId, text: str) -> MessageId:
+    """Take a message. It is there for good when this returns; the reply comes when it comes."""
+    said = new_message_id()
+    await change(
+        deps,
+        user,
+        which,
+        lambda found, tx: transitions.say(found, text, message_id=said, now=tx.now),
+    )
+    return said
+
+
+async def stop(deps: Deps, user: UserId, which: ConversationId) -> None:
+    """Stop the reply that is being given, or would be; what was said of it so far stays."""
+
+    def work(tx: Tx) -> None:
+        found = tx.lock(user, which)
+        is_given = tx.stop_reply(user, which)
+        if not is_given and not tx.items(user, which, RunKind.REPLY):
+            raise Conflict("There is no reply to stop.")
+        if not is_given:
+            save(tx, Step(conversation=found, stops=Stops.REPLIES))
+
+    await deps.store.transact(work)
+
+
+async def edit_last(deps: Deps, user: UserId, which: ConversationId, text: str) -> MessageId:
+    """Say something else instead of one's last message; what was answered to it is gone with it."""
+    check_message(text)
+    said = new_message_id()
+
+    def work(tx: Tx) -> None:
+        found = tx.lock(user, which)
+        try:
+            tx.take_back_last_message(user, which)
+        except NotFound:
+            raise Conflict("You have not said anything yet.") from None
+        tx.stop_reply(user, which)
+        # The agent's own session knows what was taken back: it begins a new one.
+        fresh = replace(found, session=None)
+        tx.save(Step(conversation=fresh, stops=Stops.REPLIES))
+        save(tx, transitions.say(fresh, text, message_id=said, now=tx.now))
+
+    await deps.store.transact(work)
+    return said

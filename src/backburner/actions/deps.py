@@ -1,0 +1,39 @@
+"""What the actions work with; app.py puts it together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from backburner.actions.watching import Watchers
+from backburner.core.allowance import Allowance, Amount, Price
+from backburner.ports import Channel, Engine, Store, Toolbox
+
+SLICE = Amount(micros=250_000, tokens=50_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long things may take, and how much of what there may be."""
+
+    run_timeout: timedelta = timedelta(minutes=5)
+    #: How long a person waits for a run in the way that comes to no tool call.
+    patience: timedelta = timedelta(seconds=3)
+    #: How long an engine has to end when it is told to.
+    last_words: timedelta = timedelta(seconds=10)
+    #: What a run sets aside of an allowance, as long as there is as much.
+    slice: Amount = SLICE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deps:
+    store: Store
+    #: By name; a conversation without one gets the default.
+    engines: Mapping[str, Engine]
+    default_engine: str
+    toolbox: Toolbox
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    watchers: Watchers = field(default_factory=Watchers)
+    limits: Limits = Limits()
+    #: What may be spent where nothing else was said.
+    allowances: tuple[Allowance, ...] = ()
+    prices: Mapping[str, Price] = field(default_factory=dict)

@@ -1,0 +1,214 @@
+"""How runs end: every way leaves a state that a person can see, and leave again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from backburner.actions import following, spending
+from backburner.actions.deps import Deps
+from backburner.actions.gate import Gate
+from backburner.actions.signals import Reason, Signals
+from backburner.core import journal, transitions
+from backburner.core.allowance import Allowance
+from backburner.core.conversation import Conversation, Role, Session, Source
+from backburner.core.ids import ConversationId
+from backburner.core.outcome import Complete, Outcome
+from backburner.core.run import (
+    Ending,
+    Failure,
+    FailureKind,
+    Item,
+    ItemKind,
+    RunKind,
+    RunStatus,
+)
+from backburner.core.transitions import NewMessage, Step
+from backburner.core.transitions.step import system_message
+from backburner.core.values import canonical
+from backburner.ports import Claim, Tx
+
+#: A run that made room for a person goes on a moment after the reply.
+MOMENT = timedelta(seconds=0)
+
+
+@dataclass(slots=True, kw_only=True)
+class Result:
+    """What came of a run so far."""
+
+    items: Sequence[Item]
+    zone: str
+    root: ConversationId
+    text: str = ""
+    outcome: Outcome | None = None
+    failure: Failure | None = None
+    over: Allowance | None = None
+    #: The agent ended as it should.
+    is_done: bool = False
+    tokens: int = 0
+    session_id: str | None = None
+    entries: list[str] = field(default_factory=list)
+    session_renewed: bool = False
+
+    def remember(self, session_id: str, entries: Sequence[str]) -> None:
+        self.session_id = session_id
+        self.entries += entries
+
+
+async def commit(deps: Deps, claim: Claim, signals: Signals, gate: Gate, result: Result) -> None:
+    """Give up the turn with what came of the run."""
+    end = _Ending(deps, claim, signals.reason, gate, result)
+    await deps.store.commit(claim.turn, end.write)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    deps: Deps
+    claim: Claim
+    reason: Reason | None
+    gate: Gate
+    result: Result
+
+    def write(self, tx: Tx) -> None:
+        turn, result = self.claim.turn, self.result
+        found = self._renewed(tx.hold(turn))
+        if result.session_id is not None:
+            tx.remember(turn, result.session_id, result.entries)
+        if tx.is_cancelled(turn) or self.reason is Reason.CANCELLED:
+            self._cancelled(tx, found)
+        elif result.is_done:
+            self._done(tx, found)
+        elif result.failure is not None:
+            self._failed(tx, found, result.failure)
+        else:
+            self._interrupted(tx, found)
+
+    def _renewed(self, found: Conversation) -> Conversation:
+        result = self.result
+        if result.session_id is None:
+            return replace(found, session=None) if result.session_renewed else found
+        engine = self.claim.conversation.engine or self.deps.default_engine
+        return replace(found, session=Session(engine, result.session_id))
+
+    def _interrupted(self, tx: Tx, found: Conversation) -> None:
+        match self.reason:
+            case Reason.ASKED:
+                question = self.gate.question(now=tx.now)
+                step = transitions.ask_owner(found, question)
+                self._commit(tx, step, Ending(status=RunStatus.SUCCESS, tokens=self.result.tokens))
+            case Reason.SPENT if self.result.over is not None:
+                self._spent(tx, found, self.result.over)
+            case Reason.PERSON | Reason.DRAINING | Reason.LEAVING:
+                self._hand_back(tx, Step(conversation=found))
+            case Reason.TIMEOUT:
+                failure = Failure(FailureKind.TIMEOUT, "It took longer than a run may.")
+                self._failed(tx, found, failure)
+            case _:
+                failure = Failure(FailureKind.INCOMPLETE, "It ended without saying how.")
+                self._failed(tx, found, failure)
+
+    def _done(self, tx: Tx, found: Conversation) -> None:
+        run, result = self.claim.run, self.result
+        ending = Ending(status=RunStatus.SUCCESS, tokens=result.tokens, result=_kept(result))
+        if result.outcome is None:
+            step = transitions.reply(
+                found, run, result.text, now=tx.now, unattended=self._is_unattended()
+            )
+        else:
+            step = transitions.finish(found, run, result.outcome, now=tx.now)
+        self._commit(tx, step, ending)
+
+    def _failed(self, tx: Tx, found: Conversation, failure: Failure) -> None:
+        ending = Ending(status=RunStatus.FAILURE, failure=failure, tokens=self.result.tokens)
+        if self.claim.turn.kind is RunKind.REPLY:
+            step = transitions.fail_reply(found, failure)
+        else:
+            step = transitions.fail(found, self.claim.run, failure, now=tx.now)
+        self._commit(tx, step, ending)
+
+    def _cancelled(self, tx: Tx, found: Conversation) -> None:
+        said: tuple[NewMessage, ...] = ()
+        if self.claim.turn.kind is RunKind.REPLY:
+            if self.result.text:
+                said = (
+                    NewMessage(role=Role.ASSISTANT, content=self.result.text, source=Source.CHAT),
+                )
+            said = (*said, system_message("Stopped."))
+        left = [entry.tool for entry in self._doubtful(tx)]
+        if left:
+            tools = ", ".join(left)
+            text = f"It was stopped during a call of {tools}, which may or may not have happened."
+            said = (*said, system_message(text))
+        step = Step(conversation=found, messages=said)
+        self._commit(
+            tx,
+            step,
+            Ending(status=RunStatus.CANCELLED, tokens=self.result.tokens),
+            asks=False,
+        )
+
+    def _spent(self, tx: Tx, found: Conversation, over: Allowance) -> None:
+        turn = self.claim.turn
+        question = spending.question(
+            over, turn, self.result.root, now=tx.now, zone=self.result.zone
+        )
+        is_asked = tx.is_open(found.user_id, question.id)
+        if turn.kind is RunKind.REPLY:
+            text = f"I cannot go on now. {question.prompt}"
+            step = Step(conversation=found, messages=(system_message(text),))
+            if not is_asked:
+                step = following.join(step, transitions.ask_owner(found, question))
+            self._commit(tx, step, Ending(status=RunStatus.FAILURE, failure=_SPENT))
+        elif is_asked:
+            self._hand_back(tx, transitions.park(found), waits=True)
+        else:
+            self._hand_back(tx, transitions.ask_owner(found, question), waits=True)
+
+    def _commit(self, tx: Tx, step: Step, ending: Ending, *, asks: bool = True) -> None:
+        step = self._with_doubts(tx, step) if asks else step
+        served = [item.id for item in self.result.items]
+        tx.commit(self.claim.turn, self._with_note(step), ending, served=served)
+        following.follow(tx, step)
+
+    def _hand_back(self, tx: Tx, step: Step, *, waits: bool = False) -> None:
+        step = self._with_doubts(tx, step)
+        served = [item.id for item in self.result.items]
+        until = None if waits else tx.now + MOMENT
+        tx.hand_back(self.claim.turn, self._with_note(step), until=until, served=served)
+        following.follow(tx, step)
+
+    def _with_note(self, step: Step) -> Step:
+        if not self.result.session_renewed:
+            return step
+        note = system_message("What I remembered of this was gone; I went on from what is here.")
+        return replace(step, messages=(note, *step.messages))
+
+    def _with_doubts(self, tx: Tx, step: Step) -> Step:
+        """Ask about calls that the run may or may not have made."""
+        for entry in self._doubtful(tx):
+            question = journal.ask(entry, self.claim.turn.kind, now=tx.now)
+            step = following.join(step, transitions.ask_owner(step.conversation, question))
+        return step
+
+    def _doubtful(self, tx: Tx) -> Sequence[journal.JournalEntry]:
+        turn = self.claim.turn
+        tx.give_up_calls(turn)
+        return [
+            entry
+            for entry in journal.doubtful(tx.calls_of(turn.user_id, turn.run_id))
+            if not tx.is_open(turn.user_id, journal.question_id(entry))
+        ]
+
+    def _is_unattended(self) -> bool:
+        items = self.result.items
+        return bool(items) and all(item.kind is ItemKind.JOB_RESULT for item in items)
+
+
+_SPENT = Failure(FailureKind.MODEL, "What may be spent has been spent.")
+
+
+def _kept(result: Result) -> str | None:
+    """Keep the bare finding of a run with its record."""
+    outcome = result.outcome
+    if isinstance(outcome, Complete) and outcome.result is not None:
+        return canonical(outcome.result)
+    return None

@@ -1,0 +1,62 @@
+"""Writes a step down, and lets those hear of it whom it concerns: parents and followers."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from backburner.actions.deps import Deps
+from backburner.core import transitions
+from backburner.core.conversation import Conversation
+from backburner.core.errors import NotFound
+from backburner.core.ids import ConversationId, UserId
+from backburner.core.transitions import Report, Step
+from backburner.ports import Tx
+
+Change = Callable[[Conversation, Tx], Step]
+
+
+async def change(
+    deps: Deps, user: UserId, which: ConversationId, transition: Change
+) -> Conversation:
+    """Let something happen to a conversation."""
+
+    def work(tx: Tx) -> Conversation:
+        step = transition(tx.lock(user, which), tx)
+        save(tx, step)
+        return step.conversation
+
+    return await deps.store.transact(work)
+
+
+def save(tx: Tx, step: Step) -> None:
+    tx.save(step)
+    follow(tx, step)
+
+
+def follow(tx: Tx, step: Step) -> None:
+    """Tell the parent what a child reports, and followers that it is their turn, or never will."""
+    here = step.conversation
+    if step.report is not None and here.parent_id is not None:
+        _report(tx, here, here.parent_id, step.report)
+    if step.signal is not None:
+        for follower in tx.followers(here.user_id, here.id):
+            heard = transitions.hear_predecessor(tx.lock(here.user_id, follower), step.signal)
+            save(tx, heard)
+
+
+def join(first: Step, then: Step) -> Step:
+    """Make one step of two that follow each other in the same conversation."""
+    return replace(
+        first,
+        conversation=then.conversation,
+        messages=(*first.messages, *then.messages),
+        asked=(*first.asked, *then.asked),
+        notices=(*first.notices, *then.notices),
+    )
+
+
+def _report(tx: Tx, child: Conversation, parent_id: ConversationId, report: Report) -> None:
+    try:
+        parent = tx.lock(child.user_id, parent_id)
+    except NotFound:
+        return
+    save(tx, transitions.receive_report(parent, child, report))

@@ -1,0 +1,173 @@
+"""The gate: every tool call passes it before it is made, and after.
+
+Before: is the turn still ours, may the run go on, does policy allow the call; then it is written
+down, in one transaction. After: what came of it is written down, and whether the run may go on.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from backburner.actions.signals import Reason, Signals
+from backburner.core import journal, policy
+from backburner.core.conversation import Conversation
+from backburner.core.errors import Conflict, Fenced
+from backburner.core.ids import CallId, derive_question_id
+from backburner.core.journal import JournalEntry
+from backburner.core.policy import Allow, Ask, Call, Deny
+from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
+from backburner.core.run import Turn
+from backburner.core.values import canonical
+from backburner.ports import Offer, Store, ToolResult, Tx
+
+LONGEST_RESULT = 100_000
+LONGEST_SHOWN = 3_000
+
+ENOUGH = ToolResult("The run ends here.", failed=True, stop=True)
+WAIT_FOR_CONSENT = ToolResult(
+    "This call needs the consent of the owner, who has been asked. End here; a new run begins"
+    " when they have answered.",
+    failed=True,
+    stop=True,
+)
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    id: CallId
+
+
+@dataclass(slots=True)
+class Gate:
+    """Of one run."""
+
+    store: Store
+    turn: Turn
+    signals: Signals
+    #: What earlier attempts at the same work did.
+    before: Sequence[JournalEntry]
+    #: Calls that need consent, in the order in which the agent wanted to make them.
+    asked: list[Call] = field(default_factory=list)
+    in_call: bool = False
+    _answered_from: set[CallId] = field(default_factory=set)
+
+    async def call(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
+        """Make a call, or say why not."""
+        if self.signals.reason not in (None, Reason.ASKED):
+            return ENOUGH
+        call = Call(offer.tool, arguments)
+        try:
+            admitted = await self.store.transact(lambda tx: self._admit(tx, offer, call))
+        except Fenced:
+            self.signals.give(Reason.FENCED)
+            return ENOUGH
+        if isinstance(admitted, ToolResult):
+            return admitted
+        return await self._make(offer, arguments, admitted)
+
+    async def _make(
+        self, offer: Offer, arguments: Mapping[str, Any], admitted: _Admitted
+    ) -> ToolResult:
+        self.in_call = True
+        try:
+            result = await _run(offer, arguments)
+            text = result.text[:LONGEST_RESULT]
+            await self.store.transact(
+                lambda tx: tx.end_call(self.turn, admitted.id, text, failed=result.failed)
+            )
+        except Fenced:
+            self.signals.give(Reason.FENCED)
+            return ENOUGH
+        finally:
+            self.in_call = False
+        stop = self.signals.reason is not None
+        return ToolResult(text, failed=result.failed, stop=stop)
+
+    def _admit(self, tx: Tx, offer: Offer, call: Call) -> _Admitted | ToolResult:
+        conversation = tx.hold(self.turn)
+        if tx.is_cancelled(self.turn):
+            self.signals.give(Reason.CANCELLED)
+            return ENOUGH
+        digest = policy.digest(call)
+        known = journal.answering(digest, self.before, used=self._answered_from)
+        if known is not None:
+            self._answered_from.add(known.id)
+            return ToolResult(known.result or "")
+        decision = policy.decide(
+            call,
+            _grants(tx, conversation),
+            scope=conversation.tools,
+            in_doubt=_is_in_doubt(conversation, call),
+            now=tx.now,
+        )
+        match decision:
+            case Deny(reason):
+                return ToolResult(reason, failed=True)
+            case Ask():
+                return self._ask(call)
+            case Allow(uses):
+                if self.asked:
+                    # Another call of the same message waits for consent: the run is about to end.
+                    return ENOUGH
+                with suppress(Conflict):
+                    made = tx.begin_call(self.turn, call, read_only=offer.read_only, uses=uses)
+                    return _Admitted(made)
+                return self._ask(call)
+
+    def _ask(self, call: Call) -> ToolResult:
+        if call not in self.asked:
+            self.asked.append(call)
+        self.signals.give(Reason.ASKED)
+        return WAIT_FOR_CONSENT
+
+    def question(self, *, now: datetime) -> Question:
+        """Ask for consent to the calls that need it, all in one."""
+        shown = "\n".join(
+            f"{call.tool.name} {canonical(dict(call.arguments))[:LONGEST_SHOWN]}"
+            for call in self.asked
+        )
+        digests = [policy.digest(call) for call in self.asked]
+        return Question(
+            id=derive_question_id(self.turn.run_id, self.turn.epoch, "approval", *digests),
+            purpose=Purpose.APPROVAL,
+            type=QuestionType.CHOICE,
+            prompt=f"May I do this?\n{shown}",
+            options=policy.approval_options(self.asked),
+            run_id=self.turn.run_id,
+            run_kind=self.turn.kind,
+            binds_to=policy.approval_binding(self.asked),
+            asked_at=now,
+            remind_at=now + FIRST_REMINDER,
+        )
+
+
+async def _run(offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
+    try:
+        return await offer.run(arguments)
+    except Exception as error:  # noqa: BLE001 (whatever goes wrong in a tool is for the agent)
+        _log.warning("a tool failed", tool=offer.tool.name, error=repr(error))
+        return ToolResult(f"{offer.tool.name} failed: {error}", failed=True)
+
+
+def _grants(tx: Tx, conversation: Conversation) -> Sequence[policy.Grant]:
+    own = list(tx.grants(conversation.user_id, conversation.id))
+    if policy.inherits_grants(conversation.kind) and conversation.parent_id is not None:
+        theirs = tx.grants(conversation.user_id, conversation.parent_id)
+        own += [grant for grant in theirs if grant.call is None]
+    return own
+
+
+def _is_in_doubt(conversation: Conversation, call: Call) -> bool:
+    """See whether the owner has yet to say what became of an earlier call of the same tool."""
+    return any(
+        bound["server"] == call.tool.server and bound["tool"] == call.tool.name
+        for asked in conversation.questions
+        if asked.purpose is Purpose.IN_DOUBT
+        for bound in asked.binds_to["calls"]
+    )

@@ -1,0 +1,79 @@
+"""Questions: answered once by whoever is first, put off, brought up again, run out."""
+
+from datetime import datetime
+
+from backburner.actions import spending
+from backburner.actions.deps import Deps
+from backburner.actions.following import save
+from backburner.core import notice, question, transitions
+from backburner.core.conversation import Conversation
+from backburner.core.errors import Conflict
+from backburner.core.ids import CallId, QuestionId, UserId
+from backburner.core.question import Purpose, Question
+from backburner.core.transitions import HAPPENED, Step
+from backburner.ports import Tx
+
+#: As many are looked at in one transaction.
+_SOME = 20
+
+
+async def answer(deps: Deps, user: UserId, which: QuestionId, text: str) -> Conversation:
+    """Answer an open question; the first answer wins."""
+
+    def work(tx: Tx) -> Conversation:
+        found = tx.lock(user, tx.conversation_of(user, which))
+        step = transitions.answer(found, which, text, now=tx.now)
+        save(tx, step)
+        for asked in found.questions:
+            if asked.id == which:
+                _settle(tx, found, asked, step)
+        return step.conversation
+
+    return await deps.store.transact(work)
+
+
+async def snooze(deps: Deps, user: UserId, which: QuestionId, *, until: datetime) -> None:
+    """Put a question off: it is brought up again then."""
+
+    def work(tx: Tx) -> None:
+        found = tx.lock(user, tx.conversation_of(user, which))
+        tx.put_off(user, question.snooze(_find(found, which), until=until, now=tx.now))
+
+    await deps.store.transact(work)
+
+
+async def bring_up(deps: Deps) -> int:
+    """Remind of questions whose time has come, and let those count as answered that ran out."""
+
+    def work(tx: Tx) -> int:
+        due = tx.questions_due(most=_SOME)
+        for user, which in due:
+            found = tx.lock(user, tx.conversation_of(user, which))
+            asked = _find(found, which)
+            if asked.expires_at is not None and asked.expires_at <= tx.now:
+                step = transitions.expire(found, which, now=tx.now)
+                save(tx, step)
+                _settle(tx, found, asked, step)
+            else:
+                tx.put_off(user, question.remind(asked, now=tx.now))
+                tx.save(Step(conversation=found, notices=(notice.of_question(asked),)))
+        return len(due)
+
+    return await deps.store.transact(work)
+
+
+def _find(conversation: Conversation, which: QuestionId) -> Question:
+    for asked in conversation.questions:
+        if asked.id == which:
+            return asked
+    raise Conflict("This question has been answered or withdrawn.")
+
+
+def _settle(tx: Tx, found: Conversation, asked: Question, step: Step) -> None:
+    """Do what an answer means beyond the conversation itself."""
+    ((_, said),) = step.answered
+    if asked.purpose is Purpose.IN_DOUBT and said == HAPPENED:
+        call = CallId(asked.binds_to["call_id"])
+        tx.settle_call(found.user_id, call, "Its owner says that it happened.")
+    if asked.purpose is Purpose.ALLOWANCE:
+        spending.answered(tx, found, asked, said)

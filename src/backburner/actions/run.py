@@ -1,0 +1,309 @@
+"""One run: what was claimed is prepared, the agent works, and what came of it is committed.
+
+No transaction is open while the agent works. Whatever it did counts once it is committed, all of it
+together, and only if the turn is still this run's.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import structlog
+
+from backburner.actions import ending, spending
+from backburner.actions.deps import Deps
+from backburner.actions.drafts import Drafts
+from backburner.actions.ending import Result
+from backburner.actions.gate import Gate
+from backburner.actions.patience import PatientStore
+from backburner.actions.signals import AT_ONCE, Reason, Signals
+from backburner.core import journal, prompt
+from backburner.core.allowance import Allowance
+from backburner.core.conversation import Conversation, Message
+from backburner.core.errors import BadOutcome, EngineFailed, Fenced, SessionGone
+from backburner.core.ids import ConversationId
+from backburner.core.journal import JournalEntry
+from backburner.core.outcome import OUTCOME_SCHEMA, Outcome, parse_outcome
+from backburner.core.run import Failure, FailureKind, Item, Run, RunKind, RunStatus
+from backburner.ports import Claim, Ended, Offer, Remembered, Request, Said, Tx, Used
+
+#: How far back an earlier attempt at the same work may lie.
+_MOST_ATTEMPTS = 20
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What a run knows when it begins."""
+
+    conversation: Conversation
+    zone: str
+    now: datetime
+    recent: Sequence[Message]
+    #: What it is to serve, and what earlier attempts at it were to.
+    items: Sequence[Item]
+    repeated: Sequence[Item]
+    #: What earlier attempts did.
+    before: Sequence[JournalEntry]
+    memory: Sequence[str]
+    #: The agent was interrupted in this run and remembers what it is about.
+    goes_on: bool
+    root: ConversationId
+    over: Allowance | None
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A run under way."""
+
+    deps: Deps
+    claim: Claim
+    signals: Signals
+    gate: Gate
+    result: Result
+    drafts: Drafts
+    tools: Sequence[Offer] = ()
+    session_id: str | None = None
+    memory: list[str] = field(default_factory=list)
+
+
+async def perform(deps: Deps, claim: Claim, signals: Signals) -> None:
+    """Do a run from its claim to its commit."""
+    turn = claim.turn
+    deps = replace(deps, store=PatientStore(deps.store, signals))
+    drafts = Drafts(deps, turn)
+    try:
+        known = await deps.store.transact(lambda tx: prepare(deps, tx, claim))
+        result = Result(items=known.items, zone=known.zone, root=known.root, over=known.over)
+        gate = Gate(deps.store, turn, signals, known.before)
+        attempt = Attempt(deps, claim, signals, gate, result, drafts)
+        if known.over is not None:
+            signals.give(Reason.SPENT)
+        else:
+            await _work(attempt, known)
+        if signals.reason is not Reason.FENCED:
+            await ending.commit(deps, claim, signals, gate, result)
+    except Fenced:
+        signals.give(Reason.FENCED)
+    finally:
+        await drafts.close()
+    if signals.reason is Reason.FENCED:
+        _log.warning("another holder has taken over", run=turn.run_id)
+
+
+def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
+    """Read what the run is about, and set aside what it may spend."""
+    turn = claim.turn
+    user, which = turn.user_id, turn.conversation_id
+    conversation = tx.hold(turn)
+    root = spending.find_root(tx, conversation)
+    session = conversation.session
+    memory = () if session is None else tx.session(turn, session.id)
+    attempts = _earlier_attempts(tx, claim)
+    goes_on = claim.goes_on and tx.has_remembered(turn)
+    repeated = [item for run in attempts for item in tx.items_served_by(user, which, run.id)]
+    if claim.goes_on and not goes_on:
+        repeated += tx.items_served_by(user, which, claim.run.id)
+    return Prepared(
+        conversation=conversation,
+        zone=tx.person(user).zone,
+        now=tx.now,
+        recent=tx.recent_messages(user, which, most=prompt.MOST_MESSAGES),
+        items=prompt.fitting(tx.items(user, which, turn.kind)),
+        repeated=repeated,
+        before=[entry for run in attempts for entry in tx.calls_of(user, run.id)],
+        memory=memory,
+        goes_on=goes_on,
+        root=root,
+        over=spending.Purse(deps, turn, root).open(tx),
+    )
+
+
+def _earlier_attempts(tx: Tx, claim: Claim) -> Sequence[Run]:
+    """Find the runs of the same kind that failed since the last one that did not, oldest first."""
+    turn, failed = claim.turn, list[Run]()
+    for other in tx.history(turn.user_id, turn.conversation_id, most=_MOST_ATTEMPTS):
+        if other.id == turn.run_id or other.kind is not turn.kind:
+            continue
+        if other.status is not RunStatus.FAILURE:
+            break
+        failed.insert(0, other)
+    return failed
+
+
+async def _work(attempt: Attempt, known: Prepared) -> None:
+    """Let the agent work until it is done, or there is a reason to end."""
+    limit = known.conversation.run_timeout or attempt.deps.limits.run_timeout
+    working = asyncio.create_task(_let_agent_work(attempt, known))
+    try:
+        await _watch(attempt, working, limit)
+    finally:
+        await _end(attempt, working)
+    if not working.done() or working.cancelled():
+        return
+    error = working.exception()
+    if isinstance(error, EngineFailed):
+        attempt.result.failure = Failure(
+            FailureKind.MODEL, str(error), permanent=error.permanent, retry_after=error.retry_after
+        )
+    elif isinstance(error, Fenced):
+        raise error
+    elif error is not None:
+        _log.error("the agent failed", run=attempt.claim.run.id, exc_info=error)
+        attempt.result.failure = Failure(
+            FailureKind.ENGINE, "Something unexpected went wrong in the agent."
+        )
+
+
+async def _watch(attempt: Attempt, working: "asyncio.Task[None]", limit: timedelta) -> None:
+    """Wait until the agent is done, or has to be stopped."""
+    loop = asyncio.get_running_loop()
+    signals, patience = attempt.signals, attempt.deps.limits.patience.total_seconds()
+    deadline = loop.call_later(limit.total_seconds(), signals.give, Reason.TIMEOUT)
+    heard = asyncio.create_task(signals.wait())
+    lost_patience: float | None = None
+    try:
+        while not working.done():
+            reason = signals.reason
+            if reason in AT_ONCE:
+                return
+            if reason is None or attempt.gate.in_call:
+                lost_patience = None
+            elif lost_patience is None:
+                lost_patience = loop.time() + patience
+            elif loop.time() >= lost_patience:
+                return
+            # A call that ends is no signal, so that it is looked at now and then.
+            pause = None if reason is None else min(0.1, patience)
+            await asyncio.wait({working, heard}, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+            if heard.done():
+                heard = asyncio.create_task(signals.wait())
+    finally:
+        deadline.cancel()
+        heard.cancel()
+
+
+async def _end(attempt: Attempt, working: "asyncio.Task[None]") -> None:
+    """End what the agent does, and everything it started."""
+    if working.done():
+        return
+    working.cancel()
+    limit = attempt.deps.limits.last_words.total_seconds()
+    await asyncio.wait({working}, timeout=limit)
+    if not working.done():
+        _log.error("the agent does not end", run=attempt.claim.run.id)
+
+
+async def _let_agent_work(attempt: Attempt, known: Prepared) -> None:
+    deps, conversation = attempt.deps, known.conversation
+    attempt.tools = await deps.toolbox.offers(conversation)
+    session = conversation.session
+    attempt.session_id = None if session is None else session.id
+    attempt.memory = list(known.memory)
+    fresh = session is None or not known.memory
+    try:
+        ended = await _turn(attempt, _prompt(attempt, known, fresh=fresh))
+    except SessionGone:
+        attempt.result.session_renewed = True
+        attempt.session_id, attempt.memory = None, []
+        ended = await _turn(attempt, _prompt(attempt, known, fresh=True))
+    if ended is None:
+        return
+    if attempt.claim.turn.kind is RunKind.REPLY:
+        attempt.result.text = ended.text
+        attempt.result.is_done = True
+    else:
+        await _take_outcome(attempt, ended)
+
+
+async def _take_outcome(attempt: Attempt, ended: Ended) -> None:
+    """Read how a background run ended; if that cannot be, have it said once more."""
+    try:
+        attempt.result.outcome = _outcome(ended)
+    except BadOutcome as error:
+        repaired = await _turn(attempt, prompt.for_repair(error))
+        if repaired is None:
+            return
+        try:
+            attempt.result.outcome = _outcome(repaired)
+        except BadOutcome as again:
+            attempt.result.failure = Failure(FailureKind.INCOMPLETE, str(again))
+            return
+    attempt.result.is_done = True
+
+
+def _outcome(ended: Ended) -> Outcome:
+    return parse_outcome(ended.text if ended.outcome is None else ended.outcome)
+
+
+async def _turn(attempt: Attempt, said: str) -> Ended | None:
+    """Let the agent do one turn; None: it was told to stop."""
+    claim, deps = attempt.claim, attempt.deps
+    engine = deps.engines.get(claim.conversation.engine or deps.default_engine)
+    if engine is None:
+        raise EngineFailed("No model is set up for this.", permanent=True)
+    is_background = claim.turn.kind is RunKind.BACKGROUND
+    request = Request(
+        user=claim.turn.user_id,
+        conversation=claim.turn.conversation_id,
+        prompt=said,
+        session_id=attempt.session_id,
+        memory=tuple(attempt.memory),
+        tools=attempt.tools,
+        schema=OUTCOME_SCHEMA if is_background else None,
+    )
+    async with aclosing(engine.run(request, attempt.gate.call)) as events:
+        async for event in events:
+            match event:
+                case Said(text):
+                    attempt.result.text += text
+                    attempt.drafts.say(text)
+                case Used():
+                    await _pay(attempt, event)
+                case Remembered(session_id, entries):
+                    attempt.session_id = session_id
+                    attempt.memory += entries
+                    attempt.result.remember(session_id, entries)
+                case Ended():
+                    return event if attempt.signals.reason is None else None
+    return None
+
+
+async def _pay(attempt: Attempt, used: Used) -> None:
+    purse = spending.Purse(attempt.deps, attempt.claim.turn, attempt.result.root)
+    over = await attempt.deps.store.transact(lambda tx: purse.pay(tx, used))
+    usage = used.usage
+    attempt.result.tokens += usage.input + usage.output + usage.cache_read + usage.cache_write
+    if over is not None:
+        attempt.result.over = over
+        attempt.signals.give(Reason.SPENT)
+
+
+def _prompt(attempt: Attempt, known: Prepared, *, fresh: bool) -> str:
+    conversation, items = known.conversation, [*known.repeated, *known.items]
+    done_before = journal.told(known.before)
+    if known.goes_on and not fresh:
+        return prompt.to_go_on(
+            conversation, attempt.claim.turn.kind, items=known.items, now=known.now, zone=known.zone
+        )
+    if attempt.claim.turn.kind is RunKind.BACKGROUND:
+        return prompt.for_background(
+            conversation,
+            recent=known.recent,
+            items=items,
+            done_before=done_before,
+            now=known.now,
+            zone=known.zone,
+        )
+    return prompt.for_reply(
+        conversation,
+        recent=known.recent,
+        items=items,
+        done_before=done_before,
+        now=known.now,
+        zone=known.zone,
+        fresh=fresh,
+    )

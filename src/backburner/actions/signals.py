@@ -1,0 +1,41 @@
+"""What reaches a run while it is under way, and makes it end."""
+
+import asyncio
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a run is to end before it is done; the first of those it has counts."""
+
+    FENCED = "fenced"  #: Another holder has its turn: nothing of it may be written.
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    SPENT = "spent"  #: What may be spent has been spent.
+    ASKED = "asked"  #: A call needs its owner's consent.
+    PERSON = "person"  #: Somebody waits for a reply, and this is in the way.
+    LEAVING = "leaving"  #: The process stops now.
+    DRAINING = "draining"  #: The process is to stop.
+
+
+#: These do not wait until the agent comes to a tool call.
+AT_ONCE = frozenset({Reason.FENCED, Reason.CANCELLED, Reason.TIMEOUT, Reason.SPENT, Reason.LEAVING})
+
+
+class Signals:
+    def __init__(self) -> None:
+        self._given: set[Reason] = set()
+        self._changed = asyncio.Event()
+
+    def give(self, reason: Reason) -> None:
+        if reason not in self._given:
+            self._given.add(reason)
+            self._changed.set()
+
+    @property
+    def reason(self) -> Reason | None:
+        return next((reason for reason in Reason if reason in self._given), None)
+
+    async def wait(self) -> None:
+        """Wait until there is a reason, or a further one."""
+        await self._changed.wait()
+        self._changed.clear()

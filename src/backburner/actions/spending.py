@@ -1,0 +1,167 @@
+"""What runs may spend: counted call by call, set aside in slices, asked about when it is used up.
+
+Whatever a conversation hands out to others counts to the one at the top.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from backburner.actions.deps import Deps
+from backburner.core import allowance, transitions
+from backburner.core.allowance import Allowance, Amount, Scope, Standing
+from backburner.core.conversation import Conversation
+from backburner.core.ids import ConversationId, QuestionId, UserId, derive_question_id
+from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
+from backburner.core.run import Turn
+from backburner.core.transitions import RAISE, STOP, TOMORROW
+from backburner.ports import Tx, Used
+
+_NAMES = {
+    Scope.RUN: "one run",
+    Scope.CONVERSATION: "this conversation",
+    Scope.USER: "everything together",
+    Scope.DAY: "one day",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Purse:
+    """What a run pays from."""
+
+    deps: Deps
+    turn: Turn
+    root: ConversationId
+
+    def open(self, tx: Tx) -> Allowance | None:
+        """Set a slice aside; the allowance that is used up, where there is none to be had."""
+        standings = self._standings(tx)
+        over = allowance.used_up(standings)
+        if over is None:
+            wanted = self.deps.limits.slice
+            tx.reserve(self.turn, self.root, allowance.reserve(standings, wanted))
+        return over
+
+    def pay(self, tx: Tx, used: Used) -> Allowance | None:
+        """Write down what a call cost, and set the next slice aside."""
+        person = tx.lock_person(self.turn.user_id)
+        cost = allowance.cost(used.model, used.usage, self.deps.prices)
+        keys = _keys(self.turn, self.root, tx.now, person.zone)
+        tx.spend(self.turn, self.root, used.model, cost, counts_to=keys.values())
+        return self.open(tx)
+
+    def _standings(self, tx: Tx) -> Sequence[Standing]:
+        person = tx.lock_person(self.turn.user_id)
+        keys = _keys(self.turn, self.root, tx.now, person.zone)
+        spent = tx.spent(self.turn.user_id, keys.values())
+        return [
+            Standing(known, spent.get(keys[known.scope], Amount()), self._set_aside(tx, known))
+            for known in _known(self.deps, tx, self.turn.user_id, self.root)
+        ]
+
+    def _set_aside(self, tx: Tx, known: Allowance) -> Amount:
+        """Add up what other runs have set aside of the same allowance."""
+        total = Amount()
+        for other in tx.reserved(self.turn.user_id):
+            shares = known.scope in (Scope.USER, Scope.DAY) or (
+                known.scope is Scope.CONVERSATION and other.root_id == self.root
+            )
+            if shares and other.run_id != self.turn.run_id:
+                total += other.amount
+        return total
+
+
+def find_root(tx: Tx, conversation: Conversation) -> ConversationId:
+    """Go up to the conversation whose allowance counts."""
+    top = conversation
+    while top.parent_id is not None:
+        top = tx.load(top.user_id, top.parent_id)
+    return top.id
+
+
+def question(
+    over: Allowance, turn: Turn, root: ConversationId, *, now: datetime, zone: str
+) -> Question:
+    """Ask what is to be done about an allowance that is used up; one question for each."""
+    options = (RAISE, TOMORROW, STOP) if over.scope is Scope.DAY else (RAISE, STOP)
+    begins, ends = allowance.day_of(now, zone=zone)
+    return Question(
+        id=_question_id(over, turn, root, begins),
+        purpose=Purpose.ALLOWANCE,
+        type=QuestionType.CHOICE,
+        prompt=f"What may be spent on {_NAMES[over.scope]} has been spent: {_in_words(over)}."
+        " Shall I go on?",
+        options=options,
+        run_id=turn.run_id,
+        run_kind=turn.kind,
+        binds_to={
+            "scope": over.scope.value,
+            "root": root,
+            "micros": over.micros,
+            "tokens": over.tokens,
+            "until": ends.isoformat(),
+        },
+        asked_at=now,
+        remind_at=now + FIRST_REMINDER,
+    )
+
+
+def answered(tx: Tx, conversation: Conversation, asked: Question, said: str) -> None:
+    """Change the allowance as the answer says, and let everything go on that stood still for it."""
+    user, bound = conversation.user_id, asked.binds_to
+    over = Allowance(Scope(bound["scope"]), bound["micros"], bound["tokens"])
+    root = ConversationId(bound["root"])
+    if said == RAISE:
+        # By as much again as there was.
+        tx.set_allowance(user, _doubled(over), root)
+    if said != STOP:
+        at = datetime.fromisoformat(bound["until"]) if said == TOMORROW else tx.now
+        tx.let_go_on(user, conversation.id, at=at)
+        for parked in tx.parked(user):
+            if parked != conversation.id:
+                tx.save(transitions.unpark(tx.lock(user, parked), now=at))
+                tx.let_go_on(user, parked, at=at)
+
+
+def _known(deps: Deps, tx: Tx, user: UserId, root: ConversationId) -> Sequence[Allowance]:
+    """Take what was said about this user and conversation, else what is so for everybody."""
+    said = {known.scope: known for known in deps.allowances}
+    said |= {known.scope: known for known in tx.allowances(user, root)}
+    return list(said.values())
+
+
+def _keys(turn: Turn, root: ConversationId, now: datetime, zone: str) -> dict[Scope, str]:
+    begins, _ = allowance.day_of(now, zone=zone)
+    return {
+        Scope.RUN: f"run:{turn.run_id}",
+        Scope.CONVERSATION: f"conversation:{root}",
+        Scope.USER: "user",
+        Scope.DAY: f"day:{begins.isoformat()}",
+    }
+
+
+def _question_id(over: Allowance, turn: Turn, root: ConversationId, day: datetime) -> QuestionId:
+    about = {
+        Scope.RUN: turn.run_id,
+        Scope.CONVERSATION: root,
+        Scope.USER: turn.user_id,
+        Scope.DAY: f"{turn.user_id}:{day.isoformat()}",
+    }
+    # With the limit: one that was raised and is used up again is asked about anew.
+    return derive_question_id(
+        "allowance", over.scope.value, about[over.scope], over.micros or 0, over.tokens or 0
+    )
+
+
+def _doubled(over: Allowance) -> Allowance:
+    return replace(
+        over,
+        micros=None if over.micros is None else over.micros * 2,
+        tokens=None if over.tokens is None else over.tokens * 2,
+    )
+
+
+def _in_words(over: Allowance) -> str:
+    money = [] if over.micros is None else [f"${over.micros / 1e6:,.2f}"]
+    tokens = [] if over.tokens is None else [f"{over.tokens:,} tokens"]
+    return " or ".join([*money, *tokens])

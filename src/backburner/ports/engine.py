@@ -1,0 +1,100 @@
+"""The agent: one turn in, events out. And the tools it may call, all through the gate."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from backburner.core.allowance import Usage
+from backburner.core.conversation import Conversation
+from backburner.core.ids import ConversationId, UserId
+from backburner.core.policy import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What the agent is told a call gave."""
+
+    text: str
+    failed: bool = False
+    #: The agent is to end its turn now, without another word.
+    stop: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A tool as the agent is offered it."""
+
+    tool: Tool
+    description: str
+    #: JSON schema of its arguments.
+    parameters: Mapping[str, Any]
+    #: It changes nothing, as we or its owner know it to: made again if nobody knows whether it was.
+    read_only: bool
+    run: Callable[[Mapping[str, Any]], Awaitable[ToolResult]]
+
+
+#: Makes a call, or says why not. Engines reach tools in no other way.
+CallTool = Callable[[Offer, Mapping[str, Any]], Awaitable[ToolResult]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One turn of an agent."""
+
+    user: UserId
+    conversation: ConversationId
+    prompt: str
+    #: The agent's own session, and what it remembers of it, oldest first; None: it begins one.
+    session_id: str | None
+    memory: Sequence[str]
+    tools: Sequence[Offer]
+    #: JSON schema of what the turn has to end with; None: it ends with text.
+    schema: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A further piece of what the agent says."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A call of a model was made and has to be paid for."""
+
+    model: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Entries to be kept for the next turn in the same session."""
+
+    session_id: str
+    entries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The turn is over."""
+
+    text: str
+    #: Where a schema was given: what the engine made of the end, to be checked.
+    outcome: object = None
+
+
+Event = Said | Used | Remembered | Ended
+
+
+class Engine(Protocol):
+    def run(self, request: Request, call: CallTool) -> AsyncGenerator[Event, None]:
+        """Do one turn. Raises `EngineFailed`, `SessionGone` where the session is no longer there.
+
+        Cancelling whoever iterates ends the turn and everything it started.
+        """
+
+
+class Toolbox(Protocol):
+    async def offers(self, conversation: Conversation) -> Sequence[Offer]:
+        """Collect the tools that the agent may be offered in a conversation."""

@@ -1,0 +1,131 @@
+"""An agent that does what it is told beforehand, and remembers what it was asked."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from backburner.core.allowance import Usage
+from backburner.core.errors import BackburnerError
+from backburner.ports import (
+    CallTool,
+    Ended,
+    Event,
+    Offer,
+    Remembered,
+    Request,
+    Said,
+    ToolResult,
+    Used,
+)
+
+MODEL = "scripted-model"
+COMPLETE = {"complete": True, "message": "Done."}
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    tool: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Until something is set; without it, for ever."""
+
+    until: asyncio.Event | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    error: BackburnerError
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """With an outcome where one is asked for, else with all that was said."""
+
+    outcome: object = None
+    text: str = ""
+
+
+Step = Say | Call | Spend | Wait | Fail | End
+#: What is done in a turn, as a function of what it is asked for.
+Script = Callable[[Request], Iterable[Step]]
+
+
+class ScriptedEngine:
+    """Plays one script a turn, in the order given; then whatever `otherwise` says."""
+
+    def __init__(self, *scripts: Iterable[Step] | Script, otherwise: Script | None = None) -> None:
+        self._scripts = deque(scripts)
+        self._otherwise = otherwise or _answer
+        self.requests: list[Request] = []
+        self.results: list[ToolResult] = []
+        #: How many turns are under way, and the most there ever were.
+        self.underway = 0
+        self.most_underway = 0
+
+    def then(self, *steps: Step) -> None:
+        self._scripts.append(steps)
+
+    async def run(self, request: Request, call: CallTool) -> AsyncGenerator[Event, None]:
+        self.requests.append(request)
+        script = self._scripts.popleft() if self._scripts else self._otherwise
+        self.underway += 1
+        self.most_underway = max(self.most_underway, self.underway)
+        try:
+            async for event in self._play(request, call, script):
+                yield event
+        finally:
+            self.underway -= 1
+
+    async def _play(
+        self, request: Request, call: CallTool, script: Iterable[Step] | Script
+    ) -> AsyncGenerator[Event, None]:
+        session = request.session_id or f"session-{len(self.requests)}"
+        yield Remembered(session, (f"asked: {request.prompt}",))
+        said = ""
+        offers = {offer.tool.name: offer for offer in request.tools}
+        for step in script(request) if callable(script) else script:
+            match step:
+                case Say(text):
+                    said += text
+                    yield Said(text)
+                case Call(name, arguments):
+                    result = await self._call(call, offers[name], arguments)
+                    yield Remembered(session, (f"{name} gave: {result.text}",))
+                    if result.stop:
+                        return
+                case Spend(tokens):
+                    yield Used(MODEL, Usage(output=tokens))
+                case Wait(until):
+                    await (until or asyncio.Event()).wait()
+                case Fail(error):
+                    raise error
+                case End(outcome, text):
+                    yield Remembered(session, (f"said: {said or text}",))
+                    yield Ended(said or text, outcome)
+                    return
+        yield Remembered(session, (f"said: {said}",))
+        yield Ended(said, COMPLETE if request.schema is not None else None)
+
+    async def _call(self, call: CallTool, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
+        result = await call(offer, arguments)
+        self.results.append(result)
+        return result
+
+
+def _answer(request: Request) -> Iterable[Step]:
+    return () if request.schema is not None else (Say("Hello."),)

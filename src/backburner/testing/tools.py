@@ -1,0 +1,50 @@
+"""Tools to be called in tests: they count their calls, and do what they are told to do."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from backburner.core.conversation import Conversation
+from backburner.core.policy import Tool
+from backburner.ports import Offer, ToolResult
+
+Handler = Callable[[Mapping[str, Any]], Awaitable[str]]
+
+
+class TestTools:
+    """`look` only reads; `send` has an effect and needs consent; `slow` waits to be let go."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, Mapping[str, Any]]] = []
+        self.started = asyncio.Event()
+        self.let_go = asyncio.Event()
+        self.handlers: dict[str, Handler] = {}
+
+    async def offers(self, conversation: Conversation) -> Sequence[Offer]:
+        del conversation
+        return [
+            self.offer("look", free=True, read_only=True),
+            self.offer("send"),
+            self.offer("slow", free=True),
+        ]
+
+    def offer(self, name: str, *, free: bool = False, read_only: bool = False) -> Offer:
+        async def run(arguments: Mapping[str, Any]) -> ToolResult:
+            self.calls.append((name, arguments))
+            self.started.set()
+            if name in self.handlers:
+                return ToolResult(await self.handlers[name](arguments))
+            if name == "slow":
+                await self.let_go.wait()
+            return ToolResult(f"{name} is done.")
+
+        return Offer(
+            tool=Tool(server="test", name=name, definition="d", free=free),
+            description=name,
+            parameters={"type": "object"},
+            read_only=read_only,
+            run=run,
+        )
+
+    def count(self, name: str) -> int:
+        return sum(1 for called, _ in self.calls if called == name)

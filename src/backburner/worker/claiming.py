@@ -1,0 +1,95 @@
+"""Takes up what there is to do: replies before everything, then work, as far as there are seats."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+
+from backburner.actions import run
+from backburner.actions.deps import Deps
+from backburner.actions.signals import Reason
+from backburner.core.run import RunKind
+from backburner.ports import Claim, Claimer, Tx
+from backburner.worker.seats import Seats
+from backburner.worker.underway import AllUnderway, Underway
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Claiming:
+    deps: Deps
+    claimer: Claimer
+    seats: Seats
+    #: The most that are taken up at one look.
+    batch: int
+    underway: AllUnderway
+    spawn: Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+    #: Nothing more is taken up.
+    closed: bool = False
+
+    async def run_once(self) -> bool:
+        """Take up as much as there are seats for; say whether there may be more."""
+        count = 0
+        while not self.closed and count < self.batch and await self._take_one():
+            count += 1
+        if not self.closed and count < self.batch:
+            await self._make_room()
+        return not self.closed and count == self.batch
+
+    async def _take_one(self) -> bool:
+        asked_at = asyncio.get_running_loop().time()
+        claim = await self.deps.store.transact(self._claim)
+        if claim is None:
+            return False
+        lease = self.claimer.lease.total_seconds()
+        # Counted from before it was asked for: nobody can have the turn sooner than that.
+        taken = Underway(claim, trusted_until=asked_at + lease)
+        self.underway.add(taken)
+        taken.task = self.spawn(self._perform(taken))
+        return True
+
+    def _claim(self, tx: Tx) -> Claim | None:
+        for kind, claim in (
+            (RunKind.REPLY, tx.claim_reply),
+            (RunKind.BACKGROUND, tx.claim_work),
+        ):
+            taken = self.underway.engines
+            if self.seats.free(kind, taken):
+                claimer = replace(self.claimer, full=self.seats.full(kind, taken))
+                found = claim(claimer)
+                if found is not None:
+                    return found
+        return None
+
+    async def _perform(self, taken: Underway) -> None:
+        try:
+            await run.perform(self.deps, taken.claim, taken.signals)
+        except Exception:  # noqa: BLE001 (whatever it was, the worker goes on)
+            # Its lease runs out, and it is given again.
+            _log.exception("a run broke", run=taken.claim.run.id)
+        finally:
+            self.underway.remove(taken)
+
+    async def _make_room(self) -> None:
+        """Let background work hand back where somebody waits for a reply that finds no seat."""
+        if not len(self.underway):
+            return
+        waits_for = await self.deps.store.transact(lambda tx: tx.who_waits())
+        if waits_for is None:
+            return
+        wanted = self.seats.engine(waits_for)
+        taken = self.underway.engines
+        no_seat_at_all = not self.seats.free(RunKind.REPLY, taken)
+        if not no_seat_at_all and wanted not in self.seats.full(RunKind.REPLY, taken):
+            return
+        in_the_way = [
+            other
+            for other in self.underway
+            if other.claim.turn.kind is RunKind.BACKGROUND
+            and (no_seat_at_all or self.seats.engine(other.claim.conversation.engine) == wanted)
+        ]
+        if in_the_way and not any(other.makes_room for other in in_the_way):
+            in_the_way[-1].signals.give(Reason.PERSON)

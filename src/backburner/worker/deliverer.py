@@ -1,0 +1,60 @@
+"""Sends what is to be sent, apart from the runs it comes from."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+
+from backburner.actions.deps import Deps
+from backburner.core.errors import ChannelFailed
+from backburner.ports import Delivery
+
+#: How long a part stays with a sender that has gone silent.
+LEASE = timedelta(minutes=1)
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(hours=1)
+#: After about two days of trying.
+MOST_ATTEMPTS = 60
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Deliverer:
+    deps: Deps
+    lease: timedelta = LEASE
+
+    async def run_once(self) -> bool:
+        """Send one part; say whether there was any."""
+        part = await self.deps.store.transact(lambda tx: tx.take_delivery(lease=self.lease))
+        if part is None:
+            return False
+        try:
+            provider_id = await self._send(part)
+        except ChannelFailed as error:
+            await self._put_back(part, error)
+        except Exception as error:  # noqa: BLE001 (whatever it was, it is tried again)
+            _log.exception("a channel broke", channel=part.channel)
+            await self._put_back(part, ChannelFailed(f"Something unexpected: {error!r}"))
+        else:
+            await self.deps.store.transact(lambda tx: tx.delivered(part, provider_id=provider_id))
+        return True
+
+    async def _send(self, part: Delivery) -> str | None:
+        channel = self.deps.channels.get(part.channel)
+        if channel is None:
+            raise ChannelFailed(f"There is no channel {part.channel!r} here.", permanent=True)
+        return await channel.send(part.target, part.text, key=part.key)
+
+    async def _put_back(self, part: Delivery, error: ChannelFailed) -> None:
+        gives_up = error.permanent or part.attempts >= MOST_ATTEMPTS
+        pause = max(delay(part.attempts), error.retry_after or timedelta())
+        await self.deps.store.transact(
+            lambda tx: tx.not_delivered(
+                part, str(error), again_at=None if gives_up else tx.now + pause
+            )
+        )
+
+
+def delay(attempts: int) -> timedelta:
+    """Wait twice as long each time."""
+    return min(FIRST_PAUSE * (1 << min(attempts - 1, 20)), LONGEST_PAUSE)

@@ -1,0 +1,55 @@
+"""Signs of life: extends the leases of the runs under way, and hears what their owners want."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+
+from backburner.actions.deps import Deps
+from backburner.actions.signals import Reason
+from backburner.core.errors import Fenced, StoreFailed
+from backburner.core.run import RunKind
+from backburner.worker.underway import AllUnderway, Underway
+
+#: The part of a lease that is left when a run that could not renew it stops.
+MARGIN = 0.1
+
+
+@dataclass(slots=True)
+class Leases:
+    deps: Deps
+    lease: timedelta
+    underway: AllUnderway
+
+    async def run_once(self) -> bool:
+        for run in self.underway:
+            await self._renew(run)
+        return False
+
+    async def _renew(self, run: Underway) -> None:
+        sent_at = asyncio.get_running_loop().time()
+        turn = run.claim.turn
+        try:
+            flags = await self.deps.store.transact(lambda tx: tx.renew(turn, lease=self.lease))
+        except Fenced:
+            # A run that has just been committed has no turn either.
+            run.signals.give(Reason.FENCED)
+            return
+        except StoreFailed:
+            return
+        run.trusted_until = sent_at + self.lease.total_seconds()
+        if flags.cancelled:
+            run.signals.give(Reason.CANCELLED)
+        if flags.person_waits and turn.kind is RunKind.BACKGROUND:
+            run.signals.give(Reason.PERSON)
+
+    def stop_those_without(self) -> float | None:
+        """Stop the runs whose lease is about to run out; give the time until the next one's is."""
+        # They need some time to stop.
+        soon = asyncio.get_running_loop().time() + self.lease.total_seconds() * MARGIN
+        left: list[float] = []
+        for run in self.underway:
+            if run.trusted_until <= soon:
+                run.signals.give(Reason.FENCED)
+            else:
+                left.append(run.trusted_until - soon)
+        return min(left, default=None)

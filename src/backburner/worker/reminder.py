@@ -1,0 +1,14 @@
+"""Brings questions up again, and lets those count as answered that ran out."""
+
+from dataclasses import dataclass
+
+from backburner.actions import questions
+from backburner.actions.deps import Deps
+
+
+@dataclass(slots=True)
+class Reminder:
+    deps: Deps
+
+    async def run_once(self) -> bool:
+        return await questions.bring_up(self.deps) > 0

@@ -1,0 +1,37 @@
+"""Frees turns whose holder went silent, and settles what they left."""
+
+from dataclasses import dataclass
+
+import structlog
+
+from backburner.actions import following
+from backburner.actions.deps import Deps
+from backburner.ports import Rescued, Tx
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Rescuer:
+    deps: Deps
+
+    async def run_once(self) -> bool:
+        """Free one turn; say whether there was any."""
+        return await self._rescue(all_of_them=False)
+
+    async def settle_all(self) -> None:
+        """Free every turn there is: where one process owns the database, nobody else has any."""
+        while await self._rescue(all_of_them=True):
+            pass
+
+    async def _rescue(self, *, all_of_them: bool) -> bool:
+        def work(tx: Tx) -> Rescued | None:
+            freed = tx.rescue(all_of_them=all_of_them)
+            if freed is not None:
+                following.follow(tx, freed.step)
+            return freed
+
+        freed = await self.deps.store.transact(work)
+        if freed is not None:
+            _log.warning("a run was given up by its holder", run=freed.turn.run_id)
+        return freed is not None

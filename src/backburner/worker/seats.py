@@ -1,0 +1,35 @@
+"""Seats: how many runs there may be at once in this process, in all and for each engine."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from backburner.core.run import RunKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seats:
+    """Where there are several, one is kept for chat."""
+
+    total: int
+    #: For each engine, and what it is called where a conversation names none.
+    of_engine: Mapping[str, int] = field(default_factory=dict)
+    default_engine: str = ""
+
+    def engine(self, name: str) -> str:
+        return name or self.default_engine
+
+    def free(self, kind: RunKind, taken: Iterable[str]) -> int:
+        """Count the seats that a run of this kind may take."""
+        kept = 1 if kind is RunKind.BACKGROUND and self.total > 1 else 0
+        return max(0, self.total - kept - len(list(taken)))
+
+    def full(self, kind: RunKind, taken: Iterable[str]) -> tuple[str, ...]:
+        """Find the engines that have no seat left for a run of this kind."""
+        used = Counter(self.engine(name) for name in taken)
+        names = []
+        for name, count in sorted(self.of_engine.items()):
+            kept = 1 if kind is RunKind.BACKGROUND and count > 1 else 0
+            if used[name] >= count - kept:
+                names += [name, ""] if name == self.default_engine else [name]
+        return tuple(sorted(names))

@@ -1,0 +1,200 @@
+"""The worker as a whole: starts the chores, wakes each when there is something for it, and drains.
+
+One timer serves them all: it looks at the agenda at every hint, when something is due, and now and
+then because a hint may have been lost.
+"""
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Protocol
+
+import structlog
+
+from backburner.actions.deps import Deps
+from backburner.actions.signals import Reason
+from backburner.core.errors import StoreFailed
+from backburner.ports import Agenda, Bus, Claimer, Hint, HintKind
+from backburner.worker.claiming import Claiming
+from backburner.worker.deliverer import Deliverer
+from backburner.worker.lease import Leases
+from backburner.worker.pruner import Pruner
+from backburner.worker.reminder import Reminder
+from backburner.worker.rescuer import Rescuer
+from backburner.worker.seats import Seats
+from backburner.worker.underway import AllUnderway
+
+#: After something went wrong, in seconds.
+PAUSE = 1.0
+PRUNE_EVERY = timedelta(hours=1)
+#: How long a run has to hand back that did not come to a good place.
+LAST_WORDS = timedelta(seconds=4)
+
+_log = structlog.get_logger(__name__)
+
+
+class Chore(Protocol):
+    async def run_once(self) -> bool:
+        """Do some of it; say whether there may be more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often, how many, how long."""
+
+    poll: timedelta = timedelta(seconds=5)
+    batch: int = 5
+    per_user: int = 3
+    lease: timedelta = timedelta(seconds=30)
+    heartbeat: timedelta = timedelta(seconds=10)
+    keep_runs: timedelta = timedelta(days=30)
+    #: How long runs have to come to a good place when the worker stops.
+    drain: timedelta = timedelta(seconds=20)
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A chore, and what wakes it."""
+
+    chore: Chore
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Worker:
+    def __init__(self, deps: Deps, bus: Bus, *, seats: Seats, pace: Pace) -> None:
+        self.name = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._deps = deps
+        self._bus = bus
+        self._pace = pace
+        self._tasks = set[asyncio.Task[None]]()
+        self.underway = AllUnderway()
+        claimer = Claimer(worker=self.name, lease=pace.lease, cap=pace.per_user)
+        self._claiming = Claiming(
+            deps, claimer, seats, pace.batch, self.underway, spawn=self._spawn
+        )
+        self._leases = Leases(deps, pace.lease, self.underway)
+        self.rescuer = Rescuer(deps)
+        self._kept = {
+            "work": _Kept(self._claiming),
+            "lease": _Kept(self._leases),
+            "rescue": _Kept(self.rescuer),
+            "delivery": _Kept(Deliverer(deps)),
+            "question": _Kept(Reminder(deps)),
+            "pruning": _Kept(Pruner(deps, pace.keep_runs)),
+        }
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Work until told to stop, then let what is under way come to a good place."""
+        chores = [asyncio.create_task(self._keep(kept)) for kept in self._kept.values()]
+        chores += [asyncio.create_task(self._keep_leases()), asyncio.create_task(self._prune())]
+        timer = asyncio.create_task(self._keep_time())
+        try:
+            await stopping.wait()
+            self._claiming.closed = True
+            await self._drain()
+        finally:
+            for task in (timer, *chores, *self._tasks):
+                task.cancel()
+            await asyncio.gather(timer, *chores, *self._tasks, return_exceptions=True)
+
+    async def _drain(self) -> None:
+        """Let runs hand back at the next good place, and after a while wherever they are."""
+        for reason, limit in ((Reason.DRAINING, self._pace.drain), (Reason.LEAVING, LAST_WORDS)):
+            self.underway.give(reason)
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=limit.total_seconds())
+
+    async def _keep(self, kept: _Kept) -> None:
+        """Do a chore whenever it is woken, until there is no more of it."""
+        while True:
+            await kept.wake.wait()
+            kept.wake.clear()
+            try:
+                while await kept.chore.run_once():
+                    pass
+            except StoreFailed as error:
+                _log.warning("the database is gone for now", error=str(error))
+                await self._try_again(kept)
+            except Exception:  # noqa: BLE001 (whatever it was, the others go on)
+                _log.exception("a chore failed", chore=type(kept.chore).__name__)
+                await self._try_again(kept)
+
+    async def _try_again(self, kept: _Kept) -> None:
+        await asyncio.sleep(PAUSE)
+        kept.wake.set()
+
+    async def _keep_time(self) -> None:
+        """Wake each chore when it is due, as far as the agenda tells, and whenever a hint comes."""
+        with self._bus.listen(HintKind.WORK, HintKind.PERSON, HintKind.CANCEL) as hints:
+            while True:
+                pause = await self._look()
+                took = asyncio.create_task(hints.take())
+                ended = asyncio.create_task(self.underway.changed.wait())
+                await asyncio.wait(
+                    {took, ended}, timeout=pause, return_when=asyncio.FIRST_COMPLETED
+                )
+                if took.done():
+                    self._hear(took.result())
+                if ended.done():
+                    self.underway.changed.clear()
+                    self._kept["work"].wake.set()
+                for task in (took, ended):
+                    task.cancel()
+
+    async def _look(self) -> float:
+        """Wake what is due, and give the time until something is."""
+        try:
+            agenda = await self._deps.store.transact(lambda tx: tx.agenda())
+        except StoreFailed as error:
+            _log.warning("the database is gone for now", error=str(error))
+            return PAUSE
+        # Often enough to see every lease before it runs out.
+        pause = min(self._pace.poll, self._pace.lease).total_seconds()
+        for name, left in _of(agenda).items():
+            if left is not None and left <= timedelta():
+                self._kept[name].wake.set()
+            elif left is not None:
+                pause = min(pause, left.total_seconds())
+        return pause
+
+    def _hear(self, hints: tuple[Hint, ...]) -> None:
+        for hint in hints:
+            if hint.kind is HintKind.PERSON and hint.conversation is not None:
+                for run in self.underway.in_way_of(hint.conversation):
+                    run.signals.give(Reason.PERSON)
+            if hint.kind in (HintKind.CANCEL, HintKind.EVERYTHING) and len(self.underway):
+                self._kept["lease"].wake.set()
+        self._kept["work"].wake.set()
+
+    async def _keep_leases(self) -> None:
+        """Renew every lease in time, and stop whatever may be about to lose it."""
+        beat = self._pace.heartbeat.total_seconds()
+        while True:
+            left = self._leases.stop_those_without()
+            await asyncio.sleep(beat if left is None else min(beat, left))
+            if len(self.underway):
+                self._kept["lease"].wake.set()
+
+    async def _prune(self) -> None:
+        while True:
+            self._kept["pruning"].wake.set()
+            await asyncio.sleep(PRUNE_EVERY.total_seconds())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def _of(agenda: Agenda) -> dict[str, timedelta | None]:
+    return {
+        "work": agenda.work,
+        "rescue": agenda.rescue,
+        "delivery": agenda.delivery,
+        "question": agenda.question,
+    }

@@ -1,0 +1,62 @@
+"""The runs that are under way in this process."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from backburner.actions.signals import Reason, Signals
+from backburner.core.ids import ConversationId, RunId
+from backburner.core.run import RunKind
+from backburner.ports import Claim
+
+
+@dataclass(slots=True)
+class Underway:
+    """A run that this process has the turn for."""
+
+    claim: Claim
+    #: Until then, by the clock of the event loop, nobody else can have its turn.
+    trusted_until: float
+    signals: Signals = field(default_factory=Signals)
+    task: "asyncio.Task[None] | None" = None
+
+    @property
+    def makes_room(self) -> bool:
+        return self.signals.reason is not None
+
+
+class AllUnderway:
+    def __init__(self) -> None:
+        self._runs: dict[RunId, Underway] = {}
+        #: Set whenever a run has ended.
+        self.changed = asyncio.Event()
+
+    def __iter__(self) -> Iterator[Underway]:
+        return iter(tuple(self._runs.values()))
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @property
+    def engines(self) -> list[str]:
+        return [run.claim.conversation.engine for run in self]
+
+    def add(self, run: Underway) -> None:
+        self._runs[run.claim.run.id] = run
+
+    def remove(self, run: Underway) -> None:
+        # The same run may go on here already.
+        if self._runs.get(run.claim.run.id) is run:
+            del self._runs[run.claim.run.id]
+        self.changed.set()
+
+    def in_way_of(self, which: ConversationId) -> Iterator[Underway]:
+        """Find background work in a conversation in which somebody waits for a reply."""
+        for run in self:
+            turn = run.claim.turn
+            if turn.conversation_id == which and turn.kind is RunKind.BACKGROUND:
+                yield run
+
+    def give(self, reason: Reason) -> None:
+        for run in self:
+            run.signals.give(reason)
