@@ -17,7 +17,8 @@
         │   └── SessionGone       what the agent remembered is no longer there
         ├── ConnectionFailed    a connection to somebody's tools
         ├── ChannelFailed       a message that could not be sent
-        └── StoreFailed         the database
+        ├── StoreFailed         the database
+        └── ProcessFailed       a program that could not be started, or not be ended
 
 The default message of each is its docstring. Facts are attributes, not text to be parsed.
 """
@@ -127,3 +128,7 @@ class ChannelFailed(MachineFailed):
 
 class StoreFailed(MachineFailed):
     """The database did not do its work."""
+
+
+class ProcessFailed(MachineFailed):
+    """A program could not be started or ended."""

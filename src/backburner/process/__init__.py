@@ -1,0 +1,1 @@
+"""Child process trees: start clean, watch, end with everything they started."""

@@ -1,0 +1,149 @@
+"""A wrapper in place of a program: the same to whoever starts it, but nobody is left after it."""
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from families import FAMILY, GRACE, MEMBERS, PATH, SOON, assembled
+from process_table import alive, environment_of, wait_until_gone
+from programs import Start
+
+from backburner.process.wrapper import write_wrapper
+
+CANARY = {"CANARY": "canary-in-our-environment"}
+#: Starts a program, shows what it says, and can be killed.
+HOLDER = """
+import subprocess, sys
+with subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, text=True) as process:
+    for line in process.stdout:
+        print(line, end="", flush=True)
+"""
+
+Wrap = Callable[[str | Path], Path]
+
+
+@pytest.fixture
+def wrap(tmp_path: Path) -> Wrap:
+    """Give what makes a wrapper, in a folder whose name needs quotes."""
+    folder = tmp_path / "it's a folder"
+    folder.mkdir()
+
+    def wrap(program: str | Path) -> Path:
+        write_wrapper(
+            folder / "wrapper", program=Path(program), keep=("PATH", "KEPT", "UNSET"), grace=GRACE
+        )
+        return folder / "wrapper"
+
+    return wrap
+
+
+@pytest.fixture
+def family(tmp_path: Path) -> Path:
+    program = tmp_path / "family"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {FAMILY} "$@"\n')
+    program.chmod(0o700)
+    return program
+
+
+@asynccontextmanager
+async def running(*argv: str | Path, new_session: bool = False) -> AsyncIterator[Process]:
+    environment = {"PATH": PATH, "KEPT": "yes", **CANARY}
+    process = await asyncio.create_subprocess_exec(
+        *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment, start_new_session=new_session
+    )
+    try:
+        async with asyncio.timeout(SOON.total_seconds()):
+            yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def test_arguments_and_streams_pass_through(wrap: Wrap) -> None:
+    text = 'printf "%s|" "$@"; cat; echo err >&2; exit 3'
+
+    async with running(wrap("/bin/sh"), "-c", text, "sh", "", "two words", "it's $HOME") as process:
+        out, err = await process.communicate(b"stdin")
+
+    assert (out, err, process.returncode) == (b"|two words|it's $HOME|stdin", b"err\n", 3)
+
+
+async def test_only_what_is_kept_of_the_environment_is_there_for_anybody(
+    wrap: Wrap, word: str
+) -> None:
+    async with running(wrap("/bin/cat"), "-", word) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(b"ready\n")
+        await process.stdout.readline()
+
+        kept = {"PATH": PATH, "KEPT": "yes"}
+        assert [environment_of(pid) for pid in alive(word)] == [kept, kept, kept]
+
+
+async def test_sigterm_ends_everybody(wrap: Wrap, family: Path, word: str) -> None:
+    async with running(wrap(family), word) as process:
+        await assembled(process.stdout)
+        process.terminate()
+        await process.communicate()
+
+        assert process.returncode == -signal.SIGKILL
+        assert alive(word) == []
+
+
+async def test_sigkill_ends_everybody(wrap: Wrap, family: Path, word: str) -> None:
+    async with running(wrap(family), word) as process:
+        await assembled(process.stdout)
+        process.kill()
+
+        await asyncio.to_thread(wait_until_gone, word)
+
+
+async def test_sigkill_for_its_group_ends_everybody(wrap: Wrap, family: Path, word: str) -> None:
+    async with running(wrap(family), word, new_session=True) as process:
+        await assembled(process.stdout)
+        os.killpg(process.pid, signal.SIGKILL)
+
+        await asyncio.to_thread(wait_until_gone, word)
+
+
+async def test_the_end_of_its_input_is_for_the_program_to_notice(wrap: Wrap) -> None:
+    async with running(wrap("/bin/cat")) as process:
+        assert await process.communicate(b"all\n") == (b"all\n", b"")
+        assert process.returncode == 0
+
+
+def test_the_end_of_who_started_it_ends_everybody(
+    wrap: Wrap, family: Path, word: str, start: Start
+) -> None:
+    holder = start(wrap(family), word, command=(sys.executable, "-c", HOLDER))
+    for _ in range(MEMBERS):
+        assert holder.read_line()
+    holder.end(signal.SIGKILL)
+
+    wait_until_gone(word)
+
+
+@pytest.mark.parametrize(("program", "code"), [("/no/such/program", 127), ("/etc/passwd", 126)])
+async def test_a_program_that_cannot_be_run_is_named(wrap: Wrap, program: str, code: int) -> None:
+    async with running(wrap(program), "a-secret") as process:
+        _, err = await process.communicate()
+
+    assert process.returncode == code
+    assert err.decode().startswith(f"{program}: ")
+    assert b"a-secret" not in err
+
+
+def test_a_wrapper_is_for_nobody_else_to_change_and_can_be_written_again(wrap: Wrap) -> None:
+    wrapper = wrap("/bin/false")
+
+    assert wrap("/bin/true") == wrapper
+    assert wrapper.stat().st_mode & 0o777 == 0o755
+    assert [path.name for path in wrapper.parent.iterdir()] == ["wrapper"]
