@@ -301,7 +301,7 @@ async def test_the_words_of_a_run_are_seen_while_they_are_said(stage: Stage) -> 
     await stage.say(chat, "Hello?")
     with stage.deps.watchers.watch(chat.user_id, chat.id) as sights:
         await stage.take_up()
-        await stage.tools.started.wait()
+        await stage.tools.started["slow"].wait()
         first = sights.get_nowait()
         stage.tools.let_go.set()
         await stage.idle()
@@ -318,7 +318,7 @@ async def test_an_archived_conversation_ends_its_run(stage: Stage, kind: str) ->
     if kind == "chat":
         await stage.say(here, "Hello?")
     await stage.take_up()
-    await stage.tools.started.wait()
+    await stage.tools.started["slow"].wait()
     await background.archive(stage.deps, here.user_id, here.id)
     await stage.renew()
     await stage.idle()

@@ -126,7 +126,8 @@ def _earlier_attempts(tx: Tx, claim: Claim) -> Sequence[Run]:
     """Find the runs of the same kind that failed since the last one that did not, oldest first."""
     turn, failed = claim.turn, list[Run]()
     for other in tx.history(turn.user_id, turn.conversation_id, most=_MOST_ATTEMPTS):
-        if other.id == turn.run_id or other.kind is not turn.kind:
+        stands_for_none = other.status is RunStatus.SKIPPED
+        if other.id == turn.run_id or other.kind is not turn.kind or stands_for_none:
             continue
         if other.status is not RunStatus.FAILURE:
             break

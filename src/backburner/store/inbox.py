@@ -1,7 +1,7 @@
 """The inbox of a conversation: whatever reaches it waits here until a run has served it."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
@@ -51,9 +51,10 @@ def put(
             "from_person": is_from_person(item),
             "at_once": item.at_once,
             "content": dump(item.content),
-            "arrived_at": now,
+            # They came in this order.
+            "arrived_at": now + number * timedelta.resolution,
         }
-        for item in items
+        for number, item in enumerate(items)
     ]
     if rows:
         connection.execute(_insert, rows)

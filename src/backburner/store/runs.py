@@ -33,7 +33,7 @@ _load = select(runs).where(runs.c.user_id == bindparam("owner"), runs.c.id == bi
 _history = (
     select(runs)
     .where(_of_conversation)
-    .order_by(runs.c.started_at.desc(), runs.c.id)
+    .order_by(runs.c.started_at.desc(), runs.c.epoch.desc(), runs.c.id)
     .limit(bindparam("most"))
 )
 _by_id = (runs.c.user_id == bindparam("owner")) & (runs.c.id == bindparam("run"))

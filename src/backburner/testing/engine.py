@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from backburner.core.allowance import Usage
 from backburner.core.errors import BackburnerError
@@ -35,6 +35,15 @@ class Call:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
+class AtOnce(tuple[Call, ...]):
+    """Calls that are made together."""
+
+    __slots__ = ()
+
+    def __new__(cls, *calls: Call) -> Self:
+        return super().__new__(cls, calls)
+
+
 @dataclass(frozen=True, slots=True)
 class Spend:
     tokens: int
@@ -60,7 +69,7 @@ class End:
     text: str = ""
 
 
-Step = Say | Call | Spend | Wait | Fail | End
+Step = Say | Call | AtOnce | Spend | Wait | Fail | End
 #: What is done in a turn, as a function of what it is asked for.
 Script = Callable[[Request], Iterable[Step]]
 
@@ -73,6 +82,8 @@ class ScriptedEngine:
         self._otherwise = otherwise or _answer
         self.requests: list[Request] = []
         self.results: list[ToolResult] = []
+        #: Set once there is a request.
+        self.began = asyncio.Event()
         #: How many turns are under way, and the most there ever were.
         self.underway = 0
         self.most_underway = 0
@@ -82,6 +93,7 @@ class ScriptedEngine:
 
     async def run(self, request: Request, call: CallTool) -> AsyncGenerator[Event, None]:
         self.requests.append(request)
+        self.began.set()
         script = self._scripts.popleft() if self._scripts else self._otherwise
         self.underway += 1
         self.most_underway = max(self.most_underway, self.underway)
@@ -103,10 +115,11 @@ class ScriptedEngine:
                 case Say(text):
                     said += text
                     yield Said(text)
-                case Call(name, arguments):
-                    result = await self._call(call, offers[name], arguments)
-                    yield Remembered(session, (f"{name} gave: {result.text}",))
-                    if result.stop:
+                case Call() | AtOnce():
+                    results = await self._call(call, offers, step)
+                    gave = tuple(f"a call gave: {result.text}" for result in results)
+                    yield Remembered(session, gave)
+                    if any(result.stop for result in results):
                         return
                 case Spend(tokens):
                     yield Used(MODEL, Usage(output=tokens))
@@ -121,10 +134,13 @@ class ScriptedEngine:
         yield Remembered(session, (f"said: {said}",))
         yield Ended(said, COMPLETE if request.schema is not None else None)
 
-    async def _call(self, call: CallTool, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
-        result = await call(offer, arguments)
-        self.results.append(result)
-        return result
+    async def _call(
+        self, call: CallTool, offers: Mapping[str, Offer], step: Call | AtOnce
+    ) -> list[ToolResult]:
+        calls = (step,) if isinstance(step, Call) else step
+        results = await asyncio.gather(*(call(offers[one.tool], one.arguments) for one in calls))
+        self.results += results
+        return results
 
 
 def _answer(request: Request) -> Iterable[Step]:

@@ -1,6 +1,7 @@
 """Tools to be called in tests: they count their calls, and do what they are told to do."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,8 @@ class TestTools:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
-        self.started = asyncio.Event()
+        #: By the name of the tool.
+        self.started = defaultdict[str, asyncio.Event](asyncio.Event)
         self.let_go = asyncio.Event()
         self.handlers: dict[str, Handler] = {}
 
@@ -31,7 +33,7 @@ class TestTools:
     def offer(self, name: str, *, free: bool = False, read_only: bool = False) -> Offer:
         async def run(arguments: Mapping[str, Any]) -> ToolResult:
             self.calls.append((name, arguments))
-            self.started.set()
+            self.started[name].set()
             if name in self.handlers:
                 return ToolResult(await self.handlers[name](arguments))
             if name == "slow":

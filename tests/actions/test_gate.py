@@ -1,0 +1,254 @@
+"""Every tool call passes the gate: consent, receipts, doubt."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from requirements import requirement
+
+from backburner.actions import background, questions
+from backburner.core.conversation import Status
+from backburner.core.errors import Conflict
+from backburner.core.policy import ALWAYS
+from backburner.core.question import NO, YES, Purpose
+from backburner.core.run import RunStatus
+from backburner.core.schedule import Interval
+from backburner.core.transitions import HAPPENED, LEAVE, REPEAT
+from backburner.testing.clock import SetClock
+from backburner.testing.engine import AtOnce, Call, Say
+from backburner.testing.make import NOON
+from backburner.testing.stage import LEASE, Stage
+
+SEND = Call("send", {"to": "Ann"})
+MINUTE = timedelta(minutes=1)
+EVERY_MINUTE = Interval(MINUTE, anchor=NOON)
+
+
+async def test_what_changes_nothing_is_simply_called(stage: Stage) -> None:
+    stage.engine.then(Call("look"))
+    await stage.task()
+
+    await stage.work()
+
+    assert stage.tools.calls == [("look", {})]
+    assert [result.text for result in stage.engine.results] == ["look is done."]
+
+
+@requirement("Z-approve")
+async def test_a_call_that_needs_consent_ends_the_run_and_is_made_once_after_the_yes(
+    stage: Stage,
+) -> None:
+    stage.engine.then(SEND, Say("Never said."))
+    stage.engine.then(SEND, SEND)
+    task = await stage.task()
+    await stage.work()
+    question = stage.question(task)
+    assert (question.purpose, stage.load(task).status) == (Purpose.APPROVAL, Status.WAITING_INPUT)
+    assert "send" in question.prompt
+    assert "Ann" in question.prompt
+    assert (stage.tools.calls, len(stage.underway)) == ([], 0)
+
+    await stage.answer(task, YES)
+    await stage.work()
+
+    assert stage.tools.calls == [("send", {"to": "Ann"})]
+    # The second call of the same run is another call.
+    assert stage.question(task).purpose is Purpose.APPROVAL
+    assert "The user answered: yes" in stage.engine.requests[-1].prompt
+
+
+async def test_other_arguments_are_asked_about_anew(stage: Stage) -> None:
+    stage.engine.then(SEND)
+    stage.engine.then(Call("send", {"to": "Bob"}))
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, YES)
+
+    await stage.work()
+
+    assert stage.tools.calls == []
+    assert "Bob" in stage.question(task).prompt
+
+
+async def test_a_no_makes_no_call(stage: Stage) -> None:
+    stage.engine.then(SEND)
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, NO)
+
+    await stage.work()
+
+    assert stage.tools.calls == []
+    assert "The user answered: no" in stage.engine.requests[-1].prompt
+
+
+async def test_always_here_is_for_every_call_of_the_tool_in_this_conversation(
+    stage: Stage,
+) -> None:
+    stage.engine.then(SEND)
+    stage.engine.then(SEND, Call("send", {"to": "Bob"}))
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, ALWAYS)
+    await stage.work()
+    assert stage.tools.count("send") == 2
+
+    stage.engine.then(SEND)
+    other = await stage.task()
+    await stage.work()
+
+    assert stage.tools.count("send") == 2
+    assert stage.question(other).purpose is Purpose.APPROVAL
+
+
+async def test_of_two_answers_that_race_one_wins(stage: Stage) -> None:
+    stage.engine.then(SEND)
+    task = await stage.task()
+    await stage.work()
+    question = stage.question(task)
+
+    async def answer(text: str) -> bool:
+        try:
+            await questions.answer(stage.deps, task.user_id, question.id, text)
+        except Conflict:
+            return False
+        return True
+
+    won = await asyncio.gather(*(answer(text) for text in (YES, NO, YES, NO)))
+
+    assert sum(won) == 1
+
+
+async def test_calls_of_one_message_are_asked_about_together(stage: Stage) -> None:
+    stage.engine.then(AtOnce(SEND, Call("send", {"to": "Bob"}), Call("look")))
+    task = await stage.task()
+
+    await stage.work()
+
+    (question,) = stage.load(task).questions
+    assert [call["arguments"]["to"] for call in question.binds_to["calls"]] == ["Ann", "Bob"]
+    stage.engine.then(AtOnce(SEND, Call("send", {"to": "Bob"})))
+    await stage.answer(task, YES)
+    await stage.work()
+    assert stage.tools.count("send") == 2
+
+
+async def test_a_tool_outside_its_scope_is_denied_and_the_run_goes_on(stage: Stage) -> None:
+    stage.engine.then(Call("look"), Say("Fine."))
+    task = await stage.task(tools=("other",))
+
+    await stage.work()
+
+    assert stage.tools.calls == []
+    assert [result.failed for result in stage.engine.results] == [True]
+    assert stage.history(task)[0].status is RunStatus.SUCCESS
+
+
+async def test_a_tool_that_breaks_is_told_to_the_agent(stage: Stage) -> None:
+    async def breaks(arguments: Mapping[str, Any]) -> str:
+        raise OSError(f"no route to {arguments['to']}")
+
+    stage.tools.handlers["look"] = breaks
+    stage.engine.then(Call("look", {"to": "Ann"}))
+    await stage.task()
+
+    await stage.work()
+
+    (result,) = stage.engine.results
+    assert (result.failed, result.text) == (True, "look failed: no route to Ann")
+
+
+@requirement("Z-receipts")
+async def test_after_a_crash_what_was_done_is_not_done_again(stage: Stage, clock: SetClock) -> None:
+    stage.engine.then(Call("send", {"to": "Ann"}))
+    task = await stage.task(EVERY_MINUTE)
+    await stage.work()
+    await stage.answer(task, ALWAYS)
+    stage.engine.then(SEND, Call("slow"))
+    await stage.take_up()
+    await stage.tools.started["slow"].wait()
+    assert stage.tools.count("send") == 1
+    stage.kill()
+    clock.advance(2 * LEASE)
+    await stage.rescuer.run_once()
+    # The slow one may have happened, for all that is known.
+    await stage.answer(task, LEAVE)
+
+    stage.engine.then(SEND, SEND)
+    await stage.work()
+
+    assert 'send {"to":"Ann"} gave: send is done.' in stage.engine.requests[-1].prompt
+    # The first is answered from the journal, the second is one more.
+    assert [result.text for result in stage.engine.results[-2:]] == ["send is done."] * 2
+    assert stage.tools.count("send") == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "calls"), [(HAPPENED, 1), (REPEAT, 2), (LEAVE, 1)], ids=["happened", "again", "leave"]
+)
+async def test_a_call_that_a_crash_cut_off_is_asked_about_and_not_repeated(
+    stage: Stage, clock: SetClock, said: str, calls: int
+) -> None:
+    stage.engine.then(SEND)
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, YES)
+    hangs = asyncio.Event()
+
+    async def hang(arguments: Mapping[str, Any]) -> str:
+        del arguments
+        await hangs.wait()
+        return "sent"
+
+    stage.tools.handlers["send"] = hang
+    stage.engine.then(SEND)
+    await stage.take_up()
+    await stage.tools.started["send"].wait()
+    stage.kill()
+    clock.advance(2 * LEASE)
+    await stage.rescuer.run_once()
+    question = stage.question(task)
+    assert question.purpose is Purpose.IN_DOUBT
+    stage.engine.then(SEND)
+    await stage.work()
+    assert stage.tools.count("send") == 1
+
+    hangs.set()
+    await stage.answer(task, said)
+    await stage.work()
+
+    assert stage.tools.count("send") == calls
+    if said == HAPPENED:
+        assert stage.engine.results[-1].text == "Its owner says that it happened."
+
+
+@requirement("A-pause")
+async def test_a_cancelled_run_makes_no_further_call(stage: Stage) -> None:
+    stage.engine.then(Call("slow"), Call("look"), Say("Never."))
+    task = await stage.task()
+    await stage.take_up()
+    await stage.tools.started["slow"].wait()
+    await background.cancel(stage.deps, task.user_id, task.id)
+    stage.tools.let_go.set()
+
+    await stage.idle()
+
+    assert stage.tools.count("look") == 0
+    assert [run.status for run in stage.history(task)] == [RunStatus.CANCELLED]
+
+
+async def test_a_cancelled_run_is_interrupted_in_a_call(stage: Stage) -> None:
+    stage.engine.then(Call("slow"))
+    task = await stage.task()
+    await stage.take_up()
+    await stage.tools.started["slow"].wait()
+    await background.cancel(stage.deps, task.user_id, task.id)
+
+    await stage.renew()
+    await stage.idle()
+
+    assert [run.status for run in stage.history(task)] == [RunStatus.CANCELLED]
+    assert "may or may not have happened" in stage.said(task)[-1]
+    assert stage.load(task).questions == ()
