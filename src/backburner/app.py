@@ -6,20 +6,29 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
 
+from backburner.actions.deps import Deps, Limits
 from backburner.api.app import build_api
+from backburner.bus.local import LocalBus
+from backburner.bus.postgres import PostgresBus
+from backburner.core.allowance import Scope, parse_limit, parse_price
+from backburner.core.conversation import Conversation
 from backburner.core.errors import MachineFailed
+from backburner.ports import Bus, Channel, Engine, Offer, Toolbox
 from backburner.settings import Settings
 from backburner.store.db import Database
+from backburner.store.dialect import is_sqlite
 from backburner.store.opening import ask_for_an_answer, open_database
+from backburner.worker.seats import Seats
+from backburner.worker.service import Pace, Worker
 
 
 class Clock:
@@ -31,48 +40,174 @@ class Clock:
         return self.now(), time.monotonic_ns() // 1000
 
 
+class NoTools:
+    """Where there are none yet."""
+
+    async def offers(self, conversation: Conversation) -> Sequence[Offer]:  # noqa: ARG002
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machines:
+    """What the actions reach the outside with, apart from the database."""
+
+    engines: Mapping[str, Engine] = field(default_factory=dict)
+    default_engine: str = ""
+    #: The most runs at the same time, for each engine that has a limit of its own.
+    seats: Mapping[str, int] = field(default_factory=dict)
+    toolbox: Toolbox = field(default_factory=NoTools)
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class App:
     settings: Settings
     clock: Clock
     database: Database
+    bus: Bus
+    deps: Deps
+    worker: Worker
     api: FastAPI
 
 
-def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
-    """Run until a signal says stop; `announce` gets the address as soon as it is answered."""
+def run(
+    settings: Settings,
+    *,
+    announce: Callable[[str], None],
+    serves: bool = True,
+    machines: Machines | None = None,
+) -> None:
+    """Run until a signal says stop; `announce` gets the address as soon as it is answered.
+
+    Where it does not serve it only works, and `announce` gets the name of the worker.
+    """
     prepare_data_folder(settings.data)
     clock = Clock()
     # Outside of the loop, which would not let an interrupt through while this takes its time.
     with closing(open_database(settings.database.get_secret_value(), clock.read)) as database:
-        asyncio.run(serve(build(settings, clock, database), announce=announce))
+        asyncio.run(
+            _run(settings, clock, database, machines or Machines(), announce, serves=serves)
+        )
 
 
-def build(settings: Settings, clock: Clock, database: Database) -> App:
+async def _run(
+    settings: Settings,
+    clock: Clock,
+    database: Database,
+    machines: Machines,
+    announce: Callable[[str], None],
+    *,
+    serves: bool,
+) -> None:
+    async with open_bus(database) as bus:
+        app = build(settings, clock, database, bus, machines)
+        if isinstance(bus, LocalBus):
+            # Nobody else has this database: whatever somebody holds, they hold no longer.
+            await app.worker.rescuer.settle_all()
+        if serves:
+            await serve(app, announce=announce)
+        else:
+            await work(app, announce=announce)
+
+
+@asynccontextmanager
+async def open_bus(database: Database) -> AsyncIterator[Bus]:
+    if is_sqlite(database.engine):
+        yield LocalBus()
+    else:
+        url = database.engine.url.set(drivername="postgresql")
+        async with PostgresBus(url.render_as_string(hide_password=False)) as bus:
+            yield bus
+
+
+def build(
+    settings: Settings, clock: Clock, database: Database, bus: Bus, machines: Machines
+) -> App:
+    database.bus = bus
+    deps = Deps(
+        store=database,
+        engines=machines.engines,
+        default_engine=machines.default_engine,
+        toolbox=machines.toolbox,
+        channels=machines.channels,
+        limits=Limits(run_timeout=settings.run_timeout),
+        allowances=(
+            parse_limit(settings.allowance_run, Scope.RUN),
+            parse_limit(settings.allowance_conversation, Scope.CONVERSATION),
+            parse_limit(settings.allowance_user, Scope.USER),
+            parse_limit(settings.allowance_day, Scope.DAY),
+        ),
+        prices={name: parse_price(price) for name, price in settings.prices.items()},
+    )
+    return App(
+        settings=settings,
+        clock=clock,
+        database=database,
+        bus=bus,
+        deps=deps,
+        worker=_build_worker(settings, deps, bus, machines),
+        api=_build_api(settings, database),
+    )
+
+
+def _build_worker(settings: Settings, deps: Deps, bus: Bus, machines: Machines) -> Worker:
+    seats = Seats(
+        total=settings.concurrency,
+        of_engine=machines.seats,
+        default_engine=machines.default_engine,
+        only_chat=not settings.enabled,
+    )
+    pace = Pace(
+        poll=settings.poll_interval,
+        batch=settings.batch,
+        per_user=settings.per_user_concurrency,
+        lease=settings.lease,
+        heartbeat=settings.heartbeat,
+        keep_runs=timedelta(days=settings.keep_runs_days),
+        drain=settings.drain,
+    )
+    return Worker(deps, bus, seats=seats, pace=pace)
+
+
+def _build_api(settings: Settings, database: Database) -> FastAPI:
     async def database_answers() -> None:
         await database.transact(ask_for_an_answer)
 
     async def data_folder_is_writable() -> None:
         await asyncio.to_thread(check_writable, settings.data)
 
-    api = build_api(
+    return build_api(
         hosts={"localhost", "127.0.0.1", "[::1]", _in_url(settings.host)},
         checks={"data folder": data_folder_is_writable, "database": database_answers},
     )
-    return App(settings=settings, clock=clock, database=database, api=api)
 
 
 async def serve(app: App, *, announce: Callable[[str], None]) -> None:
+    """Serve and work, until a signal says stop."""
     with closing(listen(app.settings.host, app.settings.port)) as listener:
-        server = _Server(_server_config(app))
-        stop_on_signals(server)
+        server, stopping = _Server(_server_config(app)), asyncio.Event()
+
+        def stop() -> None:
+            server.should_exit = True
+            stopping.set()
+
+        stop_on_signals(stop)
         async with asyncio.TaskGroup() as parts:
             parts.create_task(server.serve(sockets=[listener]))
+            parts.create_task(app.worker.run(stopping))
             host, port = listener.getsockname()[:2]
             if await _answers(host, port):
                 announce(f"http://{_in_url(host)}:{port}")
             elif not server.should_exit:
                 raise MachineFailed("The server does not answer its own requests.")
+
+
+async def work(app: App, *, announce: Callable[[str], None]) -> None:
+    """Work without serving anybody, until a signal says stop."""
+    stopping = asyncio.Event()
+    stop_on_signals(stopping.set)
+    announce(app.worker.name)
+    await app.worker.run(stopping)
 
 
 def prepare_data_folder(folder: Path) -> None:
@@ -132,20 +267,20 @@ def _server_config(app: App) -> uvicorn.Config:
     )
 
 
-def stop_on_signals(server: uvicorn.Server) -> None:
-    """Let the first signal stop the server in peace, and any further one at once."""
+def stop_on_signals(stop: Callable[[], None]) -> None:
+    """Let the first signal stop everything in peace, and any further one at once."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
 
-    def stop() -> None:
-        server.should_exit = True
+    def stop_once() -> None:
+        stop()
         for number in signals:
             loop.remove_signal_handler(number)
             # Not through the loop: it may be what hangs.
             signal.signal(number, lambda *_: os._exit(130))
 
     for number in signals:
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, stop_once)
 
 
 async def _answers(host: str, port: int) -> bool:

@@ -31,6 +31,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from backburner.core.allowance import Scope, parse_limit, parse_price
 from backburner.core.errors import BadSetting
 
 PREFIX = "BACKBURNER_"
@@ -137,6 +138,17 @@ def _has_server(rest: str) -> bool:
     return not parts.fragment and not is_cut and parts.netloc.count("@") <= 1
 
 
+def _check_limit(text: str) -> str:
+    parse_limit(text, Scope.RUN)
+    return text
+
+
+def _check_prices(prices: dict[str, str]) -> dict[str, str]:
+    for price in prices.values():
+        parse_price(price)
+    return prices
+
+
 Switch = Annotated[bool, Takes("true or false")]
 Count = Annotated[int, BeforeValidator(_refuse_truth), Field(ge=1), Takes("a whole number from 1")]
 Port = Annotated[
@@ -150,6 +162,11 @@ Duration = Annotated[
     BeforeValidator(_parse_duration),
     Field(gt=timedelta(), le=LONGEST),
     Takes("a time up to 366d, such as 500ms, 30s, 10m, 2h; a bare number is seconds"),
+]
+Limit = Annotated[
+    str,
+    AfterValidator(_check_limit),
+    Takes("money, tokens or both, such as 2.50 USD, 500000 tokens; or none"),
 ]
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
@@ -216,6 +233,29 @@ class Settings(BaseSettings):
     heartbeat: Duration = Field(
         default=timedelta(seconds=10),
         description="The time between two signs of life of a worker; shorter than the lease.",
+    )
+    drain: Duration = Field(
+        default=timedelta(seconds=20),
+        description="How long runs have to come to a good place when the program is stopped.",
+    )
+    allowance_run: Limit = Field(
+        default="2 USD, 2000000 tokens", description="What one run may spend."
+    )
+    allowance_conversation: Limit = Field(
+        default="none", description="What one conversation may spend, with all it hands out."
+    )
+    allowance_user: Limit = Field(default="none", description="What one user may spend in all.")
+    allowance_day: Limit = Field(
+        default="10 USD", description="What one user may spend in a day, in their time zone."
+    )
+    prices: Annotated[
+        dict[str, str],
+        AfterValidator(_check_prices),
+        Takes("a table: the beginning of a model's name, and a price such as 3 in, 15 out"),
+    ] = Field(
+        default_factory=dict,
+        description="What models cost, in dollars for a million tokens. Of a model without a price"
+        " only the tokens are counted.",
     )
     discovery_enabled: Switch = Field(
         default=False, description="Whether the agent may look for work to propose by itself."

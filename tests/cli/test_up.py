@@ -32,15 +32,9 @@ from backburner.app import stop_on_signals
 def hang():
     print("stopping", flush=True)
     threading.Event().wait()
-class Server:
-    @property
-    def should_exit(self):
-        return False
-    @should_exit.setter
-    def should_exit(self, value):
-        asyncio.get_running_loop().call_soon(hang)
 async def wait():
-    stop_on_signals(Server())
+    loop = asyncio.get_running_loop()
+    stop_on_signals(lambda: loop.call_soon(hang))
     print("waiting is ready at nowhere", flush=True)
     await asyncio.Event().wait()
 asyncio.run(wait())

@@ -18,6 +18,8 @@ from backburner.core.allowance import (
     cost,
     day_of,
     left,
+    parse_limit,
+    parse_price,
     raise_by,
     reserve,
     used_up,
@@ -241,3 +243,38 @@ def test_a_moment_lies_in_its_day_and_days_touch(zone: str, moment: datetime) ->
 def test_an_unknown_zone_is_refused() -> None:
     with pytest.raises(BadSchedule, match="no time zone 'Mars'"):
         day_of(NOON, zone="Mars")
+
+
+@pytest.mark.parametrize(
+    ("text", "micros", "tokens"),
+    [
+        ("2.50 USD, 500000 tokens", 2_500_000, 500_000),
+        ("10 usd", 10_000_000, None),
+        ("7 Tokens", None, 7),
+        ("0.000001 USD", 1, None),
+        ("None", None, None),
+    ],
+)
+def test_a_limit_is_read_from_words(text: str, micros: int | None, tokens: int | None) -> None:
+    assert parse_limit(text, Scope.DAY) == Allowance(Scope.DAY, micros, tokens)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "2", "2 EUR", "two USD", "-1 USD", "1 USD, 2 USD", "0.5 tokens", "1e99 USD", "nan USD"],
+)
+def test_what_is_no_limit_is_refused(text: str) -> None:
+    with pytest.raises(BadRequest):
+        parse_limit(text, Scope.RUN)
+
+
+def test_a_price_is_read_from_words() -> None:
+    assert parse_price("3 in, 15 out") == Price(3_000_000, 15_000_000)
+    whole = parse_price("3 in, 15 out, 0.3 cache read, 3.75 cache write")
+    assert (whole.cache_read, whole.cache_write) == (300_000, 3_750_000)
+
+
+@pytest.mark.parametrize("text", ["", "3", "3 in", "3 in, 3 in, 15 out", "x in, 15 out", "3 inn"])
+def test_what_is_no_price_is_refused(text: str) -> None:
+    with pytest.raises(BadRequest):
+        parse_price(text)

@@ -13,7 +13,10 @@ from backburner import __version__
 from backburner.core.errors import BackburnerError, BadRequest
 
 #: One line each, kept here so that listing the commands does not load them.
-COMMANDS = {"up": "Start Backburner on this machine."}
+COMMANDS = {
+    "up": "Start Backburner on this machine.",
+    "worker": "Start a worker beside others on one PostgreSQL.",
+}
 
 
 class LateGroup(click.Group):

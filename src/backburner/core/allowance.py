@@ -6,12 +6,20 @@ Money is counted in millionths of a dollar, as whole numbers: sums of many small
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 
 from backburner.core.cron import find_zone
 from backburner.core.errors import BadRequest
 
 MILLION = 1_000_000
+_LIMIT_UNITS = {"usd": "micros", "tokens": "tokens"}
+_PRICE_UNITS = {
+    "in": "input",
+    "out": "output",
+    "cache read": "cache_read",
+    "cache write": "cache_write",
+}
 
 
 class Scope(StrEnum):
@@ -77,6 +85,38 @@ class Standing:
     allowance: Allowance
     spent: Amount
     reserved: Amount = Amount()
+
+
+def parse_limit(text: str, scope: Scope) -> Allowance:
+    """Read a limit in words: money, tokens or both, as in "2.50 USD, 500000 tokens"; or none."""
+    found: dict[str, int] = {}
+    for part in [] if text.strip().casefold() == "none" else text.split(","):
+        number, _, unit = part.strip().partition(" ")
+        name = _LIMIT_UNITS.get(unit.strip().casefold())
+        if name is None or name in found:
+            raise BadRequest(
+                f"{text!r} is not a limit.", hint="Say 2.50 USD, 500000 tokens, both, or none."
+            )
+        found[name] = _number(number, times=MILLION if name == "micros" else 1)
+    return Allowance(scope, found.get("micros"), found.get("tokens"))
+
+
+def parse_price(text: str) -> Price:
+    """Read what a model costs, in dollars for a million tokens, as in "3 in, 15 out"."""
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        number, _, unit = part.strip().partition(" ")
+        name = _PRICE_UNITS.get(unit.strip().casefold())
+        if name is None or name in found:
+            raise BadRequest(
+                f"{text!r} is not a price.",
+                hint="Say dollars for a million tokens: 3 in, 15 out, 0.3 cache read,"
+                " 3.75 cache write.",
+            )
+        found[name] = _number(number, times=MILLION)
+    if not {"input", "output"} <= found.keys():
+        raise BadRequest(f"{text!r} is not a whole price.", hint="Say what in and out cost.")
+    return Price(**found)
 
 
 def cost(model: str, usage: Usage, prices: Mapping[str, Price]) -> Cost:
@@ -146,3 +186,13 @@ def day_of(moment: datetime, *, zone: str) -> tuple[datetime, datetime]:
     start = datetime.combine(today, time(), tz)
     end = datetime.combine(today + timedelta(days=1), time(), tz)
     return start.astimezone(UTC), end.astimezone(UTC)
+
+
+def _number(text: str, *, times: int) -> int:
+    try:
+        exact = Decimal(text) * times
+    except InvalidOperation:
+        exact = Decimal("NaN")
+    if not exact.is_finite() or exact < 0 or exact > 2**53 or exact != exact.to_integral_value():
+        raise BadRequest(f"{text!r} is not an amount.", hint="Say a number such as 2.50.")
+    return int(exact)

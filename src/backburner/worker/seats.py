@@ -15,12 +15,16 @@ class Seats:
     #: For each engine, and what it is called where a conversation names none.
     of_engine: Mapping[str, int] = field(default_factory=dict)
     default_engine: str = ""
+    #: Only replies are given.
+    only_chat: bool = False
 
     def engine(self, name: str) -> str:
         return name or self.default_engine
 
     def free(self, kind: RunKind, taken: Iterable[str]) -> int:
         """Count the seats that a run of this kind may take."""
+        if self.only_chat and kind is RunKind.BACKGROUND:
+            return 0
         kept = 1 if kind is RunKind.BACKGROUND and self.total > 1 else 0
         return max(0, self.total - kept - len(list(taken)))
 
