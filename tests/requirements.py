@@ -29,18 +29,16 @@ ALL = frozenset(
 
 PENDING = frozenset(
     """
-    A-active A-background A-waiting A-archived A-from-chat A-now A-fields
-    A-session-resumed A-one-model A-api A-latency A-poll A-batch A-cap A-spawn
-    A-mcp-load A-mcp-isolation A-mcp-failure A-auth-expired A-starvation B-fields
-    B-tool-scope B-command B-memory-only B-persist B-runs B-tick B-run-now B-compact
+    A-waiting A-from-chat A-now A-fields A-session-resumed A-one-model A-api A-latency
+    A-poll A-batch A-cap A-spawn A-mcp-load A-mcp-isolation A-mcp-failure A-auth-expired
+    A-starvation B-fields B-tool-scope B-command B-memory-only B-persist B-tick
     B-outbound B-discord B-cli B-tools B-origin B-propose B-approve-discord
     B-approve-cli B-discovery B-discovery-context B-discovery-limits B-memory
-    B-clean-store B-routing B-events B-limit B-chaining B-budget B-multichannel C-launch
+    B-clean-store B-routing B-events B-limit B-chaining B-multichannel C-launch
     C-completed C-error C-cancel C-resumed C-output C-persist C-progress C-batch
     C-resume C-resume-only-completed C-resume-concurrent C-resume-expired C-resume-count
     C-block C-list C-block-done C-block-timeout C-block-resume C-events C-mcp
-    Z-allowance Z-connections Z-context Z-honest Z-grants Z-model-key Z-setup Z-away
-    Z-remind Z-everything-off Z-mine
+    Z-connections Z-context Z-grants Z-model-key Z-setup Z-away Z-mine
     """.split()
 )
 
