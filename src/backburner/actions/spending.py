@@ -34,9 +34,13 @@ class Purse:
     root: ConversationId
 
     def open(self, tx: Tx) -> Allowance | None:
-        """Set a slice aside; the allowance that is used up, where there is none to be had."""
+        """Set a slice aside of what is left; if all is spent, say under which allowance.
+
+        Where the rest is set aside by others, a run may still begin: it stops after the call that
+        spends too much, as they do.
+        """
         standings = self._standings(tx)
-        over = allowance.used_up(standings)
+        over = allowance.used_up(replace(one, reserved=Amount()) for one in standings)
         if over is None:
             wanted = self.deps.limits.slice
             tx.reserve(self.turn, self.root, allowance.reserve(standings, wanted))
