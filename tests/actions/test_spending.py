@@ -84,6 +84,7 @@ async def test_one_question_parks_all_that_share_an_allowance_and_one_answer_fre
     assert stage.load(second).pause_reason is Pause.ALLOWANCE
     assert stage.load(second).questions == ()
 
+    clock.advance(timedelta(seconds=1))
     await stage.answer(first, RAISE)
     await stage.work()
 
