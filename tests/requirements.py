@@ -29,16 +29,16 @@ ALL = frozenset(
 
 PENDING = frozenset(
     """
-    A-waiting A-from-chat A-now A-fields A-session-resumed A-one-model A-api A-latency
-    A-poll A-batch A-cap A-spawn A-mcp-load A-mcp-isolation A-mcp-failure A-auth-expired
-    A-starvation B-fields B-tool-scope B-command B-memory-only B-persist B-tick
-    B-outbound B-discord B-cli B-tools B-origin B-propose B-approve-discord
-    B-approve-cli B-discovery B-discovery-context B-discovery-limits B-memory
-    B-clean-store B-routing B-events B-limit B-chaining B-multichannel C-launch
-    C-completed C-error C-cancel C-resumed C-output C-persist C-progress C-batch
-    C-resume C-resume-only-completed C-resume-concurrent C-resume-expired C-resume-count
-    C-block C-list C-block-done C-block-timeout C-block-resume C-events C-mcp
-    Z-connections Z-context Z-grants Z-model-key Z-setup Z-away Z-mine
+    A-waiting A-from-chat A-fields A-session-resumed A-one-model A-api A-latency
+    A-mcp-load A-mcp-isolation A-mcp-failure A-auth-expired A-starvation B-fields
+    B-tool-scope B-command B-memory-only B-persist B-outbound B-discord B-cli B-tools
+    B-origin B-propose B-approve-discord B-approve-cli B-discovery B-discovery-context
+    B-discovery-limits B-memory B-clean-store B-routing B-events B-limit B-chaining
+    B-multichannel C-launch C-completed C-error C-cancel C-resumed C-output C-persist
+    C-progress C-batch C-resume C-resume-only-completed C-resume-concurrent
+    C-resume-expired C-resume-count C-block C-list C-block-done C-block-timeout
+    C-block-resume C-events C-mcp Z-connections Z-context Z-grants Z-model-key Z-setup
+    Z-away Z-mine
     """.split()
 )
 

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import (
     Connection,
     Integer,
+    Row,
     Select,
     and_,
     exists,
@@ -16,6 +17,7 @@ from sqlalchemy import (
 )
 
 from backburner.ports import Agenda
+from backburner.store.dialect import Clock, read_with_clock
 from backburner.store.tables import (
     conversations,
     deliveries,
@@ -60,7 +62,7 @@ _waits = exists().where(
         and_(conversations.c.status == "active", inbox.c.at_once),
     ),
 )
-_look: Select[Any] = select(
+what_there_is: Select[Any] = select(
     _waits.label("waits"),
     _first(conversations.c.next_run_at, is_due_some_time, _none_is_queued).label("due_at"),
     _first(runs.c.wait_until, is_queued).label("goes_on_at"),
@@ -71,8 +73,13 @@ _look: Select[Any] = select(
 )
 
 
-def look(connection: Connection, *, now: datetime, tick: int) -> Agenda:
-    row = connection.execute(_look).one()
+def look(connection: Connection, clock: Clock) -> Agenda:
+    row, now, tick = read_with_clock(connection, clock, what_there_is)
+    return tell(row, now=now, tick=tick)
+
+
+def tell(row: Row[Any], *, now: datetime, tick: int) -> Agenda:
+    """Tell how long it is until each of the times in what was read."""
     lease = None if row.turn_until is None else (row.turn_until - tick) * MICROSECOND
     return Agenda(
         work=timedelta() if row.waits else _until(now, row.due_at, row.goes_on_at),

@@ -165,7 +165,7 @@ class Tx:
         return freed
 
     def agenda(self) -> Agenda:
-        return agenda.look(self.connection, now=self.now, tick=self.tick)
+        return agenda.look(self.connection, self._clock)
 
     def run(self, user: UserId, which: RunId) -> Run:
         return runs.load(self.connection, user, which)

@@ -159,4 +159,5 @@ def a_reply_is_asked_to_stop_and_work_is_not(scene: Scene) -> None:
 
 def _look(scene: Scene) -> Agenda:
     now, tick = scene.clock()
-    return scene.run(lambda db: agenda.look(db, now=now, tick=tick))
+    row = scene.run(lambda db: db.execute(agenda.what_there_is).one())
+    return agenda.tell(row, now=now, tick=tick)

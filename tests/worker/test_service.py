@@ -1,0 +1,238 @@
+"""The worker as a whole: it wakes when there is something to do, keeps its seats, and drains."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from requirements import requirement
+
+from backburner.actions import background
+from backburner.bus.local import LocalBus
+from backburner.core.conversation import Conversation, Ended, Notify, Place, Status
+from backburner.core.errors import StoreFailed
+from backburner.core.run import RunStatus
+from backburner.core.schedule import Interval, Scheduled
+from backburner.ports import Hint, Tx
+from backburner.store.db import Database
+from backburner.testing.engine import Call, End, Say, ScriptedEngine, Wait
+from backburner.testing.stage import PLACE, Stage
+from backburner.worker.seats import Seats
+from backburner.worker.service import Pace, Worker
+
+T = TypeVar("T")
+#: Longer than any test: whatever happens is not because of it.
+NEVER = timedelta(hours=1)
+PACE = Pace(poll=NEVER, lease=timedelta(seconds=2), heartbeat=timedelta(milliseconds=300))
+SEATS = Seats(total=5)
+
+
+@asynccontextmanager
+async def working(
+    stage: Stage, *, pace: Pace = PACE, seats: Seats = SEATS
+) -> AsyncIterator[Worker]:
+    bus = stage.database.bus
+    assert bus
+    worker = Worker(stage.deps, bus, seats=seats, pace=pace)
+    stopping = asyncio.Event()
+    task = asyncio.create_task(worker.run(stopping))
+    try:
+        yield worker
+    finally:
+        stopping.set()
+        async with asyncio.timeout(10):
+            await task
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 (what is in a database sets no event)
+            await asyncio.sleep(0.005)
+
+
+def make_stage(database: Database, *scripts: Any, bus: LocalBus | None = None) -> Stage:
+    return Stage(database, bus or LocalBus(), ScriptedEngine(*scripts))
+
+
+@requirement("A-now")
+async def test_it_wakes_at_once_for_a_message_and_for_work(database: Database) -> None:
+    stage = make_stage(database)
+    async with working(stage):
+        here = await stage.chat()
+        await stage.say(here, "Hello?")
+        task = await stage.task()
+        await until(lambda: stage.load(task).ended_as is Ended.COMPLETED)
+        await until(lambda: len(stage.said(here)) == 2)
+
+
+async def test_it_begins_at_the_time_that_was_set(database: Database) -> None:
+    stage = make_stage(database)
+    async with working(stage):
+        at = database.run(lambda tx: tx.now) + timedelta(milliseconds=300)
+        task = await stage.task(Scheduled(at))
+        await until(lambda: stage.history(task))
+        late = stage.history(task)[0].started_at - at
+
+    assert timedelta() <= late < timedelta(milliseconds=500)
+
+
+class DeafBus(LocalBus):
+    """Loses every hint."""
+
+    def hint(self, *hints: Hint) -> None:
+        del hints
+
+
+@requirement("A-poll", "B-tick")
+async def test_it_finds_what_a_lost_hint_was_for(database: Database) -> None:
+    stage = make_stage(database, bus=DeafBus())
+    async with working(stage, pace=Pace(poll=timedelta(milliseconds=100))):
+        task = await stage.task()
+        await until(lambda: stage.load(task).ended_as is Ended.COMPLETED)
+
+
+@requirement("A-cap", "A-batch", "A-spawn")
+async def test_it_never_has_more_runs_than_seats_and_keeps_one_for_chat(
+    database: Database,
+) -> None:
+    stage = make_stage(database)
+    for _ in range(6):
+        stage.engine.then(Call("slow"))
+    tasks = [await stage.task() for _ in range(6)]
+    async with working(stage, seats=Seats(total=3), pace=Pace(poll=NEVER, per_user=9)) as worker:
+        await until(lambda: stage.tools.count("slow") == 2)
+        here = await stage.chat()
+        await stage.say(here, "Hello?")
+        stage.engine._scripts.appendleft((Say("Yes?"),))
+        await until(lambda: stage.said(here)[-1] == "Yes?")
+        await until(lambda: len(worker.underway) == 2)
+        assert stage.tools.count("slow") == 2
+        stage.tools.let_go.set()
+        await until(lambda: all(stage.load(task).ended_as for task in tasks))
+
+    assert stage.engine.most_underway == 3
+
+
+async def test_a_message_interrupts_work_in_the_same_conversation(database: Database) -> None:
+    stage = make_stage(database, [Say("Hm"), Wait()], [Say("Yes?")])
+    async with working(stage):
+        task = await stage.task()
+        await until(lambda: stage.engine.requests)
+        await stage.say(task, "Are you there?")
+        await until(lambda: stage.load(task).ended_as is Ended.COMPLETED)
+
+    assert stage.said(task) == ["Are you there?", "Yes?", "Done."]
+
+
+async def test_what_is_cancelled_stops_at_once(database: Database) -> None:
+    stage = make_stage(database, [Wait()])
+    async with working(stage, pace=Pace(poll=NEVER)) as worker:
+        task = await stage.task()
+        await until(lambda: stage.engine.requests)
+        await background.cancel(stage.deps, task.user_id, task.id)
+        await until(lambda: not len(worker.underway))
+
+    assert [run.status for run in stage.history(task)] == [RunStatus.CANCELLED]
+
+
+async def test_runs_hand_back_when_it_stops(database: Database) -> None:
+    stage = make_stage(database, [Call("slow"), Say("Never.")], [Wait()])
+    quick = Pace(poll=NEVER, drain=timedelta(milliseconds=200))
+    async with working(stage, pace=quick):
+        tasks = [await stage.task(), await stage.task()]
+        await until(lambda: len(stage.engine.requests) == 2)
+
+    # One was in the middle of a call, of which nobody knows what became.
+    assert [run.status for task in tasks for run in stage.history(task)] == [RunStatus.QUEUED] * 2
+    statuses = sorted(stage.load(task).status for task in tasks)
+    assert statuses == [Status.BACKGROUND, Status.WAITING_INPUT]
+
+
+async def test_what_is_told_is_sent(database: Database) -> None:
+    stage = make_stage(database, [End({"complete": True, "message": "Found."})])
+    async with working(stage):
+        await stage.task(notify=Notify.ALWAYS, reports_to=(Place(PLACE, "me"),))
+        await until(lambda: stage.channel.sent)
+
+    assert [text for _, text, _ in stage.channel.sent] == ["Found."]
+
+
+async def test_a_run_whose_process_went_away_is_taken_over(database: Database) -> None:
+    stage = make_stage(database, [Wait()])
+    task = await stage.task(Interval(NEVER, anchor=database.run(lambda tx: tx.now)))
+    await stage.take_up()
+    await stage.engine.began.wait()
+    stage.kill()
+    async with working(stage):
+        await stage.rescuer.settle_all()
+        await until(lambda: stage.load(task).run_count == 1)
+
+    assert stage.history(task)[-1].status is RunStatus.FAILURE
+
+
+class Broken:
+    """A store that is gone for a while."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.gone = False
+
+    async def transact(self, work: Callable[[Tx], T]) -> T:
+        if self.gone:
+            raise StoreFailed
+        return await self.database.transact(work)
+
+    async def commit(self, turn: Any, work: Callable[[Tx], None]) -> None:
+        if self.gone:
+            raise StoreFailed
+        await self.database.commit(turn, work)
+
+
+async def test_a_run_that_cannot_renew_its_lease_stops_by_itself(database: Database) -> None:
+    stage = make_stage(database, [Wait()])
+    broken = Broken(database)
+    object.__setattr__(stage.deps, "store", broken)
+    quick = Pace(
+        poll=NEVER, lease=timedelta(milliseconds=600), heartbeat=timedelta(milliseconds=100)
+    )
+    async with working(stage, pace=quick) as worker:
+        await stage.task()
+        await until(lambda: stage.engine.underway)
+        broken.gone = True
+        await until(lambda: not stage.engine.underway)
+        await until(lambda: not len(worker.underway))
+        broken.gone = False
+
+
+async def test_it_goes_on_when_the_database_is_back(database: Database) -> None:
+    stage = make_stage(database, [Call("slow"), Say("Found.")])
+    broken = Broken(database)
+    object.__setattr__(stage.deps, "store", broken)
+    async with working(stage, pace=Pace(poll=timedelta(milliseconds=200))):
+        task: Conversation = await stage.task()
+        await until(lambda: stage.tools.count("slow"))
+        broken.gone = True
+        stage.tools.let_go.set()
+        await asyncio.sleep(0.3)
+        broken.gone = False
+        await until(lambda: stage.load(task).ended_as is Ended.COMPLETED)
+
+    assert stage.tools.count("slow") == 1
+    assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS]
+
+
+@requirement("Z-ask")
+async def test_an_answer_lets_work_go_on_at_once(database: Database) -> None:
+    asks = {
+        "needs_input": True,
+        "message": "Hm.",
+        "question": {"type": "confirmation", "prompt": "Shall I?"},
+    }
+    stage = make_stage(database, [End(asks)])
+    async with working(stage):
+        task = await stage.task()
+        await until(lambda: stage.load(task).questions)
+        await stage.answer(task, "yes")
+        await until(lambda: stage.load(task).ended_as is Ended.COMPLETED)
