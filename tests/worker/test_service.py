@@ -13,7 +13,7 @@ from backburner.bus.local import LocalBus
 from backburner.core.conversation import Conversation, Ended, Notify, Place, Status
 from backburner.core.errors import StoreFailed
 from backburner.core.run import RunStatus
-from backburner.core.schedule import Interval, Scheduled
+from backburner.core.schedule import Scheduled
 from backburner.ports import Hint, Tx
 from backburner.store.db import Database
 from backburner.testing.engine import Call, End, Say, ScriptedEngine, Wait
@@ -161,13 +161,13 @@ async def test_what_is_told_is_sent(database: Database) -> None:
 
 async def test_a_run_whose_process_went_away_is_taken_over(database: Database) -> None:
     stage = make_stage(database, [Wait()])
-    task = await stage.task(Interval(NEVER, anchor=database.run(lambda tx: tx.now)))
+    task = await stage.task()
     await stage.take_up()
     await stage.engine.began.wait()
     stage.kill()
     async with working(stage):
         await stage.rescuer.settle_all()
-        await until(lambda: stage.load(task).run_count == 1)
+        await until(lambda: stage.load(task).ended_as is Ended.COMPLETED)
 
     assert stage.history(task)[-1].status is RunStatus.FAILURE
 
