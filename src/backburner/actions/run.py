@@ -70,13 +70,12 @@ class Attempt:
     memory: list[str] = field(default_factory=list)
 
 
-async def perform(deps: Deps, claim: Claim, signals: Signals) -> None:
-    """Do a run from its claim to its commit."""
+async def perform(deps: Deps, claim: Claim, known: Prepared, signals: Signals) -> None:
+    """Do a run that was claimed and prepared, up to its commit."""
     turn = claim.turn
     deps = replace(deps, store=PatientStore(deps.store, signals))
     drafts = Drafts(deps, turn)
     try:
-        known = await deps.store.transact(lambda tx: prepare(deps, tx, claim))
         result = Result(items=known.items, zone=known.zone, root=known.root, over=known.over)
         gate = Gate(deps.store, turn, signals, known.before)
         attempt = Attempt(deps, claim, signals, gate, result, drafts)
@@ -95,7 +94,7 @@ async def perform(deps: Deps, claim: Claim, signals: Signals) -> None:
 
 
 def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
-    """Read what the run is about, and set aside what it may spend."""
+    """Read what the run is about, and set aside what it may spend: together with its claim."""
     turn = claim.turn
     user, which = turn.user_id, turn.conversation_id
     conversation = tx.hold(turn)

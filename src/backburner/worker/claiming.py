@@ -41,15 +41,19 @@ class Claiming:
 
     async def _take_one(self) -> bool:
         asked_at = asyncio.get_running_loop().time()
-        claim = await self.deps.store.transact(self._claim)
-        if claim is None:
+        found = await self.deps.store.transact(self._claim_and_prepare)
+        if found is None:
             return False
         lease = self.claimer.lease.total_seconds()
         # Counted from before it was asked for: nobody can have the turn sooner than that.
-        taken = Underway(claim, trusted_until=asked_at + lease)
+        taken = Underway(*found, trusted_until=asked_at + lease)
         self.underway.add(taken)
         taken.task = self.spawn(self._perform(taken))
         return True
+
+    def _claim_and_prepare(self, tx: Tx) -> tuple[Claim, run.Prepared] | None:
+        claim = self._claim(tx)
+        return None if claim is None else (claim, run.prepare(self.deps, tx, claim))
 
     def _claim(self, tx: Tx) -> Claim | None:
         for kind, claim in (
@@ -66,7 +70,7 @@ class Claiming:
 
     async def _perform(self, taken: Underway) -> None:
         try:
-            await run.perform(self.deps, taken.claim, taken.signals)
+            await run.perform(self.deps, taken.claim, taken.known, taken.signals)
         except Exception:  # noqa: BLE001 (whatever it was, the worker goes on)
             # Its lease runs out, and it is given again.
             _log.exception("a run broke", run=taken.claim.run.id)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from backburner.actions.run import Prepared
 from backburner.actions.signals import Reason, Signals
 from backburner.core.ids import ConversationId, RunId
 from backburner.core.run import RunKind
@@ -15,6 +16,7 @@ class Underway:
     """A run that this process has the turn for."""
 
     claim: Claim
+    known: Prepared
     #: Until then, by the clock of the event loop, nobody else can have its turn.
     trusted_until: float
     signals: Signals = field(default_factory=Signals)
