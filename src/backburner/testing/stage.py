@@ -64,6 +64,7 @@ class Stage:
         )
         self.underway = AllUnderway()
         self._tasks = set[asyncio.Task[None]]()
+        self._taken_up = 0
         claimer = Claimer(worker="stage", lease=LEASE, cap=20)
         seats = seats or Seats(total=20)
         self.claiming = Claiming(self.deps, claimer, seats, 20, self.underway, spawn=self._spawn)
@@ -102,10 +103,10 @@ class Stage:
 
     async def work(self) -> None:
         """Let the worker take up what there is, until nothing is left."""
-        while True:
+        taken_up = -1
+        while taken_up != self._taken_up:
+            taken_up = self._taken_up
             await self.claiming.run_once()
-            if not self._tasks:
-                return
             await self.idle()
 
     async def idle(self) -> None:
@@ -156,6 +157,7 @@ class Stage:
         return [row.text for row in rows]
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        self._taken_up += 1
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
