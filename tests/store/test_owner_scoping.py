@@ -35,7 +35,7 @@ from backburner.core.run import (
 from backburner.core.schedule import After, Gap, Interval
 from backburner.core.transitions import Step
 from backburner.core.transitions.step import system_message
-from backburner.ports import Claim
+from backburner.ports import Account, Claim
 from backburner.store import (
     conversations,
     events,
@@ -112,6 +112,10 @@ def held_by(me: UserId, home: Home) -> Step:
 
 def kept_by(me: UserId, home: Home) -> Conversation:
     return replace(home.kept, user_id=me, title="Changed")
+
+
+def _without(found: object, nothing: object) -> object:
+    return None if found == nothing else found
 
 
 ATTEMPTS: dict[str, Attempt] = {
@@ -198,10 +202,10 @@ ATTEMPTS: dict[str, Attempt] = {
         db, replace(home.queued.turn, user_id=me)
     ),
     "sessions.load": lambda db, me, home: sessions.load(db, turn_of(me, home), "s"),
-    "spending.allowed": lambda db, me, home: spending.allowed(db, me, home.kept.id),
+    "spending.account": lambda db, me, home: _without(
+        spending.account(db, me, home.kept.id, ["user"]), Account({}, [], [])
+    ),
     "spending.release": lambda db, me, home: spending.release(db, me, home.held.run.id),
-    "spending.reserved": lambda db, me, _: spending.reserved(db, me),
-    "spending.total": lambda db, me, _: spending.total(db, me, ["user"]),
     "steps.save": lambda db, me, home: steps.save(
         db, Step(conversation=kept_by(me, home), messages=SAID), cause="new", now=NOON
     ),

@@ -74,7 +74,7 @@ async def perform(deps: Deps, claim: Claim, known: Prepared, signals: Signals) -
     """Do a run that was claimed and prepared, up to its commit."""
     turn = claim.turn
     deps = replace(deps, store=PatientStore(deps.store, signals))
-    drafts = Drafts(deps, turn)
+    drafts, lost = Drafts(deps, turn), False
     try:
         result = Result(items=known.items, zone=known.zone, root=known.root, over=known.over)
         gate = Gate(deps.store, turn, signals, known.before)
@@ -83,13 +83,14 @@ async def perform(deps: Deps, claim: Claim, known: Prepared, signals: Signals) -
             signals.give(Reason.SPENT)
         else:
             await _work(attempt, known)
-        if signals.reason is not Reason.FENCED:
+        lost = signals.reason is Reason.FENCED
+        if not lost:
             await ending.commit(deps, claim, signals, gate, result)
     except Fenced:
-        signals.give(Reason.FENCED)
+        lost = True
     finally:
         await drafts.close()
-    if signals.reason is Reason.FENCED:
+    if lost:
         _log.warning("another holder has taken over", run=turn.run_id)
 
 
@@ -97,7 +98,7 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
     """Read what the run is about, and set aside what it may spend: together with its claim."""
     turn = claim.turn
     user, which = turn.user_id, turn.conversation_id
-    conversation = tx.hold(turn)
+    conversation = claim.conversation
     root = spending.find_root(tx, conversation)
     session = conversation.session
     memory = () if session is None else tx.session(turn, session.id)
@@ -106,9 +107,10 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
     repeated = [item for run in attempts for item in tx.items_served_by(user, which, run.id)]
     if claim.goes_on and not goes_on:
         repeated += tx.items_served_by(user, which, claim.run.id)
+    person = tx.lock_person(user)
     return Prepared(
         conversation=conversation,
-        zone=tx.person(user).zone,
+        zone=person.zone,
         now=tx.now,
         recent=tx.recent_messages(user, which, most=prompt.MOST_MESSAGES),
         items=prompt.fitting(tx.items(user, which, turn.kind)),
@@ -117,13 +119,16 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
         memory=memory,
         goes_on=goes_on,
         root=root,
-        over=spending.Purse(deps, turn, root).open(tx),
+        over=spending.Purse(deps, turn, root).open(tx, person.zone),
     )
 
 
 def _earlier_attempts(tx: Tx, claim: Claim) -> Sequence[Run]:
     """Find the runs of the same kind that failed since the last one that did not, oldest first."""
     turn, failed = claim.turn, list[Run]()
+    troubles = claim.conversation.failures + claim.conversation.crashes
+    if turn.kind is RunKind.BACKGROUND and not troubles:
+        return ()
     for other in tx.history(turn.user_id, turn.conversation_id, most=_MOST_ATTEMPTS):
         stands_for_none = other.status is RunStatus.SKIPPED
         if other.id == turn.run_id or other.kind is not turn.kind or stands_for_none:

@@ -11,11 +11,11 @@ from backburner.actions.deps import Deps
 from backburner.core import allowance, transitions
 from backburner.core.allowance import Allowance, Amount, Scope, Standing
 from backburner.core.conversation import Conversation
-from backburner.core.ids import ConversationId, QuestionId, UserId, derive_question_id
+from backburner.core.ids import ConversationId, QuestionId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
 from backburner.core.transitions import RAISE, STOP, TOMORROW
-from backburner.ports import Tx, Used
+from backburner.ports import Reservation, Tx, Used
 
 _NAMES = {
     Scope.RUN: "one run",
@@ -33,13 +33,13 @@ class Purse:
     turn: Turn
     root: ConversationId
 
-    def open(self, tx: Tx) -> Allowance | None:
+    def open(self, tx: Tx, zone: str) -> Allowance | None:
         """Set a slice aside of what is left; if all is spent, say under which allowance.
 
         Where the rest is set aside by others, a run may still begin: it stops after the call that
         spends too much, as they do.
         """
-        standings = self._standings(tx)
+        standings = self._standings(tx, zone)
         over = allowance.used_up(replace(one, reserved=Amount()) for one in standings)
         if over is None:
             wanted = self.deps.limits.slice
@@ -52,21 +52,24 @@ class Purse:
         cost = allowance.cost(used.model, used.usage, self.deps.prices)
         keys = _keys(self.turn, self.root, tx.now, person.zone)
         tx.spend(self.turn, self.root, used.model, cost, counts_to=keys.values())
-        return self.open(tx)
+        return self.open(tx, person.zone)
 
-    def _standings(self, tx: Tx) -> Sequence[Standing]:
-        person = tx.lock_person(self.turn.user_id)
-        keys = _keys(self.turn, self.root, tx.now, person.zone)
-        spent = tx.spent(self.turn.user_id, keys.values())
+    def _standings(self, tx: Tx, zone: str) -> Sequence[Standing]:
+        keys = _keys(self.turn, self.root, tx.now, zone)
+        account = tx.account(self.turn.user_id, self.root, keys.values())
         return [
-            Standing(known, spent.get(keys[known.scope], Amount()), self._set_aside(tx, known))
-            for known in _known(self.deps, tx, self.turn.user_id, self.root)
+            Standing(
+                known,
+                account.spent.get(keys[known.scope], Amount()),
+                self._set_aside(account.reserved, known),
+            )
+            for known in _known(self.deps, account.allowances)
         ]
 
-    def _set_aside(self, tx: Tx, known: Allowance) -> Amount:
+    def _set_aside(self, reserved: Sequence[Reservation], known: Allowance) -> Amount:
         """Add up what other runs have set aside of the same allowance."""
         total = Amount()
-        for other in tx.reserved(self.turn.user_id):
+        for other in reserved:
             shares = known.scope in (Scope.USER, Scope.DAY) or (
                 known.scope is Scope.CONVERSATION and other.root_id == self.root
             )
@@ -127,11 +130,10 @@ def answered(tx: Tx, conversation: Conversation, asked: Question, said: str) -> 
                 tx.let_go_on(user, parked, at=at)
 
 
-def _known(deps: Deps, tx: Tx, user: UserId, root: ConversationId) -> Sequence[Allowance]:
+def _known(deps: Deps, said: Sequence[Allowance]) -> Sequence[Allowance]:
     """Take what was said about this user and conversation, else what is so for everybody."""
-    said = {known.scope: known for known in deps.allowances}
-    said |= {known.scope: known for known in tx.allowances(user, root)}
-    return list(said.values())
+    known = {one.scope: one for one in deps.allowances} | {one.scope: one for one in said}
+    return list(known.values())
 
 
 def _keys(turn: Turn, root: ConversationId, now: datetime, zone: str) -> dict[Scope, str]:

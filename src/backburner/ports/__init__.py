@@ -24,6 +24,7 @@ from backburner.ports.engine import (
     Used,
 )
 from backburner.ports.store import (
+    Account,
     Agenda,
     Claim,
     Claimer,
@@ -39,6 +40,7 @@ from backburner.ports.store import (
 __all__ = [
     "EVERYTHING",
     "LONGEST_ID",
+    "Account",
     "Agenda",
     "Bus",
     "CallTool",

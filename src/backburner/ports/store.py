@@ -85,6 +85,16 @@ class Reservation:
     amount: Amount
 
 
+@dataclass(frozen=True, slots=True)
+class Account:
+    """How a user stands: the sums asked for, what runs have set aside, and what was allowed."""
+
+    spent: Mapping[str, Amount]
+    reserved: Sequence[Reservation]
+    #: For this user and conversation; what was not said is in the settings.
+    allowances: Sequence[Allowance]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agenda:
     """How long until there is something to do, as far as time brings it; None: nothing is known.
@@ -188,10 +198,8 @@ class Tx(Protocol):
     def spend(
         self, turn: Turn, root: ConversationId, model: str, cost: Cost, *, counts_to: Iterable[str]
     ) -> None: ...
-    def spent(self, user: UserId, what: Iterable[str]) -> Mapping[str, Amount]: ...
+    def account(self, user: UserId, root: ConversationId, what: Iterable[str]) -> Account: ...
     def reserve(self, turn: Turn, root: ConversationId, amount: Amount) -> None: ...
-    def reserved(self, user: UserId) -> Sequence[Reservation]: ...
-    def allowances(self, user: UserId, root: ConversationId) -> Sequence[Allowance]: ...
     def parked(self, user: UserId) -> Sequence[ConversationId]:
         """Find the conversations whose work stands still for an allowance."""
 

@@ -3,30 +3,61 @@
 The sums are written in the transaction that writes what they are the sums of.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, Text, bindparam, delete, insert, or_, select
+from sqlalchemy import (
+    Connection,
+    Row,
+    Text,
+    bindparam,
+    delete,
+    insert,
+    literal,
+    literal_column,
+    or_,
+    select,
+    union_all,
+)
 
 from backburner.core.allowance import Allowance, Amount, Cost, Scope
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import Turn
-from backburner.ports import Reservation
+from backburner.ports import Account, Reservation
 from backburner.store.dialect import add_up, put
 from backburner.store.tables import allowances, reservations, spend, totals
 
 _insert = insert(spend)
-_totals = select(totals).where(
-    totals.c.user_id == bindparam("owner"),
-    totals.c.what.in_(bindparam("what", expanding=True, type_=Text())),
-)
-_reserved = select(reservations).where(reservations.c.user_id == bindparam("owner"))
 _release = delete(reservations).where(
     reservations.c.user_id == bindparam("owner"), reservations.c.run_id == bindparam("run")
 )
-_allowances = select(allowances).where(
-    allowances.c.user_id == bindparam("owner"),
-    or_(allowances.c.root_id == "", allowances.c.root_id == bindparam("root")),
+_owner, _none = bindparam("owner", type_=Text()), literal_column("NULL", Text)
+#: Three kinds of rows in one: what each is about, and an amount.
+_account = union_all(
+    select(
+        literal("spent").label("kind"),
+        totals.c.what.label("about"),
+        _none.label("root"),
+        totals.c.micros.label("micros"),
+        totals.c.tokens.label("tokens"),
+    ).where(
+        totals.c.user_id == _owner,
+        totals.c.what.in_(bindparam("what", expanding=True, type_=Text())),
+    ),
+    select(
+        literal("reserved"),
+        reservations.c.run_id,
+        reservations.c.root_id,
+        reservations.c.micros,
+        reservations.c.tokens,
+    ).where(reservations.c.user_id == _owner),
+    select(
+        literal("allowed"), allowances.c.scope, _none, allowances.c.micros, allowances.c.tokens
+    ).where(
+        allowances.c.user_id == _owner,
+        or_(allowances.c.root_id == "", allowances.c.root_id == bindparam("of_root")),
+    ),
 )
 
 
@@ -56,9 +87,25 @@ def add(
     add_up(connection, totals, sums, "micros", "tokens")
 
 
-def total(connection: Connection, user: UserId, what: Iterable[str]) -> Mapping[str, Amount]:
-    found = connection.execute(_totals, {"owner": user, "what": list(what)})
-    return {row.what: Amount(row.micros, row.tokens) for row in found}
+def account(
+    connection: Connection, user: UserId, root: ConversationId, what: Iterable[str]
+) -> Account:
+    """Read how a user stands, as far as a conversation and these sums are concerned."""
+    values = {"owner": user, "of_root": root, "what": list(what)}
+    rows = connection.execute(_account, values).all()
+    return Account(
+        spent={row.about: _amount(row) for row in rows if row.kind == "spent"},
+        reserved=[
+            Reservation(RunId(row.about), ConversationId(row.root), _amount(row))
+            for row in rows
+            if row.kind == "reserved"
+        ],
+        allowances=[
+            Allowance(Scope(row.about), row.micros, row.tokens)
+            for row in rows
+            if row.kind == "allowed"
+        ],
+    )
 
 
 def reserve(connection: Connection, turn: Turn, root: ConversationId, amount: Amount) -> None:
@@ -67,21 +114,8 @@ def reserve(connection: Connection, turn: Turn, root: ConversationId, amount: Am
     put(connection, reservations, row | {"micros": amount.micros, "tokens": amount.tokens})
 
 
-def reserved(connection: Connection, user: UserId) -> Sequence[Reservation]:
-    return [
-        Reservation(RunId(row.run_id), ConversationId(row.root_id), Amount(row.micros, row.tokens))
-        for row in connection.execute(_reserved, {"owner": user})
-    ]
-
-
 def release(connection: Connection, user: UserId, run: RunId) -> None:
     connection.execute(_release, {"owner": user, "run": run})
-
-
-def allowed(connection: Connection, user: UserId, root: ConversationId) -> Sequence[Allowance]:
-    """Read what was said about this user and this conversation, and nothing that was not."""
-    found = connection.execute(_allowances, {"owner": user, "root": root})
-    return [Allowance(Scope(row.scope), row.micros, row.tokens) for row in found]
 
 
 def allow(connection: Connection, user: UserId, allowance: Allowance, root: ConversationId) -> None:
@@ -93,3 +127,7 @@ def allow(connection: Connection, user: UserId, allowance: Allowance, root: Conv
         "tokens": allowance.tokens,
     }
     put(connection, allowances, row)
+
+
+def _amount(row: Row[Any]) -> Amount:
+    return Amount(row.micros, row.tokens)

@@ -1,6 +1,6 @@
 """An open transaction, with everything that may be done in it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from backburner.core.question import Question
 from backburner.core.run import Ending, Item, Run, RunKind, Turn
 from backburner.core.transitions import Step, Stops
 from backburner.ports import (
+    Account,
     Agenda,
     Claim,
     Claimer,
@@ -24,7 +25,6 @@ from backburner.ports import (
     HintKind,
     Person,
     Rescued,
-    Reservation,
 )
 from backburner.store import (
     agenda,
@@ -222,17 +222,11 @@ class Tx:
     ) -> None:
         spending.add(self.connection, turn, root, model, cost, counts_to=counts_to, now=self.now)
 
-    def spent(self, user: UserId, what: Iterable[str]) -> Mapping[str, Amount]:
-        return spending.total(self.connection, user, what)
+    def account(self, user: UserId, root: ConversationId, what: Iterable[str]) -> Account:
+        return spending.account(self.connection, user, root, what)
 
     def reserve(self, turn: Turn, root: ConversationId, amount: Amount) -> None:
         spending.reserve(self.connection, turn, root, amount)
-
-    def reserved(self, user: UserId) -> Sequence[Reservation]:
-        return spending.reserved(self.connection, user)
-
-    def allowances(self, user: UserId, root: ConversationId) -> Sequence[Allowance]:
-        return spending.allowed(self.connection, user, root)
 
     def parked(self, user: UserId) -> Sequence[ConversationId]:
         return conversations.parked(self.connection, user)

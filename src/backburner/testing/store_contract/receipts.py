@@ -7,13 +7,14 @@ from sqlalchemy import func, select
 
 from backburner.core import transitions
 from backburner.core.allowance import Allowance, Amount, Cost, Scope
+from backburner.core.conversation import Conversation
 from backburner.core.errors import Conflict, Fenced, NotFound
 from backburner.core.ids import CallId, GrantId
 from backburner.core.journal import JournalEntry
 from backburner.core.policy import Call, Grant, Tool, digest
 from backburner.core.question import Purpose
 from backburner.core.transitions import Step
-from backburner.ports import Claim, Reservation
+from backburner.ports import Account, Claim, Reservation
 from backburner.store import grants, journal, spending, tables
 from backburner.testing.make import NOON, USER
 from backburner.testing.scene import Scene
@@ -103,9 +104,10 @@ def sums_are_those_of_the_receipts(scene: Scene) -> None:
         cost = Cost(Amount(number, 10 * number), priced=True)
         _spend(scene, claim, cost, "user", "day")
 
-    sums = scene.run(lambda db: spending.total(db, USER, ["user", "day", "other"]))
+    sums = ["user", "day", "other"]
+    found = scene.run(lambda db: spending.account(db, USER, claim.conversation.id, sums))
 
-    assert sums == {"user": Amount(6, 60), "day": Amount(6, 60)}
+    assert found.spent == {"user": Amount(6, 60), "day": Amount(6, 60)}
     table = tables.spend.c
     rows = scene.run(lambda db: db.execute(select(func.sum(table.micros), func.count())).one())
     assert tuple(rows) == (6, 3)
@@ -128,11 +130,11 @@ def what_a_run_set_aside_is_free_when_it_is_over(scene: Scene) -> None:
         for amount in (Amount(5, 5), Amount(3, 4)):
             _reserve(scene, claim, amount)
         held = Reservation(claim.run.id, claim.conversation.id, Amount(3, 4))
-        assert scene.run(lambda db: spending.reserved(db, USER)) == [held]
+        assert _account(scene, claim.conversation).reserved == [held]
 
         ends(claim)
 
-        assert scene.run(lambda db: spending.reserved(db, USER)) == []
+        assert _account(scene, claim.conversation).reserved == []
         if ends != scene.finish:
             claim = scene.begin_work()
 
@@ -147,10 +149,10 @@ def what_may_be_spent_is_what_was_said_last(scene: Scene) -> None:
     for allowance in said:
         scene.run(partial(spending.allow, user=USER, allowance=allowance, root=task.id))
 
-    found = scene.run(lambda db: spending.allowed(db, USER, task.id))
+    found = _account(scene, task).allowances
 
     assert sorted(found, key=lambda one: one.scope) == said[1:]
-    assert scene.run(lambda db: spending.allowed(db, USER, other.id)) == said[2:]
+    assert _account(scene, other).allowances == said[2:]
 
 
 def a_run_that_is_to_be_cancelled_asks_about_what_it_left_undecided(scene: Scene) -> None:
@@ -188,3 +190,7 @@ def _spend(scene: Scene, claim: Claim, cost: Cost, *counts_to: str) -> None:
 def _reserve(scene: Scene, claim: Claim, amount: Amount) -> None:
     turn = claim.turn
     scene.run(lambda db: spending.reserve(db, turn, turn.conversation_id, amount))
+
+
+def _account(scene: Scene, conversation: Conversation) -> Account:
+    return scene.run(lambda db: spending.account(db, USER, conversation.id, ["user"]))
