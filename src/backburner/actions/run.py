@@ -107,19 +107,19 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
     repeated = [item for run in attempts for item in tx.items_served_by(user, which, run.id)]
     if claim.goes_on and not goes_on:
         repeated += tx.items_served_by(user, which, claim.run.id)
-    person = tx.lock_person(user)
+    zone = tx.person(user).zone
     return Prepared(
         conversation=conversation,
-        zone=person.zone,
+        zone=zone,
         now=tx.now,
         recent=tx.recent_messages(user, which, most=prompt.MOST_MESSAGES),
-        items=prompt.fitting(tx.items(user, which, turn.kind)),
+        items=prompt.fitting(tx.items(user, which, turn.kind)) if claim.has_items else (),
         repeated=repeated,
         before=[entry for run in attempts for entry in tx.calls_of(user, run.id)],
         memory=memory,
         goes_on=goes_on,
         root=root,
-        over=spending.Purse(deps, turn, root).open(tx, person.zone),
+        over=spending.Purse(deps, turn, root).open(tx, zone),
     )
 
 

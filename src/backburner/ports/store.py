@@ -31,6 +31,8 @@ class Claim:
     conversation: Conversation
     #: The run was handed back before.
     goes_on: bool = False
+    #: Something lies in the inbox for it.
+    has_items: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

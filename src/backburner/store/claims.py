@@ -133,7 +133,8 @@ def _claim_row(taker: "_Taker", row: Row[Any]) -> Claim | None:
     wanted = reasons.work if found.status is Status.BACKGROUND else reasons.work_at_once
     if RunKind.BACKGROUND in handed_back or not _has_work(found, wanted=wanted, now=taker.now):
         return None
-    return taker.begin(found, RunKind.BACKGROUND, epoch=epoch, unattended=True)
+    claim = taker.begin(found, RunKind.BACKGROUND, epoch=epoch, unattended=True)
+    return claim and replace(claim, has_items=bool(reasons.work))
 
 
 def _has_work(found: Conversation, *, wanted: bool, now: datetime) -> bool:

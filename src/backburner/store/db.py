@@ -70,6 +70,7 @@ class Database:
                 connection.exec_driver_sql(telling.sql, telling.parameters)
         if self.bus:
             self.bus.committed(*tx.hints)
+            self.bus.hint(*tx.mentions)
         return result
 
     async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:

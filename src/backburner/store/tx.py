@@ -57,6 +57,8 @@ class Tx:
         self.connection = connection
         self._clock = clock
         self.hints: dict[Hint, None] = {}
+        #: Of less weight: they go out after the commit, if nothing happens in between.
+        self.mentions: dict[Hint, None] = {}
 
     @cached_property
     def _times(self) -> tuple[datetime, int]:
@@ -259,7 +261,8 @@ class Tx:
 
     def _claimed(self, claim: Claim | None) -> Claim | None:
         if claim is not None:
-            self.hint(Hint(HintKind.CHANGED, claim.turn.user_id, claim.turn.conversation_id))
+            turn = claim.turn
+            self.mentions[Hint(HintKind.CHANGED, turn.user_id, turn.conversation_id)] = None
         return claim
 
     def _announce(self, step: Step) -> None:

@@ -15,6 +15,9 @@ from backburner.ports import Claim, Claimer, Tx
 from backburner.worker.seats import Seats
 from backburner.worker.underway import AllUnderway, Underway
 
+#: As often the event loop goes round until the agent of a new run has begun.
+STEPS_TO_BEGIN = 5
+
 _log = structlog.get_logger(__name__)
 
 
@@ -35,6 +38,9 @@ class Claiming:
         count = 0
         while not self.closed and count < self.batch and await self._take_one():
             count += 1
+            # It begins before the next claim takes up the interpreter.
+            for _ in range(STEPS_TO_BEGIN):
+                await asyncio.sleep(0)
         if not self.closed and count < self.batch:
             await self._make_room()
         return not self.closed and count == self.batch

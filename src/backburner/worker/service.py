@@ -62,6 +62,22 @@ class _Kept:
 
     chore: Chore
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Set while it is not being done.
+    rests: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def rest(self) -> None:
+        """Wait until it has been done, if it was woken."""
+        while self.wake.is_set() or not self.rests.is_set():
+            await self.rests.wait()
+            await asyncio.sleep(0)
+
+
+@dataclass(frozen=True, slots=True)
+class _NextDue:
+    """How long until something is due, in seconds, and for which chores."""
+
+    pause: float
+    names: tuple[str, ...] = ()
 
 
 class Worker:
@@ -111,7 +127,9 @@ class Worker:
     async def _keep(self, kept: _Kept) -> None:
         """Do a chore whenever it is woken, until there is no more of it."""
         while True:
+            kept.rests.set()
             await kept.wake.wait()
+            kept.rests.clear()
             kept.wake.clear()
             try:
                 while await kept.chore.run_once():
@@ -131,35 +149,40 @@ class Worker:
         """Wake each chore when it is due, as far as the agenda tells, and whenever a hint comes."""
         with self._bus.listen(HintKind.WORK, HintKind.PERSON, HintKind.CANCEL) as hints:
             while True:
-                pause = await self._look()
+                next_due = await self._look()
                 took = asyncio.create_task(hints.take())
                 ended = asyncio.create_task(self.underway.changed.wait())
                 await asyncio.wait(
-                    {took, ended}, timeout=pause, return_when=asyncio.FIRST_COMPLETED
+                    {took, ended}, timeout=next_due.pause, return_when=asyncio.FIRST_COMPLETED
                 )
                 if took.done():
                     self._hear(took.result())
                 if ended.done():
                     self.underway.changed.clear()
                     self._kept["work"].wake.set()
+                if not took.done() and not ended.done():
+                    for name in next_due.names:
+                        self._kept[name].wake.set()
                 for task in (took, ended):
                     task.cancel()
+                # What is due is begun before anything else is looked at.
+                await self._kept["work"].rest()
 
-    async def _look(self) -> float:
-        """Wake what is due, and give the time until something is."""
+    async def _look(self) -> "_NextDue":
+        """Wake what is due, and find out what is next."""
         try:
             agenda = await self._deps.store.transact(lambda tx: tx.agenda())
         except StoreFailed as error:
             _log.warning("the database is gone for now", error=str(error))
-            return PAUSE
+            return _NextDue(PAUSE)
         # Often enough to see every lease before it runs out.
-        pause = min(self._pace.poll, self._pace.lease).total_seconds()
+        found = _NextDue(min(self._pace.poll, self._pace.lease).total_seconds())
         for name, left in _of(agenda).items():
             if left is not None and left <= timedelta():
                 self._kept[name].wake.set()
-            elif left is not None:
-                pause = min(pause, left.total_seconds())
-        return pause
+            elif left is not None and left.total_seconds() < found.pause:
+                found = _NextDue(left.total_seconds(), (name,))
+        return found
 
     def _hear(self, hints: tuple[Hint, ...]) -> None:
         for hint in hints:
