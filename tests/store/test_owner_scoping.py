@@ -205,7 +205,6 @@ ATTEMPTS: dict[str, Attempt] = {
     "spending.account": lambda db, me, home: _without(
         spending.account(db, me, home.kept.id, ["user"]), Account({}, [], [])
     ),
-    "spending.release": lambda db, me, home: spending.release(db, me, home.held.run.id),
     "steps.save": lambda db, me, home: steps.save(
         db, Step(conversation=kept_by(me, home), messages=SAID), cause="new", now=NOON
     ),
@@ -226,9 +225,6 @@ OF_THEIR_OWN: dict[str, Attempt] = {
         db, turn_of(me, home), home.kept.id, "model", COST, counts_to=["user"], now=NOON
     ),
     "spending.allow": lambda db, me, home: spending.allow(db, me, ALLOWANCE, home.kept.id),
-    "spending.reserve": lambda db, me, home: spending.reserve(
-        db, turn_of(me, home), home.kept.id, COST.amount
-    ),
 }
 #: They are about a user as such: whoever calls them has made sure that it is the caller.
 OF_A_USER = {"users.load", "users.lock", "users.pause_everything"}

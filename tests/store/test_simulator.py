@@ -131,7 +131,7 @@ def user_picked_by_due(patch: Patch) -> None:
         conversations.c.status == "background",
         conversations.c.next_run_at <= bindparam("now"),
     )
-    statement = select(users.c.id).where(due).order_by(users.c.served_at).limit(1)
+    statement = select(users.c.id, users.c.zone).where(due).order_by(users.c.served_at).limit(1)
     whose_turn = dict.fromkeys(claimable.statements().whose_turn, statement)
     _replace_statements(patch, whose_turn=whose_turn)
 

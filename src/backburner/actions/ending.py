@@ -27,8 +27,8 @@ from backburner.core.transitions.step import system_message
 from backburner.core.values import canonical
 from backburner.ports import Claim, Tx
 
-#: A run that made room for a person goes on a moment after the reply.
-MOMENT = timedelta(seconds=0)
+#: After it a run looks again whether others have left something to spend.
+MOMENT = timedelta(seconds=5)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,6 +99,8 @@ class _Ending:
                 self._spent(tx, found, self.result.over)
             case Reason.PERSON | Reason.DRAINING | Reason.LEAVING:
                 self._hand_back(tx, Step(conversation=found))
+            case Reason.WAITS:
+                self._hand_back(tx, Step(conversation=found), serves=False)
             case Reason.TIMEOUT:
                 failure = Failure(FailureKind.TIMEOUT, "It took longer than a run may.")
                 self._failed(tx, found, failure)
@@ -169,10 +171,10 @@ class _Ending:
         tx.commit(self.claim.turn, self._with_note(step), ending, served=served)
         following.follow(tx, step)
 
-    def _hand_back(self, tx: Tx, step: Step, *, waits: bool = False) -> None:
+    def _hand_back(self, tx: Tx, step: Step, *, waits: bool = False, serves: bool = True) -> None:
         step = self._with_doubts(tx, step)
-        served = [item.id for item in self.result.items]
-        until = None if waits else tx.now + MOMENT
+        served = [item.id for item in self.result.items] if serves else []
+        until = None if waits else tx.now + (timedelta() if serves else MOMENT)
         tx.hand_back(self.claim.turn, self._with_note(step), until=until, served=served)
         following.follow(tx, step)
 

@@ -53,6 +53,8 @@ class Prepared:
     goes_on: bool
     root: ConversationId
     over: Allowance | None
+    #: There is only left what other runs may be about to spend.
+    waits: bool
 
 
 @dataclass(slots=True)
@@ -81,6 +83,8 @@ async def perform(deps: Deps, claim: Claim, known: Prepared, signals: Signals) -
         attempt = Attempt(deps, claim, signals, gate, result, drafts)
         if known.over is not None:
             signals.give(Reason.SPENT)
+        elif known.waits:
+            signals.give(Reason.WAITS)
         else:
             await _work(attempt, known)
         lost = signals.reason is Reason.FENCED
@@ -107,7 +111,8 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
     repeated = [item for run in attempts for item in tx.items_served_by(user, which, run.id)]
     if claim.goes_on and not goes_on:
         repeated += tx.items_served_by(user, which, claim.run.id)
-    zone = tx.person(user).zone
+    zone = claim.zone or tx.person(user).zone
+    purse = spending.Purse(deps, turn, root).open(tx, zone)
     return Prepared(
         conversation=conversation,
         zone=zone,
@@ -119,7 +124,8 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
         memory=memory,
         goes_on=goes_on,
         root=root,
-        over=spending.Purse(deps, turn, root).open(tx, zone),
+        over=purse.over,
+        waits=purse.waits and turn.kind is RunKind.BACKGROUND,
     )
 
 

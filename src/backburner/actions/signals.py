@@ -11,6 +11,7 @@ class Reason(StrEnum):
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"
     SPENT = "spent"  #: What may be spent has been spent.
+    WAITS = "waits"  #: Others are about to spend what is left; they may leave something.
     ASKED = "asked"  #: A call needs its owner's consent.
     PERSON = "person"  #: Somebody waits for a reply, and this is in the way.
     LEAVING = "leaving"  #: The process stops now.

@@ -1,4 +1,4 @@
-"""What runs may spend: counted call by call, set aside in slices, asked about when it is used up.
+"""What runs may spend: counted call by call, a slice set aside for each, asked about at its end.
 
 Whatever a conversation hands out to others counts to the one at the top.
 """
@@ -11,11 +11,11 @@ from backburner.actions.deps import Deps
 from backburner.core import allowance, transitions
 from backburner.core.allowance import Allowance, Amount, Scope, Standing
 from backburner.core.conversation import Conversation
-from backburner.core.ids import ConversationId, QuestionId, derive_question_id
+from backburner.core.ids import ConversationId, QuestionId, RunId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
 from backburner.core.transitions import RAISE, STOP, TOMORROW
-from backburner.ports import Reservation, Tx, Used
+from backburner.ports import Tx, Used
 
 _NAMES = {
     Scope.RUN: "one run",
@@ -26,6 +26,14 @@ _NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    #: The allowance under which all is spent.
+    over: Allowance | None
+    #: The rest is what other runs may be about to spend.
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Purse:
     """What a run pays from."""
 
@@ -33,26 +41,19 @@ class Purse:
     turn: Turn
     root: ConversationId
 
-    def open(self, tx: Tx, zone: str) -> Allowance | None:
-        """Set a slice aside of what is left; if all is spent, say under which allowance.
-
-        Where the rest is set aside by others, a run may still begin: it stops after the call that
-        spends too much, as they do.
-        """
+    def open(self, tx: Tx, zone: str) -> Verdict:
+        """See whether there is anything to spend, apart from what other runs are about to."""
         standings = self._standings(tx, zone)
         over = allowance.used_up(replace(one, reserved=Amount()) for one in standings)
-        if over is None:
-            wanted = self.deps.limits.slice
-            tx.reserve(self.turn, self.root, allowance.reserve(standings, wanted))
-        return over
+        return Verdict(over, waits=allowance.used_up(standings) is not None)
 
     def pay(self, tx: Tx, used: Used) -> Allowance | None:
-        """Write down what a call cost, and set the next slice aside."""
+        """Write down what a call cost; if now all is spent, say under which allowance."""
         person = tx.lock_person(self.turn.user_id)
         cost = allowance.cost(used.model, used.usage, self.deps.prices)
         keys = _keys(self.turn, self.root, tx.now, person.zone)
         tx.spend(self.turn, self.root, used.model, cost, counts_to=keys.values())
-        return self.open(tx, person.zone)
+        return self.open(tx, person.zone).over
 
     def _standings(self, tx: Tx, zone: str) -> Sequence[Standing]:
         keys = _keys(self.turn, self.root, tx.now, zone)
@@ -61,20 +62,22 @@ class Purse:
             Standing(
                 known,
                 account.spent.get(keys[known.scope], Amount()),
-                self._set_aside(account.reserved, known),
+                self._set_aside(account.underway, known),
             )
             for known in _known(self.deps, account.allowances)
         ]
 
-    def _set_aside(self, reserved: Sequence[Reservation], known: Allowance) -> Amount:
-        """Add up what other runs have set aside of the same allowance."""
+    def _set_aside(
+        self, underway: Sequence[tuple[RunId, ConversationId]], known: Allowance
+    ) -> Amount:
+        """Add up what others may be about to spend of the same allowance: a slice for each run."""
         total = Amount()
-        for other in reserved:
+        for run, root in underway:
             shares = known.scope in (Scope.USER, Scope.DAY) or (
-                known.scope is Scope.CONVERSATION and other.root_id == self.root
+                known.scope is Scope.CONVERSATION and root == self.root
             )
-            if shares and other.run_id != self.turn.run_id:
-                total += other.amount
+            if shares and run != self.turn.run_id:
+                total += self.deps.limits.slice
         return total
 
 

@@ -32,7 +32,6 @@ from backburner.ports.store import (
     Flags,
     Person,
     Rescued,
-    Reservation,
     Store,
     Tx,
 )
@@ -60,7 +59,6 @@ __all__ = [
     "Remembered",
     "Request",
     "Rescued",
-    "Reservation",
     "Said",
     "Statement",
     "Store",

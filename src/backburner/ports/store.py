@@ -33,6 +33,8 @@ class Claim:
     goes_on: bool = False
     #: Something lies in the inbox for it.
     has_items: bool = True
+    #: The time zone of its owner, where that is known.
+    zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,20 +81,12 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
-    """What a run under way has set aside."""
-
-    run_id: RunId
-    root_id: ConversationId
-    amount: Amount
-
-
-@dataclass(frozen=True, slots=True)
 class Account:
-    """How a user stands: the sums asked for, what runs have set aside, and what was allowed."""
+    """How a user stands: the sums asked for, the runs under way, and what was allowed."""
 
     spent: Mapping[str, Amount]
-    reserved: Sequence[Reservation]
+    #: Each with the conversation whose allowance it counts to.
+    underway: Sequence[tuple[RunId, ConversationId]]
     #: For this user and conversation; what was not said is in the settings.
     allowances: Sequence[Allowance]
 
@@ -146,8 +140,9 @@ class Tx(Protocol):
 
     # Turns
 
-    def claim_reply(self, claimer: Claimer) -> Claim | None: ...
-    def claim_work(self, claimer: Claimer) -> Claim | None: ...
+    def claim(self, reply: Claimer | None, work: Claimer | None) -> Claim | None:
+        """Take the turn for a reply, else for work, each as far as somebody is there to do it."""
+
     def who_waits(self) -> str | None:
         """Find the engine that somebody who waits for a reply needs; None: nobody waits."""
 
@@ -201,7 +196,6 @@ class Tx(Protocol):
         self, turn: Turn, root: ConversationId, model: str, cost: Cost, *, counts_to: Iterable[str]
     ) -> None: ...
     def account(self, user: UserId, root: ConversationId, what: Iterable[str]) -> Account: ...
-    def reserve(self, turn: Turn, root: ConversationId, amount: Amount) -> None: ...
     def parked(self, user: UserId) -> Sequence[ConversationId]:
         """Find the conversations whose work stands still for an allowance."""
 

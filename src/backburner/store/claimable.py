@@ -94,14 +94,23 @@ def _count(*conditions: ColumnElement[bool]) -> ScalarSelect[int]:
     return select(func.count()).select_from(found.subquery()).scalar_subquery()
 
 
+def _how_much(now: ColumnElement[Any]) -> Any:
+    return select(
+        exists().where(unserved, inbox.c.from_person).label("people"),
+        _count(is_due_some_time, conversations.c.next_run_at <= now).label("due"),
+        (
+            _count(unserved, not_(inbox.c.from_person))
+            + _count(is_queued, runs.c.wait_until <= now)
+        ).label("more"),
+        exists().where(install.c.key == text(f"'{PAUSED}'")).label("all_paused"),
+    )
+
+
 #: How much there may be to claim, counted up to a lot; where there is nothing it reads nothing.
-how_much = select(
-    _count(is_due_some_time, conversations.c.next_run_at <= bindparam("now")).label("due"),
-    (
-        _count(unserved, not_(inbox.c.from_person))
-        + _count(is_queued, runs.c.wait_until <= bindparam("now"))
-    ).label("more"),
-    exists().where(install.c.key == text(f"'{PAUSED}'")).label("all_paused"),
+how_much = _how_much(bindparam("now", type_=conversations.c.next_run_at.type))
+#: The same by the clock of the database, and what that says.
+how_much_now = _how_much(func.statement_timestamp()).add_columns(
+    func.statement_timestamp().label("clock")
 )
 _have_all_they_may = (
     select(runs.c.user_id)
@@ -143,7 +152,7 @@ class Statements:
     person_first: Select[Any]
     #: Whose turn it is, by whether a lot is due, whether there is a lot of the rest, and whether
     #: to wait for locks.
-    whose_turn: Mapping[tuple[bool, bool, bool], Select[str]]
+    whose_turn: Mapping[tuple[bool, bool, bool], Select[Any]]
     #: What has waited longest, of a user whose row is locked and who may have one more run.
     longest_waiting: Select[Any]
 
@@ -240,7 +249,7 @@ class _Sources:
             .where(may_go_on)
         )
 
-    def whose_turn(self, *, much_due: bool, much_more: bool, waits: bool) -> Select[str]:
+    def whose_turn(self, *, much_due: bool, much_more: bool, waits: bool) -> Select[Any]:
         more = [self._items, self._queued]
         asked = [*([self._due] if much_due else []), *(more if much_more else [])]
         gathered = [*([] if much_due else [self._due]), *([] if much_more else more)]
@@ -251,7 +260,7 @@ class _Sources:
         # For a few: the same order, in words that no index has, or PostgreSQL may go through all.
         in_disguise = case((users.c.paused, users.c.created_at), else_=users.c.served_at)
         return (
-            select(users.c.id)
+            select(users.c.id, users.c.zone)
             .where(not_(users.c.paused), users.c.id.not_in(_have_all_they_may), or_(*conditions))
             .order_by(users.c.served_at if asked else in_disguise, users.c.id)
             .limit(_ONE)

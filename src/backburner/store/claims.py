@@ -15,6 +15,7 @@ from backburner.ports import Claim, Claimer
 from backburner.store import claimable, steps
 from backburner.store import conversations as rows_of_conversations
 from backburner.store import runs as rows_of_runs
+from backburner.store.dialect import Clock, read_by_clock
 from backburner.store.tables import conversations, users
 from backburner.store.types import MICROSECOND
 
@@ -36,6 +37,11 @@ _take = (
 )
 _who_waits = claimable.statements().person_first.with_only_columns(conversations.c.engine)
 _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindparam("now"))
+
+
+def look(connection: Connection, clock: Clock) -> tuple[Row[Any], datetime, int]:
+    """See how much there may be to claim, and what time it is."""
+    return read_by_clock(connection, clock, claimable.how_much, claimable.how_much_now)
 
 
 def claim_reply(
@@ -65,11 +71,13 @@ def claim_work(
     *,
     now: datetime,
     tick: int,
+    seen: Row[Any] | None = None,
     a_lot: int = claimable.A_LOT,
 ) -> Claim | None:
     """Take the turn of work that may be done: the least recently served user's, longest waiting.
 
     The user's row is locked first, so that the cap on their runs is exact however many claim.
+    `seen` is what there was a moment ago.
     """
     taker = _Taker(connection, claimer, now, tick)
     statements = claimable.statements(claimer.full)
@@ -77,47 +85,55 @@ def claim_work(
     passed_over: list[UserId] = []
     # What was found may have gone by the time its lock was there, or be nothing but missed slots.
     for _ in range(MOST_LOOKS):
-        user = _lock_user(connection, statements, values, passed_over, a_lot)
-        if user is None:
+        seen = seen or connection.execute(claimable.how_much, {"now": now}).one()
+        locked = _lock_user(connection, statements, seen, values, passed_over, a_lot)
+        if locked is None:
             return None
+        user, zone, has_items = locked.id, locked.zone, bool(seen.people or seen.more)
+        seen = None
         row = connection.execute(statements.longest_waiting, {"owner": user, **values}).first()
         if row is None:
             # Somebody has locked all they have.
             passed_over.append(user)
             continue
-        claim = _claim_row(taker, row)
+        claim = _claim_row(taker, row, has_items=has_items)
         if claim is not None:
             connection.execute(_serve_user, {"owner": user, "now": now})
-            return claim
+            return replace(claim, zone=zone)
     return None
 
 
 def _lock_user(
     connection: Connection,
     statements: claimable.Statements,
+    seen: Row[Any],
     values: dict[str, Any],
     passed_over: list[UserId],
     a_lot: int,
-) -> UserId | None:
+) -> Row[Any] | None:
     """Find whose turn it is and lock their row."""
-    found = connection.execute(claimable.how_much, {"now": values["now"]}).one()
-    if found.all_paused or not (found.due or found.more):
+    if seen.all_paused or not (seen.due or seen.more):
         return None
     # Those whom somebody else serves just now come last.
     for waits in (False, True):
-        whose_turn = statements.whose_turn[found.due >= a_lot, found.more >= a_lot, waits]
+        whose_turn = statements.whose_turn[seen.due >= a_lot, seen.more >= a_lot, waits]
         if passed_over:
             whose_turn = whose_turn.where(users.c.id.not_in(passed_over))
-        user = connection.execute(whose_turn, values).scalar()
+        user = connection.execute(whose_turn, values).first()
         if user is not None:
-            return UserId(user)
+            return user
     return None
 
 
-def _claim_row(taker: "_Taker", row: Row[Any]) -> Claim | None:
-    """Take a turn for the first reason there is, now that nobody else can change it."""
+def _claim_row(taker: "_Taker", row: Row[Any], *, has_items: bool) -> Claim | None:
+    """Take a turn for the first reason there is, now that nobody else can change it.
+
+    Where a moment ago no inbox had anything, its schedule is the only reason.
+    """
     connection, user, which, epoch = taker.connection, row.user_id, row.id, row.epoch + 1
     found = rows_of_conversations.read(connection, row)
+    if not has_items:
+        return _begin_what_is_due(taker, found, epoch=epoch)
     reasons = connection.execute(claimable.reasons, {"owner": user, "which": which}).one()
     if reasons.person:
         return None
@@ -135,6 +151,13 @@ def _claim_row(taker: "_Taker", row: Row[Any]) -> Claim | None:
         return None
     claim = taker.begin(found, RunKind.BACKGROUND, epoch=epoch, unattended=True)
     return claim and replace(claim, has_items=bool(reasons.work))
+
+
+def _begin_what_is_due(taker: "_Taker", found: Conversation, *, epoch: int) -> Claim | None:
+    if not _has_work(found, wanted=False, now=taker.now):
+        return None
+    claim = taker.begin(found, RunKind.BACKGROUND, epoch=epoch, unattended=True)
+    return claim and replace(claim, has_items=False)
 
 
 def _has_work(found: Conversation, *, wanted: bool, now: datetime) -> bool:

@@ -62,6 +62,8 @@ def make_engine(url: str) -> Engine:
         parsed.set(drivername="postgresql+psycopg"),
         pool_size=5,
         max_overflow=5,
+        # The one that was used last has its statements prepared.
+        pool_use_lifo=True,
         pool_timeout=10,
         connect_args={
             "connect_timeout": 10,
@@ -84,6 +86,17 @@ def read_clock(connection: Connection, own: Clock) -> tuple[datetime, int]:
         return own()
     now: datetime = connection.execute(_CLOCK).scalar_one()
     return now.astimezone(UTC), to_micros(now)
+
+
+def read_by_clock(
+    connection: Connection, own: Clock, told: Select[Any], by_itself: Select[Any]
+) -> tuple[Row[Any], datetime, int]:
+    """Read one row for which the time counts: the one it is `told`, or what the database has."""
+    if connection.dialect.name == "sqlite":
+        now, tick = own()
+        return connection.execute(told, {"now": now}).one(), now, tick
+    row = connection.execute(by_itself).one()
+    return row, row.clock.astimezone(UTC), to_micros(row.clock)
 
 
 def read_with_clock(

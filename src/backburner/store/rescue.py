@@ -17,7 +17,7 @@ from backburner.core.run import Ending, Failure, FailureKind, Run, RunKind, RunS
 from backburner.core.transitions import Step
 from backburner.ports import Rescued
 from backburner.store import conversations as rows_of_conversations
-from backburner.store import inbox, journal, runs, spending, steps, turns
+from backburner.store import inbox, journal, runs, steps, turns
 from backburner.store.tables import conversations
 
 _owner = bindparam("owner", type_=Text())
@@ -46,7 +46,6 @@ def rescue(connection: Connection, *, now: datetime, tick: int) -> Rescued | Non
     turn = Turn(found.user_id, found.id, row.turn_run, row.epoch, run.kind)
     connection.execute(_fence_off, turns.turn_key(turn))
     journal.give_up(connection, turn, now=now)
-    spending.release(connection, turn.user_id, turn.run_id)
     step = _ask_in_doubt(connection, _settle_crash(connection, found, run, now=now), run, now=now)
     steps.save(connection, step, cause=f"{run.id}:{run.epoch}:crash", now=now)
     return Rescued(turn, step)

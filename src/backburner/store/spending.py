@@ -1,4 +1,4 @@
-"""What was spent, for ever; its sums; what runs have set aside; and what may be spent.
+"""What was spent, for ever; its sums; which runs are under way; and what may be spent.
 
 The sums are written in the transaction that writes what they are the sums of.
 """
@@ -8,11 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
     Connection,
     Row,
     Text,
+    and_,
     bindparam,
-    delete,
+    func,
     insert,
     literal,
     literal_column,
@@ -24,14 +27,18 @@ from sqlalchemy import (
 from backburner.core.allowance import Allowance, Amount, Cost, Scope
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import Turn
-from backburner.ports import Account, Reservation
+from backburner.ports import Account
 from backburner.store.dialect import add_up, put
-from backburner.store.tables import allowances, reservations, spend, totals
+from backburner.store.tables import allowances, conversations, is_running, runs, spend, totals
 
 _insert = insert(spend)
-_release = delete(reservations).where(
-    reservations.c.user_id == bindparam("owner"), reservations.c.run_id == bindparam("run")
-)
+_own, _parent = conversations.alias("own"), conversations.alias("parent")
+
+
+def _same(conversation: Any, which: Any) -> ColumnElement[bool]:
+    return and_(conversation.c.user_id == runs.c.user_id, conversation.c.id == which)
+
+
 _owner, _none = bindparam("owner", type_=Text()), literal_column("NULL", Text)
 #: Three kinds of rows in one: what each is about, and an amount.
 _account = union_all(
@@ -46,12 +53,15 @@ _account = union_all(
         totals.c.what.in_(bindparam("what", expanding=True, type_=Text())),
     ),
     select(
-        literal("reserved"),
-        reservations.c.run_id,
-        reservations.c.root_id,
-        reservations.c.micros,
-        reservations.c.tokens,
-    ).where(reservations.c.user_id == _owner),
+        literal("under way"),
+        runs.c.id,
+        func.coalesce(_parent.c.parent_id, _own.c.parent_id, _own.c.id),
+        literal_column("0", BigInteger),
+        literal_column("0", BigInteger),
+    )
+    .join_from(runs, _own, _same(_own, runs.c.conversation_id))
+    .outerjoin(_parent, _same(_parent, _own.c.parent_id))
+    .where(runs.c.user_id == _owner, is_running),
     select(
         literal("allowed"), allowances.c.scope, _none, allowances.c.micros, allowances.c.tokens
     ).where(
@@ -95,10 +105,8 @@ def account(
     rows = connection.execute(_account, values).all()
     return Account(
         spent={row.about: _amount(row) for row in rows if row.kind == "spent"},
-        reserved=[
-            Reservation(RunId(row.about), ConversationId(row.root), _amount(row))
-            for row in rows
-            if row.kind == "reserved"
+        underway=[
+            (RunId(row.about), ConversationId(row.root)) for row in rows if row.kind == "under way"
         ],
         allowances=[
             Allowance(Scope(row.about), row.micros, row.tokens)
@@ -106,16 +114,6 @@ def account(
             if row.kind == "allowed"
         ],
     )
-
-
-def reserve(connection: Connection, turn: Turn, root: ConversationId, amount: Amount) -> None:
-    """Set something aside for a run, in place of what it had set aside before."""
-    row = {"user_id": turn.user_id, "run_id": turn.run_id, "root_id": root}
-    put(connection, reservations, row | {"micros": amount.micros, "tokens": amount.tokens})
-
-
-def release(connection: Connection, user: UserId, run: RunId) -> None:
-    connection.execute(_release, {"owner": user, "run": run})
 
 
 def allow(connection: Connection, user: UserId, allowance: Allowance, root: ConversationId) -> None:

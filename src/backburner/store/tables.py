@@ -421,18 +421,6 @@ totals = Table(
     PrimaryKeyConstraint("user_id", "what"),
 )
 
-#: What runs under way have set aside.
-reservations = Table(
-    "reservations",
-    metadata,
-    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE")),
-    Column("run_id", Text),
-    Column("root_id", Text, nullable=False),
-    Column("micros", BigInteger, nullable=False),
-    Column("tokens", BigInteger, nullable=False),
-    PrimaryKeyConstraint("user_id", "run_id"),
-)
-
 #: What may be spent, where it was said; elsewhere the settings say it.
 allowances = Table(
     "allowances",

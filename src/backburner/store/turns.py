@@ -17,7 +17,7 @@ from backburner.core.run import Ending, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.ports import Flags
 from backburner.store import conversations as rows_of_conversations
-from backburner.store import inbox, spending, steps
+from backburner.store import inbox, steps
 from backburner.store import runs as rows_of_runs
 from backburner.store.mapping import to_row
 from backburner.store.tables import conversations, runs
@@ -128,7 +128,6 @@ def _give_up(
         raise Fenced
     rows_of_runs.prove(connection, turn.run_id, turn.epoch, now=now)
     inbox.serve(connection, turn.user_id, served, run_id=turn.run_id, now=now)
-    spending.release(connection, turn.user_id, turn.run_id)
 
 
 def _write_down(connection: Connection, turn: Turn, step: Step, *, now: datetime) -> None:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from sqlalchemy import Connection
 
-from backburner.core.allowance import Allowance, Amount, Cost
+from backburner.core.allowance import Allowance, Cost
 from backburner.core.conversation import Conversation, Message
 from backburner.core.ids import CallId, ConversationId, GrantId, ItemId, QuestionId, RunId, UserId
 from backburner.core.journal import JournalEntry
@@ -122,15 +122,20 @@ class Tx:
     def questions_due(self, *, most: int) -> Sequence[tuple[UserId, QuestionId]]:
         return questions.due(self.connection, most=most, now=self.now)
 
-    def claim_reply(self, claimer: Claimer) -> Claim | None:
-        return self._claimed(
-            claims.claim_reply(self.connection, claimer, now=self.now, tick=self.tick)
-        )
-
-    def claim_work(self, claimer: Claimer) -> Claim | None:
-        return self._claimed(
-            claims.claim_work(self.connection, claimer, now=self.now, tick=self.tick)
-        )
+    def claim(self, reply: Claimer | None, work: Claimer | None) -> Claim | None:
+        seen, now, tick = claims.look(self.connection, self._clock)
+        self._times = (now, tick)
+        claim = None
+        if reply is not None and seen.people:
+            claim = claims.claim_reply(self.connection, reply, now=self.now, tick=self.tick)
+        if claim is None and work is not None:
+            claim = claims.claim_work(
+                self.connection, work, now=self.now, tick=self.tick, seen=seen
+            )
+        if claim is not None:
+            turn = claim.turn
+            self.mentions[Hint(HintKind.CHANGED, turn.user_id, turn.conversation_id)] = None
+        return claim
 
     def who_waits(self) -> str | None:
         return claims.who_waits(self.connection)
@@ -227,9 +232,6 @@ class Tx:
     def account(self, user: UserId, root: ConversationId, what: Iterable[str]) -> Account:
         return spending.account(self.connection, user, root, what)
 
-    def reserve(self, turn: Turn, root: ConversationId, amount: Amount) -> None:
-        spending.reserve(self.connection, turn, root, amount)
-
     def parked(self, user: UserId) -> Sequence[ConversationId]:
         return conversations.parked(self.connection, user)
 
@@ -258,12 +260,6 @@ class Tx:
 
     def not_delivered(self, delivery: Delivery, why: str, *, again_at: datetime | None) -> bool:
         return notices.failed(self.connection, delivery, why, again_at=again_at, now=self.now)
-
-    def _claimed(self, claim: Claim | None) -> Claim | None:
-        if claim is not None:
-            turn = claim.turn
-            self.mentions[Hint(HintKind.CHANGED, turn.user_id, turn.conversation_id)] = None
-        return claim
 
     def _announce(self, step: Step) -> None:
         """Tell where to look for what follows from a step."""

@@ -58,21 +58,14 @@ class Claiming:
         return True
 
     def _claim_and_prepare(self, tx: Tx) -> tuple[Claim, run.Prepared] | None:
-        claim = self._claim(tx)
+        claim = tx.claim(self._claimer(RunKind.REPLY), self._claimer(RunKind.BACKGROUND))
         return None if claim is None else (claim, run.prepare(self.deps, tx, claim))
 
-    def _claim(self, tx: Tx) -> Claim | None:
-        for kind, claim in (
-            (RunKind.REPLY, tx.claim_reply),
-            (RunKind.BACKGROUND, tx.claim_work),
-        ):
-            taken = self.underway.engines
-            if self.seats.free(kind, taken):
-                claimer = replace(self.claimer, full=self.seats.full(kind, taken))
-                found = claim(claimer)
-                if found is not None:
-                    return found
-        return None
+    def _claimer(self, kind: RunKind) -> Claimer | None:
+        taken = self.underway.engines
+        if not self.seats.free(kind, taken):
+            return None
+        return replace(self.claimer, full=self.seats.full(kind, taken))
 
     async def _perform(self, taken: Underway) -> None:
         try:

@@ -9,7 +9,7 @@ import os
 import secrets
 import socket
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -30,6 +30,8 @@ from backburner.worker.underway import AllUnderway
 
 #: After something went wrong, in seconds.
 PAUSE = 1.0
+#: Before something is due, in seconds.
+EARLY = 0.005
 PRUNE_EVERY = timedelta(hours=1)
 #: How long a run has to hand back that did not come to a good place.
 LAST_WORDS = timedelta(seconds=4)
@@ -170,8 +172,9 @@ class Worker:
 
     async def _look(self) -> "_NextDue":
         """Wake what is due, and find out what is next."""
+        loop = asyncio.get_running_loop()
         try:
-            agenda = await self._deps.store.transact(lambda tx: tx.agenda())
+            agenda, read_at = await self._deps.store.transact(lambda tx: (tx.agenda(), loop.time()))
         except StoreFailed as error:
             _log.warning("the database is gone for now", error=str(error))
             return _NextDue(PAUSE)
@@ -182,7 +185,11 @@ class Worker:
                 self._kept[name].wake.set()
             elif left is not None and left.total_seconds() < found.pause:
                 found = _NextDue(left.total_seconds(), (name,))
-        return found
+        pause = read_at + found.pause - loop.time()
+        if found.names and pause > 2 * EARLY:
+            # Once more just before: clocks drift, and whatever slept is awake by then.
+            return _NextDue(pause - EARLY)
+        return replace(found, pause=max(0, pause))
 
     def _hear(self, hints: tuple[Hint, ...]) -> None:
         for hint in hints:

@@ -1,5 +1,6 @@
 """What was done, what it cost, and what may be spent is written down, and stays what it is."""
 
+from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -13,8 +14,9 @@ from backburner.core.ids import CallId, GrantId
 from backburner.core.journal import JournalEntry
 from backburner.core.policy import Call, Grant, Tool, digest
 from backburner.core.question import Purpose
+from backburner.core.schedule import Scheduled
 from backburner.core.transitions import Step
-from backburner.ports import Account, Claim, Reservation
+from backburner.ports import Account, Claim
 from backburner.store import grants, journal, spending, tables
 from backburner.testing.make import NOON, USER
 from backburner.testing.scene import Scene
@@ -123,20 +125,19 @@ def receipts_outlive_their_conversation(scene: Scene) -> None:
     assert scene.run(lambda db: db.execute(select(func.count()).select_from(tables.spend)).scalar())
 
 
-def what_a_run_set_aside_is_free_when_it_is_over(scene: Scene) -> None:
-    scene.task()
+def runs_under_way_are_counted_to_the_conversation_at_the_top(scene: Scene) -> None:
+    top = scene.chat()
+    middle = scene.task(Scheduled(NOON + timedelta(days=1)), parent_id=top.id)
+    scene.task(parent_id=middle.id)
     claim = scene.begin_work()
-    for ends in (scene.hand_back, scene.crash, scene.finish):
-        for amount in (Amount(5, 5), Amount(3, 4)):
-            _reserve(scene, claim, amount)
-        held = Reservation(claim.run.id, claim.conversation.id, Amount(3, 4))
-        assert _account(scene, claim.conversation).reserved == [held]
+    scene.say(top)
+    reply = scene.begin_reply()
 
-        ends(claim)
+    found = _account(scene, top).underway
 
-        assert _account(scene, claim.conversation).reserved == []
-        if ends != scene.finish:
-            claim = scene.begin_work()
+    assert sorted(found) == sorted([(claim.run.id, top.id), (reply.run.id, top.id)])
+    scene.finish(claim)
+    assert _account(scene, top).underway == [(reply.run.id, top.id)]
 
 
 def what_may_be_spent_is_what_was_said_last(scene: Scene) -> None:
@@ -185,11 +186,6 @@ def _spend(scene: Scene, claim: Claim, cost: Cost, *counts_to: str) -> None:
             db, turn, turn.conversation_id, "model", cost, counts_to=counts_to, now=NOON
         )
     )
-
-
-def _reserve(scene: Scene, claim: Claim, amount: Amount) -> None:
-    turn = claim.turn
-    scene.run(lambda db: spending.reserve(db, turn, turn.conversation_id, amount))
 
 
 def _account(scene: Scene, conversation: Conversation) -> Account:

@@ -1,7 +1,5 @@
 """Engines of conversations, messages taken back, what may be spent, and the switch for all."""
 
-from typing import Any
-
 import sqlalchemy as sa
 from alembic import op
 
@@ -27,9 +25,7 @@ def upgrade() -> None:
     op.add_column(
         "tool_calls", sa.Column("failed", sa.Boolean, nullable=False, server_default=sa.false())
     )
-    _of_user("totals", "what", _amount("micros"), _amount("tokens"))
-    root: sa.Column[Any] = sa.Column("root_id", sa.Text, nullable=False)
-    _of_user("reservations", "run_id", root, _amount("micros"), _amount("tokens"))
+    _create_totals()
     _create_allowances()
     op.create_table(
         "install",
@@ -39,20 +35,17 @@ def upgrade() -> None:
     )
 
 
-def _amount(name: str) -> sa.Column[Any]:
-    return sa.Column(name, sa.BigInteger, nullable=False)
-
-
-def _of_user(table: str, key: str, *columns: sa.Column[Any]) -> None:
+def _create_totals() -> None:
     op.create_table(
-        table,
+        "totals",
         sa.Column("user_id", sa.Text, nullable=False),
-        sa.Column(key, sa.Text, nullable=False),
-        *columns,
+        sa.Column("what", sa.Text, nullable=False),
+        sa.Column("micros", sa.BigInteger, nullable=False),
+        sa.Column("tokens", sa.BigInteger, nullable=False),
         sa.ForeignKeyConstraint(
-            ["user_id"], ["users.id"], name=op.f(f"fk_{table}_user_id"), ondelete="CASCADE"
+            ["user_id"], ["users.id"], name=op.f("fk_totals_user_id"), ondelete="CASCADE"
         ),
-        sa.PrimaryKeyConstraint("user_id", key, name=op.f(f"pk_{table}")),
+        sa.PrimaryKeyConstraint("user_id", "what", name=op.f("pk_totals")),
     )
 
 
