@@ -29,10 +29,10 @@ ALL = frozenset(
 
 PENDING = frozenset(
     """
-    A-waiting A-from-chat A-fields A-session-resumed A-one-model A-api A-latency
-    A-mcp-load A-mcp-isolation A-mcp-failure A-auth-expired A-starvation B-fields
-    B-tool-scope B-command B-memory-only B-persist B-outbound B-discord B-cli B-tools
-    B-origin B-propose B-approve-discord B-approve-cli B-discovery B-discovery-context
+    A-from-chat A-fields A-session-resumed A-one-model A-api A-latency A-mcp-load
+    A-mcp-isolation A-mcp-failure A-auth-expired A-starvation B-fields B-tool-scope
+    B-command B-memory-only B-persist B-outbound B-discord B-cli B-tools B-origin
+    B-propose B-approve-discord B-approve-cli B-discovery B-discovery-context
     B-discovery-limits B-memory B-clean-store B-routing B-events B-limit B-chaining
     B-multichannel C-launch C-completed C-error C-cancel C-resumed C-output C-persist
     C-progress C-batch C-resume C-resume-only-completed C-resume-concurrent

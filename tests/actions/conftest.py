@@ -12,7 +12,7 @@ from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.tables import metadata
 from backburner.testing.clock import SetClock
-from backburner.testing.engine import ScriptedEngine
+from backburner.testing.engine import Script, ScriptedEngine
 from backburner.testing.stage import Stage
 
 
@@ -33,8 +33,9 @@ def database(tmp_path: Path, clock: SetClock) -> Iterator[Database]:
 def set_up(database: Database) -> Callable[..., Stage]:
     """Give what sets up a stage with settings of its own."""
 
-    def make(*scripts: Any, **more: Any) -> Stage:
-        return Stage(database, LocalBus(), ScriptedEngine(*scripts), **more)
+    def make(*scripts: Any, otherwise: Script | None = None, **more: Any) -> Stage:
+        engine = ScriptedEngine(*scripts, otherwise=otherwise)
+        return Stage(database, LocalBus(), engine, **more)
 
     return make
 

@@ -126,7 +126,7 @@ async def test_work_that_is_not_done_keeps_what_it_learned(stage: Stage, clock: 
     assert '"seen":3' in stage.engine.requests[-1].prompt
 
 
-@requirement("A-needs-input", "Z-ask")
+@requirement("A-needs-input", "A-waiting", "Z-ask")
 async def test_work_that_asks_waits_and_goes_on_from_the_answer(
     stage: Stage, clock: SetClock
 ) -> None:
