@@ -4,6 +4,7 @@ Whatever a conversation hands out to others counts to the one at the top.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,6 +12,7 @@ from backburner.actions.deps import Deps
 from backburner.core import allowance, transitions
 from backburner.core.allowance import Allowance, Amount, Scope, Standing
 from backburner.core.conversation import Conversation
+from backburner.core.errors import Fenced
 from backburner.core.ids import ConversationId, QuestionId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
@@ -46,13 +48,28 @@ class Purse:
             tx.reserve(self.turn, self.root, allowance.reserve(standings, wanted))
         return over
 
-    def pay(self, tx: Tx, used: Used) -> Allowance | None:
+    async def pay(self, used: Used) -> Allowance | None:
         """Write down what a call cost, and set the next slice aside."""
-        person = tx.lock_person(self.turn.user_id)
+        tried = list[datetime]()
+
+        def work(tx: Tx) -> Allowance | None:
+            person = tx.lock_person(self.turn.user_id)
+            # An earlier try may have gone through, and only its answer been lost.
+            if not any(tx.has_spent(self.turn, at) for at in tried):
+                tried.append(tx.now)
+                self._spend(tx, used, person.zone)
+            with suppress(Fenced):
+                tx.hold(self.turn)
+                return self.open(tx, person.zone)
+            # What was spent is written down all the same; nothing is set aside for who is too late.
+            return None
+
+        return await self.deps.store.transact(work)
+
+    def _spend(self, tx: Tx, used: Used, zone: str) -> None:
         cost = allowance.cost(used.model, used.usage, self.deps.prices)
-        keys = _keys(self.turn, self.root, tx.now, person.zone)
+        keys = _keys(self.turn, self.root, tx.now, zone)
         tx.spend(self.turn, self.root, used.model, cost, counts_to=keys.values())
-        return self.open(tx, person.zone)
 
     def _standings(self, tx: Tx, zone: str) -> Sequence[Standing]:
         keys = _keys(self.turn, self.root, tx.now, zone)

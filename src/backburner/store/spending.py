@@ -29,6 +29,11 @@ from backburner.store.dialect import add_up, put
 from backburner.store.tables import allowances, reservations, spend, totals
 
 _insert = insert(spend)
+_spent_at = select(spend.c.number).where(
+    spend.c.user_id == bindparam("owner"),
+    spend.c.run_id == bindparam("run"),
+    spend.c.spent_at == bindparam("at"),
+)
 _release = delete(reservations).where(
     reservations.c.user_id == bindparam("owner"), reservations.c.run_id == bindparam("run")
 )
@@ -106,6 +111,12 @@ def account(
             if row.kind == "allowed"
         ],
     )
+
+
+def has_spent(connection: Connection, turn: Turn, at: datetime) -> bool:
+    """See whether something was written down as spent by a run at just that time."""
+    values = {"owner": turn.user_id, "run": turn.run_id, "at": at}
+    return connection.execute(_spent_at, values).first() is not None
 
 
 def reserve(connection: Connection, turn: Turn, root: ConversationId, amount: Amount) -> None:
