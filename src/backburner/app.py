@@ -1,6 +1,7 @@
 """Where the parts meet: settings in, a running program out. The real clock is here too."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import structlog
 import uvicorn
 from fastapi import FastAPI
 
@@ -22,13 +24,18 @@ from backburner.bus.postgres import PostgresBus
 from backburner.core.allowance import Scope, parse_limit, parse_price
 from backburner.core.conversation import Conversation
 from backburner.core.errors import MachineFailed
-from backburner.ports import Bus, Channel, Engine, Offer, Toolbox
+from backburner.ports import Bus, Channel, Engine, Offer, Store, Toolbox
 from backburner.settings import Settings
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
 from backburner.store.opening import ask_for_an_answer, open_database
 from backburner.worker.seats import Seats
 from backburner.worker.service import Pace, Worker
+
+#: How many seconds what is left has to end when the program has stopped.
+LAST_WORDS = 1.0
+
+_log = structlog.get_logger(__name__)
 
 
 class Clock:
@@ -57,6 +64,8 @@ class Machines:
     seats: Mapping[str, int] = field(default_factory=dict)
     toolbox: Toolbox = field(default_factory=NoTools)
     channels: Mapping[str, Channel] = field(default_factory=dict)
+    #: What the actions see of the database; something may stand in between.
+    store: Callable[[Store], Store] = lambda store: store
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,19 @@ async def _run(
             await serve(app, announce=announce)
         else:
             await work(app, announce=announce)
+    await _leave()
+
+
+async def _leave() -> None:
+    """End whatever is left; what does not end must not keep the process."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    deaf = (await asyncio.wait(left, timeout=LAST_WORDS))[1] if left else set()
+    if deaf:
+        _log.error("something does not end, and is left behind", tasks=len(deaf))
+        logging.shutdown()
+        os._exit(0)
 
 
 @asynccontextmanager
@@ -125,7 +147,7 @@ def build(
 ) -> App:
     database.bus = bus
     deps = Deps(
-        store=database,
+        store=machines.store(database),
         engines=machines.engines,
         default_engine=machines.default_engine,
         toolbox=machines.toolbox,

@@ -202,8 +202,9 @@ async def _end(attempt: Attempt, working: "asyncio.Task[None]") -> None:
     if working.done():
         return
     working.cancel()
-    limit = attempt.deps.limits.last_words.total_seconds()
-    await asyncio.wait({working}, timeout=limit)
+    limits, leaving = attempt.deps.limits, attempt.signals.reason is Reason.LEAVING
+    limit = limits.last_words_leaving if leaving else limits.last_words
+    await asyncio.wait({working}, timeout=limit.total_seconds())
     if not working.done():
         _log.error("the agent does not end", run=attempt.claim.run.id)
 
@@ -285,7 +286,7 @@ async def _turn(attempt: Attempt, said: str) -> Ended | None:
 
 async def _pay(attempt: Attempt, used: Used) -> None:
     purse = spending.Purse(attempt.deps, attempt.claim.turn, attempt.result.root)
-    over = await attempt.deps.store.transact(lambda tx: purse.pay(tx, used))
+    over = await purse.pay(used)
     usage = used.usage
     attempt.result.tokens += usage.input + usage.output + usage.cache_read + usage.cache_write
     if over is not None:

@@ -116,6 +116,9 @@ class Tx:
     def is_open(self, user: UserId, question: QuestionId) -> bool:
         return questions.is_open(self.connection, user, question)
 
+    def was_asked(self, user: UserId, question: QuestionId) -> bool:
+        return questions.was_asked(self.connection, user, question)
+
     def put_off(self, user: UserId, question: Question) -> None:
         questions.put_off(self.connection, user, question)
 
@@ -201,13 +204,22 @@ class Tx:
         sessions.append(self.connection, turn, session_id, entries)
 
     def begin_call(
-        self, turn: Turn, call: Call, *, read_only: bool, uses: GrantId | None = None
-    ) -> CallId:
+        self,
+        turn: Turn,
+        which: CallId,
+        call: Call,
+        *,
+        read_only: bool,
+        uses: GrantId | None = None,
+    ) -> None:
         if uses is not None:
             grants.use(self.connection, turn.user_id, turn.conversation_id, uses, now=self.now)
-        return journal.begin(
-            self.connection, turn, call, read_only=read_only, grant=uses, now=self.now
+        journal.begin(
+            self.connection, turn, which, call, read_only=read_only, grant=uses, now=self.now
         )
+
+    def has_begun(self, turn: Turn, which: CallId) -> bool:
+        return journal.has_begun(self.connection, turn, which)
 
     def end_call(self, turn: Turn, call: CallId, result: str, *, failed: bool) -> None:
         journal.end(self.connection, turn, call, result, failed=failed, now=self.now)
@@ -231,6 +243,9 @@ class Tx:
 
     def account(self, user: UserId, root: ConversationId, what: Iterable[str]) -> Account:
         return spending.account(self.connection, user, root, what)
+
+    def has_spent(self, turn: Turn, at: datetime) -> bool:
+        return spending.has_spent(self.connection, turn, at)
 
     def parked(self, user: UserId) -> Sequence[ConversationId]:
         return conversations.parked(self.connection, user)
