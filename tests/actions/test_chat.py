@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from itertools import count
 
 import pytest
 from requirements import requirement
@@ -86,6 +87,19 @@ async def test_work_makes_room_for_a_message_after_its_call_and_goes_on(
 
 async def test_an_agent_that_comes_to_no_call_is_interrupted(stage: Stage) -> None:
     stage.engine.then(Say("Let me think"), Wait())
+    task = await stage.task()
+    await stage.take_up()
+    await stage.say(task, "Are you there?")
+    stage.only_run().signals.give(Reason.PERSON)
+
+    await stage.idle()
+    await stage.work()
+
+    assert stage.said(task) == ["Are you there?", "Hello.", "Done."]
+
+
+async def test_an_agent_that_talks_for_ever_is_interrupted(stage: Stage) -> None:
+    stage.engine.then_as(lambda _: (Say("and ") for _ in count()))
     task = await stage.task()
     await stage.take_up()
     await stage.say(task, "Are you there?")

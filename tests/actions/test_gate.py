@@ -1,7 +1,7 @@
 """Every tool call passes the gate: consent, receipts, doubt."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -39,10 +39,9 @@ async def test_what_changes_nothing_is_simply_called(stage: Stage) -> None:
 
 @requirement("Z-approve")
 async def test_a_call_that_needs_consent_ends_the_run_and_is_made_once_after_the_yes(
-    stage: Stage,
+    stage: Stage, set_up: Callable[..., Stage]
 ) -> None:
     stage.engine.then(SEND, Say("Never said."))
-    stage.engine.then(SEND, SEND)
     task = await stage.task()
     await stage.work()
     question = stage.question(task)
@@ -51,6 +50,7 @@ async def test_a_call_that_needs_consent_ends_the_run_and_is_made_once_after_the
     assert "Ann" in question.prompt
     assert (stage.tools.calls, len(stage.underway)) == ([], 0)
 
+    stage = set_up([SEND, SEND])  # The process was started again.
     await stage.answer(task, YES)
     await stage.work()
 

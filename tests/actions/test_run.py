@@ -234,7 +234,7 @@ async def test_what_nobody_expected_is_a_failed_run(stage: Stage) -> None:
     def breaks(_: object) -> list[object]:
         raise ZeroDivisionError
 
-    stage.engine._scripts.append(breaks)  # type: ignore[arg-type]
+    stage.engine.then_as(breaks)  # type: ignore[arg-type]
     chat = await stage.chat()
     await stage.say(chat, "Hello?")
 

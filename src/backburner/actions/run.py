@@ -273,6 +273,8 @@ async def _turn(attempt: Attempt, said: str) -> Ended | None:
                 case Said(text):
                     attempt.result.text += text
                     attempt.drafts.say(text)
+                    # However fast it talks, others have their turn.
+                    await asyncio.sleep(0)
                 case Used():
                     await _pay(attempt, event)
                 case Remembered(session_id, entries):

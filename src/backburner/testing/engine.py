@@ -104,6 +104,9 @@ class ScriptedEngine:
     def then(self, *steps: Step) -> None:
         self._scripts.append(steps)
 
+    def then_as(self, script: Script) -> None:
+        self._scripts.append(script)
+
     async def run(self, request: Request, call: CallTool) -> AsyncGenerator[Event, None]:
         self.requests.append(request)
         self.began.set()
