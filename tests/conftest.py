@@ -1,12 +1,21 @@
-"""What every test gets: a hypothesis profile, an environment without our settings, a PostgreSQL."""
+"""What every test gets: a hypothesis profile, an environment without our settings, databases.
+
+Each test that wants a database gets its own, copied from one that was migrated once.
+"""
 
 import os
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from coverage import Coverage
 from hypothesis import HealthCheck, settings
 from postgres_server import new_postgres, postgres_server
+from sqlalchemy import make_url
+
+from backburner.store.dialect import make_engine
+from backburner.store.schema import bring_up_to_date
 
 settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(
@@ -46,6 +55,39 @@ def empty_postgres_url(postgres_url: str) -> Iterator[str]:
     """Make a database without any table."""
     with new_postgres(postgres_url) as url:
         yield url
+
+
+def migrate(url: str) -> None:
+    engine = make_engine(url)
+    bring_up_to_date(engine)
+    engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_url: str) -> Iterator[str]:
+    with new_postgres(postgres_url) as url:
+        migrate(url)
+        yield url
+
+
+@pytest.fixture
+def migrated_postgres_url(postgres_url: str, postgres_template: str) -> Iterator[str]:
+    """Make a database with all tables and no row."""
+    with new_postgres(postgres_url, template=make_url(postgres_template).database) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "backburner.sqlite3"
+    migrate(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def migrated_sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """Make a file with all tables and no row."""
+    return f"sqlite:///{shutil.copy(sqlite_template, tmp_path)}"
 
 
 @pytest.hookimpl(tryfirst=True)

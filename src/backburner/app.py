@@ -22,7 +22,7 @@ from backburner.bus.postgres import PostgresBus
 from backburner.core.allowance import Scope, parse_limit, parse_price
 from backburner.core.conversation import Conversation
 from backburner.core.errors import MachineFailed
-from backburner.ports import Bus, Channel, Engine, Offer, Toolbox
+from backburner.ports import Bus, Channel, Engine, Offer, Store, Toolbox
 from backburner.settings import Settings
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
@@ -57,6 +57,8 @@ class Machines:
     seats: Mapping[str, int] = field(default_factory=dict)
     toolbox: Toolbox = field(default_factory=NoTools)
     channels: Mapping[str, Channel] = field(default_factory=dict)
+    #: What the actions see of the database; something may stand in between.
+    store: Callable[[Store], Store] = lambda store: store
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ def build(
 ) -> App:
     database.bus = bus
     deps = Deps(
-        store=database,
+        store=machines.store(database),
         engines=machines.engines,
         default_engine=machines.default_engine,
         toolbox=machines.toolbox,

@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from postgres_proxy import Proxy
 from programs import Start
 
 from backburner.bus.postgres import PostgresBus, pause_after
@@ -16,6 +15,7 @@ from backburner.core.ids import ConversationId
 from backburner.ports import EVERYTHING, Bus, Hint, HintKind, Listener
 from backburner.store.dialect import make_engine
 from backburner.testing.make import CONVERSATION, OTHER, USER
+from backburner.testing.postgres_proxy import Proxy
 
 WORK = Hint(HintKind.WORK, USER, CONVERSATION)
 CHANGED = Hint(HintKind.CHANGED, USER, OTHER)

@@ -1,15 +1,18 @@
-"""A whole worker on a real SQLite file, by the real clock."""
+"""A whole worker in this process on a SQLite file, or workers in their own on a PostgreSQL."""
 
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from programs import Start, starter
+from workers import Workers
 
 from backburner.app import Clock
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.tables import metadata
+from backburner.testing.outside import Outside
 
 
 @pytest.fixture
@@ -18,3 +21,21 @@ def database(tmp_path: Path) -> Iterator[Database]:
     metadata.create_all(engine)
     with closing(Database(engine, Clock().read)) as database:
         yield database
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    with starter() as start:
+        yield start
+
+
+@pytest.fixture
+def workers(start: Start, tmp_path: Path, migrated_postgres_url: str) -> Workers:
+    return Workers(start, tmp_path, migrated_postgres_url)
+
+
+@pytest.fixture
+def outside(migrated_postgres_url: str) -> Iterator[Outside]:
+    """Somebody who gives them work."""
+    with Outside(migrated_postgres_url) as outside:
+        yield outside

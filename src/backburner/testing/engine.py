@@ -57,6 +57,11 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class Sleep:
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Fail:
     error: BackburnerError
 
@@ -69,7 +74,7 @@ class End:
     text: str = ""
 
 
-Step = Say | Call | AtOnce | Spend | Wait | Fail | End
+Step = Say | Call | AtOnce | Spend | Wait | Sleep | Fail | End
 #: What is done in a turn, as a function of what it is asked for.
 Script = Callable[[Request], Iterable[Step]]
 
@@ -125,6 +130,8 @@ class ScriptedEngine:
                     yield Used(MODEL, Usage(output=tokens))
                 case Wait(until):
                     await (until or asyncio.Event()).wait()
+                case Sleep(seconds):
+                    await asyncio.sleep(seconds)
                 case Fail(error):
                     raise error
                 case End(outcome, text):

@@ -1,0 +1,119 @@
+"""Points at which a process waits to be killed: what the actions are given, wrapped."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from backburner.core.conversation import Conversation
+from backburner.core.run import Turn
+from backburner.ports import (
+    CallTool,
+    Channel,
+    Claim,
+    Engine,
+    Event,
+    Offer,
+    Request,
+    Said,
+    Store,
+    Toolbox,
+    ToolResult,
+    Tx,
+)
+
+T = TypeVar("T")
+
+
+class Point(StrEnum):
+    AFTER_CLAIM = "after_claim"
+    IN_WORDS = "in_words"  #: Something was said, and more is to come.
+    IN_TOOL = "in_tool"  #: What it does is done, and nobody knows yet.
+    BEFORE_COMMIT = "before_commit"
+    AFTER_COMMIT = "after_commit"
+    AFTER_SEND = "after_send"
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Says when the point is reached, and waits there until SIGUSR1 lets it go on."""
+
+    point: Point | None
+    _released: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def at(self, point: Point) -> None:
+        if point is self.point and not self._released.is_set():
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGUSR1, self._released.set)
+            say(f"halted at {point}")
+            await self._released.wait()
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class HaltingStore:
+    store: Store
+    halt: Halt
+
+    async def transact(self, work: Callable[[Tx], T]) -> T:
+        result = await self.store.transact(work)
+        if isinstance(result, tuple) and any(isinstance(part, Claim) for part in result):
+            await self.halt.at(Point.AFTER_CLAIM)
+        return result
+
+    async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
+        await self.halt.at(Point.BEFORE_COMMIT)
+        await self.store.commit(turn, work)
+        await self.halt.at(Point.AFTER_COMMIT)
+
+
+@dataclass(frozen=True, slots=True)
+class HaltingEngine:
+    engine: Engine
+    halt: Halt
+
+    async def run(self, request: Request, call: CallTool) -> AsyncGenerator[Event, None]:
+        async with aclosing(self.engine.run(request, call)) as events:
+            async for event in events:
+                yield event
+                if isinstance(event, Said):
+                    await self.halt.at(Point.IN_WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class HaltingToolbox:
+    toolbox: Toolbox
+    halt: Halt
+
+    async def offers(self, conversation: Conversation) -> Sequence[Offer]:
+        found = await self.toolbox.offers(conversation)
+        return [replace(offer, run=self._halting(offer.run)) for offer in found]
+
+    def _halting(
+        self, run: Callable[[Mapping[str, Any]], Awaitable[ToolResult]]
+    ) -> Callable[[Mapping[str, Any]], Awaitable[ToolResult]]:
+        async def halting(arguments: Mapping[str, Any]) -> ToolResult:
+            result = await run(arguments)
+            await self.halt.at(Point.IN_TOOL)
+            return result
+
+        return halting
+
+
+@dataclass(frozen=True, slots=True)
+class HaltingChannel:
+    channel: Channel
+    halt: Halt
+
+    async def send(self, target: str, text: str, *, key: str) -> str | None:
+        receipt = await self.channel.send(target, text, key=key)
+        await self.halt.at(Point.AFTER_SEND)
+        return receipt

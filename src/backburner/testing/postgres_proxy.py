@@ -1,0 +1,157 @@
+"""A way to a PostgreSQL server that can be cut, fall silent, or lose an answer."""
+
+import asyncio
+from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from threading import Event
+from typing import TypeVar
+
+from sqlalchemy import make_url
+
+T = TypeVar("T")
+#: What a driver sends to commit.
+COMMIT = b"COMMIT\0"
+
+
+@dataclass
+class Line:
+    is_silent: bool = False
+
+
+@dataclass
+class Loss:
+    """The answer to a commit that is to be lost: of whoever says this before."""
+
+    said: bytes
+    happened: Event = field(default_factory=Event)
+
+
+class Proxy:
+    """In front of a server, whose URL it takes."""
+
+    def __init__(self, server: str) -> None:
+        self._server = make_url(server)
+        host = self._server.query.get("host") or self._server.host or "127.0.0.1"
+        self._host = host if isinstance(host, str) else host[0]
+        self._port = self._server.port or 5432
+        self._line = Line()
+        #: Whoever is the first to say it takes it.
+        self.loss: Loss | None = None
+        self._carrying: set[asyncio.Task[None]] = set()
+        self._ends: set[StreamWriter] = set()
+
+    @asynccontextmanager
+    async def url(self) -> AsyncIterator[str]:
+        """Give what connects through it."""
+        listening = await asyncio.start_server(self._carry, "127.0.0.1", 0)
+        port = listening.sockets[0].getsockname()[1]
+        here = self._server.difference_update_query(["host"]).set(host="127.0.0.1", port=port)
+        try:
+            yield here.render_as_string(hide_password=False)
+        finally:
+            listening.close()
+            self.cut()
+            await asyncio.gather(*self._carrying)
+
+    def fall_silent(self) -> None:
+        """Let nothing through, on the connections there are and on new ones."""
+        self._line.is_silent = True
+
+    def let_new_connections_through(self) -> None:
+        """Leave those that fell silent as they are."""
+        self._line = Line()
+
+    def cut(self) -> None:
+        """Close all connections there are."""
+        for writer in self._ends:
+            writer.close()
+        self._ends.clear()
+
+    def lose_answer_to_commit(self, said: bytes) -> Event:
+        """Let the next commit of whoever says this take effect, and cut them off before they know.
+
+        Gives what is set when it has happened.
+        """
+        self.loss = Loss(said)
+        return self.loss.happened
+
+    async def _carry(self, reader: StreamReader, writer: StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task
+        self._carrying.add(task)
+        line = self._line
+        there_reader, there_writer = await self._connect()
+        self._ends |= {writer, there_writer}
+        talk = _Talk(self)
+        async with asyncio.TaskGroup() as ways:
+            ways.create_task(_pass_on(reader, there_writer, line, talk.ask))
+            ways.create_task(_pass_on(there_reader, writer, line, talk.answer))
+
+    async def _connect(self) -> tuple[StreamReader, StreamWriter]:
+        if self._host.startswith("/"):
+            return await asyncio.open_unix_connection(f"{self._host}/.s.PGSQL.{self._port}")
+        return await asyncio.open_connection(self._host, self._port)
+
+
+@dataclass
+class _Talk:
+    """What is said on one connection, as far as an answer is to be lost."""
+
+    proxy: Proxy
+    loss: Loss | None = None
+    commits: bool = False
+
+    def ask(self, data: bytes) -> bool:
+        """Listen to what is asked; it always goes on."""
+        loss = self.proxy.loss
+        if loss is not None and loss.said in data:
+            self.loss, self.proxy.loss = loss, None
+        self.commits = self.loss is not None and COMMIT in data
+        return True
+
+    def answer(self, data: bytes) -> bool:
+        """See whether an answer goes on, or is lost with its connection."""
+        del data
+        if self.loss is None or not self.commits:
+            return True
+        self.loss.happened.set()
+        return False
+
+
+async def _pass_on(
+    reader: StreamReader, writer: StreamWriter, line: Line, goes_on: Callable[[bytes], bool]
+) -> None:
+    try:
+        while (data := await reader.read(65536)) and goes_on(data):
+            if not line.is_silent:
+                writer.write(data)
+    except ConnectionError:
+        pass
+    if not line.is_silent:
+        writer.close()
+
+
+@contextmanager
+def in_thread(proxy: Proxy) -> Iterator[tuple[str, Callable[[Callable[[], T]], T]]]:
+    """Run it beside whatever else there is; give its URL, and what does something to it there."""
+    runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+    with runner, ThreadPoolExecutor(1) as thread:
+        loop = runner.get_loop()
+        thread.submit(loop.run_forever)
+
+        def do(what: Callable[[], T]) -> T:
+            async def doing() -> T:
+                return what()
+
+            return asyncio.run_coroutine_threadsafe(doing(), loop).result()
+
+        held = AsyncExitStack()
+        url = asyncio.run_coroutine_threadsafe(held.enter_async_context(proxy.url()), loop).result()
+        try:
+            yield url, do
+        finally:
+            asyncio.run_coroutine_threadsafe(held.aclose(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
