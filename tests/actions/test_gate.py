@@ -9,6 +9,7 @@ import pytest
 from requirements import requirement
 
 from backburner.actions import background, questions
+from backburner.actions.signals import Reason
 from backburner.core.conversation import Status
 from backburner.core.errors import Conflict
 from backburner.core.policy import ALWAYS
@@ -17,7 +18,7 @@ from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
 from backburner.core.transitions import HAPPENED, LEAVE, REPEAT
 from backburner.testing.clock import SetClock
-from backburner.testing.engine import AtOnce, Call, Say
+from backburner.testing.engine import AtOnce, Call, Say, Wait
 from backburner.testing.make import NOON
 from backburner.testing.stage import LEASE, Stage
 
@@ -252,3 +253,42 @@ async def test_a_cancelled_run_is_interrupted_in_a_call(stage: Stage) -> None:
     assert [run.status for run in stage.history(task)] == [RunStatus.CANCELLED]
     assert "may or may not have happened" in stage.said(task)[-1]
     assert stage.load(task).questions == ()
+
+
+@pytest.mark.parametrize("said", [REPEAT, LEAVE], ids=["again", "leave"])
+async def test_doubt_that_was_settled_is_not_brought_up_again_when_the_same_run_goes_on(
+    stage: Stage, clock: SetClock, said: str
+) -> None:
+    stage.engine.then(Call("slow"))
+    task = await stage.task()
+    await stage.take_up()
+    await stage.tools.started["slow"].wait()
+    stage.only_run().signals.give(Reason.LEAVING)
+    await stage.idle()
+    assert stage.question(task).purpose is Purpose.IN_DOUBT
+
+    await stage.answer(task, said)
+    stage.engine.then(Wait())
+    await stage.take_up()
+    stage.kill()
+    clock.advance(2 * LEASE)
+    assert await stage.rescuer.run_once()
+    await stage.work()
+
+    assert stage.load(task).questions == ()
+    assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS, RunStatus.FAILURE]
+
+
+async def test_a_run_that_goes_on_after_doubt_was_settled_ends_as_it_should(stage: Stage) -> None:
+    stage.engine.then(Call("slow"))
+    task = await stage.task()
+    await stage.take_up()
+    await stage.tools.started["slow"].wait()
+    stage.only_run().signals.give(Reason.LEAVING)
+    await stage.idle()
+
+    await stage.answer(task, LEAVE)
+    await stage.work()
+
+    assert stage.load(task).questions == ()
+    assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS]

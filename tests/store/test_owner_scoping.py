@@ -178,6 +178,7 @@ ATTEMPTS: dict[str, Attempt] = {
         db, me, home.kept.id, [make.question(id=QuestionId("q_new"))]
     ),
     "questions.put_off": lambda db, me, _: questions.put_off(db, me, make.question(reminders=7)),
+    "questions.was_asked": lambda db, me, _: questions.was_asked(db, me, make.QUESTION),
     "runs.ask_to_stop": lambda db, me, home: runs.ask_to_stop(
         db, me, home.held.conversation.id, kind=None, now=NOON
     ),

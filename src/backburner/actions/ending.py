@@ -197,7 +197,8 @@ class _Ending:
         return [
             entry
             for entry in journal.doubtful(tx.calls_of(turn.user_id, turn.run_id))
-            if not tx.is_open(turn.user_id, journal.question_id(entry))
+            # A run that was handed back and goes on was asked about before.
+            if not tx.was_asked(turn.user_id, journal.question_id(entry))
         ]
 
     def _is_unattended(self) -> bool:

@@ -134,6 +134,9 @@ class Tx(Protocol):
 
     def conversation_of(self, user: UserId, question: QuestionId) -> ConversationId: ...
     def is_open(self, user: UserId, question: QuestionId) -> bool: ...
+    def was_asked(self, user: UserId, question: QuestionId) -> bool:
+        """See whether a question was ever asked, whatever became of it."""
+
     def put_off(self, user: UserId, question: Question) -> None: ...
     def questions_due(self, *, most: int) -> Sequence[tuple[UserId, QuestionId]]:
         """Find open questions that are to be brought up again, or that have expired."""

@@ -65,6 +65,12 @@ def is_open(connection: Connection, user: UserId, which: QuestionId) -> bool:
     return connection.execute(_is_open, {"owner": user, "which": which}).first() is not None
 
 
+def was_asked(connection: Connection, user: UserId, which: QuestionId) -> bool:
+    """See whether a question was ever asked, whatever became of it."""
+    found = connection.execute(_conversation_of, {"owner": user, "which": which})
+    return found.first() is not None
+
+
 def conversation_of(connection: Connection, user: UserId, which: QuestionId) -> ConversationId:
     found: ConversationId | None = connection.execute(
         _conversation_of, {"owner": user, "which": which}

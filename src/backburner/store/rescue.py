@@ -11,13 +11,13 @@ from sqlalchemy import Connection, Text, and_, bindparam, select, update
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
-from backburner.core.journal import ask, doubtful
+from backburner.core.journal import ask, doubtful, question_id
 from backburner.core.retry import MOST_CRASHES
 from backburner.core.run import Ending, Failure, FailureKind, Run, RunKind, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.ports import Rescued
 from backburner.store import conversations as rows_of_conversations
-from backburner.store import inbox, journal, runs, steps, turns
+from backburner.store import inbox, journal, questions, runs, steps, turns
 from backburner.store.tables import conversations
 
 _owner = bindparam("owner", type_=Text())
@@ -71,9 +71,12 @@ def _settle_crash(
 
 
 def _ask_in_doubt(connection: Connection, step: Step, run: Run, *, now: datetime) -> Step:
-    """Ask the owner about every call that the run may or may not have made."""
-    calls = journal.of_run(connection, step.conversation.user_id, run.id)
-    for call in doubtful(calls):
+    """Ask the owner about every call that the run may or may not have made, each once."""
+    user = step.conversation.user_id
+    for call in doubtful(journal.of_run(connection, user, run.id)):
+        # Of one that was handed back and went on.
+        if questions.was_asked(connection, user, question_id(call)):
+            continue
         asked = transitions.ask_owner(step.conversation, ask(call, run.kind, now=now))
         step = replace(
             step,

@@ -116,6 +116,9 @@ class Tx:
     def is_open(self, user: UserId, question: QuestionId) -> bool:
         return questions.is_open(self.connection, user, question)
 
+    def was_asked(self, user: UserId, question: QuestionId) -> bool:
+        return questions.was_asked(self.connection, user, question)
+
     def put_off(self, user: UserId, question: Question) -> None:
         questions.put_off(self.connection, user, question)
 
