@@ -1,6 +1,7 @@
 """Where the parts meet: settings in, a running program out. The real clock is here too."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import structlog
 import uvicorn
 from fastapi import FastAPI
 
@@ -29,6 +31,11 @@ from backburner.store.dialect import is_sqlite
 from backburner.store.opening import ask_for_an_answer, open_database
 from backburner.worker.seats import Seats
 from backburner.worker.service import Pace, Worker
+
+#: How many seconds what is left has to end when the program has stopped.
+LAST_WORDS = 1.0
+
+_log = structlog.get_logger(__name__)
 
 
 class Clock:
@@ -110,6 +117,19 @@ async def _run(
             await serve(app, announce=announce)
         else:
             await work(app, announce=announce)
+    await _leave()
+
+
+async def _leave() -> None:
+    """End whatever is left; what does not end must not keep the process."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    deaf = (await asyncio.wait(left, timeout=LAST_WORDS))[1] if left else set()
+    if deaf:
+        _log.error("something does not end, and is left behind", tasks=len(deaf))
+        logging.shutdown()
+        os._exit(0)
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from workers import Workers, assert_sound
 
 from backburner.core.question import Purpose
 from backburner.core.transitions import LEAVE
-from backburner.testing.engine import Call, End, Say
+from backburner.testing.engine import Call, End, Ignore, Say
 from backburner.testing.outside import Outside
 
 #: More than anything takes.
@@ -47,6 +47,24 @@ def test_a_worker_that_drains_hands_everything_back_in_time_and_another_finishes
     assert [outside.said(task) for task in tasks] == [["Done."]] * 4
     # They were not given up, and went on as the same runs.
     assert outside.rows("SELECT status, count(*) FROM runs GROUP BY status") == [("success", 4)]
+
+
+def test_an_agent_that_ignores_everything_does_not_keep_a_worker_that_drains(
+    outside: Outside, workers: Workers
+) -> None:
+    task = outside.task(Call("look"), Ignore(FOR_EVER))
+    drains = workers.start("--drain", "500ms")
+    outside.wait_for(lambda: workers.traces.read("look"))
+    began = time.monotonic()
+
+    ended = drains.running.end(signal.SIGTERM)
+
+    assert ended.code == 0
+    assert time.monotonic() - began < 0.5 + LAST_WORDS
+    assert outside.rows("SELECT status FROM runs") == [("queued",)]
+    workers.start()
+    assert_sound(outside, workers)
+    assert outside.said(task) == ["Done."]
 
 
 def test_a_call_that_does_not_end_is_left_in_doubt_when_a_worker_drains(

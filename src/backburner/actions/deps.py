@@ -20,6 +20,8 @@ class Limits:
     patience: timedelta = timedelta(seconds=3)
     #: How long an engine has to end when it is told to.
     last_words: timedelta = timedelta(seconds=10)
+    #: And when the process is about to go: what it did has to be handed back before.
+    last_words_leaving: timedelta = timedelta(seconds=2)
     #: What a run sets aside of an allowance, as long as there is as much.
     slice: Amount = SLICE
 

@@ -202,8 +202,9 @@ async def _end(attempt: Attempt, working: "asyncio.Task[None]") -> None:
     if working.done():
         return
     working.cancel()
-    limit = attempt.deps.limits.last_words.total_seconds()
-    await asyncio.wait({working}, timeout=limit)
+    limits, leaving = attempt.deps.limits, attempt.signals.reason is Reason.LEAVING
+    limit = limits.last_words_leaving if leaving else limits.last_words
+    await asyncio.wait({working}, timeout=limit.total_seconds())
     if not working.done():
         _log.error("the agent does not end", run=attempt.claim.run.id)
 

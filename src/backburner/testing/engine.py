@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -62,6 +63,13 @@ class Sleep:
 
 
 @dataclass(frozen=True, slots=True)
+class Ignore:
+    """Everything, for some time; also that the turn is to end."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Fail:
     error: BackburnerError
 
@@ -74,7 +82,7 @@ class End:
     text: str = ""
 
 
-Step = Say | Call | AtOnce | Spend | Wait | Sleep | Fail | End
+Step = Say | Call | AtOnce | Spend | Wait | Sleep | Ignore | Fail | End
 #: What is done in a turn, as a function of what it is asked for.
 Script = Callable[[Request], Iterable[Step]]
 
@@ -128,10 +136,8 @@ class ScriptedEngine:
                         return
                 case Spend(tokens):
                     yield Used(MODEL, Usage(output=tokens))
-                case Wait(until):
-                    await (until or asyncio.Event()).wait()
-                case Sleep(seconds):
-                    await asyncio.sleep(seconds)
+                case Wait() | Sleep() | Ignore():
+                    await _let_time_pass(step)
                 case Fail(error):
                     raise error
                 case End(outcome, text):
@@ -148,6 +154,20 @@ class ScriptedEngine:
         results = await asyncio.gather(*(call(offers[one.tool], one.arguments) for one in calls))
         self.results += results
         return results
+
+
+async def _let_time_pass(step: Wait | Sleep | Ignore) -> None:
+    match step:
+        case Wait(until):
+            await (until or asyncio.Event()).wait()
+        case Sleep(seconds):
+            await asyncio.sleep(seconds)
+        case Ignore(seconds):
+            loop = asyncio.get_running_loop()
+            until_then = loop.time() + seconds
+            while (left := until_then - loop.time()) > 0:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(left)
 
 
 def _answer(request: Request) -> Iterable[Step]:

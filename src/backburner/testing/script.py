@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from backburner.ports import Request
-from backburner.testing.engine import Call, End, Say, Sleep, Spend, Step
+from backburner.testing.engine import Call, End, Ignore, Say, Sleep, Spend, Step
 
 MARK = "SCRIPT "
 #: What stands before the words of a user in a prompt.
@@ -48,6 +48,8 @@ def _to_json(step: Step) -> Mapping[str, Any]:
             return {"spend": tokens}
         case Sleep(seconds):
             return {"sleep": seconds}
+        case Ignore(seconds):
+            return {"ignore": seconds}
         case End(outcome):
             return {"end": outcome}
         case _:
@@ -64,6 +66,8 @@ def _from_json(written: Mapping[str, Any]) -> Step:
             return Spend(tokens)
         case {"sleep": seconds}:
             return Sleep(seconds)
+        case {"ignore": seconds}:
+            return Ignore(seconds)
         case {"end": outcome}:
             return End(outcome)
         case _:
