@@ -1,0 +1,50 @@
+"""The whole program on a SQLite file: killed, and started again."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from programs import Start
+from workers import Workers, assert_sound
+
+from backburner.testing.engine import Call, End, Say, Spend
+from backburner.testing.halting import Point
+from backburner.testing.outside import Outside
+
+
+@pytest.fixture
+def programs(start: Start, tmp_path: Path, sqlite_template: Path) -> Workers:
+    """Give what starts them in a folder with a database that has no rows."""
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    (data / "backburner.sqlite3").write_bytes(sqlite_template.read_bytes())
+    return Workers(start, tmp_path, url=None)
+
+
+@pytest.fixture
+def file(programs: Workers, tmp_path: Path) -> Iterator[Outside]:
+    del programs
+    with Outside(f"sqlite:///{tmp_path / 'data' / 'backburner.sqlite3'}") as outside:
+        yield outside
+
+
+@pytest.mark.parametrize("point", [Point.BEFORE_COMMIT, Point.IN_WORDS])
+def test_what_a_killed_program_left_is_finished_when_it_is_started_again(
+    file: Outside, programs: Workers, point: Point
+) -> None:
+    done = End({"complete": True, "message": "It is done."})
+    task = file.task(Spend(10), Call("send", {"text": "letter"}), done)
+    chat = file.chat()
+    file.say(chat, Say("Good "), Spend(3), Say("morning."))
+    dies = programs.start(halt_at=point)
+    dies.wait_until_halted(point)
+    dies.kill()
+    assert file.rows("SELECT 1 FROM runs WHERE status = 'running'")
+
+    programs.start()
+
+    assert_sound(file, programs)
+    assert file.said(task) == ["It is done."]
+    assert file.said(chat) == ["Good morning."]
+    assert programs.sent() == ["letter"]
+    assert programs.delivered() == ["It is done."]
