@@ -150,12 +150,13 @@ ATTEMPTS: dict[str, Attempt] = {
     "inbox.settle": lambda db, me, home: inbox.settle(db, me, home.kept.id, kind=None, now=NOON),
     "inbox.waiting": lambda db, me, home: inbox.waiting(db, me, home.kept.id, RunKind.REPLY),
     "journal.begin": lambda db, me, home: journal.begin(
-        db, turn_of(me, home), CALL, read_only=False, grant=None, now=NOON
+        db, turn_of(me, home), ids.new_call_id(), CALL, read_only=False, grant=None, now=NOON
     ),
     "journal.end": lambda db, me, home: journal.end(
         db, turn_of(me, home), home.call, "Done.", failed=False, now=NOON
     ),
     "journal.give_up": lambda db, me, home: journal.give_up(db, turn_of(me, home), now=NOON),
+    "journal.has_begun": lambda db, me, home: journal.has_begun(db, turn_of(me, home), home.call),
     "journal.of_run": lambda db, me, home: journal.of_run(db, me, home.held.run.id),
     "journal.settle": lambda db, me, home: journal.settle(
         db, me, home.doubtful, "It happened.", now=NOON
@@ -206,6 +207,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "spending.account": lambda db, me, home: _without(
         spending.account(db, me, home.kept.id, ["user"]), Account({}, [], [])
     ),
+    "spending.has_spent": lambda db, me, home: spending.has_spent(db, turn_of(me, home), NOON),
     "steps.save": lambda db, me, home: steps.save(
         db, Step(conversation=kept_by(me, home), messages=SAID), cause="new", now=NOON
     ),
@@ -287,7 +289,9 @@ def _for_user(attempt: Attempt, home: Home) -> Callable[[Connection], object]:
 
 def _made_calls(scene: Scene, claim: Claim) -> list[ids.CallId]:
     def begin(db: Connection) -> ids.CallId:
-        return journal.begin(db, claim.turn, CALL, read_only=False, grant=None, now=NOON)
+        which = ids.new_call_id()
+        journal.begin(db, claim.turn, which, CALL, read_only=False, grant=None, now=NOON)
+        return which
 
     calls = [scene.run(begin), scene.run(begin)]
     unknown = update(tables.tool_calls).where(tables.tool_calls.c.id == calls[1])

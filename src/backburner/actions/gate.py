@@ -16,7 +16,7 @@ from backburner.actions.signals import Reason, Signals
 from backburner.core import journal, policy
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Conflict, Fenced
-from backburner.core.ids import CallId, derive_question_id
+from backburner.core.ids import CallId, derive_question_id, new_call_id
 from backburner.core.journal import JournalEntry
 from backburner.core.policy import Allow, Ask, Call, Deny
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
@@ -55,15 +55,24 @@ class Gate:
     #: Calls that need consent, in the order in which the agent wanted to make them.
     asked: list[Call] = field(default_factory=list)
     in_call: bool = False
-    _answered_from: set[CallId] = field(default_factory=set)
+    #: Earlier calls, and which one of this run each has answered.
+    _answered: dict[CallId, CallId] = field(default_factory=dict)
 
     async def call(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
         """Make a call, or say why not."""
         if self.signals.reason not in (None, Reason.ASKED):
             return ENOUGH
-        call = Call(offer.tool, arguments)
+        call, which, tried = Call(offer.tool, arguments), new_call_id(), list[Tx]()
+
+        def admit(tx: Tx) -> _Admitted | ToolResult:
+            # An earlier try may have gone through, and only its answer been lost.
+            if tried and tx.has_begun(self.turn, which):
+                return _Admitted(which)
+            tried.append(tx)
+            return self._admit(tx, offer, call, which)
+
         try:
-            admitted = await self.store.transact(lambda tx: self._admit(tx, offer, call))
+            admitted = await self.store.transact(admit)
         except Fenced:
             self.signals.give(Reason.FENCED)
             return ENOUGH
@@ -89,15 +98,16 @@ class Gate:
         stop = self.signals.reason is not None
         return ToolResult(text, failed=result.failed, stop=stop)
 
-    def _admit(self, tx: Tx, offer: Offer, call: Call) -> _Admitted | ToolResult:
+    def _admit(self, tx: Tx, offer: Offer, call: Call, which: CallId) -> _Admitted | ToolResult:
         conversation = tx.hold(self.turn)
         if tx.is_cancelled(self.turn):
             self.signals.give(Reason.CANCELLED)
             return ENOUGH
         digest = policy.digest(call)
-        known = journal.answering(digest, self.before, used=self._answered_from)
+        used = {earlier for earlier, by in self._answered.items() if by != which}
+        known = journal.answering(digest, self.before, used=used)
         if known is not None:
-            self._answered_from.add(known.id)
+            self._answered[known.id] = which
             return ToolResult(known.result or "")
         decision = policy.decide(
             call,
@@ -116,8 +126,8 @@ class Gate:
                     # Another call of the same message waits for consent: the run is about to end.
                     return ENOUGH
                 with suppress(Conflict):
-                    made = tx.begin_call(self.turn, call, read_only=offer.read_only, uses=uses)
-                    return _Admitted(made)
+                    tx.begin_call(self.turn, which, call, read_only=offer.read_only, uses=uses)
+                    return _Admitted(which)
                 return self._ask(call)
 
     def _ask(self, call: Call) -> ToolResult:

@@ -286,7 +286,7 @@ async def _turn(attempt: Attempt, said: str) -> Ended | None:
 
 async def _pay(attempt: Attempt, used: Used) -> None:
     purse = spending.Purse(attempt.deps, attempt.claim.turn, attempt.result.root)
-    over = await attempt.deps.store.transact(lambda tx: purse.pay(tx, used))
+    over = await purse.pay(used)
     usage = used.usage
     attempt.result.tokens += usage.input + usage.output + usage.cache_read + usage.cache_write
     if over is not None:

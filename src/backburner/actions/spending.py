@@ -47,13 +47,24 @@ class Purse:
         over = allowance.used_up(replace(one, reserved=Amount()) for one in standings)
         return Verdict(over, waits=allowance.used_up(standings) is not None)
 
-    def pay(self, tx: Tx, used: Used) -> Allowance | None:
+    async def pay(self, used: Used) -> Allowance | None:
         """Write down what a call cost; if now all is spent, say under which allowance."""
-        person = tx.lock_person(self.turn.user_id)
+        tried = list[datetime]()
+
+        def work(tx: Tx) -> Allowance | None:
+            person = tx.lock_person(self.turn.user_id)
+            # An earlier try may have gone through, and only its answer been lost.
+            if not any(tx.has_spent(self.turn, at) for at in tried):
+                tried.append(tx.now)
+                self._spend(tx, used, person.zone)
+            return self.open(tx, person.zone).over
+
+        return await self.deps.store.transact(work)
+
+    def _spend(self, tx: Tx, used: Used, zone: str) -> None:
         cost = allowance.cost(used.model, used.usage, self.deps.prices)
-        keys = _keys(self.turn, self.root, tx.now, person.zone)
+        keys = _keys(self.turn, self.root, tx.now, zone)
         tx.spend(self.turn, self.root, used.model, cost, counts_to=keys.values())
-        return self.open(tx, person.zone).over
 
     def _standings(self, tx: Tx, zone: str) -> Sequence[Standing]:
         keys = _keys(self.turn, self.root, tx.now, zone)

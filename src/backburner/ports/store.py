@@ -179,10 +179,17 @@ class Tx(Protocol):
     # The journal of tool calls, and what was allowed
 
     def begin_call(
-        self, turn: Turn, call: Call, *, read_only: bool, uses: GrantId | None = None
-    ) -> CallId:
+        self,
+        turn: Turn,
+        which: CallId,
+        call: Call,
+        *,
+        read_only: bool,
+        uses: GrantId | None = None,
+    ) -> None:
         """Write down that a call is about to be made, and use up the grant it needs."""
 
+    def has_begun(self, turn: Turn, which: CallId) -> bool: ...
     def end_call(self, turn: Turn, call: CallId, result: str, *, failed: bool) -> None: ...
     def give_up_calls(self, turn: Turn) -> None:
         """Note that nobody knows what became of the calls that are still under way."""
@@ -199,6 +206,9 @@ class Tx(Protocol):
         self, turn: Turn, root: ConversationId, model: str, cost: Cost, *, counts_to: Iterable[str]
     ) -> None: ...
     def account(self, user: UserId, root: ConversationId, what: Iterable[str]) -> Account: ...
+    def has_spent(self, turn: Turn, at: datetime) -> bool:
+        """See whether something was written down as spent at just that time."""
+
     def parked(self, user: UserId) -> Sequence[ConversationId]:
         """Find the conversations whose work stands still for an allowance."""
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from backburner.core import policy
 from backburner.core.errors import Fenced, NotFound
-from backburner.core.ids import CallId, RunId, UserId, new_call_id
+from backburner.core.ids import CallId, RunId, UserId
 from backburner.core.journal import JournalEntry
 from backburner.core.policy import Call
 from backburner.core.run import Turn
@@ -28,6 +28,7 @@ _end = (
     .where(_by_id, tool_calls.c.epoch == bindparam("held"), tool_calls.c.state == "started")
     .values(_values)
 )
+_begun = select(tool_calls).where(_by_id, tool_calls.c.epoch == bindparam("held"))
 _settle = update(tool_calls).where(_by_id, tool_calls.c.state == "unknown").values(_values)
 _give_up = (
     update(tool_calls)
@@ -48,13 +49,13 @@ _of_run = (
 def begin(
     connection: Connection,
     turn: Turn,
+    which: CallId,
     call: Call,
     *,
     read_only: bool,
     grant: str | None,
     now: datetime,
-) -> CallId:
-    which = new_call_id()
+) -> None:
     row = {
         "id": which,
         "user_id": turn.user_id,
@@ -72,7 +73,12 @@ def begin(
         "started_at": now,
     }
     connection.execute(_insert, row)
-    return which
+
+
+def has_begun(connection: Connection, turn: Turn, which: CallId) -> bool:
+    """See whether a call was written down by this holder."""
+    values = {"owner": turn.user_id, "which": which, "held": turn.epoch}
+    return connection.execute(_begun, values).first() is not None
 
 
 def end(
@@ -82,7 +88,10 @@ def end(
     values = {"owner": turn.user_id, "which": which, "held": turn.epoch}
     values |= {"found": result, "went_wrong": failed, "at": now}
     if connection.execute(_end, values).rowcount != 1:
-        raise Fenced
+        # Perhaps by itself: an earlier try went through, and only its answer was lost.
+        written = connection.execute(_begun, values).one_or_none()
+        if written is None or (written.state, written.result) != ("done", result):
+            raise Fenced
 
 
 def give_up(connection: Connection, turn: Turn, *, now: datetime) -> None:

@@ -32,6 +32,11 @@ from backburner.store.dialect import add_up, put
 from backburner.store.tables import allowances, conversations, is_running, runs, spend, totals
 
 _insert = insert(spend)
+_spent_at = select(spend.c.number).where(
+    spend.c.user_id == bindparam("owner"),
+    spend.c.run_id == bindparam("run"),
+    spend.c.spent_at == bindparam("at"),
+)
 _own, _parent = conversations.alias("own"), conversations.alias("parent")
 
 
@@ -114,6 +119,12 @@ def account(
             if row.kind == "allowed"
         ],
     )
+
+
+def has_spent(connection: Connection, turn: Turn, at: datetime) -> bool:
+    """See whether something was written down as spent by a run at just that time."""
+    values = {"owner": turn.user_id, "run": turn.run_id, "at": at}
+    return connection.execute(_spent_at, values).first() is not None
 
 
 def allow(connection: Connection, user: UserId, allowance: Allowance, root: ConversationId) -> None:

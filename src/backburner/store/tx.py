@@ -204,13 +204,22 @@ class Tx:
         sessions.append(self.connection, turn, session_id, entries)
 
     def begin_call(
-        self, turn: Turn, call: Call, *, read_only: bool, uses: GrantId | None = None
-    ) -> CallId:
+        self,
+        turn: Turn,
+        which: CallId,
+        call: Call,
+        *,
+        read_only: bool,
+        uses: GrantId | None = None,
+    ) -> None:
         if uses is not None:
             grants.use(self.connection, turn.user_id, turn.conversation_id, uses, now=self.now)
-        return journal.begin(
-            self.connection, turn, call, read_only=read_only, grant=uses, now=self.now
+        journal.begin(
+            self.connection, turn, which, call, read_only=read_only, grant=uses, now=self.now
         )
+
+    def has_begun(self, turn: Turn, which: CallId) -> bool:
+        return journal.has_begun(self.connection, turn, which)
 
     def end_call(self, turn: Turn, call: CallId, result: str, *, failed: bool) -> None:
         journal.end(self.connection, turn, call, result, failed=failed, now=self.now)
@@ -234,6 +243,9 @@ class Tx:
 
     def account(self, user: UserId, root: ConversationId, what: Iterable[str]) -> Account:
         return spending.account(self.connection, user, root, what)
+
+    def has_spent(self, turn: Turn, at: datetime) -> bool:
+        return spending.has_spent(self.connection, turn, at)
 
     def parked(self, user: UserId) -> Sequence[ConversationId]:
         return conversations.parked(self.connection, user)

@@ -10,7 +10,7 @@ from backburner.core import transitions
 from backburner.core.allowance import Allowance, Amount, Cost, Scope
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Conflict, Fenced, NotFound
-from backburner.core.ids import CallId, GrantId
+from backburner.core.ids import CallId, GrantId, new_call_id
 from backburner.core.journal import JournalEntry
 from backburner.core.policy import Call, Grant, Tool, digest
 from backburner.core.question import Purpose
@@ -168,11 +168,13 @@ def a_run_that_is_to_be_cancelled_asks_about_what_it_left_undecided(scene: Scene
 
 
 def _begin(scene: Scene, claim: Claim, *, read_only: bool = False) -> CallId:
-    return scene.run(
+    which = new_call_id()
+    scene.run(
         lambda db: journal.begin(
-            db, claim.turn, CALL, read_only=read_only, grant=None, now=scene.clock.now
+            db, claim.turn, which, CALL, read_only=read_only, grant=None, now=scene.clock.now
         )
     )
+    return which
 
 
 def _calls(scene: Scene, claim: Claim) -> list[JournalEntry]:
