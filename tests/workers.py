@@ -53,13 +53,20 @@ class Workers:
         self._folder = folder
         self._url = url
         self.traces = Traces(folder / "traces")
+        self._started: list[Worker] = []
 
     def start(self, *options: str, halt_at: Point | None = None) -> Worker:
         command = (sys.executable, "-P", "-m", "backburner.testing.program")
         given = ["--data", str(self._folder / "data"), "--traces", str(self.traces.path)]
         given += ["--database-url", self._url] if self._url else ["--serve"]
         given += ["--halt-at", halt_at.value] if halt_at else []
-        return Worker(self._start(*given, *options, command=command))
+        self._started.append(Worker(self._start(*given, *options, command=command)))
+        return self._started[-1]
+
+    def end(self) -> None:
+        """End those that are left, before what they need goes."""
+        for worker in self._started:
+            worker.running.clear_away()
 
     def sent(self) -> list[str]:
         return sorted(trace["text"] for trace in self.traces.read("send"))

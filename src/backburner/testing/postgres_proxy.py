@@ -7,11 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from threading import Event
-from typing import TypeVar
 
 from sqlalchemy import make_url
 
-T = TypeVar("T")
 #: What a driver sends to commit.
 COMMIT = b"COMMIT\0"
 
@@ -42,10 +40,12 @@ class Proxy:
         self.loss: Loss | None = None
         self._carrying: set[asyncio.Task[None]] = set()
         self._ends: set[StreamWriter] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @asynccontextmanager
     async def url(self) -> AsyncIterator[str]:
         """Give what connects through it."""
+        self._loop = asyncio.get_running_loop()
         listening = await asyncio.start_server(self._carry, "127.0.0.1", 0)
         port = listening.sockets[0].getsockname()[1]
         here = self._server.difference_update_query(["host"]).set(host="127.0.0.1", port=port)
@@ -53,7 +53,7 @@ class Proxy:
             yield here.render_as_string(hide_password=False)
         finally:
             listening.close()
-            self.cut()
+            self._cut()
             await asyncio.gather(*self._carrying)
 
     def fall_silent(self) -> None:
@@ -65,7 +65,11 @@ class Proxy:
         self._line = Line()
 
     def cut(self) -> None:
-        """Close all connections there are."""
+        """Close all connections there are; also from another thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._cut)
+
+    def _cut(self) -> None:
         for writer in self._ends:
             writer.close()
         self._ends.clear()
@@ -135,23 +139,17 @@ async def _pass_on(
 
 
 @contextmanager
-def in_thread(proxy: Proxy) -> Iterator[tuple[str, Callable[[Callable[[], T]], T]]]:
-    """Run it beside whatever else there is; give its URL, and what does something to it there."""
-    runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-    with runner, ThreadPoolExecutor(1) as thread:
-        loop = runner.get_loop()
+def in_thread(proxy: Proxy) -> Iterator[str]:
+    """Run it beside whatever else there is, and give what connects through it."""
+    with (
+        asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        loop, held = runner.get_loop(), AsyncExitStack()
         thread.submit(loop.run_forever)
-
-        def do(what: Callable[[], T]) -> T:
-            async def doing() -> T:
-                return what()
-
-            return asyncio.run_coroutine_threadsafe(doing(), loop).result()
-
-        held = AsyncExitStack()
-        url = asyncio.run_coroutine_threadsafe(held.enter_async_context(proxy.url()), loop).result()
+        opening = asyncio.run_coroutine_threadsafe(held.enter_async_context(proxy.url()), loop)
         try:
-            yield url, do
+            yield opening.result()
         finally:
             asyncio.run_coroutine_threadsafe(held.aclose(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
