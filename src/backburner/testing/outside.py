@@ -23,9 +23,11 @@ from backburner.core.policy import Grant
 from backburner.core.question import Question
 from backburner.core.schedule import Immediate
 from backburner.core.transitions import Brief
+from backburner.ports import Hint, HintKind
 from backburner.store import grants, users
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite, make_engine
+from backburner.store.tx import Tx
 from backburner.testing import script
 from backburner.testing.engine import Step
 from backburner.testing.invariants import NEVER_AT_REST
@@ -127,18 +129,25 @@ class Outside:
         found = self.rows(query, id=conversation.id)
         return str(found[0][0]) if found else None
 
-    def wait_until_settled(self, *, within: float = BOUND) -> None:
-        """Wait until nobody has anything to do, unless it is to answer a question."""
-        self.wait_for(lambda: not any(self.rows(query) for query in _UNSETTLED), within=within)
+    def is_settled(self) -> bool:
+        """See whether nobody has anything to do, unless it is to answer a question."""
+        return not any(self.rows(query) for query in _UNSETTLED)
+
+    def wait_until_settled(self) -> None:
+        self.wait_for(self.is_settled)
 
     def let_a_minute_pass_for_deliveries(self) -> None:
         """Let the leases of those who send run out: they are too long to wait for."""
-        self.rows(
+        passed = text(
             "UPDATE deliveries SET leased_until = 0, not_before = clock_timestamp()"
-            " WHERE state = 'sending' RETURNING number"
+            " WHERE state = 'sending'"
         )
-        # Nobody is told of this, so somebody has to look.
-        self.chat()
+
+        def work(tx: Tx) -> None:
+            tx.connection.execute(passed)
+            tx.hint(Hint(HintKind.WORK))
+
+        self.database.run(work)
 
     def _let_send(self, task: Conversation) -> None:
         grant = Grant(
