@@ -292,3 +292,34 @@ async def test_a_run_that_goes_on_after_doubt_was_settled_ends_as_it_should(stag
 
     assert stage.load(task).questions == ()
     assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS]
+
+
+async def test_leave_it_holds_also_where_the_tool_is_always_allowed(
+    stage: Stage, clock: SetClock
+) -> None:
+    stage.engine.then(SEND)
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, ALWAYS)
+    hangs = asyncio.Event()
+
+    async def hang(arguments: Mapping[str, Any]) -> str:
+        del arguments
+        await hangs.wait()
+        return "sent"
+
+    stage.tools.handlers["send"] = hang
+    stage.engine.then(SEND)
+    await stage.take_up()
+    await stage.tools.started["send"].wait()
+    stage.kill()
+    clock.advance(2 * LEASE)
+    await stage.rescuer.run_once()
+    hangs.set()
+
+    stage.engine.then(SEND)
+    await stage.answer(task, LEAVE)
+    await stage.work()
+
+    assert stage.tools.count("send") == 1
+    assert "leave it" in stage.engine.results[-1].text
