@@ -11,14 +11,14 @@ from requirements import requirement
 from backburner.actions import background, questions
 from backburner.actions.signals import Reason
 from backburner.core.conversation import Status
-from backburner.core.errors import Conflict
+from backburner.core.errors import Conflict, SessionGone
 from backburner.core.policy import ALWAYS
 from backburner.core.question import NO, YES, Purpose
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
 from backburner.core.transitions import HAPPENED, LEAVE, REPEAT
 from backburner.testing.clock import SetClock
-from backburner.testing.engine import AtOnce, Call, Say, Wait
+from backburner.testing.engine import AtOnce, Call, Fail, Say, Wait
 from backburner.testing.make import NOON
 from backburner.testing.stage import LEASE, Stage
 
@@ -323,3 +323,26 @@ async def test_leave_it_holds_also_where_the_tool_is_always_allowed(
 
     assert stage.tools.count("send") == 1
     assert "leave it" in stage.engine.results[-1].text
+
+
+async def test_an_agent_whose_memory_is_gone_gets_what_the_same_run_did_before(
+    stage: Stage,
+) -> None:
+    stage.engine.then(SEND)
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, ALWAYS)
+    stage.engine.then(SEND, Call("look"), Wait())
+    await stage.take_up()
+    await stage.tools.started["look"].wait()
+    stage.only_run().signals.give(Reason.LEAVING)
+    await stage.idle()
+
+    stage.engine.then(Fail(SessionGone()))
+    stage.engine.then(SEND)
+    await stage.work()
+
+    assert stage.tools.count("send") == 1
+    prompt = stage.engine.requests[-1].prompt
+    assert 'send {"to":"Ann"} gave: send is done.' in prompt
+    assert f"The user answered: {ALWAYS}" in prompt
