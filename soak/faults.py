@@ -8,7 +8,7 @@ import random
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,9 +47,8 @@ class People:
     #: What each message is to be answered with, and where.
     replies: dict[str, Conversation] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
-    #: Calls that somebody wanted made again, and those that were in doubt, by what they send.
-    repeated: Counter[str] = field(default_factory=Counter)
-    doubted: set[str] = field(default_factory=set)
+    #: What was said about calls in doubt, by what they send.
+    doubted: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def want_something(self) -> None:
         usual = (self.work, self.talk, self.answer_some)
@@ -107,8 +106,7 @@ class People:
     def _note(self, question: Question, said: str) -> None:
         if question.purpose.value == "in_doubt":
             (call,) = question.binds_to["calls"]
-            self.doubted.add(call["arguments"]["text"])
-            self.repeated[call["arguments"]["text"]] += said == REPEAT
+            self.doubted[call["arguments"]["text"]].append(said)
 
     def settle(self) -> list[str]:
         """Answer everything until there is nothing left to do; tell what never came to rest."""
@@ -126,15 +124,15 @@ class People:
         """Find what was wanted and did not happen, or happened too often."""
         sent = Counter(workers.sent())
         found = [
-            f"{text} was sent {count} times"
+            f"{text} was sent {count} times, and its owner said {self.doubted[text]}"
             for text, count in sent.items()
-            if count > 1 + self.repeated[text]
+            if count > 1 + self.doubted[text].count(REPEAT)
         ]
         for text, task in self.tasks.items():
             ended_as = self.outside.load(task).ended_as
             if ended_as is None:
                 found.append(f"{text} never ended")
-            elif ended_as is Ended.COMPLETED and text not in self.doubted and sent[text] != 1:
+            elif ended_as is Ended.COMPLETED and not self.doubted[text] and sent[text] != 1:
                 found.append(f"{text} is done, and was sent {sent[text]} times")
         for text, chat in self.replies.items():
             said = "\n".join(self.outside.said(chat))
@@ -187,9 +185,10 @@ def sum_up(people: People, workers: Workers) -> str:
     ((runs, crashed),) = rows(
         "SELECT count(*), count(*) FILTER (WHERE failure_kind = 'crashed') FROM runs"
     )
+    doubts = sum(map(len, people.doubted.values()))
     counts = ", ".join(f"{number} {what}" for what, number in sorted(people.counts.items()))
     return (
-        f"{counts}, {runs} runs, {crashed} crashed, {len(people.doubted)} calls in doubt,"
+        f"{counts}, {runs} runs, {crashed} crashed, {doubts} calls in doubt,"
         f" {len(workers.sent())} sent, {len(workers.delivered())} deliveries"
     )
 

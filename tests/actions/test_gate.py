@@ -11,14 +11,14 @@ from requirements import requirement
 from backburner.actions import background, questions
 from backburner.actions.signals import Reason
 from backburner.core.conversation import Status
-from backburner.core.errors import Conflict
+from backburner.core.errors import Conflict, SessionGone
 from backburner.core.policy import ALWAYS
 from backburner.core.question import NO, YES, Purpose
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
 from backburner.core.transitions import HAPPENED, LEAVE, REPEAT
 from backburner.testing.clock import SetClock
-from backburner.testing.engine import AtOnce, Call, Say, Wait
+from backburner.testing.engine import AtOnce, Call, Fail, Say, Wait
 from backburner.testing.make import NOON
 from backburner.testing.stage import LEASE, Stage
 
@@ -292,3 +292,57 @@ async def test_a_run_that_goes_on_after_doubt_was_settled_ends_as_it_should(stag
 
     assert stage.load(task).questions == ()
     assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS]
+
+
+async def test_leave_it_holds_also_where_the_tool_is_always_allowed(
+    stage: Stage, clock: SetClock
+) -> None:
+    stage.engine.then(SEND)
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, ALWAYS)
+    hangs = asyncio.Event()
+
+    async def hang(arguments: Mapping[str, Any]) -> str:
+        del arguments
+        await hangs.wait()
+        return "sent"
+
+    stage.tools.handlers["send"] = hang
+    stage.engine.then(SEND)
+    await stage.take_up()
+    await stage.tools.started["send"].wait()
+    stage.kill()
+    clock.advance(2 * LEASE)
+    await stage.rescuer.run_once()
+    hangs.set()
+
+    stage.engine.then(SEND)
+    await stage.answer(task, LEAVE)
+    await stage.work()
+
+    assert stage.tools.count("send") == 1
+    assert "leave it" in stage.engine.results[-1].text
+
+
+async def test_an_agent_whose_memory_is_gone_gets_what_the_same_run_did_before(
+    stage: Stage,
+) -> None:
+    stage.engine.then(SEND)
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, ALWAYS)
+    stage.engine.then(SEND, Call("look"), Wait())
+    await stage.take_up()
+    await stage.tools.started["look"].wait()
+    stage.only_run().signals.give(Reason.LEAVING)
+    await stage.idle()
+
+    stage.engine.then(Fail(SessionGone()))
+    stage.engine.then(SEND)
+    await stage.work()
+
+    assert stage.tools.count("send") == 1
+    prompt = stage.engine.requests[-1].prompt
+    assert 'send {"to":"Ann"} gave: send is done.' in prompt
+    assert f"The user answered: {ALWAYS}" in prompt

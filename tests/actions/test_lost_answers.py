@@ -16,7 +16,7 @@ from backburner.store.db import Database
 from backburner.testing.clock import SetClock
 from backburner.testing.engine import Call, Fail, ScriptedEngine, Spend, Step, Wait
 from backburner.testing.simulator.world import FlakyDatabase
-from backburner.testing.stage import LEASE, Stage
+from backburner.testing.stage import Stage
 
 SEND = Call("send", {"to": "Ann"})
 
@@ -89,21 +89,6 @@ async def test_what_was_spent_is_counted_once(
     await stage.task()
 
     await work_losing(stage, flaky, Spend(10), breaks)
-
-    assert rows(stage, "SELECT tokens FROM spend") == [(10,)]
-
-
-async def test_who_is_too_late_says_what_was_spent(stage: Stage, clock: SetClock) -> None:
-    goes_on = asyncio.Event()
-    stage.engine.then(Wait(goes_on), Spend(10))
-    await stage.task()
-    await stage.take_up()
-    await stage.engine.began.wait()
-    clock.advance(2 * LEASE)
-    assert await stage.rescuer.run_once()
-
-    goes_on.set()
-    await stage.idle()
 
     assert rows(stage, "SELECT tokens FROM spend") == [(10,)]
 

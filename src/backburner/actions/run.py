@@ -43,10 +43,11 @@ class Prepared:
     zone: str
     now: datetime
     recent: Sequence[Message]
-    #: What it is to serve, and what earlier attempts at it were to.
+    #: What it is to serve; what earlier attempts at it were to, and this run until it was handed
+    #: back.
     items: Sequence[Item]
     repeated: Sequence[Item]
-    #: What earlier attempts did.
+    #: What those did.
     before: Sequence[JournalEntry]
     memory: Sequence[str]
     #: The agent was interrupted in this run and remembers what it is about.
@@ -79,7 +80,8 @@ async def perform(deps: Deps, claim: Claim, known: Prepared, signals: Signals) -
     drafts, lost = Drafts(deps, turn), False
     try:
         result = Result(items=known.items, zone=known.zone, root=known.root, over=known.over)
-        gate = Gate(deps.store, turn, signals, known.before)
+        earlier = [entry for entry in known.before if entry.run_id != turn.run_id]
+        gate = Gate(deps.store, turn, signals, earlier)
         attempt = Attempt(deps, claim, signals, gate, result, drafts)
         if known.over is not None:
             signals.give(Reason.SPENT)
@@ -108,9 +110,9 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
     memory = () if session is None else tx.session(turn, session.id)
     attempts = _earlier_attempts(tx, claim)
     goes_on = claim.goes_on and tx.has_remembered(turn)
+    if claim.goes_on:
+        attempts = [*attempts, claim.run]
     repeated = [item for run in attempts for item in tx.items_served_by(user, which, run.id)]
-    if claim.goes_on and not goes_on:
-        repeated += tx.items_served_by(user, which, claim.run.id)
     zone = claim.zone or tx.person(user).zone
     purse = spending.Purse(deps, turn, root).open(tx, zone)
     return Prepared(
@@ -297,12 +299,14 @@ async def _pay(attempt: Attempt, used: Used) -> None:
 
 
 def _prompt(attempt: Attempt, known: Prepared, *, fresh: bool) -> str:
-    conversation, items = known.conversation, [*known.repeated, *known.items]
-    done_before = journal.told(known.before)
+    conversation = known.conversation
     if known.goes_on and not fresh:
         return prompt.to_go_on(
             conversation, attempt.claim.turn.kind, items=known.items, now=known.now, zone=known.zone
         )
+    # It starts over, and does not remember what it did itself.
+    attempt.gate.before = known.before
+    items, done_before = [*known.repeated, *known.items], journal.told(known.before)
     if attempt.claim.turn.kind is RunKind.BACKGROUND:
         return prompt.for_background(
             conversation,
