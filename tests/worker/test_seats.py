@@ -1,0 +1,46 @@
+"""How many runs there may be at once, in all and for each engine; one seat is kept for chat."""
+
+import pytest
+
+from backburner.core.run import RunKind
+from backburner.worker.seats import Seats
+
+REPLY, WORK = RunKind.REPLY, RunKind.BACKGROUND
+SEATS = Seats(total=5, of_engine={"claude": 3, "local": 1}, default_engine="claude")
+
+
+@pytest.mark.parametrize(
+    ("total", "taken", "for_reply", "for_work"),
+    [(5, 0, 5, 4), (5, 3, 2, 1), (5, 4, 1, 0), (5, 5, 0, 0), (1, 0, 1, 1), (1, 1, 0, 0)],
+)
+def test_work_leaves_a_seat_where_there_are_several(
+    total: int, taken: int, for_reply: int, for_work: int
+) -> None:
+    seats = Seats(total=total)
+
+    assert seats.free(REPLY, [""] * taken) == for_reply
+    assert seats.free(WORK, [""] * taken) == for_work
+
+
+@pytest.mark.parametrize(
+    ("taken", "for_reply", "for_work"),
+    [
+        ([], (), ()),
+        (["local"], ("local",), ("local",)),
+        (["", "claude"], (), ("", "claude")),
+        (["", "claude", ""], ("", "claude"), ("", "claude")),
+        (["", "claude", "", "local"], ("", "claude", "local"), ("", "claude", "local")),
+        (["other"] * 4, (), ()),
+    ],
+)
+def test_an_engine_is_full_when_its_own_seats_are_taken(
+    taken: list[str], for_reply: tuple[str, ...], for_work: tuple[str, ...]
+) -> None:
+    assert SEATS.full(REPLY, taken) == for_reply
+    assert SEATS.full(WORK, taken) == for_work
+
+
+def test_where_background_work_is_switched_off_only_chat_has_seats() -> None:
+    seats = Seats(total=5, only_chat=True)
+
+    assert (seats.free(REPLY, []), seats.free(WORK, [])) == (5, 0)
