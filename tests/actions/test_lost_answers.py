@@ -1,22 +1,26 @@
-"""Transactions of a run that are run again, because nobody knows whether they went through."""
+"""Transactions that are run again, because nobody knows whether they went through."""
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from backburner.bus.local import LocalBus
+from backburner.core.conversation import Place
 from backburner.core.errors import EngineFailed
 from backburner.core.policy import ALWAYS
 from backburner.core.question import YES
 from backburner.core.run import RunStatus
 from backburner.store.db import Database
+from backburner.testing.channel import RecordingChannel
 from backburner.testing.clock import SetClock
 from backburner.testing.engine import Call, Fail, ScriptedEngine, Spend, Step, Wait
 from backburner.testing.simulator.world import FlakyDatabase
-from backburner.testing.stage import Stage
+from backburner.testing.stage import PLACE, Stage
+from backburner.worker.deliverer import Deliverer
 
 SEND = Call("send", {"to": "Ann"})
 
@@ -91,6 +95,27 @@ async def test_what_was_spent_is_counted_once(
     await work_losing(stage, flaky, Spend(10), breaks)
 
     assert rows(stage, "SELECT tokens FROM spend") == [(10,)]
+
+
+@pytest.mark.parametrize("breaks", ["before", "after"])
+async def test_what_was_sent_is_written_down_once_the_database_is_back(
+    stage: Stage, flaky: FlakyDatabase, breaks: str
+) -> None:
+    class Breaking(RecordingChannel):
+        async def send(self, target: str, text: str, *, key: str) -> str | None:
+            flaky.breaks = (breaks,)
+            return await super().send(target, text, key=key)
+
+    channel = Breaking()
+    deliverer = Deliverer(replace(stage.deps, channels={PLACE: channel}))
+    await stage.task(reports_to=(Place(PLACE, "somebody"),))
+    await stage.work()
+
+    assert await deliverer.run_once()
+
+    assert not await deliverer.run_once()
+    assert len(channel.sent) == 1
+    assert rows(stage, "SELECT state FROM deliveries") == [("sent",)]
 
 
 def rows(stage: Stage, query: str) -> list[tuple[object, ...]]:

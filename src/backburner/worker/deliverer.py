@@ -1,17 +1,21 @@
 """Sends what is to be sent, apart from the runs it comes from."""
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
 
 from backburner.actions.deps import Deps
-from backburner.core.errors import ChannelFailed
-from backburner.ports import Delivery
+from backburner.core.errors import ChannelFailed, StoreFailed
+from backburner.ports import Delivery, Tx
 
 #: How long a part stays with a sender that has gone silent.
 LEASE = timedelta(minutes=1)
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(hours=1)
+#: Between two tries to write down what became of a part, in seconds.
+INSIST_EVERY = 0.5
 #: After about two days of trying.
 MOST_ATTEMPTS = 60
 
@@ -36,7 +40,7 @@ class Deliverer:
             _log.exception("a channel broke", channel=part.channel)
             await self._put_back(part, ChannelFailed(f"Something unexpected: {error!r}"))
         else:
-            await self.deps.store.transact(lambda tx: tx.delivered(part, provider_id=provider_id))
+            await self._write_down(lambda tx: tx.delivered(part, provider_id=provider_id))
         return True
 
     async def _send(self, part: Delivery) -> str | None:
@@ -48,11 +52,25 @@ class Deliverer:
     async def _put_back(self, part: Delivery, error: ChannelFailed) -> None:
         gives_up = error.permanent or part.attempts >= MOST_ATTEMPTS
         pause = max(delay(part.attempts), error.retry_after or timedelta())
-        await self.deps.store.transact(
+        await self._write_down(
             lambda tx: tx.not_delivered(
                 part, str(error), again_at=None if gives_up else tx.now + pause
             )
         )
+
+    async def _write_down(self, what: Callable[[Tx], bool]) -> None:
+        """Insist while the part is ours: what was sent and not written down is sent again."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.lease.total_seconds()
+        while True:
+            try:
+                await self.deps.store.transact(what)
+            except StoreFailed:
+                if loop.time() + INSIST_EVERY > until:
+                    raise
+                await asyncio.sleep(INSIST_EVERY)
+            else:
+                return
 
 
 def delay(attempts: int) -> timedelta:
