@@ -46,9 +46,7 @@ def taken_over(outside: Outside, dead: str, since: float) -> None:
     outside.wait_for(lambda: not outside.rows(held, dead=dead), within=left)
 
 
-@pytest.mark.parametrize(
-    "point", [Point.AFTER_CLAIM, Point.IN_WORDS, Point.BEFORE_COMMIT, Point.AFTER_COMMIT]
-)
+@pytest.mark.parametrize("point", [Point.AFTER_CLAIM, Point.BEFORE_COMMIT, Point.AFTER_COMMIT])
 def test_what_a_killed_worker_left_is_finished_by_another_and_nothing_is_done_twice(
     outside: Outside, workers: Workers, point: Point
 ) -> None:
