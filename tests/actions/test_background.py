@@ -18,6 +18,7 @@ from backburner.testing.clock import SetClock
 from backburner.testing.engine import Call, End, Say
 from backburner.testing.make import MATE, NOON
 from backburner.testing.stage import PLACE, Stage
+from backburner.worker.deliverer import Deliverer
 from backburner.worker.pruner import Pruner
 from backburner.worker.seats import Seats
 
@@ -235,6 +236,29 @@ async def test_what_cannot_be_sent_is_tried_again_apart_from_the_run(
     assert await stage.deliverer.run_once()
 
     assert [text for _, text, _ in stage.channel.sent] == ["Found."]
+
+
+async def test_one_channel_that_hangs_holds_up_no_other_and_is_tried_again(
+    stage: Stage, clock: SetClock
+) -> None:
+    class Hangs:
+        async def send(self, target: str, text: str, *, key: str) -> str | None:
+            del target, text, key
+            await asyncio.Event().wait()
+            return None
+
+    stage.deps.channels["hangs"] = Hangs()  # type: ignore[index]
+    stage.engine.then(TOLD)
+    await stage.task(notify=Notify.ALWAYS, reports_to=(Place("hangs", "me"), Place(PLACE, "me")))
+    await stage.work()
+
+    assert await Deliverer(stage.deps, lease=timedelta(milliseconds=200)).run_once()
+
+    assert len(stage.channel.sent) == 1
+    clock.advance(timedelta(seconds=5))
+    again = await stage.deps.store.transact(lambda tx: tx.take_delivery(lease=MINUTE))
+    assert again is not None
+    assert (again.channel, again.attempts) == ("hangs", 2)
 
 
 async def test_what_can_never_be_sent_is_given_up_and_the_reason_kept(stage: Stage) -> None:

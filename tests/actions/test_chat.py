@@ -13,7 +13,7 @@ from backburner.core.conversation import Status
 from backburner.core.errors import BadRequest, Conflict, NotFound
 from backburner.core.run import RunKind, RunStatus
 from backburner.testing.clock import SetClock
-from backburner.testing.engine import Call, End, Say, Wait
+from backburner.testing.engine import AtOnce, Call, End, Say, Wait
 from backburner.testing.make import STRANGER
 from backburner.testing.stage import LEASE, Stage, prompts
 from backburner.worker.seats import Seats
@@ -83,6 +83,24 @@ async def test_work_makes_room_for_a_message_after_its_call_and_goes_on(
         (RunKind.BACKGROUND, RunStatus.SUCCESS),
     ]
     assert stage.tools.count("slow") == 1
+
+
+async def test_work_with_several_calls_under_way_makes_room_after_the_last(stage: Stage) -> None:
+    stage.engine.then(AtOnce(Call("look"), Call("slow")), Say("Never said."))
+    task = await stage.task()
+    await stage.take_up()
+    await stage.tools.started["slow"].wait()
+    await stage.say(task, "Are you there?")
+    stage.only_run().signals.give(Reason.PERSON)
+    await asyncio.sleep(0.5)
+    assert stage.engine.underway == 1
+    stage.tools.let_go.set()
+
+    await stage.idle()
+    await stage.work()
+
+    assert stage.said(task) == ["Are you there?", "Hello.", "Done."]
+    assert stage.load(task).questions == ()
 
 
 async def test_an_agent_that_comes_to_no_call_is_interrupted(stage: Stage) -> None:

@@ -147,6 +147,17 @@ async def test_a_tool_outside_its_scope_is_denied_and_the_run_goes_on(stage: Sta
     assert stage.history(task)[0].status is RunStatus.SUCCESS
 
 
+async def test_arguments_that_cannot_be_written_down_are_denied(stage: Stage) -> None:
+    stage.engine.then(Call("look", {"n": float("nan")}), Say("Fine."))
+    task = await stage.task()
+
+    await stage.work()
+
+    assert stage.tools.calls == []
+    assert [result.failed for result in stage.engine.results] == [True]
+    assert stage.history(task)[0].status is RunStatus.SUCCESS
+
+
 async def test_a_tool_that_breaks_is_told_to_the_agent(stage: Stage) -> None:
     async def breaks(arguments: Mapping[str, Any]) -> str:
         raise OSError(f"no route to {arguments['to']}")

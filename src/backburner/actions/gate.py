@@ -54,9 +54,13 @@ class Gate:
     before: Sequence[JournalEntry]
     #: Calls that need consent, in the order in which the agent wanted to make them.
     asked: list[Call] = field(default_factory=list)
-    in_call: bool = False
+    _in_flight: int = 0
     #: Earlier calls, and which one of this run each has answered.
     _answered: dict[CallId, CallId] = field(default_factory=dict)
+
+    @property
+    def in_call(self) -> bool:
+        return self._in_flight > 0
 
     async def call(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
         """Make a call, or say why not."""
@@ -83,7 +87,7 @@ class Gate:
     async def _make(
         self, offer: Offer, arguments: Mapping[str, Any], admitted: _Admitted
     ) -> ToolResult:
-        self.in_call = True
+        self._in_flight += 1
         try:
             result = await _run(offer, arguments)
             text = result.text[:LONGEST_RESULT]
@@ -94,7 +98,7 @@ class Gate:
             self.signals.give(Reason.FENCED)
             return ENOUGH
         finally:
-            self.in_call = False
+            self._in_flight -= 1
         stop = self.signals.reason is not None
         return ToolResult(text, failed=result.failed, stop=stop)
 
@@ -103,12 +107,6 @@ class Gate:
         if tx.is_cancelled(self.turn):
             self.signals.give(Reason.CANCELLED)
             return ENOUGH
-        digest = policy.digest(call)
-        used = {earlier for earlier, by in self._answered.items() if by != which}
-        known = journal.answering(digest, self.before, used=used)
-        if known is not None:
-            self._answered[known.id] = which
-            return ToolResult(known.result or "")
         decision = policy.decide(
             call,
             _grants(tx, conversation),
@@ -116,9 +114,14 @@ class Gate:
             in_doubt=_is_in_doubt(conversation, call),
             now=tx.now,
         )
+        if isinstance(decision, Deny):
+            return ToolResult(decision.reason, failed=True)
+        used = {earlier for earlier, by in self._answered.items() if by != which}
+        known = journal.answering(policy.digest(call), self.before, used=used)
+        if known is not None:
+            self._answered[known.id] = which
+            return ToolResult(known.result or "")
         match decision:
-            case Deny(reason):
-                return ToolResult(reason, failed=True)
             case Ask():
                 return self._ask(call)
             case Allow(uses):

@@ -70,7 +70,7 @@ class Stage:
         self.claiming = Claiming(self.deps, claimer, seats, 20, self.underway, spawn=self._spawn)
         self.leases = Leases(self.deps, LEASE, self.underway)
         self.rescuer = Rescuer(self.deps)
-        self.deliverer = Deliverer(self.deps)
+        self.deliverer = Deliverer(self.deps, abreast=1)
         self.reminder = Reminder(self.deps)
         self._known: set[UserId] = set()
 

@@ -26,9 +26,14 @@ _log = structlog.get_logger(__name__)
 class Deliverer:
     deps: Deps
     lease: timedelta = LEASE
+    #: As many are under way at the same time: one that is slow holds up no other.
+    abreast: int = 4
 
     async def run_once(self) -> bool:
-        """Send one part; say whether there was any."""
+        """Send some parts, each for itself; say whether there were any."""
+        return any(await asyncio.gather(*(self._deliver() for _ in range(self.abreast))))
+
+    async def _deliver(self) -> bool:
         part = await self.deps.store.transact(lambda tx: tx.take_delivery(lease=self.lease))
         if part is None:
             return False
@@ -47,7 +52,11 @@ class Deliverer:
         channel = self.deps.channels.get(part.channel)
         if channel is None:
             raise ChannelFailed(f"There is no channel {part.channel!r} here.", permanent=True)
-        return await channel.send(part.target, part.text, key=part.key)
+        try:
+            async with asyncio.timeout(self.lease.total_seconds() / 2):
+                return await channel.send(part.target, part.text, key=part.key)
+        except TimeoutError:
+            raise ChannelFailed(f"{part.channel} does not answer.") from None
 
     async def _put_back(self, part: Delivery, error: ChannelFailed) -> None:
         gives_up = error.permanent or part.attempts >= MOST_ATTEMPTS
