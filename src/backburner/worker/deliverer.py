@@ -31,7 +31,13 @@ class Deliverer:
 
     async def run_once(self) -> bool:
         """Send some parts, each for itself; say whether there were any."""
-        return any(await asyncio.gather(*(self._deliver() for _ in range(self.abreast))))
+        sending = [self._deliver() for _ in range(self.abreast)]
+        # To the end, whatever becomes of the others: what is cut off would be sent again.
+        ended = await asyncio.gather(*sending, return_exceptions=True)
+        for error in ended:
+            if isinstance(error, BaseException):
+                raise error
+        return any(ended)
 
     async def _deliver(self) -> bool:
         part = await self.deps.store.transact(lambda tx: tx.take_delivery(lease=self.lease))
