@@ -10,7 +10,7 @@ from requirements import requirement
 
 from backburner.actions import background, questions
 from backburner.actions.signals import Reason
-from backburner.core.conversation import Status
+from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import Conflict, SessionGone
 from backburner.core.policy import ALWAYS
 from backburner.core.question import NO, YES, Purpose
@@ -197,37 +197,42 @@ async def test_after_a_crash_what_was_done_is_not_done_again(stage: Stage, clock
     assert stage.tools.count("send") == 2
 
 
-@pytest.mark.parametrize(
-    ("said", "calls"), [(HAPPENED, 1), (REPEAT, 2), (LEAVE, 1)], ids=["happened", "again", "leave"]
-)
-async def test_a_call_that_a_crash_cut_off_is_asked_about_and_not_repeated(
-    stage: Stage, clock: SetClock, said: str, calls: int
-) -> None:
+async def crash_while_sending(stage: Stage, clock: SetClock, *, consent: str) -> Conversation:
+    """Let a process die in the middle of a call that its owner agreed to."""
     stage.engine.then(SEND)
     task = await stage.task()
     await stage.work()
-    await stage.answer(task, YES)
-    hangs = asyncio.Event()
+    await stage.answer(task, consent)
 
     async def hang(arguments: Mapping[str, Any]) -> str:
         del arguments
-        await hangs.wait()
-        return "sent"
+        await asyncio.Event().wait()
+        return ""
 
     stage.tools.handlers["send"] = hang
     stage.engine.then(SEND)
     await stage.take_up()
     await stage.tools.started["send"].wait()
     stage.kill()
+    del stage.tools.handlers["send"]
     clock.advance(2 * LEASE)
     await stage.rescuer.run_once()
+    return task
+
+
+@pytest.mark.parametrize(
+    ("said", "calls"), [(HAPPENED, 1), (REPEAT, 2), (LEAVE, 1)], ids=["happened", "again", "leave"]
+)
+async def test_a_call_that_a_crash_cut_off_is_asked_about_and_not_repeated(
+    stage: Stage, clock: SetClock, said: str, calls: int
+) -> None:
+    task = await crash_while_sending(stage, clock, consent=YES)
     question = stage.question(task)
     assert question.purpose is Purpose.IN_DOUBT
     stage.engine.then(SEND)
     await stage.work()
     assert stage.tools.count("send") == 1
 
-    hangs.set()
     await stage.answer(task, said)
     await stage.work()
 
@@ -308,25 +313,7 @@ async def test_a_run_that_goes_on_after_doubt_was_settled_ends_as_it_should(stag
 async def test_leave_it_holds_also_where_the_tool_is_always_allowed(
     stage: Stage, clock: SetClock
 ) -> None:
-    stage.engine.then(SEND)
-    task = await stage.task()
-    await stage.work()
-    await stage.answer(task, ALWAYS)
-    hangs = asyncio.Event()
-
-    async def hang(arguments: Mapping[str, Any]) -> str:
-        del arguments
-        await hangs.wait()
-        return "sent"
-
-    stage.tools.handlers["send"] = hang
-    stage.engine.then(SEND)
-    await stage.take_up()
-    await stage.tools.started["send"].wait()
-    stage.kill()
-    clock.advance(2 * LEASE)
-    await stage.rescuer.run_once()
-    hangs.set()
+    task = await crash_while_sending(stage, clock, consent=ALWAYS)
 
     stage.engine.then(SEND)
     await stage.answer(task, LEAVE)
