@@ -1,8 +1,10 @@
 """Takes up what there is to do: replies before everything, then work, as far as there are seats."""
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import structlog
@@ -15,6 +17,8 @@ from backburner.ports import Claim, Claimer, Tx
 from backburner.worker.seats import Seats
 from backburner.worker.underway import AllUnderway, Underway
 
+#: So long before work is due somebody is there to claim it.
+MOMENT = timedelta(milliseconds=5)
 #: As often the event loop goes round until the agent of a new run has begun.
 STEPS_TO_BEGIN = 5
 
@@ -32,6 +36,8 @@ class Claiming:
     spawn: Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
     #: Nothing more is taken up.
     closed: bool = False
+    #: What it was woken for is due in a moment.
+    comes_early: bool = False
 
     async def run_once(self) -> bool:
         """Take up as much as there are seats for; say whether there may be more."""
@@ -58,6 +64,9 @@ class Claiming:
         return True
 
     def _claim_and_prepare(self, tx: Tx) -> tuple[Claim, run.Prepared] | None:
+        if self.comes_early:
+            self.comes_early = False
+            _wait_a_moment(tx)
         claim = tx.claim(self._claimer(RunKind.REPLY), self._claimer(RunKind.BACKGROUND))
         return None if claim is None else (claim, run.prepare(self.deps, tx, claim))
 
@@ -96,3 +105,10 @@ class Claiming:
         ]
         if in_the_way and not any(other.makes_room for other in in_the_way):
             in_the_way[-1].signals.give(Reason.PERSON)
+
+
+def _wait_a_moment(tx: Tx) -> None:
+    """Wait in an open transaction for what is about to be due: nothing is in the way then."""
+    left = tx.agenda().work
+    if left is not None and left <= 2 * MOMENT:
+        time.sleep(left.total_seconds())

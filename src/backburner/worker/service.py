@@ -19,7 +19,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.signals import Reason
 from backburner.core.errors import StoreFailed
 from backburner.ports import Agenda, Bus, Claimer, Hint, HintKind
-from backburner.worker.claiming import Claiming
+from backburner.worker.claiming import MOMENT, Claiming
 from backburner.worker.deliverer import Deliverer
 from backburner.worker.lease import Leases
 from backburner.worker.pruner import Pruner
@@ -30,8 +30,6 @@ from backburner.worker.underway import AllUnderway
 
 #: After something went wrong, in seconds.
 PAUSE = 1.0
-#: Before something is due, in seconds.
-EARLY = 0.005
 PRUNE_EVERY = timedelta(hours=1)
 #: How long a run has to hand back that did not come to a good place.
 LAST_WORDS = timedelta(seconds=4)
@@ -163,6 +161,7 @@ class Worker:
                     self.underway.changed.clear()
                     self._kept["work"].wake.set()
                 if not took.done() and not ended.done():
+                    self._claiming.comes_early = "work" in next_due.names
                     for name in next_due.names:
                         self._kept[name].wake.set()
                 for task in (took, ended):
@@ -186,9 +185,9 @@ class Worker:
             elif left is not None and left.total_seconds() < found.pause:
                 found = _NextDue(left.total_seconds(), (name,))
         pause = read_at + found.pause - loop.time()
-        if found.names and pause > 2 * EARLY:
-            # Once more just before: clocks drift, and whatever slept is awake by then.
-            return _NextDue(pause - EARLY)
+        if "work" in found.names:
+            # The rest is waited for where it is claimed, with the database at hand.
+            pause -= MOMENT.total_seconds()
         return replace(found, pause=max(0, pause))
 
     def _hear(self, hints: tuple[Hint, ...]) -> None:
