@@ -264,7 +264,7 @@ async def test_one_channel_that_hangs_holds_up_no_other_and_is_tried_again(
 async def test_what_can_never_be_sent_is_given_up_and_the_reason_kept(stage: Stage) -> None:
     stage.engine.then(TOLD)
     places = (Place("nowhere", "me"), Place(PLACE, "me"))
-    await stage.task(notify=Notify.ALWAYS, reports_to=places)
+    task = await stage.task(notify=Notify.ALWAYS, reports_to=places)
     await stage.work()
     stage.channel.failures.append(ChannelFailed("no such channel", permanent=True))
     while await stage.deliverer.run_once():
@@ -277,6 +277,10 @@ async def test_what_can_never_be_sent_is_given_up_and_the_reason_kept(stage: Sta
         ("failed", "There is no channel 'nowhere' here."),
         ("failed", "no such channel"),
     }
+    assert sorted(stage.said(task)[1:]) == [
+        "This could not be told through nowhere: There is no channel 'nowhere' here.",
+        "This could not be told through outside: no such channel",
+    ]
 
 
 @requirement("B-compact")

@@ -62,6 +62,8 @@ class Delivery:
     """A part to be sent, and the lease under which it may be."""
 
     number: int
+    user_id: UserId
+    conversation_id: ConversationId
     key: str
     channel: str
     target: str

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, bindparam, insert, or_, select, update
 
 from backburner.core.conversation import Conversation
-from backburner.core.ids import RunId, new_notice_id
+from backburner.core.ids import ConversationId, RunId, UserId, new_notice_id
 from backburner.core.notice import Notice
 from backburner.ports import Delivery
 from backburner.store.tables import deliveries, notices, to_send
@@ -113,7 +113,15 @@ def take(connection: Connection, *, now: datetime, tick: int, lease: timedelta) 
     until = {"until": tick + lease // MICROSECOND, "look_at": now + lease}
     connection.execute(_take, {"which": row.number, **until})
     return Delivery(
-        row.number, row.key, row.channel, row.target, row.text, row.attempts + 1, row.lease + 1
+        number=row.number,
+        user_id=UserId(row.user_id),
+        conversation_id=ConversationId(row.conversation_id),
+        key=row.key,
+        channel=row.channel,
+        target=row.target,
+        text=row.text,
+        attempts=row.attempts + 1,
+        lease=row.lease + 1,
     )
 
 

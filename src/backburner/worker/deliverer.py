@@ -9,6 +9,8 @@ import structlog
 
 from backburner.actions.deps import Deps
 from backburner.core.errors import ChannelFailed, StoreFailed
+from backburner.core.transitions import Step
+from backburner.core.transitions.step import system_message
 from backburner.ports import Delivery, Tx
 
 #: How long a part stays with a sender that has gone silent.
@@ -67,11 +69,15 @@ class Deliverer:
     async def _put_back(self, part: Delivery, error: ChannelFailed) -> None:
         gives_up = error.permanent or part.attempts >= MOST_ATTEMPTS
         pause = max(delay(part.attempts), error.retry_after or timedelta())
-        await self._write_down(
-            lambda tx: tx.not_delivered(
-                part, str(error), again_at=None if gives_up else tx.now + pause
-            )
-        )
+
+        def work(tx: Tx) -> bool:
+            again_at = None if gives_up else tx.now + pause
+            is_ours = tx.not_delivered(part, str(error), again_at=again_at)
+            if gives_up and is_ours:
+                _show(tx, part, error)
+            return is_ours
+
+        await self._write_down(work)
 
     async def _write_down(self, what: Callable[[Tx], bool]) -> None:
         """Insist while the part is ours: what was sent and not written down is sent again."""
@@ -86,6 +92,13 @@ class Deliverer:
                 await asyncio.sleep(INSIST_EVERY)
             else:
                 return
+
+
+def _show(tx: Tx, part: Delivery, error: ChannelFailed) -> None:
+    """Say in the conversation that something of it reached nobody."""
+    found = tx.lock(part.user_id, part.conversation_id)
+    text = f"This could not be told through {part.channel}: {error}"
+    tx.save(Step(conversation=found, messages=(system_message(text),)))
 
 
 def delay(attempts: int) -> timedelta:
