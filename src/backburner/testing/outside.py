@@ -101,7 +101,7 @@ class Outside:
 
     def said(self, conversation: Conversation) -> list[str]:
         user, which = conversation.user_id, conversation.id
-        found = self.database.run(lambda tx: tx.recent_messages(user, which, most=100))
+        found = self.database.run(lambda tx: tx.recent_messages(user, which, most=100_000))
         return [message.content for message in found if message.role.value != "user"]
 
     def rows(self, query: str, **values: object) -> list[tuple[Any, ...]]:
