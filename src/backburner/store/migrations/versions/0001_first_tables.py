@@ -286,9 +286,8 @@ def _create_runs() -> None:
         ),
     )
     op.create_index("ix_runs_of_conversation", "runs", ["user_id", "conversation_id", "started_at"])
-    op.create_index("ix_runs_queued", "runs", ["wait_until"], **_where("status = 'queued'"))
     op.create_index(
-        "ix_runs_queued_of_user", "runs", ["user_id", "wait_until"], **_where("status = 'queued'")
+        "ix_runs_queued", "runs", ["user_id", "wait_until"], **_where("status = 'queued'")
     )
     op.create_index(
         "uq_runs_queued",
@@ -341,7 +340,7 @@ def _create_tool_calls() -> None:
             "state IN ('started', 'done', 'unknown')", name=op.f("ck_tool_calls_state")
         ),
     )
-    op.create_index("ix_tool_calls_of_run", "tool_calls", ["user_id", "run_id"])
+    op.create_index("ix_tool_calls_of_run", "tool_calls", ["user_id", "conversation_id", "run_id"])
 
 
 def _create_grants() -> None:

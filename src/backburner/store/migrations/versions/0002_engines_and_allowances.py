@@ -19,6 +19,7 @@ def upgrade() -> None:
         postgresql_where=parked,
         sqlite_where=parked,
     )
+    _make_indexes_anew()
     op.create_index("ix_runs_ended_at", "runs", ["ended_at"])
     op.add_column("messages", sa.Column("replaced_at", TIME))
     op.add_column("tool_calls", sa.Column("definition", sa.Text, nullable=False, server_default=""))
@@ -33,6 +34,18 @@ def upgrade() -> None:
         sa.Column("value", sa.Text, nullable=False),
         sa.PrimaryKeyConstraint("key", name=op.f("pk_install")),
     )
+
+
+def _make_indexes_anew() -> None:
+    queued = sa.text("status = 'queued'")
+    op.drop_index("ix_runs_queued", "runs")
+    for name, columns in {
+        "ix_runs_queued": ["wait_until"],
+        "ix_runs_queued_of_user": ["user_id", "wait_until"],
+    }.items():
+        op.create_index(name, "runs", columns, postgresql_where=queued, sqlite_where=queued)
+    op.drop_index("ix_tool_calls_of_run", "tool_calls")
+    op.create_index("ix_tool_calls_of_run", "tool_calls", ["user_id", "run_id"])
 
 
 def _create_totals() -> None:
