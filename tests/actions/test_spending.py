@@ -8,6 +8,7 @@ from requirements import requirement
 
 from backburner.core.allowance import Allowance, Price, Scope
 from backburner.core.conversation import Pause, Status
+from backburner.core.ids import ConversationId
 from backburner.core.question import Purpose
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.schedule import Interval
@@ -124,6 +125,15 @@ async def test_what_children_spend_counts_to_the_conversation_at_the_top(set_up:
     # The reply is not given, and says why.
     assert any("has been spent" in text for text in stage.said(top))
     assert [run.kind for run in stage.history(top)] == [RunKind.REPLY]
+
+
+async def test_work_whose_parent_is_gone_counts_for_itself(set_up: SetUp) -> None:
+    stage = limited(set_up, Scope.CONVERSATION, 100)
+    orphan = await stage.task(parent_id=ConversationId("c_gone"))
+
+    await stage.work()
+
+    assert [run.status for run in stage.history(orphan)] == [RunStatus.SUCCESS]
 
 
 async def test_a_reply_that_finds_nothing_left_says_so_and_is_served(set_up: SetUp) -> None:

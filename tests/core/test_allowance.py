@@ -21,7 +21,6 @@ from backburner.core.allowance import (
     parse_limit,
     parse_price,
     raise_by,
-    reserve,
     used_up,
 )
 from backburner.core.errors import BadRequest, BadSchedule
@@ -107,39 +106,6 @@ def test_what_is_left_is_never_less_than_nothing(standing: Standing) -> None:
     rest = left(standing)
 
     assert rest is None or (rest.micros >= 0 and rest.tokens >= 0)
-
-
-@given(st.lists(standings, max_size=4), amounts)
-def test_no_more_is_set_aside_than_is_left_anywhere(
-    all_standings: list[Standing], wanted: Amount
-) -> None:
-    slice_ = reserve(all_standings, wanted)
-
-    assert 0 <= slice_.micros <= wanted.micros
-    assert 0 <= slice_.tokens <= wanted.tokens
-    for standing in all_standings:
-        for limit, used, more in (
-            (
-                standing.allowance.micros,
-                standing.spent.micros + standing.reserved.micros,
-                slice_.micros,
-            ),
-            (
-                standing.allowance.tokens,
-                standing.spent.tokens + standing.reserved.tokens,
-                slice_.tokens,
-            ),
-        ):
-            assert limit is None or more == 0 or used + more <= limit
-
-
-def test_a_run_gets_what_it_wants_where_there_is_enough() -> None:
-    plenty = Standing(Allowance(Scope.USER, 10**9, 10**9), Amount())
-    little = Standing(Allowance(Scope.DAY, tokens=7), Amount())
-
-    assert reserve([plenty], Amount(5, 10)) == Amount(5, 10)
-    assert reserve([plenty, little], Amount(5, 10)) == Amount(5, 7)
-    assert reserve([], Amount(5, 10)) == Amount(5, 10)
 
 
 @pytest.mark.parametrize(

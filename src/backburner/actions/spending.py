@@ -4,6 +4,7 @@ Whatever a conversation hands out to others counts to the one at the top.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,6 +12,7 @@ from backburner.actions.deps import Deps
 from backburner.core import allowance, transitions
 from backburner.core.allowance import Allowance, Amount, Scope, Standing
 from backburner.core.conversation import Conversation
+from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, QuestionId, RunId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
@@ -95,8 +97,10 @@ class Purse:
 def find_root(tx: Tx, conversation: Conversation) -> ConversationId:
     """Go up to the conversation whose allowance counts."""
     top = conversation
-    while top.parent_id is not None:
-        top = tx.load(top.user_id, top.parent_id)
+    # One whose parent is gone counts for itself.
+    with suppress(NotFound):
+        while top.parent_id is not None:
+            top = tx.load(top.user_id, top.parent_id)
     return top.id
 
 
@@ -133,8 +137,8 @@ def answered(tx: Tx, conversation: Conversation, asked: Question, said: str) -> 
     over = Allowance(Scope(bound["scope"]), bound["micros"], bound["tokens"])
     root = ConversationId(bound["root"])
     if said == RAISE:
-        # By as much again as there was.
-        tx.set_allowance(user, _doubled(over), root)
+        as_much_again = Amount(over.micros or 0, over.tokens or 0)
+        tx.set_allowance(user, allowance.raise_by(over, as_much_again), root)
     if said != STOP:
         at = datetime.fromisoformat(bound["until"]) if said == TOMORROW else tx.now
         tx.let_go_on(user, conversation.id, at=at)
@@ -170,14 +174,6 @@ def _question_id(over: Allowance, turn: Turn, root: ConversationId, day: datetim
     # With the limit: one that was raised and is used up again is asked about anew.
     return derive_question_id(
         "allowance", over.scope.value, about[over.scope], over.micros or 0, over.tokens or 0
-    )
-
-
-def _doubled(over: Allowance) -> Allowance:
-    return replace(
-        over,
-        micros=None if over.micros is None else over.micros * 2,
-        tokens=None if over.tokens is None else over.tokens * 2,
     )
 
 

@@ -157,15 +157,6 @@ def used_up(standings: Iterable[Standing]) -> Allowance | None:
     return None
 
 
-def reserve(standings: Iterable[Standing], wanted: Amount) -> Amount:
-    """Set aside a slice for a run: what it wants, or the least that is left anywhere."""
-    rests = [rest for standing in standings if (rest := left(standing)) is not None]
-    return Amount(
-        min([wanted.micros, *(rest.micros for rest in rests)]),
-        min([wanted.tokens, *(rest.tokens for rest in rests)]),
-    )
-
-
 def raise_by(allowance: Allowance, more: Amount) -> Allowance:
     raised = Allowance(
         allowance.scope,
