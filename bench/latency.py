@@ -28,7 +28,7 @@ from backburner.bus.postgres import PostgresBus
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import Immediate, Scheduled
 from backburner.core.transitions import Brief
-from backburner.ports import CallTool, Ended, Request
+from backburner.ports import Ended, Gate, Request
 from backburner.store import users
 from backburner.store.db import Database
 from backburner.worker.seats import Seats
@@ -117,10 +117,10 @@ async def backburner(engine: Engine) -> AsyncIterator[Sample]:
 
 def _deps(database: Database, began: dict[ConversationId, "asyncio.Future[float]"]) -> Deps:
     class Noting:
-        async def run(self, request: Request, call: CallTool) -> Any:
-            del call
+        async def run(self, request: Request, gate: Gate) -> Any:
+            del gate
             loop = asyncio.get_running_loop()
-            future = began.setdefault(request.conversation, loop.create_future())
+            future = began.setdefault(request.conversation.id, loop.create_future())
             future.set_result(_now())
             yield Ended("", {"complete": True})
 

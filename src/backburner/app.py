@@ -24,6 +24,7 @@ from backburner.bus.postgres import PostgresBus
 from backburner.core.allowance import Scope, parse_limit, parse_price
 from backburner.core.conversation import Conversation
 from backburner.core.errors import MachineFailed
+from backburner.core.run import Turn
 from backburner.ports import Bus, Channel, Engine, Offer, Store, Toolbox
 from backburner.settings import Settings
 from backburner.store.db import Database
@@ -50,7 +51,8 @@ class Clock:
 class NoTools:
     """Where there are none yet."""
 
-    async def offers(self, conversation: Conversation) -> Sequence[Offer]:  # noqa: ARG002
+    async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
+        del turn, conversation
         return ()
 
 

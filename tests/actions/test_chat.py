@@ -149,7 +149,7 @@ async def test_work_elsewhere_makes_room_where_it_has_the_only_seat(set_up: obje
     await stage.work()
 
     assert stage.said(here) == ["Hello?", "Hello."]
-    assert [request.conversation for request in stage.engine.requests][:2] == [task.id, here.id]
+    assert [request.conversation.id for request in stage.engine.requests][:2] == [task.id, here.id]
     assert stage.load(task).status is Status.ACTIVE
     assert stage.engine.most_underway == 1
 

@@ -41,10 +41,8 @@ class Result:
     text: str = ""
     outcome: Outcome | None = None
     failure: Failure | None = None
-    over: Allowance | None = None
     #: The agent ended as it should.
     is_done: bool = False
-    tokens: int = 0
     session_id: str | None = None
     entries: list[str] = field(default_factory=list)
     session_renewed: bool = False
@@ -94,9 +92,9 @@ class _Ending:
             case Reason.ASKED:
                 question = self.gate.question(now=tx.now)
                 step = transitions.ask_owner(found, question)
-                self._commit(tx, step, Ending(status=RunStatus.SUCCESS, tokens=self.result.tokens))
-            case Reason.SPENT if self.result.over is not None:
-                self._spent(tx, found, self.result.over)
+                self._commit(tx, step, Ending(status=RunStatus.SUCCESS, tokens=self.gate.tokens))
+            case Reason.SPENT if self.gate.over is not None:
+                self._spent(tx, found, self.gate.over)
             case Reason.PERSON | Reason.DRAINING | Reason.LEAVING:
                 self._hand_back(tx, Step(conversation=found))
             case Reason.WAITS:
@@ -110,7 +108,7 @@ class _Ending:
 
     def _done(self, tx: Tx, found: Conversation) -> None:
         run, result = self.claim.run, self.result
-        ending = Ending(status=RunStatus.SUCCESS, tokens=result.tokens, result=_kept(result))
+        ending = Ending(status=RunStatus.SUCCESS, tokens=self.gate.tokens, result=_kept(result))
         if result.outcome is None:
             step = transitions.reply(
                 found, run, result.text, now=tx.now, unattended=self._is_unattended()
@@ -120,7 +118,7 @@ class _Ending:
         self._commit(tx, step, ending)
 
     def _failed(self, tx: Tx, found: Conversation, failure: Failure) -> None:
-        ending = Ending(status=RunStatus.FAILURE, failure=failure, tokens=self.result.tokens)
+        ending = Ending(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
         if self.claim.turn.kind is RunKind.REPLY:
             step = transitions.fail_reply(found, failure)
         else:
@@ -144,7 +142,7 @@ class _Ending:
         self._commit(
             tx,
             step,
-            Ending(status=RunStatus.CANCELLED, tokens=self.result.tokens),
+            Ending(status=RunStatus.CANCELLED, tokens=self.gate.tokens),
             asks=False,
         )
 

@@ -13,7 +13,9 @@ from typing import Any
 import structlog
 
 from backburner.actions.signals import Reason, Signals
+from backburner.actions.spending import Purse
 from backburner.core import journal, policy
+from backburner.core.allowance import Allowance, Usage
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Conflict, Fenced
 from backburner.core.ids import CallId, derive_question_id, new_call_id
@@ -52,8 +54,12 @@ class Gate:
     signals: Signals
     #: What earlier attempts at the same work did.
     before: Sequence[JournalEntry]
+    purse: Purse
     #: Calls that need consent, in the order in which the agent wanted to make them.
     asked: list[Call] = field(default_factory=list)
+    #: The allowance under which all is spent.
+    over: Allowance | None = None
+    tokens: int = 0
     _in_flight: int = 0
     #: Earlier calls, and which one of this run each has answered.
     _answered: dict[CallId, CallId] = field(default_factory=dict)
@@ -83,6 +89,15 @@ class Gate:
         if isinstance(admitted, ToolResult):
             return admitted
         return await self._make(offer, arguments, admitted)
+
+    async def pay(self, model: str, usage: Usage) -> bool:
+        """Write down a call of a model that was made; False: no further one may be."""
+        self.tokens += usage.input + usage.output + usage.cache_read + usage.cache_write
+        over = await self.purse.pay(model, usage)
+        if over is not None:
+            self.over = over
+            self.signals.give(Reason.SPENT)
+        return self.signals.reason in (None, Reason.ASKED)
 
     async def _make(
         self, offer: Offer, arguments: Mapping[str, Any], admitted: _Admitted

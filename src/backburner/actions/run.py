@@ -27,7 +27,7 @@ from backburner.core.ids import ConversationId
 from backburner.core.journal import JournalEntry
 from backburner.core.outcome import OUTCOME_SCHEMA, Outcome, parse_outcome
 from backburner.core.run import Failure, FailureKind, Item, Run, RunKind, RunStatus
-from backburner.ports import Claim, Ended, Offer, Remembered, Request, Said, Tx, Used
+from backburner.ports import Claim, Ended, Offer, Remembered, Request, Said, Tx
 
 #: How far back an earlier attempt at the same work may lie.
 _MOST_ATTEMPTS = 20
@@ -79,9 +79,10 @@ async def perform(deps: Deps, claim: Claim, known: Prepared, signals: Signals) -
     deps = replace(deps, store=PatientStore(deps.store, signals))
     drafts, lost = Drafts(deps, turn), False
     try:
-        result = Result(items=known.items, zone=known.zone, root=known.root, over=known.over)
+        result = Result(items=known.items, zone=known.zone, root=known.root)
         earlier = [entry for entry in known.before if entry.run_id != turn.run_id]
-        gate = Gate(deps.store, turn, signals, earlier)
+        purse = spending.Purse(deps, turn, known.root)
+        gate = Gate(deps.store, turn, signals, earlier, purse, over=known.over)
         attempt = Attempt(deps, claim, signals, gate, result, drafts)
         if known.over is not None:
             signals.give(Reason.SPENT)
@@ -213,7 +214,7 @@ async def _end(attempt: Attempt, working: "asyncio.Task[None]") -> None:
 
 async def _let_agent_work(attempt: Attempt, known: Prepared) -> None:
     deps, conversation = attempt.deps, known.conversation
-    attempt.tools = await deps.toolbox.offers(conversation)
+    attempt.tools = await deps.toolbox.offers(attempt.claim.turn, conversation)
     session = conversation.session
     attempt.session_id = None if session is None else session.id
     attempt.memory = list(known.memory)
@@ -261,15 +262,16 @@ async def _turn(attempt: Attempt, said: str) -> Ended | None:
         raise EngineFailed("No model is set up for this.", permanent=True)
     is_background = claim.turn.kind is RunKind.BACKGROUND
     request = Request(
-        user=claim.turn.user_id,
-        conversation=claim.turn.conversation_id,
+        conversation=claim.conversation,
+        kind=claim.turn.kind,
         prompt=said,
+        items=attempt.result.items,
         session_id=attempt.session_id,
         memory=tuple(attempt.memory),
         tools=attempt.tools,
         schema=OUTCOME_SCHEMA if is_background else None,
     )
-    async with aclosing(engine.run(request, attempt.gate.call)) as events:
+    async with aclosing(engine.run(request, attempt.gate)) as events:
         async for event in events:
             match event:
                 case Said(text):
@@ -277,8 +279,6 @@ async def _turn(attempt: Attempt, said: str) -> Ended | None:
                     attempt.drafts.say(text)
                     # However fast it talks, others have their turn.
                     await asyncio.sleep(0)
-                case Used():
-                    await _pay(attempt, event)
                 case Remembered(session_id, entries):
                     attempt.session_id = session_id
                     attempt.memory += entries
@@ -286,16 +286,6 @@ async def _turn(attempt: Attempt, said: str) -> Ended | None:
                 case Ended():
                     return event if attempt.signals.reason is None else None
     return None
-
-
-async def _pay(attempt: Attempt, used: Used) -> None:
-    purse = spending.Purse(attempt.deps, attempt.claim.turn, attempt.result.root)
-    over = await purse.pay(used)
-    usage = used.usage
-    attempt.result.tokens += usage.input + usage.output + usage.cache_read + usage.cache_write
-    if over is not None:
-        attempt.result.over = over
-        attempt.signals.give(Reason.SPENT)
 
 
 def _prompt(attempt: Attempt, known: Prepared, *, fresh: bool) -> str:

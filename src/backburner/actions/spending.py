@@ -10,14 +10,14 @@ from datetime import datetime
 
 from backburner.actions.deps import Deps
 from backburner.core import allowance, transitions
-from backburner.core.allowance import Allowance, Amount, Scope, Standing
+from backburner.core.allowance import Allowance, Amount, Scope, Standing, Usage
 from backburner.core.conversation import Conversation
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, QuestionId, RunId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
 from backburner.core.transitions import RAISE, STOP, TOMORROW
-from backburner.ports import Tx, Used
+from backburner.ports import Tx
 
 _NAMES = {
     Scope.RUN: "one run",
@@ -49,7 +49,7 @@ class Purse:
         over = allowance.used_up(replace(one, reserved=Amount()) for one in standings)
         return Verdict(over, waits=allowance.used_up(standings) is not None)
 
-    async def pay(self, used: Used) -> Allowance | None:
+    async def pay(self, model: str, usage: Usage) -> Allowance | None:
         """Write down what a call cost; if now all is spent, say under which allowance."""
         tried = list[datetime]()
 
@@ -58,15 +58,15 @@ class Purse:
             # An earlier try may have gone through, and only its answer been lost.
             if not any(tx.has_spent(self.turn, at) for at in tried):
                 tried.append(tx.now)
-                self._spend(tx, used, person.zone)
+                self._spend(tx, model, usage, person.zone)
             return self.open(tx, person.zone).over
 
         return await self.deps.store.transact(work)
 
-    def _spend(self, tx: Tx, used: Used, zone: str) -> None:
-        cost = allowance.cost(used.model, used.usage, self.deps.prices)
+    def _spend(self, tx: Tx, model: str, usage: Usage, zone: str) -> None:
+        cost = allowance.cost(model, usage, self.deps.prices)
         keys = _keys(self.turn, self.root, tx.now, zone)
-        tx.spend(self.turn, self.root, used.model, cost, counts_to=keys.values())
+        tx.spend(self.turn, self.root, model, cost, counts_to=keys.values())
 
     def _standings(self, tx: Tx, zone: str) -> Sequence[Standing]:
         keys = _keys(self.turn, self.root, tx.now, zone)

@@ -11,17 +11,16 @@ from backburner.ports.bus import (
 )
 from backburner.ports.channel import Channel
 from backburner.ports.engine import (
-    CallTool,
     Ended,
     Engine,
     Event,
+    Gate,
     Offer,
     Remembered,
     Request,
     Said,
     Toolbox,
     ToolResult,
-    Used,
 )
 from backburner.ports.store import (
     Account,
@@ -42,7 +41,6 @@ __all__ = [
     "Account",
     "Agenda",
     "Bus",
-    "CallTool",
     "Channel",
     "Claim",
     "Claimer",
@@ -51,6 +49,7 @@ __all__ = [
     "Engine",
     "Event",
     "Flags",
+    "Gate",
     "Hint",
     "HintKind",
     "Listener",
@@ -65,5 +64,4 @@ __all__ = [
     "ToolResult",
     "Toolbox",
     "Tx",
-    "Used",
 ]

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from backburner.core.allowance import Usage
 from backburner.core.conversation import Conversation
-from backburner.core.ids import ConversationId, UserId
 from backburner.core.policy import Tool
+from backburner.core.run import Item, RunKind, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +31,29 @@ class Offer:
     #: It changes nothing, as we or its owner know it to: made again if nobody knows whether it was.
     read_only: bool
     run: Callable[[Mapping[str, Any]], Awaitable[ToolResult]]
+    #: What it gives may hold words of others.
+    outside: bool = True
 
 
-#: Makes a call, or says why not. Engines reach tools in no other way.
-CallTool = Callable[[Offer, Mapping[str, Any]], Awaitable[ToolResult]]
+class Gate(Protocol):
+    """What stands between an agent and everything it may use. There is no other way."""
+
+    async def call(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
+        """Make a call of a tool, or say why not."""
+
+    async def pay(self, model: str, usage: Usage) -> bool:
+        """Write down a call of a model that was made; False: no further one may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One turn of an agent."""
 
-    user: UserId
-    conversation: ConversationId
+    conversation: Conversation
+    kind: RunKind
     prompt: str
+    #: What the prompt is about, as far as an inbox held it.
+    items: Sequence[Item]
     #: The agent's own session, and what it remembers of it, oldest first; None: it begins one.
     session_id: str | None
     memory: Sequence[str]
@@ -60,19 +70,13 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """A call of a model was made and has to be paid for."""
-
-    model: str
-    usage: Usage
-
-
-@dataclass(frozen=True, slots=True)
 class Remembered:
     """Entries to be kept for the next turn in the same session."""
 
     session_id: str
     entries: tuple[str, ...]
+    #: About how long the session has become, apart from system prompt and tools; None: as before.
+    tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +88,11 @@ class Ended:
     outcome: object = None
 
 
-Event = Said | Used | Remembered | Ended
+Event = Said | Remembered | Ended
 
 
 class Engine(Protocol):
-    def run(self, request: Request, call: CallTool) -> AsyncGenerator[Event, None]:
+    def run(self, request: Request, gate: Gate) -> AsyncGenerator[Event, None]:
         """Do one turn. Raises `EngineFailed`, `SessionGone` where the session is no longer there.
 
         Cancelling whoever iterates ends the turn and everything it started.
@@ -96,5 +100,5 @@ class Engine(Protocol):
 
 
 class Toolbox(Protocol):
-    async def offers(self, conversation: Conversation) -> Sequence[Offer]:
-        """Collect the tools that the agent may be offered in a conversation."""
+    async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
+        """Collect the tools that the agent may be offered in a run."""

@@ -10,15 +10,14 @@ from typing import Any, Self
 from backburner.core.allowance import Usage
 from backburner.core.errors import BackburnerError
 from backburner.ports import (
-    CallTool,
     Ended,
     Event,
+    Gate,
     Offer,
     Remembered,
     Request,
     Said,
     ToolResult,
-    Used,
 )
 
 MODEL = "scripted-model"
@@ -107,20 +106,20 @@ class ScriptedEngine:
     def then_as(self, script: Script) -> None:
         self._scripts.append(script)
 
-    async def run(self, request: Request, call: CallTool) -> AsyncGenerator[Event, None]:
+    async def run(self, request: Request, gate: Gate) -> AsyncGenerator[Event, None]:
         self.requests.append(request)
         self.began.set()
         script = self._scripts.popleft() if self._scripts else self._otherwise
         self.underway += 1
         self.most_underway = max(self.most_underway, self.underway)
         try:
-            async for event in self._play(request, call, script):
+            async for event in self._play(request, gate, script):
                 yield event
         finally:
             self.underway -= 1
 
     async def _play(
-        self, request: Request, call: CallTool, script: Iterable[Step] | Script
+        self, request: Request, gate: Gate, script: Iterable[Step] | Script
     ) -> AsyncGenerator[Event, None]:
         session = request.session_id or f"session-{len(self.requests)}"
         yield Remembered(session, (f"asked: {request.prompt}",))
@@ -132,13 +131,14 @@ class ScriptedEngine:
                     said += text
                     yield Said(text)
                 case Call() | AtOnce():
-                    results = await self._call(call, offers, step)
+                    results = await self._call(gate, offers, step)
                     gave = tuple(f"a call gave: {result.text}" for result in results)
                     yield Remembered(session, gave)
                     if any(result.stop for result in results):
                         return
                 case Spend(tokens):
-                    yield Used(MODEL, Usage(output=tokens))
+                    if not await gate.pay(MODEL, Usage(output=tokens)):
+                        return
                 case Wait() | Sleep() | Ignore():
                     await _let_time_pass(step)
                 case Fail(error):
@@ -151,10 +151,12 @@ class ScriptedEngine:
         yield Ended(said, COMPLETE if request.schema is not None else None)
 
     async def _call(
-        self, call: CallTool, offers: Mapping[str, Offer], step: Call | AtOnce
+        self, gate: Gate, offers: Mapping[str, Offer], step: Call | AtOnce
     ) -> list[ToolResult]:
         calls = (step,) if isinstance(step, Call) else step
-        results = await asyncio.gather(*(call(offers[one.tool], one.arguments) for one in calls))
+        results = await asyncio.gather(
+            *(gate.call(offers[one.tool], one.arguments) for one in calls)
+        )
         self.results += results
         return results
 

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 from backburner.core.conversation import Conversation
 from backburner.core.run import Turn
 from backburner.ports import (
-    CallTool,
     Channel,
     Claim,
     Engine,
     Event,
+    Gate,
     Offer,
     Request,
     Said,
@@ -80,8 +80,8 @@ class HaltingEngine:
     engine: Engine
     halt: Halt
 
-    async def run(self, request: Request, call: CallTool) -> AsyncGenerator[Event, None]:
-        async with aclosing(self.engine.run(request, call)) as events:
+    async def run(self, request: Request, gate: Gate) -> AsyncGenerator[Event, None]:
+        async with aclosing(self.engine.run(request, gate)) as events:
             async for event in events:
                 yield event
                 if isinstance(event, Said):
@@ -93,8 +93,8 @@ class HaltingToolbox:
     toolbox: Toolbox
     halt: Halt
 
-    async def offers(self, conversation: Conversation) -> Sequence[Offer]:
-        found = await self.toolbox.offers(conversation)
+    async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
+        found = await self.toolbox.offers(turn, conversation)
         return [replace(offer, run=self._halting(offer.run)) for offer in found]
 
     def _halting(

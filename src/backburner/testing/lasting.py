@@ -9,6 +9,7 @@ from typing import Any
 
 from backburner.core.conversation import Conversation
 from backburner.core.policy import Tool
+from backburner.core.run import Turn
 from backburner.ports import Offer, ToolResult
 from backburner.process.command import Command
 from backburner.process.tree import started
@@ -28,8 +29,8 @@ class LastingTools:
 
     traces: Traces
 
-    async def offers(self, conversation: Conversation) -> Sequence[Offer]:
-        del conversation
+    async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
+        del turn, conversation
         return [
             self._offer("send"),
             self._offer("slow", free=True),

@@ -166,4 +166,4 @@ class Stage:
 
 def prompts(engine: ScriptedEngine, which: ConversationId) -> list[str]:
     """Tell what the agent was asked in a conversation."""
-    return [request.prompt for request in engine.requests if request.conversation == which]
+    return [request.prompt for request in engine.requests if request.conversation.id == which]

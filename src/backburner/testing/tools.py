@@ -7,6 +7,7 @@ from typing import Any
 
 from backburner.core.conversation import Conversation
 from backburner.core.policy import Tool
+from backburner.core.run import Turn
 from backburner.ports import Offer, ToolResult
 
 Handler = Callable[[Mapping[str, Any]], Awaitable[str]]
@@ -22,8 +23,8 @@ class TestTools:
         self.let_go = asyncio.Event()
         self.handlers: dict[str, Handler] = {}
 
-    async def offers(self, conversation: Conversation) -> Sequence[Offer]:
-        del conversation
+    async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
+        del turn, conversation
         return [
             self.offer("look", free=True, read_only=True),
             self.offer("send"),
