@@ -1,0 +1,83 @@
+"""How a tool is defined: what the agent reads of it, what it takes, and what is done.
+
+The docstring of what is done is what the agent reads; a model of its arguments, with a description
+for each, is what it takes.
+"""
+
+import hashlib
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from backburner.core.errors import BackburnerError
+from backburner.core.policy import OURS, Narrowing, Tool
+from backburner.core.values import canonical
+from backburner.ports import Offer, ToolResult
+
+
+class Arguments(BaseModel):
+    """What a tool takes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+A = TypeVar("A", bound=Arguments)
+
+
+def define(
+    name: str,
+    takes: type[A],
+    run: Callable[[A], Awaitable[str]],
+    *,
+    free: bool = False,
+    read_only: bool = False,
+    outside: bool = False,
+    narrowing: Narrowing = Narrowing.TOOL,
+) -> Offer:
+    """Define a tool of ours. An error of ours that it raises is told to the agent in its words."""
+    description = " ".join((inspect.getdoc(run) or "").split())
+    parameters = _parameters(takes)
+    definition = canonical({"description": description, "parameters": parameters})
+    tool = Tool(
+        server=OURS,
+        name=name,
+        definition=hashlib.sha256(definition.encode()).hexdigest(),
+        free=free,
+        narrowing=narrowing,
+    )
+
+    async def checked(arguments: Mapping[str, Any]) -> ToolResult:
+        try:
+            return ToolResult(await run(takes.model_validate(dict(arguments))))
+        except ValidationError as error:
+            return ToolResult(f"{name} was not called. {_complaint(error)}", failed=True)
+        except BackburnerError as error:
+            return ToolResult(str(error), failed=True)
+
+    return Offer(
+        tool=tool,
+        description=description,
+        parameters=parameters,
+        read_only=read_only,
+        run=checked,
+        outside=outside,
+    )
+
+
+def _parameters(takes: type[Arguments]) -> dict[str, Any]:
+    schema = takes.model_json_schema()
+    # They say what the fields say already.
+    for part in (schema, *schema.get("properties", {}).values()):
+        part.pop("title", None)
+    schema.pop("description", None)
+    return schema
+
+
+def _complaint(error: ValidationError) -> str:
+    wrong = (
+        f"{'.'.join(str(part) for part in one['loc']) or 'The arguments'}: {one['msg']}."
+        for one in error.errors(include_url=False, include_input=False)
+    )
+    return " ".join(wrong)
