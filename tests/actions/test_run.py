@@ -11,9 +11,10 @@ from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.question import Purpose
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
+from backburner.store import tables
 from backburner.testing.clock import SetClock
 from backburner.testing.engine import Call, End, Fail, Say, Spend, Wait
-from backburner.testing.make import NOON
+from backburner.testing.make import MATE, NOON
 from backburner.testing.stage import Stage, prompts
 
 MINUTE = timedelta(minutes=1)
@@ -327,3 +328,36 @@ async def test_an_archived_conversation_ends_its_run(stage: Stage, kind: str) ->
     assert [run.status for run in stage.history(here)] == [RunStatus.CANCELLED]
     assert not any("Too late." in text for text in stage.said(here))
     assert Purpose.IN_DOUBT not in [question.purpose for question in stage.load(here).questions]
+
+
+async def test_what_cannot_be_prepared_fails_in_words_and_keeps_nobody_else_waiting(
+    stage: Stage,
+) -> None:
+    chat, task = await stage.chat(), await stage.task(EVERY_MINUTE)
+    await stage.say(chat, "Hello?")
+    nowhere = tables.users.update().values(zone="Nowhere/At_All")
+    stage.database.run(lambda tx: tx.connection.execute(nowhere))
+    other = await stage.chat(MATE)
+    await stage.say(other, "Anybody there?")
+
+    await stage.work()
+
+    assert stage.said(other) == ["Anybody there?", "Hello."]
+    assert "Something unexpected went wrong before it began." in stage.said(chat)[1]
+    (failed,) = stage.history(task)
+    assert failed.failure is not None
+    assert (failed.status, failed.failure.kind) == (RunStatus.FAILURE, FailureKind.ENGINE)
+    assert stage.load(task).failures == 1
+
+
+async def test_what_can_be_prepared_again_is_done(stage: Stage, clock: SetClock) -> None:
+    task = await stage.task(EVERY_MINUTE)
+    zones = tables.users.update()
+    stage.database.run(lambda tx: tx.connection.execute(zones.values(zone="Nowhere/At_All")))
+    await stage.work()
+    stage.database.run(lambda tx: tx.connection.execute(zones.values(zone="UTC")))
+    clock.advance(10 * MINUTE)
+
+    await stage.work()
+
+    assert stage.history(task)[0].status is RunStatus.SUCCESS

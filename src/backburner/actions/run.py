@@ -101,6 +101,19 @@ async def perform(deps: Deps, claim: Claim, known: Prepared, signals: Signals) -
         _log.warning("another holder has taken over", run=turn.run_id)
 
 
+async def give_up(deps: Deps, claim: Claim, signals: Signals) -> None:
+    """End a run that could not be prepared: it failed, as far as its owner is concerned."""
+    turn = claim.turn
+    deps = replace(deps, store=PatientStore(deps.store, signals))
+    items = await deps.store.transact(
+        lambda tx: tx.items(turn.user_id, turn.conversation_id, turn.kind)
+    )
+    failure = Failure(FailureKind.ENGINE, "Something unexpected went wrong before it began.")
+    result = Result(items=items, zone="UTC", root=turn.conversation_id, failure=failure)
+    gate = Gate(deps.store, turn, signals, (), spending.Purse(deps, turn, result.root))
+    await ending.commit(deps, claim, signals, gate, result)
+
+
 def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
     """Read what the run is about, and set aside what it may spend: together with its claim."""
     turn = claim.turn

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +12,8 @@ import structlog
 from backburner.actions import run
 from backburner.actions.deps import Deps
 from backburner.actions.signals import Reason
+from backburner.core.errors import StoreFailed
+from backburner.core.ids import ConversationId
 from backburner.core.run import RunKind
 from backburner.ports import Claim, Claimer, Tx
 from backburner.worker.seats import Seats
@@ -38,6 +40,10 @@ class Claiming:
     closed: bool = False
     #: What it was woken for is due in a moment.
     comes_early: bool = False
+    #: What was claimed last, whatever became of it.
+    _claimed: ConversationId | None = None
+    #: What cannot be prepared, so that it is claimed without, and given up.
+    _unprepared: set[ConversationId] = field(default_factory=set)
 
     async def run_once(self) -> bool:
         """Take up as much as there are seats for; say whether there may be more."""
@@ -53,7 +59,17 @@ class Claiming:
 
     async def _take_one(self) -> bool:
         asked_at = asyncio.get_running_loop().time()
-        found = await self.deps.store.transact(self._claim_and_prepare)
+        try:
+            found = await self.deps.store.transact(self._claim_and_prepare)
+        except StoreFailed:
+            raise
+        except Exception:
+            if self._claimed is None:
+                raise
+            # Left as it was it would be the first to be claimed again, for ever.
+            _log.exception("a run cannot be prepared", conversation=self._claimed)
+            self._unprepared.add(self._claimed)
+            return True
         if found is None:
             return False
         lease = self.claimer.lease.total_seconds()
@@ -63,12 +79,18 @@ class Claiming:
         taken.task = self.spawn(self._perform(taken))
         return True
 
-    def _claim_and_prepare(self, tx: Tx) -> tuple[Claim, run.Prepared] | None:
+    def _claim_and_prepare(self, tx: Tx) -> tuple[Claim, run.Prepared | None] | None:
+        self._claimed = None
         if self.comes_early:
             self.comes_early = False
             _wait_a_moment(tx)
         claim = tx.claim(self._claimer(RunKind.REPLY), self._claimer(RunKind.BACKGROUND))
-        return None if claim is None else (claim, run.prepare(self.deps, tx, claim))
+        if claim is None:
+            return None
+        self._claimed = claim.turn.conversation_id
+        if self._claimed in self._unprepared:
+            return claim, None
+        return claim, run.prepare(self.deps, tx, claim)
 
     def _claimer(self, kind: RunKind) -> Claimer | None:
         taken = self.underway.engines
@@ -78,7 +100,11 @@ class Claiming:
 
     async def _perform(self, taken: Underway) -> None:
         try:
-            await run.perform(self.deps, taken.claim, taken.known, taken.signals)
+            if taken.known is None:
+                await run.give_up(self.deps, taken.claim, taken.signals)
+                self._unprepared.discard(taken.claim.turn.conversation_id)
+            else:
+                await run.perform(self.deps, taken.claim, taken.known, taken.signals)
         except Exception:  # noqa: BLE001 (whatever it was, the worker goes on)
             # Its lease runs out, and it is given again.
             _log.exception("a run broke", run=taken.claim.run.id)

@@ -16,7 +16,8 @@ class Underway:
     """A run that this process has the turn for."""
 
     claim: Claim
-    known: Prepared
+    #: None: it could not be prepared.
+    known: Prepared | None
     #: Until then, by the clock of the event loop, nobody else can have its turn.
     trusted_until: float
     signals: Signals = field(default_factory=Signals)

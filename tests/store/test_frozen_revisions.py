@@ -1,0 +1,29 @@
+"""Revisions that people's databases have been through: they stay as they are, to the letter.
+
+A database that has one never sees it again, so what is changed in it reaches only new ones. A
+change of the tables is a new revision; it joins the list once it has been released.
+"""
+
+import hashlib
+
+import pytest
+
+from backburner.store.schema import MIGRATIONS
+
+VERSIONS = MIGRATIONS / "versions"
+FROZEN = {
+    "0001_first_tables.py": "f02f20b81e621cb6f1d07ab7ed1a0b69667a9decf71058085759cb3ae84c69f1",
+    "0002_engines_and_allowances.py": (
+        "c0132d6eaaf7cb11233bc290e972683c383311d9aeecfd3f1b77fe3753f90e04"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_a_released_revision_is_as_it_was(name: str) -> None:
+    assert hashlib.sha256((VERSIONS / name).read_bytes()).hexdigest() == FROZEN[name]
+
+
+def test_whatever_is_not_released_comes_after_all_that_is() -> None:
+    names = sorted(path.name for path in VERSIONS.glob("0*.py"))
+    assert names[: len(FROZEN)] == sorted(FROZEN)
