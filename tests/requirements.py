@@ -29,9 +29,9 @@ ALL = frozenset(
 
 PENDING = frozenset(
     """
-    A-from-chat A-fields A-session-resumed A-one-model A-api A-latency A-mcp-load
+    A-from-chat A-fields A-session-resumed A-api A-latency A-mcp-load
     A-mcp-isolation A-mcp-failure A-auth-expired A-starvation B-fields B-tool-scope
-    B-command B-memory-only B-persist B-outbound B-discord B-cli B-tools B-origin
+    B-command B-memory-only B-outbound B-discord B-cli B-tools B-origin
     B-propose B-approve-discord B-approve-cli B-discovery B-discovery-context
     B-discovery-limits B-memory B-clean-store B-routing B-events B-limit B-chaining
     B-multichannel C-launch C-completed C-error C-cancel C-resumed C-output C-persist

@@ -13,10 +13,12 @@ from backburner.core.conversation import Ended, Notify, Pause, Place, State, Sta
 from backburner.core.errors import BadRequest, ChannelFailed, Conflict
 from backburner.core.ids import UserId
 from backburner.core.run import RunStatus, SkipReason
-from backburner.core.schedule import After, Interval
+from backburner.core.schedule import After, Immediate, Interval
+from backburner.core.views import TaskStatus, task_view
+from backburner.store import tables
 from backburner.testing.clock import SetClock
 from backburner.testing.engine import Call, End, Say
-from backburner.testing.make import MATE, NOON
+from backburner.testing.make import MATE, NOON, USER
 from backburner.testing.stage import PLACE, Stage
 from backburner.worker.deliverer import Deliverer
 from backburner.worker.pruner import Pruner
@@ -300,3 +302,23 @@ async def test_old_runs_are_removed_but_for_the_last(stage: Stage, clock: SetClo
     assert last.slot_at == NOON + 3 * MINUTE
     assert stage.load(task).run_count == 4
     assert stage.said(task)[-1] == "Done."
+
+
+@requirement("A-one-model")
+async def test_a_chat_that_is_given_work_and_a_task_that_is_talked_to_are_one_and_the_same(
+    stage: Stage,
+) -> None:
+    chat, task = await stage.chat(), await stage.task()
+    state = State({"prompt": "Do it."})
+    await background.set_schedule(stage.deps, USER, chat.id, Immediate(), state=state)
+    await stage.say(task, "Hello?")
+
+    await stage.work()
+
+    for conversation in (chat, task):
+        view = task_view(stage.load(conversation))
+        assert view is not None
+        assert (view.prompt, view.status) == ("Do it.", TaskStatus.DONE)
+    assert stage.said(chat) == ["Done."]
+    assert sorted(stage.said(task)) == ["Done.", "Hello.", "Hello?"]
+    assert not {"tasks", "jobs", "proposals"} & set(tables.metadata.tables)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from programs import Start
+from requirements import requirement
 from workers import Workers, assert_sound
 
 from backburner.testing.engine import Call, End, Say, Spend
@@ -28,6 +29,7 @@ def file(programs: Workers, tmp_path: Path) -> Iterator[Outside]:
         yield outside
 
 
+@requirement("B-persist")
 @pytest.mark.parametrize("point", [Point.BEFORE_COMMIT, Point.IN_WORDS])
 def test_what_a_killed_program_left_is_finished_when_it_is_started_again(
     file: Outside, programs: Workers, point: Point
