@@ -1,0 +1,37 @@
+"""A stand-in for the APIs of models, on loopback, that says what it is told to say."""
+
+from backburner.core.allowance import Usage
+from backburner.testing.model_api.heard import Heard
+from backburner.testing.model_api.server import ModelApi
+from backburner.testing.model_api.steps import (
+    USUAL,
+    CallTool,
+    Cut,
+    Delay,
+    Garbage,
+    GiveOutcome,
+    Refuse,
+    Reply,
+    Say,
+    Script,
+    Stall,
+    Step,
+)
+
+__all__ = [
+    "USUAL",
+    "CallTool",
+    "Cut",
+    "Delay",
+    "Garbage",
+    "GiveOutcome",
+    "Heard",
+    "ModelApi",
+    "Refuse",
+    "Reply",
+    "Say",
+    "Script",
+    "Stall",
+    "Step",
+    "Usage",
+]
