@@ -22,6 +22,7 @@ from backburner.ports.engine import (
     Toolbox,
     ToolResult,
 )
+from backburner.ports.process import Launcher
 from backburner.ports.store import (
     Account,
     Agenda,
@@ -52,6 +53,7 @@ __all__ = [
     "Gate",
     "Hint",
     "HintKind",
+    "Launcher",
     "Listener",
     "Offer",
     "Person",

@@ -1,0 +1,1 @@
+"""Agents: each library in its own room, all behind one port."""
