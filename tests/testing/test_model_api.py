@@ -285,6 +285,40 @@ async def test_what_claude_code_asks_for_itself_takes_no_reply_of_the_script(
     assert (len(api.heard), len(api.requests), api.left) == (2, 1, 0)
 
 
+@BOTH
+async def test_tools_without_proper_names_are_refused(
+    api: ModelApi, client: httpx2.AsyncClient, path: str
+) -> None:
+    twice = await client.post(path, json=ask("send", "send"))
+    odd = await client.post(path, json=ask("files.read"))
+    empty = await client.post(path, json={"model": "m"})
+
+    assert [twice.status_code, odd.status_code, empty.status_code] == [400, 400, 400]
+    assert len(api.complaints) == 3
+
+
+OPENAI_CALL = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "send"}}]}
+OPENAI_RESULT = {"role": "tool", "tool_call_id": "a", "content": "Done."}
+ANTHROPIC_CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "a"}]}
+ANTHROPIC_RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}
+WORDS = {"role": "user", "content": "Hello?"}
+
+
+@pytest.mark.parametrize(
+    ("path", "call", "result"),
+    [(OPENAI, OPENAI_CALL, OPENAI_RESULT), (ANTHROPIC, ANTHROPIC_CALL, ANTHROPIC_RESULT)],
+)
+async def test_calls_and_results_that_do_not_belong_together_are_refused(
+    client: httpx2.AsyncClient, path: str, call: dict[str, Any], result: dict[str, Any]
+) -> None:
+    async def status(*messages: dict[str, Any]) -> int:
+        return (await client.post(path, json=ask() | {"messages": messages})).status_code
+
+    assert await status(WORDS, call, result) == await status(call, result, WORDS) == 200
+    assert await status(WORDS, call) == await status(WORDS, call, WORDS) == 400
+    assert await status(WORDS, result) == await status(call, WORDS, result) == 400
+
+
 async def test_models_and_tokens_can_be_counted(api: ModelApi, client: httpx2.AsyncClient) -> None:
     models = await client.get("/v1/models")
     tokens = await client.post("/v1/messages/count_tokens", json=ask())

@@ -29,10 +29,12 @@ class Heard:
     @property
     def tools(self) -> Sequence[str]:
         """Name the tools that the model may call."""
-        if not isinstance(self.body, dict):
-            return ()
-        offered = self.body.get("tools") or ()
-        return [str(one.get("function", one).get("name", "")) for one in offered]
+        return [str(one.get("name", "")) for one in self._offered]
+
+    @property
+    def _offered(self) -> Sequence[Mapping[str, Any]]:
+        offered = self.body.get("tools") if isinstance(self.body, dict) else ()
+        return [one.get("function", one) for one in offered or ()]
 
     @property
     def outcome_tool(self) -> str | None:
@@ -51,6 +53,11 @@ class Heard:
         """Find a tool by its plain name: engines put the name of a server in front."""
         found = (name for name in self.tools if name == plain or name.endswith(f"__{plain}"))
         return next(found, plain)
+
+    def name_of(self, description: str) -> str:
+        """Find a tool by what is said of it."""
+        (name,) = [one["name"] for one in self._offered if one.get("description") == description]
+        return str(name)
 
     def holds(self, words: str) -> bool:
         """See whether some words stand anywhere in it."""

@@ -23,6 +23,7 @@ from backburner.testing.model_api.steps import (
     Stall,
     Step,
 )
+from backburner.testing.model_api.strict import complaint
 
 
 class _WasCut(Exception):
@@ -40,7 +41,7 @@ class ModelApi:
 
     def __init__(self, *, otherwise: Script = answer_simply, port: int = 0) -> None:
         self._replies = deque[Reply | Script]()
-        self._otherwise = otherwise
+        self.otherwise = otherwise
         self._port = port
         self._numbers = itertools.count(1)
         self._server: asyncio.Server | None = None
@@ -49,6 +50,8 @@ class ModelApi:
         #: Everything it was asked, in order; and what of it was for the model of the script.
         self.heard: list[Heard] = []
         self.requests: list[Heard] = []
+        #: What was wrong with those that it refused of its own accord, as the real ones do.
+        self.complaints: list[str] = []
         #: Some servers do not say what was used.
         self.tells_usage = True
 
@@ -137,7 +140,10 @@ class ModelApi:
             return [Say('{"title": "Aside"}')]
         self.requests.append(heard)
         self._news.set()
-        script = self._replies.popleft() if self._replies else self._otherwise
+        if wrong := complaint(heard):
+            self.complaints.append(wrong)
+            return [Refuse(400, message=wrong)]
+        script = self._replies.popleft() if self._replies else self.otherwise
         return script(heard) if callable(script) else script
 
     async def _play(self, connection: Connection, heard: Heard, reply: Reply) -> None:
