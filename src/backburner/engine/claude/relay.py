@@ -131,7 +131,7 @@ class Relay:
             await _refuse(send, 403, "permission_error", SPENT)
             return
         if line.trouble is not None:
-            # The program would try again in other ways; whether that is any use is not for it to say.
+            # The program would try again in other ways; whether that helps is not for it to say.
             await _refuse(send, 503, "api_error", line.trouble.message)
             return
         body = await _read(receive)

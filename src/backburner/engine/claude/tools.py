@@ -38,6 +38,8 @@ class Hands:
         offer = self.offers[server].get(name)
         if offer is None:
             return ToolResult(f"There is no tool {name}.", failed=True)
+        if _was_list(arguments, offer.parameters):
+            return ToolResult(f"{name} takes an object with names, not a list.", failed=True)
         return await self.make(offer, arguments)
 
     async def make(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
@@ -101,6 +103,14 @@ def _server(name: str, hands: Hands) -> Server:
         )
 
     return Server(name, on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def _was_list(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:
+    """See whether the program has made an object of a list, with its numbers for names."""
+    numbers = [str(number) for number in range(len(arguments))]
+    return (
+        bool(numbers) and list(arguments) == numbers and "0" not in parameters.get("properties", {})
+    )
 
 
 def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,58 @@
+"""Claude, with the real program from the SDK: it keeps what every engine promises."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from backburner.engine.claude.engine import ClaudeEngine, Model
+from backburner.process.launching import CleanLauncher
+from backburner.testing.model_api import ModelApi
+
+pytest.register_assert_rewrite("backburner.testing.engine_contract")
+
+from backburner.testing.engine_contract import OF_ANY_ENGINE, WITH_MODEL, Promise  # noqa: E402
+from backburner.testing.engine_contract.trial import PATIENCE  # noqa: E402
+
+PROMISES = OF_ANY_ENGINE | WITH_MODEL
+
+
+@dataclass
+class Claude:
+    api: ModelApi
+    folder: Path
+    model: str = "claude-sonnet-4-5"
+    made: list[ClaudeEngine] = field(default_factory=list)
+
+    def engine(self, *, stall: timedelta = PATIENCE) -> ClaudeEngine:
+        engine = ClaudeEngine(
+            Model(
+                name=self.model,
+                address=self.api.address,
+                headers={"x-api-key": "secret"},
+                stall=stall,
+            ),
+            launcher=CleanLauncher(),
+            homes=self.folder / "homes",
+            workspace=lambda user: self.folder / "workspaces" / user,
+            warm=0,
+        )
+        self.made.append(engine)
+        return engine
+
+
+@pytest.fixture
+async def claude(tmp_path: Path) -> AsyncIterator[Claude]:
+    async with ModelApi() as api:
+        subject = Claude(api, tmp_path)
+        yield subject
+        for engine in subject.made:
+            await engine.close()
+    assert list((tmp_path / "homes").iterdir()) == []
+
+
+@pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
+async def test_it_promises_that(claude: Claude, promise: Promise) -> None:
+    await promise(claude)
