@@ -12,7 +12,7 @@ REFERENCE = Path(__file__).parent / "reference"
 SETTINGS = f"""\
 # Settings
 
-<!-- Written by `python3 dev.py docs` from src/backburner/settings.py. -->
+<!-- Written by `python3 dev.py docs` from src/backburner/settings. -->
 
 The strongest source wins: options of a command, environment variables, a TOML file, the defaults.
 The file is the one that `--config` or `{variable("config")}` names,

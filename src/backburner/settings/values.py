@@ -1,0 +1,167 @@
+"""The types of values that settings have, and how each is checked."""
+
+import os
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from platformdirs import user_data_path
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+
+from backburner.core.allowance import Scope, parse_limit, parse_price
+
+LONGEST = timedelta(days=366)
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """Mark a setting with what a right value looks like, for errors and for the reference page."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Mark a setting that is never shown, and that `BACKBURNER_<NAME>_FILE` may hold instead."""
+
+
+def _refuse_truth(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError  # noqa: TRY004 (only this becomes a line about the setting)
+    return value
+
+
+def _in_small_letters(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _parse_duration(value: object) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s|m|h|d|)", str(value).strip())
+    if isinstance(value, bool) or not found:
+        raise ValueError
+    unit = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
+    return timedelta(seconds=float(found[1]) * unit)
+
+
+def default_data() -> Path:
+    try:
+        return user_data_path("backburner", appauthor=False)
+    except RuntimeError:
+        # Nobody's home: refused in words when it turns out to be needed.
+        return Path("~/backburner")
+
+
+def _refuse_nothing(value: object) -> object:
+    # An empty path would mean the current folder, and no path has a null character.
+    if value == "" or "\0" in str(value):
+        raise ValueError
+    return value
+
+
+def _check_folder(path: Path) -> Path:
+    if os.path.expanduser(path).startswith("~"):  # noqa: PTH111 (does not raise)
+        raise ValueError("there is no such home folder; name a folder in full")
+    return absolute(path)
+
+
+def absolute(path: Path | str) -> Path:
+    # Unlike `Path.resolve` these keep symbolic links, and unlike `Path.expanduser` never raise.
+    return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
+
+
+def _loopback(host: str) -> str:
+    try:
+        good = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        good = False
+    if not good:
+        raise ValueError(
+            "only this machine may connect until there are accounts;"
+            " use 127.0.0.1, ::1 or localhost"
+        )
+    return host
+
+
+def _check_database_url(url: SecretStr | None) -> SecretStr | None:
+    if url is None:
+        return None
+    # An error may quote no part of it.
+    scheme, separator, rest = url.get_secret_value().partition("://")
+    scheme = "postgresql" if scheme == "postgres" else scheme
+    if not separator or scheme not in ("sqlite", "postgresql"):
+        raise ValueError("it must start with sqlite:// or postgresql://")
+    if scheme == "postgresql" and not _has_server(rest):
+        raise ValueError(
+            "its host or port cannot be read; special characters in a password are percent-encoded"
+        )
+    return SecretStr(f"{scheme}://{rest}")
+
+
+def _has_server(rest: str) -> bool:
+    """See whether host and port can be told; a bare #, ?, / or @ in a password hides them."""
+    try:
+        parts = urlsplit(f"//{rest}")
+        _ = parts.port
+    except ValueError:
+        return False
+    is_cut = "@" in parts.path or (not parts.path and "@" in parts.query)
+    return not parts.fragment and not is_cut and parts.netloc.count("@") <= 1
+
+
+def _check_limit(text: str) -> str:
+    parse_limit(text, Scope.RUN)
+    return text
+
+
+def _check_prices(prices: dict[str, str]) -> dict[str, str]:
+    for price in prices.values():
+        parse_price(price)
+    return prices
+
+
+Switch = Annotated[bool, Takes("true or false")]
+Count = Annotated[int, BeforeValidator(_refuse_truth), Field(ge=1), Takes("a whole number from 1")]
+Port = Annotated[
+    int,
+    BeforeValidator(_refuse_truth),
+    Field(ge=0, le=65535),
+    Takes("a whole number from 0 to 65535"),
+]
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(_parse_duration),
+    Field(gt=timedelta(), le=LONGEST),
+    Takes("a time up to 366d, such as 500ms, 30s, 10m, 2h; a bare number is seconds"),
+]
+Limit = Annotated[
+    str,
+    AfterValidator(_check_limit),
+    Takes("money, tokens or both, such as 2.50 USD, 500000 tokens; or none"),
+]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"],
+    BeforeValidator(_in_small_letters),
+    Takes("debug, info, warning or error"),
+]
+LogFormat = Annotated[Literal["text", "json"], Takes("text or json")]
+DataFolder = Annotated[
+    Path, BeforeValidator(_refuse_nothing), AfterValidator(_check_folder), Takes("a folder")
+]
+DatabaseUrl = Annotated[
+    SecretStr | None,
+    AfterValidator(_check_database_url),
+    Takes("a URL such as postgresql://user:password@host/name"),
+    Secret(),
+]
+Host = Annotated[str, AfterValidator(_loopback), Takes("a loopback address")]
+Prices = Annotated[
+    dict[str, str],
+    AfterValidator(_check_prices),
+    Takes("a table: the beginning of a model's name, and a price such as 3 in, 15 out"),
+]
