@@ -5,7 +5,21 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from backburner.settings import FILE_NAME, Settings, secret_names, takes, variable
+from pydantic_core import PydanticUndefined
+
+from backburner.settings import (
+    CLAUDE_ADDRESS,
+    CLAUDE_MODEL,
+    FILE_NAME,
+    LIST_PRICES,
+    LOCAL_SEATS,
+    MODELS_NAME,
+    SEATS,
+    Settings,
+    secret_names,
+    takes,
+    variable,
+)
 
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -14,7 +28,8 @@ SETTINGS = f"""\
 
 <!-- Written by `python3 dev.py docs` from src/backburner/settings. -->
 
-The strongest source wins: options of a command, environment variables, a TOML file, the defaults.
+The strongest source wins: options of a command, environment variables, a TOML file,
+what `backburner setup` keeps in `{MODELS_NAME}` in the data folder, the defaults.
 The file is the one that `--config` or `{variable("config")}` names,
 else `{FILE_NAME}` in the data folder.
 In the file a setting has its name in small letters: `port = 8484`.
@@ -27,9 +42,57 @@ A secret may also lie in a file, whose last line break is left out:
 |---|---|---|---|
 """
 
+PROFILES = f"""
+## Profiles
+
+A profile is a model with a name. `backburner setup` makes one; so does a table in the file:
+
+```toml
+profile = "claude"
+background_profile = "local"
+
+[profiles.claude]
+engine = "claude"
+key_file = "/run/secrets/key"
+
+[profiles.local]
+engine = "openai"
+address = "http://127.0.0.1:11434/v1"
+model = "qwen3:8b"
+```
+
+or a variable:
+
+```sh
+export {variable("profiles")}='{{"claude": {{"engine": "claude", "key_file": "/run/secrets/key"}}}}'
+```
+
+A profile comes from one source as a whole: the strongest that has one of that name.
+
+| Key | Takes |
+|---|---|
+| `engine` | `claude`, `openai` (any server that speaks its protocol) or `demo` |
+| `model` | the model's name; left out for `claude`, it is `{CLAUDE_MODEL}` |
+| `key`, `key_file` | a key of the API, or a file with nothing else in it |
+| `token`, `token_file` | instead, for `claude`: a subscription's, from `claude setup-token` |
+| `address` | where the API is; needed for `openai`, and {CLAUDE_ADDRESS} otherwise |
+| `seats` | how many runs at once: {SEATS}; {LOCAL_SEATS} for an `openai` of one's own network |
+| `price` | what the model costs, as in `{variable("prices")}` |
+
+## Prices
+
+List prices, in dollars for a million tokens. They may have changed:
+what `{variable("prices")}` or the `price` of a profile says wins.
+
+| The model's name begins with | Price |
+|---|---|
+"""
+
 
 def settings_page() -> str:
-    return SETTINGS + "".join(_row(name) for name in Settings.model_fields)
+    rows = "".join(_row(name) for name in Settings.model_fields)
+    prices = (f"| `{name}` | {price} |\n" for name, price in LIST_PRICES.items())
+    return SETTINGS + rows + PROFILES + "".join(prices)
 
 
 def _row(name: str) -> str:
@@ -44,7 +107,7 @@ def _default(name: str) -> str:
     if name == "data":
         return "the user's data folder"
     value: Any = Settings.model_fields[name].default
-    if value is None:
+    if value in (None, "", ()) or value is PydanticUndefined:
         return "none"
     return f"`{_in_words(value)}`"
 

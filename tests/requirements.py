@@ -33,7 +33,7 @@ PENDING = frozenset(
     A-mcp-isolation A-mcp-failure A-auth-expired A-starvation B-fields B-tool-scope
     B-command B-memory-only B-outbound B-discord B-cli B-tools B-origin
     B-propose B-approve-discord B-approve-cli B-discovery B-discovery-context
-    B-discovery-limits B-memory B-clean-store B-routing B-events B-limit B-chaining
+    B-discovery-limits B-memory B-clean-store B-events B-limit B-chaining
     B-multichannel C-launch C-completed C-error C-cancel C-resumed C-output C-persist
     C-progress C-batch C-resume C-resume-only-completed C-resume-concurrent
     C-resume-expired C-resume-count C-block C-list C-block-done C-block-timeout

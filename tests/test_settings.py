@@ -40,7 +40,7 @@ def test_the_defaults_are_those_that_are_promised() -> None:
     assert settings.discovery_interval == timedelta(minutes=30)
     assert settings.idle_threshold == timedelta(minutes=10)
     assert (settings.max_active_tasks, settings.keep_runs_days) == (20, 30)
-    assert settings.context_tokens == 16000
+    assert (settings.context, settings.context_chat) == (16000, 100_000)
     assert (settings.host, settings.port) == ("127.0.0.1", 8484)
 
 

@@ -24,6 +24,7 @@ from backburner.bus.postgres import PostgresBus
 from backburner.core.allowance import Scope, parse_limit, parse_price
 from backburner.core.conversation import Conversation
 from backburner.core.errors import MachineFailed
+from backburner.core.routing import NO_ROUTES, Routes
 from backburner.core.run import Turn
 from backburner.ports import Bus, Channel, Engine, Offer, Store, Toolbox
 from backburner.settings import Settings
@@ -64,6 +65,8 @@ class Machines:
     default_engine: str = ""
     #: The most runs at the same time, for each engine that has a limit of its own.
     seats: Mapping[str, int] = field(default_factory=dict)
+    #: Which profile a new conversation gets; names of profiles are names of engines.
+    routes: Routes = NO_ROUTES
     toolbox: Toolbox = field(default_factory=NoTools)
     channels: Mapping[str, Channel] = field(default_factory=dict)
     #: What the actions see of the database; something may stand in between.
@@ -97,7 +100,14 @@ def run(
     # Outside of the loop, which would not let an interrupt through while this takes its time.
     with closing(open_database(settings.database.get_secret_value(), clock.read)) as database:
         asyncio.run(
-            _run(settings, clock, database, machines or Machines(), announce, serves=serves)
+            _run(
+                settings,
+                clock,
+                database,
+                machines or build_machines(settings),
+                announce,
+                serves=serves,
+            )
         )
 
 
@@ -144,6 +154,13 @@ async def open_bus(database: Database) -> AsyncIterator[Bus]:
             yield bus
 
 
+def build_machines(settings: Settings) -> Machines:
+    """Make what the settings ask for: for each profile an engine, and who uses which."""
+    return Machines(
+        default_engine=settings.routes.chat, seats=settings.seats, routes=settings.routes
+    )
+
+
 def build(
     settings: Settings, clock: Clock, database: Database, bus: Bus, machines: Machines
 ) -> App:
@@ -153,6 +170,7 @@ def build(
         engines=machines.engines,
         default_engine=machines.default_engine,
         toolbox=machines.toolbox,
+        routes=machines.routes,
         channels=machines.channels,
         limits=Limits(run_timeout=settings.run_timeout),
         allowances=(
@@ -161,7 +179,7 @@ def build(
             parse_limit(settings.allowance_user, Scope.USER),
             parse_limit(settings.allowance_day, Scope.DAY),
         ),
-        prices={name: parse_price(price) for name, price in settings.prices.items()},
+        prices={name: parse_price(price) for name, price in settings.all_prices.items()},
     )
     return App(
         settings=settings,
@@ -189,6 +207,7 @@ def _build_worker(settings: Settings, deps: Deps, bus: Bus, machines: Machines) 
         heartbeat=settings.heartbeat,
         keep_runs=timedelta(days=settings.keep_runs_days),
         drain=settings.drain,
+        delivery_lease=settings.delivery_lease,
     )
     return Worker(deps, bus, seats=seats, pace=pace)
 

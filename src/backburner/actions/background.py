@@ -1,8 +1,10 @@
 """What people do with background work: begin, schedule, pause, resume, run now, cancel, archive."""
 
+from dataclasses import replace
+
 from backburner.actions.deps import Deps
 from backburner.actions.following import change
-from backburner.core import transitions
+from backburner.core import routing, transitions
 from backburner.core.conversation import Conversation, State
 from backburner.core.ids import ConversationId, UserId, new_conversation_id
 from backburner.core.run import RunKind, RunStatus
@@ -19,8 +21,9 @@ async def start(deps: Deps, user: UserId, brief: Brief) -> Conversation:
 
     def work(tx: Tx) -> Conversation:
         step = transitions.start_task(new_conversation_id(), user, brief, now=tx.now)
-        tx.add(step)
-        return step.conversation
+        task = routing.assign(step.conversation, deps.routes)
+        tx.add(replace(step, conversation=task))
+        return task
 
     return await deps.store.transact(work)
 

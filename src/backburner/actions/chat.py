@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from backburner.actions.deps import Deps
 from backburner.actions.following import change, save
-from backburner.core import transitions
+from backburner.core import routing, transitions
 from backburner.core.conversation import Conversation, check_message
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import (
@@ -19,11 +19,12 @@ from backburner.core.transitions import Step, Stops
 from backburner.ports import Tx
 
 
-async def begin(deps: Deps, user: UserId) -> Conversation:
+async def begin(deps: Deps, user: UserId, *, profile: str | None = None) -> Conversation:
     def work(tx: Tx) -> Conversation:
-        step = transitions.start_chat(new_conversation_id(), user, now=tx.now)
-        tx.add(step)
-        return step.conversation
+        born = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
+        chat = routing.assign(replace(born, profile=profile), deps.routes)
+        tx.add(Step(conversation=chat))
+        return chat
 
     return await deps.store.transact(work)
 

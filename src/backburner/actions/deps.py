@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from backburner.actions.watching import Watchers
 from backburner.core.allowance import Allowance, Amount, Price
+from backburner.core.routing import NO_ROUTES, Routes
 from backburner.ports import Channel, Engine, Store, Toolbox
 
 SLICE = Amount(micros=250_000, tokens=50_000)
@@ -29,10 +30,12 @@ class Limits:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deps:
     store: Store
-    #: By name; a conversation without one gets the default.
+    #: By the name of the profile; a conversation without one gets the default.
     engines: Mapping[str, Engine]
     default_engine: str
     toolbox: Toolbox
+    #: Which profile a new conversation gets.
+    routes: Routes = NO_ROUTES
     channels: Mapping[str, Channel] = field(default_factory=dict)
     watchers: Watchers = field(default_factory=Watchers)
     limits: Limits = Limits()

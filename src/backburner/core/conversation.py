@@ -155,9 +155,9 @@ class Conversation:
     run_timeout: timedelta | None = None
     #: The tools it is restricted to; None: all that its user has.
     tools: tuple[str, ...] | None = None
-    #: The profile in the settings that it works under.
+    #: The profile that was asked for by name; None: whichever the routes give.
     profile: str | None = None
-    #: The engine it works with; empty: the default where it runs.
+    #: The name of the profile it works under; empty: the default where it runs.
     engine: str = ""
     on_repeated_failure: OnRepeatedFailure = OnRepeatedFailure.NOTIFY
     notify: Notify = Notify.ON_CHANGE

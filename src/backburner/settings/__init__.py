@@ -1,7 +1,36 @@
 """Every setting, where it is read from, and how a wrong one is refused."""
 
 from backburner.settings.loading import load
-from backburner.settings.names import FILE_NAME, PREFIX, variable
+from backburner.settings.names import FILE_NAME, MODELS_NAME, PREFIX, variable
+from backburner.settings.prices import LIST_PRICES
+from backburner.settings.profiles import (
+    CLAUDE_ADDRESS,
+    CLAUDE_MODEL,
+    LOCAL_SEATS,
+    SEATS,
+    Profile,
+    check_address,
+    check_secret,
+    read_profile,
+)
 from backburner.settings.settings import Settings, secret_names, takes
 
-__all__ = ["FILE_NAME", "PREFIX", "Settings", "load", "secret_names", "takes", "variable"]
+__all__ = [
+    "CLAUDE_ADDRESS",
+    "CLAUDE_MODEL",
+    "FILE_NAME",
+    "LIST_PRICES",
+    "LOCAL_SEATS",
+    "MODELS_NAME",
+    "PREFIX",
+    "SEATS",
+    "Profile",
+    "Settings",
+    "check_address",
+    "check_secret",
+    "load",
+    "read_profile",
+    "secret_names",
+    "takes",
+    "variable",
+]

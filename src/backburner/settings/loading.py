@@ -1,15 +1,17 @@
 """Reading all sources into settings, and what is wrong with them in one line."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from backburner.core.errors import BadSetting
-from backburner.settings.names import NOT_OURS, PREFIX, variable
+from backburner.settings.names import MODELS_NAME, NOT_OURS, PREFIX, variable
+from backburner.settings.profiles import BadProfile
 from backburner.settings.settings import Settings, secret_names, takes
-from backburner.settings.sources import find_file, read_file, suggest
+from backburner.settings.sources import find_data, find_file, read_file, read_models, suggest
 
 
 def load(**options: Any) -> Settings:
@@ -28,7 +30,8 @@ def _refuse_unknown_variables() -> None:
     for name in sorted(os.environ):
         asked = name.removeprefix(PREFIX)
         if name.startswith(PREFIX) and not name.startswith(NOT_OURS) and asked not in known:
-            hint = suggest(asked, known, PREFIX)
+            # What is no secret has no file of its own.
+            hint = suggest(asked.removesuffix("_FILE"), known, PREFIX)
             raise BadSetting(f"{name} is not a setting.", hint=hint)
 
 
@@ -37,8 +40,12 @@ def _explain(invalid: ValidationError, options: Mapping[str, Any]) -> BadSetting
     error = invalid.errors()[0]
     name = str(error["loc"][0])
     wrong = "is wrong" if name in secret_names() else f"cannot be {str(error['input'])[:100]!r}"
-    reason = str(error.get("ctx", {}).get("error", "")) or f"it takes {takes(name)}"
-    return BadSetting(f"{_find_source(name, options)} {wrong}: {reason}.")
+    cause = error.get("ctx", {}).get("error")
+    reason = str(cause or "") or f"it takes {takes(name)}"
+    source = _find_source(name, options)
+    if isinstance(cause, BadProfile):
+        source = _find_profile(cause.profile, options)
+    return BadSetting(f"{source} {wrong}: {reason}.")
 
 
 def _find_source(name: str, options: Mapping[str, Any]) -> str:
@@ -47,8 +54,18 @@ def _find_source(name: str, options: Mapping[str, Any]) -> str:
     for setting in (variable(name), f"{variable(name)}_FILE"):
         if os.environ.get(setting):
             return setting
-    return (
-        f"`{name}` in {find_file(options)[0]}"
-        if name in read_file(options, Settings.model_fields)
-        else f"`{name}`"
-    )
+    return next((f"`{name}` in {path}" for path, found in _files(options) if name in found), name)
+
+
+def _find_profile(profile: str, options: Mapping[str, Any]) -> str:
+    for path, found in _files(options):
+        if profile in found.get("profiles", {}):
+            return f"`profiles` in {path}"
+    return _find_source("profiles", options)
+
+
+def _files(options: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    found = read_file(options, Settings.model_fields)
+    yield find_file(options)[0], found
+    folder = find_data(options, found)
+    yield folder / MODELS_NAME, read_models(folder)

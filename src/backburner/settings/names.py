@@ -4,6 +4,9 @@ PREFIX = "BACKBURNER_"
 #: Read by the tests of this project, not by the program.
 NOT_OURS = "BACKBURNER_TEST_"
 FILE_NAME = "backburner.toml"
+#: Written by `backburner setup`, and all that may be in it.
+MODELS_NAME = "models.toml"
+OF_MODELS = ("profile", "background_profile", "profiles")
 
 
 def variable(name: str) -> str:

@@ -12,28 +12,37 @@ from urllib.parse import quote, unquote, urlsplit
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import (
     BaseSettings,
-    InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
 
 from backburner.core.errors import BadSetting
+from backburner.core.routing import Routes
+from backburner.settings.decoding import Variables, Weaker
 from backburner.settings.names import FILE_NAME, PREFIX
-from backburner.settings.sources import read_file, read_secret_files
+from backburner.settings.prices import all_prices
+from backburner.settings.profiles import Profiles, read_profiles
+from backburner.settings.sources import find_data, read_file, read_models, read_secret_files
 from backburner.settings.values import (
+    Commands,
     Count,
+    CountOrNone,
     DatabaseUrl,
-    DataFolder,
     Duration,
+    Folder,
+    Folders,
     Host,
     Limit,
     LogFormat,
     LogLevel,
+    Networks,
     Port,
     Prices,
     Secret,
     Switch,
     Takes,
+    ToolNames,
+    VariableNames,
     default_data,
 )
 
@@ -52,7 +61,7 @@ class Settings(BaseSettings):
         description=f"The TOML file to read settings from. Without it, `{FILE_NAME}` in the data"
         " folder is read if it is there.",
     )
-    data: DataFolder = Field(
+    data: Folder = Field(
         default_factory=default_data,
         description="The folder that holds everything Backburner keeps on this machine.",
     )
@@ -65,6 +74,59 @@ class Settings(BaseSettings):
     log_level: LogLevel = Field(default="info", description="The least that is worth a log line.")
     log_format: LogFormat = Field(
         default="text", description="Log lines for people, or one JSON object each."
+    )
+
+    profiles: Profiles = Field(
+        default_factory=lambda: read_profiles({}),
+        description="The models there are, each a profile with a name. `demo` is built in.",
+    )
+    profile: Annotated[str, Takes("the name of a profile")] = Field(
+        default="",
+        description="What chats use. Without it, the first profile there is, and `demo` if none.",
+    )
+    background_profile: Annotated[str, Takes("the name of a profile")] = Field(
+        default="",
+        description="What tasks, jobs and discovery use; a run that fails there is tried once more"
+        " under `profile`. Without it, the same as chats.",
+    )
+    stall: Duration = Field(
+        default=timedelta(minutes=2), description="How long a model may say nothing in a run."
+    )
+    context: Count = Field(
+        default=16000,
+        description="The tokens after which background work begins a new session of the agent.",
+    )
+    context_chat: Count = Field(
+        default=100_000, description="The tokens after which a chat begins a new one."
+    )
+    warm_chats: CountOrNone = Field(
+        default=2, description="The most chats that keep an agent ready for the next message."
+    )
+    warm_for: Duration = Field(
+        default=timedelta(minutes=5), description="How long an agent is kept ready."
+    )
+    claude_tools: ToolNames = Field(
+        default=(), description="The tools of Claude Code itself that agents may use."
+    )
+
+    workspace: Annotated[Folder | None, Takes("a folder")] = Field(
+        default=None,
+        description="The folder with a workspace for each user. Without it, `workspaces` in the"
+        " data folder.",
+    )
+    commands: Commands = Field(
+        default="confined",
+        description="Whether agents may run commands, and whether those are kept to the workspace.",
+    )
+    readable: Folders = Field(
+        default=(), description="Further folders that commands may read, and not change."
+    )
+    command_env: VariableNames = Field(
+        default=(), description="The variables of this program's environment that commands get."
+    )
+    private_networks: Networks = Field(
+        default=(),
+        description="The networks of one's own that agents may fetch pages from.",
     )
 
     enabled: Switch = Field(
@@ -93,6 +155,10 @@ class Settings(BaseSettings):
         default=timedelta(seconds=20),
         description="How long runs have to come to a good place when the program is stopped.",
     )
+    delivery_lease: Duration = Field(
+        default=timedelta(minutes=1),
+        description="How long a message that is being sent stays with a sender gone silent.",
+    )
     allowance_run: Limit = Field(
         default="2 USD, 2000000 tokens", description="What one run may spend."
     )
@@ -105,7 +171,8 @@ class Settings(BaseSettings):
     )
     prices: Prices = Field(
         default_factory=dict,
-        description="What models cost, in dollars for a million tokens. Of a model without a price"
+        description="What models cost, in dollars for a million tokens. For Claude models there are"
+        " list prices, which may have changed; what is said here wins. Of a model without a price"
         " only the tokens are counted.",
     )
     discovery_enabled: Switch = Field(
@@ -122,9 +189,6 @@ class Settings(BaseSettings):
     keep_runs_days: Count = Field(
         default=30, description="The days after which the record of a run is deleted."
     )
-    context_tokens: Count = Field(
-        default=16000, description="The most tokens of earlier messages a run is given."
-    )
 
     @model_validator(mode="after")
     def _beats_within_the_lease(self) -> Self:
@@ -134,20 +198,34 @@ class Settings(BaseSettings):
             )
         return self
 
+    @model_validator(mode="after")
+    def _names_profiles_that_exist(self) -> Self:
+        for setting in ("profile", "background_profile"):
+            name = getattr(self, setting)
+            if name and name not in self.profiles:
+                raise BadSetting(
+                    f"`{setting}` is {name[:100]!r}, and there is no profile of that name.",
+                    hint=f"There are: {', '.join(self.profiles)}. `backburner setup` makes one.",
+                )
+        return self
+
     @classmethod
     def settings_customise_sources(
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 (ours reads lists as well)
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 (there is no .env file)
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 (one variable names each)
     ) -> tuple[PydanticBaseSettingsSource, ...]:
+        options = init_settings()
+        file = read_file(options, settings_cls.model_fields)
         return (
             init_settings,
-            env_settings,
-            InitSettingsSource(settings_cls, dict(read_secret_files(secret_names()))),
-            InitSettingsSource(settings_cls, read_file(init_settings(), settings_cls.model_fields)),
+            Variables(settings_cls),
+            Weaker(settings_cls, dict(read_secret_files(secret_names()))),
+            Weaker(settings_cls, file),
+            Weaker(settings_cls, read_models(find_data(options, file))),
         )
 
     @property
@@ -156,12 +234,37 @@ class Settings(BaseSettings):
         path = quote(str(self.data / "backburner.sqlite3"))
         return self.database_url or SecretStr(f"sqlite:///{path}")
 
+    @property
+    def workspaces(self) -> Path:
+        """The folder of workspaces that is used, whether it was set or not."""
+        return self.workspace or self.data / "workspaces"
+
+    @property
+    def routes(self) -> Routes:
+        return Routes(
+            names=tuple(self.profiles),
+            chat=self.profile or next(iter(self.profiles)),
+            background=self.background_profile or None,
+        )
+
+    @property
+    def seats(self) -> dict[str, int]:
+        """How many runs there may be at once, for each profile that has a limit."""
+        return {one.name: one.seats for one in self.profiles.values() if one.seats is not None}
+
+    @property
+    def all_prices(self) -> dict[str, str]:
+        """What models cost, whoever said so."""
+        of_profiles = {one.model: one.price for one in self.profiles.values() if one.price}
+        return all_prices(of_profiles, self.prices)
+
     def secrets(self) -> Iterator[str]:
         """Yield every value that must not show anywhere."""
-        for name in secret_names():
-            if value := getattr(self, name):
-                yield value.get_secret_value()
+        for profile in self.profiles.values():
+            if profile.secret:
+                yield profile.secret.get_secret_value()
         if self.database_url:
+            yield self.database_url.get_secret_value()
             password = urlsplit(self.database_url.get_secret_value()).password or ""
             yield from (password, unquote(password))
 

@@ -4,7 +4,7 @@ import os
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -13,6 +13,7 @@ from platformdirs import user_data_path
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from backburner.core.allowance import Scope, parse_limit, parse_price
+from backburner.settings.names import PREFIX
 
 LONGEST = timedelta(days=366)
 
@@ -114,6 +115,29 @@ def _has_server(rest: str) -> bool:
     return not parts.fragment and not is_cut and parts.netloc.count("@") <= 1
 
 
+def _parse_network(text: object) -> object:
+    if not isinstance(text, str):
+        return text
+    try:
+        return ip_network(text.strip())
+    except ValueError:
+        raise ValueError(f"{text!r} is not a network such as 192.168.1.0/24") from None
+
+
+def _check_variable_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError(f"{name!r} is not the name of a variable")
+    if name.upper().startswith(PREFIX):
+        raise ValueError("variables of Backburner itself are not passed on; they may be secret")
+    return name
+
+
+def _check_tool_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z]{1,40}", name):
+        raise ValueError(f"{name!r} is not the name of a tool such as WebSearch")
+    return name
+
+
 def _check_limit(text: str) -> str:
     parse_limit(text, Scope.RUN)
     return text
@@ -126,6 +150,9 @@ def _check_prices(prices: dict[str, str]) -> dict[str, str]:
 
 
 Switch = Annotated[bool, Takes("true or false")]
+CountOrNone = Annotated[
+    int, BeforeValidator(_refuse_truth), Field(ge=0), Takes("a whole number from 0")
+]
 Count = Annotated[int, BeforeValidator(_refuse_truth), Field(ge=1), Takes("a whole number from 1")]
 Port = Annotated[
     int,
@@ -150,7 +177,7 @@ LogLevel = Annotated[
     Takes("debug, info, warning or error"),
 ]
 LogFormat = Annotated[Literal["text", "json"], Takes("text or json")]
-DataFolder = Annotated[
+Folder = Annotated[
     Path, BeforeValidator(_refuse_nothing), AfterValidator(_check_folder), Takes("a folder")
 ]
 DatabaseUrl = Annotated[
@@ -164,4 +191,22 @@ Prices = Annotated[
     dict[str, str],
     AfterValidator(_check_prices),
     Takes("a table: the beginning of a model's name, and a price such as 3 in, 15 out"),
+]
+Commands = Annotated[Literal["confined", "unconfined", "off"], Takes("confined, unconfined or off")]
+Folders = Annotated[
+    tuple[Annotated[Path, BeforeValidator(_refuse_nothing), AfterValidator(_check_folder)], ...],
+    Takes("a list of folders, in a variable with commas between them"),
+]
+VariableNames = Annotated[
+    tuple[Annotated[str, AfterValidator(_check_variable_name)], ...],
+    Takes("a list of names such as LANG, in a variable with commas between them"),
+]
+Network = IPv4Network | IPv6Network
+Networks = Annotated[
+    tuple[Annotated[Network, BeforeValidator(_parse_network)], ...],
+    Takes("a list of networks such as 192.168.1.0/24, in a variable with commas between them"),
+]
+ToolNames = Annotated[
+    tuple[Annotated[str, AfterValidator(_check_tool_name)], ...],
+    Takes("a list of names such as WebSearch, in a variable with commas between them"),
 ]

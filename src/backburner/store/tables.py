@@ -112,7 +112,7 @@ conversations = Table(
     Column("turn_run", Text),
     Column("turn_until", BigInteger),
     Column("epoch", BigInteger, nullable=False, server_default=text("0")),
-    #: The engine it works with; empty: the one that is the default where it runs.
+    #: The name of the profile it works under; empty: the default where it runs.
     Column("engine", Text, nullable=False, server_default=""),
     CheckConstraint(
         "status IN ('active', 'background', 'waiting_input', 'archived')", name="status"

@@ -52,6 +52,7 @@ class Pace:
     lease: timedelta = timedelta(seconds=30)
     heartbeat: timedelta = timedelta(seconds=10)
     keep_runs: timedelta = timedelta(days=30)
+    delivery_lease: timedelta = timedelta(minutes=1)
     #: How long runs have to come to a good place when the worker stops.
     drain: timedelta = timedelta(seconds=20)
 
@@ -98,7 +99,7 @@ class Worker:
             "work": _Kept(self._claiming),
             "lease": _Kept(self._leases),
             "rescue": _Kept(self.rescuer),
-            "delivery": _Kept(Deliverer(deps)),
+            "delivery": _Kept(Deliverer(deps, pace.delivery_lease)),
             "question": _Kept(Reminder(deps)),
             "pruning": _Kept(Pruner(deps, pace.keep_runs)),
         }

@@ -1,0 +1,210 @@
+"""Profiles: named models, what each needs, and how a wrong one is refused.
+
+What is wrong is said in words of our own: a library's would quote the table, secrets included.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, SecretStr
+
+from backburner.core.allowance import parse_price
+from backburner.core.errors import BadRequest, BadSetting
+from backburner.settings.sources import read_text
+from backburner.settings.values import Secret, Takes, absolute
+
+EngineName = Literal["claude", "openai", "demo"]
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+DEMO = "demo"
+CLAUDE_ADDRESS = "https://api.anthropic.com"
+CLAUDE_MODEL = "claude-sonnet-4-5"
+#: How many runs there may be at once where nothing is said.
+SEATS, LOCAL_SEATS = 5, 1
+_SECRETS = ("key", "key_file", "token", "token_file")
+_TEXTS = ("engine", "model", "address", "price", *_SECRETS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A named model, with everything filled in that was left out."""
+
+    name: str
+    engine: EngineName
+    model: str
+    #: Without a slash at its end; empty for the demo.
+    address: str = ""
+    key: SecretStr | None = None
+    #: Of a Claude subscription, instead of a key.
+    token: SecretStr | None = None
+    #: How many runs there may be at once; None: as many as there are seats in all.
+    seats: int | None = None
+    price: str | None = None
+
+    @property
+    def secret(self) -> SecretStr | None:
+        return self.key or self.token
+
+
+class BadProfile(ValueError):
+    """What is wrong with a profile, without anything of it that may be secret."""
+
+    def __init__(self, profile: str, what: str) -> None:
+        super().__init__(f"{profile} {what}")
+        self.profile = profile
+
+
+def read_profiles(tables: object) -> dict[str, Profile]:
+    """Check all profiles, and add the one that is built in."""
+    if not isinstance(tables, Mapping):
+        raise ValueError  # noqa: TRY004 (only this becomes a line about the setting)
+    found = {str(name): read_profile(str(name), table) for name, table in tables.items()}
+    return found if DEMO in found else {**found, DEMO: read_profile(DEMO, {"engine": "demo"})}
+
+
+def read_profile(name: str, table: object) -> Profile:
+    if isinstance(table, Profile):
+        return table
+    if not isinstance(table, Mapping):
+        raise BadProfile(name, 'is not a table such as {engine = "claude", key_file = "..."}')
+    try:
+        _check_keys(table)
+        return _READERS[_engine(name, table)](name, table)
+    except (ValueError, BadRequest) as error:
+        raise BadProfile(name, str(error).removesuffix(".")) from None
+
+
+def is_near(address: str) -> bool:
+    """See whether an address is on this machine or in its own network."""
+    host = urlsplit(address).hostname or ""
+    try:
+        return ip_address(host).is_private or ip_address(host).is_loopback
+    except ValueError:
+        # A name without a dot means something in a network of one's own only.
+        return "." not in host or host.endswith((".local", ".localhost", ".internal"))
+
+
+def _check_keys(table: Mapping[str, Any]) -> None:
+    for key, value in table.items():
+        if key not in (*_TEXTS, "seats"):
+            known = ", ".join((*_TEXTS, "seats"))
+            raise ValueError(f"has {str(key)[:40]!r}, which is not among {known}")
+        if key in _TEXTS and (not isinstance(value, str) or not value.strip()):
+            raise ValueError(f"has a {key} that is not text")
+    seats = table.get("seats", 1)
+    if isinstance(seats, bool) or not isinstance(seats, int) or seats < 1:
+        raise ValueError("has seats that are not a whole number from 1")
+    if "price" in table:
+        parse_price(table["price"])
+
+
+def _engine(name: str, table: Mapping[str, Any]) -> EngineName:
+    if name == DEMO and table.get("engine") != "demo":
+        raise ValueError("is the name of the one that is built in; choose another name")
+    for engine in ENGINES:
+        if table.get("engine") == engine:
+            return engine
+    named = f"the engine {table['engine'][:40]!r}" if "engine" in table else "no engine"
+    raise ValueError(f"has {named}; there are {', '.join(ENGINES)}")
+
+
+def _read_claude(name: str, table: Mapping[str, Any]) -> Profile:
+    given = [key for key in _SECRETS if key in table]
+    if not given:
+        raise ValueError(
+            "has neither a key nor a token; give it key, key_file, token or token_file,"
+            " or run `backburner setup`"
+        )
+    if len(given) > 1:
+        raise ValueError(f"has {' and '.join(given)}; give it one of them")
+    address = check_address(table.get("address", CLAUDE_ADDRESS))
+    return Profile(
+        name=name,
+        engine="claude",
+        model=table.get("model", CLAUDE_MODEL),
+        # What is asked for there begins with it already.
+        address=address.removesuffix("/v1"),
+        key=_secret(table, "key"),
+        token=_secret(table, "token"),
+        seats=table.get("seats", SEATS),
+        price=table.get("price"),
+    )
+
+
+def _read_openai(name: str, table: Mapping[str, Any]) -> Profile:
+    for needed, example in (("address", "http://127.0.0.1:11434/v1"), ("model", "qwen3:8b")):
+        if needed not in table:
+            raise ValueError(f"needs {needed}, such as {example}")
+    if "token" in table or "token_file" in table:
+        raise ValueError("has a token, which is for claude alone; give it key or key_file")
+    if "key" in table and "key_file" in table:
+        raise ValueError("has key and key_file; give it one of them")
+    address = check_address(table["address"])
+    return Profile(
+        name=name,
+        engine="openai",
+        model=table["model"],
+        address=address,
+        key=_secret(table, "key"),
+        seats=table.get("seats", LOCAL_SEATS if is_near(address) else SEATS),
+        price=table.get("price"),
+    )
+
+
+def _read_demo(name: str, table: Mapping[str, Any]) -> Profile:
+    if more := sorted(set(table) - {"engine", "seats"}):
+        raise ValueError(f"has {more[0]}, which the demo has no use for")
+    return Profile(name=name, engine="demo", model="demo", seats=table.get("seats"))
+
+
+_READERS = {"claude": _read_claude, "openai": _read_openai, "demo": _read_demo}
+
+
+def check_address(address: str) -> str:
+    """Refuse what is not the address of a server; no part of it is quoted."""
+    address = address.strip().rstrip("/")
+    try:
+        parts = urlsplit(address)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port
+    except ValueError:
+        is_whole = False
+    if not is_whole or parts.query or parts.fragment:
+        raise ValueError("has an address that does not look like https://host or http://host:1234")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("has a user or password in its address; secrets go into key or key_file")
+    return address
+
+
+def _secret(table: Mapping[str, Any], what: str) -> SecretStr | None:
+    if what in table:
+        return SecretStr(check_secret(table[what]))
+    if f"{what}_file" not in table:
+        return None
+    path: Path = absolute(table[f"{what}_file"])
+    try:
+        return SecretStr(check_secret(read_text(path, f"a {what}_file,")))
+    except BadSetting as error:
+        raise ValueError(f"has {error}") from None
+
+
+def check_secret(text: str) -> str:
+    """Take what can stand in a header of a request, and nothing around it."""
+    text = text.strip()
+    if not text or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError("has a key or token that is empty or has blanks in it; it is one word")
+    return text
+
+
+Profiles = Annotated[
+    dict[str, Profile],
+    BeforeValidator(read_profiles),
+    Takes(
+        "a table of tables, in a variable as JSON: engine (claude, openai or demo), model,"
+        " key or key_file, token or token_file, address, seats, price"
+    ),
+    Secret(),
+]

@@ -1,0 +1,74 @@
+"""Which profile a conversation gets at birth, and which one helps out after a failure."""
+
+from dataclasses import replace
+
+import pytest
+from requirements import requirement
+
+from backburner.core.conversation import Conversation, Kind
+from backburner.core.errors import BadRequest
+from backburner.core.routing import NO_ROUTES, Routes, assign, choose, escalate
+from backburner.testing import make
+
+ROUTES = Routes(names=("claude", "local", "demo"), chat="claude", background="local")
+BACKGROUND = (Kind.TASK, Kind.JOB, Kind.DISCOVERY)
+
+
+def born(kind: Kind, routes: Routes = ROUTES, *, wished: str | None = None) -> Conversation:
+    return assign(make.conversation(kind=kind, profile=wished), routes)
+
+
+@requirement("B-routing")
+@pytest.mark.parametrize("kind", BACKGROUND)
+def test_background_work_goes_to_the_background_profile_and_a_chat_does_not(kind: Kind) -> None:
+    assert born(kind).engine == "local"
+    assert born(Kind.CHAT).engine == "claude"
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_without_a_background_profile_everything_uses_the_same(kind: Kind) -> None:
+    assert choose(replace(ROUTES, background=None), kind) == "claude"
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_profile_that_was_asked_for_is_what_it_gets(kind: Kind) -> None:
+    assert born(kind, wished="demo").engine == "demo"
+
+
+def test_a_profile_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    with pytest.raises(BadRequest, match=r"no profile 'clod'. There are: claude, local, demo\."):
+        choose(ROUTES, Kind.CHAT, "clod")
+    with pytest.raises(BadRequest, match=r"There are: none\."):
+        choose(NO_ROUTES, Kind.CHAT, "clod")
+
+
+def test_without_routes_a_conversation_gets_the_default_where_it_runs() -> None:
+    assert choose(NO_ROUTES, Kind.TASK) == ""
+
+
+@requirement("B-routing")
+@pytest.mark.parametrize("kind", BACKGROUND)
+def test_a_run_that_failed_in_the_background_is_tried_under_the_chats_profile_once(
+    kind: Kind,
+) -> None:
+    assert escalate(ROUTES, born(kind), escalated=False) == "claude"
+    assert escalate(ROUTES, born(kind), escalated=True) is None
+
+
+@requirement("B-routing")
+def test_a_chat_keeps_its_profile_whatever_happens() -> None:
+    assert escalate(ROUTES, born(Kind.CHAT), escalated=False) is None
+    assert escalate(ROUTES, born(Kind.CHAT, wished="local"), escalated=False) is None
+
+
+def test_what_was_asked_for_by_name_goes_nowhere_else() -> None:
+    assert escalate(ROUTES, born(Kind.TASK, wished="local"), escalated=False) is None
+
+
+def test_there_is_nowhere_to_go_where_both_are_one() -> None:
+    same = replace(ROUTES, background="claude")
+    none = replace(ROUTES, background=None)
+
+    assert escalate(same, born(Kind.TASK, same), escalated=False) is None
+    assert escalate(none, born(Kind.TASK, none), escalated=False) is None
+    assert escalate(ROUTES, born(Kind.TASK, none), escalated=False) is None
