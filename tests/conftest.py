@@ -14,8 +14,12 @@ from hypothesis import HealthCheck, settings
 from postgres_server import new_postgres, postgres_server
 from sqlalchemy import make_url
 
+from backburner.engine.addresses import ONLY_LOOPBACK
 from backburner.store.dialect import make_engine
 from backburner.store.schema import bring_up_to_date
+
+# Children that tests start inherit it.
+os.environ[ONLY_LOOPBACK] = "1"
 
 settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(

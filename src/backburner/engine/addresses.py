@@ -1,4 +1,4 @@
-"""Which addresses a model may be called at: while tests run, none but this machine's."""
+"""Where models may be: anywhere, except while tests run."""
 
 import os
 from ipaddress import ip_address
@@ -6,22 +6,22 @@ from urllib.parse import urlsplit
 
 from backburner.core.errors import EngineFailed
 
-#: Set to 1 while tests run, so that none of them can ever cost money.
+#: Set to 1 for the time of a test run: no test may ever ask a real model.
 ONLY_LOOPBACK = "BACKBURNER_TEST_ONLY_LOOPBACK_MODELS"
 
 
-def check_address(url: str) -> None:
-    """Refuse the address of a model that may not be called just now."""
+def check_address(url: str) -> str:
+    """Give the address back, or refuse it; whoever is about to ask a model calls this first."""
     if os.environ.get(ONLY_LOOPBACK) == "1" and not is_loopback(url):
         raise EngineFailed(
-            f"Only models on this machine may be called while {ONLY_LOOPBACK} is 1.",
-            permanent=True,
+            "While tests run, models are asked on this machine only.", permanent=True
         )
+    return url
 
 
 def is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
     try:
+        host = urlsplit(url).hostname or ""
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False

@@ -9,8 +9,8 @@ from backburner.settings.profiles import (
     LOCAL_SEATS,
     SEATS,
     Profile,
-    check_address,
-    check_secret,
+    clean_address,
+    clean_secret,
     read_profile,
 )
 from backburner.settings.settings import Settings, secret_names, takes
@@ -26,8 +26,8 @@ __all__ = [
     "SEATS",
     "Profile",
     "Settings",
-    "check_address",
-    "check_secret",
+    "clean_address",
+    "clean_secret",
     "load",
     "read_profile",
     "secret_names",

@@ -120,7 +120,7 @@ def _read_claude(name: str, table: Mapping[str, Any]) -> Profile:
         )
     if len(given) > 1:
         raise ValueError(f"has {' and '.join(given)}; give it one of them")
-    address = check_address(table.get("address", CLAUDE_ADDRESS))
+    address = clean_address(table.get("address", CLAUDE_ADDRESS))
     return Profile(
         name=name,
         engine="claude",
@@ -142,7 +142,7 @@ def _read_openai(name: str, table: Mapping[str, Any]) -> Profile:
         raise ValueError("has a token, which is for claude alone; give it key or key_file")
     if "key" in table and "key_file" in table:
         raise ValueError("has key and key_file; give it one of them")
-    address = check_address(table["address"])
+    address = clean_address(table["address"])
     return Profile(
         name=name,
         engine="openai",
@@ -163,7 +163,7 @@ def _read_demo(name: str, table: Mapping[str, Any]) -> Profile:
 _READERS = {"claude": _read_claude, "openai": _read_openai, "demo": _read_demo}
 
 
-def check_address(address: str) -> str:
+def clean_address(address: str) -> str:
     """Refuse what is not the address of a server; no part of it is quoted."""
     address = address.strip().rstrip("/")
     try:
@@ -181,17 +181,17 @@ def check_address(address: str) -> str:
 
 def _secret(table: Mapping[str, Any], what: str) -> SecretStr | None:
     if what in table:
-        return SecretStr(check_secret(table[what]))
+        return SecretStr(clean_secret(table[what]))
     if f"{what}_file" not in table:
         return None
     path: Path = absolute(table[f"{what}_file"])
     try:
-        return SecretStr(check_secret(read_text(path, f"a {what}_file,")))
+        return SecretStr(clean_secret(read_text(path, f"a {what}_file,")))
     except BadSetting as error:
         raise ValueError(f"has {error}") from None
 
 
-def check_secret(text: str) -> str:
+def clean_secret(text: str) -> str:
     """Take what can stand in a header of a request, and nothing around it."""
     text = text.strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:

@@ -1,0 +1,200 @@
+"""A try whether a model answers: what is asked, and how what goes wrong is told."""
+
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from model_servers import ModelServer, model_server
+
+from backburner.core.errors import EngineFailed
+from backburner.engine.addresses import check_address
+from backburner.engine.trial import IDENTITY, Target, list_models, try_model
+from backburner.ports.trial import Trouble
+
+CANARY = "sk-canary-31415926535"
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with model_server() as server:
+        yield server
+
+
+@pytest.fixture
+def claude(server: ModelServer) -> Target:
+    return Target(engine="claude", model="claude-x", address=server.address, key=CANARY)
+
+
+@pytest.fixture
+def local(server: ModelServer) -> Target:
+    return Target(engine="openai", model="small", address=f"{server.address}/v1", key=CANARY)
+
+
+async def test_claude_is_asked_for_one_word_with_the_key(
+    server: ModelServer, claude: Target
+) -> None:
+    trial = await try_model(claude)
+
+    assert trial.works
+    assert trial.words == "claude-x answers."
+    (asked,) = server.asked
+    assert (asked.method, asked.path) == ("POST", "/v1/messages")
+    assert asked.headers["x-api-key"] == CANARY
+    assert "authorization" not in asked.headers
+    assert (asked.body["model"], asked.body["max_tokens"]) == ("claude-x", 1)
+    assert "system" not in asked.body
+
+
+async def test_a_token_is_shown_as_claude_code_shows_it(
+    server: ModelServer, claude: Target
+) -> None:
+    assert (await try_model(replace(claude, key=None, token=CANARY))).works
+
+    (asked,) = server.asked
+    assert asked.headers["authorization"] == f"Bearer {CANARY}"
+    assert asked.headers["anthropic-beta"] == "oauth-2025-04-20"
+    assert "x-api-key" not in asked.headers
+    assert asked.body["system"][0] == {"type": "text", "text": IDENTITY}
+
+
+async def test_any_other_server_is_asked_in_the_common_way(
+    server: ModelServer, local: Target
+) -> None:
+    assert (await try_model(local)).works
+    assert (await try_model(replace(local, key=None))).works
+
+    with_key, without = server.asked
+    assert with_key.path == "/v1/chat/completions"
+    assert with_key.headers["authorization"] == f"Bearer {CANARY}"
+    assert "authorization" not in without.headers
+
+
+async def test_a_server_that_knows_the_limit_by_another_name_is_asked_again(
+    server: ModelServer, local: Target
+) -> None:
+    complaint = {"error": {"message": "Use 'max_completion_tokens' instead."}}
+    server.answers["/v1/chat/completions"] = (400, complaint)
+    await try_model(local)
+
+    first, second = server.asked
+    assert "max_tokens" in first.body
+    assert "max_tokens" not in second.body
+    assert second.body["max_completion_tokens"] == 1
+
+
+async def test_the_demo_is_always_there() -> None:
+    assert (await try_model(Target(engine="demo", model="demo", address=""))).works
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "trouble", "words"),
+    [
+        (401, {"error": {"message": f"bad key {CANARY}"}}, Trouble.REFUSED, "The key was refused"),
+        (403, "", Trouble.REFUSED, "The key was refused (403)."),
+        (404, {"error": {"message": "model: clod"}}, Trouble.MODEL, "There is no model 'claude-x'"),
+        (404, "no", Trouble.UNREACHABLE, "is not the API of a model."),
+        (302, "", Trouble.UNREACHABLE, "is not the API of a model."),
+        (200, "<html>", Trouble.UNREACHABLE, "is not the API of a model."),
+        (200, [1], Trouble.UNREACHABLE, "is not the API of a model."),
+        (429, {"error": {"message": "slow down"}}, Trouble.LIMIT, "(429): slow down."),
+        (402, {"error": "pay first"}, Trouble.LIMIT, "(402): pay first."),
+        (529, {"error": {"message": "over\nloaded."}}, Trouble.OTHER, "(529): over loaded."),
+        (500, {"error": f"{CANARY} \x1b[31m"}, Trouble.OTHER, "(500): [secret] [31m."),
+        (400, {"error": {"message": "credit is low"}}, Trouble.OTHER, "(400): credit is low."),
+    ],
+)
+async def test_what_goes_wrong_is_told_without_the_secret(
+    server: ModelServer,
+    claude: Target,
+    status: int,
+    answer: Any,
+    trouble: Trouble,
+    words: str,
+) -> None:
+    server.answers["/v1/messages"] = (status, answer)
+    trial = await try_model(claude)
+
+    assert (trial.works, trial.trouble) == (False, trouble)
+    assert words in trial.words
+    assert CANARY not in repr(trial)
+    assert len(server.asked) == 1
+
+
+async def test_a_server_that_wants_a_key_says_so(server: ModelServer, local: Target) -> None:
+    server.answers["/v1/chat/completions"] = (401, "")
+    trial = await try_model(replace(local, key=None))
+
+    assert trial.words == "A key is needed (401)."
+
+
+async def test_an_address_where_nobody_is_cannot_be_reached(claude: Target) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    trial = await try_model(replace(claude, address=address))
+
+    assert trial.trouble is Trouble.UNREACHABLE
+    assert trial.words.startswith(f"{address} cannot be reached")
+
+
+async def test_a_server_that_says_nothing_is_not_waited_for_for_ever(claude: Target) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        trial = await try_model(replace(claude, address=address), patience=0.1)
+
+    assert trial.words == f"{address} does not answer in time."
+
+
+async def test_the_models_that_are_offered_are_listed_by_name(
+    server: ModelServer, local: Target
+) -> None:
+    assert await list_models(local) == ("large", "small")
+    (asked,) = server.asked
+    assert asked.headers["authorization"] == f"Bearer {CANARY}"
+
+
+@pytest.mark.parametrize("answer", [(200, {"models": []}), (401, CANARY), (404, ""), (200, "[]")])
+async def test_a_server_that_lists_nothing_is_refused_in_words(
+    server: ModelServer, local: Target, answer: tuple[int, Any]
+) -> None:
+    server.answers["/v1/models"] = answer
+    with pytest.raises(EngineFailed) as refused:
+        await list_models(local)
+
+    assert CANARY not in str(refused.value)
+
+
+async def test_a_list_from_nowhere_is_refused_in_words(local: Target) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(EngineFailed, match="cannot be reached"):
+        await list_models(replace(local, address=f"http://127.0.0.1:{port}"))
+
+
+def test_a_target_does_not_show_its_secrets(claude: Target) -> None:
+    assert CANARY not in repr(claude) + repr(replace(claude, key=None, token=CANARY))
+
+
+@pytest.mark.parametrize(
+    "url", ["https://api.anthropic.com", "http://10.0.0.1", "http://localhost.example.org", "x"]
+)
+async def test_while_tests_run_nobody_else_is_asked(claude: Target, url: str) -> None:
+    with pytest.raises(EngineFailed, match="on this machine only") as refused:
+        await try_model(replace(claude, address=url))
+
+    assert refused.value.permanent
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:1/v1", "http://localhost:2", "http://[::1]:3/s/secret"]
+)
+def test_this_machine_may_always_be_asked(url: str) -> None:
+    assert check_address(url) == url
+
+
+def test_outside_of_tests_any_address_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BACKBURNER_TEST_ONLY_LOOPBACK_MODELS")
+
+    assert check_address("https://api.example.org")
