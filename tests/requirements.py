@@ -29,8 +29,8 @@ ALL = frozenset(
 
 PENDING = frozenset(
     """
-    A-from-chat A-fields A-session-resumed A-api A-latency A-mcp-load
-    A-mcp-isolation A-mcp-failure A-auth-expired A-starvation B-fields B-tool-scope
+    A-fields A-session-resumed A-api A-latency A-mcp-load
+    A-mcp-isolation A-mcp-failure A-auth-expired A-starvation B-fields
     B-command B-memory-only B-outbound B-discord B-cli B-tools B-origin
     B-propose B-approve-discord B-approve-cli B-discovery B-discovery-context
     B-discovery-limits B-memory B-clean-store B-events B-limit B-chaining

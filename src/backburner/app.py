@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from backburner.bus.postgres import PostgresBus
 from backburner.core.allowance import Scope, parse_limit, parse_price
 from backburner.core.conversation import Conversation
 from backburner.core.errors import MachineFailed
+from backburner.core.ids import UserId
 from backburner.core.routing import NO_ROUTES, Routes
 from backburner.core.run import Turn
 from backburner.ports import Bus, Channel, Engine, Offer, Store, Toolbox
@@ -31,6 +32,8 @@ from backburner.settings import Settings
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
 from backburner.store.opening import ask_for_an_answer, open_database
+from backburner.tools.toolbox import Toolbox as Tools
+from backburner.tools.toolbox import no_workspace
 from backburner.worker.seats import Seats
 from backburner.worker.service import Pace, Worker
 
@@ -50,7 +53,7 @@ class Clock:
 
 
 class NoTools:
-    """Where there are none yet."""
+    """Until the actions are there that the tools are made of."""
 
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         del turn, conversation
@@ -67,7 +70,10 @@ class Machines:
     seats: Mapping[str, int] = field(default_factory=dict)
     #: Which profile a new conversation gets; names of profiles are names of engines.
     routes: Routes = NO_ROUTES
-    toolbox: Toolbox = field(default_factory=NoTools)
+    #: In place of the tools that agents are offered.
+    toolbox: Toolbox | None = None
+    #: The files and commands of a user, as tools.
+    workspace: Callable[[UserId], Sequence[Offer]] = no_workspace
     channels: Mapping[str, Channel] = field(default_factory=dict)
     #: What the actions see of the database; something may stand in between.
     store: Callable[[Store], Store] = lambda store: store
@@ -169,7 +175,7 @@ def build(
         store=machines.store(database),
         engines=machines.engines,
         default_engine=machines.default_engine,
-        toolbox=machines.toolbox,
+        toolbox=machines.toolbox or NoTools(),
         routes=machines.routes,
         channels=machines.channels,
         limits=Limits(run_timeout=settings.run_timeout),
@@ -181,6 +187,9 @@ def build(
         ),
         prices={name: parse_price(price) for name, price in settings.all_prices.items()},
     )
+    if machines.toolbox is None:
+        # Tools are made of actions, and a run is an action that needs the tools.
+        deps = replace(deps, toolbox=Tools(deps, machines.workspace))
     return App(
         settings=settings,
         clock=clock,

@@ -1,45 +1,5 @@
-"""A stage on a real SQLite file, with a clock that stands still until a test moves it."""
+"""Actions are tried on a stage."""
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from pathlib import Path
-from typing import Any
+from stages import clock, database, set_up, stage
 
-import pytest
-
-from backburner.bus.local import LocalBus
-from backburner.store.db import Database
-from backburner.store.dialect import make_engine
-from backburner.store.tables import metadata
-from backburner.testing.clock import SetClock
-from backburner.testing.engine import Script, ScriptedEngine
-from backburner.testing.stage import Stage
-
-
-@pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
-
-
-@pytest.fixture
-def database(tmp_path: Path, clock: SetClock) -> Iterator[Database]:
-    engine = make_engine(f"sqlite:///{tmp_path / 'backburner.sqlite3'}")
-    metadata.create_all(engine)
-    with closing(Database(engine, clock)) as database:
-        yield database
-
-
-@pytest.fixture
-def set_up(database: Database) -> Callable[..., Stage]:
-    """Give what sets up a stage with settings of its own."""
-
-    def make(*scripts: Any, otherwise: Script | None = None, **more: Any) -> Stage:
-        engine = ScriptedEngine(*scripts, otherwise=otherwise)
-        return Stage(database, LocalBus(), engine, **more)
-
-    return make
-
-
-@pytest.fixture
-def stage(set_up: Callable[..., Stage]) -> Stage:
-    return set_up()
+__all__ = ["clock", "database", "set_up", "stage"]

@@ -26,7 +26,7 @@ from backburner.core.schedule import (
     slots,
     upcoming,
 )
-from backburner.core.schedule_words import describe, describe_times
+from backburner.core.schedule_words import describe, describe_times, say_times
 
 BERLIN = "Europe/Berlin"
 #: A Sunday, 10:00 in Berlin.
@@ -441,3 +441,12 @@ def test_times_are_told_in_the_zone_of_the_user() -> None:
         "Mon 16 Nov 2026, 09:00 CET",
         "Wed 2 Jun 2027, 00:30:05 CEST",
     )
+
+
+def test_next_times_are_told_with_their_zone_where_they_do_not_say_it() -> None:
+    times = (datetime(2026, 11, 16, 8, tzinfo=UTC), datetime(2026, 11, 17, 8, tzinfo=UTC))
+
+    assert say_times(times, zone=BERLIN) == (
+        "Mon 16 Nov 2026, 09:00 CET, then Tue 17 Nov 2026, 09:00 CET (Europe/Berlin)"
+    )
+    assert say_times(times[:1], zone="UTC") == "Mon 16 Nov 2026, 08:00 UTC"

@@ -132,6 +132,9 @@ ATTEMPTS: dict[str, Attempt] = {
     "conversations.followers": lambda db, me, home: conversations.followers(db, me, home.kept.id),
     "conversations.load": lambda db, me, home: conversations.load(db, me, home.kept.id),
     "conversations.lock": lambda db, me, home: conversations.lock(db, me, home.kept.id),
+    "conversations.open_children": lambda db, me, home: conversations.open_children(
+        db, me, home.kept.id
+    ),
     "conversations.parked": lambda db, me, _: conversations.parked(db, me),
     "conversations.person_waits": lambda db, me, home: conversations.person_waits(
         db, me, home.kept.id

@@ -131,6 +131,8 @@ class Conversation:
     #: Open ones, oldest first.
     questions: tuple[Question, ...] = ()
     session: Session | None = None
+    #: Words of others were read in its work.
+    outside_read: bool = False
 
     ended_as: Ended | None = None
     ended_at: datetime | None = None

@@ -113,7 +113,7 @@ def decide(
 ) -> Decision:
     """Judge one call. `scope` names the tools this conversation is restricted to, if it is."""
     tool = call.tool
-    if scope is not None and _scope_name(tool) not in scope:
+    if scope is not None and not in_scope(tool, scope):
         names = ", ".join(scope) or "none"
         return Deny(f"{_scope_name(tool)} is not among the tools of this work: {names}.")
     if in_doubt:
@@ -132,6 +132,11 @@ def decide(
     if any(grant.call is None for grant in fitting):
         return Allow()
     return Allow(uses=fitting[0].id) if fitting else Ask(digest(call))
+
+
+def in_scope(tool: Tool, scope: tuple[str, ...] | None) -> bool:
+    """See whether a conversation that is restricted to these tools may call one."""
+    return scope is None or _scope_name(tool) in scope
 
 
 def digest(call: Call) -> str:

@@ -55,6 +55,14 @@ def describe_times(times: Iterable[datetime], *, zone: str) -> tuple[str, ...]:
     )
 
 
+def say_times(times: Iterable[datetime], *, zone: str) -> str:
+    """Put times into one phrase, with their zone, like `Mon 16 Nov 2026, 09:00 CET, then ...`."""
+    told = describe_times(times, zone=zone)
+    # Some zones are called what their clock times say already.
+    named = "" if all(each.endswith(f" {zone}") for each in told) else f" ({zone})"
+    return ", then ".join(told) + named
+
+
 def _moment_in_words(moment: datetime, zone: str) -> str:
     local = moment.astimezone(cron.find_zone(zone))
     day = f"{DAYS[local.weekday()]} {local.day} {MONTHS[local.month - 1]} {local.year}"

@@ -37,6 +37,15 @@ _children = (
     )
     .order_by(conversations.c.created_at, conversations.c.id)
 )
+_open_children = (
+    select(conversations)
+    .where(
+        conversations.c.user_id == bindparam("owner"),
+        conversations.c.parent_id == bindparam("which"),
+        conversations.c.schedule.is_not(None) | (conversations.c.status == text("'waiting_input'")),
+    )
+    .order_by(conversations.c.created_at, conversations.c.id)
+)
 _followers = (
     select(conversations.c.id)
     .where(
@@ -100,6 +109,14 @@ def children(
     connection: Connection, user: UserId, which: ConversationId
 ) -> tuple[ConversationId, ...]:
     return tuple(connection.execute(_children, {"owner": user, "which": which}).scalars())
+
+
+def open_children(
+    connection: Connection, user: UserId, which: ConversationId
+) -> tuple[Conversation, ...]:
+    """Read the children that have work, or ask something."""
+    rows = connection.execute(_open_children, {"owner": user, "which": which}).all()
+    return tuple(read(connection, row) for row in rows)
 
 
 def followers(

@@ -47,6 +47,7 @@ _PLAIN = tuple(
     not in (
         *("kind", "status", "created_by", "schedule", "pause_reason", "state", "questions"),
         *("session", "ended_as", "tools", "on_repeated_failure", "notify", "reports_to"),
+        "outside_read",
     )
 )
 

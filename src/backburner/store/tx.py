@@ -96,6 +96,9 @@ class Tx:
     def children(self, user: UserId, which: ConversationId) -> Sequence[ConversationId]:
         return conversations.children(self.connection, user, which)
 
+    def open_children(self, user: UserId, which: ConversationId) -> Sequence[Conversation]:
+        return conversations.open_children(self.connection, user, which)
+
     def recent_messages(
         self, user: UserId, which: ConversationId, *, most: int
     ) -> Sequence[Message]:

@@ -4,7 +4,7 @@ Nothing happens by itself: `work` lets the worker take up what there is, and wai
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -17,7 +17,7 @@ from backburner.core.question import Question
 from backburner.core.run import Run
 from backburner.core.schedule import Immediate, Schedule
 from backburner.core.transitions import Brief
-from backburner.ports import Bus, Claimer
+from backburner.ports import Bus, Claimer, Toolbox
 from backburner.store import tables, users
 from backburner.store.db import Database
 from backburner.testing.channel import RecordingChannel
@@ -39,6 +39,11 @@ BOUND = 20
 
 
 class Stage:
+    """`more` is whatever else the actions work with; `toolbox` makes their tools of all the rest.
+
+    Without them the scripted agent works with `TestTools`.
+    """
+
     def __init__(
         self,
         database: Database,
@@ -46,6 +51,7 @@ class Stage:
         engine: ScriptedEngine,
         *,
         seats: Seats | None = None,
+        toolbox: Callable[[Deps], Toolbox] | None = None,
         **more: Any,
     ) -> None:
         database.bus = bus
@@ -54,14 +60,14 @@ class Stage:
         self.tools = TestTools()
         self.channel = RecordingChannel()
         limits = Limits(patience=timedelta(milliseconds=200), last_words=timedelta(seconds=2))
-        self.deps = Deps(
-            store=database,
-            engines={"scripted": engine},
-            default_engine="scripted",
-            toolbox=self.tools,
-            channels={PLACE: self.channel},
-            **{"limits": limits, **more},
-        )
+        usual: dict[str, Any] = {
+            "engines": {"scripted": engine},
+            "default_engine": "scripted",
+            "channels": {PLACE: self.channel},
+            "limits": limits,
+        }
+        deps = Deps(store=database, toolbox=self.tools, **(usual | more))
+        self.deps = deps if toolbox is None else replace(deps, toolbox=toolbox(deps))
         self.underway = AllUnderway()
         self._tasks = set[asyncio.Task[None]]()
         self._taken_up = 0

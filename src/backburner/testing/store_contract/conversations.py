@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from backburner.core import transitions
 from backburner.core.conversation import (
     LONGEST_STEP,
     LONGEST_TITLE,
@@ -215,6 +216,21 @@ def children_and_followers_are_found_by_what_they_belong_to(scene: Scene) -> Non
     assert sorted(children) == sorted(born)
     followers = scene.run(lambda db: conversations.followers(db, USER, parent.id))
     assert followers == (follower.id,)
+
+
+def children_that_have_work_or_ask_something_are_open(scene: Scene) -> None:
+    parent = scene.chat()
+    works, ended, asks = (scene.task(parent_id=parent.id) for _ in range(3))
+    scene.task()
+    scene.change(ended, lambda found: transitions.cancel(found, now=scene.clock.now))
+    scene.change(asks, lambda found: transitions.ask_owner(found, make.question()))
+    scene.change(
+        asks, lambda found: Step(conversation=replace(found, schedule=None, next_run_at=None))
+    )
+
+    found = scene.run(lambda db: conversations.open_children(db, USER, parent.id))
+    assert {one.id for one in found} == {works.id, asks.id}
+    assert {one.id: len(one.questions) for one in found} == {works.id: 0, asks.id: 1}
 
 
 def _come_back(scene: Scene, *made: Conversation) -> None:

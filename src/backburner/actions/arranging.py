@@ -1,0 +1,250 @@
+"""Work that an agent arranges from within a conversation: there, under it, or as a proposal."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from backburner.actions.deps import Deps
+from backburner.actions.following import save
+from backburner.core import naming, proposal, transitions
+from backburner.core.conversation import (
+    LONGEST_TITLE,
+    Author,
+    Conversation,
+    Notify,
+    State,
+    make_title,
+)
+from backburner.core.errors import BadRequest, Conflict, NotFound
+from backburner.core.ids import ConversationId, new_conversation_id
+from backburner.core.phrases import parse_schedule
+from backburner.core.run import RunKind, Turn
+from backburner.core.schedule import Schedule
+from backburner.core.schedule_words import describe
+from backburner.core.transitions import Brief
+from backburner.core.values import check_text
+from backburner.ports import Tx
+
+#: With work, under one conversation.
+MOST_CHILDREN = 20
+#: Of what a proposal would do, shown with its name; all of it belongs to what is approved.
+LONGEST_SHOWN = 1_500
+FIRST_STEP = "At the beginning."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is to be done, and when, in words."""
+
+    what: str
+    when: str
+    title: str = ""
+    #: It is one of several things, so none of them is the work of the conversation itself.
+    separate: bool = False
+    notify: Notify | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arranged:
+    """A piece of work as it now is, for those who tell of it."""
+
+    work: Conversation
+    zone: str
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Works:
+    """What goes on in a conversation: its own work, if it has any, and that of its children."""
+
+    own: Conversation | None
+    children: Sequence[Conversation]
+    zone: str
+    now: datetime
+
+
+async def arrange(deps: Deps, turn: Turn, wish: Wish, *, outside_read: bool) -> Arranged:
+    """Put work into the background; what nobody there has asked for is only proposed."""
+    child, tried = new_conversation_id(), list[Conversation]()
+
+    def work(tx: Tx) -> Arranged:
+        here, zone = tx.hold(turn), tx.person(turn.user_id).zone
+        # An earlier try may have gone through, and only its answer been lost.
+        made = _find_made(tx, here, tried)
+        if made is None:
+            known = outside_read or here.outside_read
+            at_once = proposal.starts_at_once(turn.kind, outside_text_read=known)
+            timed = parse_schedule(wish.when, zone=zone, now=tx.now)
+            if at_once and not wish.separate and here.schedule is None:
+                made = _put_here(tx, here, wish, timed)
+            else:
+                brief = _brief(here, wish, timed)
+                made = _put_under(tx, here, child, brief, proposed=not at_once, zone=zone)
+            tried.append(made)
+        return Arranged(work=made, zone=zone, now=tx.now)
+
+    return await deps.store.transact(work)
+
+
+async def rearrange(
+    deps: Deps, turn: Turn, called: str, wish: Wish, *, outside_read: bool
+) -> Arranged:
+    """Give work that is there another time, and if something is said of it, another content."""
+
+    def work(tx: Tx) -> Arranged:
+        here, zone = tx.hold(turn), tx.person(turn.user_id).zone
+        known = outside_read or here.outside_read
+        if not proposal.starts_at_once(turn.kind, outside_text_read=known):
+            raise Conflict(
+                "Work cannot be changed from here: what was read may have put the idea there.",
+                hint="Schedule it anew, without `change`: the owner is asked about it."
+                " Stop the old work with stop_work.",
+            )
+        found = tx.lock(turn.user_id, _only(called, _works(tx, turn)).id)
+        schedule = parse_schedule(wish.when, zone=zone, now=tx.now)
+        step = transitions.set_schedule(
+            _with_manner(found, wish), schedule, now=tx.now, state=_changed(found, wish)
+        )
+        save(tx, step)
+        return Arranged(work=step.conversation, zone=zone, now=tx.now)
+
+    return await deps.store.transact(work)
+
+
+async def stop(deps: Deps, turn: Turn, called: str) -> Sequence[Conversation]:
+    """Stop the work that is called so, here or in a child; without a name, the only one there is.
+
+    Gives what was stopped.
+    """
+    tried = list[ConversationId]()
+
+    def work(tx: Tx) -> Sequence[Conversation]:
+        if not tried:
+            tried.extend(one.id for one in _meant(called, _works(tx, turn)))
+        if turn.kind is RunKind.BACKGROUND and turn.conversation_id in tried:
+            raise Conflict(
+                "A run cannot stop the work it belongs to.", hint="End it with complete and final."
+            )
+        return [_stop(tx, turn, which) for which in tried]
+
+    return await deps.store.transact(work)
+
+
+async def look(deps: Deps, turn: Turn) -> Works:
+    """See what goes on in a conversation."""
+    return await deps.store.transact(lambda tx: _works(tx, turn))
+
+
+def _find_made(tx: Tx, here: Conversation, tried: Sequence[Conversation]) -> Conversation | None:
+    for made in tried:
+        if made.id == here.id:
+            is_later = here.schedule_revision >= made.schedule_revision
+            if is_later and here.state.context == made.state.context:
+                return here
+        else:
+            with suppress(NotFound):
+                return tx.load(made.user_id, made.id)
+    return None
+
+
+def _put_here(tx: Tx, here: Conversation, wish: Wish, timed: Schedule) -> Conversation:
+    if not wish.what.strip():
+        raise BadRequest("Work needs a description.", hint="Say what is to be done.")
+    state = State(context={"prompt": wish.what, "description": ""}, step=FIRST_STEP)
+    step = transitions.set_schedule(_with_manner(here, wish), timed, now=tx.now, state=state)
+    save(tx, step)
+    return step.conversation
+
+
+def _put_under(
+    tx: Tx, here: Conversation, child: ConversationId, brief: Brief, *, proposed: bool, zone: str
+) -> Conversation:
+    siblings = tx.open_children(here.user_id, here.id)
+    proposal.check_room([one.title for one in siblings], limit=MOST_CHILDREN)
+    if proposed:
+        why = _why(brief, zone)
+        step = transitions.propose(child, here.user_id, brief, why=why, now=tx.now)
+    else:
+        step = transitions.start_task(child, here.user_id, brief, now=tx.now)
+    tx.add(step)
+    return step.conversation
+
+
+def _brief(here: Conversation, wish: Wish, timed: Schedule) -> Brief:
+    return Brief(
+        title=_title(wish),
+        prompt=wish.what,
+        schedule=timed,
+        notify=wish.notify or here.notify,
+        # What it hands out can do no more than it may itself, and reports where it does.
+        tools=here.tools,
+        profile=here.profile,
+        reports_to=here.reports_to,
+        parent_id=here.id,
+        created_by=Author.AGENT,
+    )
+
+
+def _why(brief: Brief, zone: str) -> str:
+    shown = brief.prompt
+    if len(shown) > LONGEST_SHOWN:
+        shown = f"{shown[:LONGEST_SHOWN]} […]"
+    return f"It would run {describe(brief.schedule, zone=zone)}:\n{shown}"
+
+
+def _title(wish: Wish) -> str:
+    title = " ".join(wish.title.split()) or make_title(wish.what)
+    return check_text("The title", title, limit=LONGEST_TITLE)
+
+
+def _with_manner(found: Conversation, wish: Wish) -> Conversation:
+    return found if wish.notify is None else replace(found, notify=wish.notify)
+
+
+def _changed(found: Conversation, wish: Wish) -> State:
+    if not wish.what.strip():
+        return found.state
+    return replace(found.state, context={**found.state.context, "prompt": wish.what})
+
+
+def _works(tx: Tx, turn: Turn) -> Works:
+    here = tx.load(turn.user_id, turn.conversation_id)
+    return Works(
+        own=here if naming.is_open(here) else None,
+        children=tx.open_children(turn.user_id, turn.conversation_id),
+        zone=tx.person(turn.user_id).zone,
+        now=tx.now,
+    )
+
+
+def _meant(called: str, works: Works) -> Sequence[Conversation]:
+    """Find what a name means: one piece of work, or expressly all."""
+    found = naming.find_named(called, works.own, works.children)
+    if not found and not called.strip():
+        raise Conflict("There is no background work here.")
+    if not found:
+        raise NotFound(
+            f"No work here is called {called.strip()[:80]!r}.",
+            hint="list_work shows what there is.",
+        )
+    if len(found) > 1 and not naming.means_all(called):
+        names = ", ".join(f"{work.title!r} ({work.id})" for work in found)
+        raise BadRequest(f"That could be any of these: {names}.", hint="Say which, or `all`.")
+    return found
+
+
+def _only(called: str, works: Works) -> Conversation:
+    (found, *others) = _meant(called, works)
+    if others:
+        raise BadRequest("Only one piece of work can be changed at a time.", hint="Say which.")
+    return found
+
+
+def _stop(tx: Tx, turn: Turn, which: ConversationId) -> Conversation:
+    found = tx.lock(turn.user_id, which)
+    # It may have ended meanwhile, perhaps by an earlier try whose answer was lost.
+    if naming.is_open(found):
+        by_parent = which != turn.conversation_id
+        save(tx, transitions.cancel(found, now=tx.now, by_parent=by_parent))
+    return found

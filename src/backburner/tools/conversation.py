@@ -1,0 +1,112 @@
+"""What an agent may do with the background work of the conversation it is in."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pydantic import Field
+
+from backburner.actions import arranging
+from backburner.actions.arranging import Wish
+from backburner.actions.deps import Deps
+from backburner.actions.patience import PatientStore
+from backburner.actions.signals import Signals
+from backburner.core.conversation import LONGEST_TITLE, Conversation, Notify
+from backburner.core.run import Turn
+from backburner.ports import Offer
+from backburner.tools import wording
+from backburner.tools.define import Arguments, define
+
+
+class Schedule(Arguments):
+    what: str = Field(
+        description="What is to be done each time, complete in itself: whoever does it has not"
+        " read this conversation. May be empty only together with `change`: it then stays as it is."
+    )
+    when: str = Field(
+        description="When, in the user's time zone: `now`, `in 20 minutes`, `every 30m`,"
+        " `every weekday at 9`, `every monday at 9:30`, `tomorrow at 17:00`, a cron expression,"
+        " or an ISO time with an offset."
+    )
+    title: str = Field(
+        default="", max_length=LONGEST_TITLE, description="A short name for a task of its own."
+    )
+    separate: bool = Field(
+        default=False,
+        description="True if the user asked for several things: call this once for each, with"
+        " true every time, and each becomes a task of its own that reports here.",
+    )
+    change: str = Field(
+        default="",
+        description="Only to change work that is there already: its title or id, or `this` for the"
+        " work of this conversation. It gets the new time, and what is to be done if that is said.",
+    )
+    notify: Notify | None = Field(
+        default=None,
+        description="When the user is told what a run says: `always` (reminders), `on_change` (as"
+        " it is unless said: only what differs from the last time), `on_failure` or `never`.",
+    )
+
+
+class Which(Arguments):
+    which: str = Field(
+        default="",
+        description="Its title or id, `this` for the work of this conversation, or `all`. May be"
+        " left out where there is only one piece of work.",
+    )
+
+
+class Nothing(Arguments):
+    pass
+
+
+def conversation_offers(deps: Deps, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
+    """Offer what goes for the conversation that a run is about, as it was when the run began."""
+    tools = _Tools(deps, turn, conversation)
+    return (
+        define("schedule_work", Schedule, tools.schedule, free=True),
+        define("stop_work", Which, tools.stop, free=True),
+        define("list_work", Nothing, tools.look, free=True, read_only=True),
+    )
+
+
+class _Tools:
+    def __init__(self, deps: Deps, turn: Turn, conversation: Conversation) -> None:
+        # A run that loses its turn is cancelled, and with it whatever waits for the database.
+        self._deps = replace(deps, store=PatientStore(deps.store, Signals()))
+        self._turn = turn
+        self._outside_read = conversation.outside_read
+
+    async def schedule(self, asked: Schedule) -> str:
+        """Do something in the background: later, again and again, or now while the talk goes on.
+
+        Use it whenever the user asks for something that takes time, comes later or comes back.
+        It becomes the work of this conversation; if that has work already, a task of its own that
+        reports here. The answer says when it runs: tell the user those times. Work that was not
+        asked for in a chat, or after text of others was read, waits for the user's yes.
+        """
+        wish = Wish(
+            what=asked.what,
+            when=asked.when,
+            title=asked.title,
+            separate=asked.separate,
+            notify=asked.notify,
+        )
+        outside = self._outside_read
+        if asked.change.strip():
+            done = await arranging.rearrange(
+                self._deps, self._turn, asked.change, wish, outside_read=outside
+            )
+            return f"Changed. {wording.of_arranged(done, here=self._turn.conversation_id)}"
+        done = await arranging.arrange(self._deps, self._turn, wish, outside_read=outside)
+        return wording.of_arranged(done, here=self._turn.conversation_id)
+
+    async def stop(self, asked: Which) -> str:
+        """Stop background work of this conversation, or of a task under it, for good."""
+        stopped = await arranging.stop(self._deps, self._turn, asked.which)
+        return wording.of_stopped(stopped)
+
+    async def look(self, asked: Nothing) -> str:
+        """List the background work of this conversation and of the tasks under it."""
+        del asked
+        works = await arranging.look(self._deps, self._turn)
+        return wording.of_works(works)

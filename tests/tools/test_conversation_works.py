@@ -1,0 +1,150 @@
+"""What goes on in a conversation is listed there, and stopped by what it is called."""
+
+from datetime import timedelta
+
+import pytest
+from tool_calls import STRETCH, WATCH, ask, call, children, reply_turn, schedule, set_up
+
+from backburner.actions import background
+from backburner.core.conversation import Ended, Status
+from backburner.core.schedule import Interval
+from backburner.testing.clock import SetClock
+from backburner.testing.engine import Call, End
+from backburner.testing.make import STRANGER
+from backburner.testing.simulator.world import FlakyDatabase
+from backburner.testing.stage import Stage
+
+SECOND = timedelta(seconds=1)
+
+
+async def test_what_goes_on_is_listed(stage: Stage, clock: SetClock) -> None:
+    chat = await stage.chat()
+    assert await ask(stage, chat, Call("list_work")) == ["There is no background work here."]
+    await ask(stage, chat, schedule(**WATCH), schedule(**STRETCH))
+    (child,) = children(stage, chat)
+    clock.advance(SECOND)
+    paused = await stage.task(Interval(SECOND, clock.now), parent_id=chat.id, title="Old")
+    await background.pause(stage.deps, chat.user_id, paused.id)
+
+    (told,) = await ask(stage, chat, Call("list_work"))
+
+    own, stretch, old = told.splitlines()
+    assert own == (
+        "This conversation: Look at the build and say when it breaks, at 09:00 on Monday through"
+        " Friday (UTC). Active. Next: Tue 17 Nov 2026, 09:00 UTC, then Wed 18 Nov 2026, 09:00 UTC,"
+        " then Thu 19 Nov 2026, 09:00 UTC."
+    )
+    assert stretch == (
+        f"Task 'Stretch' ({child.id}): Remind the user to stretch, once, on Monday 16 November"
+        " 2026 at 12:00:20 (UTC). Active."
+    )
+    assert old == f"Task 'Old' ({paused.id}): Do it, every second. Paused."
+
+
+async def test_a_question_is_listed_with_what_is_asked(stage: Stage) -> None:
+    chat = await stage.chat()
+    stage.engine.then(schedule(what="x" * 400, when="now"))
+    await stage.say(chat, "Please.")
+    question = {"type": "confirmation", "prompt": "Really?"}
+    stage.engine.then(End({"needs_input": True, "message": "Hm.", "question": question}))
+    await stage.work()
+
+    (told,) = await ask(stage, chat, Call("list_work"))
+
+    assert "x […], at once. Waits for an answer to: Really." in told
+
+
+async def test_the_only_work_there_is_needs_no_name_to_be_stopped(stage: Stage) -> None:
+    chat = await stage.chat()
+    await ask(stage, chat, schedule(**WATCH))
+    told = await ask(stage, chat, Call("stop_work"), Call("stop_work"))
+
+    assert told == [
+        "Stopped: Look at the build and say when it breaks.",
+        "There is no background work here.",
+    ]
+    now = stage.load(chat)
+    assert (now.status, now.ended_as) == (Status.ACTIVE, Ended.CANCELLED)
+
+
+async def test_a_name_that_could_mean_several_is_asked_about(stage: Stage) -> None:
+    chat = await stage.chat()
+    await ask(stage, chat, schedule(**WATCH), schedule(**STRETCH), schedule(**STRETCH))
+    first, second = children(stage, chat)
+
+    told = await ask(
+        stage,
+        chat,
+        Call("stop_work"),
+        Call("stop_work", {"which": "stretch"}),
+        Call("stop_work", {"which": "tea"}),
+        Call("stop_work", {"which": second.id}),
+        Call("stop_work", {"which": "STRETCH"}),
+    )
+
+    assert told[0].startswith("That could be any of these: 'Please.'")
+    assert told[1] == (
+        f"That could be any of these: 'Stretch' ({first.id}), 'Stretch' ({second.id})."
+        " Say which, or `all`."
+    )
+    assert told[2] == "No work here is called 'tea'. list_work shows what there is."
+    assert told[3:] == ["Stopped: Remind the user to stretch."] * 2
+    assert [stage.load(child).ended_as for child in (first, second)] == [Ended.CANCELLED] * 2
+    # Who stopped it does not have to be told.
+    assert not any("It was cancelled." in text for text in stage.said(chat))
+    assert stage.load(chat).status is Status.BACKGROUND
+
+
+async def test_everything_can_be_stopped_at_once(stage: Stage) -> None:
+    chat = await stage.chat()
+    await ask(stage, chat, schedule(**WATCH), schedule(**STRETCH))
+    (told,) = await ask(stage, chat, Call("stop_work", {"which": "all"}))
+
+    assert told == (
+        "Stopped: Look at the build and say when it breaks; Remind the user to stretch."
+    )
+    assert await ask(stage, chat, Call("list_work")) == ["There is no background work here."]
+
+
+async def test_a_run_does_not_stop_itself(stage: Stage) -> None:
+    chat = await stage.chat()
+    stage.engine.then(schedule(what="Do it.", when="every 1h"))
+    await stage.say(chat, "Please.")
+    stage.engine.then(Call("stop_work"), End({"complete": True, "final": True}))
+    await stage.work()
+
+    assert "End it with complete and final." in stage.engine.results[-1].text
+    assert stage.load(chat).ended_as is Ended.COMPLETED
+
+
+async def test_nobody_elses_work_is_seen_or_stopped(stage: Stage) -> None:
+    mine, theirs = await stage.chat(), await stage.chat(STRANGER)
+    other = await stage.chat()
+    await ask(stage, mine, schedule(**WATCH), schedule(**STRETCH))
+    (child,) = children(stage, mine)
+    for chat in (theirs, other):
+        told = await ask(
+            stage,
+            chat,
+            Call("list_work"),
+            Call("stop_work", {"which": child.id}),
+            Call("stop_work", {"which": mine.id}),
+        )
+        assert told[0] == "There is no background work here."
+        assert all(text.startswith("No work here is called") for text in told[1:])
+    assert stage.load(child).status is Status.BACKGROUND
+
+
+@pytest.mark.parametrize("breaks", ["before", "after"])
+async def test_work_is_stopped_though_an_answer_of_the_database_is_lost(
+    flaky: FlakyDatabase, breaks: str
+) -> None:
+    stage = set_up(flaky)
+    chat = await stage.chat()
+    turn, conversation = await reply_turn(stage, chat)
+    await call(stage, turn, conversation, "schedule_work", **STRETCH)
+    flaky.breaks = (breaks,)
+    result = await call(stage, turn, conversation, "stop_work")
+
+    assert result.text == "Stopped: Remind the user to stretch."
+    assert stage.load(chat).ended_as is Ended.CANCELLED

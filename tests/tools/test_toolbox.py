@@ -1,0 +1,37 @@
+"""An agent is offered what its work may use."""
+
+from requirements import requirement
+from tool_calls import WATCH, children, schedule
+
+from backburner.testing.engine import Call
+from backburner.testing.stage import Stage
+
+
+@requirement("B-tool-scope")
+async def test_an_agent_is_shown_no_tool_its_work_may_not_use(stage: Stage) -> None:
+    task = await stage.task(tools=("list_work",))
+    free = await stage.task()
+    stage.engine.then_as(lambda request: (Call(request.tools[0].tool.name),))
+    await stage.work()
+
+    shown = {
+        request.conversation.id: [offer.tool.name for offer in request.tools]
+        for request in stage.engine.requests
+    }
+    assert shown == {
+        task.id: ["list_work"],
+        free.id: ["schedule_work", "stop_work", "list_work"],
+    }
+
+
+@requirement("B-tool-scope")
+async def test_what_is_restricted_hands_out_nothing_that_is_less_so(stage: Stage) -> None:
+    scope = ("list_work", "schedule_work")
+    task = await stage.task(tools=scope)
+    stage.engine.then(schedule(**WATCH))
+    await stage.work()
+
+    (child,) = children(stage, task)
+    assert child.tools == scope
+    (question,) = child.questions
+    assert question.binds_to["shown"]["tools"] == list(scope)
