@@ -40,19 +40,17 @@ def children(stage: Stage, chat: Conversation) -> list[Conversation]:
     )
 
 
-async def reply_turn(stage: Stage, chat: Conversation) -> tuple[Turn, Conversation]:
+async def reply_turn(stage: Stage, chat: Conversation) -> Turn:
     """Take the turn for a reply and keep it."""
     await stage.say(chat, "Please.")
     claimer = stage.claiming.claimer
     claim = stage.database.run(lambda tx: tx.claim(claimer, None))
     assert claim is not None
     assert claim.turn.kind is RunKind.REPLY
-    return claim.turn, claim.conversation
+    return claim.turn
 
 
-async def call(
-    stage: Stage, turn: Turn, conversation: Conversation, name: str, **arguments: Any
-) -> ToolResult:
-    offers = conversation_offers(stage.deps, turn, conversation)
+async def call(stage: Stage, turn: Turn, name: str, **arguments: Any) -> ToolResult:
+    offers = conversation_offers(stage.deps, turn)
     (offer,) = (one for one in offers if one.tool.name == name)
     return await offer.run(arguments)

@@ -141,10 +141,10 @@ async def test_work_is_stopped_though_an_answer_of_the_database_is_lost(
 ) -> None:
     stage = set_up(flaky)
     chat = await stage.chat()
-    turn, conversation = await reply_turn(stage, chat)
-    await call(stage, turn, conversation, "schedule_work", **STRETCH)
+    turn = await reply_turn(stage, chat)
+    await call(stage, turn, "schedule_work", **STRETCH)
     flaky.breaks = (breaks,)
-    result = await call(stage, turn, conversation, "stop_work")
+    result = await call(stage, turn, "stop_work")
 
     assert result.text == "Stopped: Remind the user to stretch."
     assert stage.load(chat).ended_as is Ended.CANCELLED

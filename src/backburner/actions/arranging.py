@@ -7,7 +7,7 @@ from datetime import datetime
 
 from backburner.actions.deps import Deps
 from backburner.actions.following import save
-from backburner.core import naming, proposal, transitions
+from backburner.core import naming, proposal, routing, transitions
 from backburner.core.conversation import (
     LONGEST_TITLE,
     Author,
@@ -22,7 +22,7 @@ from backburner.core.phrases import parse_schedule
 from backburner.core.run import RunKind, Turn
 from backburner.core.schedule import Schedule
 from backburner.core.schedule_words import describe
-from backburner.core.transitions import Brief
+from backburner.core.transitions import Brief, Step
 from backburner.core.values import check_text
 from backburner.ports import Tx
 
@@ -64,7 +64,7 @@ class Works:
     now: datetime
 
 
-async def arrange(deps: Deps, turn: Turn, wish: Wish, *, outside_read: bool) -> Arranged:
+async def arrange(deps: Deps, turn: Turn, wish: Wish) -> Arranged:
     """Put work into the background; what nobody there has asked for is only proposed."""
     child, tried = new_conversation_id(), list[Conversation]()
 
@@ -73,29 +73,27 @@ async def arrange(deps: Deps, turn: Turn, wish: Wish, *, outside_read: bool) -> 
         # An earlier try may have gone through, and only its answer been lost.
         made = _find_made(tx, here, tried)
         if made is None:
-            known = outside_read or here.outside_read
-            at_once = proposal.starts_at_once(turn.kind, outside_text_read=known)
+            at_once = proposal.starts_at_once(turn.kind, outside_text_read=here.outside_read)
             timed = parse_schedule(wish.when, zone=zone, now=tx.now)
             if at_once and not wish.separate and here.schedule is None:
                 made = _put_here(tx, here, wish, timed)
             else:
                 brief = _brief(here, wish, timed)
-                made = _put_under(tx, here, child, brief, proposed=not at_once, zone=zone)
+                born = _put_under(tx, here, child, brief, proposed=not at_once, zone=zone)
+                made = routing.assign(born.conversation, deps.routes)
+                tx.add(replace(born, conversation=made))
             tried.append(made)
         return Arranged(work=made, zone=zone, now=tx.now)
 
     return await deps.store.transact(work)
 
 
-async def rearrange(
-    deps: Deps, turn: Turn, called: str, wish: Wish, *, outside_read: bool
-) -> Arranged:
+async def rearrange(deps: Deps, turn: Turn, called: str, wish: Wish) -> Arranged:
     """Give work that is there another time, and if something is said of it, another content."""
 
     def work(tx: Tx) -> Arranged:
         here, zone = tx.hold(turn), tx.person(turn.user_id).zone
-        known = outside_read or here.outside_read
-        if not proposal.starts_at_once(turn.kind, outside_text_read=known):
+        if not proposal.starts_at_once(turn.kind, outside_text_read=here.outside_read):
             raise Conflict(
                 "Work cannot be changed from here: what was read may have put the idea there.",
                 hint="Schedule it anew, without `change`: the owner is asked about it."
@@ -159,16 +157,13 @@ def _put_here(tx: Tx, here: Conversation, wish: Wish, timed: Schedule) -> Conver
 
 def _put_under(
     tx: Tx, here: Conversation, child: ConversationId, brief: Brief, *, proposed: bool, zone: str
-) -> Conversation:
+) -> Step:
     siblings = tx.open_children(here.user_id, here.id)
     proposal.check_room([one.title for one in siblings], limit=MOST_CHILDREN)
     if proposed:
         why = _why(brief, zone)
-        step = transitions.propose(child, here.user_id, brief, why=why, now=tx.now)
-    else:
-        step = transitions.start_task(child, here.user_id, brief, now=tx.now)
-    tx.add(step)
-    return step.conversation
+        return transitions.propose(child, here.user_id, brief, why=why, now=tx.now)
+    return transitions.start_task(child, here.user_id, brief, now=tx.now)
 
 
 def _brief(here: Conversation, wish: Wish, timed: Schedule) -> Brief:

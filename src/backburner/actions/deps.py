@@ -23,6 +23,10 @@ class Limits:
     last_words: timedelta = timedelta(seconds=10)
     #: And when the process is about to go: what it did has to be handed back before.
     last_words_leaving: timedelta = timedelta(seconds=2)
+    #: How long an agent's session may become, in tokens, before work in the background begins a new
+    #: one, and before a reply does.
+    context: int = 16_000
+    context_chat: int = 100_000
     #: What a run sets aside of an allowance, as long as there is as much.
     slice: Amount = SLICE
 
@@ -34,6 +38,8 @@ class Deps:
     engines: Mapping[str, Engine]
     default_engine: str
     toolbox: Toolbox
+    #: Engines that nothing they read can put up to anything.
+    unswayed: frozenset[str] = frozenset()
     #: Which profile a new conversation gets.
     routes: Routes = NO_ROUTES
     channels: Mapping[str, Channel] = field(default_factory=dict)

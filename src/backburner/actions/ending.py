@@ -43,12 +43,19 @@ class Result:
     failure: Failure | None = None
     #: The agent ended as it should.
     is_done: bool = False
-    session_id: str | None = None
+    #: The profile it is done under, and the one that could not.
+    profile: str = ""
+    escalated_from: str | None = None
+    #: The session the agent works in, and what it is to remember of it.
+    session: Session | None = None
     entries: list[str] = field(default_factory=list)
-    session_renewed: bool = False
+    #: Why the session it had is not gone on with.
+    renewed: str | None = None
 
-    def remember(self, session_id: str, entries: Sequence[str]) -> None:
-        self.session_id = session_id
+    def remember(self, session_id: str, entries: Sequence[str], tokens: int | None) -> None:
+        if tokens is None:
+            tokens = self.session.tokens if self.session else 0
+        self.session = Session(self.profile, session_id, tokens)
         self.entries += entries
 
 
@@ -69,8 +76,8 @@ class _Ending:
     def write(self, tx: Tx) -> None:
         turn, result = self.claim.turn, self.result
         found = self._renewed(tx.hold(turn))
-        if result.session_id is not None:
-            tx.remember(turn, result.session_id, result.entries)
+        if result.session is not None and result.entries:
+            tx.remember(turn, result.session.id, result.entries)
         if tx.is_cancelled(turn) or self.reason is Reason.CANCELLED:
             self._cancelled(tx, found)
         elif result.is_done:
@@ -81,11 +88,9 @@ class _Ending:
             self._interrupted(tx, found)
 
     def _renewed(self, found: Conversation) -> Conversation:
-        result = self.result
-        if result.session_id is None:
-            return replace(found, session=None) if result.session_renewed else found
-        engine = self.claim.conversation.engine or self.deps.default_engine
-        return replace(found, session=Session(engine, result.session_id))
+        if self.result.session is None and self.result.renewed is None:
+            return found
+        return replace(found, session=self.result.session)
 
     def _interrupted(self, tx: Tx, found: Conversation) -> None:
         match self.reason:
@@ -165,7 +170,9 @@ class _Ending:
 
     def _commit(self, tx: Tx, step: Step, ending: Ending, *, asks: bool = True) -> None:
         step = self._with_doubts(tx, step) if asks else step
-        served = [item.id for item in self.result.items]
+        result = self.result
+        served = [item.id for item in result.items]
+        ending = replace(ending, profile=result.profile, escalated_from=result.escalated_from)
         tx.commit(self.claim.turn, self._with_note(step), ending, served=served)
         following.follow(tx, step)
 
@@ -177,10 +184,9 @@ class _Ending:
         following.follow(tx, step)
 
     def _with_note(self, step: Step) -> Step:
-        if not self.result.session_renewed:
+        if self.result.renewed is None:
             return step
-        note = system_message("What I remembered of this was gone; I went on from what is here.")
-        return replace(step, messages=(note, *step.messages))
+        return replace(step, messages=(system_message(self.result.renewed), *step.messages))
 
     def _with_doubts(self, tx: Tx, step: Step) -> Step:
         """Ask about calls that the run may or may not have made."""

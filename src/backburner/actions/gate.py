@@ -55,6 +55,8 @@ class Gate:
     #: What earlier attempts at the same work did.
     before: Sequence[JournalEntry]
     purse: Purse
+    #: What the agent reads may put it up to something.
+    sways: bool = True
     #: Calls that need consent, in the order in which the agent wanted to make them.
     asked: list[Call] = field(default_factory=list)
     #: The allowance under which all is spent.
@@ -144,6 +146,8 @@ class Gate:
                     # Another call of the same message waits for consent: the run is about to end.
                     return ENOUGH
                 with suppress(Conflict):
+                    if offer.outside and self.sways and not conversation.outside_read:
+                        tx.note_outside(self.turn)
                     tx.begin_call(self.turn, which, call, read_only=offer.read_only, uses=uses)
                     return _Admitted(which)
                 return self._ask(call)

@@ -19,9 +19,9 @@ from backburner.actions.ending import Result
 from backburner.actions.gate import Gate
 from backburner.actions.patience import PatientStore
 from backburner.actions.signals import AT_ONCE, Reason, Signals
-from backburner.core import journal, prompt
+from backburner.core import journal, prompt, routing
 from backburner.core.allowance import Allowance
-from backburner.core.conversation import Conversation, Message
+from backburner.core.conversation import Conversation, Message, Session
 from backburner.core.errors import BadOutcome, EngineFailed, Fenced, SessionGone
 from backburner.core.ids import ConversationId
 from backburner.core.journal import JournalEntry
@@ -32,6 +32,10 @@ from backburner.ports import Claim, Ended, Offer, Remembered, Request, Said, Tx
 #: How far back an earlier attempt at the same work may lie.
 _MOST_ATTEMPTS = 20
 
+FORGOTTEN = "What I remembered of this was gone; I went on from what is here."
+TOO_LONG = "What I remembered of this had become long; I went on from what matters of it."
+SET_UP = "Run `backburner setup`, or name another in the settings."
+
 _log = structlog.get_logger(__name__)
 
 
@@ -40,6 +44,10 @@ class Prepared:
     """What a run knows when it begins."""
 
     conversation: Conversation
+    #: The agent's session that is gone on with, if there is one.
+    session: Session | None
+    #: Why one that there was is not.
+    renewed: str | None
     zone: str
     now: datetime
     recent: Sequence[Message]
@@ -79,10 +87,13 @@ async def perform(deps: Deps, claim: Claim, known: Prepared, signals: Signals) -
     deps = replace(deps, store=PatientStore(deps.store, signals))
     drafts, lost = Drafts(deps, turn), False
     try:
-        result = Result(items=known.items, zone=known.zone, root=known.root)
+        profile = claim.conversation.engine or deps.default_engine
+        result = Result(items=known.items, zone=known.zone, root=known.root, profile=profile)
+        result.session, result.renewed = known.session, known.renewed
         earlier = [entry for entry in known.before if entry.run_id != turn.run_id]
         purse = spending.Purse(deps, turn, known.root)
-        gate = Gate(deps.store, turn, signals, earlier, purse, over=known.over)
+        sways = profile not in deps.unswayed
+        gate = Gate(deps.store, turn, signals, earlier, purse, sways=sways, over=known.over)
         attempt = Attempt(deps, claim, signals, gate, result, drafts)
         if known.over is not None:
             signals.give(Reason.SPENT)
@@ -120,21 +131,29 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
     user, which = turn.user_id, turn.conversation_id
     conversation = claim.conversation
     root = spending.find_root(tx, conversation)
-    session = conversation.session
+    goes_on = claim.goes_on and tx.has_remembered(turn)
+    session, renewed = _choose_session(deps, claim, goes_on=goes_on)
     memory = () if session is None else tx.session(turn, session.id)
     attempts = _earlier_attempts(tx, claim)
-    goes_on = claim.goes_on and tx.has_remembered(turn)
     if claim.goes_on:
         attempts = [*attempts, claim.run]
     repeated = [item for run in attempts for item in tx.items_served_by(user, which, run.id)]
+    recent = tx.recent_messages(user, which, most=prompt.MOST_MESSAGES)
+    items = prompt.fitting(tx.items(user, which, turn.kind)) if claim.has_items else ()
+    sways = (conversation.engine or deps.default_engine) not in deps.unswayed
+    is_new = sways and not conversation.outside_read
+    if is_new and prompt.holds_outside(recent, [*repeated, *items]):
+        tx.note_outside(turn)
     zone = claim.zone or tx.person(user).zone
     purse = spending.Purse(deps, turn, root).open(tx, zone)
     return Prepared(
         conversation=conversation,
+        session=session,
+        renewed=renewed,
         zone=zone,
         now=tx.now,
-        recent=tx.recent_messages(user, which, most=prompt.MOST_MESSAGES),
-        items=prompt.fitting(tx.items(user, which, turn.kind)) if claim.has_items else (),
+        recent=recent,
+        items=items,
         repeated=repeated,
         before=[entry for run in attempts for entry in tx.calls_of(user, run.id)],
         memory=memory,
@@ -143,6 +162,22 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
         over=purse.over,
         waits=purse.waits and turn.kind is RunKind.BACKGROUND,
     )
+
+
+def _choose_session(
+    deps: Deps, claim: Claim, *, goes_on: bool
+) -> tuple[Session | None, str | None]:
+    """Choose the agent's session to go on with; where it is not the one there was, say why."""
+    conversation, limits = claim.conversation, deps.limits
+    session = conversation.session
+    if session is None:
+        return None, None
+    if session.engine != (conversation.engine or deps.default_engine):
+        return None, FORGOTTEN
+    is_work = claim.turn.kind is RunKind.BACKGROUND
+    if not goes_on and session.tokens > (limits.context if is_work else limits.context_chat):
+        return None, TOO_LONG
+    return session, None
 
 
 def _earlier_attempts(tx: Tx, claim: Claim) -> Sequence[Run]:
@@ -172,13 +207,9 @@ async def _work(attempt: Attempt, known: Prepared) -> None:
     if not working.done() or working.cancelled():
         return
     error = working.exception()
-    if isinstance(error, EngineFailed):
-        attempt.result.failure = Failure(
-            FailureKind.MODEL, str(error), permanent=error.permanent, retry_after=error.retry_after
-        )
-    elif isinstance(error, Fenced):
+    if isinstance(error, Fenced):
         raise error
-    elif error is not None:
+    if error is not None:
         _log.error("the agent failed", run=attempt.claim.run.id, exc_info=error)
         attempt.result.failure = Failure(
             FailureKind.ENGINE, "Something unexpected went wrong in the agent."
@@ -226,16 +257,44 @@ async def _end(attempt: Attempt, working: "asyncio.Task[None]") -> None:
 
 
 async def _let_agent_work(attempt: Attempt, known: Prepared) -> None:
-    deps, conversation = attempt.deps, known.conversation
-    attempt.tools = await deps.toolbox.offers(attempt.claim.turn, conversation)
-    session = conversation.session
-    attempt.session_id = None if session is None else session.id
+    """Let the agent work; if it cannot, and another may do better, let that one, once."""
+    await _try(attempt, known)
+    result = attempt.result
+    if result.failure is None or attempt.signals.reason is not None:
+        return
+    other = routing.escalate(attempt.deps.routes, known.conversation, escalated=False)
+    if other is None or other not in attempt.deps.engines:
+        return
+    _log.info("another model is tried", run=attempt.claim.run.id, profile=other)
+    turn = attempt.claim.turn
+    done = await attempt.deps.store.transact(lambda tx: tx.calls_of(turn.user_id, turn.run_id))
+    result.failure, result.text = None, ""
+    result.escalated_from, result.profile = result.profile, other
+    before = [entry for entry in known.before if entry.run_id != turn.run_id]
+    await _try(attempt, replace(known, session=None, memory=(), before=[*before, *done]))
+
+
+async def _try(attempt: Attempt, known: Prepared) -> None:
+    """Let the agent work under the profile that is set, and note how it failed if it did."""
+    try:
+        await _do(attempt, known)
+    except EngineFailed as error:
+        attempt.result.failure = Failure(
+            FailureKind.MODEL, str(error), permanent=error.permanent, retry_after=error.retry_after
+        )
+
+
+async def _do(attempt: Attempt, known: Prepared) -> None:
+    attempt.tools = await attempt.deps.toolbox.offers(attempt.claim.turn, known.conversation)
+    attempt.session_id = None if known.session is None else known.session.id
     attempt.memory = list(known.memory)
-    fresh = session is None or not known.memory
+    fresh = known.session is None or not known.memory
     try:
         ended = await _turn(attempt, _prompt(attempt, known, fresh=fresh))
     except SessionGone:
-        attempt.result.session_renewed = True
+        if fresh:
+            raise
+        attempt.result.session, attempt.result.renewed = None, FORGOTTEN
         attempt.session_id, attempt.memory = None, []
         ended = await _turn(attempt, _prompt(attempt, known, fresh=True))
     if ended is None:
@@ -270,9 +329,9 @@ def _outcome(ended: Ended) -> Outcome:
 async def _turn(attempt: Attempt, said: str) -> Ended | None:
     """Let the agent do one turn; None: it was told to stop."""
     claim, deps = attempt.claim, attempt.deps
-    engine = deps.engines.get(claim.conversation.engine or deps.default_engine)
+    engine = deps.engines.get(attempt.result.profile)
     if engine is None:
-        raise EngineFailed("No model is set up for this.", permanent=True)
+        raise EngineFailed("No model is set up for this.", hint=SET_UP, permanent=True)
     is_background = claim.turn.kind is RunKind.BACKGROUND
     request = Request(
         conversation=claim.conversation,
@@ -292,10 +351,12 @@ async def _turn(attempt: Attempt, said: str) -> Ended | None:
                     attempt.drafts.say(text)
                     # However fast it talks, others have their turn.
                     await asyncio.sleep(0)
-                case Remembered(session_id, entries):
+                case Remembered(session_id, entries, tokens):
                     attempt.session_id = session_id
                     attempt.memory += entries
-                    attempt.result.remember(session_id, entries)
+                    # What helps out once has a session of its own, for that once.
+                    if attempt.result.escalated_from is None:
+                        attempt.result.remember(session_id, entries, tokens)
                 case Ended():
                     return event if attempt.signals.reason is None else None
     return None

@@ -95,6 +95,8 @@ class Session:
 
     engine: str
     id: str
+    #: About how long it has become, apart from system prompt and tools.
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

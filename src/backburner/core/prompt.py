@@ -120,6 +120,14 @@ def fitting(items: Sequence[Item]) -> Sequence[Item]:
     return items
 
 
+def holds_outside(messages: Iterable[Message], items: Iterable[Item]) -> bool:
+    """See whether a prompt that is made of these holds words of others."""
+    from_others = (ItemKind.EVENT, ItemKind.JOB_RESULT)
+    return any(message.outside for message in messages) or any(
+        item.kind in from_others for item in items
+    )
+
+
 def fence(source: str, text: str) -> str:
     """Wrap words from outside so that they can neither end the wrapping nor imitate it."""
     mark = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:24]

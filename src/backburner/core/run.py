@@ -105,6 +105,9 @@ class Run:
     failure: Failure | None = None
     result: str | None = None
     tokens: int = 0
+    #: The profile it was done under, and the one before, where that one could not.
+    profile: str | None = None
+    escalated_from: str | None = None
     skipped: Skipped | None = None
 
 
@@ -128,3 +131,5 @@ class Ending:
     failure: Failure | None = None
     result: str | None = None
     tokens: int = 0
+    profile: str | None = None
+    escalated_from: str | None = None

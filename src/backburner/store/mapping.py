@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Row
+from sqlalchemy import Row, RowMapping
 
 from backburner.core.conversation import (
     Author,
@@ -47,7 +47,6 @@ _PLAIN = tuple(
     not in (
         *("kind", "status", "created_by", "schedule", "pause_reason", "state", "questions"),
         *("session", "ended_as", "tools", "on_repeated_failure", "notify", "reports_to"),
-        "outside_read",
     )
 )
 
@@ -68,6 +67,7 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
         "data": dump(conversation.state.data),
         "session_engine": session and session.engine,
         "session_id": session and session.id,
+        "session_tokens": session.tokens if session else 0,
         "ended_as": conversation.ended_as and conversation.ended_as.value,
         "tools": None if conversation.tools is None else json.dumps(conversation.tools),
         "on_repeated_failure": conversation.on_repeated_failure.value,
@@ -81,7 +81,6 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
 
 def to_conversation(row: Row[Any], questions: tuple[Question, ...]) -> Conversation:
     found = row._mapping  # noqa: SLF001 (the public name of a row's mapping)
-    engine = found["session_engine"]
     return Conversation(
         **{name: found[name] for name in _PLAIN},
         kind=Kind(found["kind"]),
@@ -91,13 +90,20 @@ def to_conversation(row: Row[Any], questions: tuple[Question, ...]) -> Conversat
         pause_reason=found["pause_reason"] and Pause(found["pause_reason"]),
         state=State(load(found["context"]), found["step"], load(found["data"])),
         questions=questions,
-        session=None if engine is None else Session(engine, found["session_id"]),
+        session=_to_session(found),
         ended_as=found["ended_as"] and Ended(found["ended_as"]),
         tools=None if found["tools"] is None else tuple(json.loads(found["tools"])),
         on_repeated_failure=OnRepeatedFailure(found["on_repeated_failure"]),
         notify=Notify(found["notify"]),
         reports_to=tuple(Place(*place) for place in json.loads(found["reports_to"])),
     )
+
+
+def _to_session(found: RowMapping) -> Session | None:
+    engine = found["session_engine"]
+    if engine is None:
+        return None
+    return Session(engine, found["session_id"], found["session_tokens"])
 
 
 def to_message(row: Row[Any]) -> Message:
@@ -156,6 +162,8 @@ def to_run(row: Row[Any]) -> Run:
         failure=failed and Failure(FailureKind(failed), row.failure_message),
         result=row.result,
         tokens=row.tokens,
+        profile=row.profile,
+        escalated_from=row.escalated_from,
         skipped=reason and Skipped(_to_gap(row), SkipReason(reason)),
     )
 

@@ -63,6 +63,8 @@ _end = (
         failure_message=bindparam("why"),
         result=bindparam("found"),
         tokens=bindparam("used"),
+        profile=bindparam("by"),
+        escalated_from=bindparam("instead_of"),
         draft=None,
     )
 )
@@ -150,6 +152,8 @@ def end(connection: Connection, user: UserId, run: RunId, ending: Ending, *, now
         "why": failure and failure.message,
         "found": ending.result,
         "used": ending.tokens,
+        "by": ending.profile,
+        "instead_of": ending.escalated_from,
     }
     connection.execute(_end, values)
 

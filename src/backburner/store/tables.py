@@ -114,6 +114,8 @@ conversations = Table(
     Column("epoch", BigInteger, nullable=False, server_default=text("0")),
     #: The name of the profile it works under; empty: the default where it runs.
     Column("engine", Text, nullable=False, server_default=""),
+    Column("session_tokens", Integer, nullable=False, server_default=text("0")),
+    Column("outside_read", Boolean, nullable=False, server_default=false()),
     CheckConstraint(
         "status IN ('active', 'background', 'waiting_input', 'archived')", name="status"
     ),
@@ -260,6 +262,9 @@ runs = Table(
     Column("gap_first_at", Time),
     Column("gap_last_at", Time),
     Column("gap_or_more", Boolean),
+    #: Which profile did it, and in place of which.
+    Column("profile", Text),
+    Column("escalated_from", Text),
     CheckConstraint(
         "status IN ('queued', 'running', 'success', 'failure', 'skipped', 'cancelled')",
         name="status",

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Text, and_, bindparam, select, update
+from sqlalchemy import Connection, Text, and_, bindparam, select, true, update
 
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Fenced
@@ -39,6 +39,7 @@ _cancel_flag = select(runs.c.cancel_requested_at).where(
     runs.c.user_id == bindparam("owner"), runs.c.id == bindparam("run")
 )
 _hold = select(conversations).where(_this, _is_mine).with_for_update(key_share=True)
+_note_outside = update(conversations).where(_this, _is_mine).values(outside_read=true())
 _commit = (
     update(conversations)
     .where(_this, _is_mine)
@@ -68,6 +69,12 @@ def hold(connection: Connection, turn: Turn) -> Conversation:
     if row is None:
         raise Fenced
     return rows_of_conversations.read(connection, row)
+
+
+def note_outside(connection: Connection, turn: Turn) -> None:
+    """Note that words of others are read in a conversation; once they were, they always were."""
+    if connection.execute(_note_outside, turn_key(turn)).rowcount != 1:
+        raise Fenced
 
 
 def commit(

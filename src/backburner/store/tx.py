@@ -152,6 +152,9 @@ class Tx:
     def hold(self, turn: Turn) -> Conversation:
         return turns.hold(self.connection, turn)
 
+    def note_outside(self, turn: Turn) -> None:
+        turns.note_outside(self.connection, turn)
+
     def is_cancelled(self, turn: Turn) -> bool:
         return turns.is_cancelled(self.connection, turn.user_id, turn.run_id)
 

@@ -10,7 +10,7 @@ from backburner.actions.arranging import Wish
 from backburner.actions.deps import Deps
 from backburner.actions.patience import PatientStore
 from backburner.actions.signals import Signals
-from backburner.core.conversation import LONGEST_TITLE, Conversation, Notify
+from backburner.core.conversation import LONGEST_TITLE, Notify
 from backburner.core.run import Turn
 from backburner.ports import Offer
 from backburner.tools import wording
@@ -59,9 +59,9 @@ class Nothing(Arguments):
     pass
 
 
-def conversation_offers(deps: Deps, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
-    """Offer what goes for the conversation that a run is about, as it was when the run began."""
-    tools = _Tools(deps, turn, conversation)
+def conversation_offers(deps: Deps, turn: Turn) -> Sequence[Offer]:
+    """Offer what goes for the conversation that a run is about."""
+    tools = _Tools(deps, turn)
     return (
         define("schedule_work", Schedule, tools.schedule, free=True),
         define("stop_work", Which, tools.stop, free=True),
@@ -70,11 +70,10 @@ def conversation_offers(deps: Deps, turn: Turn, conversation: Conversation) -> S
 
 
 class _Tools:
-    def __init__(self, deps: Deps, turn: Turn, conversation: Conversation) -> None:
+    def __init__(self, deps: Deps, turn: Turn) -> None:
         # A run that loses its turn is cancelled, and with it whatever waits for the database.
         self._deps = replace(deps, store=PatientStore(deps.store, Signals()))
         self._turn = turn
-        self._outside_read = conversation.outside_read
 
     async def schedule(self, asked: Schedule) -> str:
         """Do something in the background: later, again and again, or now while the talk goes on.
@@ -91,13 +90,10 @@ class _Tools:
             separate=asked.separate,
             notify=asked.notify,
         )
-        outside = self._outside_read
         if asked.change.strip():
-            done = await arranging.rearrange(
-                self._deps, self._turn, asked.change, wish, outside_read=outside
-            )
+            done = await arranging.rearrange(self._deps, self._turn, asked.change, wish)
             return f"Changed. {wording.of_arranged(done, here=self._turn.conversation_id)}"
-        done = await arranging.arrange(self._deps, self._turn, wish, outside_read=outside)
+        done = await arranging.arrange(self._deps, self._turn, wish)
         return wording.of_arranged(done, here=self._turn.conversation_id)
 
     async def stop(self, asked: Which) -> str:

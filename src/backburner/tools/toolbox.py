@@ -26,7 +26,7 @@ class Toolbox:
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         """Collect what the agent may call; what its work is not allowed it is not shown."""
         everything = (
-            *conversation_offers(self.deps, turn, conversation),
+            *conversation_offers(self.deps, turn),
             *self.workspace(turn.user_id),
         )
         return [one for one in everything if policy.in_scope(one.tool, conversation.tools)]
