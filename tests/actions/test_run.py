@@ -34,6 +34,17 @@ async def test_a_message_is_answered(stage: Stage) -> None:
     assert prompt.count("Hi there.") == 2  # What was said lately, and what is to be answered.
 
 
+async def test_an_agent_is_given_again_what_an_earlier_attempt_was_to_serve(stage: Stage) -> None:
+    stage.engine.then(Fail(EngineFailed("The model is overloaded.")))
+    chat = await stage.chat()
+    for text in ("One.", "Two."):
+        await stage.say(chat, text)
+        await stage.work()
+
+    items = [[item.content["text"] for item in one.items] for one in stage.engine.requests]
+    assert items == [["One."], ["One.", "Two."]]
+
+
 @requirement("A-session-stored")
 async def test_the_agent_goes_on_in_its_own_session(stage: Stage) -> None:
     chat = await stage.chat()

@@ -77,6 +77,8 @@ class Attempt:
     result: Result
     drafts: Drafts
     tools: Sequence[Offer] = ()
+    #: What the prompt is about.
+    shown: Sequence[Item] = ()
     session_id: str | None = None
     memory: list[str] = field(default_factory=list)
 
@@ -337,7 +339,7 @@ async def _turn(attempt: Attempt, said: str) -> Ended | None:
         conversation=claim.conversation,
         kind=claim.turn.kind,
         prompt=said,
-        items=attempt.result.items,
+        items=attempt.shown,
         session_id=attempt.session_id,
         memory=tuple(attempt.memory),
         tools=attempt.tools,
@@ -364,6 +366,7 @@ async def _turn(attempt: Attempt, said: str) -> Ended | None:
 
 def _prompt(attempt: Attempt, known: Prepared, *, fresh: bool) -> str:
     conversation = known.conversation
+    attempt.shown = known.items
     if known.goes_on and not fresh:
         return prompt.to_go_on(
             conversation, attempt.claim.turn.kind, items=known.items, now=known.now, zone=known.zone
@@ -371,6 +374,7 @@ def _prompt(attempt: Attempt, known: Prepared, *, fresh: bool) -> str:
     # It starts over, and does not remember what it did itself.
     attempt.gate.before = known.before
     items, done_before = [*known.repeated, *known.items], journal.told(known.before)
+    attempt.shown = items
     if attempt.claim.turn.kind is RunKind.BACKGROUND:
         return prompt.for_background(
             conversation,

@@ -1,0 +1,163 @@
+"""The demo watches files, and tells what changed in them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from talks import SECOND, say, wait
+
+from backburner.actions import background
+from backburner.core.question import Purpose
+from backburner.core.run import RunStatus
+from backburner.core.schedule import Interval
+from backburner.testing.clock import SetClock
+from backburner.testing.make import NOON
+from backburner.testing.stage import Stage
+
+WATCH = "every 10 seconds check the file notes.txt and tell me when it changes"
+
+
+async def test_a_file_is_watched_and_only_its_changes_are_told(
+    stage: Stage, clock: SetClock, folder: Path
+) -> None:
+    notes, chat = folder / "notes.txt", await stage.chat()
+    answer = await say(stage, chat, WATCH)
+    assert answer == "notes.txt is not there yet."
+    for text in ("eggs\n", "eggs\n", "eggs\nmilk\n", "milk\n\n", None):
+        notes.unlink() if text is None else notes.write_text(text)
+        await wait(stage, clock, 10)
+
+    told = [
+        "notes.txt is not there yet.",
+        "notes.txt is there now: + eggs",
+        "notes.txt has changed: + milk",
+        "notes.txt has changed: - eggs",
+        "notes.txt is gone.",
+    ]
+    assert stage.said(chat)[2:] == told
+    assert stage.notices() == told
+    assert [run.status for run in stage.history(chat)] == [RunStatus.SUCCESS] * 7
+
+
+async def test_a_file_that_is_there_is_not_worth_a_word_until_it_changes(
+    stage: Stage, clock: SetClock, folder: Path
+) -> None:
+    (folder / "notes.txt").write_text("eggs")
+    chat = await stage.chat()
+    await say(stage, chat, WATCH)
+    await wait(stage, clock, 10)
+    assert stage.notices() == []
+
+    await background.run_now(stage.deps, chat.user_id, chat.id)
+    await stage.work()
+    assert stage.said(chat)[-1] == "notes.txt has not changed."
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("x" * 200, f"+ {'x' * 80}…, - eggs"),
+        ("\n".join("abcdefgh"), "+ a, + b, + c, + d, + e, + f, and 3 more"),
+    ],
+)
+async def test_what_changed_is_told_in_short(
+    stage: Stage, clock: SetClock, folder: Path, content: str, told: str
+) -> None:
+    (folder / "notes.txt").write_text("eggs")
+    chat = await stage.chat()
+    await say(stage, chat, WATCH)
+    (folder / "notes.txt").write_text(content)
+    await wait(stage, clock, 10)
+
+    assert stage.said(chat)[-1] == f"notes.txt has changed: {told}"
+
+
+@pytest.mark.parametrize("content", [b"\0\1\2", b"eggs \n", "é\n".encode() * 20_000, b"\xff"])
+async def test_any_file_can_be_watched(
+    stage: Stage, clock: SetClock, folder: Path, content: bytes
+) -> None:
+    (folder / "notes.txt").write_bytes(content)
+    chat = await stage.chat()
+    await say(stage, chat, WATCH)
+    (folder / "notes.txt").write_bytes(content + content)
+    await wait(stage, clock, 10)
+
+    assert stage.said(chat)[-1].startswith("notes.txt has changed")
+
+
+async def test_a_file_that_cannot_be_read_is_told_of_once(
+    stage: Stage, clock: SetClock, folder: Path
+) -> None:
+    (folder / "notes.txt").mkdir()
+    chat = await stage.chat()
+    answer = await say(stage, chat, WATCH)
+    assert answer == "I could not read notes.txt: notes.txt is a folder."
+    await wait(stage, clock, 10)
+    assert len(stage.notices()) == 1
+    (folder / "notes.txt").rmdir()
+    (folder / "notes.txt").write_text("eggs")
+    await wait(stage, clock, 10)
+
+    assert stage.notices()[1:] == ["I can read notes.txt again."]
+
+    (folder / "notes.txt").unlink()
+    (folder / "notes.txt").mkdir()
+    await wait(stage, clock, 10)
+    assert stage.notices()[2:] == stage.notices()[:1]
+
+
+async def test_a_file_is_looked_at_once_where_that_was_asked_for(
+    stage: Stage, clock: SetClock, folder: Path
+) -> None:
+    (folder / "notes.txt").write_text("eggs\n")
+    chat = await stage.chat()
+    await say(stage, chat, "In 5 seconds check notes.txt.")
+    await wait(stage, clock, 5)
+
+    assert stage.notices() == ["notes.txt is there, with one line."]
+
+
+async def test_work_without_the_tool_it_needs_says_so(stage: Stage) -> None:
+    task = await stage.task(prompt=WATCH, tools=())
+    await stage.work()
+
+    assert stage.said(task) == [
+        "I could not read notes.txt: I am not given the tool read_file here."
+    ]
+
+
+async def test_a_state_of_somebody_else_does_not_confuse_it(
+    stage: Stage, clock: SetClock, folder: Path
+) -> None:
+    (folder / "notes.txt").write_text("eggs")
+    task = await stage.task(Interval(SECOND, NOON), prompt=WATCH)
+    stage.database.run(
+        lambda tx: tx.connection.exec_driver_sql(
+            "UPDATE conversations SET data = ?", ('{"demo_file": {"path": "notes.txt"}}',)
+        )
+    )
+    await stage.work()
+    assert stage.said(task) == ["notes.txt has changed: + eggs"]
+    stage.database.run(
+        lambda tx: tx.connection.exec_driver_sql(
+            "UPDATE conversations SET data = ?", ('{"demo_file": 7}',)
+        )
+    )
+    await wait(stage, clock, 1)
+    assert len(stage.said(task)) == 1
+
+
+async def test_a_call_that_needs_consent_ends_the_run_and_a_yes_lets_it_go_on(
+    set_up: Callable[..., Stage], folder: Path
+) -> None:
+    (folder / "notes.txt").write_text("eggs")
+    stage = set_up(free=False)
+    task = await stage.task(prompt=WATCH)
+    await stage.work()
+    assert stage.question(task).purpose is Purpose.APPROVAL
+    assert stage.said(task) == []
+
+    await stage.answer(task, "yes")
+    await stage.work()
+
+    assert stage.said(task) == ["notes.txt is there, with one line."]
