@@ -31,7 +31,7 @@ PENDING = frozenset(
     """
     A-fields A-session-resumed A-api A-latency A-mcp-load
     A-mcp-isolation A-mcp-failure A-auth-expired A-starvation B-fields
-    B-command B-memory-only B-outbound B-discord B-cli B-tools B-origin
+    B-command B-memory-only B-outbound B-discord B-cli B-tools
     B-propose B-approve-discord B-approve-cli B-discovery B-discovery-context
     B-discovery-limits B-memory B-clean-store B-events B-limit B-chaining
     B-multichannel C-launch C-completed C-error C-cancel C-resumed C-output C-persist

@@ -52,7 +52,7 @@ async def test_work_asked_for_in_a_chat_becomes_the_work_of_that_conversation(
     assert stage.load(chat).run_count == 1
 
 
-@requirement("A-from-chat")
+@requirement("A-from-chat", "B-origin")
 async def test_a_conversation_that_has_work_gets_a_task_under_it_that_reports_there(
     stage: Stage, clock: SetClock
 ) -> None:

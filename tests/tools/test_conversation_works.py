@@ -82,7 +82,7 @@ async def test_a_name_that_could_mean_several_is_asked_about(stage: Stage) -> No
         Call("stop_work", {"which": "STRETCH"}),
     )
 
-    assert told[0].startswith("That could be any of these: 'Please.'")
+    assert told[0].startswith(f"That could be any of these: `this` ({WATCH['what']}), 'Stretch' (")
     assert told[1] == (
         f"That could be any of these: 'Stretch' ({first.id}), 'Stretch' ({second.id})."
         " Say which, or `all`."

@@ -224,9 +224,16 @@ def _meant(called: str, works: Works) -> Sequence[Conversation]:
             hint="list_work shows what there is.",
         )
     if len(found) > 1 and not naming.means_all(called):
-        names = ", ".join(f"{work.title!r} ({work.id})" for work in found)
+        names = ", ".join(_name(work, works) for work in found)
         raise BadRequest(f"That could be any of these: {names}.", hint="Say which, or `all`.")
     return found
+
+
+def _name(work: Conversation, works: Works) -> str:
+    if work is works.own:
+        # Its title is that of the talk, which may say nothing of the work.
+        return f"`this` ({make_title(str(work.state.context.get('prompt', work.title)))})"
+    return f"{work.title!r} ({work.id})"
 
 
 def _only(called: str, works: Works) -> Conversation:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from pydantic import Field
 
@@ -40,10 +41,11 @@ class Schedule(Arguments):
         description="Only to change work that is there already: its title or id, or `this` for the"
         " work of this conversation. It gets the new time, and what is to be done if that is said.",
     )
-    notify: Notify | None = Field(
-        default=None,
-        description="When the user is told what a run says: `always` (reminders), `on_change` (as"
-        " it is unless said: only what differs from the last time), `on_failure` or `never`.",
+    notify: Literal["", "always", "on_change", "on_failure", "never"] = Field(
+        default="",
+        description="When the user is told what a run says: `always` (for reminders), `on_change`"
+        " (only what differs from the last time), `on_failure` or `never`. Left out: as it is for"
+        " this conversation, which is `on_change` unless something else was said.",
     )
 
 
@@ -88,7 +90,7 @@ class _Tools:
             when=asked.when,
             title=asked.title,
             separate=asked.separate,
-            notify=asked.notify,
+            notify=Notify(asked.notify) if asked.notify else None,
         )
         if asked.change.strip():
             done = await arranging.rearrange(self._deps, self._turn, asked.change, wish)
