@@ -127,6 +127,7 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "turns.hold": lambda db, me, home: turns.hold(db, turn_of(me, home)),
     "turns.is_cancelled": lambda db, me, home: turns.is_cancelled(db, me, home.stopping.run.id),
+    "turns.note_outside": lambda db, me, home: turns.note_outside(db, turn_of(me, home)),
     "turns.renew": lambda db, me, home: turns.renew(db, turn_of(me, home), lease=LEASE, tick=1),
     "conversations.children": lambda db, me, home: conversations.children(db, me, home.kept.id),
     "conversations.followers": lambda db, me, home: conversations.followers(db, me, home.kept.id),

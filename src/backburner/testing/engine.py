@@ -94,6 +94,8 @@ class ScriptedEngine:
         self._otherwise = otherwise or _answer
         self.requests: list[Request] = []
         self.results: list[ToolResult] = []
+        #: How long it says its sessions are.
+        self.tokens: int | None = None
         #: Set once there is a request.
         self.began = asyncio.Event()
         #: How many turns are under way, and the most there ever were.
@@ -122,7 +124,7 @@ class ScriptedEngine:
         self, request: Request, gate: Gate, script: Iterable[Step] | Script
     ) -> AsyncGenerator[Event, None]:
         session = request.session_id or f"session-{len(self.requests)}"
-        yield Remembered(session, (f"asked: {request.prompt}",))
+        yield Remembered(session, (f"asked: {request.prompt}",), self.tokens)
         said = ""
         offers = {offer.tool.name: offer for offer in request.tools}
         for step in script(request) if callable(script) else script:
