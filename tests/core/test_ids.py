@@ -14,6 +14,7 @@ MAKERS = {
     "m": ids.new_message_id,
     "n": ids.new_notice_id,
     "r": ids.new_run_id,
+    "s": ids.new_session_id,
     "u": ids.new_user_id,
 }
 DERIVERS = {"q": ids.derive_question_id, "g": ids.derive_grant_id}

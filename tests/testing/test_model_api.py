@@ -319,6 +319,17 @@ async def test_calls_and_results_that_do_not_belong_together_are_refused(
     assert await status(WORDS, result) == await status(call, WORDS, result) == 400
 
 
+async def test_arguments_that_cannot_be_read_are_not_taken_back(
+    client: httpx2.AsyncClient,
+) -> None:
+    call = {"id": "a", "function": {"name": "send", "arguments": "{no json"}}
+    messages = [{"role": "assistant", "tool_calls": [call]}, OPENAI_RESULT]
+
+    answer = await client.post(OPENAI, json=ask() | {"messages": messages})
+
+    assert answer.status_code == 400
+
+
 async def test_models_and_tokens_can_be_counted(api: ModelApi, client: httpx2.AsyncClient) -> None:
     models = await client.get("/v1/models")
     tokens = await client.post("/v1/messages/count_tokens", json=ask())

@@ -46,6 +46,11 @@ def new_run_id() -> RunId:
     return RunId(_new("r"))
 
 
+def new_session_id() -> str:
+    """Name a session of an agent whose engine leaves that to us."""
+    return _new("s")
+
+
 def new_user_id() -> UserId:
     return UserId(_new("u"))
 

@@ -1,9 +1,10 @@
 """Models that refuse, break off or talk nonsense; and memory that nobody can read."""
 
+import asyncio
 from datetime import timedelta
 
 from backburner.core.errors import EngineFailed, SessionGone
-from backburner.testing.engine_contract.trial import PATIENCE, ModelSubject, Trial
+from backburner.testing.engine_contract.trial import PATIENCE, SOON, ModelSubject, Trial
 from backburner.testing.model_api import CallTool, Cut, Garbage, Refuse, Reply, Say, Stall
 
 #: An engine may try again itself, but not without end.
@@ -63,7 +64,8 @@ async def a_model_that_stalls_is_left(subject: ModelSubject) -> None:
     error = await _fail(subject, [Say("Well"), Stall()], stall=timedelta(seconds=0.5))
 
     assert not error.permanent
-    assert all(request.gone.is_set() for request in subject.api.requests)
+    for request in subject.api.requests:
+        await asyncio.wait_for(request.gone.wait(), SOON)
 
 
 async def nonsense_may_be_tried_again(subject: ModelSubject) -> None:

@@ -3,9 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
-from backburner.testing.model_api.heard import Heard
+from backburner.testing.model_api.heard import Heard, read_json
 
 _LONGEST_NAME = {"messages": 128, "completions": 64}
 
@@ -15,8 +16,13 @@ def complaint(heard: Heard) -> str | None:
     if not isinstance(heard.body, dict) or not heard.body.get("messages"):
         return "messages: it is missing."
     kind = heard.path.rpartition("/")[2]
-    turns = list(_turns(heard.body["messages"]))
-    return next(_about_tools(heard, _LONGEST_NAME[kind]), None) or next(_about_calls(turns), None)
+    messages = heard.body["messages"]
+    about = chain(
+        _about_tools(heard, _LONGEST_NAME[kind]),
+        _about_calls(list(_turns(messages))),
+        _about_arguments(messages),
+    )
+    return next(about, None)
 
 
 def _about_tools(heard: Heard, longest: int) -> Iterator[str]:
@@ -50,3 +56,12 @@ def _about_calls(turns: list[tuple[set[str], set[str]]]) -> Iterator[str]:
         waiting = waiting | calls
     if waiting:
         yield f"messages: no result for {sorted(waiting)}."
+
+
+def _about_arguments(messages: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Servers of local models read them again, and fail where they cannot."""
+    for message in messages:
+        for call in message.get("tool_calls") or ():
+            written = call["function"].get("arguments", "{}")
+            if not isinstance(read_json(written.encode()), dict):
+                yield f"messages: {written[:40]!r} are no arguments."

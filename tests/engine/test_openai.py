@@ -1,0 +1,370 @@
+"""The engine for OpenAI-compatible servers keeps what engines promise, and some more."""
+
+import asyncio
+import logging
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+
+from backburner.core.errors import EngineFailed, SessionGone
+from backburner.engine.openai import OpenAIEngine
+from backburner.engine.openai.history import INTERRUPTED
+from backburner.engine.openai.offering import WHO_YOU_ARE
+from backburner.engine.openai.turn import NOT_MADE, TOO_EARLY
+from backburner.testing.model_api import (
+    CallTool,
+    Cut,
+    Garbage,
+    GiveOutcome,
+    ModelApi,
+    Refuse,
+    Say,
+    Step,
+)
+
+pytest.register_assert_rewrite("backburner.testing.engine_contract")
+
+from backburner.testing.engine_contract import (  # noqa: E402
+    OF_ANY_ENGINE,
+    WITH_MODEL,
+    Promise,
+)
+from backburner.testing.engine_contract.trial import PATIENCE, Shared, Trial  # noqa: E402
+
+KEY = "sk-very-secret"
+PROMISES = OF_ANY_ENGINE | WITH_MODEL
+
+
+@dataclass
+class Subject:
+    api: ModelApi
+    model: str = "scripted"
+    key: str = KEY
+    made: list[OpenAIEngine] = field(default_factory=list)
+
+    def engine(self, *, stall: timedelta = PATIENCE) -> OpenAIEngine:
+        engine = OpenAIEngine(
+            model=self.model, address=f"{self.api.address}/v1", key=self.key, stall=stall
+        )
+        self.made.append(engine)
+        return engine
+
+
+@pytest.fixture
+async def subject() -> AsyncIterator[Subject]:
+    async with ModelApi() as api:
+        subject = Subject(api)
+        yield subject
+        for engine in subject.made:
+            await engine.close()
+        assert api.complaints == []
+
+
+@pytest.fixture
+def trial(subject: Subject) -> Trial:
+    return Trial(subject)
+
+
+@pytest.fixture
+def api(subject: Subject) -> ModelApi:
+    return subject.api
+
+
+@pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
+async def test_it_promises_that(promise: Promise, subject: Subject) -> None:
+    await promise(subject)
+
+
+async def test_the_model_is_told_who_it_is_every_time(trial: Trial, api: ModelApi) -> None:
+    await trial.turn("One.")
+    await trial.turn("Two.")
+
+    for request in api.requests:
+        first, *others = request.body["messages"]
+        assert first == {"role": "system", "content": WHO_YOU_ARE}
+        assert not any(message["role"] == "system" for message in others)
+    assert WHO_YOU_ARE not in "".join(trial.memory)
+
+
+async def test_the_key_is_sent_and_otherwise_kept_to_itself(
+    trial: Trial, api: ModelApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    said = list[str]()
+    for status in (400, 401, 403, 404, 429, 500):
+        api.then(Refuse(status, message=f"I do not like {KEY}."))
+        with pytest.raises(EngineFailed) as failed:
+            await trial.turn()
+        said += [str(failed.value), repr(failed.value), repr(failed.value.__cause__)]
+
+    assert all(heard.headers["authorization"] == f"Bearer {KEY}" for heard in api.heard)
+    assert KEY not in "".join(said)
+    assert KEY not in caplog.text
+    assert KEY not in "".join(trial.memory)
+
+
+async def test_a_server_may_ask_for_no_key(subject: Subject) -> None:
+    subject.key = ""
+
+    assert (await Trial(subject).turn()).end.text == "Hello."
+
+
+async def test_what_is_not_counted_is_estimated(trial: Trial, api: ModelApi) -> None:
+    api.tells_usage = False
+    api.then(Say("word " * 400))
+
+    await trial.turn("word " * 4000)
+
+    ((_, used),) = trial.gate.paid
+    assert 5_000 < used.input < 6_000
+    assert 500 <= used.output < 520
+    assert trial.tokens is not None
+    assert 5_500 <= trial.tokens < 5_600
+
+
+async def test_the_length_of_a_session_leaves_out_what_every_request_has(
+    trial: Trial, api: ModelApi
+) -> None:
+    api.tells_usage = False
+
+    await trial.turn("Hello!", ends_with_outcome=True)
+
+    ((_, used),) = trial.gate.paid
+    assert trial.tokens is not None
+    assert used.input > 500
+    assert trial.tokens < 50
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(402, "balance"), (403, "key"), (404, "'scripted'"), (422, "no good")]
+)
+async def test_what_somebody_has_to_put_right_is_permanent(
+    trial: Trial, api: ModelApi, status: int, words: str
+) -> None:
+    api.then(Refuse(status, message="This is no good."))
+
+    with pytest.raises(EngineFailed, match=words) as failed:
+        await trial.turn()
+
+    assert failed.value.permanent
+
+
+@pytest.mark.parametrize("fault", [Refuse(429), Refuse(500), Refuse(503), Cut(), Garbage()])
+async def test_nothing_is_tried_again_behind_the_back_of_whoever_asked(
+    trial: Trial, api: ModelApi, fault: Step
+) -> None:
+    api.then(fault)
+
+    with pytest.raises(EngineFailed):
+        await trial.turn()
+
+    assert len(api.requests) == 1
+
+
+async def test_a_server_that_is_not_there_may_come_back() -> None:
+    async with ModelApi() as api:
+        gone = f"{api.address}/v1"
+    engine = OpenAIEngine(model="m", address=gone, stall=PATIENCE)
+
+    with pytest.raises(EngineFailed, match="cannot be reached") as failed:
+        await Trial(Shared(engine)).turn()
+
+    assert not failed.value.permanent
+    await engine.close()
+
+
+async def test_a_session_that_is_not_taken_any_more_is_gone(trial: Trial, api: ModelApi) -> None:
+    await trial.turn()
+    api.then(Refuse(400, message="The context is too long."))
+
+    with pytest.raises(SessionGone):
+        await trial.turn()
+
+
+async def test_a_session_is_not_given_up_once_something_was_done(
+    trial: Trial, api: ModelApi
+) -> None:
+    await trial.turn()
+    api.then(CallTool("send"))
+    api.then(Refuse(400, message="The context is too long."))
+
+    with pytest.raises(EngineFailed) as failed:
+        await trial.turn()
+
+    assert not isinstance(failed.value, SessionGone)
+
+
+async def test_an_answer_that_just_ends_is_not_taken_for_whole(trial: Trial, api: ModelApi) -> None:
+    api.then(Say("Half a sent"), Garbage(b"\n\n"))
+
+    with pytest.raises(EngineFailed) as failed:
+        await trial.turn()
+
+    assert not failed.value.permanent
+
+
+async def test_no_answer_at_all_is_a_failure(trial: Trial, api: ModelApi) -> None:
+    api.then(Say(""))
+
+    with pytest.raises(EngineFailed, match="no answer") as failed:
+        await trial.turn()
+
+    assert not failed.value.permanent
+    assert trial.memory == []
+
+
+async def test_nothing_more_to_say_after_a_call_is_an_end(trial: Trial, api: ModelApi) -> None:
+    api.then(Say("I shall look."), CallTool("look"))
+    api.then(Say(""))
+
+    heard = await trial.turn()
+
+    assert heard.end.text == "I shall look."
+    assert (await trial.turn()).ended
+
+
+async def test_a_model_that_runs_in_circles_is_left(subject: Subject) -> None:
+    subject.api.otherwise = lambda _: [CallTool("look")]
+    engine = OpenAIEngine(
+        model="m", address=f"{subject.api.address}/v1", stall=PATIENCE, most_steps=5
+    )
+    trial = Trial(Shared(engine))
+
+    with pytest.raises(EngineFailed, match="5 times"):
+        await trial.turn()
+
+    assert len(subject.api.requests) == 5
+    await engine.close()
+
+
+@pytest.mark.parametrize(
+    "text", ['{"complete": true}', '```json\n{"complete": true}\n```', ' {"complete": true}\n']
+)
+async def test_an_outcome_that_is_said_is_taken_too(trial: Trial, api: ModelApi, text: str) -> None:
+    api.then(Say(text))
+
+    heard = await trial.turn(ends_with_outcome=True)
+
+    assert heard.end.outcome == {"complete": True}
+
+
+async def test_words_are_no_outcome(trial: Trial, api: ModelApi) -> None:
+    api.then(Say("I am done."))
+
+    heard = await trial.turn(ends_with_outcome=True)
+
+    assert heard.end.outcome is None
+    assert heard.end.text == "I am done."
+
+
+async def test_an_outcome_beside_other_calls_is_not_taken_yet(trial: Trial, api: ModelApi) -> None:
+    api.then(CallTool("look"), GiveOutcome({"complete": True, "message": "Guessed."}))
+    api.then(GiveOutcome({"complete": True, "message": "Seen."}))
+
+    heard = await trial.turn(ends_with_outcome=True)
+
+    assert heard.end.outcome == {"complete": True, "message": "Seen."}
+    assert api.requests[1].holds(TOO_EARLY)
+    assert api.requests[1].holds("look is done.")
+
+
+async def test_an_outcome_that_cannot_be_read_is_given_as_it_was_written(
+    trial: Trial, api: ModelApi
+) -> None:
+    api.then(CallTool("final_result", '{"complete": tru'))
+
+    heard = await trial.turn(ends_with_outcome=True)
+
+    assert heard.end.outcome == '{"complete": tru'
+    assert (await trial.turn(ends_with_outcome=True)).end.outcome
+
+
+async def test_an_outcome_where_none_is_wanted_is_a_tool_that_is_not_there(
+    trial: Trial, api: ModelApi
+) -> None:
+    api.then(CallTool("final_result", {"complete": True}))
+
+    heard = await trial.turn()
+
+    assert heard.end.text == "Hello."
+    assert api.requests[1].holds("There is no tool 'final_result'.")
+
+
+async def test_thoughts_are_neither_said_nor_remembered(trial: Trial, api: ModelApi) -> None:
+    api.then(Say("<think>"), Say("They greet me.", pieces=3), Say("</think>"), Say("Good day."))
+
+    heard = await trial.turn()
+
+    assert heard.end.text == "Good day."
+    assert "They greet me." not in "".join(trial.memory)
+
+
+async def test_a_call_that_was_cut_off_is_said_to_have_been(trial: Trial, api: ModelApi) -> None:
+    api.then(CallTool("look"), CallTool("slow"), CallTool("send"))
+    turn = asyncio.create_task(trial.turn())
+    await asyncio.wait_for(trial.tools.started["slow"].wait(), 10)
+    turn.cancel()
+    with suppress(asyncio.CancelledError):
+        await turn
+
+    await trial.turn("Go on.")
+
+    roles = [message["role"] for message in api.requests[1].body["messages"]]
+    assert roles == ["system", "user", "assistant", "tool", "tool", "tool", "user"]
+    look, slow, send = (message["content"] for message in api.requests[1].body["messages"][3:6])
+    assert look == "look is done."
+    assert INTERRUPTED in slow
+    assert INTERRUPTED in send
+
+
+async def test_calls_for_which_there_was_no_money_are_said_not_to_have_been_made(
+    trial: Trial, api: ModelApi
+) -> None:
+    api.then(CallTool("send"))
+    trial.gate.has_money = False
+    await trial.turn()
+    trial.gate.has_money = True
+
+    await trial.turn("Go on.")
+
+    assert trial.tools.calls == []
+    assert api.requests[1].holds(NOT_MADE)
+
+
+async def test_a_session_that_begins_in_the_middle_is_gone(trial: Trial, api: ModelApi) -> None:
+    api.then(CallTool("look"))
+    await trial.turn()
+    trial.memory = trial.memory[2:]
+
+    with pytest.raises(SessionGone):
+        await trial.turn()
+
+
+async def test_arguments_and_results_are_passed_on_whatever_is_in_them(
+    trial: Trial, api: ModelApi
+) -> None:
+    async def answer(_: object) -> str:
+        return 'ö "quoted" \x00 \ud83c'.encode(errors="replace").decode()
+
+    trial.tools.handlers["look"] = answer
+    api.then(CallTool("look", {"at": 'ö "x" \\ \n'}))
+
+    await trial.turn()
+
+    assert trial.gate.called == [("look", {"at": 'ö "x" \\ \n'})]
+    assert api.requests[1].holds('ö "quoted"')
+
+
+def test_nobody_imports_its_libraries_who_does_not_use_it() -> None:
+    look = "import sys, backburner.app, backburner.engine; print('pydantic_ai' in sys.modules)"
+
+    found = subprocess.run(
+        [sys.executable, "-c", look], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert found.stdout.strip() == "False"
