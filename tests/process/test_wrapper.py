@@ -14,6 +14,7 @@ from families import FAMILY, GRACE, MEMBERS, PATH, SOON, assembled
 from process_table import alive, environment_of, wait_until_gone
 from programs import Start
 
+from backburner.process.confinement import Limits, confine_to
 from backburner.process.wrapper import write_wrapper
 
 CANARY = {"CANARY": "canary-in-our-environment"}
@@ -147,3 +148,38 @@ def test_a_wrapper_is_for_nobody_else_to_change_and_can_be_written_again(wrap: W
     assert wrap("/bin/true") == wrapper
     assert wrapper.stat().st_mode & 0o777 == 0o755
     assert [path.name for path in wrapper.parent.iterdir()] == ["wrapper"]
+
+
+async def test_what_is_wrapped_can_be_confined(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder, with = signs"
+    folder.mkdir()
+    (tmp_path / "canary").write_text("canary")
+    wrapper = tmp_path / "wrapper"
+    write_wrapper(
+        wrapper,
+        program=Path("/bin/sh"),
+        keep=("PATH",),
+        grace=GRACE,
+        confined=confine_to(folder),
+        limits=Limits(largest_file=4096),
+    )
+    text = 'cd "$1"; echo in >file; cat file; ulimit -f; cat ../canary; kill -0 $PPID; exit 3'
+
+    async with running(wrapper, "-c", text, "sh", folder) as process:
+        out, err = await process.communicate()
+
+    assert (out, process.returncode) == (b"in\n8\n", 3)
+    assert b"Permission denied" in err
+    assert b"not permitted" in err
+
+
+async def test_what_is_wrapped_and_outside_of_its_folders_is_named(
+    tmp_path: Path, family: Path
+) -> None:
+    wrapper = tmp_path / "wrapper"
+    write_wrapper(wrapper, program=family, keep=(), confined=confine_to())
+
+    async with running(wrapper) as process:
+        _, err = await process.communicate()
+
+    assert (err.decode(), process.returncode) == (f"{family}: Permission denied\n", 126)

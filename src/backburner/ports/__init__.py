@@ -35,10 +35,12 @@ from backburner.ports.store import (
     Store,
     Tx,
 )
+from backburner.ports.workspace import MOST_SHOWN, Network, Page, Ran, Shell
 
 __all__ = [
     "EVERYTHING",
     "LONGEST_ID",
+    "MOST_SHOWN",
     "Account",
     "Agenda",
     "Bus",
@@ -55,12 +57,16 @@ __all__ = [
     "HintKind",
     "Launcher",
     "Listener",
+    "Network",
     "Offer",
+    "Page",
     "Person",
+    "Ran",
     "Remembered",
     "Request",
     "Rescued",
     "Said",
+    "Shell",
     "Statement",
     "Store",
     "ToolResult",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from backburner.core.errors import BadRequest
+from backburner.process.confinement import Confinement, Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,9 @@ class Command:
     #: Without a slash in its name, the program is looked for along the PATH in here.
     env: Mapping[str, str] = field(repr=False)
     cwd: Path
+    #: All that it may see of files; None: what we may.
+    confined: Confinement | None = None
+    limits: Limits | None = None
 
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:
@@ -33,6 +37,18 @@ class Command:
     @property
     def program(self) -> str:
         return self.argv[0]
+
+
+def launching(confined: Confinement | None, limits: Limits | None) -> list[str]:
+    """Put what is to hold a program into the words of the reaper."""
+    options = []
+    if confined is not None:
+        options += [f"read={path}" for path in confined.readable]
+        options += [f"write={path}" for path in confined.writable]
+        options += ["sockets=1"] if confined.unix_sockets else []
+    if limits is not None:
+        options += [f"largest={limits.largest_file}", f"processes={limits.processes}"]
+    return options
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Runs a command and ends whatever it started. A program of its own, run by the path of this file:
 
-    python -I -S reaper.py env=PATH,HOME [grace=5] [caller=PID] [control=FD] [rinse=1] -- COMMAND
+    python -I -S reaper.py env=PATH,HOME [grace=5] [caller=PID] [control=FD] [rinse=1]
+        [read=PATH ...] [write=PATH ...] [sockets=1] [largest=BYTES processes=N] -- COMMAND
 
 It is two processes. Both adopt what is orphaned below them, so nothing can leave the tree; the
 inner one starts the command, the outer one is what the caller sees, and if one of them is killed,
@@ -8,7 +9,8 @@ the other ends the tree. They end it when the command ends, when the caller clos
 socket or is gone, and on SIGTERM. Then they exit as the command did.
 
 Every command pays for the start of this, so it imports next to nothing: `signal`, `ctypes`,
-`typing`, `contextlib` or `pathlib` would each take longer than all the rest.
+`typing`, `contextlib` or `pathlib` would each take longer than all the rest. What the second
+line of options is for is in `launch`, imported for commands that have any.
 """
 
 import os
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Callable, Iterator
     from typing import NoReturn
+
+    #: A command, its environment, and the options for `launch`.
+    What = tuple[list[str], dict[str, str], list[str]]
 else:
     import _signal as signal
 
@@ -32,6 +37,9 @@ HANDOVER = 1.0
 GLANCE = 0.5
 NEVER = float("inf")
 
+#: How the options that are for `launch` begin.
+OF_LAUNCH = ("read=", "write=", "sockets=", "largest=", "processes=")
+
 REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
@@ -39,7 +47,9 @@ PR_SET_CHILD_SUBREAPER = 36
 
 def main(arguments: list[str]) -> None:
     mark = arguments.index("--")
-    options = dict(option.split("=", 1) for option in arguments[:mark])
+    launching = [option for option in arguments[:mark] if option.startswith(OF_LAUNCH)]
+    own = (option for option in arguments[:mark] if not option.startswith(OF_LAUNCH))
+    options = dict(option.split("=", 1) for option in own)
     command = arguments[mark + 1 :]
     # By name, because Python adds to its own environment where there is no locale.
     names = options["env"].split(",")
@@ -47,20 +57,17 @@ def main(arguments: list[str]) -> None:
     if options.pop("rinse", None):
         # Whatever else the caller has in its environment, /proc would show to the command.
         rest = [f"{name}={value}" for name, value in options.items()]
-        again = [sys.executable, "-I", "-S", __file__, *rest, "--", *command]
+        again = [sys.executable, "-I", "-S", __file__, *rest, *launching, "--", *command]
         os.execve(sys.executable, again, environment)
     split(
-        command,
-        environment,
+        (command, environment, launching),
         grace=float(options.get("grace", GRACE)),
         caller=int(options.get("caller", os.getppid())),
         control=int(options.get("control", -1)),
     )
 
 
-def split(
-    command: list[str], environment: dict[str, str], *, grace: float, caller: int, control: int
-) -> None:
+def split(what: "What", *, grace: float, caller: int, control: int) -> None:
     """Become the outer and the inner process."""
     if control >= 0:
         os.set_inheritable(control, False)
@@ -73,7 +80,7 @@ def split(
     if inner == 0:
         os.setsid()
         prctl(PR_SET_CHILD_SUBREAPER, 1)
-        be_inner(command, environment, grace=grace, outer=outer, control=control)
+        be_inner(what, grace=grace, outer=outer, control=control)
     else:
         be_outer(inner, grace=grace, caller=caller, control=control)
 
@@ -90,15 +97,13 @@ def be_outer(inner: int, *, grace: float, caller: int, control: int) -> "NoRetur
     leave_as(look_after(inner, Watch(caller, control), ask))
 
 
-def be_inner(
-    command: list[str], environment: dict[str, str], *, grace: float, outer: int, control: int
-) -> "NoReturn":
+def be_inner(what: "What", *, grace: float, outer: int, control: int) -> "NoReturn":
     # Before there is a command, so that no request is missed.
     watch = Watch(outer)
     try:
-        child = start(command, environment)
+        child = start(*what)
     except OSError as error:
-        refuse(command[0], error.errno or 5, control)
+        refuse(what[0][0], error.errno or 5, control)
     report(child, control)
     let_go_of_streams()
 
@@ -121,7 +126,9 @@ def be_inner(
     leave_as(status)
 
 
-def start(command: list[str], environment: dict[str, str]) -> int:
+def start(command: list[str], environment: dict[str, str], launching: list[str]) -> int:
+    if launching:
+        return import_launch()(command, environment, launching)
     # Python ignores some signals, and our caller may; the command has them as they are meant.
     defaults = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
     return os.posix_spawnp(
@@ -129,11 +136,23 @@ def start(command: list[str], environment: dict[str, str]) -> int:
     )
 
 
+def import_launch() -> "Callable[[list[str], dict[str, str], list[str]], int]":
+    if TYPE_CHECKING:
+        from backburner.process.launch import launch
+    else:
+        # There is no package here, and nothing else to be found by its name.
+        sys.path.append(os.path.dirname(__file__))
+        from launch import launch
+
+    return launch
+
+
 def refuse(program: str, errno: int, control: int) -> "NoReturn":
     if control >= 0:
         report(-errno, control)
     else:
-        os.write(2, f"{program}: {os.strerror(errno)}\n".encode(errors="replace"))
+        why = os.strerror(errno) if errno < 1000 else "It cannot be confined here."
+        os.write(2, f"{program}: {why}\n".encode(errors="replace"))
     # As a shell would: what is not there, and what cannot be run.
     os._exit(127 if errno in (2, 20) else 126)
 

@@ -7,10 +7,14 @@ from contextlib import contextmanager
 
 from backburner.core.errors import ProcessFailed
 from backburner.process.command import Command
+from backburner.process.confinement import confinement_missing
+from backburner.process.landlock import NOT_CONFINED
 
 
 def not_run(command: Command, number: int) -> ProcessFailed:
     """Say why the system did not run the program."""
+    if number == NOT_CONFINED:
+        return not_confined(command, confinement_missing() or "The kernel refused to.")
     if number in (errno.ENOENT, errno.ENOTDIR):
         return ProcessFailed(
             f"There is no program {command.program}.",
@@ -20,10 +24,19 @@ def not_run(command: Command, number: int) -> ProcessFailed:
     if number in (errno.EACCES, errno.EPERM, errno.ENOEXEC):
         return ProcessFailed(
             f"{command.program} is not a program that we may run.",
-            hint="It has to be executable, and begin with #! if it is a script.",
+            hint="It has to be executable, and begin with #! if it is a script."
+            + (" It may also lie outside of the folders it is held to." * bool(command.confined)),
             permanent=True,
         )
     return not_tried(command, number)
+
+
+def not_confined(command: Command, why: str) -> ProcessFailed:
+    return ProcessFailed(
+        f"{command.program} was not run, because it cannot be confined here. {why}",
+        hint="Whoever runs this server can allow commands that are not confined.",
+        permanent=True,
+    )
 
 
 def not_tried(command: Command, number: int) -> ProcessFailed:

@@ -14,7 +14,7 @@ from backburner.process.tree import GRACE, Tree, started
 LIMIT = 2**20
 #: How many seconds the streams have to end after the tree: somebody outside may hold them.
 LINGER = 1.0
-_CHUNK = 2**16
+CHUNK = 2**16
 
 
 class Ending(StrEnum):
@@ -54,15 +54,16 @@ async def run(
     """Run a command to its end, or end it after some time; everything it started ends with it."""
     stdout, stderr = _Sink(limit), _Sink(limit)
     async with (
-        started(command, stdin=stdin, grace=grace, longest_line=_CHUNK) as tree,
-        _reading(stdout.take_all(tree.stdout), stderr.take_all(tree.stderr)),
+        started(command, stdin=stdin, grace=grace, longest_line=CHUNK) as tree,
+        reading(stdout.take_all(tree.stdout), stderr.take_all(tree.stderr)),
     ):
-        ending, exited = await _wait(tree, within)
+        ending, exited = await wait(tree, within)
     return Finished(ending, exited, stdout.output(), stderr.output())
 
 
 @asynccontextmanager
-async def _reading(*sources: Coroutine[None, None, None]) -> AsyncIterator[None]:
+async def reading(*sources: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Let the streams be read meanwhile, and for a moment after."""
     tasks = [asyncio.create_task(source) for source in sources]
     try:
         yield
@@ -73,7 +74,8 @@ async def _reading(*sources: Coroutine[None, None, None]) -> AsyncIterator[None]
         await asyncio.wait(tasks)
 
 
-async def _wait(tree: Tree, within: timedelta) -> tuple[Ending, Exit]:
+async def wait(tree: Tree, within: timedelta) -> tuple[Ending, Exit]:
+    """Wait for the end, or bring it about after some time."""
     try:
         async with asyncio.timeout(within.total_seconds()):
             ended = await tree.wait()
@@ -91,7 +93,7 @@ class _Sink:
         self._size = 0
 
     async def take_all(self, stream: asyncio.StreamReader) -> None:
-        while chunk := await stream.read(_CHUNK):
+        while chunk := await stream.read(CHUNK):
             self._size += len(chunk)
             self._kept += chunk[: self._limit - len(self._kept)]
 

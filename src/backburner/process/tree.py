@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, SubprocessStreamProtocol
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from datetime import timedelta
@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from backburner.core.errors import ProcessFailed
 from backburner.process import reaper
-from backburner.process.command import Command, Exit
+from backburner.process.command import Command, Exit, launching
 from backburner.process.refusals import explained, not_run
 
 #: How long everybody has between SIGTERM and SIGKILL.
@@ -30,8 +30,9 @@ REAPER = (sys.executable, "-I", "-S", str(Path(reaper.__file__).absolute()))
 
 #: Bytes to read, or a pipe to write to. No bytes: /dev/null.
 Stdin = bytes | Literal["pipe"]
-#: A pipe that nobody reads holds the command up once it is full.
-Stderr = Literal["pipe", "drop"]
+#: A pipe that nobody reads holds the command up once it is full. Joined: with stdout, in order.
+Stderr = Literal["pipe", "join", "drop"]
+_STDERR: dict[Stderr, int] = {"pipe": PIPE, "join": STDOUT, "drop": DEVNULL}
 
 #: Each loop starts one at a time: many in one go would hold it up.
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
@@ -68,7 +69,7 @@ class Tree:
         """End all of it and wait until it is gone; a cancel takes effect only then."""
         self._control.close()
         self._child.wake()
-        await _outwait(self._child.exited, self._patience)
+        await outwait(self._child.exited, self._patience)
         if not self._child.exited.done():
             raise ProcessFailed("A program could not be ended.")
         return Exit.of(self._child.exited.result())
@@ -94,7 +95,7 @@ async def started(
                 [f"grace={grace.total_seconds()}", f"control={theirs.fileno()}"],
                 longest_line,
                 stdin=source,
-                stderr=PIPE if stderr == "pipe" else DEVNULL,
+                stderr=_STDERR[stderr],
                 pass_fds=(theirs.fileno(),),
             )
         with closing(child):
@@ -110,6 +111,7 @@ async def _start_reaper(
     command: Command, options: list[str], longest_line: int, **streams: Any
 ) -> "_Child":
     options = [*options, f"env={','.join(command.env)}", f"caller={os.getpid()}"]
+    options += launching(command.confined, command.limits)
     loop = asyncio.get_running_loop()
     async with _turns.setdefault(loop, asyncio.Lock()):
         _, child = await loop.subprocess_exec(
@@ -165,7 +167,7 @@ class _Child(SubprocessStreamProtocol):
         self.reaper.close()
 
 
-async def _outwait(future: asyncio.Future[int], patience: timedelta) -> None:
+async def outwait(future: asyncio.Future[Any], patience: timedelta) -> None:
     """Wait for something although cancelled meanwhile, and be cancelled after that."""
     loop = asyncio.get_running_loop()
     until = loop.time() + patience.total_seconds()

@@ -1,0 +1,54 @@
+"""What the agent works with in its folder: a shell, and the network. Both held to bounds."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Protocol
+
+#: How many characters of an output, a page or a file the agent is shown in one go.
+MOST_SHOWN = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """How a command ended: with a code or by a signal, by itself or not."""
+
+    #: What it wrote on both streams; if that is long, beginning and end and what is left out.
+    output: str
+    code: int | None
+    signal: int | None = None
+    #: It took too long, and was ended.
+    timed_out: bool = False
+    #: It wrote too much, and was ended.
+    flooded: bool = False
+
+
+class Shell(Protocol):
+    async def run(self, line: str, *, folder: Path, within: timedelta) -> Ran:
+        """Run one line in a folder; everything it started has ended when this does.
+
+        Raises `ProcessFailed` where it could not be started.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What an address gave, as text."""
+
+    #: Where it was found in the end.
+    url: str
+    status: int
+    #: Such as `text/html`.
+    kind: str
+    text: str
+    #: There was more than this.
+    cut: bool = False
+
+
+class Network(Protocol):
+    async def fetch(self, url: str, *, other_hosts: bool = False) -> Page:
+        """Get what an address gives, as text; follow where it points within the same host, or on.
+
+        Raises `BadRequest` for what is no address to be fetched, `NotAllowed` where it leads into
+        a network that is not public, `ConnectionFailed` for what did not work.
+        """
