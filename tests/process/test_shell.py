@@ -1,0 +1,253 @@
+"""The shell for the agent: what a line gives, what bounds it, and what it cannot see."""
+
+import asyncio
+import os
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from families import FAMILY, SOON
+from process_table import alive, wait_until_gone
+
+from backburner.core.errors import BadRequest, ProcessFailed
+from backburner.ports import MOST_SHOWN, Ran
+from backburner.process.excerpt import Excerpt
+from backburner.process.shell import FLOOD, GRACE, ConfinedShell
+
+CANARY = "canary-that-is-ours"
+#: Makes folders in each other, more than Python removes.
+DEEP = """
+import os, tempfile
+os.chdir(tempfile.gettempdir())
+for _ in range(1500):
+    os.mkdir("d")
+    os.chdir("d")
+"""
+#: As long as a command, its end and some room may take.
+BRIEF = timedelta(seconds=0.3)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have temporary folders made where we can see whether one is left."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    return temporary
+
+
+async def do(folder: Path, line: str, within: timedelta = SOON) -> Ran:
+    return await ConfinedShell().run(line, folder=folder, within=within)
+
+
+async def test_both_streams_come_in_order_with_the_code(folder: Path) -> None:
+    ran = await do(folder, "echo one; echo two >&2; echo three; exit 3")
+
+    assert ran == Ran(output="one\ntwo\nthree\n", code=3)
+
+
+async def test_a_line_runs_in_bash_in_its_folder_with_nothing_to_read(folder: Path) -> None:
+    ran = await do(folder, '[[ $PWD = "$HOME" ]] && pwd && cat && diff <(echo x) <(echo x)')
+
+    assert ran == Ran(output=f"{folder}\n", code=0)
+
+
+async def test_a_signal_is_told(folder: Path) -> None:
+    assert await do(folder, "kill -9 $$") == Ran(output="", code=None, signal=9)
+
+
+async def test_the_environment_has_nothing_of_ours(
+    folder: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CANARY", CANARY)
+    shell = ConfinedShell(variables={"GIVEN": "yes"})
+
+    ran = await shell.run("env", folder=folder, within=SOON)
+
+    seen = dict(line.split("=", 1) for line in ran.output.splitlines())
+    assert sorted(set(seen) - {"_", "SHLVL", "OLDPWD"}) == sorted(
+        ["GIVEN", "HOME", "LANG", "PATH", "PWD", "TERM", "TMPDIR", "USER"]
+    )
+    assert (seen["HOME"], seen["GIVEN"]) == (str(folder), "yes")
+    assert Path(seen["TMPDIR"]).parent == temporary
+    assert CANARY not in ran.output
+
+
+async def test_each_command_has_a_temporary_folder_that_is_removed(
+    folder: Path, temporary: Path
+) -> None:
+    deep = f"python3 -c '{DEEP}'"
+    closed = (
+        'mkdir -p "$TMPDIR/closed/in"; touch "$TMPDIR/closed/in/file"; chmod 0 "$TMPDIR/closed"'
+    )
+
+    for line in ('mktemp >/dev/null && echo x >"$TMPDIR/file"', deep, closed):
+        ran = await do(folder, line)
+        assert (ran.code, ran.output) == (0, "")
+        assert os.listdir(temporary) == []  # noqa: PTH208 (names are all there is to see)
+
+
+async def test_a_command_cannot_read_what_is_ours(folder: Path, temporary: Path) -> None:
+    data = folder.parent / "data" / "backburner.db"
+    home = folder.parent / "home" / ".ssh" / "key"
+    for file in (data, home, temporary / "others"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(CANARY)
+        ran = await do(folder, f"cat {file}")
+        assert (ran.output, ran.code) == (f"cat: {file}: Permission denied\n", 1)
+
+
+async def test_more_folders_can_be_shown(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "shown").write_text("to be seen")
+    shell = ConfinedShell(readable=[tmp_path / "shown"])
+
+    ran = await shell.run("cat ../shown; echo x >../shown", folder=folder, within=SOON)
+
+    assert ran.output.startswith("to be seen")
+    assert "Permission denied" in ran.output
+
+
+async def test_the_operator_can_do_without_confinement(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "seen").write_text("seen")
+
+    ran = await ConfinedShell(unconfined=True).run("cat ../seen", folder=folder, within=SOON)
+
+    assert ran.output == "seen"
+
+
+async def test_much_output_is_shown_by_its_beginning_and_end(folder: Path) -> None:
+    ran = await do(folder, "echo begin; seq 1000000; echo end")
+
+    assert ran.code == 0
+    assert ran.output.startswith("begin\n1\n")
+    assert ran.output.endswith("1000000\nend\n")
+    assert "bytes left out ...]" in ran.output
+    assert len(ran.output) < MOST_SHOWN + 100
+
+
+async def test_a_command_that_prints_without_end_is_cut_off(folder: Path, word: str) -> None:
+    before = monotonic()
+
+    ran = await do(folder, f"yes {word}; yes {word}", within=timedelta(minutes=5))
+
+    assert ran.flooded
+    assert not ran.timed_out
+    assert monotonic() - before < SOON.total_seconds()
+    assert len(ran.output) < MOST_SHOWN + 100
+    assert alive(word) == []
+
+
+async def test_a_gigabyte_is_cut_off_before_it_is_written(folder: Path) -> None:
+    ran = await do(folder, "head -c 1000000000 /dev/zero && echo all >&2")
+
+    assert ran.flooded
+    assert "all" not in ran.output
+    # What can be stored has no zero bytes.
+    assert "\0" not in ran.output
+
+
+async def test_a_file_cannot_fill_the_disk(folder: Path) -> None:
+    ran = await do(folder, "truncate -s 2G file")
+
+    assert ran.code != 0
+
+
+#: Hangs, with a word to find it by; and deaf to whatever asks it to end.
+HANGS = "sh -c 'while :; do sleep 1; done' {word}"
+DEAF = "sh -c 'trap \"\" TERM INT HUP; while :; do sleep 1; done' {word}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        HANGS,
+        DEAF,
+        f"({HANGS} & {DEAF}) & wait",
+        f"setsid {HANGS} & {HANGS}",
+        f"(setsid setsid {DEAF} &); {HANGS}",
+        f"trap '' TERM INT HUP; {DEAF}; {DEAF}",
+    ],
+)
+async def test_what_hangs_is_ended_with_all_it_started(folder: Path, word: str, line: str) -> None:
+    before = monotonic()
+
+    ran = await do(folder, f"echo begun; {line.format(word=word)}", within=BRIEF)
+
+    assert ran.timed_out
+    assert ran.output.startswith("begun\n")
+    assert monotonic() - before < (BRIEF + GRACE).total_seconds() + 5
+    assert alive(word) == []
+
+
+async def test_a_family_is_ended(folder: Path, word: str) -> None:
+    (folder / "family.py").write_bytes(FAMILY.read_bytes())
+
+    ran = await do(folder, f"exec python3 -I -S family.py {word}", within=BRIEF * 3)
+
+    assert ran.timed_out
+    assert alive(word) == []
+
+
+async def test_what_is_left_behind_ends_with_the_command(folder: Path, word: str) -> None:
+    ran = await do(folder, f"(setsid sh -c 'while :; do sleep 1; done' {word} &); echo done")
+
+    assert (ran.output, ran.code) == ("done\n", 0)
+    assert alive(word) == []
+
+
+async def test_a_cancel_ends_it_and_leaves_nothing(
+    folder: Path, temporary: Path, word: str
+) -> None:
+    os.mkfifo(folder / "there")
+    line = f"trap '' TERM; echo >there; while :; do sleep 1; done; : {word}"
+    running = asyncio.create_task(do(folder, line))
+    await asyncio.to_thread((folder / "there").read_text)
+    running.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await asyncio.to_thread(wait_until_gone, word)
+    assert os.listdir(temporary) == []  # noqa: PTH208 (names are all there is to see)
+
+
+async def test_what_cannot_be_run_is_refused_in_words(folder: Path) -> None:
+    with pytest.raises(BadRequest, match="zero byte"):
+        await do(folder, "echo \0")
+    with pytest.raises(ProcessFailed, match="cannot run in the folder"):
+        await do(folder / "missing", "true")
+    with pytest.raises(ProcessFailed, match="too long"):
+        await do(folder, "#" * 3_000_000)
+
+
+def test_an_excerpt_keeps_all_that_is_short() -> None:
+    excerpt = Excerpt(100)
+    for number in range(10):
+        excerpt.add(b"%09d\n" % number)
+
+    assert excerpt.text() == "".join(f"{number:09d}\n" for number in range(10))
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 100, 5000])
+def test_an_excerpt_is_the_same_however_it_comes(chunk: int) -> None:
+    data = b"".join(b"%04d" % number for number in range(1250))
+    excerpt = Excerpt(100)
+    for start in range(0, len(data), chunk):
+        excerpt.add(data[start : start + chunk])
+
+    assert excerpt.size == len(data) == 5000
+    assert excerpt.text() == (
+        data[:25].decode() + "\n[... 4,900 bytes left out ...]\n" + data[-75:].decode()
+    )
+
+
+def test_a_flood_is_more_than_is_shown() -> None:
+    assert FLOOD > MOST_SHOWN
