@@ -36,6 +36,7 @@ BAD_IMPORTS = [
     ("cli/one.py", "import sqlalchemy", "backburner.cli.one -> sqlalchemy"),
     ("cli/two.py", "import claude_agent_sdk", "backburner.cli.two -> claude_agent_sdk"),
     ("cli/three.py", "import fastapi", "backburner.cli.three -> fastapi"),
+    ("cli/four.py", "import httpx2", "backburner.cli.four -> httpx2"),
     ("worker/__init__.py", "import backburner.bus", "backburner.worker -> backburner.bus"),
     ("utils/__init__.py", "", "- backburner.utils"),
 ]

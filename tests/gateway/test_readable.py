@@ -1,0 +1,48 @@
+"""Pages as text: what a person would read, whatever the markup is like."""
+
+from time import monotonic
+
+import pytest
+
+from backburner.gateway.readable import PATIENCE, readable
+
+BASE = "https://example.com/dir/page"
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("plain", "plain"),
+        ("<p>one<p>two", "one\n\ntwo".replace("\n\n", "\n")),
+        ("<h2>Head</h2>text", "## Head\ntext"),
+        ("<ul><li>a</li><li>b</li></ul>", "- a\n\n- b"),
+        ("a &amp; b &lt;c&gt; &#228;", "a & b <c> ä"),
+        ("<a href='x'>rel</a>", "rel (https://example.com/dir/x)"),
+        ("<a href='#top'>top</a> <a>none</a> <a href='javascript:x()'>js</a>", "top none js"),
+        ("<a href='http://[x'>broken</a>", "broken"),
+        ("<script>a()</script><style>b{}</style><noscript>c</noscript>d", "d"),
+        ("<head><title> A\n title </title><meta></head><body>text", "A title\n\ntext"),
+        ("<head><title>T</title><body>head was not closed", "T\n\nhead was not closed"),
+        ("a\n   b\t c", "a b c"),
+        ("<pre>a\n  b</pre>", "a\n  b"),
+        ("</a></pre></script>ends without beginnings", "ends without beginnings"),
+        ("<!-- no --><p>yes", "yes"),
+        ("", ""),
+        ("a<script>" + "x" * 300_000 + "</script >b<SCRIPT>c</SCRIPT>d", "abd"),
+        ("seen<!-- never closed <p>unseen", "seen"),
+        ("a < b", "a < b"),
+    ],
+)
+def test_what_one_reads_of_a_page(html: str, text: str) -> None:
+    assert readable(html, base=BASE) == text
+
+
+@pytest.mark.parametrize(
+    "piece", ["<!", "<", "<!--", "</", "<a ", "<a href='", "<![CDATA[", "&", "<p>", "<script>"]
+)
+def test_a_page_that_is_made_to_take_long_does_not(piece: str) -> None:
+    before = monotonic()
+
+    readable(piece * (2_000_000 // len(piece)), base=BASE)
+
+    assert monotonic() - before < PATIENCE + 10
