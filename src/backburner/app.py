@@ -27,8 +27,11 @@ from backburner.core.errors import MachineFailed
 from backburner.core.ids import UserId
 from backburner.core.routing import NO_ROUTES, Routes
 from backburner.core.run import Turn
+from backburner.engine import trial
+from backburner.engine.trial import Target
 from backburner.ports import Bus, Channel, Engine, Offer, Store, Toolbox
-from backburner.settings import Settings
+from backburner.ports.trial import Trial
+from backburner.settings import Profile, Settings
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
 from backburner.store.opening import ask_for_an_answer, open_database
@@ -260,6 +263,24 @@ async def work(app: App, *, announce: Callable[[str], None]) -> None:
     stop_on_signals(stopping.set)
     announce(app.worker.name)
     await app.worker.run(stopping)
+
+
+async def try_profile(profile: Profile) -> Trial:
+    """See whether the model of a profile answers."""
+    return await trial.try_model(
+        Target(
+            engine=profile.engine,
+            model=profile.model,
+            address=profile.address,
+            key=profile.key.get_secret_value() if profile.key else None,
+            token=profile.token.get_secret_value() if profile.token else None,
+        )
+    )
+
+
+async def list_models(address: str, key: str | None) -> tuple[str, ...]:
+    """List what a server that speaks OpenAI's protocol offers."""
+    return await trial.list_models(Target(engine="openai", model="", address=address, key=key))
 
 
 def prepare_data_folder(folder: Path) -> None:

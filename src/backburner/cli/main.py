@@ -15,6 +15,7 @@ from backburner.core.errors import BackburnerError, BadRequest
 #: One line each, kept here so that listing the commands does not load them.
 COMMANDS = {
     "up": "Start Backburner on this machine.",
+    "setup": "Set up a model, or replace the one that is there.",
     "worker": "Start a worker beside others on one PostgreSQL.",
 }
 

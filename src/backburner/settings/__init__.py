@@ -1,5 +1,6 @@
 """Every setting, where it is read from, and how a wrong one is refused."""
 
+from backburner.settings.keeping import find_data_folder, keep_models, put_in
 from backburner.settings.loading import load
 from backburner.settings.names import FILE_NAME, MODELS_NAME, PREFIX, variable
 from backburner.settings.prices import LIST_PRICES
@@ -11,9 +12,12 @@ from backburner.settings.profiles import (
     Profile,
     clean_address,
     clean_secret,
+    is_near,
     read_profile,
+    read_profiles,
 )
 from backburner.settings.settings import Settings, secret_names, takes
+from backburner.settings.sources import find_file, read_models
 
 __all__ = [
     "CLAUDE_ADDRESS",
@@ -28,8 +32,15 @@ __all__ = [
     "Settings",
     "clean_address",
     "clean_secret",
+    "find_data_folder",
+    "find_file",
+    "is_near",
+    "keep_models",
     "load",
+    "put_in",
+    "read_models",
     "read_profile",
+    "read_profiles",
     "secret_names",
     "takes",
     "variable",

@@ -1,0 +1,338 @@
+"""`backburner setup`: asked or told what to set up, tries it, and keeps it for its owner alone."""
+
+import io
+import os
+import stat
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from model_servers import ModelServer, model_server
+from programs import Ended
+from requirements import requirement
+from terminals import terminal
+
+from backburner.settings import Settings, load
+
+CANARY = "sk-ant-canary-314159265358979"
+OTHER_CANARY = "oat-canary-271828182845904523"
+Call = Callable[..., Ended]
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with model_server() as server:
+        yield server
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BACKBURNER_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    path = tmp_path / "key"
+    path.write_text(f"{CANARY}\n")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _nobody_at_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+
+
+def kept(data: Path) -> dict[str, Any]:
+    return tomllib.loads((data / "models.toml").read_text())
+
+
+def modes(data: Path) -> tuple[int, int]:
+    return tuple(stat.S_IMODE(path.stat().st_mode) for path in (data, data / "models.toml"))  # type: ignore[return-value]
+
+
+def claude_chat(settings: Settings) -> str:
+    profile = settings.profiles[settings.routes.chat]
+    assert profile.secret
+    return profile.secret.get_secret_value()
+
+
+@requirement("Z-setup")
+def test_a_person_is_asked_and_the_key_is_not_shown(data: Path, server: ModelServer) -> None:
+    with terminal("setup", "--address", server.address) as shown:
+        shown.answer("Which one", "1")
+        shown.answer("API key", CANARY)
+        shown.answer("Model", "claude-haiku-4-5")
+        code = shown.end()
+
+    assert code == 0, shown.seen
+    assert "claude-haiku-4-5 answers." in shown.seen
+    assert "next start" in shown.seen
+    assert CANARY not in shown.seen
+    assert modes(data) == (0o700, 0o600)
+    assert claude_chat(load()) == CANARY
+    assert load().profiles["claude"].model == "claude-haiku-4-5"
+    assert server.asked[0].headers["x-api-key"] == CANARY
+
+
+@requirement("Z-setup")
+def test_a_local_server_is_asked_what_it_has(data: Path, server: ModelServer) -> None:
+    with terminal("setup") as shown:
+        shown.answer("Which one", "3")
+        shown.answer("http://127.0.0.1:11434/v1", f"{server.address}/v1")
+        shown.answer("Model", "2")
+        assert shown.end() == 0, shown.seen
+
+    assert "1  large" in shown.seen
+    profile = load().profiles["local"]
+    assert (profile.model, profile.address) == ("small", f"{server.address}/v1")
+    assert profile.seats == 1
+    assert [asked.path for asked in server.asked] == ["/v1/models", "/v1/chat/completions"]
+    assert modes(data) == (0o700, 0o600)
+
+
+def test_a_server_that_lists_nothing_can_still_be_used(data: Path, server: ModelServer) -> None:
+    server.answers["/v1/models"] = (404, "")
+    with terminal("setup", "--kind", "openai", "--address", f"{server.address}/v1") as shown:
+        shown.answer("Model", "mine")
+        assert shown.end() == 0, shown.seen
+
+    assert "cannot be listed" in shown.seen
+    assert kept(data)["profiles"]["local"]["model"] == "mine"
+
+
+def test_what_is_no_address_or_key_is_asked_for_again(data: Path, server: ModelServer) -> None:
+    with terminal("setup", "--kind", "openai", "--model", "small") as shown:
+        shown.answer("Address", "over there")
+        shown.answer("Address", f"{server.address}/v1")
+        assert shown.end() == 0, shown.seen
+    with terminal("setup", "--kind", "claude-token", "--address", server.address) as shown:
+        shown.answer("Token", "two words")
+        shown.answer("Token", OTHER_CANARY)
+        shown.answer("Model", "")
+        assert shown.end() == 0, shown.seen
+
+    assert kept(data)["profiles"] == {
+        "claude": {"engine": "claude", "token": OTHER_CANARY, "address": server.address}
+    }
+
+
+@pytest.mark.parametrize(("said", "is_kept"), [("y", True), ("n", False), ("", False)])
+def test_a_person_may_keep_what_does_not_answer(
+    data: Path, server: ModelServer, *, said: str, is_kept: bool
+) -> None:
+    server.answers["/v1/messages"] = (401, {"error": {"message": f"no {CANARY}"}})
+    with terminal("setup", "--kind", "claude-key", "--address", server.address) as shown:
+        shown.answer("API key", CANARY)
+        shown.answer("Model", "")
+        shown.answer("Keep it anyway?", said)
+        code = shown.end()
+
+    assert code == (0 if is_kept else 3)
+    assert (data / "models.toml").exists() is is_kept
+    assert "The key was refused" in shown.seen
+    assert CANARY not in shown.seen
+
+
+@requirement("Z-setup")
+def test_a_script_says_everything_in_options(
+    call: Call, data: Path, server: ModelServer, key_file: Path
+) -> None:
+    ended = call(
+        *("setup", "--kind", "claude-key", "--key-file", str(key_file)),
+        *("--model", "claude-opus-4-5", "--address", server.address),
+    )
+
+    assert (ended.code, ended.err) == (0, [])
+    assert "claude-opus-4-5 answers." in ended.out
+    assert CANARY not in "".join(ended.out)
+    assert claude_chat(load()) == CANARY
+    assert modes(data) == (0o700, 0o600)
+
+
+def test_a_secret_can_be_sent_and_never_stands_among_the_arguments(
+    data: Path, server: ModelServer
+) -> None:
+    command = (sys.executable, "-P", "-m", "backburner", "setup", "--kind", "claude-token")
+    done = subprocess.run(
+        [*command, "--token-file", "-", "--address", server.address],
+        input=f"{OTHER_CANARY}\n",
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+
+    assert done.returncode == 0
+    assert OTHER_CANARY not in done.stdout + done.stderr
+    assert load().profiles["claude"].token
+    assert claude_chat(load()) == OTHER_CANARY
+    assert modes(data)[1] == 0o600
+
+
+def test_without_a_test_nobody_is_asked(
+    call: Call, data: Path, server: ModelServer, key_file: Path
+) -> None:
+    where = ("--key-file", str(key_file), "--address", server.address)
+
+    assert call("setup", "--kind", "claude-key", *where, "--no-test").code == 0
+    assert server.asked == []
+    assert (data / "models.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "code", "words"),
+    [
+        (401, CANARY, 3, "The key was refused"),
+        (404, "no", 4, "is not the API of a model"),
+        (404, {"error": {"message": "no such model"}}, 5, "There is no model"),
+        (429, "", 6, "does not answer more for now"),
+        (500, {"error": CANARY}, 1, "(500)"),
+    ],
+)
+def test_a_failed_try_has_words_and_a_code_and_keeps_nothing(
+    call: Call,
+    data: Path,
+    server: ModelServer,
+    key_file: Path,
+    *,
+    status: int,
+    answer: Any,
+    code: int,
+    words: str,
+) -> None:
+    server.answers["/v1/messages"] = (status, answer)
+    options = ("--key-file", str(key_file), "--address", server.address)
+    failed = call("setup", "--kind", "claude-key", *options)
+    said = "\n".join(failed.out + failed.err)
+
+    assert failed.code == code
+    assert words in said
+    assert CANARY not in said
+    assert not data.exists()
+    assert call("setup", "--kind", "claude-key", *options, "--keep").code == 0
+    assert (data / "models.toml").exists()
+
+
+def test_an_address_where_nobody_is_has_its_own_code(call: Call, key_file: Path) -> None:
+    options = ("--key-file", str(key_file), "--address", "http://127.0.0.1:9")
+
+    assert call("setup", "--kind", "claude-key", *options).code == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ([], "--kind"),
+        (["--kind", "claude-key"], "--key-file"),
+        (["--kind", "openai"], "--address"),
+        (["--kind", "openai", "--address", "http://127.0.0.1:9/v1"], "--model"),
+        (["--kind", "openai", "--address", "x", "--model", "m"], "an address that does not look"),
+        (["--kind", "claude-key", "--key-file", "absent"], "absent cannot be read"),
+        (["--kind", "claude-key", "--key-file", "-"], "does not hold a key or token alone"),
+        (["--kind", "clod"], "--kind"),
+    ],
+)
+def test_what_a_script_left_out_is_one_line_and_exit_code_2(
+    call: Call, data: Path, options: list[str], named: str
+) -> None:
+    ended = call("setup", *options)
+
+    assert (ended.code, ended.out) == (2, [])
+    (line,) = ended.err
+    assert named in line
+    assert not data.exists()
+
+
+@requirement("Z-setup")
+def test_again_shows_what_is_there_without_the_secret_and_replaces_it(
+    call: Call, data: Path, key_file: Path, tmp_path: Path
+) -> None:
+    call("setup", "--kind", "claude-key", "--key-file", str(key_file), "--no-test")
+    data.joinpath("models.toml").chmod(0o644)
+    (tmp_path / "other").write_text(OTHER_CANARY)
+    again = call(
+        "setup", "--kind", "claude-token", "--key-file", str(tmp_path / "other"), "--no-test"
+    )
+
+    assert again.out[0].endswith(f"with a key that ends in {CANARY[-4:]}.")
+    assert "canary" not in "".join(again.out)
+    assert CANARY not in (data / "models.toml").read_text()
+    assert modes(data) == (0o700, 0o600)
+    assert os.listdir(data) == ["models.toml"]  # noqa: PTH208 (names are what is looked at)
+
+
+def test_one_model_for_chats_and_one_for_the_background(
+    call: Call, data: Path, key_file: Path
+) -> None:
+    local = ("--kind", "openai", "--address", "http://127.0.0.1:9/v1", "--no-test")
+    claude = ("--kind", "claude-key", "--key-file", str(key_file), "--no-test")
+    call("setup", *claude)
+    assert (
+        "Background work will use it."
+        in call("setup", *local, "--model", "a", "--background").out[-1]
+    )
+    assert (load().routes.chat, load().routes.background) == ("claude", "local")
+
+    call("setup", *claude, "--model", "claude-haiku-4-5", "--background")
+    assert load().routes.background == "claude-background"
+    assert load().profiles["claude"].model == "claude-sonnet-4-5"
+    assert "local" not in load().profiles
+
+    call("setup", *local, "--model", "b")
+    assert (load().routes.chat, load().routes.background) == ("local", "claude-background")
+    call("setup", "--kind", "demo")
+    assert kept(data)["profile"] == "demo"
+    assert load().routes.chat == "demo"
+
+
+def test_what_stronger_settings_say_is_told(
+    call: Call, data: Path, key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--kind", "claude-key", "--key-file", str(key_file), "--no-test")
+    monkeypatch.setenv("BACKBURNER_PROFILE", "demo")
+    assert call("setup", *options).out[-1].startswith("Chats will use demo, the demo:")
+
+    monkeypatch.setenv("BACKBURNER_PROFILE", "clod")
+    assert "will not start" in call("setup", *options).out[-1]
+    assert (data / "models.toml").exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["nonsense", "profiles = 1", '[profiles.x]\nengine = "clod"', "port = 1"]
+)
+def test_a_file_with_a_fault_is_told_and_replaced(call: Call, data: Path, text: str) -> None:
+    data.mkdir()
+    (data / "models.toml").write_text(text)
+    ended = call("setup", "--kind", "demo")
+
+    assert ended.code == 0
+    assert "has a fault and will be replaced." in ended.out[0]
+    assert load().routes.chat == "demo"
+
+
+def test_any_text_that_can_be_a_secret_is_read_back_as_it_was(
+    call: Call, data: Path, tmp_path: Path
+) -> None:
+    secret = "".join(chr(code) for code in range(33, 127))
+    (tmp_path / "odd").write_text(secret)
+    call("setup", "--kind", "claude-key", "--key-file", str(tmp_path / "odd"), "--no-test")
+
+    assert kept(data)["profiles"]["claude"]["key"] == secret
+    assert claude_chat(load()) == secret
+
+
+def test_a_link_in_place_of_the_file_is_not_followed(
+    call: Call, data: Path, tmp_path: Path, key_file: Path
+) -> None:
+    data.mkdir()
+    (tmp_path / "public").write_text("")
+    (tmp_path / "public").chmod(0o666)
+    (data / "models.toml").symlink_to(tmp_path / "public")
+    call("setup", "--kind", "claude-key", "--key-file", str(key_file), "--no-test")
+
+    assert (tmp_path / "public").read_text() == ""
+    assert modes(data)[1] == 0o600
