@@ -28,6 +28,8 @@ USAGE = """\
 usage: python3 dev.py COMMAND [ARGUMENT ...]
 
   up [ARGUMENT ...]     start Backburner (`up --help` lists its options)
+  setup [ARGUMENT ...]  set up a model
+  doctor [ARGUMENT ...] see what works here, and what to do about what does not
   test [ARGUMENT ...]   run all tests, or what pytest makes of the arguments
   lint                  style, types, import rules, lock files, generated pages
   check                 lint, then all tests: what has to pass before a commit
@@ -51,10 +53,22 @@ def main(arguments: list[str]) -> int:
 
 
 def up(arguments: list[str]) -> int:
+    return become("up", arguments)
+
+
+def setup(arguments: list[str]) -> int:
+    return become("setup", arguments)
+
+
+def doctor(arguments: list[str]) -> int:
+    return become("doctor", arguments)
+
+
+def become(command: str, arguments: list[str]) -> int:
     make_environment(TO_RUN)
     # In place of this process, so that Ctrl-C and signals reach it; -P keeps whatever lies in the
     # current folder from being imported.
-    os.execv(str(PYTHON), [str(PYTHON), "-P", "-m", "backburner", "up", *arguments])  # noqa: S606
+    os.execv(str(PYTHON), [str(PYTHON), "-P", "-m", "backburner", command, *arguments])  # noqa: S606
 
 
 def test(arguments: list[str]) -> int:
@@ -128,6 +142,8 @@ def lock(arguments: list[str]) -> int:
 
 COMMANDS = {
     "up": up,
+    "setup": setup,
+    "doctor": doctor,
     "test": test,
     "lint": lint,
     "check": check,

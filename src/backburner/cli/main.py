@@ -16,6 +16,7 @@ from backburner.core.errors import BackburnerError, BadRequest
 COMMANDS = {
     "up": "Start Backburner on this machine.",
     "setup": "Set up a model, or replace the one that is there.",
+    "doctor": "See what works here, and what to do about what does not.",
     "worker": "Start a worker beside others on one PostgreSQL.",
 }
 

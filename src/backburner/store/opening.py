@@ -5,19 +5,39 @@ date. Whatever is in the way is refused in a sentence, and left as it was.
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Engine, make_url, text
+from sqlalchemy import Connection, Engine, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from backburner.core.errors import BadSetting, StoreFailed
 from backburner.store import postgres_server, sqlite_file
 from backburner.store.db import Database
 from backburner.store.dialect import Clock, is_sqlite, make_engine
-from backburner.store.schema import OUR_VERSIONS, Versions, bring_up_to_date, refuse_others
+from backburner.store.schema import (
+    OUR_VERSIONS,
+    Versions,
+    bring_up_to_date,
+    find_revision,
+    known_revisions,
+    refuse_others,
+)
 from backburner.store.tx import Tx
 
 _SELECT_1 = text("SELECT 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a look at a database has found."""
+
+    #: Of its tables; None: there are none yet, or they cannot be looked at.
+    revision: str | None
+    #: What they are brought to when it is opened.
+    newest: str
+    #: Another process of ours has it.
+    in_use: bool = False
 
 
 def open_database(url: str, clock: Clock, *, versions: Versions = OUR_VERSIONS) -> Database:
@@ -39,9 +59,44 @@ def open_database(url: str, clock: Clock, *, versions: Versions = OUR_VERSIONS) 
         return Database(engine, clock, release=held.pop_all().close)
 
 
+def look_at_database(url: str, *, versions: Versions = OUR_VERSIONS) -> Found:
+    """See what is there, and refuse what `open_database` would; nothing is changed."""
+    engine = _make_engine(url)
+    with ExitStack() as held, _explained(engine):
+        held.callback(engine.dispose)
+        if path := _file_of(engine):
+            return _look_at_file(path, versions)
+        name = postgres_server.name_of(engine.url)
+        with engine.begin() as connection:
+            postgres_server.check(connection, name)
+            return _look(connection, name, versions)
+
+
 def ask_for_an_answer(tx: Tx) -> None:
     """See that the database does anything at all."""
     tx.connection.execute(_SELECT_1)
+
+
+def _look_at_file(path: Path, versions: Versions) -> Found:
+    newest = known_revisions(versions)[-1]
+    if not path.exists() or not path.stat().st_size:
+        return Found(None, newest)
+    with ExitStack() as held:
+        try:
+            held.enter_context(sqlite_file.owned(path))
+        except StoreFailed as error:
+            if error.permanent:
+                raise
+            # A second connection beside that of its owner is one too many.
+            return Found(None, newest, in_use=True)
+        sqlite_file.check(path)
+        connection = held.enter_context(sqlite_file.look(path))
+        return _look(connection, f"The database file {path}", versions)
+
+
+def _look(connection: Connection, name: str, versions: Versions) -> Found:
+    refuse_others(connection, name, versions=versions)
+    return Found(find_revision(connection), known_revisions(versions)[-1])
 
 
 def _make_engine(url: str) -> Engine:

@@ -1,0 +1,240 @@
+"""`backburner doctor`: what works here, and exactly what to do about what does not."""
+
+import json
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from model_servers import ModelServer, model_server
+from programs import Ended, Start
+
+from backburner.cli.findings import Mark
+from backburner.cli.machine_checks import ONE_RUN, free_memory, look_at_memory
+from backburner.settings import load
+
+CANARY = "sk-ant-canary-314159265358979"
+Call = Callable[..., Ended]
+#: The doctor, where the libraries of the engines are not installed.
+WITHOUT_EXTRAS = """
+import sys
+sys.modules["claude_agent_sdk"] = sys.modules["pydantic_ai"] = None
+from backburner.cli.main import main
+main(["doctor", "--offline"])
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with model_server() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BACKBURNER_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("BACKBURNER_PORT", "0")
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def profiles(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    found = {
+        "claude": {"engine": "claude", "key": CANARY, "address": server.address},
+        "local": {"engine": "openai", "model": "small", "address": f"{server.address}/v1"},
+    }
+    monkeypatch.setenv("BACKBURNER_PROFILES", json.dumps(found))
+    monkeypatch.setenv("BACKBURNER_BACKGROUND_PROFILE", "local")
+    return found
+
+
+def line_of(ended: Ended, what: str) -> str:
+    (line,) = [line for line in ended.out if line[5:].startswith(what)]
+    return line
+
+
+def test_a_fresh_install_is_well_and_told_how_to_go_on(call: Call, data: Path) -> None:
+    ended = call("doctor")
+
+    assert (ended.code, ended.err) == (0, [])
+    assert "first start makes it" in line_of(ended, "data folder")
+    assert "empty" in line_of(ended, "database")
+    assert line_of(ended, "profile demo").startswith("[ok]")
+    assert line_of(ended, "who uses").endswith("To use a real one, run: backburner setup")
+    assert not data.exists()
+
+
+@pytest.mark.usefixtures("profiles")
+def test_every_profile_is_asked(call: Call, server: ModelServer) -> None:
+    ended = call("doctor")
+
+    assert (ended.code, ended.err) == (0, [])
+    claude = line_of(ended, "profile claude")
+    assert claude.startswith("[ok]")
+    assert "Claude Code 2." in claude
+    assert claude.endswith("claude-sonnet-4-5 answers.")
+    assert line_of(ended, "profile local").endswith("small answers.")
+    assert "chats use claude; background work uses local." in line_of(ended, "who uses")
+    assert {asked.path for asked in server.asked} == {"/v1/messages", "/v1/chat/completions"}
+    assert CANARY not in "".join(ended.out)
+
+
+@pytest.mark.usefixtures("profiles")
+def test_offline_nobody_is_asked(call: Call, server: ModelServer) -> None:
+    assert call("doctor", "--offline").code == 0
+    assert server.asked == []
+
+
+@pytest.mark.usefixtures("profiles")
+@pytest.mark.parametrize(
+    ("status", "code", "mark"), [(401, 1, "[!!]"), (500, 1, "[!!]"), (429, 0, "[--]")]
+)
+def test_a_model_that_does_not_answer_is_broken_unless_it_only_has_to_wait(
+    call: Call, server: ModelServer, status: int, code: int, mark: str
+) -> None:
+    server.answers["/v1/messages"] = (status, {"error": {"message": f"no {CANARY}"}})
+    ended = call("doctor")
+
+    assert ended.code == code
+    assert line_of(ended, "profile claude").startswith(mark)
+    assert CANARY not in "".join(ended.out)
+
+
+@pytest.mark.usefixtures("profiles")
+def test_scripts_get_the_same_as_json(call: Call, server: ModelServer) -> None:
+    server.answers["/v1/chat/completions"] = (404, {"error": {"message": "no such model"}})
+    ended = call("doctor", "--json")
+    told = json.loads("\n".join(ended.out))
+
+    assert (ended.code, told["ok"]) == (1, False)
+    (local,) = [one for one in told["findings"] if one["what"] == "profile local"]
+    assert local["mark"] == "broken"
+    assert "There is no model 'small' there" in local["words"]
+    assert local["hint"] == "Choose one that is there."
+    assert CANARY not in "".join(ended.out)
+
+
+@pytest.mark.usefixtures("profiles")
+def test_a_library_that_is_missing_is_named_with_the_command_that_installs_it(
+    start: Start,
+) -> None:
+    ended = start(command=(sys.executable, "-c", WITHOUT_EXTRAS)).end()
+
+    assert ended.code == 1
+    assert line_of(ended, "profile claude").endswith("pip install 'backburner[claude]'")
+    assert line_of(ended, "profile local").endswith("pip install 'backburner[openai]'")
+
+
+def test_settings_that_are_wrong_are_told_and_nothing_else_is_tried(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKBURNER_PROFILE", "clod")
+    ended = call("doctor")
+
+    assert ended.code == 1
+    assert ended.out[-1].startswith("[!!] settings  `profile` is 'clod'")
+
+
+def test_a_file_of_secrets_that_others_can_read_is_broken(call: Call, data: Path) -> None:
+    data.mkdir()
+    models = data / "models.toml"
+    models.write_text(f'[profiles.claude]\nengine = "claude"\nkey = "{CANARY}"\n')
+    models.chmod(0o640)
+    ended = call("doctor", "--offline")
+
+    assert ended.code == 1
+    assert line_of(ended, "models file").endswith(f"Run: chmod 600 {models}")
+    models.chmod(0o600)
+    assert call("doctor", "--offline").code == 0
+
+
+def test_a_key_that_goes_over_an_open_line_is_worth_a_note(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = {"engine": "openai", "model": "m", "address": "http://models.example.org", "key": CANARY}
+    monkeypatch.setenv("BACKBURNER_PROFILES", json.dumps({"far": far}))
+    ended = call("doctor", "--offline")
+
+    assert ended.code == 0
+    assert line_of(ended, "profile far").startswith("[--]")
+    assert line_of(ended, "profile far").endswith("use an https address.")
+
+
+def test_a_data_folder_or_database_that_cannot_be_used_is_broken(
+    call: Call, data: Path, tmp_path: Path
+) -> None:
+    data.write_text("")
+    (tmp_path / "text").write_text("This is no database.")
+    ended = call("doctor", "--database-url", f"sqlite:///{tmp_path / 'text'}")
+
+    assert ended.code == 1
+    assert line_of(ended, "data folder").startswith("[!!]")
+    assert "is not a SQLite database" in line_of(ended, "database")
+
+
+def test_the_password_of_a_database_is_not_shown(call: Call) -> None:
+    ended = call("doctor", "--database-url", f"postgresql://me:{CANARY}@127.0.0.1:9/b")
+
+    assert ended.code == 1
+    assert line_of(ended, "database").startswith("[!!]")
+    assert CANARY not in "".join(ended.out)
+
+
+def test_a_server_that_runs_is_found_and_left_alone(
+    call: Call, start: Start, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = start("up", "--data", data)
+    port = running.wait_until_ready().rsplit(":", 1)[1]
+    monkeypatch.setenv("BACKBURNER_PORT", port)
+    ended = call("doctor")
+
+    assert ended.code == 0
+    assert f"runs at 127.0.0.1:{port}." in line_of(ended, "server")
+    assert "in use by a Backburner that is running" in line_of(ended, "database")
+    assert running.end(signal.SIGTERM).code == 0
+
+
+def test_a_port_that_something_else_has_is_broken(
+    call: Call, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = server.address.rsplit(":", 1)[1]
+    monkeypatch.setenv("BACKBURNER_PORT", port)
+    taken = call("doctor")
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = str(closed.getsockname()[1])
+    monkeypatch.setenv("BACKBURNER_PORT", port)
+    free = call("doctor")
+
+    assert taken.code == 1
+    assert "used by something else" in line_of(taken, "server")
+    assert free.code == 0
+    assert f"127.0.0.1:{port} is free" in line_of(free, "server")
+
+
+def test_how_many_runs_fit_is_told_and_what_to_set_if_they_do_not() -> None:
+    settings = load(profiles={"claude": {"engine": "claude", "key": CANARY}})
+
+    assert look_at_memory(settings, 5 * ONE_RUN).mark is Mark.OK
+    tight = look_at_memory(settings, 2 * ONE_RUN)
+    assert (tight.mark, tight.hint) == (Mark.NOTE, "Set concurrency to 2; 5 are allowed now.")
+    assert look_at_memory(load(), 0).mark is Mark.OK
+    assert look_at_memory(load(), None).mark is Mark.NOTE
+
+
+def test_free_memory_is_what_the_machine_and_the_container_leave(tmp_path: Path) -> None:
+    memory, group = tmp_path / "meminfo", tmp_path / "group"
+    assert free_memory(memory, group) is None
+
+    memory.write_text("MemTotal: 9 kB\nMemAvailable:   4 kB\n")
+    assert free_memory(memory, group) == 4096
+
+    group.mkdir()
+    (group / "memory.max").write_text("max\n")
+    (group / "memory.current").write_text("1024\n")
+    assert free_memory(memory, group) == 4096
+
+    (group / "memory.max").write_text("3072\n")
+    assert free_memory(memory, group) == 2048
