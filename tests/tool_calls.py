@@ -16,8 +16,8 @@ WATCH = {"what": "Look at the build and say when it breaks.", "when": "every wee
 STRETCH = {"what": "Remind the user to stretch.", "when": "in 20 seconds", "title": "Stretch"}
 
 
-def set_up(database: Database) -> Stage:
-    return Stage(database, LocalBus(), ScriptedEngine(), toolbox=Toolbox)
+def set_up(database: Database, **more: Any) -> Stage:
+    return Stage(database, LocalBus(), ScriptedEngine(), toolbox=Toolbox, **more)
 
 
 async def ask(stage: Stage, chat: Conversation, *calls: Call) -> list[str]:

@@ -10,7 +10,9 @@ from tool_calls import STRETCH, WATCH, ask, call, children, reply_turn, schedule
 from backburner.actions import arranging, background
 from backburner.core.conversation import Author, Kind, Notify, Place, Status
 from backburner.core.question import Purpose
+from backburner.core.routing import Routes
 from backburner.core.schedule import Cron, Interval, Scheduled
+from backburner.store.db import Database
 from backburner.testing.clock import SetClock
 from backburner.testing.engine import End
 from backburner.testing.make import NOON
@@ -88,6 +90,19 @@ async def test_of_several_things_each_becomes_a_task_of_its_own(stage: Stage) ->
 
     assert {child.title for child in children(stage, chat)} == {WATCH["what"], "Stretch"}
     assert stage.load(chat).schedule is None
+
+
+@requirement("B-routing")
+async def test_a_task_under_a_chat_goes_to_the_background_profile_and_the_chat_stays(
+    database: Database,
+) -> None:
+    routes = Routes(names=("scripted", "local"), chat="scripted", background="local")
+    stage = set_up(database, routes=routes)
+    chat = await stage.chat()
+    await ask(stage, chat, schedule(**WATCH), schedule(**STRETCH))
+
+    (child,) = children(stage, chat)
+    assert (stage.load(chat).engine, child.engine) == ("scripted", "local")
 
 
 async def test_what_a_background_run_schedules_waits_for_a_yes(stage: Stage) -> None:

@@ -16,6 +16,7 @@ from backburner.engine.claude.program import Program
 from backburner.engine.claude.relay import Line, Relay
 from backburner.engine.claude.tools import digest
 from backburner.engine.claude.warm import Warm
+from backburner.engine.installed import find_claude_code
 from backburner.ports import Event, Gate, Launcher, Request
 
 
@@ -116,7 +117,7 @@ class ClaudeEngine:
         wrapper = home / "wrapper"
         self._launcher.write(
             wrapper,
-            program=program.find(),
+            program=find_claude_code(),
             keep=options.kept(how, line),
             writable=(home, workspace),
         )

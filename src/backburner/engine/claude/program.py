@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import claude_agent_sdk
 from claude_agent_sdk import (
     ClaudeSDKClient,
     ClaudeSDKError,
@@ -145,11 +144,6 @@ def write_launcher(home: Path, wrapper: Path) -> Path:
     launcher.write_text(text, encoding="utf-8")
     launcher.chmod(0o700)
     return launcher
-
-
-def find() -> Path:
-    """Find the program that comes with the SDK."""
-    return Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 
 
 def pid_file(home: Path) -> Path:
