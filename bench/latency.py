@@ -23,7 +23,7 @@ from sqlalchemy import Engine
 
 from backburner.actions import background
 from backburner.actions.deps import Deps
-from backburner.app import NoTools
+from backburner.app.machines import NoTools
 from backburner.bus.postgres import PostgresBus
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import Immediate, Scheduled

@@ -28,7 +28,7 @@ main.main(sys.argv[1:])
 #: A server that has been told to stop and does not: its loop hangs.
 HANGS = """
 import asyncio, threading
-from backburner.app import stop_on_signals
+from backburner.app.serving import stop_on_signals
 def hang():
     print("stopping", flush=True)
     threading.Event().wait()

@@ -8,7 +8,7 @@ import pytest
 from programs import Start, starter
 from workers import Workers
 
-from backburner.app import Clock
+from backburner.app.clock import Clock
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.tables import metadata

@@ -1,4 +1,4 @@
-"""What the actions work with; app.py puts it together."""
+"""What the actions work with; app puts it together."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from backburner.app import list_models
+from backburner.app.looking import list_models
 from backburner.core.errors import EngineFailed
 from backburner.settings import CLAUDE_ADDRESS, CLAUDE_MODEL, clean_address, clean_secret, is_near
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from backburner.app import further_checks, look_at_database
+from backburner.app.looking import further_checks, look_at_database
 from backburner.cli.findings import Finding, Mark, as_json, as_lines, is_well
 from backburner.cli.machine_checks import (
     free_memory,

@@ -7,7 +7,7 @@ import platform
 import stat
 from pathlib import Path
 
-from backburner.app import check_writable
+from backburner.app.folder import check_writable
 from backburner.cli.findings import Finding, Mark
 from backburner.core.errors import MachineFailed
 from backburner.settings import MODELS_NAME, Settings, find_file

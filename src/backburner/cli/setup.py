@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from backburner.app import prepare_data_folder, try_profile
+from backburner.app.folder import prepare_data_folder
+from backburner.app.looking import try_profile
 from backburner.cli.asking import (
     KINDS,
     ask_claude,

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from backburner import __version__, log
-from backburner.app import run
+from backburner.app.running import run
 from backburner.cli.main import in_one_line
 from backburner.core.errors import BackburnerError
 from backburner.settings import Settings, load, secret_names, variable

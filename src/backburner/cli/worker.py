@@ -5,7 +5,7 @@ from contextlib import suppress
 import click
 
 from backburner import __version__, log
-from backburner.app import run
+from backburner.app.running import run
 from backburner.cli.up import crashes_explained, say, setting
 from backburner.core.errors import BadSetting
 from backburner.settings import load

@@ -1,4 +1,4 @@
-"""What the actions need from the machines, as Protocols; the machines are plugged in by app.py."""
+"""What the actions need from the machines, as Protocols; the machines are plugged in by app."""
 
 from backburner.ports.bus import (
     EVERYTHING,

@@ -15,7 +15,8 @@ from sqlalchemy import text
 
 from backburner.actions import background, chat, questions
 from backburner.actions.deps import Deps
-from backburner.app import Clock, NoTools
+from backburner.app.clock import Clock
+from backburner.app.machines import NoTools
 from backburner.bus.postgres import PostgresBus
 from backburner.core.conversation import Conversation, Place
 from backburner.core.ids import UserId, derive_grant_id

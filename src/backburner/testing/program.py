@@ -8,7 +8,8 @@ import argparse
 from pathlib import Path
 
 from backburner import log
-from backburner.app import Machines, run
+from backburner.app.machines import Machines
+from backburner.app.running import run
 from backburner.settings import load
 from backburner.testing import script
 from backburner.testing.engine import ScriptedEngine

@@ -1,0 +1,115 @@
+"""Puts the parts together: machines, actions, and the ways in."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from fastapi import FastAPI
+
+from backburner.actions.deps import Deps, Limits
+from backburner.api.app import build_api
+from backburner.app.clock import Clock
+from backburner.app.folder import check_writable
+from backburner.app.machines import Machines, NoTools
+from backburner.app.serving import in_url
+from backburner.bus.local import LocalBus
+from backburner.bus.postgres import PostgresBus
+from backburner.core.allowance import Scope, parse_limit, parse_price
+from backburner.ports import Bus
+from backburner.settings import Settings
+from backburner.store.db import Database
+from backburner.store.dialect import is_sqlite
+from backburner.store.opening import ask_for_an_answer
+from backburner.tools.toolbox import Toolbox as Tools
+from backburner.worker.seats import Seats
+from backburner.worker.service import Pace, Worker
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    settings: Settings
+    clock: Clock
+    database: Database
+    bus: Bus
+    deps: Deps
+    worker: Worker
+    api: FastAPI
+
+
+@asynccontextmanager
+async def open_bus(database: Database) -> AsyncIterator[Bus]:
+    if is_sqlite(database.engine):
+        yield LocalBus()
+    else:
+        url = database.engine.url.set(drivername="postgresql")
+        async with PostgresBus(url.render_as_string(hide_password=False)) as bus:
+            yield bus
+
+
+def build(
+    settings: Settings, clock: Clock, database: Database, bus: Bus, machines: Machines
+) -> App:
+    database.bus = bus
+    deps = Deps(
+        store=machines.store(database),
+        engines=machines.engines,
+        default_engine=machines.default_engine,
+        toolbox=machines.toolbox or NoTools(),
+        routes=machines.routes,
+        channels=machines.channels,
+        limits=Limits(run_timeout=settings.run_timeout),
+        allowances=(
+            parse_limit(settings.allowance_run, Scope.RUN),
+            parse_limit(settings.allowance_conversation, Scope.CONVERSATION),
+            parse_limit(settings.allowance_user, Scope.USER),
+            parse_limit(settings.allowance_day, Scope.DAY),
+        ),
+        prices={name: parse_price(price) for name, price in settings.all_prices.items()},
+    )
+    if machines.toolbox is None:
+        # Tools are made of actions, and a run is an action that needs the tools.
+        deps = replace(deps, toolbox=Tools(deps, machines.workspace))
+    return App(
+        settings=settings,
+        clock=clock,
+        database=database,
+        bus=bus,
+        deps=deps,
+        worker=_build_worker(settings, deps, bus, machines),
+        api=_build_api(settings, database),
+    )
+
+
+def _build_worker(settings: Settings, deps: Deps, bus: Bus, machines: Machines) -> Worker:
+    seats = Seats(
+        total=settings.concurrency,
+        of_engine=machines.seats,
+        default_engine=machines.default_engine,
+        only_chat=not settings.enabled,
+    )
+    pace = Pace(
+        poll=settings.poll_interval,
+        batch=settings.batch,
+        per_user=settings.per_user_concurrency,
+        lease=settings.lease,
+        heartbeat=settings.heartbeat,
+        keep_runs=timedelta(days=settings.keep_runs_days),
+        drain=settings.drain,
+        delivery_lease=settings.delivery_lease,
+    )
+    return Worker(deps, bus, seats=seats, pace=pace)
+
+
+def _build_api(settings: Settings, database: Database) -> FastAPI:
+    async def database_answers() -> None:
+        await database.transact(ask_for_an_answer)
+
+    async def data_folder_is_writable() -> None:
+        await asyncio.to_thread(check_writable, settings.data)
+
+    return build_api(
+        hosts={"localhost", "127.0.0.1", "[::1]", in_url(settings.host)},
+        checks={"data folder": data_folder_is_writable, "database": database_answers},
+    )

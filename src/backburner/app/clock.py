@@ -1,0 +1,13 @@
+"""The real clock."""
+
+import time
+from datetime import UTC, datetime
+
+
+class Clock:
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def read(self) -> tuple[datetime, int]:
+        """Give the time, and microseconds of a clock that stands still while the machine sleeps."""
+        return self.now(), time.monotonic_ns() // 1000
