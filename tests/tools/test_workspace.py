@@ -1,0 +1,483 @@
+"""The tools for the workspace: what they give, what they refuse, and that none leads out of it."""
+
+import asyncio
+import ctypes
+import errno
+import json
+import os
+import resource
+import signal
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backburner.core.errors import MachineFailed, NotAllowed
+from backburner.core.policy import Narrowing
+from backburner.ports import MOST_SHOWN, Offer, Page, Ran, ToolResult
+from backburner.process.shell import ConfinedShell
+from backburner.tools.beneath import explained
+from backburner.tools.files import MOST_PASSED, MOST_WRITTEN
+from backburner.tools.listing import MOST_LISTED
+from backburner.tools.workspace import workspace_offers
+
+EXPECTED = Path(__file__).parent / "workspace_tools.json"
+CANARY = "canary-outside-of-the-workspace"
+
+
+class RecordingShell:
+    def __init__(self, ran: Ran) -> None:
+        self.ran = ran
+        self.asked: list[tuple[str, Path, timedelta]] = []
+
+    async def run(self, line: str, *, folder: Path, within: timedelta) -> Ran:
+        self.asked.append((line, folder, within))
+        return self.ran
+
+
+class RecordingNetwork:
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, bool]] = []
+
+    async def fetch(self, url: str, *, other_hosts: bool = False) -> Page:
+        self.asked.append((url, other_hosts))
+        if "inner" in url:
+            raise NotAllowed("inner is not a public address.")
+        return Page(url=url, status=200, kind="text/html", text="words", cut="long" in url)
+
+
+class Workspace:
+    def __init__(self, folder: Path, ran: Ran | None = None) -> None:
+        self.folder = folder
+        self.shell = RecordingShell(ran or Ran(output="out\n", code=0))
+        self.network = RecordingNetwork()
+        self.offers = {
+            offer.tool.name: offer for offer in workspace_offers(folder, self.shell, self.network)
+        }
+
+    async def __call__(self, tool: str, **arguments: Any) -> ToolResult:
+        async with asyncio.timeout(20):
+            return await self.offers[tool].run(arguments)
+
+    async def text(self, tool: str, **arguments: Any) -> str:
+        result = await self(tool, **arguments)
+        assert not result.failed, result.text
+        return result.text
+
+    async def refusal(self, tool: str, **arguments: Any) -> str:
+        result = await self(tool, **arguments)
+        assert result.failed, result.text
+        assert CANARY not in result.text
+        return result.text
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "canary").write_text(CANARY)
+    return folder
+
+
+@pytest.fixture
+def use(tmp_path: Path, outside: Path) -> Workspace:
+    assert outside.exists()
+    return Workspace(tmp_path / "data" / "workspace")
+
+
+def put(use: Workspace, path: str, content: str | bytes = "text") -> Path:
+    file = use.folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return file
+
+
+def shown(offers: Sequence[Offer]) -> list[Mapping[str, Any]]:
+    return [
+        {"name": one.tool.name, "description": one.description, "parameters": one.parameters}
+        for one in offers
+    ]
+
+
+def test_what_the_agent_reads_of_the_tools_is_what_was_agreed(use: Workspace) -> None:
+    # Consent is bound to these words: a change to them asks everybody again.
+    assert shown(list(use.offers.values())) == json.loads(EXPECTED.read_text())
+
+
+def test_what_needs_consent_and_what_does_not(use: Workspace) -> None:
+    facts = {
+        name: (offer.tool.free, offer.read_only, offer.outside, offer.tool.narrowing)
+        for name, offer in use.offers.items()
+    }
+
+    assert facts == {
+        "read_file": (True, True, True, Narrowing.TOOL),
+        "write_file": (True, False, False, Narrowing.TOOL),
+        "list_files": (True, True, True, Narrowing.TOOL),
+        "run_command": (False, False, True, Narrowing.COMMAND),
+        "fetch_url": (False, True, True, Narrowing.HOST),
+    }
+
+
+async def test_a_file_is_written_and_read_in_a_folder_made_for_it(use: Workspace) -> None:
+    assert not use.folder.exists()
+
+    assert await use.text("write_file", path="a/b/file.txt", content="zwei\nü\n") == (
+        "Made a/b/file.txt: 8 bytes."
+    )
+    assert await use.text("read_file", path="a/b/file.txt") == "zwei\nü\n"
+    assert use.folder.stat().st_mode & 0o777 == 0o700
+    assert (use.folder / "a/b/file.txt").stat().st_mode & 0o777 == 0o644
+
+
+async def test_a_file_is_replaced_as_a_whole_and_keeps_its_mode(use: Workspace) -> None:
+    put(use, "program", "old and longer").chmod(0o755)
+
+    assert (await use.text("write_file", path="program", content="new")).startswith("Replaced")
+    assert await use.text("read_file", path="program") == "new"
+    assert (use.folder / "program").stat().st_mode & 0o777 == 0o755
+    assert [path.name for path in use.folder.iterdir()] == ["program"]
+
+
+async def test_each_file_is_reached_by_several_paths(use: Workspace) -> None:
+    put(use, "a/file", "here")
+    (use.folder / "link").symlink_to("a/file")
+    (use.folder / "folder").symlink_to(use.folder / "a")
+    (use.folder / "a" / "up").symlink_to("..")
+
+    for path in ("a/file", "./a//file", "a/../a/file", "link", "folder/file", "a/up/a/file"):
+        assert await use.text("read_file", path=path) == "here"
+    assert await use.text("read_file", path=str(use.folder / "a/file")) == "here"
+
+
+async def test_a_link_within_the_workspace_is_written_through(use: Workspace) -> None:
+    put(use, "a/file", "old")
+    (use.folder / "link").symlink_to("a/file")
+    (use.folder / "new").symlink_to("a/other")
+
+    for link in ("link", "new"):
+        await use.text("write_file", path=link, content="through")
+        assert (use.folder / link).is_symlink()
+        assert (use.folder / link).read_text() == "through"
+
+
+#: Ways out; `{out}` is the folder outside.
+WAYS_OUT = [
+    "{out}/canary",
+    "../../outside/canary",
+    "a/../../../outside/canary",
+    "to-file",
+    "to-folder/canary",
+    "relative/canary",
+    "a/to-link",
+    "/etc/passwd",
+    "/proc/self/environ",
+    "{folder}/../../outside/canary",
+    "{folder}-other/canary",
+]
+
+
+@pytest.mark.parametrize("way", WAYS_OUT)
+async def test_no_path_leads_out(use: Workspace, outside: Path, way: str) -> None:
+    (use.folder / "a").mkdir(parents=True)
+    (use.folder / "to-file").symlink_to(outside / "canary")
+    (use.folder / "to-folder").symlink_to(outside)
+    (use.folder / "relative").symlink_to("../../outside")
+    (use.folder / "a" / "to-link").symlink_to("../to-file")
+    path = way.format(out=outside, folder=use.folder)
+
+    for tool, more in (
+        ("read_file", {}),
+        ("write_file", {"content": "overwritten"}),
+        ("list_files", {}),
+    ):
+        assert await use.refusal(tool, path=path, **more) == (
+            "That is outside of the workspace. Use a path within it."
+        )
+    assert (outside / "canary").read_text() == CANARY
+
+
+async def test_no_path_leads_out_while_somebody_exchanges_folders_for_links(
+    use: Workspace, outside: Path
+) -> None:
+    put(use, "a/canary", "inside")
+    (use.folder / "link").symlink_to(outside)
+    done = threading.Event()
+
+    def exchange() -> None:
+        while not done.is_set():
+            exchange_names(use.folder / "a", use.folder / "link")
+
+    exchanging = threading.Thread(target=exchange)
+    exchanging.start()
+    try:
+        reads = [await use("read_file", path="a/canary") for _ in range(500)]
+        for _ in range(500):
+            await use("write_file", path="a/new", content="x")
+            await use("list_files", path="a")
+    finally:
+        done.set()
+        exchanging.join()
+    assert {read.text for read in reads if not read.failed} == {"inside"}
+    assert any(read.failed for read in reads)
+    assert os.listdir(outside) == ["canary"]  # noqa: PTH208 (names are all there is to see)
+
+
+def exchange_names(one: Path, other: Path) -> None:
+    here, swap = -100, 2
+    renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    assert renameat2(here, os.fsencode(one), here, os.fsencode(other), swap) == 0
+
+
+async def test_what_is_not_there_or_not_a_file_is_told(use: Workspace) -> None:
+    put(use, "file")
+    (use.folder / "folder").mkdir()
+    (use.folder / "loop").symlink_to("loop")
+
+    assert await use.refusal("read_file", path="missing") == "There is no missing."
+    assert await use.refusal("read_file", path="missing/file") == "There is no missing/file."
+    assert "is a folder" in await use.refusal("read_file", path="folder")
+    assert "is a folder" in await use.refusal("read_file", path=".")
+    assert "is a folder" in await use.refusal("write_file", path="folder", content="")
+    assert "not a folder" in await use.refusal("read_file", path="file/below")
+    assert "not a folder" in await use.refusal("write_file", path="file/below", content="")
+    assert "Links" in await use.refusal("read_file", path="loop")
+    assert "too long" in await use.refusal("read_file", path="x" * 300)
+    assert "too long" in await use.refusal("write_file", path="x/" * 100, content="")
+    assert await use.refusal("read_file", path="x\0y")
+    assert await use.refusal("list_files", path="file")
+
+
+async def test_pipes_sockets_and_devices_do_not_hold_anybody_up(use: Workspace) -> None:
+    use.folder.mkdir(parents=True)
+    os.mkfifo(use.folder / "pipe")
+    (use.folder / "device").symlink_to("/dev/zero")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(use.folder / "socket"))
+
+        for path in ("pipe", "socket"):
+            assert "not a file" in await use.refusal("read_file", path=path)
+            assert "not a file" in await use.refusal("write_file", path=path, content="x")
+        assert "outside" in await use.refusal("read_file", path="device")
+        assert "pipe  pipe" in await use.text("list_files")
+
+
+async def test_a_file_is_read_in_parts(use: Workspace) -> None:
+    put(use, "lines", "".join(f"line {number}\n" for number in range(1, 5001)))
+
+    first = await use.text("read_file", path="lines")
+    assert first.startswith("line 1\nline 2\n")
+    assert first.endswith("line 2000\n[There is more, from offset 2001 on.]")
+    assert (await use.text("read_file", path="lines", offset=4999)) == "line 4999\nline 5000\n"
+    assert (await use.text("read_file", path="lines", offset=7, limit=1)).startswith(
+        "line 7\n[There is more"
+    )
+    assert "fewer than 6000" in await use.text("read_file", path="lines", offset=6000)
+    assert await use.refusal("read_file", path="lines", offset=0)
+    assert await use.refusal("read_file", path="lines", limit=1_000_000)
+
+
+async def test_what_is_shown_of_a_file_is_bounded(use: Workspace) -> None:
+    put(use, "long-lines", f"{'x' * 20_000}\n" * 4)
+    put(use, "one-line", "x" * 200_000 + "\nnext\n")
+
+    text = await use.text("read_file", path="long-lines")
+    assert text.endswith("[There is more, from offset 3 on.]")
+    text = await use.text("read_file", path="one-line")
+    assert "Line 1 is too long to show whole" in text
+    assert len(text) < MOST_SHOWN + 200
+    assert await use.text("read_file", path="one-line", offset=2) == "next\n"
+
+
+async def test_a_file_of_any_size_is_left_in_time(use: Workspace) -> None:
+    with put(use, "sparse", "text\n" * 2000).open("r+b") as file:
+        file.truncate(MOST_PASSED * 1000)
+
+    assert "too far" in await use.text("read_file", path="sparse", offset=100_000)
+
+
+async def test_what_is_no_text_is_said_to_be_none(use: Workspace) -> None:
+    put(use, "binary", b"\x7fELF\0\0")
+    put(use, "latin", "grüß".encode("latin-1"))
+    put(use, "empty", "")
+
+    assert "is not text" in await use.refusal("read_file", path="binary")
+    assert await use.text("read_file", path="latin") == "gr��"
+    assert await use.text("read_file", path="empty") == "[The file is empty.]"
+
+
+async def test_what_is_too_much_to_write_is_refused(use: Workspace) -> None:
+    assert "limit" in await use.refusal("write_file", path="x", content="x" * (MOST_WRITTEN + 1))
+    assert "limit" in await use.refusal("write_file", path="x", content="ü" * MOST_WRITTEN)
+    assert not (use.folder / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "words"),
+    [
+        (errno.ENOSPC, MachineFailed, "There is no room left on the disk; nothing was written."),
+        (errno.EDQUOT, MachineFailed, "There is no room left on the disk; nothing was written."),
+        (errno.EACCES, NotAllowed, "x may not be used in that way: Permission denied."),
+        (errno.EROFS, NotAllowed, "x may not be used in that way: Read-only file system."),
+        (errno.EIO, MachineFailed, "x: Input/output error."),
+    ],
+)
+def test_what_the_system_refuses_is_told_in_words(
+    number: int, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error) as caught, explained("x"):
+        raise OSError(number, "")
+
+    assert str(caught.value) == words
+
+
+async def test_a_write_that_fails_leaves_what_was_there(use: Workspace) -> None:
+    put(use, "file", "old")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        assert "File too large" in await use.refusal("write_file", path="file", content="x" * 2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert [path.name for path in use.folder.iterdir()] == ["file"]
+    assert await use.text("read_file", path="file") == "old"
+
+
+async def test_a_workspace_that_cannot_be_made_is_told() -> None:
+    nowhere = Workspace(Path("/dev/null/workspace"))
+
+    for tool, more in (
+        ("read_file", {"path": "x"}),
+        ("write_file", {"path": "x", "content": "x"}),
+        ("run_command", {"command": "true"}),
+    ):
+        assert "not a folder" in await nowhere.refusal(tool, **more)
+    assert nowhere.shell.asked == []
+
+
+async def test_a_folder_is_listed_with_sizes_and_times(use: Workspace) -> None:
+    os.utime(put(use, "b.txt", "x" * 1234), (0, 0))
+    put(use, "a/file")
+    (use.folder / "link").symlink_to("/etc/passwd")
+    put(use, "naïve\nname")
+
+    lines = (await use.text("list_files")).splitlines()
+
+    assert lines[:2] == ["a/", "b.txt  1,234 bytes  1970-01-01 00:00 UTC"]
+    assert [line.split("  ")[:2] for line in lines[2:]] == [
+        ["link", "link"],
+        ["naïve?name", "4 bytes"],
+    ]
+    assert (await use.text("list_files", path="a")).startswith("file  4 bytes")
+
+
+@pytest.mark.parametrize(
+    ("glob", "fitting"),
+    [
+        ("*.py", ["a.py"]),
+        ("**/*.py", ["a.py", "x/b.py", "x/y/c.py"]),
+        ("x/*", ["x/b.py", "x/y/"]),
+        ("x/**", ["x/b.py", "x/y/", "x/y/c.py", "x/y/d.txt"]),
+        ("**/y/*", ["x/y/c.py", "x/y/d.txt"]),
+        ("?.py", ["a.py"]),
+        ("[b-z]*", ["x/"]),
+        ("nothing", ["[There is nothing.]"]),
+    ],
+)
+async def test_a_pattern_says_which_files(use: Workspace, glob: str, fitting: list[str]) -> None:
+    for path in ("a.py", "x/b.py", "x/y/c.py", "x/y/d.txt"):
+        put(use, path)
+
+    lines = (await use.text("list_files", glob=glob)).splitlines()
+
+    assert [line.split("  ")[0] for line in lines] == fitting
+
+
+async def test_a_listing_is_bounded(use: Workspace) -> None:
+    for number in range(MOST_LISTED + 10):
+        put(use, f"file-{number:04}")
+
+    lines = (await use.text("list_files")).splitlines()
+
+    assert len(lines) == MOST_LISTED + 1
+    assert lines[-1].startswith("[There is more")
+
+
+@pytest.mark.parametrize("glob", ["../*", "**/**/**/**/x", "x/" * 100])
+async def test_a_pattern_that_leads_out_or_takes_long_is_refused(use: Workspace, glob: str) -> None:
+    assert "not a pattern" in await use.refusal("list_files", glob=glob)
+
+
+async def test_links_are_not_followed_by_patterns(use: Workspace, outside: Path) -> None:
+    put(use, "file")
+    (use.folder / "out").symlink_to(outside)
+
+    assert "canary" not in await use.text("list_files", glob="**")
+
+
+async def test_a_command_runs_in_the_workspace_for_as_long_as_asked(use: Workspace) -> None:
+    assert await use.text("run_command", command="make") == "out\n[Exit code 0.]"
+    await use.text("run_command", command="make all", timeout=600)
+
+    assert use.shell.asked == [
+        ("make", use.folder, timedelta(seconds=120)),
+        ("make all", use.folder, timedelta(minutes=10)),
+    ]
+    assert use.folder.is_dir()
+    assert await use.refusal("run_command", command="make", timeout=601)
+    assert await use.refusal("run_command", command="")
+
+
+@pytest.mark.parametrize(
+    ("ran", "text"),
+    [
+        (Ran(output="", code=0), "[Exit code 0.]"),
+        (Ran(output="no newline", code=2), "no newline\n[Exit code 2.]"),
+        (Ran(output="", code=None, signal=9), "[It was ended by signal 9.]"),
+        (
+            Ran(output="x\n", code=None, signal=15, timed_out=True),
+            "x\n[It was ended, because it took longer than 120 seconds.]",
+        ),
+        (
+            Ran(output="x\n", code=None, signal=15, flooded=True),
+            "x\n[It was ended, because it wrote too much. Let it write to a file, or less.]",
+        ),
+    ],
+)
+async def test_how_a_command_ended_is_told(tmp_path: Path, ran: Ran, text: str) -> None:
+    assert await Workspace(tmp_path, ran).text("run_command", command="x") == text
+
+
+async def test_a_page_is_fetched_from_the_host_that_was_agreed_to(use: Workspace) -> None:
+    assert await use.text("fetch_url", url="https://example.com/a") == (
+        "https://example.com/a (text/html, status 200)\n\nwords"
+    )
+    assert (await use.text("fetch_url", url="https://example.com/long")).endswith(
+        "words\n[There is more.]"
+    )
+    assert use.network.asked[0] == ("https://example.com/a", False)
+    assert await use.refusal("fetch_url", url="http://inner/") == "inner is not a public address."
+
+
+async def test_a_real_command_and_the_files_meet_in_one_folder(
+    tmp_path: Path, outside: Path
+) -> None:
+    folder = tmp_path / "workspace"
+    offers = workspace_offers(folder, ConfinedShell(), RecordingNetwork())
+    tools = {offer.tool.name: offer for offer in offers}
+
+    await tools["write_file"].run({"path": "in.txt", "content": "b\na\n"})
+    ran = await tools["run_command"].run(
+        {"command": f"sort in.txt | tee out.txt; cat {outside}/canary; ls -a"}
+    )
+    read = await tools["read_file"].run({"path": "out.txt"})
+
+    assert read.text == "a\nb\n"
+    assert "Permission denied" in ran.text
+    assert CANARY not in ran.text
