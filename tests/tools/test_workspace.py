@@ -1,15 +1,16 @@
 """The tools for the workspace: what they give, what they refuse, and that none leads out of it."""
 
 import asyncio
-import ctypes
 import errno
 import json
 import os
 import resource
 import signal
 import socket
-import threading
-from collections.abc import Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,15 @@ from backburner.tools.workspace import workspace_offers
 
 EXPECTED = Path(__file__).parent / "workspace_tools.json"
 CANARY = "canary-outside-of-the-workspace"
+#: Exchanges two names without end; 2 says to exchange, -100 from where paths begin.
+EXCHANGE = """
+import ctypes, os, sys
+one, other = map(os.fsencode, sys.argv[1:])
+rename = ctypes.CDLL(None).renameat2
+print("begun", flush=True)
+while rename(-100, one, -100, other, 2) == 0:
+    pass
+"""
 
 
 class RecordingShell:
@@ -206,31 +216,30 @@ async def test_no_path_leads_out_while_somebody_exchanges_folders_for_links(
 ) -> None:
     put(use, "a/canary", "inside")
     (use.folder / "link").symlink_to(outside)
-    done = threading.Event()
+    reader = use.offers["read_file"]
 
-    def exchange() -> None:
-        while not done.is_set():
-            exchange_names(use.folder / "a", use.folder / "link")
-
-    exchanging = threading.Thread(target=exchange)
-    exchanging.start()
-    try:
-        reads = [await use("read_file", path="a/canary") for _ in range(500)]
-        for _ in range(500):
+    with exchanging(use.folder / "a", use.folder / "link"):
+        reads = [await reader.run({"path": "a/canary"}) for _ in range(3000)]
+        for _ in range(300):
             await use("write_file", path="a/new", content="x")
             await use("list_files", path="a")
-    finally:
-        done.set()
-        exchanging.join()
+
     assert {read.text for read in reads if not read.failed} == {"inside"}
     assert any(read.failed for read in reads)
     assert os.listdir(outside) == ["canary"]  # noqa: PTH208 (names are all there is to see)
 
 
-def exchange_names(one: Path, other: Path) -> None:
-    here, swap = -100, 2
-    renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
-    assert renameat2(here, os.fsencode(one), here, os.fsencode(other), swap) == 0
+@contextmanager
+def exchanging(one: Path, other: Path) -> Iterator[None]:
+    """Let another process exchange two names all the time."""
+    argv = [sys.executable, "-I", "-c", EXCHANGE, one, other]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"begun\n"
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 async def test_what_is_not_there_or_not_a_file_is_told(use: Workspace) -> None:
