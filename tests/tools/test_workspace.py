@@ -232,7 +232,7 @@ async def test_no_path_leads_out_while_somebody_exchanges_folders_for_links(
 @contextmanager
 def exchanging(one: Path, other: Path) -> Iterator[None]:
     """Let another process exchange two names all the time."""
-    argv = [sys.executable, "-I", "-c", EXCHANGE, one, other]
+    argv = [sys.executable, "-I", "-c", EXCHANGE, str(one), str(other)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stdout.readline() == b"begun\n"
