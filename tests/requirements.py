@@ -37,7 +37,7 @@ PENDING = frozenset(
     B-multichannel C-launch C-completed C-error C-cancel C-resumed C-output C-persist
     C-progress C-batch C-resume C-resume-only-completed C-resume-concurrent
     C-resume-expired C-resume-count C-block C-list C-block-done C-block-timeout
-    C-block-resume C-events C-mcp Z-connections Z-context Z-grants Z-model-key
+    C-block-resume C-events C-mcp Z-connections Z-grants Z-model-key
     Z-away Z-mine
     """.split()
 )
