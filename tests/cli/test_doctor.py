@@ -12,8 +12,10 @@ import pytest
 from model_servers import ModelServer, model_server
 from programs import Ended, Start
 
+from backburner.app.machines import ONE_CLAUDE
 from backburner.cli.findings import Mark
-from backburner.cli.machine_checks import ONE_RUN, free_memory, look_at_memory
+from backburner.cli.machine_checks import look_at_memory
+from backburner.process.memory import free_memory
 from backburner.settings import load
 
 CANARY = "sk-ant-canary-314159265358979"
@@ -217,8 +219,8 @@ def test_a_port_that_something_else_has_is_broken(
 def test_how_many_runs_fit_is_told_and_what_to_set_if_they_do_not() -> None:
     settings = load(profiles={"claude": {"engine": "claude", "key": CANARY}})
 
-    assert look_at_memory(settings, 5 * ONE_RUN).mark is Mark.OK
-    tight = look_at_memory(settings, 2 * ONE_RUN)
+    assert look_at_memory(settings, 5 * ONE_CLAUDE).mark is Mark.OK
+    tight = look_at_memory(settings, 2 * ONE_CLAUDE)
     assert (tight.mark, tight.hint) == (Mark.NOTE, "Set concurrency to 2; 5 are allowed now.")
     assert look_at_memory(load(), 0).mark is Mark.OK
     assert look_at_memory(load(), None).mark is Mark.NOTE

@@ -59,7 +59,12 @@ def build(
         toolbox=machines.toolbox or NoTools(),
         routes=machines.routes,
         channels=machines.channels,
-        limits=Limits(run_timeout=settings.run_timeout),
+        unswayed=machines.unswayed,
+        limits=Limits(
+            run_timeout=settings.run_timeout,
+            context=settings.context,
+            context_chat=settings.context_chat,
+        ),
         allowances=(
             parse_limit(settings.allowance_run, Scope.RUN),
             parse_limit(settings.allowance_conversation, Scope.CONVERSATION),
@@ -87,6 +92,7 @@ def _build_worker(settings: Settings, deps: Deps, bus: Bus, machines: Machines) 
         total=settings.concurrency,
         of_engine=machines.seats,
         default_engine=machines.default_engine,
+        has_room=machines.has_room,
         only_chat=not settings.enabled,
     )
     pace = Pace(

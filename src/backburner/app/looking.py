@@ -12,6 +12,8 @@ from backburner.engine.trial import Target
 from backburner.ports.trial import Trial
 from backburner.process import run as process
 from backburner.process.command import Command
+from backburner.process.confinement import confinement_missing
+from backburner.process.memory import free_memory
 from backburner.settings import Profile, Settings
 from backburner.store import opening
 
@@ -61,7 +63,11 @@ def look_at_database(settings: Settings) -> str:
     return f"revision {found.revision}; brought to {found.newest} at the next start"
 
 
+def measure_memory() -> int | None:
+    """Tell how many bytes there are to be had, where the system says so."""
+    return free_memory()
+
+
 def further_checks(settings: Settings) -> Mapping[str, Callable[[], str | None]]:
     """Give what else can be missing on this machine: each says in a sentence what is, or None."""
-    del settings
-    return {}
+    return {"commands": confinement_missing} if settings.commands == "confined" else {}

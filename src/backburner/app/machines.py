@@ -1,15 +1,29 @@
-"""The machines: made as the settings ask for them."""
+"""The machines: made as the settings ask for them, and closed when the program ends."""
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_network
+from pathlib import Path
 
+from backburner.app.engines import build_engine, closing
 from backburner.core.conversation import Conversation
+from backburner.core.errors import BadSetting
 from backburner.core.ids import UserId
 from backburner.core.routing import NO_ROUTES, Routes
 from backburner.core.run import Turn
+from backburner.gateway.network import CheckedNetwork
 from backburner.ports import Channel, Engine, Offer, Store, Toolbox
+from backburner.process.confinement import confine_to
+from backburner.process.memory import free_memory
+from backburner.process.shell import ConfinedShell
 from backburner.settings import Settings
 from backburner.tools.toolbox import no_workspace
+from backburner.tools.workspace import workspace_offers
+
+#: What the program of one Claude takes, in bytes, and what is left to everything else.
+ONE_CLAUDE = 250 * 2**20
+RESERVE = 250 * 2**20
 
 
 class NoTools:
@@ -20,6 +34,10 @@ class NoTools:
         return ()
 
 
+async def nothing_to_close() -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machines:
     """What the actions reach the outside with, apart from the database."""
@@ -28,8 +46,12 @@ class Machines:
     default_engine: str = ""
     #: The most runs at the same time, for each engine that has a limit of its own.
     seats: Mapping[str, int] = field(default_factory=dict)
+    #: Whether there is room for one more run with an engine.
+    has_room: Callable[[str], bool] = lambda _: True
     #: Which profile a new conversation gets; names of profiles are names of engines.
     routes: Routes = NO_ROUTES
+    #: Engines that nothing they read can put up to anything.
+    unswayed: frozenset[str] = frozenset()
     #: In place of the tools that agents are offered.
     toolbox: Toolbox | None = None
     #: The files and commands of a user, as tools.
@@ -37,10 +59,62 @@ class Machines:
     channels: Mapping[str, Channel] = field(default_factory=dict)
     #: What the actions see of the database; something may stand in between.
     store: Callable[[Store], Store] = lambda store: store
+    close: Callable[[], Awaitable[None]] = nothing_to_close
 
 
 def build_machines(settings: Settings) -> Machines:
-    """Make what the settings ask for: for each profile an engine, and who uses which."""
+    """Make what the settings ask for: for each profile an engine, and the tools of a workspace."""
+    _check_hidden(settings)
+    profiles = settings.profiles.values()
+    engines = {profile.name: build_engine(profile, settings) for profile in profiles}
+    large = {profile.name for profile in profiles if profile.engine == "claude"}
     return Machines(
-        default_engine=settings.routes.chat, seats=settings.seats, routes=settings.routes
+        engines=engines,
+        default_engine=settings.routes.chat,
+        seats=settings.seats,
+        has_room=lambda name: name not in large or _fits_one_more(),
+        routes=settings.routes,
+        unswayed=frozenset(one.name for one in profiles if one.engine == "demo"),
+        workspace=_workspaces(settings),
+        close=closing(engines.values()),
     )
+
+
+def _workspaces(settings: Settings) -> Callable[[UserId], Sequence[Offer]]:
+    names = settings.command_env
+    shell = ConfinedShell(
+        readable=settings.readable,
+        variables={name: os.environ[name] for name in names if name in os.environ},
+        unconfined=settings.commands == "unconfined",
+    )
+    network = CheckedNetwork(allow=[ip_network(one) for one in settings.private_networks])
+
+    def offers(user: UserId) -> Sequence[Offer]:
+        found = workspace_offers(settings.workspaces / user, shell, network)
+        if settings.commands == "off":
+            return [offer for offer in found if offer.tool.name != "run_command"]
+        return found
+
+    return offers
+
+
+def _check_hidden(settings: Settings) -> None:
+    """See that commands cannot read what is kept here; an operator may have said they can."""
+    if settings.commands != "confined":
+        return
+    seen = confine_to(readable=settings.readable)
+    for path in _secret_places(settings):
+        if seen.shows(path):
+            raise BadSetting(
+                f"Commands of agents could read {path}.",
+                hint="Keep it elsewhere than in a folder of the system, and out of `readable`.",
+            )
+
+
+def _secret_places(settings: Settings) -> Sequence[Path]:
+    return [path for path in (settings.data, settings.config) if path is not None]
+
+
+def _fits_one_more() -> bool:
+    free = free_memory()
+    return free is None or free >= ONE_CLAUDE + RESERVE

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 
 import structlog
 
@@ -61,7 +61,8 @@ async def _run(
     *,
     serves: bool,
 ) -> None:
-    async with open_bus(database) as bus:
+    async with open_bus(database) as bus, AsyncExitStack() as ending:
+        ending.push_async_callback(machines.close)
         app = build(settings, clock, database, bus, machines)
         if isinstance(bus, LocalBus):
             # Nobody else has this database: whatever somebody holds, they hold no longer.

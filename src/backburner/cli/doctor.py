@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from backburner.app.looking import further_checks, look_at_database
+from backburner.app.looking import further_checks, look_at_database, measure_memory
 from backburner.cli.findings import Finding, Mark, as_json, as_lines, is_well
 from backburner.cli.machine_checks import (
-    free_memory,
     look_at_data,
     look_at_files,
     look_at_memory,
@@ -52,7 +51,7 @@ def examine(settings: Settings, *, offline: bool) -> Iterator[Finding]:
     yield from asyncio.run(look_at_models(settings, offline=offline))
     for what, missing in further_checks(settings).items():
         yield look_at_part(what, missing)
-    yield look_at_memory(settings, free_memory())
+    yield look_at_memory(settings, measure_memory())
     if finding := look_at_port(settings):
         yield finding
 

@@ -8,14 +8,10 @@ import stat
 from pathlib import Path
 
 from backburner.app.folder import check_writable
+from backburner.app.machines import ONE_CLAUDE
 from backburner.cli.findings import Finding, Mark
 from backburner.core.errors import MachineFailed
 from backburner.settings import MODELS_NAME, Settings, find_file
-
-#: What one agent of Claude Code takes, in bytes.
-ONE_RUN = 250 * 2**20
-MEMORY = Path("/proc/meminfo")
-CGROUP = Path("/sys/fs/cgroup")
 
 
 def look_at_python() -> Finding:
@@ -57,7 +53,7 @@ def look_at_memory(settings: Settings, free: int | None) -> Finding:
     """Say how many agents of Claude Code fit; what others take is not counted."""
     if free is None:
         return Finding("memory", "how much is free cannot be told here.", Mark.NOTE)
-    fit = free // ONE_RUN
+    fit = free // ONE_CLAUDE
     words = f"{free // 2**20} MB free: room for {fit} runs with Claude at a time."
     wanted = min(
         settings.concurrency,
@@ -67,20 +63,6 @@ def look_at_memory(settings: Settings, free: int | None) -> Finding:
         return Finding("memory", words)
     hint = f"Set concurrency to {max(fit, 1)}; {wanted} are allowed now."
     return Finding("memory", words, Mark.NOTE, hint)
-
-
-def free_memory(memory: Path = MEMORY, group: Path = CGROUP) -> int | None:
-    """Tell how many bytes this process could still get, where the system says so."""
-    try:
-        lines = dict(line.split(":", 1) for line in memory.read_text().splitlines())
-        free = int(lines["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return None
-    try:
-        most = int((group / "memory.max").read_text())
-        return max(0, min(free, most - int((group / "memory.current").read_text())))
-    except (OSError, ValueError):
-        return free
 
 
 def look_at_port(settings: Settings) -> Finding | None:

@@ -1,7 +1,7 @@
 """Seats: how many runs there may be at once in this process, in all and for each engine."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from backburner.core.run import RunKind
@@ -15,6 +15,8 @@ class Seats:
     #: For each engine, and what it is called where a conversation names none.
     of_engine: Mapping[str, int] = field(default_factory=dict)
     default_engine: str = ""
+    #: Whether this machine has room for one more run with an engine, beside those there are.
+    has_room: Callable[[str], bool] = lambda _: True
     #: Only replies are given.
     only_chat: bool = False
 
@@ -34,6 +36,8 @@ class Seats:
         names = []
         for name, count in sorted(self.of_engine.items()):
             kept = 1 if kind is RunKind.BACKGROUND and count > 1 else 0
-            if used[name] >= count - kept:
+            # One may always be tried: otherwise nothing would ever be.
+            no_room = used[name] > 0 and not self.has_room(name)
+            if no_room or used[name] >= count - kept:
                 names += [name, ""] if name == self.default_engine else [name]
         return tuple(sorted(names))

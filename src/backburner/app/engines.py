@@ -1,0 +1,81 @@
+"""Engines: one for each profile. The library of one is loaded only where a profile needs it."""
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from backburner.core.errors import BadSetting
+from backburner.engine.demo.engine import DemoEngine
+from backburner.engine.installed import need_library
+from backburner.ports import Engine
+from backburner.process.confinement import confinement_missing
+from backburner.process.launching import CleanLauncher
+from backburner.settings import Profile, Settings
+
+
+def build_engine(profile: Profile, settings: Settings) -> Engine:
+    need_library(profile.engine)
+    match profile.engine:
+        case "claude":
+            return _claude(profile, settings)
+        case "openai":
+            return _openai(profile, settings)
+        case "demo":
+            return DemoEngine()
+
+
+def closing(engines: Iterable[Engine]) -> Callable[[], Awaitable[None]]:
+    async def close() -> None:
+        for engine in engines:
+            end = getattr(engine, "close", None)
+            if end is not None:
+                await end()
+
+    return close
+
+
+def _claude(profile: Profile, settings: Settings) -> Engine:
+    from backburner.engine.claude.engine import ClaudeEngine, Model  # noqa: PLC0415
+
+    key, token = profile.key, profile.token
+    if token is not None:
+        headers = {"authorization": f"Bearer {token.get_secret_value()}"}
+    else:
+        headers = {"x-api-key": key.get_secret_value() if key else ""}
+    return ClaudeEngine(
+        Model(
+            name=profile.model,
+            address=profile.address,
+            headers=headers,
+            subscription=token is not None,
+            stall=settings.stall,
+        ),
+        launcher=_launcher(settings),
+        homes=settings.data / "agents",
+        workspace=lambda user: settings.workspaces / user,
+        builtins=tuple(settings.claude_tools),
+        warm=settings.warm_chats,
+        warm_for=settings.warm_for,
+    )
+
+
+def _launcher(settings: Settings) -> CleanLauncher:
+    """Confine Claude's program; where that cannot be done, it may have no tools of its own."""
+    confined = settings.commands != "unconfined"
+    if confined and (missing := confinement_missing()):
+        if settings.claude_tools:
+            raise BadSetting(
+                f"Claude Code's own tools cannot be confined here. {missing}",
+                hint="Leave `claude_tools` empty, or set `commands` to unconfined.",
+            )
+        confined = False
+    return CleanLauncher(confined=confined, readable=settings.readable)
+
+
+def _openai(profile: Profile, settings: Settings) -> Engine:
+    from backburner.engine.openai.engine import OpenAIEngine  # noqa: PLC0415
+
+    return OpenAIEngine(
+        model=profile.model,
+        address=profile.address,
+        key=profile.key.get_secret_value() if profile.key else "",
+        stall=settings.stall,
+    )
