@@ -125,7 +125,7 @@ async def test_an_openai_completion_is_streamed_with_its_usage_last(
     (call,) = [call for delta in deltas for call in delta.get("tool_calls", ())]
     assert call["function"] == {"name": "send", "arguments": "{no json"}
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
-    assert last["usage"]["prompt_tokens"] == 100
+    assert last["usage"]["prompt_tokens"] == api.requests[0].size // 4
 
 
 async def test_no_usage_is_told_where_the_server_is_one_that_does_not(
@@ -339,6 +339,21 @@ async def test_models_and_tokens_can_be_counted(api: ModelApi, client: httpx2.As
     assert tokens.json()["input_tokens"] > 0
     assert nothing.status_code == 404
     assert api.requests == []
+
+
+async def test_it_ends_though_somebody_is_still_waiting(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with ModelApi() as api, httpx2.AsyncClient(base_url=api.address) as client:
+        api.then(Stall())
+        asking = asyncio.create_task(client.post(OPENAI, json=ask(stream=True), timeout=10))
+        await api.wait_for_requests(1)
+        await api.__aexit__(None, None, None)
+
+        with pytest.raises(httpx2.TransportError):
+            await asking
+    assert api.requests[0].gone.is_set()
+    assert caplog.text == ""
 
 
 async def test_it_serves_other_processes() -> None:

@@ -4,7 +4,6 @@ from backburner.core.allowance import Usage
 from backburner.testing.model_api.heard import Heard
 from backburner.testing.model_api.server import ModelApi
 from backburner.testing.model_api.steps import (
-    USUAL,
     CallTool,
     Cut,
     Delay,
@@ -19,7 +18,6 @@ from backburner.testing.model_api.steps import (
 )
 
 __all__ = [
-    "USUAL",
     "CallTool",
     "Cut",
     "Delay",

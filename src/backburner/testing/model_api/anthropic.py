@@ -41,7 +41,11 @@ def whole(heard: Heard, reply: Reply, number: int) -> dict[str, Any]:
     content = [block for _, block in _blocks(heard, reply, number)]
     message = _message(heard, reply, number)
     stop = _stop(reply)
-    return message | {"content": content, "stop_reason": stop, "usage": _usage(usage_of(reply))}
+    return message | {
+        "content": content,
+        "stop_reason": stop,
+        "usage": _usage(usage_of(reply, heard)),
+    }
 
 
 def stream(heard: Heard, reply: Reply, number: int) -> Iterator[bytes | Fault]:
@@ -60,7 +64,7 @@ def stream(heard: Heard, reply: Reply, number: int) -> Iterator[bytes | Fault]:
                 yield step
             case Usage():
                 pass
-    used = {"output_tokens": usage_of(reply).output}
+    used = {"output_tokens": usage_of(reply, heard).output}
     yield _event("message_delta", delta={"stop_reason": _stop(reply)}, usage=used)
     yield _event("message_stop")
 
@@ -110,7 +114,7 @@ def _message(heard: Heard, reply: Reply, number: int) -> dict[str, Any]:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": _usage(usage_of(reply)) | {"output_tokens": 1},
+        "usage": _usage(usage_of(reply, heard)) | {"output_tokens": 1},
     }
 
 

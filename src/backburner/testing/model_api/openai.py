@@ -38,7 +38,7 @@ def whole(heard: Heard, reply: Reply, number: int, *, tells_usage: bool) -> dict
     if calls:
         message |= {"tool_calls": calls}
     choice = {"index": 0, "message": message, "finish_reason": _finish(calls=bool(calls))}
-    usage = {"usage": _usage(usage_of(reply))} if tells_usage else {}
+    usage = {"usage": _usage(usage_of(reply, heard))} if tells_usage else {}
     return _frame(heard, number, "chat.completion") | {"choices": [choice]} | usage
 
 
@@ -60,7 +60,7 @@ def stream(
     calls = any("tool_calls" in delta for given in deltas.values() for delta in given)
     yield _chunk(frame, {}, finish=_finish(calls=calls))
     if tells_usage:
-        yield _data(frame | {"choices": [], "usage": _usage(usage_of(reply))})
+        yield _data(frame | {"choices": [], "usage": _usage(usage_of(reply, heard))})
     yield b"data: [DONE]\n\n"
 
 

@@ -116,7 +116,8 @@ class ModelApi:
             if heard is not None:
                 self.heard.append(heard)
                 await self._answer(connection, heard)
-        except (_WasCut, ConnectionError):
+        except (_WasCut, ConnectionError, asyncio.CancelledError):
+            # Only the end of it all cancels, and asyncio would complain of a task that was.
             connection.cut()
         finally:
             self._connections.discard(task)

@@ -74,12 +74,15 @@ Reply = Sequence[Step]
 #: A reply as a function of what the model was asked.
 Script = Callable[[Heard], Reply]
 
-#: What a reply used where it does not say.
-USUAL = Usage(input=100, output=10)
+#: About how many bytes make a token.
+BYTES_IN_TOKEN = 4
 
 
-def usage_of(reply: Reply) -> Usage:
-    return next((step for step in reply if isinstance(step, Usage)), USUAL)
+def usage_of(reply: Reply, heard: Heard) -> Usage:
+    """Say what a reply used; where it does not say, what it comes to by the length of all."""
+    told = next((step for step in reply if isinstance(step, Usage)), None)
+    said = sum(len(str(step)) for step in reply)
+    return told or Usage(input=heard.size // BYTES_IN_TOKEN, output=1 + said // BYTES_IN_TOKEN)
 
 
 def split(say: Say) -> Sequence[str]:
