@@ -295,6 +295,18 @@ async def test_an_outcome_where_none_is_wanted_is_a_tool_that_is_not_there(
     assert api.requests[1].holds("There is no tool 'final_result'.")
 
 
+async def test_arguments_that_are_no_object_are_an_answer_to_the_model(
+    trial: Trial, api: ModelApi
+) -> None:
+    api.then(CallTool("send", '["not", "an", "object"]'))
+
+    heard = await trial.turn()
+
+    assert trial.gate.calls == []
+    assert api.requests[1].holds("no JSON object")
+    assert heard.ended
+
+
 async def test_thoughts_are_neither_said_nor_remembered(trial: Trial, api: ModelApi) -> None:
     api.then(Say("<think>"), Say("They greet me.", pieces=3), Say("</think>"), Say("Good day."))
 

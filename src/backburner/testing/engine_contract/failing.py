@@ -8,7 +8,7 @@ from backburner.testing.engine_contract.trial import PATIENCE, SOON, ModelSubjec
 from backburner.testing.model_api import CallTool, Cut, Garbage, Refuse, Reply, Say, Stall
 
 #: An engine may try again itself, but not without end.
-MOST_TRIES = 3
+MOST_TRIES = 5
 
 
 async def a_key_that_is_not_accepted_is_permanent_and_says_what_to_do(

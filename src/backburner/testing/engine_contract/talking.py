@@ -61,7 +61,7 @@ async def what_was_remembered_is_remembered_only_once(subject: ModelSubject) -> 
         await trial.turn("The same words.")
         sizes.append(len(trial.memory) - before)
 
-    assert len(set(sizes[1:])) == 1, f"It remembers more with every turn: {sizes}."
+    assert sizes[-1] <= sizes[1], f"It remembers more with every turn: {sizes}."
 
 
 async def it_says_about_how_long_its_session_is(subject: ModelSubject) -> None:
