@@ -14,8 +14,8 @@ import pytest
 from backburner.core.errors import EngineFailed, SessionGone
 from backburner.engine.openai import OpenAIEngine
 from backburner.engine.openai.history import INTERRUPTED
-from backburner.engine.openai.offering import WHO_YOU_ARE
 from backburner.engine.openai.turn import NOT_MADE, TOO_EARLY
+from backburner.engine.persona import SYSTEM_PROMPT
 from backburner.testing.model_api import (
     CallTool,
     Cut,
@@ -86,9 +86,9 @@ async def test_the_model_is_told_who_it_is_every_time(trial: Trial, api: ModelAp
 
     for request in api.requests:
         first, *others = request.body["messages"]
-        assert first == {"role": "system", "content": WHO_YOU_ARE}
+        assert first == {"role": "system", "content": SYSTEM_PROMPT}
         assert not any(message["role"] == "system" for message in others)
-    assert WHO_YOU_ARE not in "".join(trial.memory)
+    assert SYSTEM_PROMPT not in "".join(trial.memory)
 
 
 async def test_the_key_is_sent_and_otherwise_kept_to_itself(

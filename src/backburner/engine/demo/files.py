@@ -16,9 +16,7 @@ MOST_KEPT = 12_000
 MOST_LINES = 500
 MOST_CHANGES = 6
 LONGEST_LINE = 80
-_MISSING = re.compile(
-    r"no such file|not there|not exist|not found|no file|there is nothing", re.IGNORECASE
-)
+_MISSING = re.compile(r"there is no|no such file|not there|not exist|not found", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from contextlib import aclosing
 from datetime import timedelta
 from urllib.parse import urlsplit
 
+import httpx2
 from openai import AsyncOpenAI, Timeout
 from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
 from pydantic_ai.models import StreamedResponse
@@ -13,6 +14,7 @@ from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from backburner.core.errors import EngineFailed, SessionGone
+from backburner.engine.addresses import check_address
 from backburner.engine.openai.failures import ERRORS, explain, is_rejected
 from backburner.engine.openai.turn import Turn
 from backburner.ports import Event, Gate, Request, Said
@@ -38,13 +40,19 @@ class OpenAIEngine:
         self._server = urlsplit(address).netloc.rpartition("@")[2] or address
         self._most_steps = most_steps
         silence = stall.total_seconds()
+        timeout = Timeout(silence, connect=min(silence, CONNECT.total_seconds()))
+        self._address = address
         self._client = AsyncOpenAI(
             base_url=address,
             # The library wants one, also where nobody asks for it.
             api_key=key or "none",
             max_retries=0,
-            timeout=Timeout(silence, connect=min(silence, CONNECT.total_seconds())),
+            timeout=timeout,
+            # Without it, proxies would be taken from our environment.
+            http_client=httpx2.AsyncClient(timeout=timeout, trust_env=False),
         )
+        # They would be taken from there too, and are nothing to other people's servers.
+        self._client.organization = self._client.project = None
         profile = OpenAIModelProfile(
             # A stream that ends without saying so was cut.
             openai_chat_streaming_requires_finish_reason=True,
@@ -57,6 +65,7 @@ class OpenAIEngine:
         await self._client.close()
 
     async def run(self, request: Request, gate: Gate) -> AsyncGenerator[Event, None]:
+        check_address(self._address)
         turn = Turn(request, gate, self._name)
         for _ in range(self._most_steps):
             for part in (self._ask(turn), turn.go_on()):

@@ -11,11 +11,8 @@ from pydantic_ai.messages import InstructionPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
+from backburner.engine.persona import SYSTEM_PROMPT
 from backburner.ports import Offer
-
-WHO_YOU_ARE = """\
-You are the agent of Backburner: you talk with one person, and work for them in the background.
-Use the tools you are given rather than guess. Do what you are asked, and no more. Be brief."""
 
 OUTCOME_TOOL = "final_result"
 ABOUT_OUTCOME = "End the work with its outcome. Call this last, alone and once."
@@ -38,7 +35,7 @@ def parameters_for(
         output_mode="text" if schema is None else "tool",
         # Not every server can force a call, and some models think aloud first.
         allow_text_output=True,
-        instruction_parts=[InstructionPart(content=WHO_YOU_ARE)],
+        instruction_parts=[InstructionPart(content=SYSTEM_PROMPT)],
     )
 
 
