@@ -6,7 +6,7 @@ import pytest
 from requirements import requirement
 
 from backburner.actions import background
-from backburner.core.conversation import Ended, Notify, Pause, Status
+from backburner.core.conversation import LONGEST_MESSAGE, Ended, Notify, Pause, Status
 from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.question import Purpose
 from backburner.core.run import FailureKind, RunStatus
@@ -372,3 +372,33 @@ async def test_what_can_be_prepared_again_is_done(stage: Stage, clock: SetClock)
     await stage.work()
 
     assert stage.history(task)[0].status is RunStatus.SUCCESS
+
+
+@pytest.mark.parametrize("bad", ["half \ud83d of one", "nothing\0 here"])
+async def test_characters_that_are_none_do_no_harm(stage: Stage, bad: str) -> None:
+    chat = await stage.chat()
+
+    async def give(_: object) -> str:
+        return bad
+
+    stage.tools.handlers["look"] = give
+    stage.engine.then(Call("look"), Say(bad))
+    await stage.say(chat, "Look.")
+    await stage.work()
+
+    told = bad.replace("\0", "\ufffd").replace("\ud83d", "\ufffd")
+    assert stage.said(chat) == ["Look.", told]
+    assert stage.engine.results[0].text == told
+    await stage.say(chat, "And now?")
+    await stage.work()
+    assert stage.said(chat)[-1] == "Hello."
+
+
+async def test_an_endless_answer_is_cut(stage: Stage) -> None:
+    chat = await stage.chat()
+    stage.engine.then(Say("word " * 50_000))
+    await stage.say(chat, "Talk.")
+    await stage.work()
+
+    assert len(stage.said(chat)[1]) == LONGEST_MESSAGE
+    assert stage.said(chat)[1].endswith("[…]")

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from requirements import requirement
+from sqlalchemy import select
 
 from backburner.actions.deps import Limits
 from backburner.actions.run import FORGOTTEN, TOO_LONG
@@ -48,6 +49,9 @@ async def test_work_begins_a_new_session_once_the_old_one_is_long(
     assert sessions == [None, "session-1", None, "session-3"]
     assert stage.said(task) == [TOO_LONG]
     assert "What this work is for" in stage.engine.requests[2].prompt
+    # Nobody will ever go on with the first one.
+    kept = select(tables.session_entries.c.session_id).distinct()
+    assert stage.database.run(lambda tx: tx.connection.scalars(kept).all()) == ["session-3"]
 
 
 async def test_a_reply_goes_on_in_a_session_that_is_long_for_work(stage: Stage) -> None:

@@ -15,6 +15,7 @@ from backburner.core.values import (
     canonical,
     check_json,
     check_text,
+    make_readable,
     size_of,
 )
 
@@ -143,3 +144,17 @@ def test_an_object_is_told_from_other_things() -> None:
     assert as_object("It", {"a": 1}) == {"a": 1}
     with pytest.raises(BadRequest, match="It must be an object with names and values"):
         as_object("It", [("a", 1)])
+
+
+@pytest.mark.parametrize(
+    ("text", "readable"),
+    [
+        ("plain é 😀", "plain é 😀"),
+        ("half \ud83d of one", "half \ufffd of one"),
+        ("both \ud83d\ude00 halves", "both 😀 halves"),
+        ("nothing\0 here", "nothing\ufffd here"),
+    ],
+)
+def test_what_cannot_be_kept_is_marked(text: str, readable: str) -> None:
+    assert make_readable(text) == readable
+    assert check_text("It", readable, limit=100) == readable

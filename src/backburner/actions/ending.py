@@ -75,7 +75,10 @@ class _Ending:
 
     def write(self, tx: Tx) -> None:
         turn, result = self.claim.turn, self.result
-        found = self._renewed(tx.hold(turn))
+        before = tx.hold(turn)
+        found = self._renewed(before)
+        if before.session is not None and before.session != found.session:
+            self._forget(tx, before.session, found.session)
         if result.session is not None and result.entries:
             tx.remember(turn, result.session.id, result.entries)
         if tx.is_cancelled(turn) or self.reason is Reason.CANCELLED:
@@ -86,6 +89,10 @@ class _Ending:
             self._failed(tx, found, result.failure)
         else:
             self._interrupted(tx, found)
+
+    def _forget(self, tx: Tx, old: Session, new: Session | None) -> None:
+        if new is None or new.id != old.id:
+            tx.forget(self.claim.turn, old.id)
 
     def _renewed(self, found: Conversation) -> Conversation:
         if self.result.session is None and self.result.renewed is None:

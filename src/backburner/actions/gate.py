@@ -23,7 +23,7 @@ from backburner.core.journal import JournalEntry
 from backburner.core.policy import Allow, Ask, Call, Deny
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
-from backburner.core.values import canonical
+from backburner.core.values import canonical, make_readable
 from backburner.ports import Offer, Store, ToolResult, Tx
 
 LONGEST_RESULT = 100_000
@@ -107,7 +107,7 @@ class Gate:
         self._in_flight += 1
         try:
             result = await _run(offer, arguments)
-            text = result.text[:LONGEST_RESULT]
+            text = make_readable(result.text[:LONGEST_RESULT])
             await self.store.transact(
                 lambda tx: tx.end_call(self.turn, admitted.id, text, failed=result.failed)
             )

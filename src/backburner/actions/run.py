@@ -21,12 +21,13 @@ from backburner.actions.patience import PatientStore
 from backburner.actions.signals import AT_ONCE, Reason, Signals
 from backburner.core import journal, prompt, routing
 from backburner.core.allowance import Allowance
-from backburner.core.conversation import Conversation, Message, Session
+from backburner.core.conversation import LONGEST_MESSAGE, Conversation, Message, Session
 from backburner.core.errors import BadOutcome, EngineFailed, Fenced, SessionGone
 from backburner.core.ids import ConversationId
 from backburner.core.journal import JournalEntry
 from backburner.core.outcome import OUTCOME_SCHEMA, Outcome, parse_outcome
 from backburner.core.run import Failure, FailureKind, Item, Run, RunKind, RunStatus
+from backburner.core.values import make_readable
 from backburner.ports import Claim, Ended, Offer, Remembered, Request, Said, Tx
 
 #: How far back an earlier attempt at the same work may lie.
@@ -302,7 +303,7 @@ async def _do(attempt: Attempt, known: Prepared) -> None:
     if ended is None:
         return
     if attempt.claim.turn.kind is RunKind.REPLY:
-        attempt.result.text = ended.text
+        attempt.result.text = prompt.shorten(make_readable(ended.text), LONGEST_MESSAGE)
         attempt.result.is_done = True
     else:
         await _take_outcome(attempt, ended)
@@ -349,11 +350,12 @@ async def _turn(attempt: Attempt, said: str) -> Ended | None:
         async for event in events:
             match event:
                 case Said(text):
-                    attempt.result.text += text
-                    attempt.drafts.say(text)
+                    attempt.result.text += make_readable(text)
+                    attempt.drafts.say(make_readable(text))
                     # However fast it talks, others have their turn.
                     await asyncio.sleep(0)
                 case Remembered(session_id, entries, tokens):
+                    entries = tuple(make_readable(entry) for entry in entries)
                     attempt.session_id = session_id
                     attempt.memory += entries
                     # What helps out once has a session of its own, for that once.

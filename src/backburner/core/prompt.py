@@ -128,6 +128,10 @@ def holds_outside(messages: Iterable[Message], items: Iterable[Item]) -> bool:
     )
 
 
+def shorten(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - len(CUT)] + CUT
+
+
 def fence(source: str, text: str) -> str:
     """Wrap words from outside so that they can neither end the wrapping nor imitate it."""
     mark = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:24]
@@ -140,7 +144,7 @@ def _part(title: str, body: str) -> str:
 
 
 def _listed(lines: Iterable[str]) -> str:
-    return _shorten("\n".join(f"- {' '.join(line.split())}" for line in lines), LONGEST_PART)
+    return shorten("\n".join(f"- {' '.join(line.split())}" for line in lines), LONGEST_PART)
 
 
 def _readable(value: object) -> str:
@@ -161,7 +165,7 @@ def _transcript(messages: Sequence[Message]) -> str:
 
 
 def _line(message: Message) -> str:
-    text = _shorten(message.content, LONGEST_MESSAGE)
+    text = shorten(message.content, LONGEST_MESSAGE)
     if message.outside:
         text = fence("message", text)
     # Only what begins a line says who speaks, so nobody's words can pass for somebody else's.
@@ -191,18 +195,14 @@ def _cause(item: Item) -> str:
             return "The user asked for a run now."
         case ItemKind.JOB_RESULT:
             title = content.get("title", "")
-            result = _shorten(str(content.get("result", "")), LONGEST_PART)
+            result = shorten(str(content.get("result", "")), LONGEST_PART)
             ended = "failed" if content.get("failed") else "finished"
-            asked = _shorten(str(content.get("request", "")), LONGEST_MESSAGE)
+            asked = shorten(str(content.get("request", "")), LONGEST_MESSAGE)
             return f"The job {title!r} has {ended}. It was asked: {asked}\n{fence('job', result)}"
         case ItemKind.EVENT:
             source = str(content.get("source", "event"))
             return "Something happened:\n" + fence(
-                source, _shorten(canonical(dict(content)), LONGEST_MESSAGE)
+                source, shorten(canonical(dict(content)), LONGEST_MESSAGE)
             )
         case _:
             assert_never(item.kind)
-
-
-def _shorten(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - len(CUT)] + CUT

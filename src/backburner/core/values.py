@@ -12,6 +12,8 @@ from backburner.core.errors import BadRequest, TooLarge
 
 DEEPEST = 32
 LARGEST_INTEGER = 2**63 - 1
+#: Stands for a character that is none.
+MARK = "\ufffd"
 
 
 def check_text(what: str, text: object, *, limit: int) -> str:
@@ -22,6 +24,14 @@ def check_text(what: str, text: object, *, limit: int) -> str:
     if "\0" in text or not _is_encodable(text):
         raise BadRequest(f"{what} has characters that are no text.", hint="Send valid Unicode.")
     return text
+
+
+def make_readable(text: str) -> str:
+    """Put a mark in the place of whatever could not be kept: an agent cannot be asked again."""
+    if not _is_encodable(text):
+        # Halves that belong together become one character.
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text.replace("\0", MARK)
 
 
 def check_json(what: str, value: object, *, limit: int) -> None:

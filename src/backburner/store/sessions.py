@@ -6,7 +6,7 @@ fenced off leaves no trace in what the next one loads.
 
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, and_, bindparam, exists, insert, or_, select
+from sqlalchemy import Connection, and_, bindparam, delete, exists, insert, or_, select
 
 from backburner.core.run import Turn
 from backburner.store.tables import KEPT, outcomes, session_entries
@@ -35,6 +35,13 @@ _own = select(session_entries.c.number).where(
     session_entries.c.conversation_id == bindparam("which"),
     session_entries.c.run_id == bindparam("run"),
     _is_committed,
+)
+
+
+_forget = delete(session_entries).where(
+    session_entries.c.user_id == bindparam("owner"),
+    session_entries.c.conversation_id == bindparam("which"),
+    session_entries.c.session_id == bindparam("session"),
 )
 
 
@@ -70,3 +77,13 @@ def has_remembered(connection: Connection, turn: Turn) -> bool:
     """See whether anything was committed of this run before it was handed back."""
     values = {"owner": turn.user_id, "which": turn.conversation_id, "run": turn.run_id}
     return connection.execute(_own.limit(1), values).first() is not None
+
+
+def forget(connection: Connection, turn: Turn, session_id: str) -> None:
+    """Remove all of a session that nobody goes on with."""
+    values = {
+        "owner": turn.user_id,
+        "which": turn.conversation_id,
+        "session": session_id,
+    }
+    connection.execute(_forget, values)

@@ -206,6 +206,9 @@ class Tx:
     def has_remembered(self, turn: Turn) -> bool:
         return sessions.has_remembered(self.connection, turn)
 
+    def forget(self, turn: Turn, session_id: str) -> None:
+        sessions.forget(self.connection, turn, session_id)
+
     def remember(self, turn: Turn, session_id: str, entries: Iterable[str]) -> None:
         sessions.append(self.connection, turn, session_id, entries)
 

@@ -64,6 +64,20 @@ def one_session_does_not_remember_another(scene: Scene) -> None:
     assert scene.run(lambda db: sessions.load(db, claim.turn, "another")) == ()
 
 
+def a_session_that_is_forgotten_is_gone_and_no_other(scene: Scene) -> None:
+    chat = scene.chat()
+    first = _reply(scene, chat)
+    _remember(scene, first, "one")
+    scene.run(lambda db: sessions.append(db, first.turn, "another", ["two"]))
+    scene.finish(first, "Hello.", served=scene.items(first))
+    second = _reply(scene, chat)
+
+    scene.run(lambda db: sessions.forget(db, second.turn, SESSION))
+
+    assert _remembered(scene, second) == ()
+    assert scene.run(lambda db: sessions.load(db, second.turn, "another")) == ("two",)
+
+
 def _reply(scene: Scene, conversation: Conversation) -> Claim:
     scene.say(conversation)
     return scene.begin_reply()
