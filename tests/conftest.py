@@ -18,6 +18,10 @@ from backburner.engine.addresses import ONLY_LOOPBACK
 from backburner.store.dialect import make_engine
 from backburner.store.schema import bring_up_to_date
 
+# Suites that are part of the program; their assertions are to say as much as those of tests.
+pytest.register_assert_rewrite(
+    "backburner.testing.engine_contract", "backburner.testing.store_contract"
+)
 # Children that tests start inherit it.
 os.environ[ONLY_LOOPBACK] = "1"
 

@@ -9,12 +9,9 @@ import pytest
 
 from backburner.engine.claude.engine import ClaudeEngine, Model
 from backburner.process.launching import CleanLauncher
+from backburner.testing.engine_contract import OF_ANY_ENGINE, WITH_MODEL, Promise
+from backburner.testing.engine_contract.trial import PATIENCE
 from backburner.testing.model_api import ModelApi
-
-pytest.register_assert_rewrite("backburner.testing.engine_contract")
-
-from backburner.testing.engine_contract import OF_ANY_ENGINE, WITH_MODEL, Promise  # noqa: E402
-from backburner.testing.engine_contract.trial import PATIENCE  # noqa: E402
 
 PROMISES = OF_ANY_ENGINE | WITH_MODEL
 

@@ -16,6 +16,12 @@ from backburner.engine.openai import OpenAIEngine
 from backburner.engine.openai.history import INTERRUPTED
 from backburner.engine.openai.turn import NOT_MADE, TOO_EARLY
 from backburner.engine.persona import SYSTEM_PROMPT
+from backburner.testing.engine_contract import (
+    OF_ANY_ENGINE,
+    WITH_MODEL,
+    Promise,
+)
+from backburner.testing.engine_contract.trial import PATIENCE, Shared, Trial
 from backburner.testing.model_api import (
     CallTool,
     Cut,
@@ -26,15 +32,6 @@ from backburner.testing.model_api import (
     Say,
     Step,
 )
-
-pytest.register_assert_rewrite("backburner.testing.engine_contract")
-
-from backburner.testing.engine_contract import (  # noqa: E402
-    OF_ANY_ENGINE,
-    WITH_MODEL,
-    Promise,
-)
-from backburner.testing.engine_contract.trial import PATIENCE, Shared, Trial  # noqa: E402
 
 KEY = "sk-very-secret"
 PROMISES = OF_ANY_ENGINE | WITH_MODEL

@@ -14,10 +14,7 @@ from backburner.store.tables import users
 from backburner.store.tx import Tx
 from backburner.testing.clock import SetClock
 from backburner.testing.scene import Scene
-
-pytest.register_assert_rewrite("backburner.testing.store_contract")
-
-from backburner.testing.store_contract import PROMISES, Promise  # noqa: E402
+from backburner.testing.store_contract import PROMISES, Promise
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,8 @@
 import pytest
 
 from backburner.testing.engine import ScriptedEngine
-
-pytest.register_assert_rewrite("backburner.testing.engine_contract")
-
-from backburner.testing.engine_contract import OF_ANY_ENGINE, Promise  # noqa: E402
-from backburner.testing.engine_contract.trial import Shared  # noqa: E402
+from backburner.testing.engine_contract import OF_ANY_ENGINE, Promise
+from backburner.testing.engine_contract.trial import Shared
 
 
 @pytest.mark.parametrize("promise", OF_ANY_ENGINE.values(), ids=OF_ANY_ENGINE)

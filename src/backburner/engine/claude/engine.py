@@ -77,8 +77,8 @@ class ClaudeEngine:
         """End every program, and leave nothing behind."""
         await self._warm.close()
         await self._relay.close()
-        if "_homes" in vars(self):
-            await asyncio.to_thread(self._homes.close)
+        if homes := vars(self).pop("_homes", None):
+            await asyncio.to_thread(homes.close)
 
     async def _start(self, request: Request) -> Program:
         if request.session_id is not None and not request.memory:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from claude_agent_sdk import ClaudeAgentOptions, SessionStore
+from claude_agent_sdk.types import SystemPromptCustom
 
 from backburner.engine.claude.builtins import Hooks
 from backburner.engine.claude.relay import Line
@@ -51,7 +52,8 @@ def build(
     servers = serve(hands)
     return ClaudeAgentOptions(
         model=start.model,
-        system_prompt=SYSTEM_PROMPT,
+        # Otherwise a session would see tools for ever as they were when it began.
+        system_prompt=SystemPromptCustom(type="custom", prompt=SYSTEM_PROMPT, snapshot=False),
         tools=list(start.builtins),
         allowed_tools=[f"mcp__{name}" for name in servers],
         permission_mode="dontAsk",

@@ -73,17 +73,16 @@ class Program:
             self.hooks.give_up()
 
     def _end(self, result: ResultMessage, said: str) -> Iterator[Event]:
-        if self.line.spent or self.hands.stopped:
-            if entries := self._take(ended=True):
-                yield entries
-            self.is_fit = not self.line.spent
-            return
-        if result.is_error:
-            raise self._failure(" ".join([result.result or "", *(result.errors or ())]))
-        if entries := self._take(ended=True):
+        is_cut_short = self.line.spent or self.hands.stopped
+        has_failed = result.is_error and not is_cut_short
+        # What calls have given is known, whatever came after.
+        if entries := self._take(ended=not has_failed):
             yield entries
-        self.is_fit = True
-        yield Ended(said, result.structured_output)
+        if has_failed:
+            raise self._failure(" ".join([result.result or "", *(result.errors or ())]))
+        self.is_fit = not self.line.spent
+        if not is_cut_short:
+            yield Ended(said, result.structured_output)
 
     def _take(self, *, ended: bool) -> Remembered | None:
         entries = self.mirror.take(ended=ended)

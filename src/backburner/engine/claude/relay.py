@@ -71,7 +71,7 @@ class Relay:
     #: How long the model may say nothing.
     stall: timedelta
     _lines: dict[str, Line] = field(default_factory=dict)
-    _client: httpx2.AsyncClient = field(init=False)
+    _client: httpx2.AsyncClient = field(init=False, repr=False)
     _server: "_Server | None" = None
     _serving: "asyncio.Task[None] | None" = None
     _port: int = 0
@@ -94,6 +94,7 @@ class Relay:
             self._server.should_exit = self._server.force_exit = True
             await self._serving
             await self._client.aclose()
+            self._serving = None
 
     def _start(self) -> None:
         check_address(self.address)

@@ -55,8 +55,8 @@ class Meter:
         self.is_whole |= said.get("type") == ("message_stop" if self.streamed else "message")
         delta = said.get("delta")
         if isinstance(delta, dict):
-            words = (value for value in delta.values() if isinstance(value, str))
-            self._uncounted += sum(len(word.encode()) for word in words)
+            words = (str(delta.get(key, "")) for key in ("text", "thinking", "partial_json"))
+            self._uncounted += sum(len(word.encode(errors="replace")) for word in words)
         for holder in (said, said.get("message")):
             usage = holder.get("usage") if isinstance(holder, dict) else None
             if isinstance(usage, dict):

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from backburner.core.allowance import Usage
+from backburner.core.errors import StoreFailed
 from backburner.core.outcome import OUTCOME_SCHEMA
 from backburner.core.run import RunKind
 from backburner.ports import (
@@ -71,6 +72,8 @@ class TrialGate:
         #: What the next calls are answered with, instead of being made.
         self.answers = deque[ToolResult]()
         self.has_money = True
+        #: Nothing can be written down.
+        self.breaks = False
         self.stops = False
 
     @property
@@ -85,6 +88,8 @@ class TrialGate:
         return ToolResult(result.text, failed=result.failed, stop=self.stops)
 
     async def pay(self, model: str, usage: Usage) -> bool:
+        if self.breaks:
+            raise StoreFailed("The database does not answer.")
         self.paid.append((model, usage))
         return self.has_money
 

@@ -1,0 +1,251 @@
+"""Claude's programs: kept warm for chats, started anew when they must be, ended with everything."""
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from backburner.core.ids import ConversationId
+from backburner.core.outcome import OUTCOME_SCHEMA
+from backburner.core.run import RunKind
+from backburner.engine.claude.engine import ClaudeEngine, Model
+from backburner.engine.claude.homes import Homes
+from backburner.engine.claude.tools import expose
+from backburner.ports import Remembered, Request
+from backburner.process.launching import CleanLauncher
+from backburner.testing import make, tools
+from backburner.testing.engine_contract.trial import TrialGate
+from backburner.testing.model_api import CallTool, ModelApi, Say, Stall
+
+#: How long anything may take, in seconds; only what is broken takes as long.
+BOUND = 30.0
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[ModelApi]:
+    async with ModelApi() as api:
+        yield api
+
+
+@pytest.fixture
+async def make_engine(api: ModelApi, tmp_path: Path) -> AsyncIterator[Callable[..., ClaudeEngine]]:
+    made = list[ClaudeEngine]()
+
+    def make(*, warm: int = 2, warm_for: timedelta = timedelta(minutes=5)) -> ClaudeEngine:
+        engine = ClaudeEngine(
+            Model(name="claude-sonnet-4-5", address=api.address, headers={"x-api-key": "key"}),
+            launcher=CleanLauncher(),
+            homes=tmp_path / "homes",
+            workspace=lambda user: tmp_path / "workspaces" / user,
+            warm=warm,
+            warm_for=warm_for,
+        )
+        made.append(engine)
+        return engine
+
+    yield make
+    for engine in made:
+        await engine.close()
+
+
+class Chat:
+    """A conversation with an engine, remembered as a run would."""
+
+    def __init__(self, engine: ClaudeEngine, name: str = "one") -> None:
+        self.engine = engine
+        self.conversation = make.conversation(id=ConversationId(f"c_{name}"))
+        self.offers = [tools.TestTools().offer("look", free=True)]
+        self.gate = TrialGate()
+        self.session: str | None = None
+        self.memory: list[str] = []
+
+    async def say(self, text: str, *, works: bool = False) -> None:
+        request = Request(
+            conversation=self.conversation,
+            kind=RunKind.BACKGROUND if works else RunKind.REPLY,
+            prompt=text,
+            items=(),
+            session_id=self.session,
+            memory=tuple(self.memory),
+            tools=self.offers,
+            schema=OUTCOME_SCHEMA if works else None,
+        )
+        async with asyncio.timeout(BOUND):
+            async for event in self.engine.run(request, self.gate):
+                if isinstance(event, Remembered):
+                    self.session = event.session_id
+                    self.memory += event.entries
+
+
+def programs(folder: Path) -> set[int]:
+    """Give the ids under which programs that have a home under a folder can be ended."""
+    files = (folder / "homes").glob("*/home-*/pid")
+    return {pid for pid in (int(file.read_text()) for file in files) if is_alive(pid)}
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def until_gone(*pids: int) -> None:
+    async with asyncio.timeout(BOUND):
+        while any(map(is_alive, pids)):  # noqa: ASYNC110 (another program's end sets no event)
+            await asyncio.sleep(0.02)
+
+
+async def test_a_chat_that_is_talked_to_keeps_its_program(
+    make_engine: Callable[..., ClaudeEngine], api: ModelApi, tmp_path: Path
+) -> None:
+    chat = Chat(make_engine())
+    await chat.say("The word is plum.")
+    (first,) = programs(tmp_path)
+    await chat.say("What is the word?")
+
+    assert programs(tmp_path) == {first}
+    assert api.requests[1].holds("The word is plum.")
+    assert api.complaints == []
+
+
+async def test_a_program_is_not_used_once_another_run_has_gone_on_with_its_session(
+    make_engine: Callable[..., ClaudeEngine], api: ModelApi, tmp_path: Path
+) -> None:
+    chat = Chat(make_engine())
+    await chat.say("The word is plum.")
+    (first,) = programs(tmp_path)
+    other = Chat(make_engine())
+    other.session, other.memory = chat.session, chat.memory
+    await other.say("The other word is pear.")
+
+    await chat.say("What are the words?")
+
+    assert first not in programs(tmp_path)
+    assert api.requests[2].holds("The other word is pear.")
+    await until_gone(first)
+
+
+async def test_work_has_a_program_of_its_own_and_ends_it(
+    make_engine: Callable[..., ClaudeEngine], tmp_path: Path
+) -> None:
+    chat = Chat(make_engine())
+    await chat.say("Hello.")
+    (warm,) = programs(tmp_path)
+    await chat.say("Work.", works=True)
+
+    # The one of the chat does not know what was done.
+    await until_gone(warm)
+    assert programs(tmp_path) == set()
+
+
+async def test_other_tools_mean_another_program(
+    make_engine: Callable[..., ClaudeEngine], api: ModelApi, tmp_path: Path
+) -> None:
+    chat = Chat(make_engine())
+    await chat.say("Hello.")
+    (first,) = programs(tmp_path)
+    chat.offers = [replace(chat.offers[0], description="Look closely.")]
+    await chat.say("Hello again.")
+
+    assert first not in programs(tmp_path)
+    assert "Look closely." in api.requests[1].raw.decode()
+
+
+async def test_only_so_many_are_kept_and_the_oldest_goes(
+    make_engine: Callable[..., ClaudeEngine], tmp_path: Path
+) -> None:
+    engine = make_engine(warm=1)
+    await Chat(engine, "one").say("Hello.")
+    (first,) = programs(tmp_path)
+    await Chat(engine, "two").say("Hello.")
+
+    await until_gone(first)
+    assert len(programs(tmp_path)) == 1
+
+
+async def test_one_that_nobody_talks_to_is_ended_after_a_while(
+    make_engine: Callable[..., ClaudeEngine], tmp_path: Path
+) -> None:
+    await Chat(make_engine(warm_for=timedelta(milliseconds=50))).say("Hello.")
+
+    await until_gone(*programs(tmp_path))
+
+
+async def test_a_chat_whose_last_reply_was_not_kept_does_not_remember_it(
+    make_engine: Callable[..., ClaudeEngine], api: ModelApi
+) -> None:
+    chat = Chat(make_engine())
+    await chat.say("The word is plum.")
+    before = list(chat.memory)
+    await chat.say("The word is pear.")
+    # As after a commit that did not go through.
+    chat.memory = before
+    await chat.say("What is the word?")
+
+    assert api.requests[2].holds("plum")
+    assert not api.requests[2].holds("pear")
+
+
+async def test_what_is_stopped_for_consent_can_be_gone_on_with_at_once(
+    make_engine: Callable[..., ClaudeEngine], api: ModelApi, tmp_path: Path
+) -> None:
+    chat = Chat(make_engine())
+    chat.gate.stops = True
+    api.then(Say("Looking."), CallTool("look"))
+    await chat.say("Look.")
+    (first,) = programs(tmp_path)
+    chat.gate.stops = False
+    await chat.say("Go on.")
+
+    assert programs(tmp_path) == {first}
+    assert api.requests[1].holds("look is done.")
+
+
+async def test_closing_leaves_nothing_behind(
+    make_engine: Callable[..., ClaudeEngine], api: ModelApi, tmp_path: Path
+) -> None:
+    engine = make_engine()
+    await Chat(engine, "one").say("Hello.")
+    api.then(Say("Well"), Stall())
+    talking = asyncio.create_task(Chat(engine, "two").say("Hello."))
+    await api.wait_for_requests(2)
+    pids = programs(tmp_path)
+    assert len(pids) == 2
+    talking.cancel()
+    await asyncio.wait({talking}, timeout=BOUND)
+    await engine.close()
+
+    await until_gone(*pids)
+    assert list((tmp_path / "homes").iterdir()) == []
+
+
+def test_what_another_process_left_is_swept_but_not_what_it_still_has(
+    tmp_path: Path,
+) -> None:
+    alive, dead = Homes(tmp_path), Homes(tmp_path)
+    kept, left = alive.make(), dead.make()
+    # The end of a process lets go of its locks.
+    os.close(dead._lock)
+    new = Homes(tmp_path)
+
+    assert (kept.exists(), left.exists()) == (True, False)
+    new.close()
+    alive.close()
+
+
+def test_tools_get_names_that_the_program_can_bear() -> None:
+    given = tools.TestTools()
+    names = ["send.mail", "send_mail", "a" * 80, "send mail"]
+    exposed = expose([given.offer(name) for name in names])
+
+    (server, named), *others = exposed.items()
+    assert (server, others) == ("test", [])
+    assert [offer.tool.name for offer in named.values()] == names
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,53}", name) for name in named)

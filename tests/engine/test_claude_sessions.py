@@ -1,0 +1,151 @@
+"""What Claude's program remembers: taken at good places, kept in the database, put back."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_agent_sdk import SessionKey, SessionStoreEntry, project_key_for_directory
+from claude_agent_sdk.testing import run_session_store_conformance
+
+from backburner.core.errors import SessionGone
+from backburner.engine.claude.sessions import Mirror, from_memory, to_memory, write_transcripts
+from backburner.store import tables
+from backburner.store.db import Database
+from backburner.store.dialect import make_engine
+from backburner.testing.clock import SetClock
+from backburner.testing.scene import Scene
+
+KEY: SessionKey = {"project_key": "p", "session_id": "s"}
+
+
+def said(text: str) -> Any:
+    return {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}}
+
+
+def called(*ids: str) -> Any:
+    content = [{"type": "tool_use", "id": one} for one in ids]
+    return {"type": "assistant", "message": {"content": content}}
+
+
+def gave(which: str) -> Any:
+    content = [{"type": "tool_result", "tool_use_id": which}]
+    return {"type": "user", "message": {"content": content}}
+
+
+def asked(text: str) -> Any:
+    return {"type": "user", "message": {"content": text}}
+
+
+async def take(*entries: Any, ended: bool = False) -> list[Any]:
+    mirror = Mirror()
+    await mirror.append(KEY, list(entries))
+    return [from_memory(text)[1] for text in mirror.take(ended=ended)]
+
+
+async def test_during_a_turn_only_what_calls_have_given_is_taken() -> None:
+    question, call, result, answer = asked("Look."), called("1"), gave("1"), said("Seen.")
+    assert await take(question, said("Let me look.")) == []
+    assert await take(question, call) == []
+    assert await take(question, call, result) == [question, call, result]
+    assert await take(question, call, result, answer) == [question, call, result]
+    assert await take(question, called("1", "2"), gave("2")) == []
+    assert await take(question, call, result, answer, ended=True) == [
+        question,
+        call,
+        result,
+        answer,
+    ]
+
+
+async def test_what_was_taken_is_not_taken_again() -> None:
+    mirror = Mirror()
+    await mirror.append(KEY, [asked("Look."), called("1"), gave("1"), said("Seen.")])
+    assert len(mirror.take(ended=False)) == 3
+    assert len(mirror.take(ended=True)) == 1
+    assert mirror.take(ended=True) == ()
+
+
+async def test_that_the_model_failed_is_not_remembered() -> None:
+    failed = {**said("API Error: 500"), "isApiErrorMessage": True}
+    assert await take(asked("Look."), failed, ended=True) == [asked("Look.")]
+
+
+def test_a_session_is_written_where_the_program_looks_for_it(tmp_path: Path) -> None:
+    memory = [
+        to_memory("", said("é\u2028")),
+        to_memory("subagents/one", said("b")),
+        to_memory("", said("c")),
+    ]
+    write_transcripts(tmp_path / "config", tmp_path / "work", "s-1", memory)
+
+    folder = tmp_path / "config" / "projects" / project_key_for_directory(tmp_path / "work")
+    main = (folder / "s-1.jsonl").read_text(encoding="utf-8")
+    assert [json.loads(line) for line in main.split("\n")[:-1]] == [said("é\u2028"), said("c")]
+    assert json.loads((folder / "s-1" / "subagents" / "one.jsonl").read_text()) == said("b")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{no json",
+        "[]",
+        '["", "text"]',
+        "[1, {}]",
+        to_memory("../../outside", said("a")),
+        to_memory("/etc/outside", said("a")),
+    ],
+)
+def test_memory_that_is_none_is_gone(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SessionGone):
+        write_transcripts(tmp_path / "config", tmp_path / "work", "s-1", [text])
+    assert not list(tmp_path.rglob("*outside*"))
+
+
+class Stored:
+    """The SDK's idea of a store, over ours and what the engine makes of entries."""
+
+    def __init__(self, database: Database) -> None:
+        scene = Scene(database)
+        scene.say(scene.chat())
+        self.database, self.turn = database, scene.begin_reply().turn
+
+    async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        mirror = Mirror()
+        await mirror.append(key, entries)
+        kept = mirror.take(ended=True)
+        self.database.run(lambda tx: tx.remember(self.turn, _session(key), kept))
+
+    async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+        kept = self.database.run(lambda tx: tx.session(self.turn, _session(key)))
+        mirror = Mirror()
+        for subpath, entry in map(from_memory, kept):
+            place: SessionKey = {"project_key": "p", "session_id": "s"}
+            await mirror.append({**place, "subpath": subpath} if subpath else place, [entry])
+        return await mirror.load(key)
+
+
+def _session(key: SessionKey) -> str:
+    return f"{key['project_key']}/{key['session_id']}"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def make_database(
+    request: pytest.FixtureRequest,
+) -> Iterator[Callable[[], Database]]:
+    url: str = request.getfixturevalue(f"migrated_{request.param}_url")
+    with closing(Database(make_engine(url), SetClock())) as database:
+        yield lambda: database
+
+
+async def test_what_is_kept_is_what_the_sdk_asks_of_a_store(
+    make_database: Callable[[], Database],
+) -> None:
+    def fresh() -> Any:
+        database = make_database()
+        database.run(lambda tx: tx.connection.execute(tables.users.delete()))
+        return Stored(database)
+
+    await run_session_store_conformance(fresh)
