@@ -77,7 +77,7 @@ def test_every_profile_is_asked(call: Call, server: ModelServer) -> None:
     claude = line_of(ended, "profile claude")
     assert claude.startswith("[ok]")
     assert "Claude Code 2." in claude
-    assert claude.endswith("claude-sonnet-4-5 answers.")
+    assert claude.endswith("claude-sonnet-5-5 answers.")
     assert line_of(ended, "profile local").endswith("small answers.")
     assert "chats use claude; background work uses local." in line_of(ended, "who uses")
     assert {asked.path for asked in server.asked} == {"/v1/messages", "/v1/chat/completions"}

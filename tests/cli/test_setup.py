@@ -279,7 +279,7 @@ def test_one_model_for_chats_and_one_for_the_background(
 
     call("setup", *claude, "--model", "claude-haiku-4-5", "--background")
     assert load().routes.background == "claude-background"
-    assert load().profiles["claude"].model == "claude-sonnet-4-5"
+    assert load().profiles["claude"].model == "claude-sonnet-5-5"
     assert "local" not in load().profiles
 
     call("setup", *local, "--model", "b")

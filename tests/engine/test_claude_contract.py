@@ -20,7 +20,7 @@ PROMISES = OF_ANY_ENGINE | WITH_MODEL
 class Claude:
     api: ModelApi
     folder: Path
-    model: str = "claude-sonnet-4-5"
+    model: str = "claude-sonnet-5-5"
     made: list[ClaudeEngine] = field(default_factory=list)
 
     def engine(self, *, stall: timedelta = PATIENCE) -> ClaudeEngine:

@@ -38,7 +38,7 @@ async def make_engine(api: ModelApi, tmp_path: Path) -> AsyncIterator[Callable[.
 
     def make(*, warm: int = 2, warm_for: timedelta = timedelta(minutes=5)) -> ClaudeEngine:
         engine = ClaudeEngine(
-            Model(name="claude-sonnet-4-5", address=api.address, headers={"x-api-key": "key"}),
+            Model(name="claude-sonnet-5-5", address=api.address, headers={"x-api-key": "key"}),
             launcher=CleanLauncher(),
             homes=tmp_path / "homes",
             workspace=lambda user: tmp_path / "workspaces" / user,

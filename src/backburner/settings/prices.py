@@ -5,10 +5,18 @@ In dollars for a million tokens. They may have changed since; what the operator 
 
 from collections.abc import Mapping
 
-#: A model's name begins with it. A cache is written at 1.25 of the price of input, and read at 0.1.
+#: By what a model's name begins with. Where a price depends on the length of a prompt, the higher.
 LIST_PRICES: Mapping[str, str] = {
-    "claude-opus-4-5": "5 in, 25 out, 6.25 cache write, 0.5 cache read",
-    "claude-sonnet-4-5": "3 in, 15 out, 3.75 cache write, 0.3 cache read",
+    "claude-fable-5": "10 in, 50 out, 12.5 cache write, 1 cache read",
+    "claude-fable-5-1": "10 in, 50 out, 12.5 cache write, 0.25 cache read",
+    "claude-opus-5-5": "4 in, 20 out, 5 cache write, 0.2 cache read",
+    "claude-opus-5": "5 in, 25 out, 6.25 cache write, 0.5 cache read",
+    "claude-opus-4": "5 in, 25 out, 6.25 cache write, 0.5 cache read",
+    "claude-opus-4-1": "15 in, 75 out, 18.75 cache write, 1.5 cache read",
+    "claude-sonnet-5-5": "2 in, 10 out, 2.5 cache write, 0.1 cache read",
+    "claude-sonnet-5": "2 in, 10 out, 2.5 cache write, 0.2 cache read",
+    "claude-sonnet-4": "3 in, 15 out, 3.75 cache write, 0.3 cache read",
+    "claude-haiku-5-5": "0.5 in, 2.5 out, 0.625 cache write, 0.05 cache read",
     "claude-haiku-4-5": "1 in, 5 out, 1.25 cache write, 0.1 cache read",
     "demo": "0 in, 0 out",
 }

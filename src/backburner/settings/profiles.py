@@ -21,7 +21,7 @@ EngineName = Literal["claude", "openai", "demo"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 DEMO = "demo"
 CLAUDE_ADDRESS = "https://api.anthropic.com"
-CLAUDE_MODEL = "claude-sonnet-4-5"
+CLAUDE_MODEL = "claude-sonnet-5-5"
 #: How many runs there may be at once where nothing is said.
 SEATS, LOCAL_SEATS = 5, 1
 _SECRETS = ("key", "key_file", "token", "token_file")
