@@ -44,3 +44,29 @@ def test_where_background_work_is_switched_off_only_chat_has_seats() -> None:
     seats = Seats(total=5, only_chat=True)
 
     assert (seats.free(REPLY, []), seats.free(WORK, [])) == (5, 0)
+
+
+def seats_on_a_full_machine() -> Seats:
+    """Have many seats for both engines, but no memory for one more run with `claude`."""
+    return Seats(
+        total=9,
+        of_engine={"claude": 5, "local": 5},
+        default_engine="claude",
+        has_room=lambda name: name != "claude",
+    )
+
+
+@pytest.mark.parametrize("kind", RunKind)
+def test_an_engine_is_full_where_the_machine_has_no_room_beside_what_runs(kind: RunKind) -> None:
+    seats = seats_on_a_full_machine()
+
+    assert seats.full(kind, ["claude"]) == ("", "claude")
+    assert seats.full(kind, ["", "local"]) == ("", "claude")
+
+
+@pytest.mark.parametrize("kind", RunKind)
+def test_one_run_with_an_engine_is_always_allowed(kind: RunKind) -> None:
+    seats = seats_on_a_full_machine()
+
+    assert seats.full(kind, []) == ()
+    assert seats.full(kind, ["local", "local"]) == ()
