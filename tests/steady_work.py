@@ -51,15 +51,15 @@ class SteadyWork:
     sizes: list[int] = field(default_factory=list)
 
     async def run(self, count: int) -> Conversation:
-        task = await self.stage.task(Interval(MINUTE, anchor=self.clock.now))
+        task = await self.stage.task(Interval(MINUTE, anchor=self.clock.now + MINUTE))
         for _ in range(count):
             await self.run_once()
         return task
 
     async def run_once(self) -> None:
         before = len(self.api.requests)
-        await self.stage.work()
         self.clock.advance(MINUTE)
+        await self.stage.work()
         self.sizes.append(max(heard.size for heard in self.api.requests[before:]))
 
     @property
