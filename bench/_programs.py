@@ -5,6 +5,7 @@ import os
 from collections import defaultdict
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from _turns import claude_engine, take_turn
 
@@ -16,7 +17,14 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 BOUND = 60
 
 
-async def measure_memory(folder: Path, count: int) -> float:
+class Memory(NamedTuple):
+    """Bytes: of one process, with its share of what it has in common; and what is no file."""
+
+    whole: int
+    own: int
+
+
+async def measure_memory(folder: Path, count: int) -> dict[str, float]:
     """Let so many wait for a model that says nothing; give the megabytes that each takes."""
     async with AsyncExitStack() as opened:
         api = await opened.enter_async_context(ModelApi(otherwise=_say_nothing))
@@ -25,12 +33,15 @@ async def measure_memory(folder: Path, count: int) -> float:
         turns = [asyncio.create_task(take_turn(Trial(Shared(engine)))) for _ in range(count)]
         try:
             await api.wait_for_requests(count, within=BOUND)
-            used = sum(_memory(pid) for pid in _descendants() if pid not in before)
+            used = [_memory(pid) for pid in _descendants() if pid not in before]
         finally:
             for turn in turns:
                 turn.cancel()
             await asyncio.gather(*turns, return_exceptions=True)
-    return used / count / 2**20
+    return {
+        f"mb_of_each_claude_of_{count}": sum(one.whole for one in used) / count / 2**20,
+        f"mb_of_each_claude_of_{count}_without_files": sum(one.own for one in used) / count / 2**20,
+    }
 
 
 def _say_nothing(heard: Heard) -> Reply:
@@ -38,15 +49,15 @@ def _say_nothing(heard: Heard) -> Reply:
     return [Stall()]
 
 
-def _memory(pid: int) -> int:
-    """Give the bytes of a process, with its share of what it has in common with others."""
+def _memory(pid: int) -> Memory:
     try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
-    except (OSError, StopIteration):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+        found = {name: int(size.split()[0]) * 1024 for name, size in (x.split(":") for x in lines)}
+        return Memory(found["Pss"], found["Pss_Anon"])
+    except (OSError, KeyError):
         # Others may not look so closely; then it is what the process has for itself.
         resident, shared = Path(f"/proc/{pid}/statm").read_text().split()[1:3]
-        return (int(resident) - int(shared)) * PAGE
+        return Memory(int(resident) * PAGE, (int(resident) - int(shared)) * PAGE)
 
 
 def _descendants() -> list[int]:

@@ -79,12 +79,11 @@ async def measure(address: str, folder: Path) -> None:
                 await one.take()
                 if number == 0:
                     one.taken.clear()
-    each = {
-        f"mb_of_each_claude_of_{count}_at_once": await measure_memory(folder, count)
-        for count in range(1, MOST_AT_ONCE + 1)
-    }
+    memory: dict[str, float] = {}
+    for count in range(1, MOST_AT_ONCE + 1):
+        memory |= await measure_memory(folder, count)
     rows = [_row(name, measures) for name in measures]
-    report("engines", rows, rounds=ROUNDS, **each)
+    report("engines", rows, rounds=ROUNDS, **memory)
 
 
 async def open_all(address: str, folder: Path, opened: AsyncExitStack) -> dict[str, Measure]:
