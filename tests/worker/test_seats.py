@@ -52,7 +52,7 @@ def seats_on_a_full_machine() -> Seats:
         total=9,
         of_engine={"claude": 5, "local": 5},
         default_engine="claude",
-        has_room=lambda name: name != "claude",
+        has_room=lambda name, _: name != "claude",
     )
 
 
@@ -70,3 +70,15 @@ def test_one_run_with_an_engine_is_always_allowed(kind: RunKind) -> None:
 
     assert seats.full(kind, []) == ()
     assert seats.full(kind, ["local", "local"]) == ()
+
+
+def test_whether_there_is_room_is_asked_with_the_runs_there_are() -> None:
+    seats = Seats(
+        total=9,
+        of_engine={"claude": 9},
+        default_engine="claude",
+        has_room=lambda _, runs: runs < 2,
+    )
+
+    assert seats.full(REPLY, ["claude", "local"]) == ()
+    assert seats.full(REPLY, ["claude", "local", ""]) == ("", "claude")

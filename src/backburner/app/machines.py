@@ -46,8 +46,8 @@ class Machines:
     default_engine: str = ""
     #: The most runs at the same time, for each engine that has a limit of its own.
     seats: Mapping[str, int] = field(default_factory=dict)
-    #: Whether there is room for one more run with an engine.
-    has_room: Callable[[str], bool] = lambda _: True
+    #: Whether there is room for one more run with an engine, beside so many.
+    has_room: Callable[[str, int], bool] = lambda _name, _runs: True
     #: Which profile a new conversation gets; names of profiles are names of engines.
     routes: Routes = NO_ROUTES
     #: Engines that nothing they read can put up to anything.
@@ -72,7 +72,7 @@ def build_machines(settings: Settings) -> Machines:
         engines=engines,
         default_engine=settings.routes.chat,
         seats=settings.seats,
-        has_room=lambda name: name not in large or _fits_one_more(),
+        has_room=lambda name, runs: name not in large or _fits_one_more(engines[name], runs),
         routes=settings.routes,
         unswayed=frozenset(one.name for one in profiles if one.engine == "demo"),
         workspace=_workspaces(settings),
@@ -115,6 +115,12 @@ def _secret_places(settings: Settings) -> Sequence[Path]:
     return [path for path in (settings.data, settings.config) if path is not None]
 
 
-def _fits_one_more() -> bool:
-    free = free_memory()
-    return free is None or free >= ONE_CLAUDE + RESERVE
+def fits_one_more(free: int | None, *, starting: int) -> bool:
+    """See whether one more program has room, beside those that have not taken theirs yet."""
+    return free is None or free >= (starting + 1) * ONE_CLAUDE + RESERVE
+
+
+def _fits_one_more(engine: Engine, runs: int) -> bool:
+    # Of what was claimed a moment ago the free memory says nothing yet.
+    starting = max(0, runs - getattr(engine, "at_work", 0))
+    return fits_one_more(free_memory(), starting=starting)

@@ -15,8 +15,8 @@ class Seats:
     #: For each engine, and what it is called where a conversation names none.
     of_engine: Mapping[str, int] = field(default_factory=dict)
     default_engine: str = ""
-    #: Whether this machine has room for one more run with an engine, beside those there are.
-    has_room: Callable[[str], bool] = lambda _: True
+    #: Whether this machine has room for one more run with an engine, beside so many.
+    has_room: Callable[[str, int], bool] = lambda _name, _runs: True
     #: Only replies are given.
     only_chat: bool = False
 
@@ -37,7 +37,7 @@ class Seats:
         for name, count in sorted(self.of_engine.items()):
             kept = 1 if kind is RunKind.BACKGROUND and count > 1 else 0
             # One may always be tried: otherwise nothing would ever be.
-            no_room = used[name] > 0 and not self.has_room(name)
+            no_room = used[name] > 0 and not self.has_room(name, used[name])
             if no_room or used[name] >= count - kept:
                 names += [name, ""] if name == self.default_engine else [name]
         return tuple(sorted(names))

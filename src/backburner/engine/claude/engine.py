@@ -56,6 +56,8 @@ class ClaudeEngine:
         self._builtins = builtins
         self._relay = Relay(address=model.address, headers=model.headers, stall=model.stall)
         self._warm = Warm(warm, warm_for, self._end)
+        #: How many turns have a program that has started, and so has taken its memory.
+        self.at_work = 0
 
     @cached_property
     def _homes(self) -> Homes:
@@ -63,11 +65,13 @@ class ClaudeEngine:
 
     async def run(self, request: Request, gate: Gate) -> AsyncGenerator[Event, None]:
         found = self._warm.take(request, digest(request.tools)) or await self._start(request)
+        self.at_work += 1
         try:
             async with aclosing(found.turn(request.prompt, request.tools, gate)) as events:
                 async for event in events:
                     yield event
         finally:
+            self.at_work -= 1
             if found.is_fit and request.schema is None:
                 self._warm.keep(request.conversation.id, found)
             else:
