@@ -48,7 +48,6 @@ class Call:
             return None
         if not isinstance(asked, dict):
             return None
-        said = len(json.dumps(asked.get("messages"), ensure_ascii=False, separators=(",", ":")))
         query = scope["query_string"].decode("latin-1")
         return cls(
             target=f"{path}?{query}" if query else path,
@@ -57,8 +56,15 @@ class Call:
             model=str(asked.get("model", "")),
             streamed=asked.get("stream") is True,
             counts=path == COUNT,
-            share=min(1, said / len(body)),
+            share=_share(asked, len(body)),
         )
+
+
+def _share(asked: Mapping[str, Any], size: int) -> float:
+    """Find the share of what is said by the rest, which does not grow: that is soon written."""
+    rest = {name: value for name, value in asked.items() if name != "messages"}
+    written = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
+    return max(0.0, 1 - len(written.encode(errors="replace")) / size)
 
 
 def start_of(answer: httpx2.Response) -> dict[str, Any]:
