@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,9 +64,11 @@ class Lines:
 
 
 class Running:
-    def __init__(self, command: list[str], cwd: Path | None) -> None:
+    def __init__(
+        self, command: list[str], cwd: Path | None, env: Mapping[str, str] | None
+    ) -> None:
         self.process = subprocess.Popen(
-            command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         self._out, self._err = Lines(self.process.stdout), Lines(self.process.stderr)
         #: What was read from stderr while waiting for something.
@@ -112,10 +114,13 @@ def starter() -> Iterator[Start]:
     started: list[Running] = []
 
     def start(
-        *arguments: str | Path, command: tuple[str, ...] = (), cwd: Path | None = None
+        *arguments: str | Path,
+        command: tuple[str, ...] = (),
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> Running:
         program = command or (sys.executable, "-P", "-m", "backburner")
-        started.append(Running([*program, *map(str, arguments)], cwd))
+        started.append(Running([*program, *map(str, arguments)], cwd, env))
         return started[-1]
 
     try:

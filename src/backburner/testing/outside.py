@@ -80,14 +80,17 @@ class Outside:
         }
         task = self._do(background.start(self._deps, self._user(user), Brief(**(what | brief))))
         if may_send:
-            self._let_send(task)
+            self.allow(task, SERVER, "send", DEFINITION)
         return task
 
     def chat(self, *, user: UserId = USER) -> Conversation:
         return self._do(chat.begin(self._deps, self._user(user)))
 
     def say(self, conversation: Conversation, *steps: Step) -> None:
-        words = script.write(*steps)
+        self.tell(conversation, script.write(*steps))
+
+    def tell(self, conversation: Conversation, words: str) -> None:
+        """Say something to an agent that understands words."""
         self._do(chat.say(self._deps, conversation.user_id, conversation.id, words))
 
     def answer(self, conversation: Conversation, question: Question, said: str) -> None:
@@ -150,13 +153,19 @@ class Outside:
 
         self.database.run(work)
 
-    def _let_send(self, task: Conversation) -> None:
+    def allow(
+        self, conversation: Conversation, server: str, tool: str, definition: str, *words: str
+    ) -> None:
+        """Permit a tool for good; one for commands, those that begin with some words."""
         grant = Grant(
-            id=derive_grant_id(task.id, "send"), server=SERVER, tool="send", definition=DEFINITION
+            id=derive_grant_id(conversation.id, server, tool, *words),
+            server=server,
+            tool=tool,
+            definition=definition,
+            words=words,
         )
-        self.database.run(
-            lambda tx: grants.give(tx.connection, task.user_id, task.id, [grant], now=tx.now)
-        )
+        user, which = conversation.user_id, conversation.id
+        self.database.run(lambda tx: grants.give(tx.connection, user, which, [grant], now=tx.now))
 
     def _user(self, user: UserId) -> UserId:
         if user not in self._known:
