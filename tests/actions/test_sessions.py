@@ -11,7 +11,7 @@ from backburner.actions.deps import Limits
 from backburner.actions.run import FORGOTTEN, TOO_LONG
 from backburner.actions.signals import Reason
 from backburner.core.conversation import Session
-from backburner.core.errors import EngineFailed
+from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.routing import Routes
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
@@ -107,6 +107,20 @@ async def test_the_session_of_another_model_is_not_gone_on_with(stage: Stage) ->
     await stage.work()
 
     assert stage.engine.requests[1].session_id is None
+    assert stage.said(chat)[-2:] == [FORGOTTEN, "Hello."]
+
+
+@requirement("A-session-expired")
+async def test_a_session_of_which_nothing_is_left_is_begun_anew(stage: Stage) -> None:
+    chat = await stage.chat()
+    await stage.say(chat, "One.")
+    await stage.work()
+    stage.database.run(lambda tx: tx.connection.execute(tables.session_entries.delete()))
+    stage.engine.then(Fail(SessionGone()))
+    await stage.say(chat, "Two.")
+    await stage.work()
+
+    assert [request.session_id for request in stage.engine.requests] == [None, "session-1", None]
     assert stage.said(chat)[-2:] == [FORGOTTEN, "Hello."]
 
 

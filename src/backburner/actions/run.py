@@ -295,7 +295,7 @@ async def _do(attempt: Attempt, known: Prepared) -> None:
     try:
         ended = await _turn(attempt, _prompt(attempt, known, fresh=fresh))
     except SessionGone:
-        if fresh:
+        if known.session is None:
             raise
         attempt.result.session, attempt.result.renewed = None, FORGOTTEN
         attempt.session_id, attempt.memory = None, []
