@@ -1,6 +1,7 @@
 """The stand-in for a model in a thread of its own, for tests that wait for other processes."""
 
 import asyncio
+import re
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from threading import Thread
@@ -35,8 +36,8 @@ def model_in_thread() -> Iterator[ModelApi]:
 def newest(heard: Heard) -> str:
     """Read what the model was told last: a prompt, or what a call gave."""
     text = _text(heard.body["messages"][-1]["content"])
-    # Claude Code adds some words of its own.
-    return text.partition("<system-reminder>")[0].strip()
+    # Claude Code adds some words of its own, before and after.
+    return re.sub("<system-reminder>.*?</system-reminder>", "", text, flags=re.DOTALL).strip()
 
 
 def _text(content: Any) -> str:

@@ -64,9 +64,7 @@ class Lines:
 
 
 class Running:
-    def __init__(
-        self, command: list[str], cwd: Path | None, env: Mapping[str, str] | None
-    ) -> None:
+    def __init__(self, command: list[str], cwd: Path | None, env: Mapping[str, str] | None) -> None:
         self.process = subprocess.Popen(
             command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

@@ -52,7 +52,7 @@ def test_what_is_asked_for_in_a_chat_is_watched_asked_about_and_ended(
     found = outside.load(chat)
     assert found.status is Status.BACKGROUND
     assert found.state.context["prompt"] == WATCH["what"]
-    outside.wait_for(lambda: outside.load(chat).run_count >= 2)
+    outside.wait_for(lambda: outside.load(chat).run_count >= 1)
     assert outside.said(chat) == [reply]
 
     notes.write_text("eggs\nmilk\n")
@@ -72,10 +72,14 @@ def test_what_is_asked_for_in_a_chat_is_watched_asked_about_and_ended(
 
 
 def _assert_history(outside: Outside, count: int) -> None:
-    """See that each run is written down, and each request of the model belongs to one."""
-    runs = outside.rows("SELECT kind, status, tokens > 0 FROM runs ORDER BY started_at, id")
+    """See that each run is written down, with what it did and what it took."""
+    runs = outside.rows(
+        "SELECT kind, status, tokens > 0 FROM runs"
+        # A slot that came while the run before was still under way.
+        " WHERE skip_reason IS NULL ORDER BY started_at, id"
+    )
     assert runs == [("reply", "success", True)] + [("background", "success", True)] * count
-    assert count >= 4
+    assert count >= 3
     calls = outside.rows("SELECT tool, state, count(*) FROM tool_calls GROUP BY tool, state")
     assert sorted(calls) == [
         ("read_file", "done", count - 1),

@@ -112,6 +112,10 @@ class Outside:
         found = self.database.run(lambda tx: tx.connection.execute(text(query), values).all())
         return [tuple(row) for row in found]
 
+    def delete(self, query: str) -> None:
+        """Lose something."""
+        self.database.run(lambda tx: tx.connection.execute(text(query)))
+
     def wait_for(self, what: Callable[[], T], *, within: float = BOUND) -> T:
         """Look until there is something to see."""
         until = time.monotonic() + within
