@@ -65,7 +65,8 @@ def test_what_is_asked_for_in_a_chat_is_watched_asked_about_and_ended(
 
     outside.answer(chat, question, "no, thank you")
 
-    done = outside.wait_for(lambda: (load := outside.load(chat)).ended_as and load)
+    outside.wait_for(lambda: outside.load(chat).ended_as)
+    done = outside.load(chat)
     assert (done.status, done.ended_as, done.schedule) == (Status.ACTIVE, Ended.COMPLETED, None)
     assert outside.said(chat)[-1] == ENOUGH["message"]
     _assert_history(outside, done.run_count)

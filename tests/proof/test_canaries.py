@@ -1,0 +1,211 @@
+"""No agent gets to see a credential: not what it was started with, not by looking for it."""
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from canaries import canary, descendants, found_in, in_files, in_process, write_scan
+from programs import Running
+from real_workers import RealWorkers
+from requirements import requirement
+from sqlalchemy import make_url
+
+from backburner.gateway.network import CheckedNetwork
+from backburner.process.shell import ConfinedShell
+from backburner.settings.settings import secret_names
+from backburner.testing.model_api import CallTool, Heard, ModelApi, Say, Stall
+from backburner.testing.outside import Outside
+from backburner.tools.workspace import workspace_offers
+
+IN_ENVIRONMENT = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "AWS_SECRET_ACCESS_KEY",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "OPENAI_API_KEY",
+)
+KEY, TOKEN = canary("key"), canary("token")
+OPENAI_KEY, PASSWORD = canary("openai"), canary("password")
+IN_DATA, IN_HOME, LOOSE = canary("data"), canary("home"), canary("loose")
+#: The one that an agent may see.
+OPEN = canary("workspace")
+
+
+@dataclass
+class Spied:
+    """A worker that has secrets wherever it could have one."""
+
+    workers: RealWorkers
+    home: Path
+    loose: Path
+
+    def start(self, **settings: Any) -> Running:
+        variables = {name: canary(name.lower().replace("_", "-")) for name in IN_ENVIRONMENT}
+        return self.workers.start(env={"HOME": str(self.home), **variables}, **settings)
+
+    def write_scan(self, worker: Running) -> None:
+        write_scan(
+            self.workers.workspace() / "scan.sh",
+            {
+                "data": self.workers.data(),
+                "home": self.home,
+                "loose": self.loose,
+                "worker": worker.process.pid,
+            },
+        )
+
+
+@pytest.fixture
+def guarded_url(migrated_postgres_url: str) -> Iterator[str]:
+    """Let the database be reached with a password."""
+    role = f"canary_{os.getpid()}"
+    with psycopg.connect(migrated_postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")
+        for what in ("TABLES", "SEQUENCES"):
+            connection.execute(f"GRANT ALL ON ALL {what} IN SCHEMA public TO {role}")
+        url = make_url(migrated_postgres_url).set(username=role, password=PASSWORD)
+        yield url.render_as_string(hide_password=False)
+        connection.execute(f"DROP OWNED BY {role}")
+        connection.execute(f"DROP ROLE {role}")
+
+
+@pytest.fixture
+def spied(workers: RealWorkers, guarded_url: str, tmp_path: Path) -> Iterator[Spied]:
+    assert secret_names() == ("database_url", "profiles")
+    data, home = workers.data(), tmp_path / "home"
+    for folder in (data, home, home / ".aws"):
+        folder.mkdir()
+    (data / "canary.txt").write_text(f"{IN_DATA}\n")
+    (data / "openai.key").write_text(f"{OPENAI_KEY}\n")
+    (home / ".aws" / "credentials").write_text(f"{IN_HOME}\n")
+    (workers.workspace() / "open.txt").write_text(f"{OPEN}\n")
+    claude = workers.profiles["claude"]
+    without_key = {name: claude[name] for name in claude if name != "key"}
+    key_file = str(data / "openai.key")
+    workers.profiles |= {
+        "claude": without_key | {"key": KEY},
+        "subscription": without_key | {"token": TOKEN},
+        "other": {
+            "engine": "openai",
+            "address": claude["address"],
+            "model": "m",
+            "key_file": key_file,
+        },
+    }
+    workers.settings |= {"profile": "claude", "database_url": guarded_url}
+    with tempfile.NamedTemporaryFile("w", prefix="loose-") as loose:
+        loose.write(f"{LOOSE}\n")
+        loose.flush()
+        yield Spied(workers, home, Path(loose.name))
+
+
+@requirement("Z-model-key")
+def test_a_process_of_the_agent_holds_no_credential(
+    spied: Spied, model: ModelApi, outside: Outside
+) -> None:
+    model.otherwise = lambda _: [Say("Wait"), Stall()]
+    worker = spied.start()
+    outside.tell(outside.chat(), "Hello?")
+    outside.wait_for(lambda: model.requests)
+
+    agents = descendants(worker.process.pid)
+
+    assert len(agents) >= 3
+    assert {pid: in_process(pid) for pid in agents} == {pid: set() for pid in agents}
+    assert in_files(spied.workers.data() / "agents") == set()
+    # It would have been found: our own process has to hold the key.
+    assert KEY in in_process(worker.process.pid)
+    assert in_files(spied.workers.workspace()) == {OPEN}
+    assert seen_by(model) == set()
+    assert {heard.headers.get("x-api-key") for heard in model.requests} == {KEY}
+
+
+@requirement("Z-model-key", "B-command")
+def test_an_agent_that_looks_for_credentials_finds_none(
+    spied: Spied, model: ModelApi, outside: Outside
+) -> None:
+    data, scan = spied.workers.data(), {"command": "bash scan.sh thoroughly"}
+    worker = spied.start(claude_tools=["Bash", "Read"])
+    spied.write_scan(worker)
+    secrets = (data / "canary.txt", data / "backburner.toml")
+    model.then(CallTool("run_command", scan))
+    model.then(CallTool("Bash", {**scan, "description": "Look around."}))
+    model.then(
+        *(CallTool("Read", {"file_path": str(path)}) for path in secrets),
+        CallTool("read_file", {"path": "../../canary.txt"}),
+    )
+    model.then(Say("I have looked around."))
+    chat = outside.chat()
+    for server, tool, definition in permitted(spied.workers.workspace()):
+        outside.allow(chat, server, tool, definition, "bash", "scan.sh")
+
+    outside.tell(chat, "Look around.")
+
+    outside.wait_for(lambda: outside.said(chat))
+    assert outside.said(chat) == ["I have looked around."]
+
+    calls = outside.rows("SELECT tool, result FROM tool_calls ORDER BY started_at")
+    assert [tool for tool, _ in calls] == ["run_command", "Bash", "Read", "Read", "read_file"]
+    assert [found_in(result.encode()) for _, result in calls] == [{OPEN}, {OPEN}, *[set()] * 3]
+    assert seen_by(model) == {OPEN}
+    assert in_files(data / "workspaces", data / "agents") == {OPEN}
+    # Whoever is not confined finds all of them.
+    assert scan_unconfined(spied.workers.workspace()) >= {
+        *(canary(name.lower().replace("_", "-")) for name in IN_ENVIRONMENT),
+        *(KEY, TOKEN, OPENAI_KEY, PASSWORD, IN_DATA, IN_HOME, LOOSE, OPEN),
+    }
+    ended = worker.end(signal.SIGTERM)
+    assert found_in("\n".join([*ended.out, *ended.err]).encode()) == set()
+
+
+def test_a_subscription_is_used_with_its_token_which_the_agent_does_not_have(
+    spied: Spied, model: ModelApi, outside: Outside
+) -> None:
+    model.otherwise = lambda _: [Say("Hello."), Stall()]
+    worker = spied.start(profile="subscription")
+    outside.tell(outside.chat(), "Hello?")
+    outside.wait_for(lambda: model.requests)
+
+    (asked, *_) = model.requests
+    assert asked.headers["authorization"] == f"Bearer {TOKEN}"
+    assert "x-api-key" not in asked.headers
+    assert "oauth-2025-04-20" in asked.headers["anthropic-beta"].split(",")
+    agents = descendants(worker.process.pid)
+    assert {pid: in_process(pid) for pid in agents} == {pid: set() for pid in agents}
+    assert seen_by(model) == set()
+
+
+def permitted(workspace: Path) -> Iterator[tuple[str, str, str]]:
+    """Name the tools that run commands, as a grant does."""
+    offers = workspace_offers(workspace, ConfinedShell(), CheckedNetwork())
+    (ours,) = (one.tool for one in offers if one.tool.name == "run_command")
+    yield ours.server, ours.name, ours.definition
+    yield "claude", "Bash", "Bash"
+
+
+def seen_by(model: ModelApi) -> set[str]:
+    """Find what the model was told, apart from the header that is for its credential."""
+    return {found for heard in model.heard for found in found_in(_told(heard))}
+
+
+def _told(heard: Heard) -> bytes:
+    shown = [
+        f"{name}: {value}"
+        for name, value in heard.headers.items()
+        if name not in ("authorization", "x-api-key")
+    ]
+    return "\n".join([heard.path, *shown]).encode() + heard.raw
+
+
+def scan_unconfined(workspace: Path) -> set[str]:
+    done = subprocess.run(
+        ["/bin/bash", "scan.sh"], cwd=workspace, stdout=subprocess.PIPE, check=True, timeout=20
+    )
+    return found_in(done.stdout)
