@@ -19,6 +19,7 @@ from claude_agent_sdk import (
 )
 
 from backburner.core.policy import Narrowing, Tool
+from backburner.engine.claude.relay import Line
 from backburner.engine.claude.tools import Hands
 from backburner.ports import Offer, ToolResult
 
@@ -45,6 +46,7 @@ class Hooks:
     """What the program asks before and after each call."""
 
     hands: Hands
+    line: Line
     _calls: dict[str, _Call] = field(default_factory=dict)
 
     def matchers(self) -> dict[Any, list[HookMatcher]]:
@@ -82,6 +84,7 @@ class Hooks:
         waiting.cancel()
         if calling.done():
             result = calling.result()
+            self.line.ended |= result.stop
             return _deny(result.text, stop=result.stop)
         self._calls[tool_use_id or ""] = _Call(calling, ended)
         return {
@@ -100,6 +103,8 @@ class Hooks:
             call.ended.set_result(ToolResult(text, failed=failed))
             await call.calling
         if self.hands.stopped:
+            # After a call that failed, the program would go on whatever it is told.
+            self.line.ended = True
             return {"continue_": False, "stopReason": ENOUGH}
         return {}
 

@@ -80,7 +80,7 @@ class Program:
             yield entries
         if has_failed:
             raise self._failure(" ".join([result.result or "", *(result.errors or ())]))
-        self.is_fit = not self.line.spent
+        self.is_fit = not self.line.spent and not self.line.refused
         if not is_cut_short:
             yield Ended(said, result.structured_output)
 
@@ -112,7 +112,7 @@ class Program:
 async def start(how: options.Start, line: Line, offers: Sequence[Offer]) -> Program:
     """Start the program; it waits for its first turn."""
     hands, mirror = Hands(expose(offers)), Mirror()
-    hooks = Hooks(hands)
+    hooks = Hooks(hands, line)
     client = ClaudeSDKClient(options.build(how, line, hands, hooks, mirror))
     program = Program(
         client=client,

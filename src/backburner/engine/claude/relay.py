@@ -35,7 +35,7 @@ from backburner.ports import Gate
 LARGEST_REQUEST = 64 * 2**20
 #: How long the model's server has to accept a connection, in seconds.
 CONNECT = 10.0
-SPENT = "What may be spent has been spent."
+NO_MORE = "Nothing more may be asked."
 
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -53,13 +53,18 @@ class Line:
     gate: Gate | None = None
     #: Nothing is left to be spent.
     spent: bool = False
+    #: The turn is to end without another word.
+    ended: bool = False
+    #: Something was asked all the same.
+    refused: bool = False
     #: Why the last call came to nothing, if it did.
     trouble: Trouble | None = None
     #: About how many tokens the model was told last, apart from system prompt and tools.
     context: int = 0
 
     def begin(self, gate: Gate) -> None:
-        self.gate, self.spent, self.trouble = gate, False, None
+        self.gate, self.trouble = gate, None
+        self.spent = self.ended = self.refused = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,8 +136,9 @@ class Relay:
         if line is None or scope["method"] != "POST" or path not in (MESSAGES, COUNT):
             await _refuse(send, 404, "not_found_error", "There is nothing here.")
             return
-        if line.gate is None or line.spent:
-            await _refuse(send, 403, "permission_error", SPENT)
+        if line.gate is None or line.spent or line.ended:
+            line.refused = True
+            await _refuse(send, 403, "permission_error", NO_MORE)
             return
         if line.trouble is not None:
             # The program would try again in other ways; whether that helps is not for it to say.
