@@ -49,18 +49,22 @@ class SteadyWork:
     clock: SetClock
     #: The bytes of the largest request in each run.
     sizes: list[int] = field(default_factory=list)
+    #: The sessions it was done in.
+    sessions: set[str] = field(default_factory=set)
 
     async def run(self, count: int) -> Conversation:
         task = await self.stage.task(Interval(MINUTE, anchor=self.clock.now + MINUTE))
         for _ in range(count):
-            await self.run_once()
+            await self.run_once(task)
         return task
 
-    async def run_once(self) -> None:
+    async def run_once(self, task: Conversation) -> None:
         before = len(self.api.requests)
         self.clock.advance(MINUTE)
         await self.stage.work()
         self.sizes.append(max(heard.size for heard in self.api.requests[before:]))
+        session = self.stage.load(task).session
+        self.sessions |= {session.id} if session else set()
 
     @property
     def growth(self) -> float:

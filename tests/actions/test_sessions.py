@@ -54,6 +54,26 @@ async def test_work_begins_a_new_session_once_the_old_one_is_long(
     assert stage.database.run(lambda tx: tx.connection.scalars(kept).all()) == ["session-3"]
 
 
+async def test_that_a_session_was_begun_anew_is_not_said_twice_in_a_row(
+    stage: Stage, clock: SetClock
+) -> None:
+    task = await stage.task(EVERY_MINUTE)
+    for _ in range(4):
+        stage.engine.then(QUIET)
+        await stage.work()
+        lengthen(stage, 20_000)
+        clock.advance(MINUTE)
+    assert stage.said(task) == [TOO_LONG]
+
+    stage.engine.then(End({"complete": True, "message": "Found."}))
+    await stage.work()
+    lengthen(stage, 20_000)
+    clock.advance(MINUTE)
+    stage.engine.then(QUIET)
+    await stage.work()
+    assert stage.said(task) == [TOO_LONG, "Found.", TOO_LONG]
+
+
 async def test_a_reply_goes_on_in_a_session_that_is_long_for_work(stage: Stage) -> None:
     chat = await stage.chat()
     for tokens in (16_001, 100_001, 0):

@@ -180,20 +180,25 @@ class _Ending:
         result = self.result
         served = [item.id for item in result.items]
         ending = replace(ending, profile=result.profile, escalated_from=result.escalated_from)
-        tx.commit(self.claim.turn, self._with_note(step), ending, served=served)
+        tx.commit(self.claim.turn, self._with_note(tx, step), ending, served=served)
         following.follow(tx, step)
 
     def _hand_back(self, tx: Tx, step: Step, *, waits: bool = False, serves: bool = True) -> None:
         step = self._with_doubts(tx, step)
         served = [item.id for item in self.result.items] if serves else []
         until = None if waits else tx.now + (timedelta() if serves else MOMENT)
-        tx.hand_back(self.claim.turn, self._with_note(step), until=until, served=served)
+        tx.hand_back(self.claim.turn, self._with_note(tx, step), until=until, served=served)
         following.follow(tx, step)
 
-    def _with_note(self, step: Step) -> Step:
-        if self.result.renewed is None:
+    def _with_note(self, tx: Tx, step: Step) -> Step:
+        """Say that the agent's session was begun anew, unless that was the last thing said."""
+        note, turn = self.result.renewed, self.claim.turn
+        if note is None:
             return step
-        return replace(step, messages=(system_message(self.result.renewed), *step.messages))
+        said = tx.recent_messages(turn.user_id, turn.conversation_id, most=1)
+        if any(message.content == note for message in said):
+            return step
+        return replace(step, messages=(system_message(note), *step.messages))
 
     def _with_doubts(self, tx: Tx, step: Step) -> Step:
         """Ask about calls that the run may or may not have made."""
