@@ -29,15 +29,15 @@ ALL = frozenset(
 
 PENDING = frozenset(
     """
-    A-fields A-session-resumed A-api A-latency A-mcp-load
+    A-fields A-api A-latency A-mcp-load
     A-mcp-isolation A-mcp-failure A-auth-expired A-starvation B-fields
-    B-command B-memory-only B-outbound B-discord B-cli B-tools
+    B-memory-only B-outbound B-discord B-cli B-tools
     B-propose B-approve-discord B-approve-cli B-discovery B-discovery-context
     B-discovery-limits B-memory B-clean-store B-events B-limit B-chaining
     B-multichannel C-launch C-completed C-error C-cancel C-resumed C-output C-persist
     C-progress C-batch C-resume C-resume-only-completed C-resume-concurrent
     C-resume-expired C-resume-count C-block C-list C-block-done C-block-timeout
-    C-block-resume C-events C-mcp Z-connections Z-grants Z-model-key
+    C-block-resume C-events C-mcp Z-connections Z-grants
     Z-away Z-mine
     """.split()
 )
