@@ -100,7 +100,7 @@ data={data} home={home} loose={loose} worker={worker}
   ln "$data/backburner.toml" taken && cat taken
   ln -s "$data/backburner.toml" pointed && cat pointed
   rm -f taken pointed
-  [ -n "$1" ] && timeout 3 find / -xdev -path /proc -prune -o -type f -readable -size -64k \
+  [ -n "$1" ] && timeout 1 find / -xdev -path /proc -prune -o -type f -readable -size -64k \
     -exec cat {{}} +
 }} 2>/dev/null | tr '\0' '\n' | grep -aoE 'canar[y]-[a-z-]+' | sort -u
 """

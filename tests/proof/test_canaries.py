@@ -106,27 +106,6 @@ def spied(workers: RealWorkers, guarded_url: str, tmp_path: Path) -> Iterator[Sp
         yield Spied(workers, home, Path(loose.name))
 
 
-@requirement("Z-model-key")
-def test_a_process_of_the_agent_holds_no_credential(
-    spied: Spied, model: ModelApi, outside: Outside
-) -> None:
-    model.otherwise = lambda _: [Say("Wait"), Stall()]
-    worker = spied.start()
-    outside.tell(outside.chat(), "Hello?")
-    outside.wait_for(lambda: model.requests)
-
-    agents = descendants(worker.process.pid)
-
-    assert len(agents) >= 3
-    assert {pid: in_process(pid) for pid in agents} == {pid: set() for pid in agents}
-    assert in_files(spied.workers.data() / "agents") == set()
-    # It would have been found: our own process has to hold the key.
-    assert KEY in in_process(worker.process.pid)
-    assert in_files(spied.workers.workspace()) == {OPEN}
-    assert seen_by(model) == set()
-    assert {heard.headers.get("x-api-key") for heard in model.requests} == {KEY}
-
-
 @requirement("Z-model-key", "B-command")
 def test_an_agent_that_looks_for_credentials_finds_none(
     spied: Spied, model: ModelApi, outside: Outside
@@ -141,21 +120,26 @@ def test_an_agent_that_looks_for_credentials_finds_none(
         *(CallTool("Read", {"file_path": str(path)}) for path in secrets),
         CallTool("read_file", {"path": "../../canary.txt"}),
     )
-    model.then(Say("I have looked around."))
+    model.then(Say("I have looked around."), Stall())
     chat = outside.chat()
     for server, tool, definition in permitted(spied.workers.workspace()):
         outside.allow(chat, server, tool, definition, "bash", "scan.sh")
 
     outside.tell(chat, "Look around.")
 
-    outside.wait_for(lambda: outside.said(chat))
-    assert outside.said(chat) == ["I have looked around."]
-
+    outside.wait_for(lambda: len(model.requests) == 4)
     calls = outside.rows("SELECT tool, result FROM tool_calls ORDER BY started_at")
-    assert [tool for tool, _ in calls] == ["run_command", "Bash", "Read", "Read", "read_file"]
+    tools = [tool for tool, _ in calls]
+    # The last three are made at the same time.
+    assert tools[:2] + sorted(tools[2:]) == ["run_command", "Bash", "Read", "Read", "read_file"]
     assert [found_in(result.encode()) for _, result in calls] == [{OPEN}, {OPEN}, *[set()] * 3]
     assert seen_by(model) == {OPEN}
-    assert in_files(data / "workspaces", data / "agents") == {OPEN}
+    assert {heard.headers.get("x-api-key") for heard in model.requests} == {KEY}
+    # And while the agent is still there:
+    assert held_by_agents(worker) == set()
+    assert in_files(data / "agents") == {OPEN}
+    # It would have been found: our own process has to hold the key.
+    assert KEY in in_process(worker.process.pid)
     # Whoever is not confined finds all of them.
     assert scan_unconfined(spied.workers.workspace()) >= {
         *(canary(name.lower().replace("_", "-")) for name in IN_ENVIRONMENT),
@@ -165,10 +149,13 @@ def test_an_agent_that_looks_for_credentials_finds_none(
     assert found_in("\n".join([*ended.out, *ended.err]).encode()) == set()
 
 
+@requirement("Z-model-key")
 def test_a_subscription_is_used_with_its_token_which_the_agent_does_not_have(
     spied: Spied, model: ModelApi, outside: Outside
 ) -> None:
     model.otherwise = lambda _: [Say("Hello."), Stall()]
+    # What it would load for the other one takes long.
+    del spied.workers.profiles["other"]
     worker = spied.start(profile="subscription")
     outside.tell(outside.chat(), "Hello?")
     outside.wait_for(lambda: model.requests)
@@ -177,9 +164,15 @@ def test_a_subscription_is_used_with_its_token_which_the_agent_does_not_have(
     assert asked.headers["authorization"] == f"Bearer {TOKEN}"
     assert "x-api-key" not in asked.headers
     assert "oauth-2025-04-20" in asked.headers["anthropic-beta"].split(",")
-    agents = descendants(worker.process.pid)
-    assert {pid: in_process(pid) for pid in agents} == {pid: set() for pid in agents}
+    assert held_by_agents(worker) == set()
     assert seen_by(model) == set()
+
+
+def held_by_agents(worker: Running) -> set[str]:
+    """Look at every process that a worker has started, apart from what it may have seen."""
+    agents = descendants(worker.process.pid)
+    assert len(agents) >= 3
+    return set().union(*map(in_process, agents)) - {OPEN}
 
 
 def permitted(workspace: Path) -> Iterator[tuple[str, str, str]]:
