@@ -1,12 +1,17 @@
 """`/health`, `/ready` and the names the server answers to, in process."""
 
+from typing import cast
+
 import httpx2
 import pytest
 from fastapi import FastAPI
 
 from backburner import __version__
+from backburner.actions.deps import Deps
 from backburner.api.app import build_api
 from backburner.api.health import Check
+from backburner.app.machines import NoTools
+from backburner.ports import Store
 
 
 async def passes() -> None:
@@ -18,7 +23,9 @@ async def fails() -> None:
 
 
 def build(**checks: Check) -> FastAPI:
-    return build_api(hosts={"localhost", "127.0.0.1", "[::1]"}, checks=checks)
+    # Nothing of what is asked here comes from a database.
+    nothing = Deps(store=cast("Store", None), engines={}, default_engine="", toolbox=NoTools())
+    return build_api(nothing, hosts={"localhost", "127.0.0.1", "[::1]"}, checks=checks)
 
 
 async def get(api: FastAPI, path: str, host: str = "localhost") -> httpx2.Response:

@@ -5,11 +5,12 @@ from collections.abc import Collection
 from fastapi import FastAPI
 
 from backburner import __version__
-from backburner.api import health
+from backburner.actions.deps import Deps
+from backburner.api import health, problems
 from backburner.api.hosts import KnownHosts
 
 
-def build_api(*, hosts: Collection[str], checks: health.Checks) -> FastAPI:
+def build_api(deps: Deps, *, hosts: Collection[str], checks: health.Checks) -> FastAPI:
     """Build what answers requests to `hosts`; it is ready while every check passes."""
     api = FastAPI(
         title="Backburner",
@@ -19,6 +20,8 @@ def build_api(*, hosts: Collection[str], checks: health.Checks) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
+    api.state.deps = deps
+    problems.add_handlers(api)
     api.include_router(health.build_router(checks))
     api.add_middleware(KnownHosts, hosts=hosts)
     return api

@@ -83,7 +83,7 @@ def build(
         bus=bus,
         deps=deps,
         worker=_build_worker(settings, deps, bus, machines),
-        api=_build_api(settings, database),
+        api=_build_api(settings, deps, database),
     )
 
 
@@ -108,7 +108,7 @@ def _build_worker(settings: Settings, deps: Deps, bus: Bus, machines: Machines) 
     return Worker(deps, bus, seats=seats, pace=pace)
 
 
-def _build_api(settings: Settings, database: Database) -> FastAPI:
+def _build_api(settings: Settings, deps: Deps, database: Database) -> FastAPI:
     async def database_answers() -> None:
         await database.transact(ask_for_an_answer)
 
@@ -116,6 +116,7 @@ def _build_api(settings: Settings, database: Database) -> FastAPI:
         await asyncio.to_thread(check_writable, settings.data)
 
     return build_api(
+        deps,
         hosts={"localhost", "127.0.0.1", "[::1]", in_url(settings.host)},
         checks={"data folder": data_folder_is_writable, "database": database_answers},
     )

@@ -30,6 +30,10 @@ def new_conversation_id() -> ConversationId:
     return ConversationId(_new("c"))
 
 
+def new_credential_id() -> str:
+    return _new("k")
+
+
 def new_item_id() -> ItemId:
     return ItemId(_new("i"))
 

@@ -1,5 +1,6 @@
 """What the actions need from the machines, as Protocols; the machines are plugged in by app."""
 
+from backburner.ports.accounts import Accounts
 from backburner.ports.bus import (
     EVERYTHING,
     LONGEST_ID,
@@ -42,6 +43,7 @@ __all__ = [
     "LONGEST_ID",
     "MOST_SHOWN",
     "Account",
+    "Accounts",
     "Agenda",
     "Bus",
     "Channel",

@@ -17,6 +17,7 @@ from backburner.core.policy import Call, Grant
 from backburner.core.question import Question
 from backburner.core.run import Ending, Item, Run, RunKind, Turn
 from backburner.core.transitions import Step
+from backburner.ports.accounts import Accounts
 from backburner.ports.bus import Hint
 
 T = TypeVar("T")
@@ -229,6 +230,9 @@ class Tx(Protocol):
     def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None: ...
 
     # People and the switch
+
+    @property
+    def accounts(self) -> Accounts: ...
 
     def person(self, user: UserId) -> Person: ...
     def lock_person(self, user: UserId) -> Person: ...

@@ -60,6 +60,54 @@ users = Table(
     #: When background work of theirs was last taken up: whoever has waited longest comes first.
     Column("served_at", Time, nullable=False),
     Column("created_at", Time, nullable=False),
+    #: What they sign in with; the owner of a fresh install has neither.
+    Column("login", Text),
+    Column("password", Text),
+    Column("role", Text, nullable=False, server_default="member"),
+    Column("disabled_at", Time),
+    #: What happened since then they have not been told yet.
+    Column("away_since", Time),
+    Index("uq_users_login", "login", unique=True),
+)
+
+credentials = Table(
+    "credentials",
+    metadata,
+    #: Of the secret, which is not kept.
+    Column("digest", Text, primary_key=True),
+    Column("id", Text, nullable=False),
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False, server_default=""),
+    Column("scopes", Text, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("expires_at", Time),
+    Column("used_at", Time),
+    Column("ended_at", Time),
+    Index("uq_credentials_id", "user_id", "id", unique=True),
+)
+
+#: How often somebody has tried in vain to sign in, by account and by address.
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("count", Integer, nullable=False),
+    Column("since", Time, nullable=False),
+)
+
+#: What was answered to requests that carry a key, so that one that comes again is not done again.
+answers = Table(
+    "answers",
+    metadata,
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE")),
+    Column("key", Text),
+    Column("request", Text, nullable=False),
+    Column("status", Integer),
+    Column("body", Text),
+    Column("created_at", Time, nullable=False),
+    PrimaryKeyConstraint("user_id", "key"),
+    Index("ix_answers_created_at", "created_at"),
 )
 Index("ix_users_served_at", users.c.served_at)
 

@@ -44,6 +44,7 @@ from backburner.store import (
     turns,
     users,
 )
+from backburner.store.accounts import Accounts
 from backburner.store.dialect import Clock, read_clock
 
 #: Later than any lease.
@@ -265,6 +266,10 @@ class Tx:
 
     def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None:
         spending.allow(self.connection, user, allowance, root)
+
+    @property
+    def accounts(self) -> Accounts:
+        return Accounts(self.connection)
 
     def person(self, user: UserId) -> Person:
         return users.load(self.connection, user)

@@ -1,0 +1,57 @@
+"""Accounts, what they sign in with, answers to requests that may come twice, and a longer log."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+
+TIME = sa.DateTime(timezone=True).with_variant(sa.BigInteger(), "sqlite")
+
+
+def upgrade() -> None:
+    op.add_column("users", sa.Column("login", sa.Text))
+    op.add_column("users", sa.Column("password", sa.Text))
+    op.add_column("users", sa.Column("role", sa.Text, nullable=False, server_default="member"))
+    op.add_column("users", sa.Column("disabled_at", TIME))
+    op.add_column("users", sa.Column("away_since", TIME))
+    op.create_index("uq_users_login", "users", ["login"], unique=True)
+    op.create_table(
+        "credentials",
+        sa.Column("digest", sa.Text, nullable=False),
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("user_id", sa.Text, nullable=False),
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("name", sa.Text, nullable=False, server_default=""),
+        sa.Column("scopes", sa.Text, nullable=False),
+        sa.Column("created_at", TIME, nullable=False),
+        sa.Column("expires_at", TIME),
+        sa.Column("used_at", TIME),
+        sa.Column("ended_at", TIME),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.id"], name=op.f("fk_credentials_user_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("digest", name=op.f("pk_credentials")),
+    )
+    op.create_index("uq_credentials_id", "credentials", ["user_id", "id"], unique=True)
+    op.create_table(
+        "attempts",
+        sa.Column("key", sa.Text, nullable=False),
+        sa.Column("count", sa.Integer, nullable=False),
+        sa.Column("since", TIME, nullable=False),
+        sa.PrimaryKeyConstraint("key", name=op.f("pk_attempts")),
+    )
+    op.create_table(
+        "answers",
+        sa.Column("user_id", sa.Text, nullable=False),
+        sa.Column("key", sa.Text, nullable=False),
+        sa.Column("request", sa.Text, nullable=False),
+        sa.Column("status", sa.Integer),
+        sa.Column("body", sa.Text),
+        sa.Column("created_at", TIME, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.id"], name=op.f("fk_answers_user_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("user_id", "key", name=op.f("pk_answers")),
+    )
+    op.create_index("ix_answers_created_at", "answers", ["created_at"])

@@ -1,0 +1,32 @@
+"""Who may do what."""
+
+import pytest
+
+from backburner.core.accounts import Caller, CredentialKind, Role, Scope, digest
+from backburner.testing.make import USER
+
+
+def caller(role: Role, *scopes: Scope) -> Caller:
+    return Caller(
+        user=USER,
+        role=role,
+        scopes=frozenset(scopes),
+        credential="k_1",
+        kind=CredentialKind.TOKEN,
+    )
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("given", Scope)
+@pytest.mark.parametrize("asked", Scope)
+def test_a_credential_is_good_for_what_it_was_given_for(
+    role: Role, given: Scope, asked: Scope
+) -> None:
+    is_enough = given is asked and (asked is not Scope.OPERATE or role is Role.OPERATOR)
+
+    assert caller(role, given).may(asked) == is_enough
+
+
+def test_what_is_kept_of_a_secret_does_not_tell_it() -> None:
+    assert digest("secret") == digest("secret") != digest("Secret")
+    assert "secret" not in digest("secret")
