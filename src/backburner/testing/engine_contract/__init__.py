@@ -15,6 +15,7 @@ from backburner.testing.engine_contract import (
     failing,
     outcomes,
     paying,
+    sessions,
     stopping,
     talking,
 )
@@ -38,6 +39,6 @@ def _promises(*modules: ModuleType) -> dict[str, Promise]:
 #: Take a `Subject`.
 OF_ANY_ENGINE = _promises(any_engine)
 #: Take a `ModelSubject`.
-WITH_MODEL = _promises(talking, calling, outcomes, stopping, failing, paying)
+WITH_MODEL = _promises(talking, sessions, calling, outcomes, stopping, failing, paying)
 
 __all__ = ["OF_ANY_ENGINE", "WITH_MODEL", "ModelSubject", "Promise", "Subject"]
