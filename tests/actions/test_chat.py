@@ -6,12 +6,14 @@ from itertools import count
 
 import pytest
 from requirements import requirement
+from sqlalchemy import select
 
 from backburner.actions import background, chat
 from backburner.actions.signals import Reason
 from backburner.core.conversation import Status
 from backburner.core.errors import BadRequest, Conflict, NotFound
 from backburner.core.run import RunKind, RunStatus
+from backburner.store import tables
 from backburner.testing.clock import SetClock
 from backburner.testing.engine import AtOnce, Call, End, Say, Wait
 from backburner.testing.make import STRANGER
@@ -232,6 +234,11 @@ async def test_the_last_message_can_be_said_differently(stage: Stage) -> None:
     with pytest.raises(BadRequest):
         await chat.edit_last(stage.deps, here.user_id, here.id, "")
     assert stage.said(here)[-2] == "Two."
+    # What the agent remembered of the words that were taken back is gone.
+    kept = select(tables.session_entries.c.entry)
+    memory = stage.database.run(lambda tx: tx.connection.scalars(kept).all())
+    assert memory
+    assert not any("Tow." in entry for entry in memory)
 
 
 async def test_a_message_that_is_being_answered_can_be_said_differently(stage: Stage) -> None:

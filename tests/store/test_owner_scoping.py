@@ -204,7 +204,7 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "runs.let_go_on": lambda db, me, home: runs.let_go_on(db, me, home.idle.id, at=NOON),
     "sessions.append": lambda db, me, home: sessions.append(db, turn_of(me, home), "s", ["new"]),
-    "sessions.forget": lambda db, me, home: sessions.forget(db, turn_of(me, home), "s"),
+    "sessions.forget": lambda db, me, home: sessions.forget(db, me, home.held.conversation.id, "s"),
     "sessions.has_remembered": lambda db, me, home: sessions.has_remembered(
         db, replace(home.queued.turn, user_id=me)
     ),

@@ -69,6 +69,8 @@ async def edit_last(deps: Deps, user: UserId, which: ConversationId, text: str) 
         tx.stop_reply(user, which)
         # The agent's own session knows what was taken back: it begins a new one.
         fresh = replace(found, session=None)
+        if found.session is not None:
+            tx.forget(user, which, found.session.id)
         tx.save(Step(conversation=fresh, stops=Stops.REPLIES))
         save(tx, transitions.say(fresh, text, message_id=said, now=tx.now))
 

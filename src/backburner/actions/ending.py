@@ -92,7 +92,8 @@ class _Ending:
 
     def _forget(self, tx: Tx, old: Session, new: Session | None) -> None:
         if new is None or new.id != old.id:
-            tx.forget(self.claim.turn, old.id)
+            turn = self.claim.turn
+            tx.forget(turn.user_id, turn.conversation_id, old.id)
 
     def _renewed(self, found: Conversation) -> Conversation:
         if self.result.session is None and self.result.renewed is None:

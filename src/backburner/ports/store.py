@@ -183,7 +183,7 @@ class Tx(Protocol):
     def has_remembered(self, turn: Turn) -> bool:
         """See whether the agent has written down anything in this run."""
 
-    def forget(self, turn: Turn, session_id: str) -> None:
+    def forget(self, user: UserId, which: ConversationId, session_id: str) -> None:
         """Remove all of an agent's session that is not gone on with."""
 
     def remember(self, turn: Turn, session_id: str, entries: Iterable[str]) -> None: ...

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, and_, bindparam, delete, exists, insert, or_, select
 
+from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import Turn
 from backburner.store.tables import KEPT, outcomes, session_entries
 
@@ -79,11 +80,6 @@ def has_remembered(connection: Connection, turn: Turn) -> bool:
     return connection.execute(_own.limit(1), values).first() is not None
 
 
-def forget(connection: Connection, turn: Turn, session_id: str) -> None:
+def forget(connection: Connection, user: UserId, which: ConversationId, session_id: str) -> None:
     """Remove all of a session that nobody goes on with."""
-    values = {
-        "owner": turn.user_id,
-        "which": turn.conversation_id,
-        "session": session_id,
-    }
-    connection.execute(_forget, values)
+    connection.execute(_forget, {"owner": user, "which": which, "session": session_id})

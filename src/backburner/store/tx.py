@@ -207,8 +207,8 @@ class Tx:
     def has_remembered(self, turn: Turn) -> bool:
         return sessions.has_remembered(self.connection, turn)
 
-    def forget(self, turn: Turn, session_id: str) -> None:
-        sessions.forget(self.connection, turn, session_id)
+    def forget(self, user: UserId, which: ConversationId, session_id: str) -> None:
+        sessions.forget(self.connection, user, which, session_id)
 
     def remember(self, turn: Turn, session_id: str, entries: Iterable[str]) -> None:
         sessions.append(self.connection, turn, session_id, entries)

@@ -72,7 +72,7 @@ def a_session_that_is_forgotten_is_gone_and_no_other(scene: Scene) -> None:
     scene.finish(first, "Hello.", served=scene.items(first))
     second = _reply(scene, chat)
 
-    scene.run(lambda db: sessions.forget(db, second.turn, SESSION))
+    scene.run(lambda db: sessions.forget(db, chat.user_id, chat.id, SESSION))
 
     assert _remembered(scene, second) == ()
     assert scene.run(lambda db: sessions.load(db, second.turn, "another")) == ("two",)
