@@ -1,22 +1,74 @@
-"""Who somebody is, and how they come to be let in."""
+"""Who somebody is, what they are let in with, and how that ends."""
 
 import secrets
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from backburner.actions.deps import Deps
-from backburner.core.accounts import Caller, CredentialKind, Scope, digest
+from backburner.core.accounts import (
+    LASTING,
+    LIVES,
+    Caller,
+    Credential,
+    CredentialKind,
+    Scope,
+    digest,
+    narrow,
+    scopes_of,
+)
+from backburner.core.errors import BadRequest, LimitReached
 from backburner.core.ids import UserId
-from backburner.ports import Tx
+from backburner.core.passwords import check_name
+from backburner.ports import Hint, HintKind, Tx
 
 #: So that a secret is known for one wherever it turns up.
 PREFIX = "bb_"
+MOST_TOKENS = 100
+#: The token of the command line on the machine of the server; each start replaces it.
+LOCAL_NAME = "command line of this machine"
+#: Whatever gives a way in: all of it ends when somebody is shut out or changes their password.
+WAYS_IN = (*LASTING, CredentialKind.LINK, CredentialKind.RESET)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issued:
+    """A credential that was just made. The secret is shown once and kept nowhere."""
+
+    id: str
+    secret: str = field(repr=False)
+    expires_at: datetime | None
 
 
 async def identify(deps: Deps, secret: str) -> Caller | None:
     """Find out who shows a credential; it is looked up each time, so that none outlives its end."""
     shown = digest(secret)
-    return await deps.store.transact(lambda tx: tx.accounts.identify(shown, now=tx.now))
+    return await deps.store.transact(lambda tx: tx.credentials.identify(shown, now=tx.now))
+
+
+async def is_still_good(deps: Deps, caller: Caller) -> bool:
+    """Tell whether what a caller showed is good yet: for whatever takes longer than a request."""
+    user, which = caller.user, caller.credential
+    return await deps.store.transact(lambda tx: tx.credentials.is_good(user, which, now=tx.now))
+
+
+def issue(
+    tx: Tx,
+    user: UserId,
+    kind: CredentialKind,
+    scopes: Iterable[Scope] = (),
+    *,
+    name: str = "",
+    expires_at: datetime | None = None,
+) -> Issued:
+    """Make a credential; without a time it is good as long as its kind is."""
+    secret = PREFIX + secrets.token_urlsafe(32)
+    if expires_at is None and kind in LIVES:
+        expires_at = tx.now + LIVES[kind]
+    made = tx.credentials.issue(
+        user, digest(secret), kind, scopes, name=name, expires_at=expires_at, now=tx.now
+    )
+    return Issued(id=made, secret=secret, expires_at=expires_at)
 
 
 async def issue_token(
@@ -27,20 +79,77 @@ async def issue_token(
     name: str,
     expires_at: datetime | None = None,
 ) -> str:
-    """Give out a token: what is returned is shown once and kept nowhere."""
-    secret = PREFIX + secrets.token_urlsafe(32)
+    """Give out a token without asking who wants it."""
     given = frozenset(scopes)
 
+    def work(tx: Tx) -> Issued:
+        return issue(tx, user, CredentialKind.TOKEN, given, name=name, expires_at=expires_at)
+
+    return (await deps.store.transact(work)).secret
+
+
+async def create_token(
+    deps: Deps,
+    caller: Caller,
+    scopes: frozenset[Scope],
+    *,
+    name: str,
+    lives: timedelta | None,
+) -> Issued:
+    """Give a caller a token that may no more than they do, and for no longer."""
+    name = check_name(name)
+    if not name or not scopes:
+        raise BadRequest("A token needs a name and at least one scope.")
+    if name == LOCAL_NAME:
+        raise BadRequest("That name is taken.", hint="Choose another.")
+
+    def work(tx: Tx) -> Issued:
+        tx.lock_person(caller.user)
+        kept = tx.credentials.all(caller.user, CredentialKind.TOKEN, most=MOST_TOKENS, now=tx.now)
+        if len(kept) == MOST_TOKENS:
+            raise LimitReached(f"You have {MOST_TOKENS} tokens.", hint="Revoke one first.")
+        until = narrow(caller, scopes, tx.now + lives if lives else None)
+        return issue(tx, caller.user, CredentialKind.TOKEN, scopes, name=name, expires_at=until)
+
+    return await deps.store.transact(work)
+
+
+async def replace_local_token(deps: Deps, user: UserId) -> str:
+    """Make the token of the command line on this machine, in place of the one before."""
+
+    def work(tx: Tx) -> Issued:
+        token = CredentialKind.TOKEN
+        tx.credentials.end_all(user, [token], name=LOCAL_NAME, now=tx.now)
+        return issue(tx, user, token, scopes_of(tx.accounts.load(user).role), name=LOCAL_NAME)
+
+    return (await deps.store.transact(work)).secret
+
+
+async def credentials(
+    deps: Deps, user: UserId, kind: CredentialKind, *, after: str, most: int
+) -> Sequence[Credential]:
+    """List the sessions or tokens of somebody that are good."""
+    return await deps.store.transact(
+        lambda tx: tx.credentials.all(user, kind, after=after, most=most, now=tx.now)
+    )
+
+
+async def end_credential(deps: Deps, user: UserId, credential: str, kind: CredentialKind) -> None:
+    """End a session or a token at once; streams that it opened end with it."""
+
     def work(tx: Tx) -> None:
-        tx.accounts.issue(
-            user,
-            digest(secret),
-            CredentialKind.TOKEN,
-            given,
-            name=name,
-            expires_at=expires_at,
-            now=tx.now,
-        )
+        tx.credentials.end(user, credential, kind, now=tx.now)
+        tx.hint(Hint(HintKind.CHANGED, user))
 
     await deps.store.transact(work)
-    return secret
+
+
+async def sign_out_everywhere(deps: Deps, user: UserId) -> None:
+    """End every session and token of somebody, and what could become one."""
+    await deps.store.transact(lambda tx: shut_out(tx, user))
+
+
+def shut_out(tx: Tx, user: UserId, kinds: Iterable[CredentialKind] = WAYS_IN) -> None:
+    """End what somebody is let in with; whoever listens for them looks again."""
+    tx.credentials.end_all(user, kinds, now=tx.now)
+    tx.hint(Hint(HintKind.CHANGED, user))

@@ -6,12 +6,17 @@ from fastapi import FastAPI
 
 from backburner import __version__
 from backburner.actions.deps import Deps
-from backburner.api import health, problems
+from backburner.api import accounts, health, problems, tokens, users
 from backburner.api.hosts import KnownHosts
 
 
-def build_api(deps: Deps, *, hosts: Collection[str], checks: health.Checks) -> FastAPI:
-    """Build what answers requests to `hosts`; it is ready while every check passes."""
+def build_api(
+    deps: Deps, *, hosts: Collection[str], checks: health.Checks, public_url: str = ""
+) -> FastAPI:
+    """Build what answers requests to `hosts`; it is ready while every check passes.
+
+    `public_url` is what browsers see of it behind a proxy.
+    """
     api = FastAPI(
         title="Backburner",
         version=__version__,
@@ -21,7 +26,10 @@ def build_api(deps: Deps, *, hosts: Collection[str], checks: health.Checks) -> F
         redoc_url=None,
     )
     api.state.deps = deps
+    api.state.public_url = public_url
     problems.add_handlers(api)
     api.include_router(health.build_router(checks))
+    for part in (accounts, tokens, users):
+        api.include_router(part.build_router())
     api.add_middleware(KnownHosts, hosts=hosts)
     return api

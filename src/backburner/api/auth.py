@@ -1,4 +1,8 @@
-"""Who sends a request: a token in its header, or the cookie of a browser that signed in."""
+"""Who sends a request: a token in its header, or the cookie of a browser that signed in.
+
+A browser sends the cookie along whoever made the page, so whatever comes with one has to show
+that the page was ours. A token is put into the header by hand, and needs none of that.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated
@@ -7,10 +11,12 @@ from fastapi import Depends, Request
 
 from backburner.actions import accounts
 from backburner.actions.deps import Deps
+from backburner.api.origins import check_origin, check_page
 from backburner.api.problems import Problem
-from backburner.core.accounts import Caller, Scope
+from backburner.core.accounts import Caller, CredentialKind, Scope
 
 COOKIE = "backburner"
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def of(request: Request) -> Deps:
@@ -30,10 +36,22 @@ def _requires(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
 
 
 async def identify(request: Request) -> Caller:
-    kind, _, token = request.headers.get("authorization", "").partition(" ")
-    secret = token.strip() if kind.lower() == "bearer" else request.cookies.get(COOKIE, "")
+    """Find out who it is; a header that is no good is not made up for by a cookie that is."""
+    header = request.headers.get("authorization")
+    if header is not None:
+        scheme, _, secret = header.partition(" ")
+        shown = secret.strip() if scheme.lower() == "bearer" else ""
+        return await _identify(request, shown, CredentialKind.TOKEN)
+    caller = await _identify(request, request.cookies.get(COOKIE, ""), CredentialKind.SESSION)
+    check_origin(request)
+    if request.method not in SAFE:
+        check_page(request)
+    return caller
+
+
+async def _identify(request: Request, secret: str, kind: CredentialKind) -> Caller:
     caller = await accounts.identify(of(request), secret) if secret else None
-    if caller is None:
+    if caller is None or caller.kind is not kind:
         raise Problem(401, "You are not signed in.", "Send a token, or sign in.")
     return caller
 
@@ -43,3 +61,5 @@ TheDeps = Annotated[Deps, Depends(of)]
 Reader = Annotated[Caller, Depends(_requires(Scope.READ))]
 Writer = Annotated[Caller, Depends(_requires(Scope.WRITE))]
 Operator = Annotated[Caller, Depends(_requires(Scope.OPERATE))]
+#: Whoever has anything to show.
+Anybody = Annotated[Caller, Depends(identify)]

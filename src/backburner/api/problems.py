@@ -1,6 +1,8 @@
 """Errors as problem details (RFC 9457): what is wrong in a sentence, and what would be right."""
 
+from datetime import timedelta
 from http import HTTPStatus
+from math import ceil
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -42,7 +44,14 @@ class Problem(Exception):
         self.status, self.detail, self.hint, self.more = status, detail, hint, more
 
 
-def answer(status: int, detail: str, hint: str = "", **more: Any) -> JSONResponse:
+def answer(
+    status: int,
+    detail: str,
+    hint: str = "",
+    *,
+    retry_after: timedelta | None = None,
+    **more: Any,
+) -> JSONResponse:
     body = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -51,7 +60,9 @@ def answer(status: int, detail: str, hint: str = "", **more: Any) -> JSONRespons
         **({"hint": hint} if hint else {}),
         **more,
     }
-    headers = {"www-authenticate": "Bearer"} if status == 401 else None
+    headers = {"www-authenticate": "Bearer"} if status == 401 else {}
+    if retry_after is not None:
+        headers["retry-after"] = str(max(1, ceil(retry_after.total_seconds())))
     return JSONResponse(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
@@ -66,7 +77,8 @@ def add_handlers(api: FastAPI) -> None:
 
     @api.exception_handler(BackburnerError)
     async def ours(_: Request, error: BackburnerError) -> JSONResponse:
-        return answer(status_of(error), error.message, error.hint)
+        wait = getattr(error, "retry_after", None)
+        return answer(status_of(error), error.message, error.hint, retry_after=wait)
 
     @api.exception_handler(HTTPException)
     async def of_starlette(_: Request, error: HTTPException) -> JSONResponse:

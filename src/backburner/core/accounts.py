@@ -2,8 +2,11 @@
 
 import hashlib
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
+from ipaddress import IPv6Address, ip_address, ip_network
 
+from backburner.core.errors import NotAllowed
 from backburner.core.ids import UserId
 
 
@@ -31,6 +34,20 @@ class CredentialKind(StrEnum):
 #: These are shown with every request; the others are used up.
 LASTING = (CredentialKind.SESSION, CredentialKind.TOKEN)
 
+#: How long each is good where nobody says otherwise; a session from its last use on.
+LIVES = {
+    CredentialKind.SESSION: timedelta(days=30),
+    CredentialKind.LINK: timedelta(minutes=15),
+    CredentialKind.INVITATION: timedelta(days=7),
+    CredentialKind.RESET: timedelta(days=1),
+}
+#: The use of a credential is written down no more often than this.
+USED_EVERY = timedelta(hours=1)
+
+#: How often somebody may try to sign in, as one account or from one address.
+MOST_ATTEMPTS = 10
+ATTEMPTS_COUNT_FOR = timedelta(minutes=15)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
@@ -42,10 +59,75 @@ class Caller:
     #: The id of what they showed, and its kind.
     credential: str
     kind: CredentialKind
+    #: When that ends by itself.
+    expires_at: datetime | None = None
 
     def may(self, scope: Scope) -> bool:
-        is_operator = self.role is Role.OPERATOR or scope is not Scope.OPERATE
-        return is_operator and scope in self.scopes
+        return scope in self.scopes & scopes_of(self.role)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether they may do all that they could after signing in, and for as long."""
+        lasts = self.kind is CredentialKind.SESSION or self.expires_at is None
+        return lasts and scopes_of(self.role) <= self.scopes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Somebody with an account, as those see them who see to accounts."""
+
+    id: UserId
+    #: None: they sign in with a link.
+    login: str | None
+    name: str
+    role: Role
+    has_password: bool
+    created_at: datetime
+    disabled_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credential:
+    """What somebody is let in with, as they see it in a list; the secret is kept nowhere."""
+
+    id: str
+    kind: CredentialKind
+    name: str
+    scopes: frozenset[Scope]
+    created_at: datetime
+    expires_at: datetime | None
+    used_at: datetime | None
+
+
+def scopes_of(role: Role) -> frozenset[Scope]:
+    """Give all that somebody in this role can be allowed."""
+    everything = frozenset(Scope)
+    return everything if role is Role.OPERATOR else everything - {Scope.OPERATE}
+
+
+def narrow(
+    caller: Caller, scopes: frozenset[Scope], expires_at: datetime | None
+) -> datetime | None:
+    """Refuse a token that may more than whoever asks for it, and say when it is to end."""
+    if wider := sorted(scope for scope in scopes if not caller.may(scope)):
+        raise NotAllowed(
+            f"You cannot give what you do not have: {', '.join(wider)}.",
+            hint="Ask for fewer scopes.",
+        )
+    if caller.kind is CredentialKind.SESSION or caller.expires_at is None:
+        return expires_at
+    return min(caller.expires_at, expires_at or caller.expires_at)
+
+
+def place_of(address: str) -> str:
+    """Name the place that an address stands for: one line often has many IPv6 addresses."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    if not isinstance(found, IPv6Address):
+        return str(found)
+    return str(found.ipv4_mapped or ip_network((found, 64), strict=False))
 
 
 def digest(secret: str) -> str:

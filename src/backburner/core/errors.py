@@ -11,6 +11,7 @@
     ├── NotAllowed            it is there, but not for this caller
     ├── Conflict              it does not fit what is so now; nothing was changed
     │   └── LimitReached        there is already as much of it as there may be
+    │       └── TooManyAttempts   somebody tries to sign in too often
     ├── Fenced                another holder has the turn; whatever this one has, it must drop
     └── MachineFailed         a part that does I/O could not; `permanent`: trying again is no use
         ├── EngineFailed        the agent or its model
@@ -86,6 +87,16 @@ class Conflict(BackburnerError):
 
 class LimitReached(Conflict):
     """There is already as much of this as there may be."""
+
+
+class TooManyAttempts(LimitReached):
+    """There were too many attempts to sign in."""
+
+    def __init__(self, retry_after: timedelta) -> None:
+        minutes = max(1, round(retry_after.total_seconds() / 60))
+        super().__init__(hint=f"Try again in {minutes} min.")
+        #: How long there is no use in trying.
+        self.retry_after = retry_after
 
 
 class Fenced(BackburnerError):

@@ -1,6 +1,6 @@
 """What the actions need from the machines, as Protocols; the machines are plugged in by app."""
 
-from backburner.ports.accounts import Accounts
+from backburner.ports.accounts import Accounts, Attempts, Credentials
 from backburner.ports.bus import (
     EVERYTHING,
     LONGEST_ID,
@@ -45,10 +45,12 @@ __all__ = [
     "Account",
     "Accounts",
     "Agenda",
+    "Attempts",
     "Bus",
     "Channel",
     "Claim",
     "Claimer",
+    "Credentials",
     "Delivery",
     "Ended",
     "Engine",

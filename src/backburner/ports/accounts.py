@@ -1,16 +1,54 @@
-"""Accounts and credentials, as far as they are kept."""
+"""Accounts, credentials and attempts to sign in, as far as they are kept."""
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import Protocol
 
-from backburner.core.accounts import Caller, CredentialKind, Scope
+from backburner.core.accounts import Caller, Credential, CredentialKind, Role, Scope, User
 from backburner.core.ids import UserId
 
 
 class Accounts(Protocol):
+    def ensure_owner(self, *, now: datetime) -> UserId | None:
+        """Make the owner where there is nobody yet; None: they were there and are gone."""
+
+    def add(self, user: UserId, *, login: str, name: str, role: Role, now: datetime) -> bool:
+        """Add somebody; False: the login is taken."""
+
+    def load(self, user: UserId) -> User:
+        """Find somebody, or raise `NotFound`."""
+
+    def hash_of(self, login: str) -> tuple[UserId | None, str | None]:
+        """Find out who signs in as this, and what is kept of their password; nobody disabled."""
+
+    def password_of(self, user: UserId) -> str | None: ...
+
+    def all(self, *, after: str = "", most: int) -> Sequence[User]:
+        """List those whose ids come after one, by their ids."""
+
+    def operators(self) -> Sequence[UserId]:
+        """List operators who are not disabled; nobody else changes them meanwhile."""
+
+    def has_password(self) -> bool:
+        """Tell whether anybody can sign in with one."""
+
+    def change(
+        self, user: UserId, *, name: str | None = None, role: Role | None = None
+    ) -> None: ...
+
+    def set_password(self, user: UserId, *, login: str, password: str) -> bool:
+        """Keep a hash; False: the login is somebody else's."""
+
+    def disable(self, user: UserId, *, at: datetime | None) -> None:
+        """Shut somebody out, or let them in again with None."""
+
+
+class Credentials(Protocol):
     def identify(self, digest: str, *, now: datetime) -> Caller | None:
-        """Find out whose a lasting credential is that is good now; None: nobody's."""
+        """Find out whose a lasting credential is that is good now, and note its use."""
+
+    def is_good(self, user: UserId, credential: str, *, now: datetime) -> bool:
+        """Tell whether a lasting credential is good now."""
 
     def issue(
         self,
@@ -24,3 +62,35 @@ class Accounts(Protocol):
         now: datetime,
     ) -> str:
         """Keep a new credential, and give its id."""
+
+    def look_up(
+        self, digest: str, kind: CredentialKind, *, now: datetime
+    ) -> tuple[UserId, frozenset[Scope]] | None:
+        """See whose one is that can be used once, without using it."""
+
+    def use_up(self, digest: str, kind: CredentialKind, *, now: datetime) -> bool:
+        """Use one for the only time; False: somebody has, or it is good no longer."""
+
+    def all(
+        self, user: UserId, kind: CredentialKind, *, after: str = "", most: int, now: datetime
+    ) -> Sequence[Credential]:
+        """List those of a kind that are good, by their ids."""
+
+    def end(self, user: UserId, credential: str, kind: CredentialKind, *, now: datetime) -> None:
+        """End one that is good, or raise `NotFound`."""
+
+    def end_all(
+        self, user: UserId, kinds: Iterable[CredentialKind], *, name: str = "", now: datetime
+    ) -> None:
+        """End all of these kinds, or those of a name."""
+
+
+class Attempts(Protocol):
+    def count(self, keys: Iterable[str], *, now: datetime) -> timedelta | None:
+        """Count an attempt for each key, or for none if one has had too many: then how long yet."""
+
+    def forgive(self, key: str) -> None:
+        """Forget all attempts of a key."""
+
+    def uncount(self, key: str) -> None:
+        """Take back one attempt."""

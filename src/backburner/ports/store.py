@@ -17,7 +17,7 @@ from backburner.core.policy import Call, Grant
 from backburner.core.question import Question
 from backburner.core.run import Ending, Item, Run, RunKind, Turn
 from backburner.core.transitions import Step
-from backburner.ports.accounts import Accounts
+from backburner.ports.accounts import Accounts, Attempts, Credentials
 from backburner.ports.bus import Hint
 
 T = TypeVar("T")
@@ -233,6 +233,12 @@ class Tx(Protocol):
 
     @property
     def accounts(self) -> Accounts: ...
+
+    @property
+    def attempts(self) -> Attempts: ...
+
+    @property
+    def credentials(self) -> Credentials: ...
 
     def person(self, user: UserId) -> Person: ...
     def lock_person(self, user: UserId) -> Person: ...

@@ -1,66 +1,124 @@
-"""Accounts and what they sign in with. Of secrets only digests are kept."""
+"""Accounts: who there is to be let in, and what is kept of their passwords."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, or_, select
+from sqlalchemy import Connection, Row, bindparam, select, update
 
-from backburner.core.accounts import LASTING, Caller, CredentialKind, Role, Scope
-from backburner.core.ids import UserId, new_credential_id
-from backburner.store.tables import credentials, users
+from backburner.core.accounts import Role, User
+from backburner.core.errors import NotFound
+from backburner.core.ids import UserId, new_user_id
+from backburner.store.dialect import insert_unless_there
+from backburner.store.tables import install, users
 
-_identify = (
-    select(credentials, users.c.role)
-    .join(users, users.c.id == credentials.c.user_id)
-    .where(
-        credentials.c.digest == bindparam("shown"),
-        credentials.c.kind.in_([kind.value for kind in LASTING]),
-        credentials.c.ended_at.is_(None),
-        or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > bindparam("at")),
-        users.c.disabled_at.is_(None),
-    )
+#: Under which the owner of the install is written down, so that two processes make one.
+OWNER = "owner"
+
+_anybody = select(users.c.id).limit(1)
+_owner = select(install.c.value).where(install.c.key == OWNER)
+_load = select(users).where(users.c.id == bindparam("which"))
+_by_login = select(users.c.id, users.c.password).where(
+    users.c.login == bindparam("named"), users.c.disabled_at.is_(None)
 )
-_insert = insert(credentials)
+_is_taken = select(users.c.id).where(
+    users.c.login == bindparam("named"), users.c.id != bindparam("which")
+)
+_all = (
+    select(users)
+    .where(users.c.id > bindparam("after"))
+    .order_by(users.c.id)
+    .limit(bindparam("most"))
+)
+_operators = (
+    select(users.c.id)
+    .where(users.c.role == Role.OPERATOR.value, users.c.disabled_at.is_(None))
+    .order_by(users.c.id)
+    .with_for_update()
+)
+_has_password = (
+    select(users.c.id).where(users.c.password.is_not(None), users.c.disabled_at.is_(None)).limit(1)
+)
+_update = update(users).where(users.c.id == bindparam("which"))
 
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
     connection: Connection
 
-    def identify(self, digest: str, *, now: datetime) -> Caller | None:
-        row = self.connection.execute(_identify, {"shown": digest, "at": now}).one_or_none()
-        if row is None:
-            return None
-        return Caller(
-            user=UserId(row.user_id),
-            role=Role(row.role),
-            scopes=frozenset(Scope(name) for name in row.scopes.split()),
-            credential=row.id,
-            kind=CredentialKind(row.kind),
-        )
+    def ensure_owner(self, *, now: datetime) -> UserId | None:
+        if self.connection.execute(_anybody).first() is None:
+            insert_unless_there(self.connection, install, {"key": OWNER, "value": new_user_id()})
+            row = _row(UserId(self.connection.execute(_owner).scalar_one()), now)
+            insert_unless_there(self.connection, users, row | {"role": Role.OPERATOR.value})
+        owner = self.connection.execute(_owner).scalar_one_or_none()
+        there = owner and self.connection.execute(_load, {"which": owner}).first()
+        return UserId(owner) if owner and there else None
 
-    def issue(
-        self,
-        user: UserId,
-        digest: str,
-        kind: CredentialKind,
-        scopes: Iterable[Scope],
-        *,
-        name: str = "",
-        expires_at: datetime | None = None,
-        now: datetime,
-    ) -> str:
-        made = new_credential_id()
-        values = {
-            "digest": digest,
-            "id": made,
-            "user_id": user,
-            "kind": kind.value,
-            "name": name,
-            "scopes": " ".join(sorted(scopes)),
-            "created_at": now,
-            "expires_at": expires_at,
-        }
-        self.connection.execute(_insert, values)
-        return made
+    def add(self, user: UserId, *, login: str, name: str, role: Role, now: datetime) -> bool:
+        row = _row(user, now) | {"login": login, "name": name, "role": role.value}
+        return insert_unless_there(self.connection, users, row)
+
+    def load(self, user: UserId) -> User:
+        return _to_user(self._load(user))
+
+    def hash_of(self, login: str) -> tuple[UserId | None, str | None]:
+        row = self.connection.execute(_by_login, {"named": login}).one_or_none()
+        return (UserId(row.id), row.password) if row else (None, None)
+
+    def password_of(self, user: UserId) -> str | None:
+        password: str | None = self._load(user).password
+        return password
+
+    def all(self, *, after: str = "", most: int) -> Sequence[User]:
+        rows = self.connection.execute(_all, {"after": after, "most": most})
+        return [_to_user(row) for row in rows]
+
+    def operators(self) -> Sequence[UserId]:
+        return [UserId(which) for which in self.connection.execute(_operators).scalars()]
+
+    def has_password(self) -> bool:
+        return self.connection.execute(_has_password).first() is not None
+
+    def change(self, user: UserId, *, name: str | None = None, role: Role | None = None) -> None:
+        values = {"name": name, "role": role.value if role else None}
+        self._update(user, {key: value for key, value in values.items() if value is not None})
+
+    def set_password(self, user: UserId, *, login: str, password: str) -> bool:
+        taken = self.connection.execute(_is_taken, {"named": login, "which": user}).first()
+        if taken is None:
+            self._update(user, {"login": login, "password": password})
+        return taken is None
+
+    def disable(self, user: UserId, *, at: datetime | None) -> None:
+        self._update(user, {"disabled_at": at})
+
+    def _load(self, user: UserId) -> Row[Any]:
+        row = self.connection.execute(_load, {"which": user}).one_or_none()
+        if row is None:
+            raise NotFound
+        return row
+
+    def _update(self, user: UserId, values: dict[str, Any]) -> None:
+        if (
+            values
+            and self.connection.execute(_update.values(**values), {"which": user}).rowcount != 1
+        ):
+            raise NotFound
+
+
+def _row(user: UserId, now: datetime) -> dict[str, Any]:
+    return {"id": user, "name": "", "served_at": now, "created_at": now}
+
+
+def _to_user(row: Row[Any]) -> User:
+    return User(
+        id=UserId(row.id),
+        login=row.login,
+        name=row.name,
+        role=Role(row.role),
+        has_password=row.password is not None,
+        created_at=row.created_at,
+        disabled_at=row.disabled_at,
+    )

@@ -125,10 +125,11 @@ def is_connection_lost(error: DBAPIError) -> bool:
     )
 
 
-def insert_unless_there(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    """Insert a row, or leave the one that has its key."""
+def insert_unless_there(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
+    """Insert a row, or leave the one that has its key: then it is False."""
     module = sqlite if connection.dialect.name == "sqlite" else postgresql
-    connection.execute(module.insert(table).values(**row).on_conflict_do_nothing())
+    statement = module.insert(table).values(**row).on_conflict_do_nothing()
+    return connection.execute(statement).rowcount == 1
 
 
 def add_up(

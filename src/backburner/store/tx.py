@@ -45,6 +45,8 @@ from backburner.store import (
     users,
 )
 from backburner.store.accounts import Accounts
+from backburner.store.attempts import Attempts
+from backburner.store.credentials import Credentials
 from backburner.store.dialect import Clock, read_clock
 
 #: Later than any lease.
@@ -270,6 +272,14 @@ class Tx:
     @property
     def accounts(self) -> Accounts:
         return Accounts(self.connection)
+
+    @property
+    def attempts(self) -> Attempts:
+        return Attempts(self.connection)
+
+    @property
+    def credentials(self) -> Credentials:
+        return Credentials(self.connection)
 
     def person(self, user: UserId) -> Person:
         return users.load(self.connection, user)

@@ -1,0 +1,39 @@
+"""Attempts to get in: so many for an account and from an address, and then there is a wait."""
+
+from backburner.actions.deps import Deps
+from backburner.core.accounts import CredentialKind, Scope, digest, place_of
+from backburner.core.errors import TooManyAttempts
+from backburner.core.ids import UserId
+from backburner.ports import Tx
+
+
+def of_login(login: str) -> str:
+    # A digest, because people type passwords where the login belongs.
+    return f"login:{digest(login)}"
+
+
+def of_address(address: str) -> str:
+    return f"address:{place_of(address)}"
+
+
+async def count(deps: Deps, *keys: str) -> None:
+    """Count one before it is looked at, so that many at once are no way around the limit."""
+    wait = await deps.store.transact(lambda tx: tx.attempts.count(keys, now=tx.now))
+    if wait is not None:
+        raise TooManyAttempts(wait)
+
+
+async def find_by_secret(
+    deps: Deps, secret: str, kind: CredentialKind, *, address: str
+) -> tuple[UserId, frozenset[Scope]] | None:
+    """See whose a secret is that can be used once; an attempt with nobody's counts."""
+    place = of_address(address)
+    await count(deps, place)
+
+    def work(tx: Tx) -> tuple[UserId, frozenset[Scope]] | None:
+        found = tx.credentials.look_up(digest(secret), kind, now=tx.now)
+        if found is not None:
+            tx.attempts.uncount(place)
+        return found
+
+    return await deps.store.transact(work)

@@ -1,0 +1,116 @@
+"""Users and invitations: for those who see to accounts."""
+
+from fastapi import APIRouter, Request, Response
+
+from backburner.actions import users
+from backburner.api.account_bodies import (
+    Accept,
+    AddedUser,
+    NewInvitation,
+    NewUser,
+    OnceOnly,
+    SignedIn,
+    UserBody,
+    UserChange,
+    Users,
+    bare,
+)
+from backburner.api.accounts import Address, OurPage, let_in, once_only
+from backburner.api.auth import Operator, TheDeps
+from backburner.api.problems import Problem
+from backburner.api.refusals import refusals
+from backburner.api.tokens import Cursor, Most
+from backburner.core.ids import UserId
+
+
+def build_router() -> APIRouter:
+    router = APIRouter(prefix="/api", tags=["users"])
+    _add_users(router)
+    _add_changes(router)
+    _add_invitations(router)
+    return router
+
+
+def _add_users(router: APIRouter) -> None:
+    @router.get("/users", summary="List users", responses=refusals(400, 401, 403))
+    async def all_users(_: Operator, deps: TheDeps, cursor: Cursor, most: Most = 50) -> Users:
+        """List everybody who has an account."""
+        found = await users.users(deps, after=cursor, most=most + 1)
+        items = [UserBody.of(user) for user in found[:most]]
+        return Users(items=items, next=items[-1].id if len(found) > most else None)
+
+    @router.post(
+        "/users", summary="Add a user", status_code=201, responses=refusals(400, 401, 403, 409)
+    )
+    async def add(
+        body: NewUser, _: Operator, request: Request, response: Response, deps: TheDeps
+    ) -> AddedUser:
+        """Add somebody; hand them the link, with which they set their password."""
+        user, reset = await users.add(deps, login=body.login, name=body.name, role=body.role)
+        return AddedUser(user=UserBody.of(user), reset=once_only(request, response, reset, "reset"))
+
+
+def _add_changes(router: APIRouter) -> None:
+    @router.patch(
+        "/users/{user}", summary="Change a user", responses=refusals(400, 401, 403, 404, 409)
+    )
+    async def change(user: str, body: UserChange, _: Operator, deps: TheDeps) -> UserBody:
+        """Change a role or a name, shut somebody out, or let them in again.
+
+        With a new role, and when they are shut out, all their sessions and tokens end.
+        """
+        changed = await users.change(
+            deps, UserId(user), name=body.name, role=body.role, disabled=body.disabled
+        )
+        return UserBody.of(changed)
+
+    @router.post(
+        "/users/{user}/reset",
+        summary="Let a user set a new password",
+        status_code=201,
+        responses=refusals(401, 403, 404, 409),
+    )
+    async def reset(
+        user: str, _: Operator, request: Request, response: Response, deps: TheDeps
+    ) -> OnceOnly:
+        """Make a link with which they set a new password, once."""
+        made = await users.reset_password(deps, UserId(user))
+        return once_only(request, response, made, "reset")
+
+
+def _add_invitations(router: APIRouter) -> None:
+    @router.post(
+        "/invitations",
+        summary="Invite somebody",
+        status_code=201,
+        responses=refusals(400, 401, 403),
+    )
+    async def invite(
+        body: NewInvitation, caller: Operator, request: Request, response: Response, deps: TheDeps
+    ) -> OnceOnly:
+        """Make a link with which one person makes an account."""
+        made = await users.invite(deps, caller, name=body.name, role=body.role)
+        return once_only(request, response, made, "invitation")
+
+    @router.post(
+        "/invitations/accept",
+        summary="Accept an invitation",
+        status_code=201,
+        dependencies=[OurPage],
+        responses=refusals(400, 401, 403, 409, 415, 429),
+    )
+    async def accept(
+        body: Accept, request: Request, response: Response, deps: TheDeps, address: Address
+    ) -> SignedIn:
+        """Make yourself an account, and sign in."""
+        session = await users.accept(
+            deps,
+            bare(body.invitation),
+            login=body.login,
+            password=body.password.get_secret_value(),
+            name=body.name,
+            address=address,
+        )
+        if session is None:
+            raise Problem(401, "This invitation was used, or is too old.", "Ask for another.")
+        return let_in(request, response, session)

@@ -1,0 +1,58 @@
+"""Which logins and passwords are taken. None of them is ever quoted."""
+
+import re
+
+from backburner.core.errors import BadRequest
+from backburner.core.values import check_text
+
+SHORTEST = 12
+LONGEST = 200
+LONGEST_NAME = 100
+_LOGIN = re.compile(r"[a-z0-9][a-z0-9._@+-]{1,63}")
+
+#: What is tried first, where it is long enough to be taken otherwise; without case and marks.
+COMMONEST = frozenset(
+    "password1234 password12345 password123456 passwordpassword passw0rd1234 mypassword123"
+    " 123456789012 1234567890123 12345678901234 123456789012345 1234567890123456 123123123123"
+    " 123456123456 123456789123 098765432109 0987654321098 112233445566 121212121212"
+    " qwertyuiop12 qwertyuiop123 qwertyuiopasdf qwertyqwerty qwerty123456 qwerty1234567"
+    " 1q2w3e4r5t6y 1qaz2wsx3edc qazwsxedcrfv asdfghjkl123 zxcvbnm12345 abcdefghijkl"
+    " abcdefghijklm abcd12345678 abc123abc123 a123456789012 iloveyou1234 iloveyouiloveyou"
+    " letmein12345 welcome12345 welcome123456 adminadmin12 administrator administrator1"
+    " admin1234567 admin12345678 changeme1234 changemechangeme correcthorsebatterystaple"
+    " sunshine1234 football1234 baseball1234 princess1234 dragon123456 monkey123456"
+    " backburner12 backburner123 backburner1234 backburnerbackburner".split()
+)
+
+
+def check_login(text: str) -> str:
+    """Give a login in the one way it is kept: nobody has to know how they wrote it."""
+    login = text.strip().lower()
+    if not _LOGIN.fullmatch(login):
+        raise BadRequest(
+            "That cannot be a login.",
+            hint="It has 2 to 64 letters, digits and . _ @ + -, and begins with one of the first.",
+        )
+    return login
+
+
+def check_name(text: str) -> str:
+    name = check_text("The name", text, limit=LONGEST_NAME).strip()
+    if not name.isprintable():
+        raise BadRequest("The name has characters that cannot be shown.")
+    return name
+
+
+def check_password(password: str, *, login: str) -> str:
+    if not SHORTEST <= len(password) <= LONGEST:
+        raise BadRequest(
+            f"A password has {SHORTEST} to {LONGEST} characters.",
+            hint="A few words make a good one.",
+        )
+    check_text("The password", password, limit=LONGEST)
+    plain = re.sub(r"[\W_]", "", password.casefold())
+    if plain and plain == re.sub(r"[\W_]", "", login):
+        raise BadRequest("The password is the login.", hint="Choose another.")
+    if plain in COMMONEST or len(set(password)) < 4:
+        raise BadRequest("That password is one of the first to be tried.", hint="Choose another.")
+    return password

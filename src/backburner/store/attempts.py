@@ -1,0 +1,48 @@
+"""Attempts to sign in, counted for all processes together."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, bindparam, delete, select, update
+
+from backburner.core.accounts import ATTEMPTS_COUNT_FOR, MOST_ATTEMPTS
+from backburner.store.dialect import add_up
+from backburner.store.tables import attempts
+
+_forget_old = delete(attempts).where(attempts.c.since <= bindparam("before"))
+_forget = delete(attempts).where(attempts.c.key == bindparam("which"))
+_uncount = (
+    update(attempts)
+    .where(attempts.c.key == bindparam("which"), attempts.c.count > 0)
+    .values(count=attempts.c.count - 1)
+)
+_over = select(attempts.c.since).where(
+    attempts.c.key.in_(bindparam("keys", expanding=True)), attempts.c.count > MOST_ATTEMPTS
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    connection: Connection
+
+    def count(self, keys: Iterable[str], *, now: datetime) -> timedelta | None:
+        # In one order, so that nobody waits for somebody who waits for them.
+        wanted = sorted(keys)
+        self.connection.execute(_forget_old, {"before": now - ATTEMPTS_COUNT_FOR})
+        # Counted first: whoever comes at the same time waits here, and sees this one.
+        rows = [{"key": key, "count": 1, "since": now} for key in wanted]
+        add_up(self.connection, attempts, rows, "count")
+        over = self.connection.execute(_over, {"keys": wanted}).scalars().all()
+        if not over:
+            return None
+        for key in wanted:
+            self.uncount(key)
+        latest: datetime = max(over)
+        return latest + ATTEMPTS_COUNT_FOR - now
+
+    def forgive(self, key: str) -> None:
+        self.connection.execute(_forget, {"which": key})
+
+    def uncount(self, key: str) -> None:
+        self.connection.execute(_uncount, {"which": key})

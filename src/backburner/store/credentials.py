@@ -1,0 +1,199 @@
+"""What people are let in with. Of secrets only digests are kept."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, or_, select, update
+
+from backburner.core.accounts import (
+    LASTING,
+    LIVES,
+    USED_EVERY,
+    Caller,
+    Credential,
+    CredentialKind,
+    Role,
+    Scope,
+)
+from backburner.core.errors import NotFound
+from backburner.core.ids import UserId, new_credential_id
+from backburner.store.tables import credentials, users
+
+#: Those that are good no longer are kept so long, for whoever wonders.
+KEPT_FOR = timedelta(days=30)
+
+_is_good = (
+    credentials.c.ended_at.is_(None),
+    or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > bindparam("at")),
+)
+_lasting = credentials.c.kind.in_([kind.value for kind in LASTING])
+_of_somebody = (
+    select(credentials, users.c.role)
+    .join(users, users.c.id == credentials.c.user_id)
+    .where(*_is_good, users.c.disabled_at.is_(None))
+)
+_identify = _of_somebody.where(credentials.c.digest == bindparam("shown"), _lasting)
+_still_good = _of_somebody.where(
+    credentials.c.user_id == bindparam("user"), credentials.c.id == bindparam("which"), _lasting
+)
+_look_up = _of_somebody.where(
+    credentials.c.digest == bindparam("shown"), credentials.c.kind == bindparam("of_kind")
+)
+_note_use = (
+    update(credentials)
+    .where(credentials.c.digest == bindparam("shown"))
+    .values(used_at=bindparam("at"), expires_at=bindparam("until"))
+)
+_insert = insert(credentials)
+_use_up = (
+    update(credentials)
+    .where(
+        credentials.c.digest == bindparam("shown"),
+        credentials.c.kind == bindparam("of_kind"),
+        *_is_good,
+    )
+    .values(used_at=bindparam("at"), ended_at=bindparam("at"))
+)
+_all = (
+    select(credentials)
+    .where(
+        credentials.c.user_id == bindparam("user"),
+        credentials.c.id > bindparam("after"),
+        credentials.c.kind == bindparam("of_kind"),
+        *_is_good,
+    )
+    .order_by(credentials.c.id)
+    .limit(bindparam("most"))
+)
+_end = (
+    update(credentials)
+    .where(
+        credentials.c.user_id == bindparam("user"),
+        credentials.c.id == bindparam("which"),
+        credentials.c.kind == bindparam("of_kind"),
+        *_is_good,
+    )
+    .values(ended_at=bindparam("at"))
+)
+_end_all = (
+    update(credentials)
+    .where(
+        credentials.c.user_id == bindparam("user"),
+        credentials.c.kind.in_(bindparam("kinds", expanding=True)),
+        credentials.c.ended_at.is_(None),
+    )
+    .values(ended_at=bindparam("at"))
+)
+_end_named = _end_all.where(credentials.c.name == bindparam("named"))
+_clear_away = delete(credentials).where(
+    credentials.c.user_id == bindparam("user"),
+    or_(
+        credentials.c.ended_at < bindparam("before"),
+        credentials.c.expires_at < bindparam("before"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    connection: Connection
+
+    def identify(self, digest: str, *, now: datetime) -> Caller | None:
+        row = self._find(_identify, {"shown": digest, "at": now})
+        if row is None:
+            return None
+        if row.used_at is None or now - row.used_at >= USED_EVERY:
+            self._note_use(row, now)
+        return Caller(
+            user=UserId(row.user_id),
+            role=Role(row.role),
+            scopes=_read_scopes(row),
+            credential=row.id,
+            kind=CredentialKind(row.kind),
+            expires_at=row.expires_at,
+        )
+
+    def is_good(self, user: UserId, credential: str, *, now: datetime) -> bool:
+        return self._find(_still_good, {"user": user, "which": credential, "at": now}) is not None
+
+    def issue(
+        self,
+        user: UserId,
+        digest: str,
+        kind: CredentialKind,
+        scopes: Iterable[Scope],
+        *,
+        name: str = "",
+        expires_at: datetime | None = None,
+        now: datetime,
+    ) -> str:
+        self.connection.execute(_clear_away, {"user": user, "before": now - KEPT_FOR})
+        made = new_credential_id()
+        values = {
+            "digest": digest,
+            "id": made,
+            "user_id": user,
+            "kind": kind.value,
+            "name": name,
+            "scopes": " ".join(sorted(scopes)),
+            "created_at": now,
+            "expires_at": expires_at,
+        }
+        self.connection.execute(_insert, values)
+        return made
+
+    def look_up(
+        self, digest: str, kind: CredentialKind, *, now: datetime
+    ) -> tuple[UserId, frozenset[Scope]] | None:
+        row = self._find(_look_up, {"shown": digest, "of_kind": kind.value, "at": now})
+        return (UserId(row.user_id), _read_scopes(row)) if row else None
+
+    def use_up(self, digest: str, kind: CredentialKind, *, now: datetime) -> bool:
+        values = {"shown": digest, "of_kind": kind.value, "at": now}
+        return self.connection.execute(_use_up, values).rowcount == 1
+
+    def all(
+        self, user: UserId, kind: CredentialKind, *, after: str = "", most: int, now: datetime
+    ) -> Sequence[Credential]:
+        values = {"user": user, "of_kind": kind.value, "after": after, "most": most, "at": now}
+        return [_to_credential(row) for row in self.connection.execute(_all, values)]
+
+    def end(self, user: UserId, credential: str, kind: CredentialKind, *, now: datetime) -> None:
+        values = {"user": user, "which": credential, "of_kind": kind.value, "at": now}
+        if self.connection.execute(_end, values).rowcount != 1:
+            raise NotFound
+
+    def end_all(
+        self, user: UserId, kinds: Iterable[CredentialKind], *, name: str = "", now: datetime
+    ) -> None:
+        values = {"user": user, "kinds": [kind.value for kind in kinds], "at": now}
+        if name:
+            self.connection.execute(_end_named, values | {"named": name})
+        else:
+            self.connection.execute(_end_all, values)
+
+    def _find(self, statement: Select[Any], values: dict[str, Any]) -> Row[Any] | None:
+        return self.connection.execute(statement, values).one_or_none()
+
+    def _note_use(self, row: Row[Any], now: datetime) -> None:
+        slides = row.kind == CredentialKind.SESSION.value
+        until = now + LIVES[CredentialKind.SESSION] if slides else row.expires_at
+        self.connection.execute(_note_use, {"shown": row.digest, "at": now, "until": until})
+
+
+def _read_scopes(row: Row[Any]) -> frozenset[Scope]:
+    return frozenset(Scope(name) for name in row.scopes.split())
+
+
+def _to_credential(row: Row[Any]) -> Credential:
+    return Credential(
+        id=row.id,
+        kind=CredentialKind(row.kind),
+        name=row.name,
+        scopes=_read_scopes(row),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        used_at=row.used_at,
+    )
