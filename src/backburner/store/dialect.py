@@ -152,7 +152,35 @@ def put(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
     connection.execute(statement.on_conflict_do_update(index_elements=key, set_=others))
 
 
+def read_as_one(connection: Connection) -> None:
+    """Let all that is read in a transaction be of one moment; nothing may have been read yet."""
+    if connection.dialect.name != "sqlite":
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+
+def count_others(connection: Connection) -> int:
+    """Count who else of ours has this database open; a file has one owner anyway."""
+    if connection.dialect.name == "sqlite":
+        return 0
+    found: int = connection.execute(_OTHERS).scalar_one()
+    return found
+
+
+def check_pages(connection: Connection) -> list[str]:
+    """Name what is wrong with the file itself; a server sees to its own files."""
+    if connection.dialect.name != "sqlite":
+        return []
+    found = connection.exec_driver_sql("PRAGMA integrity_check(5)").scalars().all()
+    wrong = [str(line) for line in found if line != "ok"]
+    orphans = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchmany(5)
+    return wrong + [f"A row of {row[0]} has no {row[2]} it belongs to." for row in orphans]
+
+
 _CLOCK = text("SELECT clock_timestamp()")
+_OTHERS = text(
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND usename = current_user AND pid <> pg_backend_pid()"
+)
 
 
 def _sqlite(url: URL) -> Engine:

@@ -72,6 +72,11 @@ def look_at_database(url: str, *, versions: Versions = OUR_VERSIONS) -> Found:
             return _look(connection, name, versions)
 
 
+def file_of(url: str) -> Path | None:
+    """Find the file that a URL names; None: it names a server."""
+    return _file_of(_make_engine(url))
+
+
 def ask_for_an_answer(tx: Tx) -> None:
     """See that the database does anything at all."""
     tx.connection.execute(_SELECT_1)

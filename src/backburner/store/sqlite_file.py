@@ -72,7 +72,7 @@ def check(path: Path) -> bool:
         for file in (path, _log_of(path), Path(f"{path}-shm")):
             if file.exists():
                 file.open("r+b").close()
-        _check_head(path)
+        check_head(path)
     except OSError as error:
         raise _unusable(path, "file", error) from error
     return path.stat().st_size > 0
@@ -118,7 +118,8 @@ def _log_of(path: Path) -> Path:
     return Path(f"{path}-wal")
 
 
-def _check_head(path: Path) -> None:
+def check_head(path: Path) -> None:
+    """Refuse what is no database, or only the beginning of one."""
     with path.open("rb") as file:
         head, size = file.read(100), os.fstat(file.fileno()).st_size
     # Pages may still be in the log.

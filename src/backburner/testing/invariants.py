@@ -8,52 +8,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from backburner.core.ids import derive_question_id
+from backburner.store import checking
 from backburner.testing.traces import Traces
 
 Rows = Callable[[str], Sequence[tuple[Any, ...]]]
 
 #: Each finds what must not be there.
 NEVER = {
+    **checking.NEVER,
     "two outcomes of one run under one epoch": (
         "SELECT run_id, epoch FROM outcomes GROUP BY run_id, epoch HAVING count(*) > 1"
-    ),
-    "a run that went well without a proof": (
-        "SELECT r.id FROM runs r WHERE r.status = 'success' AND NOT EXISTS"
-        " (SELECT 1 FROM outcomes o WHERE o.run_id = r.id AND o.epoch = r.epoch)"
-    ),
-    "a run that was committed and given up": (
-        "SELECT r.id FROM runs r JOIN outcomes o ON o.run_id = r.id AND o.epoch = r.epoch"
-        " WHERE r.failure_kind = 'crashed'"
-    ),
-    "a running run without its turn, or two in one conversation": (
-        "SELECT r.id FROM runs r JOIN conversations c"
-        " ON c.id = r.conversation_id AND c.user_id = r.user_id"
-        " WHERE r.status = 'running'"
-        " AND (c.turn_run IS NULL OR c.turn_run <> r.id OR c.epoch <> r.epoch)"
-    ),
-    "a turn whose run is not running": (
-        "SELECT c.id FROM conversations c LEFT JOIN runs r ON r.id = c.turn_run"
-        " WHERE c.turn_run IS NOT NULL AND (r.status IS NULL OR r.status <> 'running')"
     ),
     "a message that a run has written twice": (
         "SELECT run_id, content FROM messages WHERE run_id IS NOT NULL"
         " GROUP BY run_id, role, content HAVING count(*) > 1"
     ),
     "two deliveries under one key": ("SELECT key FROM deliveries GROUP BY key HAVING count(*) > 1"),
-    "a call under way in a run that is not": (
-        "SELECT t.id FROM tool_calls t JOIN runs r ON r.id = t.run_id"
-        " WHERE t.state = 'started' AND r.status <> 'running'"
-    ),
-    "a total that is not the sum of its receipts": (
-        "SELECT t.what FROM totals t WHERE t.what NOT LIKE 'day:%' AND t.tokens <>"
-        " (SELECT coalesce(sum(s.tokens), 0) FROM spend s WHERE s.user_id = t.user_id AND"
-        " t.what IN ('user', 'run:' || s.run_id, 'conversation:' || s.root_id))"
-    ),
-    "receipts that are in no total": (
-        "SELECT s.user_id FROM spend s GROUP BY s.user_id HAVING sum(s.tokens) <>"
-        " (SELECT coalesce(sum(t.tokens), 0) FROM totals t"
-        " WHERE t.user_id = s.user_id AND t.what LIKE 'day:%')"
-    ),
 }
 #: And what must not be there once everybody had time to finish.
 NEVER_AT_REST = {

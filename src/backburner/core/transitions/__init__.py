@@ -44,6 +44,7 @@ from backburner.core.transitions.people import (
     say,
     set_schedule,
 )
+from backburner.core.transitions.restoring import restore
 from backburner.core.transitions.runs import (
     MOST_AGAIN,
     MOST_UNATTENDED,
@@ -96,6 +97,7 @@ __all__ = [
     "rename",
     "reopen",
     "reply",
+    "restore",
     "resume",
     "run_now",
     "say",

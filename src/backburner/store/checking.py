@@ -1,0 +1,62 @@
+"""Looks for what must not be in a database, whatever happened to those who worked on it."""
+
+from typing import Final
+
+from sqlalchemy import Connection, text
+
+from backburner.store.dialect import check_pages, read_as_one
+
+#: Of each kind of fault, so many are named.
+MOST_NAMED = 5
+
+#: Each finds what must not be there.
+NEVER: Final = {
+    "a run that went well without a proof": (
+        "SELECT r.id FROM runs r WHERE r.status = 'success' AND NOT EXISTS"
+        " (SELECT 1 FROM outcomes o WHERE o.run_id = r.id AND o.epoch = r.epoch)"
+    ),
+    "a run that was committed and given up": (
+        "SELECT r.id FROM runs r JOIN outcomes o ON o.run_id = r.id AND o.epoch = r.epoch"
+        " WHERE r.failure_kind = 'crashed'"
+    ),
+    "a running run without its turn, or two in one conversation": (
+        "SELECT r.id FROM runs r JOIN conversations c"
+        " ON c.id = r.conversation_id AND c.user_id = r.user_id"
+        " WHERE r.status = 'running'"
+        " AND (c.turn_run IS NULL OR c.turn_run <> r.id OR c.epoch <> r.epoch)"
+    ),
+    "a turn whose run is not running": (
+        "SELECT c.id FROM conversations c LEFT JOIN runs r ON r.id = c.turn_run"
+        " WHERE c.turn_run IS NOT NULL AND (r.status IS NULL OR r.status <> 'running')"
+    ),
+    "a call under way in a run that is not": (
+        "SELECT t.id FROM tool_calls t JOIN runs r ON r.id = t.run_id"
+        " WHERE t.state = 'started' AND r.status <> 'running'"
+    ),
+    "a total that is not the sum of its receipts": (
+        "SELECT t.what FROM totals t WHERE t.what NOT LIKE 'day:%' AND t.tokens <>"
+        " (SELECT coalesce(sum(s.tokens), 0) FROM spend s WHERE s.user_id = t.user_id AND"
+        " t.what IN ('user', 'run:' || s.run_id, 'conversation:' || s.root_id))"
+    ),
+    "receipts that are in no total": (
+        "SELECT s.user_id FROM spend s GROUP BY s.user_id HAVING sum(s.tokens) <>"
+        " (SELECT coalesce(sum(t.tokens), 0) FROM totals t"
+        " WHERE t.user_id = s.user_id AND t.what LIKE 'day:%')"
+    ),
+}
+
+
+def find_faults(connection: Connection) -> list[str]:
+    """Name everything that is wrong; this reads all there is, and takes its time."""
+    read_as_one(connection)
+    # Where pages are damaged, what the rows say means nothing.
+    return check_pages(connection) or [
+        f"There is {what}: {', '.join(found)}."
+        for what, query in NEVER.items()
+        if (found := _first_few(connection, query))
+    ]
+
+
+def _first_few(connection: Connection, query: str) -> list[str]:
+    found = connection.execute(text(query))
+    return [str(which) for (which,) in found.fetchmany(MOST_NAMED)]

@@ -1,0 +1,183 @@
+"""Copies of a database: made while it is in use or not, looked at, and put back."""
+
+import sqlite3
+import stat
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from backburner.core.conversation import Conversation, Pause
+from backburner.core.errors import BadRequest, Conflict, StoreFailed
+from backburner.store import backup
+from backburner.store.db import Database
+from backburner.store.dialect import make_engine
+from backburner.store.opening import open_database
+from backburner.testing.clock import SetClock
+from backburner.testing.scene import Scene
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'data.sqlite3'}"
+
+
+@pytest.fixture
+def in_use(url: str, clock: SetClock) -> Iterator[Database]:
+    with closing(open_database(url, clock)) as database:
+        yield database
+
+
+def load(url: str, clock: SetClock, conversation: Conversation) -> Conversation:
+    with closing(open_database(url, clock)) as database:
+        return database.run(lambda tx: tx.load(conversation.user_id, conversation.id))
+
+
+def test_a_copy_is_made_while_others_write_and_is_sound(in_use: Database, tmp_path: Path) -> None:
+    scene, copy = Scene(in_use), tmp_path / "copy"
+    first = scene.chat()
+    for _ in range(300):
+        scene.say(first, "x" * 10_000)
+    with ThreadPoolExecutor(1) as threads:
+        copying = threads.submit(backup.copy_in_use, in_use, copy)
+        said = 0
+        while not copying.done():
+            scene.say(first, "y" * 10_000)
+            said += 1
+    copying.result()
+
+    assert said > 0
+    assert backup.check_copy(copy) == []
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir() if "copy" in path.name) == ["copy"]
+
+
+def test_what_is_committed_is_in_the_copy_and_what_came_later_is_not(
+    in_use: Database, url: str, clock: SetClock, tmp_path: Path
+) -> None:
+    scene = Scene(in_use)
+    task = scene.task()
+    backup.copy_in_use(in_use, tmp_path / "copy")
+    later = scene.chat()
+    in_use.close()
+    put = backup.put_back(url, tmp_path / "copy", clock)
+
+    assert load(url, clock, task).pause_reason is Pause.USER
+    assert put.what.paused == 1
+    with pytest.raises(Exception, match="nothing here"):
+        load(url, clock, later)
+    # Nothing is lost: what was there before is beside it.
+    assert put.kept
+    assert load(f"sqlite:///{put.kept}", clock, later) == later
+
+
+def test_a_copy_at_rest_needs_the_file_to_itself(
+    in_use: Database, url: str, tmp_path: Path
+) -> None:
+    with pytest.raises(StoreFailed, match="has the database file"):
+        backup.copy_at_rest(url, tmp_path / "copy")
+    in_use.close()
+    backup.copy_at_rest(url, tmp_path / "copy")
+
+    assert backup.check_copy(tmp_path / "copy") == []
+
+
+def test_nothing_is_put_back_under_a_server_that_runs(
+    in_use: Database, url: str, clock: SetClock, tmp_path: Path
+) -> None:
+    backup.copy_in_use(in_use, tmp_path / "copy")
+    with pytest.raises(StoreFailed, match="has the database file"):
+        backup.put_back(url, tmp_path / "copy", clock)
+
+
+def test_no_file_is_written_over(in_use: Database, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.write_text("mine")
+    with pytest.raises(Conflict, match="there already"):
+        backup.copy_in_use(in_use, there)
+
+    assert there.read_text() == "mine"
+    assert not (tmp_path / "there.part").exists()
+
+
+@pytest.mark.parametrize("what", ["text", "empty", "other", "cut", "missing"])
+def test_what_is_no_copy_is_refused_and_nothing_is_changed(
+    in_use: Database, url: str, clock: SetClock, tmp_path: Path, what: str
+) -> None:
+    task = Scene(in_use).task()
+    copy, wrong = tmp_path / "copy", tmp_path / "wrong"
+    backup.copy_in_use(in_use, copy)
+    in_use.close()
+    if what == "text":
+        wrong.write_text("Dear diary, " * 20)
+    elif what == "empty":
+        wrong.touch()
+    elif what == "other":
+        with closing(sqlite3.connect(wrong)) as other:
+            other.execute("CREATE TABLE notes (text)")
+    elif what == "cut":
+        wrong.write_bytes(copy.read_bytes()[:20_000])
+    with pytest.raises((BadRequest, StoreFailed)):
+        backup.put_back(url, wrong, clock)
+
+    assert load(url, clock, task) == task
+    assert sorted(path.name for path in tmp_path.glob("*restoring*")) == []
+
+
+def test_a_damaged_copy_is_found_out(in_use: Database, tmp_path: Path) -> None:
+    Scene(in_use).task()
+    copy = tmp_path / "copy"
+    backup.copy_in_use(in_use, copy)
+    with closing(sqlite3.connect(copy)) as other:
+        other.execute("DELETE FROM users")
+        other.commit()
+
+    assert any("belongs to" in fault for fault in backup.check_copy(copy))
+
+
+def test_a_copy_replaces_a_database_that_is_damaged(
+    in_use: Database, url: str, clock: SetClock, tmp_path: Path
+) -> None:
+    task = Scene(in_use).task()
+    backup.copy_in_use(in_use, tmp_path / "copy")
+    in_use.close()
+    (tmp_path / "data.sqlite3").write_bytes(b"ruined" * 1000)
+    put = backup.put_back(url, tmp_path / "copy", clock)
+
+    assert load(url, clock, task).id == task.id
+    assert put.kept
+    assert put.kept.read_bytes() == b"ruined" * 1000
+
+
+def test_a_copy_is_put_into_an_empty_place(
+    in_use: Database, clock: SetClock, tmp_path: Path
+) -> None:
+    task = Scene(in_use).task()
+    backup.copy_in_use(in_use, tmp_path / "copy")
+    elsewhere = f"sqlite:///{tmp_path / 'elsewhere.sqlite3'}"
+
+    assert backup.put_back(elsewhere, tmp_path / "copy", clock).kept is None
+    assert load(elsewhere, clock, task).id == task.id
+
+
+def test_postgres_is_left_to_its_own_programs(
+    migrated_postgres_url: str, postgres: Database, clock: SetClock, tmp_path: Path
+) -> None:
+    with pytest.raises(Conflict, match="pg_dump"):
+        backup.copy_in_use(postgres, tmp_path / "copy")
+    with pytest.raises(Conflict, match="pg_restore"):
+        backup.put_back(migrated_postgres_url, tmp_path / "copy", clock)
+
+
+def test_what_was_loaded_into_postgres_is_settled_once_nobody_else_is_there(
+    migrated_postgres_url: str, clock: SetClock
+) -> None:
+    with closing(Database(make_engine(migrated_postgres_url), clock)) as database:
+        task = Scene(database).task()
+        with pytest.raises(Conflict, match="other connections"):
+            backup.settle_loaded(migrated_postgres_url, clock)
+
+    assert backup.settle_loaded(migrated_postgres_url, clock).paused == 1
+    assert load(migrated_postgres_url, clock, task).pause_reason is Pause.USER

@@ -1,0 +1,175 @@
+"""A database that was put back from a copy: it does nothing again by itself."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import insert, select
+
+from backburner.core import transitions
+from backburner.core.accounts import CredentialKind, Scope
+from backburner.core.conversation import Pause, Place, Status
+from backburner.core.ids import CallId, GrantId
+from backburner.core.policy import Call, Grant, Tool
+from backburner.core.question import Purpose
+from backburner.core.run import FailureKind, RunStatus
+from backburner.core.schedule import Interval
+from backburner.store import journal, restoring, tables
+from backburner.store.accounts import Accounts
+from backburner.store.checking import find_faults
+from backburner.store.db import Database
+from backburner.store.grants import give, valid
+from backburner.store.restoring import Restored
+from backburner.testing.make import USER
+from backburner.testing.scene import Scene
+
+SEND = Tool(server="mail", name="send", definition="d")
+CALL = Call(tool=SEND, arguments={"to": "ann"})
+
+
+@pytest.fixture
+def scene(database: Database) -> Scene:
+    return Scene(database)
+
+
+def settle(scene: Scene) -> Restored:
+    restored = scene.database.run(restoring.settle)
+    assert scene.database.run(lambda tx: find_faults(tx.connection)) == []
+    return restored
+
+
+def test_nothing_that_was_due_or_waited_is_taken_up(scene: Scene) -> None:
+    due, chat = scene.task(), scene.chat()
+    recurring = scene.task(Interval(timedelta(minutes=5), anchor=scene.clock.now))
+    scene.say(chat)
+    restored = settle(scene)
+    scene.clock.advance(timedelta(days=1))
+
+    assert (scene.claim_reply(), scene.claim_work()) == (None, None)
+    assert restored.paused == 2
+    for one in (due, recurring):
+        assert scene.load(one).pause_reason is Pause.USER
+    assert scene.load(chat).status is Status.ACTIVE
+
+
+def test_what_its_owner_resumes_goes_on(scene: Scene) -> None:
+    recurring = scene.task(Interval(timedelta(minutes=5), anchor=scene.clock.now))
+    settle(scene)
+    scene.change(recurring, lambda found: transitions.resume(found, now=scene.clock.now))
+    scene.clock.advance(timedelta(minutes=6))
+
+    assert scene.begin_work().turn.conversation_id == recurring.id
+
+
+def test_a_run_that_was_under_way_has_crashed_and_its_call_is_in_doubt(scene: Scene) -> None:
+    task = scene.task()
+    claim = scene.begin_work()
+    scene.run(
+        lambda db: journal.begin(
+            db,
+            claim.turn,
+            CallId("t_1"),
+            CALL,
+            read_only=False,
+            grant=None,
+            now=scene.clock.now,
+        )
+    )
+    settle(scene)
+    found = scene.load(task)
+
+    assert [one.purpose for one in found.questions] == [Purpose.IN_DOUBT]
+    assert found.pause_reason is Pause.USER
+    ended = scene.database.run(lambda tx: tx.run(USER, claim.turn.run_id))
+    assert ended.status is RunStatus.FAILURE
+    assert ended.failure
+    assert ended.failure.kind is FailureKind.CRASHED
+    assert scene.claim_work() is None
+
+
+def test_a_run_that_was_handed_back_does_not_go_on(scene: Scene) -> None:
+    scene.task()
+    scene.hand_back(scene.begin_work())
+    settle(scene)
+
+    assert scene.claim_work() is None
+
+
+def test_those_who_hold_a_turn_from_before_cannot_write(scene: Scene) -> None:
+    chat = scene.chat()
+    before = _epoch(scene)
+    settle(scene)
+
+    assert _epoch(scene) == before + 1
+    assert scene.load(chat) == chat
+
+
+def test_nobody_is_signed_in_any_longer(scene: Scene) -> None:
+    scene.user()
+    now = scene.clock.now
+    scene.run(lambda db: Accounts(db).issue(USER, "d", CredentialKind.TOKEN, [Scope.READ], now=now))
+    restored = settle(scene)
+
+    assert restored.signed_out == 1
+    assert scene.run(lambda db: Accounts(db).identify("d", now=now)) is None
+
+
+def test_a_yes_to_one_call_is_used_up_and_one_for_good_is_not(scene: Scene) -> None:
+    chat = scene.chat()
+    once = Grant(id=GrantId("g_1"), server="mail", tool="send", definition="d", call="digest")
+    always = Grant(id=GrantId("g_2"), server="mail", tool="send", definition="d")
+    scene.run(lambda db: give(db, USER, chat.id, [once, always], now=scene.clock.now))
+    settle(scene)
+
+    assert [one.id for one in scene.run(lambda db: valid(db, USER, chat.id))] == ["g_2"]
+
+
+def test_nothing_goes_out_and_everything_can_be_seen(scene: Scene) -> None:
+    scene.task(reports_to=(Place("mail", "ann"),))
+    settle(scene)
+    states = scene.run(lambda db: db.execute(select(tables.deliveries.c.state)).scalars().all())
+    notices = scene.run(lambda db: db.execute(select(tables.notices.c.text)).scalars().all())
+
+    assert states == ["failed"]
+    assert len(notices) == 1
+    assert "put back from a copy" in notices[0]
+
+
+def test_a_question_that_was_to_answer_itself_waits_for_a_person(scene: Scene) -> None:
+    chat = scene.chat()
+    now = scene.clock.now
+    scene.run(lambda db: db.execute(insert(tables.questions).values(_question(chat.id, now))))
+    settle(scene)
+    row = scene.run(lambda db: db.execute(select(tables.questions)).one())
+
+    assert (row.expires_at, row.default_answer) == (None, None)
+    assert row.remind_at > now
+
+
+def test_it_may_be_done_twice(scene: Scene) -> None:
+    scene.task()
+
+    assert (settle(scene).paused, settle(scene).paused) == (1, 0)
+
+
+def _epoch(scene: Scene) -> int:
+    found: int = scene.run(lambda db: db.execute(select(tables.conversations.c.epoch)).scalar_one())
+    return found
+
+
+def _question(conversation: str, now: object) -> dict[str, object]:
+    return {
+        "id": "q_1",
+        "user_id": USER,
+        "conversation_id": conversation,
+        "purpose": "question",
+        "type": "confirmation",
+        "prompt": "Go on?",
+        "options": "[]",
+        "binds_to": "{}",
+        "run_kind": "background",
+        "asked_at": now,
+        "remind_at": now,
+        "reminders": 0,
+        "expires_at": now,
+        "default_answer": "no",
+    }
