@@ -1,11 +1,14 @@
 """What the actions work with; app puts it together."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import IO
 
 from backburner.actions.watching import Watchers
 from backburner.core.allowance import Allowance, Amount, Price
+from backburner.core.errors import Conflict
+from backburner.core.ids import UserId
 from backburner.core.routing import NO_ROUTES, Routes
 from backburner.ports import Channel, Engine, Store, Toolbox
 
@@ -31,6 +34,14 @@ class Limits:
     slice: Amount = SLICE
 
 
+async def no_files(_user: UserId) -> None:
+    pass
+
+
+async def no_copy() -> IO[bytes]:
+    raise Conflict("This database cannot be copied from here.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deps:
     store: Store
@@ -48,3 +59,7 @@ class Deps:
     #: What may be spent where nothing else was said.
     allowances: tuple[Allowance, ...] = ()
     prices: Mapping[str, Price] = field(default_factory=dict)
+    #: Removes what a user has in files on this machine.
+    remove_files: Callable[[UserId], Awaitable[None]] = no_files
+    #: Copies the whole database to a file that is gone once it is closed.
+    copy_database: Callable[[], Awaitable[IO[bytes]]] = no_copy

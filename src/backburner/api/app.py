@@ -6,7 +6,7 @@ from fastapi import FastAPI
 
 from backburner import __version__
 from backburner.actions.deps import Deps
-from backburner.api import accounts, health, problems, tokens, users
+from backburner.api import accounts, backup, health, mine, problems, tokens, users
 from backburner.api.hosts import KnownHosts
 
 
@@ -29,7 +29,7 @@ def build_api(
     api.state.public_url = public_url
     problems.add_handlers(api)
     api.include_router(health.build_router(checks))
-    for part in (accounts, tokens, users):
+    for part in (accounts, backup, mine, tokens, users):
         api.include_router(part.build_router())
     api.add_middleware(KnownHosts, hosts=hosts)
     return api

@@ -11,7 +11,8 @@ from fastapi import FastAPI
 from backburner.actions.deps import Deps, Limits
 from backburner.api.app import build_api
 from backburner.app.clock import Clock
-from backburner.app.folder import check_writable
+from backburner.app.copying import copy_to_a_file
+from backburner.app.folder import check_writable, remove_folder
 from backburner.app.machines import Machines, NoTools
 from backburner.app.serving import in_url
 from backburner.bus.local import LocalBus
@@ -72,6 +73,8 @@ def build(
             parse_limit(settings.allowance_day, Scope.DAY),
         ),
         prices={name: parse_price(price) for name, price in settings.all_prices.items()},
+        remove_files=lambda user: remove_folder(settings.workspaces, user),
+        copy_database=lambda: copy_to_a_file(database, settings.data),
     )
     if machines.toolbox is None:
         # Tools are made of actions, and a run is an action that needs the tools.

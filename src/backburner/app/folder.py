@@ -1,5 +1,7 @@
 """The folder that holds everything on this machine."""
 
+import asyncio
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -21,6 +23,23 @@ def check_writable(folder: Path) -> None:
             pass
     except OSError as error:
         raise _unusable(folder, error) from error
+
+
+async def remove_folder(above: Path, name: str) -> None:
+    """Remove a folder with all that is in it, if it is there."""
+    folder = above / name
+    if folder.parent != above or not name.strip("."):
+        raise MachineFailed(f"{name} is not the name of a folder.", permanent=True)
+    if not folder.exists():
+        return
+    try:
+        await asyncio.to_thread(shutil.rmtree, folder)
+    except OSError as error:
+        raise MachineFailed(
+            f"The folder {folder} could not be removed: {(error.strerror or str(error)).lower()}.",
+            hint="Remove it by hand; all else is erased.",
+            permanent=True,
+        ) from error
 
 
 def _unusable(folder: Path, error: OSError) -> MachineFailed:

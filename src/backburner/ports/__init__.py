@@ -23,6 +23,7 @@ from backburner.ports.engine import (
     Toolbox,
     ToolResult,
 )
+from backburner.ports.mine import Mine
 from backburner.ports.process import Launcher
 from backburner.ports.store import (
     Account,
@@ -61,6 +62,7 @@ __all__ = [
     "HintKind",
     "Launcher",
     "Listener",
+    "Mine",
     "Network",
     "Offer",
     "Page",

@@ -19,6 +19,7 @@ from backburner.core.run import Ending, Item, Run, RunKind, Turn
 from backburner.core.transitions import Step
 from backburner.ports.accounts import Accounts, Attempts, Credentials
 from backburner.ports.bus import Hint
+from backburner.ports.mine import Mine
 
 T = TypeVar("T")
 
@@ -233,6 +234,8 @@ class Tx(Protocol):
 
     @property
     def accounts(self) -> Accounts: ...
+    @property
+    def mine(self) -> Mine: ...
 
     @property
     def attempts(self) -> Attempts: ...

@@ -48,6 +48,7 @@ from backburner.store.accounts import Accounts
 from backburner.store.attempts import Attempts
 from backburner.store.credentials import Credentials
 from backburner.store.dialect import Clock, read_clock
+from backburner.store.mine import Mine
 
 #: Later than any lease.
 _END_OF_TIME = 2**62
@@ -280,6 +281,10 @@ class Tx:
     @property
     def credentials(self) -> Credentials:
         return Credentials(self.connection)
+
+    @property
+    def mine(self) -> Mine:
+        return Mine(self.connection, self.now)
 
     def person(self, user: UserId) -> Person:
         return users.load(self.connection, user)
