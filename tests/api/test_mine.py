@@ -114,7 +114,7 @@ async def test_everything_of_ones_own_is_in_the_copy(
     assert [one["prompt"] for one in found["questions"]] == ["Go on?"]
     assert sorted(one["kind"] for one in found["runs"]) == ["background", "reply"]
     assert found["notices"][0]["text"] == "Go on?"
-    assert found["conversations"][0]["context"] in ({}, {"prompt": "Do it."})
+    assert "Do it." in [one["context"].get("prompt") for one in found["conversations"]]
     assert set(found) == {"format", "version", "exported_at", "profile", *PARTS}
 
 

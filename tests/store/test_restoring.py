@@ -14,8 +14,8 @@ from backburner.core.question import Purpose
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
 from backburner.store import journal, restoring, tables
-from backburner.store.accounts import Accounts
 from backburner.store.checking import find_faults
+from backburner.store.credentials import Credentials
 from backburner.store.db import Database
 from backburner.store.grants import give, valid
 from backburner.store.restoring import Restored
@@ -106,11 +106,13 @@ def test_those_who_hold_a_turn_from_before_cannot_write(scene: Scene) -> None:
 def test_nobody_is_signed_in_any_longer(scene: Scene) -> None:
     scene.user()
     now = scene.clock.now
-    scene.run(lambda db: Accounts(db).issue(USER, "d", CredentialKind.TOKEN, [Scope.READ], now=now))
+    scene.run(
+        lambda db: Credentials(db).issue(USER, "d", CredentialKind.TOKEN, [Scope.READ], now=now)
+    )
     restored = settle(scene)
 
     assert restored.signed_out == 1
-    assert scene.run(lambda db: Accounts(db).identify("d", now=now)) is None
+    assert scene.run(lambda db: Credentials(db).identify("d", now=now)) is None
 
 
 def test_a_yes_to_one_call_is_used_up_and_one_for_good_is_not(scene: Scene) -> None:
