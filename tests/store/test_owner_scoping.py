@@ -11,7 +11,7 @@ from inspect import isfunction
 from typing import Any, get_args, get_type_hints
 
 import pytest
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, Table, select, update
 from sqlalchemy.exc import IntegrityError
 
 from backburner import store
@@ -19,7 +19,7 @@ from backburner.core import ids, transitions
 from backburner.core.allowance import Allowance, Amount, Cost, Scope
 from backburner.core.conversation import Conversation, Place
 from backburner.core.errors import Conflict, Fenced, NotFound
-from backburner.core.ids import GrantId, QuestionId, UserId
+from backburner.core.ids import GrantId, NoticeId, QuestionId, UserId
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.policy import Call, Grant, Tool
 from backburner.core.run import (
@@ -35,13 +35,16 @@ from backburner.core.run import (
 from backburner.core.schedule import After, Gap, Interval
 from backburner.core.transitions import Step
 from backburner.core.transitions.step import system_message
-from backburner.ports import Account, Claim
+from backburner.ports import Account, Claim, Found, Wanted
 from backburner.store import (
+    browse_conversations,
+    browse_work,
     conversations,
     events,
     grants,
     inbox,
     journal,
+    memories,
     messages,
     notices,
     questions,
@@ -85,6 +88,9 @@ class Home:
     #: Calls of the run that is held: one under way, and one that nobody knows about.
     call: ids.CallId
     doubtful: ids.CallId
+    #: A message that was said, and a notice that was given.
+    said: ids.MessageId
+    told: NoticeId
 
 
 Attempt = Callable[[Connection, UserId, Home], object]
@@ -119,6 +125,28 @@ def _without(found: object, nothing: object) -> object:
 
 
 ATTEMPTS: dict[str, Attempt] = {
+    "browse_conversations.one": lambda db, me, home: browse_conversations.one(db, me, home.kept.id),
+    "browse_conversations.page": lambda db, me, _: _without(
+        browse_conversations.page(db, me, Wanted(words="work"), None, most=9), Found([], None)
+    ),
+    "browse_work.calls_of": lambda db, me, home: browse_work.calls_of(db, me, home.held.run.id),
+    "browse_work.one_message": lambda db, me, home: browse_work.one_message(
+        db, me, ids.MessageId(home.said)
+    ),
+    "browse_work.one_question": lambda db, me, _: browse_work.one_question(db, me, make.QUESTION),
+    "browse_work.page_of_messages": lambda db, me, home: browse_work.page_of_messages(
+        db, me, home.kept.id, None, most=9
+    ),
+    "browse_work.page_of_notices": lambda db, me, _: browse_work.page_of_notices(
+        db, me, None, unseen=False, most=9
+    ),
+    "browse_work.page_of_questions": lambda db, me, _: browse_work.page_of_questions(
+        db, me, None, most=9
+    ),
+    "browse_work.page_of_runs": lambda db, me, home: browse_work.page_of_runs(
+        db, me, home.kept.id, None, most=9
+    ),
+    "browse_work.require": lambda db, me, home: browse_work.require(db, me, home.kept.id),
     "turns.commit": lambda db, me, home: turns.commit(
         db, turn_of(me, home), held_by(me, home), SUCCESS, now=NOON
     ),
@@ -140,8 +168,11 @@ ATTEMPTS: dict[str, Attempt] = {
     "conversations.person_waits": lambda db, me, home: conversations.person_waits(
         db, me, home.kept.id
     ),
+    "conversations.remove": lambda db, me, home: conversations.remove(db, me, home.kept.id),
     "conversations.save": lambda db, me, home: conversations.save(db, kept_by(me, home), now=NOON),
     "grants.give": lambda db, me, home: grants.give(db, me, home.kept.id, [GRANT], now=NOON),
+    "grants.given": lambda db, me, home: grants.given(db, me, home.kept.id),
+    "grants.revoke": lambda db, me, _: grants.revoke(db, me, OLD_GRANT.id, now=NOON),
     "grants.use": lambda db, me, home: grants.use(db, me, home.kept.id, SINGLE_USE.id, now=NOON),
     "grants.valid": lambda db, me, home: grants.valid(db, me, home.kept.id),
     "inbox.put": lambda db, me, home: inbox.put(db, me, home.kept.id, [EVENT], now=NOON),
@@ -165,6 +196,10 @@ ATTEMPTS: dict[str, Attempt] = {
     "journal.settle": lambda db, me, home: journal.settle(
         db, me, home.doubtful, "It happened.", now=NOON
     ),
+    "memories.count": lambda db, me, _: memories.count(db, me),
+    "memories.one": lambda db, me, _: memories.one(db, me, "key"),
+    "memories.page": lambda db, me, _: memories.page(db, me, None, most=9),
+    "memories.remove": lambda db, me, _: memories.remove(db, me, "key"),
     "messages.append": lambda db, me, home: messages.append(
         db, me, home.kept.id, SAID, run_id=None, now=NOON
     ),
@@ -175,6 +210,8 @@ ATTEMPTS: dict[str, Attempt] = {
     "notices.put": lambda db, me, home: notices.put(
         db, kept_by(me, home), TOLD, cause="new", run_id=None, now=NOON
     ),
+    "notices.see": lambda db, me, home: notices.see(db, me, [home.told], now=NOON),
+    "notices.see_until": lambda db, me, home: notices.see_until(db, me, home.told, now=NOON),
     "questions.close": lambda db, me, _: questions.close(db, me, make.QUESTION, "yes", now=NOON),
     "questions.conversation_of": lambda db, me, _: questions.conversation_of(db, me, make.QUESTION),
     "questions.is_open": lambda db, me, _: questions.is_open(db, me, make.QUESTION),
@@ -213,6 +250,7 @@ ATTEMPTS: dict[str, Attempt] = {
         spending.account(db, me, home.kept.id, ["user"]), Account({}, [], [])
     ),
     "spending.has_spent": lambda db, me, home: spending.has_spent(db, turn_of(me, home), NOON),
+    "spending.disallow": lambda db, me, _: spending.disallow(db, me, Scope.DAY),
     "steps.save": lambda db, me, home: steps.save(
         db, Step(conversation=kept_by(me, home), messages=SAID), cause="new", now=NOON
     ),
@@ -228,6 +266,7 @@ ATTEMPTS: dict[str, Attempt] = {
 
 #: They write down what is the caller's own affair, whatever ids it names.
 OF_THEIR_OWN: dict[str, Attempt] = {
+    "memories.put": lambda db, me, _: memories.put(db, me, "key", "text", outside=False, now=NOON),
     "events.note": lambda db, me, home: events.note(db, me, home.kept.id, "changed", now=NOON),
     "spending.add": lambda db, me, home: spending.add(
         db, turn_of(me, home), home.kept.id, "model", COST, counts_to=["user"], now=NOON
@@ -235,7 +274,9 @@ OF_THEIR_OWN: dict[str, Attempt] = {
     "spending.allow": lambda db, me, home: spending.allow(db, me, ALLOWANCE, home.kept.id),
 }
 #: They are about a user as such: whoever calls them has made sure that it is the caller.
-OF_A_USER = {"users.load", "users.lock", "users.pause_everything"}
+OF_A_USER = {
+    *("users.describe", "users.load", "users.lock", "users.pause_everything", "users.set_zone"),
+}
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -280,12 +321,20 @@ def furnish(scene: Scene) -> Home:
     scene.change(stopping.conversation, lambda found: transitions.cancel(found, now=NOON))
     call, doubtful = _made_calls(scene, held)
     (item,) = scene.waiting(kept, RunKind.REPLY)
+    kept = scene.load(kept)
+    scene.run(lambda db: notices.put(db, kept, TOLD, cause="old", run_id=None, now=NOON))
+    scene.run(lambda db: spending.allow(db, USER, Allowance(Scope.DAY, 1, 1), kept.id))
     home = Home(
-        held, stopping, scene.load(kept), queued, item.id, idle.conversation, call, doubtful
+        *(held, stopping, kept, queued, item.id, idle.conversation, call, doubtful),
+        *(_only_id(scene, tables.messages), _only_id(scene, tables.notices)),
     )
     for attempt in OF_THEIR_OWN.values():
         scene.run(_for_user(attempt, home))
     return home
+
+
+def _only_id(scene: Scene, table: Table) -> Any:
+    return scene.run(lambda db: db.execute(select(table.c.id).limit(1)).scalar_one())
 
 
 def _for_user(attempt: Attempt, home: Home) -> Callable[[Connection], object]:

@@ -9,15 +9,26 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
-from backburner.core.allowance import Allowance, Amount, Cost
+from backburner.core.allowance import Allowance, Amount, Cost, Scope
 from backburner.core.conversation import Conversation, Message
-from backburner.core.ids import CallId, ConversationId, GrantId, ItemId, QuestionId, RunId, UserId
+from backburner.core.ids import (
+    CallId,
+    ConversationId,
+    GrantId,
+    ItemId,
+    NoticeId,
+    QuestionId,
+    RunId,
+    UserId,
+)
 from backburner.core.journal import JournalEntry
 from backburner.core.policy import Call, Grant
 from backburner.core.question import Question
 from backburner.core.run import Ending, Item, Run, RunKind, Turn
 from backburner.core.transitions import Step
 from backburner.ports.accounts import Accounts, Attempts, Credentials
+from backburner.ports.answers import Answers
+from backburner.ports.browse import Browse
 from backburner.ports.bus import Hint
 from backburner.ports.mine import Mine
 
@@ -121,6 +132,9 @@ class Tx(Protocol):
     def lock(self, user: UserId, which: ConversationId) -> Conversation: ...
     def add(self, step: Step) -> None: ...
     def save(self, step: Step) -> None: ...
+    def delete(self, user: UserId, which: ConversationId) -> None:
+        """Delete a conversation and what it owns, apart from what was done and spent in it."""
+
     def followers(self, user: UserId, which: ConversationId) -> Sequence[ConversationId]: ...
     def children(self, user: UserId, which: ConversationId) -> Sequence[ConversationId]: ...
     def open_children(self, user: UserId, which: ConversationId) -> Sequence[Conversation]:
@@ -213,6 +227,8 @@ class Tx(Protocol):
     def calls_of(self, user: UserId, run: RunId) -> Sequence[JournalEntry]: ...
     def grants(self, user: UserId, which: ConversationId) -> Sequence[Grant]: ...
 
+    def revoke(self, user: UserId, which: GrantId) -> None: ...
+
     # What is spent
 
     def spend(
@@ -230,8 +246,15 @@ class Tx(Protocol):
 
     def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None: ...
 
+    def disallow(self, user: UserId, scope: Scope) -> None:
+        """Forget what a user said of an allowance: what goes for everybody counts again."""
+
     # People and the switch
 
+    @property
+    def answers(self) -> Answers: ...
+    @property
+    def browse(self) -> Browse: ...
     @property
     def accounts(self) -> Accounts: ...
     @property
@@ -247,7 +270,17 @@ class Tx(Protocol):
     def lock_person(self, user: UserId) -> Person: ...
     def pause_everything(self, user: UserId | None, *, paused: bool) -> None: ...
 
+    def set_zone(self, user: UserId, zone: str) -> None: ...
+    def put_memory(self, user: UserId, key: str, text: str, *, outside: bool) -> bool:
+        """Write a memory over the one that has its key; True: there was none."""
+
+    def delete_memory(self, user: UserId, key: str) -> None: ...
+    def count_memories(self, user: UserId) -> int: ...
+
     # Telling
+
+    def see_notices(self, user: UserId, which: Iterable[NoticeId]) -> int: ...
+    def see_notices_until(self, user: UserId, last: NoticeId) -> int: ...
 
     def take_delivery(self, *, lease: timedelta) -> Delivery | None: ...
     def delivered(self, delivery: Delivery, *, provider_id: str | None = None) -> bool: ...

@@ -3,14 +3,26 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, insert, select, text, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    bindparam,
+    case,
+    delete,
+    insert,
+    literal,
+    not_,
+    select,
+    text,
+    update,
+)
 
 from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.store import questions
 from backburner.store.mapping import to_conversation, to_row
-from backburner.store.tables import conversations, inbox, unserved
+from backburner.store.tables import conversations, inbox, receipts, tool_calls, unserved
 
 _owned = (conversations.c.user_id == bindparam("owner")) & (
     conversations.c.id == bindparam("which")
@@ -28,6 +40,23 @@ _save = (
             if column.name not in ("user_id", "id", "created_at", "turn_run", "turn_until", "epoch")
         }
     )
+)
+_delete = delete(conversations).where(_owned)
+_keep_receipts = insert(receipts).from_select(
+    [column.name for column in receipts.columns],
+    select(
+        *(
+            # Nobody will hear any more what became of one that is under way.
+            case((tool_calls.c.state == "started", literal("unknown")), else_=tool_calls.c.state)
+            if column.name == "state"
+            else tool_calls.c[column.name]
+            for column in receipts.columns
+        )
+    ).where(
+        tool_calls.c.user_id == bindparam("owner"),
+        tool_calls.c.conversation_id == bindparam("which"),
+        not_(tool_calls.c.read_only),
+    ),
 )
 _children = (
     select(conversations.c.id)
@@ -103,6 +132,14 @@ def save(connection: Connection, conversation: Conversation, *, now: datetime) -
     owner, which = row.pop("user_id"), row.pop("id")
     del row["created_at"]
     connection.execute(_save, {**row, "updated_at": now, "owner": owner, "which": which})
+
+
+def remove(connection: Connection, user: UserId, which: ConversationId) -> None:
+    """Delete a conversation and what it owns; what its calls did is kept, as what they cost is."""
+    owned = {"owner": user, "which": which}
+    connection.execute(_keep_receipts, owned)
+    if connection.execute(_delete, owned).rowcount != 1:
+        raise NotFound
 
 
 def children(

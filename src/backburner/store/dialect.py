@@ -126,10 +126,10 @@ def is_connection_lost(error: DBAPIError) -> bool:
 
 
 def insert_unless_there(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
-    """Insert a row, or leave the one that has its key: then it is False."""
+    """Insert a row, or leave the one that has its key; tell whether it was inserted."""
     module = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = module.insert(table).values(**row).on_conflict_do_nothing()
-    return connection.execute(statement).rowcount == 1
+    done = connection.execute(module.insert(table).values(**row).on_conflict_do_nothing())
+    return done.rowcount == 1
 
 
 def add_up(

@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, bindparam, insert, or_, select, update
+from sqlalchemy import Connection, Text, bindparam, insert, or_, select, update
 
 from backburner.core.conversation import Conversation
-from backburner.core.ids import ConversationId, RunId, UserId, new_notice_id
+from backburner.core.errors import NotFound
+from backburner.core.ids import ConversationId, NoticeId, RunId, UserId, new_notice_id
 from backburner.core.notice import Notice
 from backburner.ports import Delivery
 from backburner.store.tables import deliveries, notices, to_send
@@ -51,6 +52,16 @@ _settle = (
         provider_id=bindparam("receipt"),
         error=bindparam("why"),
     )
+)
+_see = (
+    update(notices)
+    .where(notices.c.user_id == bindparam("owner"), notices.c.seen_at.is_(None))
+    .values(seen_at=bindparam("at"))
+)
+_see_these = _see.where(notices.c.id.in_(bindparam("which", expanding=True, type_=Text())))
+_see_until = _see.where(notices.c.number <= bindparam("last"))
+_number = select(notices.c.number).where(
+    notices.c.user_id == bindparam("owner"), notices.c.id == bindparam("which")
 )
 
 
@@ -103,6 +114,20 @@ def put(
         connection.execute(_insert_notices, rows)
     if parcels:
         connection.execute(_insert_deliveries, parcels)
+
+
+def see(connection: Connection, user: UserId, which: Iterable[NoticeId], *, now: datetime) -> int:
+    """Note that notices were seen; tell how many were not before."""
+    values = {"owner": user, "which": list(which), "at": now}
+    return connection.execute(_see_these, values).rowcount
+
+
+def see_until(connection: Connection, user: UserId, last: NoticeId, *, now: datetime) -> int:
+    """Note that this notice and all before it were seen."""
+    number = connection.execute(_number, {"owner": user, "which": last}).scalar()
+    if number is None:
+        raise NotFound
+    return connection.execute(_see_until, {"owner": user, "last": number, "at": now}).rowcount
 
 
 def take(connection: Connection, *, now: datetime, tick: int, lease: timedelta) -> Delivery | None:

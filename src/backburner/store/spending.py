@@ -15,6 +15,7 @@ from sqlalchemy import (
     Text,
     and_,
     bindparam,
+    delete,
     func,
     insert,
     literal,
@@ -73,6 +74,11 @@ _account = union_all(
         allowances.c.user_id == _owner,
         or_(allowances.c.root_id == "", allowances.c.root_id == bindparam("of_root")),
     ),
+)
+_disallow = delete(allowances).where(
+    allowances.c.user_id == _owner,
+    allowances.c.scope == bindparam("which"),
+    allowances.c.root_id == "",
 )
 
 
@@ -136,6 +142,11 @@ def allow(connection: Connection, user: UserId, allowance: Allowance, root: Conv
         "tokens": allowance.tokens,
     }
     put(connection, allowances, row)
+
+
+def disallow(connection: Connection, user: UserId, scope: Scope) -> None:
+    """Forget what was said of an allowance: what goes for everybody counts again."""
+    connection.execute(_disallow, {"owner": user, "which": scope.value})
 
 
 def _amount(row: Row[Any]) -> Amount:

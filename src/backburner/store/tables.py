@@ -186,7 +186,12 @@ Index(
     postgresql_where=conversations.c.turn_run.is_not(None),
     sqlite_where=conversations.c.turn_run.is_not(None),
 )
-Index("ix_conversations_listed", conversations.c.user_id, conversations.c.updated_at)
+Index(
+    "ix_conversations_listed",
+    conversations.c.user_id,
+    conversations.c.updated_at,
+    conversations.c.id,
+)
 for _column in (conversations.c.parent_id, conversations.c.after_id):
     Index(
         f"ix_conversations_{_column.name}",
@@ -376,6 +381,27 @@ tool_calls = Table(
     Column("failed", Boolean, nullable=False, server_default=false()),
     CheckConstraint("state IN ('started', 'done', 'unknown')", name="state"),
     Index("ix_tool_calls_of_run", "user_id", "run_id"),
+)
+
+#: The calls of conversations that were deleted, apart from those that only read.
+receipts = Table(
+    "receipts",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("conversation_id", Text, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("server", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("arguments", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("failed", Boolean, nullable=False),
+    Column("grant_id", Text),
+    Column("result", Text),
+    Column("started_at", Time, nullable=False),
+    Column("ended_at", Time),
+    Index("ix_receipts_of_user", "user_id", "started_at"),
 )
 
 grants = Table(

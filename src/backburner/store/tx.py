@@ -6,9 +6,18 @@ from functools import cached_property
 
 from sqlalchemy import Connection
 
-from backburner.core.allowance import Allowance, Cost
+from backburner.core.allowance import Allowance, Cost, Scope
 from backburner.core.conversation import Conversation, Message
-from backburner.core.ids import CallId, ConversationId, GrantId, ItemId, QuestionId, RunId, UserId
+from backburner.core.ids import (
+    CallId,
+    ConversationId,
+    GrantId,
+    ItemId,
+    NoticeId,
+    QuestionId,
+    RunId,
+    UserId,
+)
 from backburner.core.journal import JournalEntry
 from backburner.core.policy import Call, Grant
 from backburner.core.question import Question
@@ -30,9 +39,11 @@ from backburner.store import (
     agenda,
     claims,
     conversations,
+    events,
     grants,
     inbox,
     journal,
+    memories,
     messages,
     notices,
     questions,
@@ -45,7 +56,9 @@ from backburner.store import (
     users,
 )
 from backburner.store.accounts import Accounts
+from backburner.store.answers import Answers
 from backburner.store.attempts import Attempts
+from backburner.store.browse import Browse
 from backburner.store.credentials import Credentials
 from backburner.store.dialect import Clock, read_clock
 from backburner.store.mine import Mine
@@ -93,6 +106,12 @@ class Tx:
     def save(self, step: Step) -> None:
         steps.save(self.connection, step, cause=None, now=self.now)
         self._announce(step)
+
+    def delete(self, user: UserId, which: ConversationId) -> None:
+        conversations.remove(self.connection, user, which)
+        events.note(self.connection, user, which, "deleted", now=self.now)
+        # Whoever works on it finds that it is gone.
+        self.hint(Hint(HintKind.CHANGED, user, which), Hint(HintKind.CANCEL, user, which))
 
     def followers(self, user: UserId, which: ConversationId) -> Sequence[ConversationId]:
         return conversations.followers(self.connection, user, which)
@@ -249,6 +268,10 @@ class Tx:
     def grants(self, user: UserId, which: ConversationId) -> Sequence[Grant]:
         return grants.valid(self.connection, user, which)
 
+    def revoke(self, user: UserId, which: GrantId) -> None:
+        grants.revoke(self.connection, user, which, now=self.now)
+        self.hint(Hint(HintKind.CHANGED, user))
+
     def spend(
         self, turn: Turn, root: ConversationId, model: str, cost: Cost, *, counts_to: Iterable[str]
     ) -> None:
@@ -269,6 +292,17 @@ class Tx:
 
     def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None:
         spending.allow(self.connection, user, allowance, root)
+
+    def disallow(self, user: UserId, scope: Scope) -> None:
+        spending.disallow(self.connection, user, scope)
+
+    @property
+    def answers(self) -> Answers:
+        return Answers(self.connection)
+
+    @property
+    def browse(self) -> Browse:
+        return Browse(self.connection)
 
     @property
     def accounts(self) -> Accounts:
@@ -295,6 +329,26 @@ class Tx:
     def pause_everything(self, user: UserId | None, *, paused: bool) -> None:
         users.pause_everything(self.connection, user, paused=paused)
         self.hint(Hint(HintKind.WORK), Hint(HintKind.CHANGED, user))
+
+    def set_zone(self, user: UserId, zone: str) -> None:
+        users.set_zone(self.connection, user, zone)
+
+    def put_memory(self, user: UserId, key: str, text: str, *, outside: bool) -> bool:
+        return memories.put(self.connection, user, key, text, outside=outside, now=self.now)
+
+    def delete_memory(self, user: UserId, key: str) -> None:
+        memories.remove(self.connection, user, key)
+
+    def count_memories(self, user: UserId) -> int:
+        return memories.count(self.connection, user)
+
+    def see_notices(self, user: UserId, which: Iterable[NoticeId]) -> int:
+        self.hint(Hint(HintKind.CHANGED, user))
+        return notices.see(self.connection, user, which, now=self.now)
+
+    def see_notices_until(self, user: UserId, last: NoticeId) -> int:
+        self.hint(Hint(HintKind.CHANGED, user))
+        return notices.see_until(self.connection, user, last, now=self.now)
 
     def take_delivery(self, *, lease: timedelta) -> Delivery | None:
         return notices.take(self.connection, now=self.now, tick=self.tick, lease=lease)

@@ -2,11 +2,11 @@
 
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
 
 from backburner.core.errors import NotFound
 from backburner.core.ids import UserId
-from backburner.ports import Person
+from backburner.ports import Me, Person
 from backburner.store.dialect import insert_unless_there
 from backburner.store.tables import PAUSED, install, users
 
@@ -14,6 +14,10 @@ _insert = insert(users)
 _load = select(users.c.id, users.c.zone, users.c.paused).where(users.c.id == bindparam("which"))
 _lock = _load.with_for_update(key_share=True)
 _pause = update(users).where(users.c.id == bindparam("which")).values(paused=bindparam("becomes"))
+_set_zone = update(users).where(users.c.id == bindparam("which")).values(zone=bindparam("becomes"))
+_describe = select(users, exists().where(install.c.key == PAUSED).label("all_paused")).where(
+    users.c.id == bindparam("which")
+)
 _resume_all = delete(install).where(install.c.key == PAUSED)
 
 
@@ -40,6 +44,27 @@ def pause_everything(connection: Connection, user: UserId | None, *, paused: boo
         insert_unless_there(connection, install, {"key": PAUSED, "value": "true"})
     else:
         connection.execute(_resume_all)
+
+
+def set_zone(connection: Connection, user: UserId, zone: str) -> None:
+    if connection.execute(_set_zone, {"which": user, "becomes": zone}).rowcount != 1:
+        raise NotFound
+
+
+def describe(connection: Connection, user: UserId) -> Me:
+    """Read who a user is, for themselves."""
+    row = connection.execute(_describe, {"which": user}).one_or_none()
+    if row is None:
+        raise NotFound
+    return Me(
+        id=UserId(row.id),
+        name=row.name,
+        login=row.login,
+        role=row.role,
+        zone=row.zone,
+        paused=row.paused,
+        all_paused=bool(row.all_paused),
+    )
 
 
 def _read(connection: Connection, user: UserId, *, lock: bool) -> Person:

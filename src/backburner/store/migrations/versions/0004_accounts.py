@@ -55,3 +55,27 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("user_id", "key", name=op.f("pk_answers")),
     )
     op.create_index("ix_answers_created_at", "answers", ["created_at"])
+    op.create_table(
+        "receipts",
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("user_id", sa.Text, nullable=False),
+        sa.Column("conversation_id", sa.Text, nullable=False),
+        sa.Column("run_id", sa.Text, nullable=False),
+        sa.Column("server", sa.Text, nullable=False),
+        sa.Column("tool", sa.Text, nullable=False),
+        sa.Column("arguments", sa.Text, nullable=False),
+        sa.Column("digest", sa.Text, nullable=False),
+        sa.Column("state", sa.Text, nullable=False),
+        sa.Column("failed", sa.Boolean, nullable=False),
+        sa.Column("grant_id", sa.Text),
+        sa.Column("result", sa.Text),
+        sa.Column("started_at", TIME, nullable=False),
+        sa.Column("ended_at", TIME),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.id"], name=op.f("fk_receipts_user_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_receipts")),
+    )
+    op.create_index("ix_receipts_of_user", "receipts", ["user_id", "started_at"])
+    op.drop_index("ix_conversations_listed", "conversations")
+    op.create_index("ix_conversations_listed", "conversations", ["user_id", "updated_at", "id"])

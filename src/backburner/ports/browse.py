@@ -1,0 +1,195 @@
+"""What there is to see of a user's own, a page at a time.
+
+A page is asked for with where the one before ended, and one row more than is shown tells whether
+there is another. Whoever asks names the owner.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Protocol
+
+from backburner.core.conversation import Conversation, Kind, Message, Status
+from backburner.core.ids import (
+    CallId,
+    ConversationId,
+    GrantId,
+    MessageId,
+    NoticeId,
+    QuestionId,
+    RunId,
+    UserId,
+)
+from backburner.core.notice import NoticeKind
+from backburner.core.policy import Grant
+from backburner.core.question import Question
+from backburner.core.run import Run
+
+#: Where a page ends: what the rows are ordered by.
+Mark = tuple[Any, ...]
+
+
+class View(StrEnum):
+    CHATS = "chats"  #: What was born a chat.
+    TASKS = "tasks"  #: What was born a task, and chats that have a schedule.
+    JOBS = "jobs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which conversations; None: whichever."""
+
+    status: Status | None = None
+    kind: Kind | None = None
+    view: View | None = None
+    archived: bool | None = None
+    parent_id: ConversationId | None = None
+    #: Words that its title or one of its messages has.
+    words: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    conversation: Conversation
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Conversations of one page, and where the next one begins; None: there is none."""
+
+    conversations: Sequence[Seen]
+    mark: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A message with its place among all."""
+
+    number: int
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    question: Question
+    conversation_id: ConversationId
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    id: CallId
+    server: str
+    tool: str
+    arguments: Mapping[str, Any]
+    read_only: bool
+    #: started, done or unknown.
+    state: str
+    failed: bool
+    result: str | None
+    grant_id: GrantId | None
+    started_at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A notice, as it was given."""
+
+    number: int
+    id: NoticeId
+    conversation_id: ConversationId
+    run_id: RunId | None
+    kind: NoticeKind
+    text: str
+    question_id: QuestionId | None
+    created_at: datetime
+    seen_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    grant: Grant
+    conversation_id: ConversationId
+    given_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    key: str
+    text: str
+    conversation_id: ConversationId | None
+    #: Words of others may be in it.
+    outside: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Me:
+    """Who somebody is, for themselves."""
+
+    id: UserId
+    name: str
+    login: str | None
+    role: str
+    zone: str
+    paused: bool
+    #: Whether all background work of everybody stands still.
+    all_paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """How much of what there is, for those who see to the whole."""
+
+    #: Under way and handed back; and those that ended in the last hour.
+    runs: Mapping[str, int]
+    ended: Mapping[str, int]
+    #: What could be taken up now, and how long the first of it has waited.
+    claimable: int
+    oldest: timedelta
+    people_waiting: int
+    questions: int
+    deliveries: int
+    users: int
+    paused: bool
+
+
+class Browse(Protocol):
+    def conversations(
+        self, user: UserId, wanted: Wanted, after: Mark | None, *, most: int
+    ) -> Found:
+        """Find those that were changed last, first."""
+
+    def conversation(self, user: UserId, which: ConversationId) -> Seen: ...
+    def messages(
+        self, user: UserId, which: ConversationId, after: Mark | None, *, most: int
+    ) -> Sequence[Numbered]:
+        """Read messages, newest first."""
+
+    def message(self, user: UserId, which: MessageId) -> Message: ...
+    def questions(self, user: UserId, after: Mark | None, *, most: int) -> Sequence[Asked]:
+        """Read open questions, oldest first."""
+
+    def question(self, user: UserId, which: QuestionId) -> Asked: ...
+    def runs(
+        self, user: UserId, which: ConversationId, after: Mark | None, *, most: int
+    ) -> Sequence[Run]:
+        """Read runs, newest first."""
+
+    def calls(self, user: UserId, run: RunId) -> Sequence[ToolCall]: ...
+    def notices(
+        self, user: UserId, after: Mark | None, *, unseen: bool, most: int
+    ) -> Sequence[Told]:
+        """Read notices, newest first."""
+
+    def grants(self, user: UserId, which: ConversationId) -> Sequence[Given]: ...
+    def memories(self, user: UserId, after: Mark | None, *, most: int) -> Sequence[Memory]:
+        """Read memories by their keys."""
+
+    def memory(self, user: UserId, key: str) -> Memory: ...
+    def me(self, user: UserId) -> Me: ...
+    def gauges(self, *, now: datetime) -> Gauges: ...

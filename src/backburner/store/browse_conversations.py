@@ -1,0 +1,176 @@
+"""Lists of conversations: the owner first, then those that were changed last.
+
+Where words are looked for, a page looks at so many conversations and so many messages of each, and
+goes on from there with the next: a search takes no longer than a moment, whatever there is.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    or_,
+    select,
+    tuple_,
+)
+
+from backburner.core.conversation import Ended, Kind, Status
+from backburner.core.errors import NotFound
+from backburner.core.ids import ConversationId, UserId
+from backburner.core.question import Question
+from backburner.ports import Found, Mark, Seen, View, Wanted
+from backburner.store.mapping import to_conversation, to_question
+from backburner.store.tables import conversations, is_open, messages, questions
+
+#: Looked at for words: conversations in a page, and the newest messages of each.
+MOST_LOOKED_AT = 200
+MOST_READ = 200
+
+_owner = bindparam("owner", type_=Text())
+_one = select(conversations).where(
+    conversations.c.user_id == _owner, conversations.c.id == bindparam("which")
+)
+_questions = (
+    select(questions)
+    .where(
+        questions.c.user_id == _owner,
+        questions.c.conversation_id.in_(bindparam("which", expanding=True, type_=Text())),
+        is_open,
+    )
+    .order_by(questions.c.asked_at, questions.c.id)
+)
+_after = tuple_(conversations.c.updated_at, conversations.c.id) < tuple_(
+    bindparam("at", type_=conversations.c.updated_at.type), bindparam("id", type_=Text())
+)
+
+
+def statement(wanted: Wanted, after: Mark | None) -> Select[Any]:
+    """Make the question for one page, without its words."""
+    asked = select(conversations).where(conversations.c.user_id == _owner, *_conditions(wanted))
+    if after is not None:
+        asked = asked.where(_after)
+    newest_first = (conversations.c.updated_at.desc(), conversations.c.id.desc())
+    return asked.order_by(*newest_first).limit(bindparam("most"))
+
+
+def page(
+    connection: Connection, user: UserId, wanted: Wanted, after: Mark | None, *, most: int
+) -> Found:
+    values: dict[str, Any] = {"owner": user, "most": most + 1}
+    if after is not None:
+        values |= {"at": after[0], "id": after[1]}
+    if wanted.words is not None:
+        return _search(connection, user, wanted, after, values)
+    rows = connection.execute(statement(wanted, after), values).all()
+    shown = rows[:most]
+    return Found(_read(connection, user, shown), _mark(shown[-1]) if len(rows) > most else None)
+
+
+def one(connection: Connection, user: UserId, which: ConversationId) -> Seen:
+    row = connection.execute(_one, {"owner": user, "which": which}).one_or_none()
+    if row is None:
+        raise NotFound
+    (seen,) = _read(connection, user, [row])
+    return seen
+
+
+def _search(
+    connection: Connection,
+    user: UserId,
+    wanted: Wanted,
+    after: Mark | None,
+    values: dict[str, Any],
+) -> Found:
+    most = values["most"] - 1
+    looked_at = statement(wanted, after).with_only_columns(
+        conversations.c.id, conversations.c.updated_at
+    )
+    near = connection.execute(looked_at, values | {"most": MOST_LOOKED_AT + 1}).all()
+    looking = near[:MOST_LOOKED_AT]
+    fitting = select(conversations).where(
+        conversations.c.user_id == _owner,
+        conversations.c.id.in_(bindparam("among", expanding=True, type_=Text())),
+        _has_words(),
+    )
+    pattern = f"%{_escape(wanted.words or '')}%"
+    among = {"owner": user, "among": [row.id for row in looking], "words": pattern}
+    found = sorted(connection.execute(fitting, among).all(), key=_mark, reverse=True)
+    shown = found[:most]
+    if len(found) > most:
+        return Found(_read(connection, user, shown), _mark(shown[-1]))
+    ends_at = _mark(looking[-1]) if len(near) > MOST_LOOKED_AT else None
+    return Found(_read(connection, user, shown), ends_at)
+
+
+def _conditions(wanted: Wanted) -> Iterable[ColumnElement[bool]]:
+    if wanted.status is not None:
+        yield conversations.c.status == wanted.status.value
+    if wanted.kind is not None:
+        yield conversations.c.kind == wanted.kind.value
+    if wanted.archived is not None:
+        is_archived = conversations.c.status == Status.ARCHIVED.value
+        yield is_archived if wanted.archived else ~is_archived
+    if wanted.parent_id is not None:
+        yield conversations.c.parent_id == wanted.parent_id
+    if wanted.view is not None:
+        yield from _of_view(wanted.view)
+
+
+def _of_view(view: View) -> Iterable[ColumnElement[bool]]:
+    kind = conversations.c.kind
+    match view:
+        case View.CHATS:
+            yield kind == Kind.CHAT.value
+        case View.JOBS:
+            yield kind == Kind.JOB.value
+        case View.TASKS:
+            at_work = and_(kind == Kind.CHAT.value, conversations.c.schedule.is_not(None))
+            yield or_(kind == Kind.TASK.value, at_work)
+            yield or_(
+                conversations.c.ended_as.is_(None),
+                conversations.c.ended_as != Ended.DISMISSED.value,
+            )
+
+
+def _has_words() -> ColumnElement[bool]:
+    words = bindparam("words", type_=Text())
+    newest = (
+        select(messages.c.content)
+        .where(
+            messages.c.user_id == conversations.c.user_id,
+            messages.c.conversation_id == conversations.c.id,
+            messages.c.replaced_at.is_(None),
+        )
+        .order_by(messages.c.number.desc())
+        .limit(MOST_READ)
+        .correlate(conversations)
+        .subquery()
+    )
+    said = exists().where(newest.c.content.ilike(words, escape="\\"))
+    return or_(conversations.c.title.ilike(words, escape="\\"), said)
+
+
+def _escape(words: str) -> str:
+    return words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _read(connection: Connection, user: UserId, rows: Sequence[Row[Any]]) -> list[Seen]:
+    """Make conversations of rows, with the open questions of them all in one statement."""
+    asking = [row.id for row in rows if row.status == Status.WAITING_INPUT.value]
+    asked = defaultdict[str, list[Question]](list)
+    if asking:
+        for row in connection.execute(_questions, {"owner": user, "which": asking}):
+            asked[row.conversation_id].append(to_question(row))
+    return [Seen(to_conversation(row, tuple(asked[row.id])), row.updated_at) for row in rows]
+
+
+def _mark(row: Any) -> Mark:
+    return row.updated_at, row.id

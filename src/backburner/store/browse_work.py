@@ -1,0 +1,193 @@
+"""Pages of what belongs to a conversation, and of what waits for its owner."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import BigInteger, Connection, Row, Text, bindparam, select, tuple_
+
+from backburner.core.conversation import Message
+from backburner.core.errors import NotFound
+from backburner.core.ids import (
+    CallId,
+    ConversationId,
+    GrantId,
+    MessageId,
+    NoticeId,
+    QuestionId,
+    RunId,
+    UserId,
+)
+from backburner.core.notice import NoticeKind
+from backburner.core.run import Run
+from backburner.ports import Asked, Mark, Numbered, Told, ToolCall
+from backburner.store.mapping import load, to_message, to_question, to_run
+from backburner.store.tables import (
+    conversations,
+    is_open,
+    messages,
+    notices,
+    questions,
+    runs,
+    tool_calls,
+)
+
+_owner, _which = bindparam("owner", type_=Text()), bindparam("which", type_=Text())
+_most = bindparam("most", type_=BigInteger())
+_number = bindparam("number", type_=BigInteger())
+_at, _id = bindparam("at", type_=runs.c.started_at.type), bindparam("id", type_=Text())
+
+messages_page = (
+    select(messages)
+    .where(
+        messages.c.user_id == _owner,
+        messages.c.conversation_id == _which,
+        messages.c.replaced_at.is_(None),
+    )
+    .order_by(messages.c.number.desc())
+    .limit(_most)
+)
+messages_after = messages_page.where(messages.c.number < _number)
+_message = select(messages).where(messages.c.user_id == _owner, messages.c.id == _which)
+_asked = select(questions, conversations.c.title).join(
+    conversations,
+    (conversations.c.user_id == questions.c.user_id)
+    & (conversations.c.id == questions.c.conversation_id),
+)
+questions_page = (
+    _asked.where(questions.c.user_id == _owner, is_open)
+    .order_by(questions.c.asked_at, questions.c.id)
+    .limit(_most)
+)
+questions_after = questions_page.where(
+    tuple_(questions.c.asked_at, questions.c.id) > tuple_(_at, _id)
+)
+_question = _asked.where(questions.c.user_id == _owner, questions.c.id == _which)
+_newest_run = (runs.c.started_at, runs.c.epoch, runs.c.id)
+runs_page = (
+    select(runs)
+    .where(runs.c.user_id == _owner, runs.c.conversation_id == _which)
+    .order_by(*(column.desc() for column in _newest_run))
+    .limit(_most)
+)
+runs_after = runs_page.where(tuple_(*_newest_run) < tuple_(_at, _number, _id))
+_calls = (
+    select(tool_calls)
+    .where(tool_calls.c.user_id == _owner, tool_calls.c.run_id == _which)
+    .order_by(tool_calls.c.started_at, tool_calls.c.id)
+)
+notices_page = (
+    select(notices)
+    .where(notices.c.user_id == _owner)
+    .order_by(notices.c.number.desc())
+    .limit(_most)
+)
+notices_after = notices_page.where(notices.c.number < _number)
+_is_there = select(conversations.c.id).where(
+    conversations.c.user_id == _owner, conversations.c.id == _which
+)
+
+
+def require(connection: Connection, user: UserId, which: ConversationId) -> ConversationId:
+    """See that a conversation is there: an empty page is no answer for one that is not."""
+    if connection.execute(_is_there, {"owner": user, "which": which}).first() is None:
+        raise NotFound
+    return which
+
+
+def page_of_messages(
+    connection: Connection, user: UserId, which: ConversationId, after: Mark | None, *, most: int
+) -> Sequence[Numbered]:
+    require(connection, user, which)
+    values: dict[str, Any] = {"owner": user, "which": which, "most": most}
+    asked = messages_page
+    if after is not None:
+        asked, values["number"] = messages_after, after[0]
+    return [Numbered(row.number, to_message(row)) for row in connection.execute(asked, values)]
+
+
+def one_message(connection: Connection, user: UserId, which: MessageId) -> Message:
+    return to_message(_only(connection, _message, user, which))
+
+
+def page_of_questions(
+    connection: Connection, user: UserId, after: Mark | None, *, most: int
+) -> Sequence[Asked]:
+    values: dict[str, Any] = {"owner": user, "most": most}
+    asked = questions_page
+    if after is not None:
+        asked = questions_after
+        values |= {"at": after[0], "id": after[1]}
+    return [_to_asked(row) for row in connection.execute(asked, values)]
+
+
+def one_question(connection: Connection, user: UserId, which: QuestionId) -> Asked:
+    return _to_asked(_only(connection, _question, user, which))
+
+
+def page_of_runs(
+    connection: Connection, user: UserId, which: ConversationId, after: Mark | None, *, most: int
+) -> Sequence[Run]:
+    require(connection, user, which)
+    values: dict[str, Any] = {"owner": user, "which": which, "most": most}
+    asked = runs_page
+    if after is not None:
+        asked = runs_after
+        values |= {"at": after[0], "number": after[1], "id": after[2]}
+    return [to_run(row) for row in connection.execute(asked, values)]
+
+
+def calls_of(connection: Connection, user: UserId, run: RunId) -> Sequence[ToolCall]:
+    return [_to_call(row) for row in connection.execute(_calls, {"owner": user, "which": run})]
+
+
+def page_of_notices(
+    connection: Connection, user: UserId, after: Mark | None, *, unseen: bool, most: int
+) -> Sequence[Told]:
+    values: dict[str, Any] = {"owner": user, "most": most}
+    asked = notices_page
+    if after is not None:
+        asked, values["number"] = notices_after, after[0]
+    if unseen:
+        asked = asked.where(notices.c.seen_at.is_(None))
+    return [_to_told(row) for row in connection.execute(asked, values)]
+
+
+def _only(connection: Connection, asked: Any, user: UserId, which: str) -> Row[Any]:
+    row: Row[Any] | None = connection.execute(asked, {"owner": user, "which": which}).one_or_none()
+    if row is None:
+        raise NotFound
+    return row
+
+
+def _to_asked(row: Row[Any]) -> Asked:
+    return Asked(to_question(row), ConversationId(row.conversation_id), row.title)
+
+
+def _to_call(row: Row[Any]) -> ToolCall:
+    return ToolCall(
+        id=CallId(row.id),
+        server=row.server,
+        tool=row.tool,
+        arguments=load(row.arguments),
+        read_only=row.read_only,
+        state=row.state,
+        failed=row.failed,
+        result=row.result,
+        grant_id=row.grant_id and GrantId(row.grant_id),
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+    )
+
+
+def _to_told(row: Row[Any]) -> Told:
+    return Told(
+        number=row.number,
+        id=NoticeId(row.id),
+        conversation_id=ConversationId(row.conversation_id),
+        run_id=row.run_id and RunId(row.run_id),
+        kind=NoticeKind(row.kind),
+        text=row.text,
+        question_id=row.question_id and QuestionId(row.question_id),
+        created_at=row.created_at,
+        seen_at=row.seen_at,
+    )

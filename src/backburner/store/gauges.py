@@ -1,0 +1,115 @@
+"""How much there is of what, for all users together; every count walks an index that holds little.
+
+What has ended is counted for the last hour: all of it would be a walk through years.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, and_, bindparam, exists, func, not_, or_, select
+
+from backburner.core.run import RunStatus
+from backburner.ports import Gauges
+from backburner.store.tables import (
+    PAUSED,
+    conversations,
+    deliveries,
+    inbox,
+    install,
+    is_due_some_time,
+    is_open,
+    is_queued,
+    is_running,
+    questions,
+    runs,
+    to_send,
+    unserved,
+    users,
+)
+
+RECENTLY = timedelta(hours=1)
+ENDINGS = (RunStatus.SUCCESS, RunStatus.FAILURE, RunStatus.SKIPPED, RunStatus.CANCELLED)
+
+_now = bindparam("now", type_=runs.c.started_at.type)
+_ended = (
+    select(runs.c.status, func.count().label("count"))
+    .where(runs.c.ended_at >= bindparam("since"))
+    .group_by(runs.c.status)
+)
+_goes_on = not_(users.c.paused)
+_due = (
+    select(func.count(), func.min(conversations.c.next_run_at))
+    .join(users, users.c.id == conversations.c.user_id)
+    .where(is_due_some_time, conversations.c.next_run_at <= _now, _goes_on)
+)
+_handed_back = (
+    select(func.count(), func.min(runs.c.wait_until))
+    .join(users, users.c.id == runs.c.user_id)
+    .where(is_queued, runs.c.wait_until <= _now, _goes_on)
+)
+#: In one conversation several may wait; one run serves them all.
+_waiting = (
+    select(
+        func.count(func.distinct(inbox.c.conversation_id)),
+        func.min(inbox.c.arrived_at),
+    )
+    .join(users, users.c.id == inbox.c.user_id)
+    .join(
+        conversations,
+        and_(
+            conversations.c.user_id == inbox.c.user_id,
+            conversations.c.id == inbox.c.conversation_id,
+        ),
+    )
+    .where(
+        unserved,
+        conversations.c.turn_run.is_(None),
+        or_(
+            inbox.c.from_person,
+            and_(
+                _goes_on,
+                or_(
+                    inbox.c.run_kind == "reply",
+                    conversations.c.status == "background",
+                    and_(conversations.c.status == "active", inbox.c.at_once),
+                ),
+            ),
+        ),
+    )
+)
+
+
+def _count(table: Any, *conditions: Any) -> Any:
+    return select(func.count()).select_from(table).where(*conditions).scalar_subquery()
+
+
+_counts = select(
+    _count(runs, is_running).label("running"),
+    _count(runs, is_queued).label("queued"),
+    _count(inbox, unserved, inbox.c.from_person).label("people"),
+    _count(questions, is_open).label("questions"),
+    _count(deliveries, to_send).label("deliveries"),
+    _count(users).label("users"),
+    exists().where(install.c.key == PAUSED).label("paused"),
+)
+
+
+def read(connection: Connection, *, now: datetime) -> Gauges:
+    row, since = connection.execute(_counts).one(), {"since": now - RECENTLY}
+    ended: dict[str, int] = dict.fromkeys((status.value for status in ENDINGS), 0)
+    ended |= {row.status: row.count for row in connection.execute(_ended, since)}
+    claimable = [
+        connection.execute(asked, {"now": now}).one() for asked in (_due, _handed_back, _waiting)
+    ]
+    waits_since = min((since for _, since in claimable if since is not None), default=now)
+    return Gauges(
+        runs={"running": row.running, "queued": row.queued},
+        ended=ended,
+        claimable=sum(count for count, _ in claimable),
+        oldest=max(now - waits_since, timedelta()),
+        people_waiting=row.people,
+        questions=row.questions,
+        deliveries=row.deliveries,
+        users=row.users,
+        paused=bool(row.paused),
+    )
