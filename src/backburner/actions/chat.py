@@ -19,12 +19,31 @@ from backburner.core.transitions import Step, Stops
 from backburner.ports import Tx
 
 
-async def begin(deps: Deps, user: UserId, *, profile: str | None = None) -> Conversation:
+async def begin(
+    deps: Deps, user: UserId, *, profile: str | None = None, title: str = ""
+) -> Conversation:
     def work(tx: Tx) -> Conversation:
         born = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
-        chat = routing.assign(replace(born, profile=profile), deps.routes)
+        named = transitions.rename(born, title).conversation if title else born
+        chat = routing.assign(replace(named, profile=profile), deps.routes)
         tx.add(Step(conversation=chat))
         return chat
+
+    return await deps.store.transact(work)
+
+
+async def open_with(
+    deps: Deps, user: UserId, text: str, *, profile: str | None = None, title: str = ""
+) -> Conversation:
+    """Begin a chat with what is said first: both are there, or neither."""
+
+    def work(tx: Tx) -> Conversation:
+        born = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
+        named = transitions.rename(born, title).conversation if title else born
+        chat = routing.assign(replace(named, profile=profile), deps.routes)
+        step = transitions.say(chat, text, message_id=new_message_id(), now=tx.now)
+        tx.add(step)
+        return step.conversation
 
     return await deps.store.transact(work)
 

@@ -51,6 +51,8 @@ class Deps:
     toolbox: Toolbox
     #: Engines that nothing they read can put up to anything.
     unswayed: frozenset[str] = frozenset()
+    #: Profiles whose agent is Claude Code.
+    claude: frozenset[str] = frozenset()
     #: Which profile a new conversation gets.
     routes: Routes = NO_ROUTES
     channels: Mapping[str, Channel] = field(default_factory=dict)

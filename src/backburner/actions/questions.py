@@ -1,6 +1,6 @@
 """Questions: answered once by whoever is first, put off, brought up again, run out."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from backburner.actions import spending
 from backburner.actions.deps import Deps
@@ -42,6 +42,17 @@ async def snooze(deps: Deps, user: UserId, which: QuestionId, *, until: datetime
     def work(tx: Tx) -> None:
         found = tx.lock(user, tx.conversation_of(user, which))
         tx.put_off(user, question.snooze(_find(found, which), until=until, now=tx.now))
+
+    await deps.store.transact(work)
+
+
+async def snooze_for(deps: Deps, user: UserId, which: QuestionId, pause: timedelta) -> None:
+    """Put a question off for so long."""
+
+    def work(tx: Tx) -> None:
+        found = tx.lock(user, tx.conversation_of(user, which))
+        later = question.snooze(_find(found, which), until=tx.now + pause, now=tx.now)
+        tx.put_off(user, later)
 
     await deps.store.transact(work)
 

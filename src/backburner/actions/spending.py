@@ -77,7 +77,7 @@ class Purse:
                 account.spent.get(keys[known.scope], Amount()),
                 self._set_aside(account.underway, known),
             )
-            for known in _known(self.deps, account.allowances)
+            for known in known(self.deps, account.allowances)
         ]
 
     def _set_aside(
@@ -148,7 +148,7 @@ def answered(tx: Tx, conversation: Conversation, asked: Question, said: str) -> 
                 tx.let_go_on(user, parked, at=at)
 
 
-def _known(deps: Deps, said: Sequence[Allowance]) -> Sequence[Allowance]:
+def known(deps: Deps, said: Sequence[Allowance]) -> Sequence[Allowance]:
     """Take what was said about this user and conversation, else what is so for everybody."""
     known = {one.scope: one for one in deps.allowances} | {one.scope: one for one in said}
     return list(known.values())

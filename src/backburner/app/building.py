@@ -61,6 +61,7 @@ def build(
         routes=machines.routes,
         channels=machines.channels,
         unswayed=machines.unswayed,
+        claude=machines.claude,
         limits=Limits(
             run_timeout=settings.run_timeout,
             context=settings.context,

@@ -52,6 +52,8 @@ class Machines:
     routes: Routes = NO_ROUTES
     #: Engines that nothing they read can put up to anything.
     unswayed: frozenset[str] = frozenset()
+    #: Profiles whose agent is Claude Code.
+    claude: frozenset[str] = frozenset()
     #: In place of the tools that agents are offered.
     toolbox: Toolbox | None = None
     #: The files and commands of a user, as tools.
@@ -75,6 +77,7 @@ def build_machines(settings: Settings) -> Machines:
         has_room=lambda name, runs: name not in large or _fits_one_more(engines[name], runs),
         routes=settings.routes,
         unswayed=frozenset(one.name for one in profiles if one.engine == "demo"),
+        claude=frozenset(large),
         workspace=_workspaces(settings),
         close=closing(engines.values()),
     )

@@ -1,0 +1,126 @@
+"""Looking: what there is of a user's own, a page at a time. Nothing changes by it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from backburner.actions.deps import Deps
+from backburner.core.conversation import Message
+from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
+from backburner.core.run import Run
+from backburner.ports import (
+    Asked,
+    Gauges,
+    Given,
+    Mark,
+    Memory,
+    Seen,
+    Told,
+    ToolCall,
+    Tx,
+    Wanted,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    items: Sequence[T]
+    #: Where the next one begins; None: this is the last.
+    mark: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """When and where something is looked at: times are told by it."""
+
+    now: datetime
+    zone: str
+
+
+async def conversations(
+    deps: Deps, user: UserId, wanted: Wanted, after: Mark | None, *, most: int
+) -> tuple[Page[Seen], Here]:
+    def work(tx: Tx) -> tuple[Page[Seen], Here]:
+        found = tx.browse.conversations(user, wanted, after, most=most)
+        return Page(found.conversations, found.mark), _here(tx, user)
+
+    return await deps.store.transact(work)
+
+
+async def conversation(deps: Deps, user: UserId, which: ConversationId) -> tuple[Seen, Here]:
+    return await deps.store.transact(
+        lambda tx: (tx.browse.conversation(user, which), _here(tx, user))
+    )
+
+
+async def messages(
+    deps: Deps, user: UserId, which: ConversationId, after: Mark | None, *, most: int
+) -> Page[Message]:
+    found = await deps.store.transact(
+        lambda tx: tx.browse.messages(user, which, after, most=most + 1)
+    )
+    page = _cut(found, most, lambda last: (last.number,))
+    return Page([one.message for one in page.items], page.mark)
+
+
+async def message(deps: Deps, user: UserId, which: MessageId) -> Message:
+    return await deps.store.transact(lambda tx: tx.browse.message(user, which))
+
+
+async def questions(deps: Deps, user: UserId, after: Mark | None, *, most: int) -> Page[Asked]:
+    found = await deps.store.transact(lambda tx: tx.browse.questions(user, after, most=most + 1))
+    return _cut(found, most, lambda last: (last.question.asked_at, last.question.id))
+
+
+async def question(deps: Deps, user: UserId, which: QuestionId) -> Asked:
+    return await deps.store.transact(lambda tx: tx.browse.question(user, which))
+
+
+async def runs(
+    deps: Deps, user: UserId, which: ConversationId, after: Mark | None, *, most: int
+) -> Page[Run]:
+    found = await deps.store.transact(lambda tx: tx.browse.runs(user, which, after, most=most + 1))
+    return _cut(found, most, lambda last: (last.started_at, last.epoch, last.id))
+
+
+async def run(deps: Deps, user: UserId, which: RunId) -> tuple[Run, Sequence[ToolCall]]:
+    return await deps.store.transact(lambda tx: (tx.run(user, which), tx.browse.calls(user, which)))
+
+
+async def notices(
+    deps: Deps, user: UserId, after: Mark | None, *, unseen: bool, most: int
+) -> Page[Told]:
+    found = await deps.store.transact(
+        lambda tx: tx.browse.notices(user, after, unseen=unseen, most=most + 1)
+    )
+    return _cut(found, most, lambda last: (last.number,))
+
+
+async def grants(deps: Deps, user: UserId, which: ConversationId) -> Sequence[Given]:
+    return await deps.store.transact(lambda tx: tx.browse.grants(user, which))
+
+
+async def memories(deps: Deps, user: UserId, after: Mark | None, *, most: int) -> Page[Memory]:
+    found = await deps.store.transact(lambda tx: tx.browse.memories(user, after, most=most + 1))
+    return _cut(found, most, lambda last: (last.key,))
+
+
+async def memory(deps: Deps, user: UserId, key: str) -> Memory:
+    return await deps.store.transact(lambda tx: tx.browse.memory(user, key))
+
+
+async def gauges(deps: Deps) -> Gauges:
+    return await deps.store.transact(lambda tx: tx.browse.gauges(now=tx.now))
+
+
+def _here(tx: Tx, user: UserId) -> Here:
+    return Here(tx.now, tx.person(user).zone)
+
+
+def _cut(found: Sequence[T], most: int, mark: Callable[[T], Mark]) -> Page[T]:
+    """Leave out the one too many that was asked for to see whether there are more."""
+    shown = found[:most]
+    return Page(shown, mark(shown[-1]) if len(found) > most else None)

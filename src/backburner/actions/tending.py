@@ -1,0 +1,98 @@
+"""What people do with what has gathered: rename, delete, take back, put away, remember."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from backburner.actions.deps import Deps
+from backburner.actions.following import change, save
+from backburner.core import transitions
+from backburner.core.conversation import Conversation, Notify
+from backburner.core.errors import BadRequest, LimitReached
+from backburner.core.ids import ConversationId, GrantId, NoticeId, UserId
+from backburner.core.transitions import Signal, Step
+from backburner.core.values import check_text
+from backburner.ports import Memory, Tx
+
+LONGEST_KEY = 200
+LONGEST_MEMORY = 10_000
+MOST_MEMORIES = 10_000
+
+
+async def amend(
+    deps: Deps,
+    user: UserId,
+    which: ConversationId,
+    *,
+    title: str | None = None,
+    notify: Notify | None = None,
+) -> Conversation:
+    """Give a conversation another title, or another way to tell of its work."""
+
+    def transition(found: Conversation, _: Tx) -> Step:
+        step = Step(conversation=found) if title is None else transitions.rename(found, title)
+        manner = step.conversation.notify if notify is None else notify
+        return replace(step, conversation=replace(step.conversation, notify=manner))
+
+    return await change(deps, user, which, transition)
+
+
+async def delete(deps: Deps, user: UserId, which: ConversationId) -> None:
+    """Delete a conversation with all that it handed out; what was done and spent stays known."""
+
+    def work(tx: Tx) -> None:
+        tx.lock(user, which)
+        all_of_them = _family(tx, user, which)
+        for one in all_of_them:
+            _part(tx, user, one, all_of_them)
+        for one in all_of_them:
+            tx.delete(user, one)
+
+    await deps.store.transact(work)
+
+
+async def revoke(deps: Deps, user: UserId, which: GrantId) -> None:
+    """Take back a yes; what is under way with it is not undone."""
+    await deps.store.transact(lambda tx: tx.revoke(user, which))
+
+
+async def see(deps: Deps, user: UserId, which: Sequence[NoticeId]) -> int:
+    return await deps.store.transact(lambda tx: tx.see_notices(user, which))
+
+
+async def see_until(deps: Deps, user: UserId, last: NoticeId) -> int:
+    return await deps.store.transact(lambda tx: tx.see_notices_until(user, last))
+
+
+async def remember(deps: Deps, user: UserId, key: str, text: str) -> tuple[Memory, bool]:
+    """Keep something under a key, and tell whether there was nothing under it."""
+    check_text("The key", key, limit=LONGEST_KEY)
+    check_text("The memory", text, limit=LONGEST_MEMORY)
+    if not key.strip() or not text.strip():
+        raise BadRequest("A memory needs a key and a text.", hint="Say what to remember.")
+
+    def work(tx: Tx) -> tuple[Memory, bool]:
+        is_new = tx.put_memory(user, key, text, outside=False)
+        if is_new and tx.count_memories(user) > MOST_MEMORIES:
+            raise LimitReached(
+                f"There are {MOST_MEMORIES:,} memories already.", hint="Delete some of them."
+            )
+        return tx.browse.memory(user, key), is_new
+
+    return await deps.store.transact(work)
+
+
+async def forget(deps: Deps, user: UserId, key: str) -> None:
+    await deps.store.transact(lambda tx: tx.delete_memory(user, key))
+
+
+def _family(tx: Tx, user: UserId, which: ConversationId) -> Sequence[ConversationId]:
+    """Find all that hangs under a conversation, the lowest first."""
+    under = [one for child in tx.children(user, which) for one in _family(tx, user, child)]
+    return [*under, which]
+
+
+def _part(tx: Tx, user: UserId, gone: ConversationId, all_gone: Sequence[ConversationId]) -> None:
+    """Let those pause, and say so, that were to come after one that goes."""
+    for follower in tx.followers(user, gone):
+        if follower not in all_gone:
+            save(tx, transitions.hear_predecessor(tx.lock(user, follower), Signal.GONE))
