@@ -3,11 +3,51 @@
 from collections.abc import Collection
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
 from backburner import __version__
 from backburner.actions.deps import Deps
-from backburner.api import accounts, backup, health, mine, problems, tokens, users
+from backburner.api import (
+    accounts,
+    backup,
+    conversations,
+    grants,
+    health,
+    me,
+    memories,
+    messages,
+    metrics,
+    mine,
+    notices,
+    problems,
+    questions,
+    runs,
+    schedule,
+    spend,
+    tokens,
+    users,
+)
 from backburner.api.hosts import KnownHosts
+from backburner.api.limits import BoundedBodies
+
+ROUTERS = (
+    accounts.build_router,
+    backup.build_router,
+    conversations.build_router,
+    grants.build_router,
+    me.build_router,
+    memories.build_router,
+    messages.build_router,
+    metrics.build_router,
+    mine.build_router,
+    notices.build_router,
+    questions.build_router,
+    runs.build_router,
+    schedule.build_router,
+    spend.build_router,
+    tokens.build_router,
+    users.build_router,
+)
 
 
 def build_api(
@@ -24,12 +64,19 @@ def build_api(
         # These pages load their scripts from somebody else's server.
         docs_url=None,
         redoc_url=None,
+        generate_unique_id_function=_operation_id,
     )
     api.state.deps = deps
     api.state.public_url = public_url
     problems.add_handlers(api)
     api.include_router(health.build_router(checks))
-    for part in (accounts, backup, mine, tokens, users):
-        api.include_router(part.build_router())
+    for build_router in ROUTERS:
+        api.include_router(build_router())
+    api.add_middleware(BoundedBodies)
     api.add_middleware(KnownHosts, hosts=hosts)
     return api
+
+
+def _operation_id(route: APIRoute) -> str:
+    """Call an operation what its function is called: clients that are generated read better."""
+    return route.name

@@ -1,0 +1,96 @@
+"""`/api/conversations/{id}/messages`: what was said, and saying more."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import Field
+
+from backburner.actions import browse, chat
+from backburner.api import pages
+from backburner.api.auth import Reader, TheDeps, Writer
+from backburner.api.conversations import show
+from backburner.api.idempotency import KeyedRoute
+from backburner.api.pages import USUAL, Cursor, Limit, Page
+from backburner.api.schemas import BODY, Body, Id, example, refusals
+from backburner.api.shown import MessageOut
+from backburner.api.shown_conversation import ConversationOut
+from backburner.core.accounts import Caller
+from backburner.core.conversation import LONGEST_MESSAGE
+from backburner.core.ids import ConversationId
+
+#: Says something, and answers with the reply as it is being given.
+Streaming = Callable[[Request, Caller, ConversationId, str], Awaitable[Response]]
+EVENT_STREAM = "text/event-stream"
+
+
+class NewMessage(Body):
+    model_config = example(content="Watch CI on main and tell me if it breaks.")
+
+    content: str = Field(description=f"Up to {LONGEST_MESSAGE:,} characters.")
+
+
+def build_router(streaming: Streaming | None = None) -> APIRouter:
+    """Build the routes; with `streaming`, who accepts a stream of events gets the reply as one."""
+    router = APIRouter(prefix="/api", tags=["messages"], route_class=KeyedRoute)
+    path = "/conversations/{which}/messages"
+
+    @router.get(path, summary="Read messages", responses=refusals(404))
+    async def list_messages(
+        which: Id, deps: TheDeps, caller: Reader, limit: Limit = USUAL, cursor: Cursor = None
+    ) -> Page[MessageOut]:
+        """Read what was said, the newest first."""
+        after = pages.read(cursor, int)
+        found = await browse.messages(deps, caller.user, ConversationId(which), after, most=limit)
+        return pages.show(found, MessageOut.of)
+
+    _add_saying(router, path, streaming)
+    _add_taking_back(router)
+    return router
+
+
+def _add_saying(router: APIRouter, path: str, streaming: Streaming | None) -> None:
+    streams: dict[str, Any] = {"content": {EVENT_STREAM: {}}} if streaming else {}
+
+    @router.post(
+        path,
+        summary="Say something",
+        status_code=202,
+        response_model=MessageOut,
+        responses={**refusals(404, 409, *BODY), 202: {"model": MessageOut, **streams}},
+    )
+    async def send_message(
+        which: Id, body: NewMessage, request: Request, deps: TheDeps, caller: Writer
+    ) -> Any:
+        """Say something. It is kept when this is answered; the reply comes when it comes.
+
+        A message that fits the question that is shown answers it.
+        """
+        conversation = ConversationId(which)
+        if streaming is not None and EVENT_STREAM in request.headers.get("accept", ""):
+            return await streaming(request, caller, conversation, body.content)
+        said = await chat.say(deps, caller.user, conversation, body.content)
+        return MessageOut.of(await browse.message(deps, caller.user, said))
+
+
+def _add_taking_back(router: APIRouter) -> None:
+    @router.put(
+        "/conversations/{which}/messages/last",
+        summary="Say something else instead",
+        status_code=202,
+        responses=refusals(404, 409, *BODY),
+    )
+    async def replace_last_message(
+        which: Id, body: NewMessage, deps: TheDeps, caller: Writer
+    ) -> MessageOut:
+        """Take back one's last message and all that came after it, and say this instead."""
+        said = await chat.edit_last(deps, caller.user, ConversationId(which), body.content)
+        return MessageOut.of(await browse.message(deps, caller.user, said))
+
+    @router.post(
+        "/conversations/{which}/stop", summary="Stop the reply", responses=refusals(404, 409)
+    )
+    async def stop_reply(which: Id, deps: TheDeps, caller: Writer) -> ConversationOut:
+        """Stop the reply that is being given, or would be; what was said of it so far stays."""
+        await chat.stop(deps, caller.user, ConversationId(which))
+        return await show(deps, caller, which)
