@@ -20,7 +20,8 @@ async def count(deps: Deps, *keys: str) -> None:
     """Count one before it is looked at, so that many at once are no way around the limit."""
     wait = await deps.store.transact(lambda tx: tx.attempts.count(keys, now=tx.now))
     if wait is not None:
-        raise TooManyAttempts(wait)
+        minutes = max(1, round(wait.total_seconds() / 60))
+        raise TooManyAttempts(hint=f"Try again in {minutes} min.", retry_after=wait)
 
 
 async def find_by_secret(

@@ -91,7 +91,7 @@ def _add_signing_in(router: APIRouter) -> None:
         return let_in(request, response, session)
 
     @router.post("/sign-in-links", summary="Make a sign-in link", responses=refusals(401, 403))
-    async def make_link(
+    async def make_sign_in_link(
         caller: Anybody, request: Request, response: Response, deps: TheDeps
     ) -> OnceOnly:
         """Make a link that signs you in once, within a few minutes."""
@@ -124,7 +124,7 @@ def _add_passwords(router: APIRouter) -> None:
         summary="Set your password",
         responses=refusals(400, 401, 403, 409, 429),
     )
-    async def change(
+    async def change_password(
         body: ChangePassword,
         caller: Anybody,
         request: Request,
@@ -149,7 +149,7 @@ def _add_passwords(router: APIRouter) -> None:
         dependencies=[OurPage],
         responses=refusals(400, 401, 403, 415, 429),
     )
-    async def redeem(
+    async def reset_password(
         body: RedeemReset, request: Request, response: Response, deps: TheDeps, address: Address
     ) -> SignedIn:
         """Use what an operator gave you. Every session and token ends; you get a new session."""

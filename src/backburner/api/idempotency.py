@@ -6,6 +6,7 @@ is not kept. Routes whose answer holds a secret must not use this: answers are s
 
 import hashlib
 from collections.abc import Callable, Coroutine
+from datetime import timedelta
 from typing import Any
 
 from fastapi import Request, Response
@@ -92,7 +93,10 @@ def _repeat(known: Kept, digest: str, *, is_lost: bool) -> Response:
         )
     if known.status is None:
         raise Problem(
-            409, "A request with this key is being answered.", "Try again.", retry_after=timedelta(seconds=1)
+            409,
+            "A request with this key is being answered.",
+            "Try again.",
+            retry_after=timedelta(seconds=1),
         )
     headers = {REPLAYED: "true"}
     body = (known.body or "").encode()

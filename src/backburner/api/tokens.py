@@ -43,7 +43,7 @@ def _add_tokens(router: APIRouter) -> None:
         status_code=201,
         responses=refusals(400, 401, 403, 429),
     )
-    async def create(
+    async def create_token(
         body: NewToken, caller: Writer, response: Response, deps: TheDeps
     ) -> MadeToken:
         """Make a token that may no more than you do with this request, and for no longer."""
@@ -60,19 +60,21 @@ def _add_tokens(router: APIRouter) -> None:
         status_code=204,
         responses=refusals(401, 403, 404),
     )
-    async def revoke(token: str, caller: Writer, deps: TheDeps) -> None:
+    async def revoke_token(token: str, caller: Writer, deps: TheDeps) -> None:
         """End a token at once."""
         await accounts.end_credential(deps, caller.user, token, CredentialKind.TOKEN)
 
 
 def _add_lists(router: APIRouter) -> None:
     @router.get("/tokens", summary="List your tokens", responses=refusals(400, 401, 403))
-    async def tokens(caller: Reader, deps: TheDeps, cursor: Cursor, most: Most = 50) -> Credentials:
+    async def list_tokens(
+        caller: Reader, deps: TheDeps, cursor: Cursor, most: Most = 50
+    ) -> Credentials:
         """List the tokens you have that are good."""
         return await _page(deps, caller, CredentialKind.TOKEN, cursor, most)
 
     @router.get("/sessions", summary="List your sessions", responses=refusals(400, 401, 403))
-    async def sessions(
+    async def list_sessions(
         caller: Reader, deps: TheDeps, cursor: Cursor, most: Most = 50
     ) -> Credentials:
         """List the browsers you are signed in with."""
@@ -94,6 +96,6 @@ def _add_sessions(router: APIRouter) -> None:
         status_code=204,
         responses=refusals(401, 403, 404),
     )
-    async def end(session: str, caller: Writer, deps: TheDeps) -> None:
+    async def end_session(session: str, caller: Writer, deps: TheDeps) -> None:
         """Sign another browser out."""
         await accounts.end_credential(deps, caller.user, session, CredentialKind.SESSION)

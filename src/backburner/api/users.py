@@ -33,7 +33,7 @@ def build_router() -> APIRouter:
 
 def _add_users(router: APIRouter) -> None:
     @router.get("/users", summary="List users", responses=refusals(400, 401, 403))
-    async def all_users(_: Operator, deps: TheDeps, cursor: Cursor, most: Most = 50) -> Users:
+    async def list_users(_: Operator, deps: TheDeps, cursor: Cursor, most: Most = 50) -> Users:
         """List everybody who has an account."""
         found = await users.users(deps, after=cursor, most=most + 1)
         items = [UserBody.of(user) for user in found[:most]]
@@ -42,7 +42,7 @@ def _add_users(router: APIRouter) -> None:
     @router.post(
         "/users", summary="Add a user", status_code=201, responses=refusals(400, 401, 403, 409)
     )
-    async def add(
+    async def add_user(
         body: NewUser, _: Operator, request: Request, response: Response, deps: TheDeps
     ) -> AddedUser:
         """Add somebody; hand them the link, with which they set their password."""
@@ -54,7 +54,7 @@ def _add_changes(router: APIRouter) -> None:
     @router.patch(
         "/users/{user}", summary="Change a user", responses=refusals(400, 401, 403, 404, 409)
     )
-    async def change(user: str, body: UserChange, _: Operator, deps: TheDeps) -> UserBody:
+    async def change_user(user: str, body: UserChange, _: Operator, deps: TheDeps) -> UserBody:
         """Change a role or a name, shut somebody out, or let them in again.
 
         With a new role, and when they are shut out, all their sessions and tokens end.
@@ -70,7 +70,7 @@ def _add_changes(router: APIRouter) -> None:
         status_code=201,
         responses=refusals(401, 403, 404, 409),
     )
-    async def reset(
+    async def allow_reset(
         user: str, _: Operator, request: Request, response: Response, deps: TheDeps
     ) -> OnceOnly:
         """Make a link with which they set a new password, once."""
@@ -85,7 +85,7 @@ def _add_invitations(router: APIRouter) -> None:
         status_code=201,
         responses=refusals(400, 401, 403),
     )
-    async def invite(
+    async def invite_user(
         body: NewInvitation, caller: Operator, request: Request, response: Response, deps: TheDeps
     ) -> OnceOnly:
         """Make a link with which one person makes an account."""
@@ -99,7 +99,7 @@ def _add_invitations(router: APIRouter) -> None:
         dependencies=[OurPage],
         responses=refusals(400, 401, 403, 409, 415, 429),
     )
-    async def accept(
+    async def accept_invitation(
         body: Accept, request: Request, response: Response, deps: TheDeps, address: Address
     ) -> SignedIn:
         """Make yourself an account, and sign in."""

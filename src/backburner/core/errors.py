@@ -92,9 +92,10 @@ class LimitReached(Conflict):
 class TooManyAttempts(LimitReached):
     """There were too many attempts to sign in."""
 
-    def __init__(self, retry_after: timedelta) -> None:
-        minutes = max(1, round(retry_after.total_seconds() / 60))
-        super().__init__(hint=f"Try again in {minutes} min.")
+    def __init__(
+        self, message: str = "", *, hint: str = "", retry_after: timedelta = timedelta()
+    ) -> None:
+        super().__init__(message, hint=hint)
         #: How long there is no use in trying.
         self.retry_after = retry_after
 

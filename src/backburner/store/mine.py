@@ -53,6 +53,7 @@ PARTS = {
     "tool_calls": _part(
         tables.tool_calls, json=["arguments"], left_out=["epoch", "digest", "definition"]
     ),
+    "receipts": _part(tables.receipts, json=["arguments"], left_out=["digest"]),
     "grants": _part(tables.grants, json=["words"], left_out=["definition", "call"]),
     "notices": _part(tables.notices, "number"),
     "deliveries": _part(
