@@ -92,6 +92,23 @@ def test_a_time_is_a_number_with_a_unit(text: str | int, meant: timedelta) -> No
     assert load(run_timeout=text).run_timeout == meant
 
 
+def test_what_leaves_the_machine_is_encrypted_by_us_or_by_a_proxy(tmp_path: Path) -> None:
+    everywhere = "0.0.0.0"  # noqa: S104 (to be refused, or encrypted)
+    with pytest.raises(BadSetting):
+        load(host=everywhere)
+    with pytest.raises(BadSetting):
+        load(tls_key=tmp_path / "key")
+    proxied = load(host=everywhere, public_url="https://B.example:443/")
+    own = load(host=everywhere, tls_certificate=tmp_path / "pem", tls_key=tmp_path / "key")
+
+    assert proxied.is_open
+    assert (proxied.public_url, proxied.proxies) == ("https://b.example", ("127.0.0.1", "::1"))
+    assert (own.is_open, own.proxies) == (True, ())
+    assert not load(host="::1").is_open
+    several = load(public_url="https://b.example:8443", trusted_proxies=["10.0.0.0/8"])
+    assert (several.public_url, several.proxies) == ("https://b.example:8443", ("10.0.0.0/8",))
+
+
 @requirement("B-config")
 @pytest.mark.parametrize(
     ("name", "value"),
@@ -109,7 +126,6 @@ def test_a_time_is_a_number_with_a_unit(text: str | int, meant: timedelta) -> No
         ("POLL_INTERVAL", "367d"),
         ("POLL_INTERVAL", "nan"),
         ("POLL_INTERVAL", "soon"),
-        ("HOST", "0.0.0.0"),  # noqa: S104 (must be refused)
         ("HOST", "example.org"),
     ],
 )

@@ -60,7 +60,9 @@ def test_it_starts_in_an_empty_folder_answers_and_stops_at_a_signal(
     assert ready == {"status": "ready", "checks": {"data folder": "ok", "database": "ok"}}
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
     assert ended.code == 0
-    assert ended.out == [f"Data: {data}", "Press Ctrl-C to stop.", "Stopped."]
+    assert ended.out[:2] == [f"Data: {data}", "Press Ctrl-C to stop."]
+    assert ended.out[2].startswith(f"Sign in, once and within 15 minutes: {address}/sign-in#")
+    assert ended.out[3:] == ["Stopped."]
     assert ended.err == []
 
 
@@ -129,7 +131,11 @@ def test_a_file_in_place_of_the_data_folder_is_one_line(start: Start, tmp_path: 
     [
         ({"BACKBURNER_PROT": "1"}, [], "Did you mean BACKBURNER_PORT?"),
         ({"BACKBURNER_PORT": "many"}, [], "BACKBURNER_PORT cannot be 'many'"),
-        ({}, ["--host", "0.0.0.0"], "--host cannot be '0.0.0.0'"),  # noqa: S104 (must be refused)
+        ({}, ["--host", "0.0.0.0"], "would not be encrypted"),  # noqa: S104 (must be refused)
+        ({}, ["--host", "here"], "--host cannot be 'here'"),
+        ({"BACKBURNER_TLS_KEY": "key.pem"}, [], "Set both"),
+        ({"BACKBURNER_PUBLIC_URL": "http://b.example"}, [], "an https URL"),
+        ({"BACKBURNER_PUBLIC_URL": "https://b.example/path"}, [], "an https URL"),
         ({}, ["--config", "absent.toml"], "absent.toml"),
         ({}, ["--prot", "1"], "--prot"),
     ],

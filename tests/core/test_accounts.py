@@ -2,7 +2,7 @@
 
 import pytest
 
-from backburner.core.accounts import Caller, CredentialKind, Role, Scope, digest
+from backburner.core.accounts import Caller, CredentialKind, Role, Scope, digest, place_of
 from backburner.testing.make import USER
 
 
@@ -30,3 +30,18 @@ def test_a_credential_is_good_for_what_it_was_given_for(
 def test_what_is_kept_of_a_secret_does_not_tell_it() -> None:
     assert digest("secret") == digest("secret") != digest("Secret")
     assert "secret" not in digest("secret")
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("", ""),
+        ("testclient", "testclient"),
+    ],
+)
+def test_all_addresses_of_a_line_are_one_place(address: str, place: str) -> None:
+    assert place_of(address) == place

@@ -1,10 +1,11 @@
 """Puts the parts together: machines, actions, and the ways in."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
@@ -121,6 +122,12 @@ def _build_api(settings: Settings, deps: Deps, database: Database) -> FastAPI:
 
     return build_api(
         deps,
-        hosts={"localhost", "127.0.0.1", "[::1]", in_url(settings.host)},
+        hosts={"localhost", "127.0.0.1", "[::1]", in_url(settings.host), *_public_name(settings)},
         checks={"data folder": data_folder_is_writable, "database": database_answers},
+        public_url=settings.public_url,
     )
+
+
+def _public_name(settings: Settings) -> Iterator[str]:
+    if name := urlsplit(settings.public_url).hostname:
+        yield in_url(name)

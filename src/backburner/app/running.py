@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, closing
 
 import structlog
 
+from backburner.app import owner
 from backburner.app.building import App, build, open_bus
 from backburner.app.clock import Clock
 from backburner.app.folder import prepare_data_folder
@@ -29,12 +30,14 @@ def run(
     settings: Settings,
     *,
     announce: Callable[[str], None],
+    welcome: Callable[[str], None] = lambda _link: None,
     serves: bool = True,
     machines: Machines | None = None,
 ) -> None:
     """Run until a signal says stop; `announce` gets the address as soon as it is answered.
 
-    Where it does not serve it only works, and `announce` gets the name of the worker.
+    `welcome` gets a link for the owner to sign in with, while they have no password. Where it does
+    not serve it only works, and `announce` gets the name of the worker.
     """
     prepare_data_folder(settings.data)
     clock = Clock()
@@ -47,6 +50,7 @@ def run(
                 database,
                 machines or build_machines(settings),
                 announce,
+                welcome,
                 serves=serves,
             )
         )
@@ -58,6 +62,7 @@ async def _run(
     database: Database,
     machines: Machines,
     announce: Callable[[str], None],
+    welcome: Callable[[str], None],
     *,
     serves: bool,
 ) -> None:
@@ -68,7 +73,7 @@ async def _run(
             # Nobody else has this database: whatever somebody holds, they hold no longer.
             await app.worker.rescuer.settle_all()
         if serves:
-            await serve(app, announce=announce)
+            await serve(app, announce=announce, welcome=welcome)
         else:
             await work(app, announce=announce)
     await _leave()
@@ -86,10 +91,20 @@ async def _leave() -> None:
         os._exit(0)
 
 
-async def serve(app: App, *, announce: Callable[[str], None]) -> None:
+async def serve(
+    app: App, *, announce: Callable[[str], None], welcome: Callable[[str], None]
+) -> None:
     """Serve and work, until a signal says stop."""
-    with closing(listen(app.settings.host, app.settings.port)) as listener:
-        server, stopping = Server(server_config(app.api)), asyncio.Event()
+    settings = app.settings
+    await owner.check_open(app)
+    config = server_config(
+        app.api,
+        certificate=settings.tls_certificate,
+        key=settings.tls_key,
+        proxies=settings.proxies,
+    )
+    with closing(listen(settings.host, settings.port)) as listener:
+        server, stopping = Server(config), asyncio.Event()
 
         def stop() -> None:
             server.should_exit = True
@@ -100,8 +115,12 @@ async def serve(app: App, *, announce: Callable[[str], None]) -> None:
             parts.create_task(server.serve(sockets=[listener]))
             parts.create_task(app.worker.run(stopping))
             host, port = listener.getsockname()[:2]
-            if await answers(host, port):
-                announce(f"http://{in_url(host)}:{port}")
+            if await answers(host, port, encrypted=config.is_ssl):
+                address = f"{'https' if config.is_ssl else 'http'}://{in_url(host)}:{port}"
+                link = await owner.welcome(app, settings.public_url or address)
+                announce(address)
+                if link:
+                    welcome(link)
             elif not server.should_exit:
                 raise MachineFailed("The server does not answer its own requests.")
 

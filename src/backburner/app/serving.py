@@ -4,13 +4,15 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+import ssl
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
 
-from backburner.core.errors import MachineFailed
+from backburner.core.errors import BadSetting, MachineFailed
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -42,15 +44,38 @@ class Server(uvicorn.Server):
         yield
 
 
-def server_config(api: FastAPI) -> uvicorn.Config:
+def check_certificate(certificate: Path, key: Path) -> None:
+    """Refuse a certificate that cannot be used in one line; an encrypted key would ask."""
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError) as error:
+        raise BadSetting(
+            f"The certificate {certificate} cannot be used with the key {key}.",
+            hint="They are PEM files that belong together, and the key is not encrypted.",
+        ) from error
+
+
+def server_config(
+    api: FastAPI,
+    *,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    proxies: Sequence[str] = (),
+) -> uvicorn.Config:
+    if certificate is not None and key is not None:
+        check_certificate(certificate, key)
     return uvicorn.Config(
         api,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
         loop="asyncio",
         http="h11",
         ws="none",
         lifespan="off",
         log_config=None,
-        proxy_headers=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
         server_header=False,
         timeout_graceful_shutdown=1,
     )
@@ -72,12 +97,14 @@ def stop_on_signals(stop: Callable[[], None]) -> None:
         loop.add_signal_handler(number, stop_once)
 
 
-async def answers(host: str, port: int) -> bool:
+async def answers(host: str, port: int, *, encrypted: bool = False) -> bool:
     """Wait until the server answers a request; False if it was stopped before."""
     request = f"GET /health HTTP/1.1\r\nHost: {in_url(host)}\r\nConnection: close\r\n\r\n"
     try:
         # The socket listens already: the request waits there until somebody takes it.
-        reader, writer = await asyncio.open_connection(host, port)
+        reader, writer = await asyncio.open_connection(
+            host, port, ssl=_unchecked() if encrypted else None
+        )
         writer.write(request.encode())
         answer = await reader.readline()
         writer.close()
@@ -85,6 +112,14 @@ async def answers(host: str, port: int) -> bool:
     except OSError:
         return False
     return b" 200 " in answer
+
+
+def _unchecked() -> ssl.SSLContext:
+    # We ask ourselves, under a name that the certificate need not have.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def in_url(host: str) -> str:

@@ -45,9 +45,12 @@ def command(**options: str | None) -> None:
         say(f"Data: {settings.data}")
         say("Press Ctrl-C to stop.")
 
+    def welcome(link: str) -> None:
+        say(f"Sign in, once and within 15 minutes: {link}")
+
     # An interrupt arrives as an exception until the server has its own way to stop.
     with crashes_explained(settings), suppress(KeyboardInterrupt):
-        run(settings, announce=announce)
+        run(settings, announce=announce, welcome=welcome)
     say("Stopped.")
 
 

@@ -29,6 +29,7 @@ from backburner.settings.values import (
     CountOrNone,
     DatabaseUrl,
     Duration,
+    File,
     Folder,
     Folders,
     Host,
@@ -38,12 +39,14 @@ from backburner.settings.values import (
     Networks,
     Port,
     Prices,
+    PublicUrl,
     Secret,
     Switch,
     Takes,
     ToolNames,
     VariableNames,
     default_data,
+    is_loopback,
 )
 
 
@@ -69,8 +72,26 @@ class Settings(BaseSettings):
         default=None,
         description="The database. Without it, a SQLite file in the data folder.",
     )
-    host: Host = Field(default="127.0.0.1", description="The address to listen on.")
+    host: Host = Field(
+        default="127.0.0.1",
+        description="The address to listen on. One that other machines reach needs an account with"
+        " a password, and a certificate or a `public_url`.",
+    )
     port: Port = Field(default=8484, description="The port to listen on; 0 takes any that is free.")
+    public_url: PublicUrl = Field(
+        default="",
+        description="The address that browsers reach a proxy in front of this under. Its name is"
+        " answered to, and encryption is the proxy's.",
+    )
+    trusted_proxies: Networks = Field(
+        default=(),
+        description="The networks of proxies that are believed when they say who asks. Without it,"
+        " one on this machine if there is a `public_url`, and else none.",
+    )
+    tls_certificate: File = Field(
+        default=None, description="The certificate, with its chain, to encrypt with."
+    )
+    tls_key: File = Field(default=None, description="The key of that certificate.")
     log_level: LogLevel = Field(default="info", description="The least that is worth a log line.")
     log_format: LogFormat = Field(
         default="text", description="Log lines for people, or one JSON object each."
@@ -199,6 +220,18 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
+    def _encrypts_what_leaves_the_machine(self) -> Self:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise BadSetting("tls_certificate and tls_key go together.", hint="Set both.")
+        if self.is_open and not self.tls_certificate and not self.public_url:
+            raise BadSetting(
+                f"Other machines reach {self.host}, and what they send would not be encrypted.",
+                hint="Set tls_certificate and tls_key, or public_url to the https address of a"
+                " proxy in front of it; or listen on 127.0.0.1.",
+            )
+        return self
+
+    @model_validator(mode="after")
     def _names_profiles_that_exist(self) -> Self:
         for setting in ("profile", "background_profile"):
             name = getattr(self, setting)
@@ -227,6 +260,17 @@ class Settings(BaseSettings):
             Weaker(settings_cls, file),
             Weaker(settings_cls, read_models(find_data(options, file))),
         )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether other machines reach it."""
+        return not is_loopback(self.host)
+
+    @property
+    def proxies(self) -> tuple[str, ...]:
+        """Which addresses and networks are believed when they say who asks."""
+        usual = ("127.0.0.1", "::1") if self.public_url else ()
+        return tuple(str(network) for network in self.trusted_proxies) or usual
 
     @property
     def database(self) -> SecretStr:

@@ -76,17 +76,31 @@ def absolute(path: Path | str) -> Path:
     return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
 
 
-def _loopback(host: str) -> str:
-    try:
-        good = host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        good = False
-    if not good:
-        raise ValueError(
-            "only this machine may connect until there are accounts;"
-            " use 127.0.0.1, ::1 or localhost"
-        )
+def is_loopback(host: str) -> bool:
+    return host == "localhost" or ip_address(host).is_loopback
+
+
+def _check_host(host: str) -> str:
+    if host != "localhost":
+        ip_address(host)
     return host
+
+
+def _check_public_url(url: str) -> str:
+    """Keep what browsers call the origin: scheme, name and port."""
+    if not url:
+        return ""
+    parts = urlsplit(url)
+    more = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
+    if parts.scheme != "https" or not parts.hostname or more:
+        raise ValueError
+    port = parts.port
+    name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"https://{name}" if port in (None, 443) else f"https://{name}:{port}"
+
+
+def _check_file(path: Path | None) -> Path | None:
+    return None if path is None else _check_folder(path)
 
 
 def _check_database_url(url: SecretStr | None) -> SecretStr | None:
@@ -186,7 +200,20 @@ DatabaseUrl = Annotated[
     Takes("a URL such as postgresql://user:password@host/name"),
     Secret(),
 ]
-Host = Annotated[str, AfterValidator(_loopback), Takes("a loopback address")]
+Host = Annotated[
+    str, AfterValidator(_check_host), Takes("an address of this machine, or localhost")
+]
+PublicUrl = Annotated[
+    str,
+    AfterValidator(_check_public_url),
+    Takes("an https URL without a path, such as https://backburner.example"),
+]
+File = Annotated[
+    Path | None,
+    BeforeValidator(_refuse_nothing),
+    AfterValidator(_check_file),
+    Takes("a file"),
+]
 Prices = Annotated[
     dict[str, str],
     AfterValidator(_check_prices),

@@ -128,8 +128,10 @@ def is_connection_lost(error: DBAPIError) -> bool:
 def insert_unless_there(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
     """Insert a row, or leave the one that has its key; tell whether it was inserted."""
     module = sqlite if connection.dialect.name == "sqlite" else postgresql
-    done = connection.execute(module.insert(table).values(**row).on_conflict_do_nothing())
-    return done.rowcount == 1
+    statement = module.insert(table).values(**row).on_conflict_do_nothing()
+    # Not kept by itself for what is inserted.
+    options = {"preserve_rowcount": True}
+    return connection.execute(statement, execution_options=options).rowcount == 1
 
 
 def add_up(

@@ -1,0 +1,99 @@
+"""Accounts on both databases: what may happen once happens once, whoever comes at the same time."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier
+from typing import TypeVar
+
+from backburner.core.accounts import MOST_ATTEMPTS, CredentialKind, Role
+from backburner.core.ids import UserId, new_user_id
+from backburner.store import users
+from backburner.store.db import Database
+from backburner.store.tx import Tx
+from backburner.testing.make import USER
+
+MANY = 6
+T = TypeVar("T")
+
+
+def at_once(database: Database, work: Callable[[Tx], T], times: int = MANY) -> list[T]:
+    together = Barrier(times)
+
+    def run() -> T:
+        together.wait(20)
+        return database.run(work)
+
+    with ThreadPoolExecutor(times) as threads:
+        return [done.result() for done in [threads.submit(run) for _ in range(times)]]
+
+
+def add_user(database: Database) -> None:
+    database.run(lambda tx: users.add(tx.connection, USER, name="", now=tx.now))
+
+
+def test_all_who_start_at_once_find_one_owner(database: Database) -> None:
+    owners = at_once(database, lambda tx: tx.accounts.ensure_owner(now=tx.now))
+
+    assert len(set(owners)) == 1
+    found = database.run(lambda tx: tx.accounts.all(most=9))
+    assert [(user.id, user.role) for user in found] == [(owners[0], Role.OPERATOR)]
+
+
+def test_what_can_be_used_once_is_used_once(database: Database) -> None:
+    add_user(database)
+    kind = CredentialKind.INVITATION
+    database.run(
+        lambda tx: tx.credentials.issue(
+            USER, "d", kind, (), now=tx.now, expires_at=tx.now + timedelta(days=1)
+        )
+    )
+    used = at_once(database, lambda tx: tx.credentials.use_up("d", kind, now=tx.now))
+
+    assert sorted(used) == [False] * (MANY - 1) + [True]
+
+
+def test_a_login_is_given_once(database: Database) -> None:
+    def add(tx: Tx) -> bool:
+        return tx.accounts.add(new_user_id(), login="ada", name="", role=Role.MEMBER, now=tx.now)
+
+    assert sorted(at_once(database, add)) == [False] * (MANY - 1) + [True]
+
+
+def test_attempts_of_all_processes_count_together(database: Database) -> None:
+    waits = [
+        wait
+        for _ in range(3)
+        for wait in at_once(database, lambda tx: tx.attempts.count(["b", "a"], now=tx.now))
+    ]
+
+    assert waits.count(None) == MOST_ATTEMPTS
+    assert all(timedelta(minutes=14) < wait <= timedelta(minutes=15) for wait in waits if wait)
+
+
+def test_operators_who_leave_at_once_leave_one(database: Database) -> None:
+    ids = [UserId(f"u_{number}") for number in range(2)]
+    for user in ids:
+        database.run(
+            lambda tx, user=user: tx.accounts.add(  # type: ignore[misc]
+                user, login=user, name="", role=Role.OPERATOR, now=tx.now
+            )
+        )
+    left = iter(ids)
+
+    def leave(tx: Tx) -> bool:
+        if len(tx.accounts.operators()) == 1:
+            return False
+        tx.accounts.disable(next(left), at=tx.now)
+        return True
+
+    assert sorted(at_once(database, leave, 2)) == [False, True]
+
+
+def test_a_user_that_goes_takes_their_credentials_along(database: Database) -> None:
+    add_user(database)
+    kind = CredentialKind.TOKEN
+    database.run(lambda tx: tx.credentials.issue(USER, "d", kind, (), now=tx.now))
+    database.run(lambda tx: tx.connection.exec_driver_sql("DELETE FROM users"))
+
+    assert database.run(lambda tx: tx.credentials.identify("d", now=tx.now)) is None
