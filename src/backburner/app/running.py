@@ -32,12 +32,14 @@ def run(
     announce: Callable[[str], None],
     welcome: Callable[[str], None] = lambda _link: None,
     serves: bool = True,
+    works: bool = True,
     machines: Machines | None = None,
 ) -> None:
     """Run until a signal says stop; `announce` gets the address as soon as it is answered.
 
     `welcome` gets a link for the owner to sign in with, while they have no password. Where it does
-    not serve it only works, and `announce` gets the name of the worker.
+    not serve it only works, and `announce` gets the name of the worker; where it does not work,
+    others have to.
     """
     prepare_data_folder(settings.data)
     clock = Clock()
@@ -52,6 +54,7 @@ def run(
                 announce,
                 welcome,
                 serves=serves,
+                works=works,
             )
         )
 
@@ -65,6 +68,7 @@ async def _run(
     welcome: Callable[[str], None],
     *,
     serves: bool,
+    works: bool,
 ) -> None:
     async with open_bus(database) as bus, AsyncExitStack() as ending:
         ending.push_async_callback(machines.close)
@@ -73,7 +77,7 @@ async def _run(
             # Nobody else has this database: whatever somebody holds, they hold no longer.
             await app.worker.rescuer.settle_all()
         if serves:
-            await serve(app, announce=announce, welcome=welcome)
+            await serve(app, announce=announce, welcome=welcome, works=works)
         else:
             await work(app, announce=announce)
     await _leave()
@@ -92,9 +96,13 @@ async def _leave() -> None:
 
 
 async def serve(
-    app: App, *, announce: Callable[[str], None], welcome: Callable[[str], None]
+    app: App,
+    *,
+    announce: Callable[[str], None],
+    welcome: Callable[[str], None],
+    works: bool = True,
 ) -> None:
-    """Serve and work, until a signal says stop."""
+    """Serve and perhaps work, until a signal says stop."""
     settings = app.settings
     await owner.check_open(app)
     config = server_config(
@@ -113,7 +121,8 @@ async def serve(
         stop_on_signals(stop)
         async with asyncio.TaskGroup() as parts:
             parts.create_task(server.serve(sockets=[listener]))
-            parts.create_task(app.worker.run(stopping))
+            if works:
+                parts.create_task(app.worker.run(stopping))
             host, port = listener.getsockname()[:2]
             if await answers(host, port, encrypted=config.is_ssl):
                 address = f"{'https' if config.is_ssl else 'http'}://{in_url(host)}:{port}"

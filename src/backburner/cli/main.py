@@ -8,17 +8,38 @@ import traceback
 from collections.abc import Sequence
 
 import click
+from click.shell_completion import CompletionItem
 
 from backburner import __version__
-from backburner.core.errors import BackburnerError, BadRequest
+from backburner.core.errors import BackburnerError, BadRequest, Conflict, NotFound
 
 #: One line each, kept here so that listing the commands does not load them.
 COMMANDS = {
     "up": "Start Backburner on this machine.",
     "setup": "Set up a model, or replace the one that is there.",
     "doctor": "See what works here, and what to do about what does not.",
+    "say": "Say something, and see the reply as it comes.",
+    "status": "See how things stand.",
+    "conversations": "List conversations, or show one.",
+    "runs": "List what was done in a conversation, or show one run.",
+    "questions": "List what waits for your answer.",
+    "answer": "Answer a question.",
+    "pause": "Let background work stand still.",
+    "resume": "Let background work go on.",
+    "run-now": "Do background work at once.",
+    "cancel": "Stop background work for good.",
+    "notices": "List what you were told.",
+    "export": "Take out everything that is yours.",
+    "db": "Copy, put back, check or migrate the database.",
+    "serve": "Start a server without a worker, on one PostgreSQL.",
     "worker": "Start a worker beside others on one PostgreSQL.",
+    "completion": "Print what lets your shell complete commands.",
 }
+#: Commands that share a file.
+TOGETHER = dict.fromkeys(("pause", "resume", "run-now", "cancel"), "steering")
+EXIT_CODES = """\b
+Exit codes: 0 done, 1 it failed, 2 wrong usage, 3 not found,
+4 it does not fit the way things are, 5 not signed in, 6 no server."""
 
 
 class LateGroup(click.Group):
@@ -30,15 +51,24 @@ class LateGroup(click.Group):
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"backburner.cli.{name}").command
+        module = importlib.import_module(f"backburner.cli.{TOGETHER.get(name, name)}")
+        command: click.Command = module.commands[name] if name in TOGETHER else module.command
         return command
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
+        found = [
+            CompletionItem(name, help=words)
+            for name, words in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, context, incomplete)
 
-@click.group(cls=LateGroup, invoke_without_command=True)
+
+@click.group(cls=LateGroup, invoke_without_command=True, epilog=EXIT_CODES)
 @click.version_option(__version__, message="Backburner %(version)s")
 @click.pass_context
 def backburner(context: click.Context) -> None:
@@ -53,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         done = backburner.main(arguments, prog_name="backburner", standalone_mode=False)
     except BackburnerError as error:
-        sys.exit(fail(str(error), code=2 if isinstance(error, BadRequest) else 1))
+        sys.exit(fail(str(error), code=exit_code(error)))
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "backburner"
         sys.exit(fail(f"{error.format_message()} `{path} --help` lists what there is.", code=2))
@@ -67,6 +97,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         hint = "Set BACKBURNER_LOG_LEVEL=debug to see where."
         sys.exit(fail(f"{in_one_line(error)}. {hint}", code=1))
     sys.exit(done)
+
+
+def exit_code(error: BackburnerError) -> int:
+    """Tell scripts what kind of error it was."""
+    codes: tuple[tuple[type[BackburnerError], int], ...]
+    codes = (BadRequest, 2), (NotFound, 3), (Conflict, 4)
+    known = next((code for kind, code in codes if isinstance(error, kind)), 1)
+    return getattr(error, "exit_code", known)
 
 
 def in_one_line(error: BaseException) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from backburner.core.errors import BadSetting
-from backburner.settings.names import MODELS_NAME, NOT_OURS, PREFIX, variable
+from backburner.settings.names import MODELS_NAME, NOT_OURS, OF_CLIENTS, PREFIX, variable
 from backburner.settings.profiles import BadProfile
 from backburner.settings.settings import Settings, secret_names, takes
 from backburner.settings.sources import find_data, find_file, read_file, read_models, suggest
@@ -29,7 +29,9 @@ def _refuse_unknown_variables() -> None:
     known += [f"{name.upper()}_FILE" for name in secret_names()]
     for name in sorted(os.environ):
         asked = name.removeprefix(PREFIX)
-        if name.startswith(PREFIX) and not name.startswith(NOT_OURS) and asked not in known:
+        if asked in OF_CLIENTS or name.startswith(NOT_OURS):
+            continue
+        if name.startswith(PREFIX) and asked not in known:
             # What is no secret has no file of its own.
             hint = suggest(asked.removesuffix("_FILE"), known, PREFIX)
             raise BadSetting(f"{name} is not a setting.", hint=hint)

@@ -1,0 +1,54 @@
+"""Finds out which one is meant: any beginning of an id does, if only one begins so."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from backburner.cli.client import Server
+from backburner.cli.showing import brief
+from backburner.core.errors import BadRequest, NotFound
+
+#: An id with its letter and its line.
+WHOLE = 28
+MOST_NAMED = 5
+
+
+def conversation(server: Server, given: str) -> str:
+    if len(given) == WHOLE:
+        return given
+    found = [
+        *server.items("/api/conversations"),
+        *server.items("/api/conversations", archived=True),
+    ]
+    return choose(given, found, "conversation", "title")
+
+
+def question(server: Server, given: str) -> str:
+    if len(given) == WHOLE:
+        return given
+    return choose(given, server.items("/api/questions"), "open question", "prompt")
+
+
+def run(server: Server, of: str, given: str) -> str:
+    if len(given) == WHOLE:
+        return given
+    return choose(given, server.items(f"/api/conversations/{of}/runs"), "run", "status")
+
+
+def choose(given: str, among: Iterable[Any], what: str, named_by: str) -> str:
+    """Take the one whose id begins so, with or without its letter."""
+    if not given.strip("_"):
+        raise BadRequest(f"Say which {what}.", hint="Any beginning of its id will do.")
+    found = {one["id"]: one for one in among if _begins(one["id"], given)}
+    if not found:
+        raise NotFound(f"There is no {what} whose id begins with {given}.")
+    if len(found) > 1:
+        few = list(found.values())[:MOST_NAMED]
+        names = "; ".join(f"{one['id']} ({brief(one[named_by])})" for one in few)
+        raise BadRequest(
+            f"{len(found)} ids begin with {given}: {names}.", hint="Give more of the one you mean."
+        )
+    return str(next(iter(found)))
+
+
+def _begins(which: str, given: str) -> bool:
+    return which.startswith(given) or which.partition("_")[2].startswith(given)

@@ -1,0 +1,94 @@
+"""`backburner db`: the database itself, copied, put back, checked and brought up to date."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from backburner.app import copying
+from backburner.cli.keeping import in_words, keep
+from backburner.cli.talking import find_server
+from backburner.cli.up import say, setting
+from backburner.core.errors import BackburnerError
+from backburner.settings import Settings, load
+
+
+@click.group("db")
+def command() -> None:
+    """Copy, put back, check or migrate the database."""
+
+
+@command.command("backup")
+@click.argument("file", type=click.Path(path_type=Path))
+@setting("data", "FOLDER")
+@setting("config", "FILE")
+@setting("database_url", "URL")
+def backup(file: Path, **options: str | None) -> None:
+    """Copy the database to FILE, also while Backburner runs. It is for your eyes only.
+
+    PostgreSQL has a program of its own for this, and is told which.
+    """
+    settings = load(**options)
+    if _is_file(settings) and copying.is_in_use(settings):
+        server = find_server(None, None, str(settings.data))
+        say(f"Written: {keep(server.download('/api/backup', method='POST'), file)}")
+        return
+    copying.copy_at_rest(settings, file)
+    say(f"Written: {file} ({in_words(file.stat().st_size)})")
+
+
+@command.command("restore")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--loaded", is_flag=True, help="Something else has loaded a copy already, such as pg_restore."
+)
+@setting("data", "FOLDER")
+@setting("config", "FILE")
+@setting("database_url", "URL")
+def restore(file: Path | None, *, loaded: bool, **options: str | None) -> None:
+    """Put a copy in the place of the database, while no Backburner runs.
+
+    Nobody knows what was done after the copy was made. So background work is paused until you
+    resume it, nothing that waited goes out, and everybody signs in anew. The database that was
+    there is kept beside the other.
+    """
+    if loaded == (file is not None):
+        raise click.UsageError("Name the copy, or say --loaded.")
+    settings = load(**options)
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if file is None:
+        done: Any = copying.settle_loaded(settings)
+        kept = None
+    else:
+        put = copying.put_back(settings, file)
+        done, kept = put.what, put.kept
+    say(f"Restored. {done.paused} conversations are paused; resume what should go on.")
+    say(f"{done.signed_out} sign-ins and tokens are good no longer.")
+    if kept is not None:
+        say(f"What was there before: {kept}")
+
+
+@command.command("check")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@setting("data", "FOLDER")
+@setting("config", "FILE")
+@setting("database_url", "URL")
+def check(file: Path | None, **options: str | None) -> None:
+    """Look through the database, or through a copy of it, for whatever is wrong."""
+    faults = copying.check_copy(file) if file else copying.check(load(**options))
+    if faults:
+        raise BackburnerError(" ".join(faults), hint="Put back a copy from before.")
+    say("Nothing is wrong.")
+
+
+@command.command("migrate")
+@setting("data", "FOLDER")
+@setting("config", "FILE")
+@setting("database_url", "URL")
+def migrate(**options: str | None) -> None:
+    """Bring the tables up to date, as a start does."""
+    say(f"The tables are of revision {copying.migrate(load(**options))}.")
+
+
+def _is_file(settings: Settings) -> bool:
+    return settings.database.get_secret_value().startswith("sqlite")
