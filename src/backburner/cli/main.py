@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             traceback.print_exc()
         hint = "Set BACKBURNER_LOG_LEVEL=debug to see where."
         sys.exit(fail(f"{in_one_line(error)}. {hint}", code=1))
-    sys.exit(done)
+    sys.exit(done or 0)
 
 
 def exit_code(error: BackburnerError) -> int:
