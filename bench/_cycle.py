@@ -13,7 +13,7 @@ from backburner.core import transitions
 from backburner.core.outcome import Complete
 from backburner.core.run import Ending, RunStatus
 from backburner.ports import Claim, Claimer
-from backburner.store import claims, turns
+from backburner.store import claims
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite, make_engine
 from backburner.store.tx import Tx
@@ -51,16 +51,15 @@ def claim_and_forget(engine: Engine, now: datetime, count: int) -> list[float]:
 
 
 def claim(tx: Tx) -> Claim | None:
-    return claims.claim_work(tx.connection, CLAIMER, now=tx.now, tick=tx.tick)
+    return tx.claim(None, CLAIMER)
 
 
 def commit(held: Claim | None, tx: Tx) -> None:
     """Write down an outcome with a message, a notice and a part to be delivered."""
     if held is None:
         raise LookupError("There was nothing to claim.")
-    conversation = turns.hold(tx.connection, held.turn)
-    step = transitions.finish(conversation, held.run, Complete(message=SAID), now=tx.now)
-    turns.commit(tx.connection, held.turn, step, Ending(status=RunStatus.SUCCESS), now=tx.now)
+    step = transitions.finish(tx.hold(held.turn), held.run, Complete(message=SAID), now=tx.now)
+    tx.commit(held.turn, step, Ending(status=RunStatus.SUCCESS))
 
 
 class Cycles:

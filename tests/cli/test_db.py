@@ -46,7 +46,7 @@ def task(data: Path) -> Conversation:
     def work(tx: Tx) -> Conversation:
         users.add(tx.connection, USER, name="Ann", now=tx.now)
         tx.connection.execute(update(tables.users).values(role="operator"))
-        tx.accounts.issue(USER, digest(TOKEN), CredentialKind.TOKEN, Scope, now=tx.now)
+        tx.credentials.issue(USER, digest(TOKEN), CredentialKind.TOKEN, Scope, now=tx.now)
         schedule = Interval(timedelta(days=1), anchor=tx.now + timedelta(hours=1))
         brief = Brief(title="Work", prompt="Do it.", schedule=schedule)
         step = transitions.start_task(new_conversation_id(), USER, brief, now=tx.now)

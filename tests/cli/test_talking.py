@@ -15,7 +15,7 @@ from backburner.app.clock import Clock
 from backburner.core.accounts import CredentialKind, Scope, digest
 from backburner.core.ids import UserId, new_user_id
 from backburner.store import users
-from backburner.store.accounts import Accounts
+from backburner.store.credentials import Credentials
 from backburner.store.opening import open_database
 
 Call = Callable[..., Ended]
@@ -33,16 +33,16 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Start a server for all tests here; each begins conversations of its own."""
     data = tmp_path_factory.mktemp("data")
     with closing(open_database(f"sqlite:///{data / 'backburner.sqlite3'}", Clock().read)) as made:
-        made.run(lambda tx: _add_user(Accounts(tx.connection), new_user_id()))
+        made.run(lambda tx: _add_user(Credentials(tx.connection), new_user_id()))
     with starter() as start:
         yield Running(start("up", "--port", "0", "--data", data).wait_until_ready(), data)
 
 
-def _add_user(accounts: Accounts, user: UserId) -> None:
+def _add_user(credentials: Credentials, user: UserId) -> None:
     now = Clock().now()
-    users.add(accounts.connection, user, name="Ann", now=now)
+    users.add(credentials.connection, user, name="Ann", now=now)
     scopes = (Scope.READ, Scope.WRITE)
-    accounts.issue(user, digest(TOKEN), CredentialKind.TOKEN, scopes, now=now)
+    credentials.issue(user, digest(TOKEN), CredentialKind.TOKEN, scopes, now=now)
 
 
 @pytest.fixture

@@ -40,7 +40,6 @@ from backburner.store import (
     browse_conversations,
     browse_work,
     conversations,
-    events,
     grants,
     inbox,
     journal,
@@ -267,7 +266,6 @@ ATTEMPTS: dict[str, Attempt] = {
 #: They write down what is the caller's own affair, whatever ids it names.
 OF_THEIR_OWN: dict[str, Attempt] = {
     "memories.put": lambda db, me, _: memories.put(db, me, "key", "text", outside=False, now=NOON),
-    "events.note": lambda db, me, home: events.note(db, me, home.kept.id, "changed", now=NOON),
     "spending.add": lambda db, me, home: spending.add(
         db, turn_of(me, home), home.kept.id, "model", COST, counts_to=["user"], now=NOON
     ),

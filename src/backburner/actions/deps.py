@@ -10,7 +10,7 @@ from backburner.core.allowance import Allowance, Amount, Price
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId
 from backburner.core.routing import NO_ROUTES, Routes
-from backburner.ports import Channel, Engine, Store, Toolbox
+from backburner.ports import Bus, Channel, Engine, Store, Toolbox
 
 SLICE = Amount(micros=250_000, tokens=50_000)
 
@@ -45,6 +45,8 @@ async def no_copy() -> IO[bytes]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deps:
     store: Store
+    #: Where hints come from; without it, this process only looks from time to time.
+    bus: Bus | None = None
     #: By the name of the profile; a conversation without one gets the default.
     engines: Mapping[str, Engine]
     default_engine: str

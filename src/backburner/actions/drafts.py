@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from backburner.actions.deps import Deps
 from backburner.actions.watching import Over, Words
-from backburner.core.run import Turn
+from backburner.core.run import RunKind, Turn
 
 #: Between two drafts, in seconds.
 PAUSE = 0.5
@@ -23,7 +23,8 @@ class Drafts:
     def say(self, text: str) -> None:
         self._text += text
         turn = self.turn
-        self.deps.watchers.show(turn.user_id, turn.conversation_id, Words(turn.run_id, text))
+        words = Words(turn.run_id, text, self._text, is_reply=turn.kind is RunKind.REPLY)
+        self.deps.watchers.show(turn.user_id, turn.conversation_id, words)
         if self._writing is None:
             self._writing = asyncio.create_task(self._write())
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -18,6 +18,10 @@ class Words:
 
     run_id: RunId
     text: str
+    #: Everything that was said in the run, with this.
+    so_far: str
+    #: It is said to somebody.
+    is_reply: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,8 @@ class Over:
 
 
 Sight = Words | Over
+#: Sees whatever is said, to whomever; it must not wait for anything.
+Onlooker = Callable[[UserId, ConversationId, Sight], None]
 
 
 class Watchers:
@@ -35,6 +41,7 @@ class Watchers:
         self._queues: defaultdict[
             tuple[UserId, ConversationId], tuple[asyncio.Queue[Sight], ...]
         ] = defaultdict(tuple)
+        self._onlookers: tuple[Onlooker, ...] = ()
 
     @contextmanager
     def watch(self, user: UserId, which: ConversationId) -> Iterator[asyncio.Queue[Sight]]:
@@ -50,7 +57,18 @@ class Watchers:
             else:
                 del self._queues[key]
 
+    @contextmanager
+    def look_on(self, onlooker: Onlooker) -> Iterator[None]:
+        """Let somebody see all that is said from now on."""
+        self._onlookers += (onlooker,)
+        try:
+            yield
+        finally:
+            self._onlookers = tuple(one for one in self._onlookers if one != onlooker)
+
     def show(self, user: UserId, which: ConversationId, sight: Sight) -> None:
+        for onlooker in self._onlookers:
+            onlooker(user, which, sight)
         for queue in self._queues.get((user, which), ()):
             if not queue.full():
                 queue.put_nowait(sight)

@@ -7,10 +7,12 @@ from fastapi.routing import APIRoute
 
 from backburner import __version__
 from backburner.actions.deps import Deps
+from backburner.actions.events import Feed
 from backburner.api import (
     accounts,
     backup,
     conversations,
+    events,
     grants,
     health,
     me,
@@ -34,6 +36,7 @@ ROUTERS = (
     accounts.build_router,
     backup.build_router,
     conversations.build_router,
+    events.build_router,
     grants.build_router,
     me.build_router,
     memories.build_router,
@@ -68,6 +71,7 @@ def build_api(
     )
     api.state.deps = deps
     api.state.public_url = public_url
+    api.state.feed = Feed(deps)
     problems.add_handlers(api)
     api.include_router(health.build_router(checks))
     for build_router in ROUTERS:

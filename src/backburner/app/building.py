@@ -56,6 +56,7 @@ def build(
     database.bus = bus
     deps = Deps(
         store=machines.store(database),
+        bus=bus,
         engines=machines.engines,
         default_engine=machines.default_engine,
         toolbox=machines.toolbox or NoTools(),

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, closing
 
 import structlog
@@ -43,20 +43,17 @@ def run(
     """
     prepare_data_folder(settings.data)
     clock = Clock()
+
+    async def until_stopped(app: App) -> None:
+        if serves:
+            await serve(app, announce=announce, welcome=welcome, works=works)
+        else:
+            await work(app, announce=announce)
+
     # Outside of the loop, which would not let an interrupt through while this takes its time.
     with closing(open_database(settings.database.get_secret_value(), clock.read)) as database:
-        asyncio.run(
-            _run(
-                settings,
-                clock,
-                database,
-                machines or build_machines(settings),
-                announce,
-                welcome,
-                serves=serves,
-                works=works,
-            )
-        )
+        made = machines or build_machines(settings)
+        asyncio.run(_run(settings, clock, database, made, until_stopped))
 
 
 async def _run(
@@ -64,11 +61,7 @@ async def _run(
     clock: Clock,
     database: Database,
     machines: Machines,
-    announce: Callable[[str], None],
-    welcome: Callable[[str], None],
-    *,
-    serves: bool,
-    works: bool,
+    until_stopped: Callable[[App], Awaitable[None]],
 ) -> None:
     async with open_bus(database) as bus, AsyncExitStack() as ending:
         ending.push_async_callback(machines.close)
@@ -76,10 +69,7 @@ async def _run(
         if isinstance(bus, LocalBus):
             # Nobody else has this database: whatever somebody holds, they hold no longer.
             await app.worker.rescuer.settle_all()
-        if serves:
-            await serve(app, announce=announce, welcome=welcome, works=works)
-        else:
-            await work(app, announce=announce)
+        await until_stopped(app)
     await _leave()
 
 
@@ -116,6 +106,8 @@ async def serve(
 
         def stop() -> None:
             server.should_exit = True
+            # What goes on for ever would keep it.
+            app.api.state.feed.close()
             stopping.set()
 
         stop_on_signals(stop)

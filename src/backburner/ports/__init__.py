@@ -40,8 +40,10 @@ from backburner.ports.engine import (
     Toolbox,
     ToolResult,
 )
+from backburner.ports.events import Change, Draft, EventKind, Events
 from backburner.ports.mine import Mine
 from backburner.ports.process import Launcher
+from backburner.ports.replies import Replies, Reply
 from backburner.ports.store import (
     Account,
     Agenda,
@@ -68,14 +70,18 @@ __all__ = [
     "Attempts",
     "Browse",
     "Bus",
+    "Change",
     "Channel",
     "Claim",
     "Claimer",
     "Credentials",
     "Delivery",
+    "Draft",
     "Ended",
     "Engine",
     "Event",
+    "EventKind",
+    "Events",
     "Flags",
     "Found",
     "Gate",
@@ -97,6 +103,8 @@ __all__ = [
     "Person",
     "Ran",
     "Remembered",
+    "Replies",
+    "Reply",
     "Request",
     "Rescued",
     "Said",

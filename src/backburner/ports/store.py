@@ -30,7 +30,9 @@ from backburner.ports.accounts import Accounts, Attempts, Credentials
 from backburner.ports.answers import Answers
 from backburner.ports.browse import Browse
 from backburner.ports.bus import Hint
+from backburner.ports.events import EventKind, Events
 from backburner.ports.mine import Mine
+from backburner.ports.replies import Replies
 
 T = TypeVar("T")
 
@@ -125,6 +127,14 @@ class Tx(Protocol):
 
     def hint(self, *hints: Hint) -> None:
         """Tell everybody, once this has been committed."""
+
+    @property
+    def events(self) -> Events: ...
+    @property
+    def replies(self) -> Replies: ...
+
+    def changed(self, user: UserId, conversation: ConversationId | None, *kinds: EventKind) -> None:
+        """Let those who follow know that there is something new to see."""
 
     # Conversations and what happens to them
 

@@ -16,6 +16,7 @@ from backburner.store import claimable, steps
 from backburner.store import conversations as rows_of_conversations
 from backburner.store import runs as rows_of_runs
 from backburner.store.dialect import Clock, read_by_clock
+from backburner.store.events import Events
 from backburner.store.tables import conversations, users
 from backburner.store.types import MICROSECOND
 
@@ -73,13 +74,14 @@ def claim_work(
     tick: int,
     seen: Row[Any] | None = None,
     a_lot: int = claimable.A_LOT,
+    log: Events | None = None,
 ) -> Claim | None:
     """Take the turn of work that may be done: the least recently served user's, longest waiting.
 
     The user's row is locked first, so that the cap on their runs is exact however many claim.
-    `seen` is what there was a moment ago.
+    `seen` is what there was a moment ago; what else becomes of slots is noted in `log`.
     """
-    taker = _Taker(connection, claimer, now, tick)
+    taker = _Taker(connection, claimer, now, tick, log)
     statements = claimable.statements(claimer.full)
     values: dict[str, Any] = {"now": now, "cap": claimer.cap}
     passed_over: list[UserId] = []
@@ -175,6 +177,7 @@ class _Taker:
     claimer: Claimer
     now: datetime
     tick: int
+    log: Events | None = None
 
     def begin(
         self, found: Conversation, kind: RunKind, *, epoch: int, unattended: bool
@@ -216,6 +219,8 @@ class _Taker:
     def _note_missed(self, step: Step) -> None:
         if step.skipped:
             steps.save(self.connection, step, cause=None, now=self.now)
+            if self.log is not None:
+                self.log.note_step(step)
 
     def _take(self, found: Conversation, run: Run) -> Claim:
         values = {

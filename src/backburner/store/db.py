@@ -66,6 +66,7 @@ class Database:
         with self.engine.begin() as connection:
             tx = Tx(connection, self._clock)
             result = work(tx)
+            tx.write_events()
             if self.bus and (telling := self.bus.statement(tx.hints)):
                 connection.exec_driver_sql(telling.sql, telling.parameters)
         if self.bus:

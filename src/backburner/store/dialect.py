@@ -178,6 +178,21 @@ def check_pages(connection: Connection) -> list[str]:
     return wrong + [f"A row of {row[0]} has no {row[2]} it belongs to." for row in orphans]
 
 
+def holding(connection: Connection) -> str:
+    """Give a common table of the user `:owner`, read with a lock that is theirs until the commit.
+
+    Who has SQLite's lock for writing has it already. Another lock than that of the row: whoever
+    claims work holds that one for longer.
+    """
+    return _HOLDING_HERE if connection.dialect.name == "sqlite" else _HOLDING
+
+
+_HOLDING_HERE = "(SELECT id FROM users WHERE id = :owner)"
+#: It must not be merged into the statement it is for, which would take numbers before the lock.
+_HOLDING = (
+    "MATERIALIZED (SELECT id, pg_advisory_xact_lock(7308, hashtext(id))"
+    " FROM users WHERE id = :owner)"
+)
 _CLOCK = text("SELECT clock_timestamp()")
 _OTHERS = text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"

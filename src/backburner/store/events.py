@@ -1,24 +1,188 @@
-"""The log of what changed, for those who watch. It says where to look, not what is there."""
+"""The log of what changed, for those who follow. It says where to look, not what is there.
 
+The numbers of one user's changes grow in the order in which they can be seen, also where several
+transactions write at the same time: each is written last in its transaction, under a lock of its
+user's that is held until the commit. So whoever has seen a number has seen all smaller ones.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
+from typing import Any
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import (
+    Connection,
+    Text,
+    TextClause,
+    bindparam,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    text,
+)
 
-from backburner.core.ids import ConversationId, UserId
-from backburner.store.tables import events
+from backburner.core.ids import ConversationId, RunId, UserId
+from backburner.core.run import RunKind
+from backburner.core.transitions import Step, Stops
+from backburner.ports import Change, Draft, EventKind
+from backburner.store.dialect import holding
+from backburner.store.tables import credentials, events, is_running, runs, users
+from backburner.store.types import Time
 
-_insert = insert(events)
+#: How many are asked for at once.
+_MANY = 500
 
-
-def note(
-    connection: Connection,
-    user: UserId,
-    conversation: ConversationId,
-    kind: str,
-    *,
-    now: datetime,
-) -> None:
-    connection.execute(
-        _insert,
-        {"user_id": user, "conversation_id": conversation, "kind": kind, "created_at": now},
+_owner = bindparam("owner", type_=Text())
+_newest = select(func.coalesce(func.max(events.c.number), 0)).where(events.c.user_id == _owner)
+_known = select(events.c.number).where(
+    events.c.user_id == _owner, events.c.number == bindparam("number")
+)
+_after = (
+    select(events.c.number, events.c.kind, events.c.conversation_id)
+    .where(events.c.user_id == _owner, events.c.number > bindparam("number"))
+    .order_by(events.c.number)
+    .limit(bindparam("most"))
+)
+_newest_since = (
+    select(events.c.user_id, func.max(events.c.number).label("number"))
+    .where(events.c.created_at >= bindparam("at"))
+    .group_by(events.c.user_id)
+)
+_drafts = select(runs.c.conversation_id, runs.c.id, runs.c.draft).where(
+    runs.c.user_id == _owner,
+    is_running,
+    runs.c.kind == RunKind.REPLY.value,
+    runs.c.draft.is_not(None),
+)
+_drafts_in = _drafts.where(
+    runs.c.conversation_id.in_(bindparam("conversations", expanding=True, type_=Text()))
+)
+_still_good = (
+    select(credentials.c.id)
+    .join(users, users.c.id == credentials.c.user_id)
+    .where(
+        credentials.c.user_id.in_(bindparam("owners", expanding=True, type_=Text())),
+        credentials.c.id.in_(bindparam("which", expanding=True, type_=Text())),
+        credentials.c.ended_at.is_(None),
+        or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > bindparam("at")),
+        users.c.disabled_at.is_(None),
     )
+)
+_newer = events.alias("newer")
+_old = (
+    select(events.c.number)
+    .where(
+        events.c.created_at < bindparam("before"),
+        exists().where(_newer.c.user_id == events.c.user_id, _newer.c.number > events.c.number),
+    )
+    .order_by(events.c.created_at)
+    .limit(bindparam("most"))
+)
+_delete = delete(events).where(events.c.number.in_(bindparam("which", expanding=True)))
+
+Noted = tuple[ConversationId | None, EventKind]
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    connection: Connection
+    #: What is to be written down at the end of the transaction.
+    noted: dict[UserId, dict[Noted, None]] = field(default_factory=dict)
+
+    def note(self, user: UserId, conversation: ConversationId | None, *kinds: EventKind) -> None:
+        self.noted.setdefault(user, {}).update({(conversation, kind): None for kind in kinds})
+
+    def note_step(self, step: Step, *more: EventKind) -> None:
+        where = step.conversation
+        self.note(where.user_id, where.id, *kinds_of(step), *more)
+
+    def write(self, *, now: datetime) -> None:
+        """Write down what was noted; nothing else may be done in the transaction after this."""
+        # In the same order everywhere, so that nobody waits for each other.
+        for user in sorted(self.noted):
+            _write(self.connection, user, list(self.noted[user]), now=now)
+
+    def newest(self, user: UserId) -> int:
+        return int(self.connection.execute(_newest, {"owner": user}).scalar_one())
+
+    def is_known(self, user: UserId, number: int) -> bool:
+        if number == 0:
+            return self.newest(user) == 0
+        values = {"owner": user, "number": number}
+        return self.connection.execute(_known, values).first() is not None
+
+    def after(self, user: UserId, number: int, *, most: int) -> Sequence[Change]:
+        values = {"owner": user, "number": number, "most": most}
+        return [
+            Change(row.number, row.kind, _or_none(row.conversation_id))
+            for row in self.connection.execute(_after, values)
+        ]
+
+    def newest_since(self, at: datetime) -> Mapping[UserId, int]:
+        found = self.connection.execute(_newest_since, {"at": at})
+        return {UserId(row.user_id): row.number for row in found}
+
+    def drafts(
+        self, user: UserId, conversations: Collection[ConversationId] | None
+    ) -> Sequence[Draft]:
+        if conversations is None:
+            found = self.connection.execute(_drafts, {"owner": user})
+        else:
+            values = {"owner": user, "conversations": list(conversations)}
+            found = self.connection.execute(_drafts_in, values)
+        return [Draft(ConversationId(row[0]), RunId(row[1]), row[2]) for row in found]
+
+    def still_good(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:
+        good = set[str]()
+        ordered = sorted(held)
+        for start in range(0, len(ordered), _MANY):
+            some = ordered[start : start + _MANY]
+            values = {"owners": [user for user, _ in some], "which": [one for _, one in some]}
+            found = self.connection.execute(_still_good, {**values, "at": now})
+            good.update(found.scalars())
+        return frozenset(good)
+
+    def prune(self, *, before: datetime, most: int) -> int:
+        old = self.connection.execute(_old, {"before": before, "most": most}).scalars().all()
+        if old:
+            self.connection.execute(_delete, {"which": list(old)})
+        return len(old)
+
+
+def kinds_of(step: Step) -> Iterable[EventKind]:
+    """Tell what there is to look at after a step."""
+    yield EventKind.CONVERSATION
+    if step.messages:
+        yield EventKind.MESSAGE
+    if step.asked or step.answered or step.withdrawn:
+        yield EventKind.QUESTION
+    if step.skipped or step.drops_queued or step.stops is not Stops.NOTHING:
+        yield EventKind.RUN
+    if step.notices:
+        yield EventKind.NOTICE
+
+
+def _write(connection: Connection, user: UserId, noted: Sequence[Noted], *, now: datetime) -> None:
+    values: dict[str, Any] = {"owner": user, "now": now}
+    for number, (conversation, kind) in enumerate(noted):
+        values |= {f"where{number}": conversation, f"kind{number}": kind.value}
+    connection.execute(_insert(len(noted), holding(connection)), values)
+
+
+@cache
+def _insert(count: int, held: str) -> TextClause:
+    """Take the lock and the numbers in one statement; none where the user has just been deleted."""
+    rows = ", ".join(f"(CAST(:where{n} AS text), CAST(:kind{n} AS text))" for n in range(count))
+    statement = (
+        f"WITH held AS {held}"  # noqa: S608 (nothing in it is from outside)
+        " INSERT INTO events (user_id, conversation_id, kind, created_at)"
+        f" SELECT held.id, noted.column1, noted.column2, :now FROM held, (VALUES {rows}) AS noted"
+    )
+    return text(statement).bindparams(bindparam("now", type_=Time))
+
+
+def _or_none(conversation: str | None) -> ConversationId | None:
+    return None if conversation is None else ConversationId(conversation)

@@ -9,7 +9,6 @@ from backburner.core.run import RunKind
 from backburner.core.transitions import Step, Stops
 from backburner.store import (
     conversations,
-    events,
     grants,
     inbox,
     messages,
@@ -70,4 +69,3 @@ def write_down(
         now=now,
     )
     notices.put(connection, conversation, step.notices, cause=cause, run_id=run_id, now=now)
-    events.note(connection, user, which, "changed", now=now)

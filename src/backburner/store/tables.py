@@ -324,6 +324,7 @@ runs = Table(
     ),
     Index("ix_runs_of_conversation", "user_id", "conversation_id", "started_at"),
     Index("ix_runs_ended_at", "ended_at"),
+    Index("ix_runs_of_user", "user_id", "ended_at"),
 )
 is_running, is_queued = runs.c.status == text("'running'"), runs.c.status == text("'queued'")
 Index(
@@ -562,6 +563,7 @@ events = Table(
     Column("kind", Text, nullable=False),
     Column("created_at", Time, nullable=False),
     Index("ix_events_of_user", "user_id", "number"),
+    Index("ix_events_created_at", "created_at"),
     # A number that was given away never comes back, also not after a deletion.
     sqlite_autoincrement=True,
 )

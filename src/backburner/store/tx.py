@@ -29,6 +29,7 @@ from backburner.ports import (
     Claim,
     Claimer,
     Delivery,
+    EventKind,
     Flags,
     Hint,
     HintKind,
@@ -39,7 +40,6 @@ from backburner.store import (
     agenda,
     claims,
     conversations,
-    events,
     grants,
     inbox,
     journal,
@@ -61,7 +61,9 @@ from backburner.store.attempts import Attempts
 from backburner.store.browse import Browse
 from backburner.store.credentials import Credentials
 from backburner.store.dialect import Clock, read_clock
+from backburner.store.events import Events
 from backburner.store.mine import Mine
+from backburner.store.replies import Replies
 
 #: Later than any lease.
 _END_OF_TIME = 2**62
@@ -76,6 +78,7 @@ class Tx:
         self.hints: dict[Hint, None] = {}
         #: Of less weight: they go out after the commit, if nothing happens in between.
         self.mentions: dict[Hint, None] = {}
+        self.events = Events(connection)
 
     @cached_property
     def _times(self) -> tuple[datetime, int]:
@@ -93,6 +96,15 @@ class Tx:
     def hint(self, *hints: Hint) -> None:
         self.hints |= dict.fromkeys(hints)
 
+    def changed(self, user: UserId, conversation: ConversationId | None, *kinds: EventKind) -> None:
+        self.events.note(user, conversation, *kinds)
+        self.hint(Hint(HintKind.CHANGED, user, conversation))
+
+    def write_events(self) -> None:
+        """Write down what changed: the last thing that is done in a transaction."""
+        if self.events.noted:
+            self.events.write(now=self.now)
+
     def load(self, user: UserId, which: ConversationId) -> Conversation:
         return conversations.load(self.connection, user, which)
 
@@ -109,7 +121,7 @@ class Tx:
 
     def delete(self, user: UserId, which: ConversationId) -> None:
         conversations.remove(self.connection, user, which)
-        events.note(self.connection, user, which, "deleted", now=self.now)
+        self.events.note(user, which, EventKind.CONVERSATION)
         # Whoever works on it finds that it is gone.
         self.hint(Hint(HintKind.CHANGED, user, which), Hint(HintKind.CANCEL, user, which))
 
@@ -147,6 +159,7 @@ class Tx:
 
     def put_off(self, user: UserId, question: Question) -> None:
         questions.put_off(self.connection, user, question)
+        self.changed(user, self.conversation_of(user, question.id), EventKind.QUESTION)
 
     def questions_due(self, *, most: int) -> Sequence[tuple[UserId, QuestionId]]:
         return questions.due(self.connection, most=most, now=self.now)
@@ -159,11 +172,12 @@ class Tx:
             claim = claims.claim_reply(self.connection, reply, now=self.now, tick=self.tick)
         if claim is None and work is not None:
             claim = claims.claim_work(
-                self.connection, work, now=self.now, tick=self.tick, seen=seen
+                self.connection, work, now=self.now, tick=self.tick, seen=seen, log=self.events
             )
         if claim is not None:
-            turn = claim.turn
-            self.mentions[Hint(HintKind.CHANGED, turn.user_id, turn.conversation_id)] = None
+            self.events.note(claim.turn.user_id, claim.turn.conversation_id, EventKind.RUN)
+        for user, noted in self.events.noted.items():
+            self.mentions |= {Hint(HintKind.CHANGED, user, which): None for which, _ in noted}
         return claim
 
     def who_waits(self) -> str | None:
@@ -292,6 +306,7 @@ class Tx:
 
     def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None:
         spending.allow(self.connection, user, allowance, root)
+        self.changed(user, None, EventKind.USER)
 
     def disallow(self, user: UserId, scope: Scope) -> None:
         spending.disallow(self.connection, user, scope)
@@ -320,6 +335,10 @@ class Tx:
     def mine(self) -> Mine:
         return Mine(self.connection, self.now)
 
+    @property
+    def replies(self) -> Replies:
+        return Replies(self.connection)
+
     def person(self, user: UserId) -> Person:
         return users.load(self.connection, user)
 
@@ -329,6 +348,8 @@ class Tx:
     def pause_everything(self, user: UserId | None, *, paused: bool) -> None:
         users.pause_everything(self.connection, user, paused=paused)
         self.hint(Hint(HintKind.WORK), Hint(HintKind.CHANGED, user))
+        for concerned in users.all_of_them(self.connection) if user is None else (user,):
+            self.events.note(concerned, None, EventKind.USER)
 
     def set_zone(self, user: UserId, zone: str) -> None:
         users.set_zone(self.connection, user, zone)
@@ -354,15 +375,18 @@ class Tx:
         return notices.take(self.connection, now=self.now, tick=self.tick, lease=lease)
 
     def delivered(self, delivery: Delivery, *, provider_id: str | None = None) -> bool:
+        self.changed(delivery.user_id, delivery.conversation_id, EventKind.NOTICE)
         return notices.sent(self.connection, delivery, provider_id=provider_id, now=self.now)
 
     def not_delivered(self, delivery: Delivery, why: str, *, again_at: datetime | None) -> bool:
+        self.changed(delivery.user_id, delivery.conversation_id, EventKind.NOTICE)
         return notices.failed(self.connection, delivery, why, again_at=again_at, now=self.now)
 
     def _announce(self, step: Step) -> None:
         """Tell where to look for what follows from a step."""
         conversation = step.conversation
         user, which = conversation.user_id, conversation.id
+        self.events.note_step(step)
         self.hint(Hint(HintKind.CHANGED, user, which))
         if any(inbox.is_from_person(item) for item in step.inbox):
             self.hint(Hint(HintKind.PERSON, user, which))
@@ -373,4 +397,5 @@ class Tx:
 
     def _announce_end(self, turn: Turn) -> None:
         """Somebody may go on now: with the same conversation, or under the user's cap."""
+        self.events.note(turn.user_id, turn.conversation_id, EventKind.RUN)
         self.hint(Hint(HintKind.WORK, turn.user_id))

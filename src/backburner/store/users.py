@@ -18,6 +18,7 @@ _set_zone = update(users).where(users.c.id == bindparam("which")).values(zone=bi
 _describe = select(users, exists().where(install.c.key == PAUSED).label("all_paused")).where(
     users.c.id == bindparam("which")
 )
+_all = select(users.c.id)
 _resume_all = delete(install).where(install.c.key == PAUSED)
 
 
@@ -65,6 +66,10 @@ def describe(connection: Connection, user: UserId) -> Me:
         paused=row.paused,
         all_paused=bool(row.all_paused),
     )
+
+
+def all_of_them(connection: Connection) -> list[UserId]:
+    return [UserId(found) for found in connection.execute(_all).scalars()]
 
 
 def _read(connection: Connection, user: UserId, *, lock: bool) -> Person:

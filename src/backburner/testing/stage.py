@@ -66,7 +66,7 @@ class Stage:
             "channels": {PLACE: self.channel},
             "limits": limits,
         }
-        deps = Deps(store=database, toolbox=self.tools, **(usual | more))
+        deps = Deps(store=database, bus=bus, toolbox=self.tools, **(usual | more))
         self.deps = deps if toolbox is None else replace(deps, toolbox=toolbox(deps))
         self.underway = AllUnderway()
         self._tasks = set[asyncio.Task[None]]()

@@ -1,23 +1,31 @@
-"""Deletes the records of runs that ended long ago, and answers that nobody will ask for again."""
+"""Deletes what nobody will ask for again: records of old runs, the old log, kept answers."""
 
 from dataclasses import dataclass
 from datetime import timedelta
 
 from backburner.actions import repeats
 from backburner.actions.deps import Deps
+from backburner.ports import Tx
 
+#: Whoever was away for longer loads everything again.
+KEEP_EVENTS = timedelta(days=7)
 #: In one transaction.
 _SOME = 200
+_MANY = 2000
 
 
 @dataclass(slots=True)
 class Pruner:
     deps: Deps
     keep: timedelta
+    keep_events: timedelta = KEEP_EVENTS
 
     async def run_once(self) -> bool:
-        deleted = await self.deps.store.transact(
-            lambda tx: tx.prune(before=tx.now - self.keep, most=_SOME)
-        )
+        more = await self.deps.store.transact(self._prune)
         more_answers = await repeats.prune(self.deps)
-        return deleted == _SOME or more_answers
+        return more or more_answers
+
+    def _prune(self, tx: Tx) -> bool:
+        runs = tx.prune(before=tx.now - self.keep, most=_SOME)
+        events = tx.events.prune(before=tx.now - self.keep_events, most=_MANY)
+        return runs == _SOME or events == _MANY

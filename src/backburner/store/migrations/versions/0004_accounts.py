@@ -79,3 +79,5 @@ def upgrade() -> None:
     op.create_index("ix_receipts_of_user", "receipts", ["user_id", "started_at"])
     op.drop_index("ix_conversations_listed", "conversations")
     op.create_index("ix_conversations_listed", "conversations", ["user_id", "updated_at", "id"])
+    op.create_index("ix_events_created_at", "events", ["created_at"])
+    op.create_index("ix_runs_of_user", "runs", ["user_id", "ended_at"])

@@ -1,0 +1,93 @@
+"""Somebody who follows what changes, and what waits to be told to them."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from backburner.core.ids import ConversationId, UserId
+from backburner.ports import Change, Draft
+
+#: Whoever is so far behind had better look at everything.
+MOST_WAITING = 500
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What there is to be told, in this order."""
+
+    #: The number at which they begin, and whether all before it has to be looked at.
+    begins_at: int | None = None
+    resets: bool = False
+    changes: tuple[Change, ...] = ()
+    #: Of these, none is older than a change of the same conversation.
+    drafts: tuple[Draft, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Follower:
+    user: UserId
+    credential: str
+    ended: bool = False
+    #: The last change that they were told, or are about to be.
+    _number: int | None = None
+    _begins_at: int | None = None
+    _resets: bool = False
+    _changes: list[Change] = field(default_factory=list)
+    _drafts: dict[ConversationId, Draft] = field(default_factory=dict)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def begin(self, newest: int, missed: list[Change] | None, *, is_new: bool) -> None:
+        """Begin with what was missed; None: with everything."""
+        if is_new or missed is None:
+            self._number = self._begins_at = newest
+            self._resets = not is_new
+        else:
+            self._number = missed[-1].number if missed else newest
+            self._changes = missed
+        self._wake.set()
+
+    def offer(self, changes: Iterable[Change]) -> None:
+        if self._number is None:
+            # Whatever it is, they will begin with it or after it.
+            return
+        for change in changes:
+            if change.number > self._number:
+                self._number = change.number
+                self._changes.append(change)
+                # What was being said is in the messages now, or will be said again.
+                if change.conversation is not None:
+                    self._drafts.pop(change.conversation, None)
+        if len(self._changes) > MOST_WAITING:
+            self._changes.clear()
+            self._begins_at, self._resets = self._number, True
+        self._wake.set()
+
+    def hear(self, draft: Draft) -> None:
+        """Keep what is being said, only as it is last."""
+        self._drafts[draft.conversation] = draft
+        self._wake.set()
+
+    def end(self) -> None:
+        self.ended = True
+        self._wake.set()
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait until there is something to be told, or an end; False: there was nothing."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        self._wake.clear()
+        return True
+
+    def take(self) -> News:
+        if self.ended or self._number is None:
+            return News()
+        news = News(
+            self._begins_at, self._resets, tuple(self._changes), tuple(self._drafts.values())
+        )
+        self._begins_at, self._resets = None, False
+        self._drafts.clear()
+        self._changes.clear()
+        return news

@@ -1,0 +1,42 @@
+"""Saying something and waiting for what comes of it, whichever process answers."""
+
+from dataclasses import dataclass
+
+from backburner.actions.deps import Deps
+from backburner.actions.following import save
+from backburner.core import transitions
+from backburner.core.conversation import Message
+from backburner.core.ids import ConversationId, ItemId, UserId, new_message_id
+from backburner.core.run import RunKind
+from backburner.ports import Reply, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    message: Message
+    #: What was put into the inbox for it.
+    items: frozenset[ItemId]
+
+
+async def say(deps: Deps, user: UserId, which: ConversationId, text: str) -> Said:
+    """Take a message, as `chat.say` does, and remember what to wait for."""
+    said = new_message_id()
+
+    def work(tx: Tx) -> Said:
+        found = tx.lock(user, which)
+        before = _items(tx, user, which)
+        save(tx, transitions.say(found, text, message_id=said, now=tx.now))
+        return Said(tx.replies.message(user, which, said), _items(tx, user, which) - before)
+
+    return await deps.store.transact(work)
+
+
+async def find(deps: Deps, user: UserId, which: ConversationId, said: Said) -> Reply | None:
+    """Find what came of it; None: not yet."""
+    return await deps.store.transact(
+        lambda tx: tx.replies.find(user, which, said.message.id, said.items)
+    )
+
+
+def _items(tx: Tx, user: UserId, which: ConversationId) -> frozenset[ItemId]:
+    return frozenset(item.id for kind in RunKind for item in tx.items(user, which, kind))
