@@ -29,7 +29,7 @@ ALL = frozenset(
 
 PENDING = frozenset(
     """
-    A-latency A-mcp-load
+    A-mcp-load
     A-mcp-isolation A-mcp-failure A-auth-expired A-starvation B-fields
     B-memory-only B-outbound B-discord B-cli B-tools
     B-propose B-approve-discord B-approve-cli B-discovery B-discovery-context
