@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
+from fastapi import FastAPI
 from sqlalchemy import update
-from stages import clock, database, set_up, stage
 
 from backburner.actions import accounts
 from backburner.api.app import build_api
@@ -16,8 +16,6 @@ from backburner.core.ids import UserId
 from backburner.store import tables
 from backburner.testing.make import MATE, USER
 from backburner.testing.stage import Stage
-
-__all__ = ["ask", "ask_as", "client", "clock", "database", "mate", "set_up", "stage"]
 
 #: Like those that are made, and nobody's.
 NOBODYS = "0123456789abcdefghjkmnpqrs"
@@ -29,6 +27,7 @@ class Asker:
 
     client: httpx2.AsyncClient
     token: str
+    api: FastAPI
 
     async def __call__(
         self, method: str, path: str, body: object = None, **more: Any
@@ -69,7 +68,8 @@ def ask_as(stage: Stage, client: httpx2.AsyncClient) -> AskAs:
         change = update(tables.users).where(tables.users.c.id == user).values(role=role.value)
         stage.database.run(lambda tx: tx.connection.execute(change))
         token = await accounts.issue_token(stage.deps, user, scopes or tuple(Scope), name="Test")
-        return Asker(client, token)
+        transport = cast("httpx2.ASGITransport", client._transport)
+        return Asker(client, token, cast("FastAPI", transport.app))
 
     return make
 

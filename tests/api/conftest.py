@@ -1,23 +1,16 @@
-"""A stage with the API in front of it, asked in this process."""
+"""What tests of the API share: a stage with the API in front of it, asked in this process."""
 
 from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
-from stages import clock, database
+from api_stage import ask, ask_as, client, mate
+from stages import clock, database, set_up, stage
 
 from backburner.api.app import build_api
-from backburner.bus.local import LocalBus
-from backburner.store.db import Database
-from backburner.testing.engine import ScriptedEngine
 from backburner.testing.stage import Stage
 
-__all__ = ["clock", "database"]
-
-
-@pytest.fixture
-def stage(database: Database) -> Stage:
-    return Stage(database, LocalBus(), ScriptedEngine())
+__all__ = ["ask", "ask_as", "client", "clock", "database", "mate", "set_up", "stage"]
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The HTTP application, put together from one router per path prefix."""
 
 from collections.abc import Collection
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -31,6 +32,7 @@ from backburner.api import (
 )
 from backburner.api.hosts import KnownHosts
 from backburner.api.limits import BoundedBodies
+from backburner.api.schemas import add_problem
 
 ROUTERS = (
     accounts.build_router,
@@ -53,6 +55,11 @@ ROUTERS = (
 )
 
 
+class Api(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        return add_problem(super().openapi())
+
+
 def build_api(
     deps: Deps, *, hosts: Collection[str], checks: health.Checks, public_url: str = ""
 ) -> FastAPI:
@@ -60,7 +67,7 @@ def build_api(
 
     `public_url` is what browsers see of it behind a proxy.
     """
-    api = FastAPI(
+    api = Api(
         title="Backburner",
         version=__version__,
         openapi_url="/api/openapi.json",

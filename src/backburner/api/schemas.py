@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import Path
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from backburner.core.errors import NotFound
+from backburner.core.errors import BadRequest, NotFound
 from backburner.core.values import check_json
 from backburner.ports import LONGEST_ID
 
@@ -32,6 +32,7 @@ class Problem(BaseModel):
     hint: str = Field(default="", description="What would be right; left out where that is clear.")
 
 
+_PROBLEM = "#/components/schemas/Problem"
 _MEANINGS = {
     400: "It cannot be understood.",
     401: "You are not signed in.",
@@ -54,12 +55,18 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Document how a request may be refused, besides the ways that go for all."""
     return {
         status: {
-            "model": Problem,
             "description": _MEANINGS[status],
-            "content": {"application/problem+json": {}},
+            "content": {"application/problem+json": {"schema": {"$ref": _PROBLEM}}},
         }
         for status in sorted({*ALWAYS, *statuses})
     }
+
+
+def add_problem(described: dict[str, Any]) -> dict[str, Any]:
+    """Put into the description of the API what all refusals refer to."""
+    schemas = described.setdefault("components", {}).setdefault("schemas", {})
+    schemas["Problem"] = Problem.model_json_schema()
+    return described
 
 
 class Body(BaseModel):
@@ -70,6 +77,8 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check(cls, value: object) -> object:
+        if isinstance(value, bytes):
+            raise BadRequest("That is not JSON.", hint="Send it as application/json.")
         # What is too large has been refused before.
         check_json("The request", value, limit=2**31)
         return value

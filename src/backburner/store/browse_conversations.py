@@ -50,6 +50,27 @@ _questions = (
 _after = tuple_(conversations.c.updated_at, conversations.c.id) < tuple_(
     bindparam("at", type_=conversations.c.updated_at.type), bindparam("id", type_=Text())
 )
+_words = bindparam("words", type_=Text())
+_newest_messages = (
+    select(messages.c.content)
+    .where(
+        messages.c.user_id == conversations.c.user_id,
+        messages.c.conversation_id == conversations.c.id,
+        messages.c.replaced_at.is_(None),
+    )
+    .order_by(messages.c.number.desc())
+    .limit(MOST_READ)
+    .correlate(conversations)
+    .subquery()
+)
+_fitting = select(conversations).where(
+    conversations.c.user_id == _owner,
+    conversations.c.id.in_(bindparam("among", expanding=True, type_=Text())),
+    or_(
+        conversations.c.title.ilike(_words, escape="\\"),
+        exists().where(_newest_messages.c.content.ilike(_words, escape="\\")),
+    ),
+)
 
 
 def statement(wanted: Wanted, after: Mark | None) -> Select[Any]:
@@ -62,13 +83,25 @@ def statement(wanted: Wanted, after: Mark | None) -> Select[Any]:
 
 
 def page(
-    connection: Connection, user: UserId, wanted: Wanted, after: Mark | None, *, most: int
+    connection: Connection,
+    user: UserId,
+    wanted: Wanted,
+    after: Mark | None,
+    *,
+    most: int,
+    looked_at: int = MOST_LOOKED_AT,
 ) -> Found:
     values: dict[str, Any] = {"owner": user, "most": most + 1}
     if after is not None:
         values |= {"at": after[0], "id": after[1]}
     if wanted.words is not None:
-        return _search(connection, user, wanted, after, values)
+        asked = statement(wanted, after).with_only_columns(
+            conversations.c.id, conversations.c.updated_at
+        )
+        near = connection.execute(asked, values | {"most": looked_at + 1}).all()
+        ends_at = _mark(near[looked_at - 1]) if len(near) > looked_at else None
+        among = [row.id for row in near[:looked_at]]
+        return _search(connection, user, wanted.words, among, ends_at, most=most)
     rows = connection.execute(statement(wanted, after), values).all()
     shown = rows[:most]
     return Found(_read(connection, user, shown), _mark(shown[-1]) if len(rows) > most else None)
@@ -85,28 +118,18 @@ def one(connection: Connection, user: UserId, which: ConversationId) -> Seen:
 def _search(
     connection: Connection,
     user: UserId,
-    wanted: Wanted,
-    after: Mark | None,
-    values: dict[str, Any],
+    words: str,
+    among: Sequence[str],
+    ends_at: Mark | None,
+    *,
+    most: int,
 ) -> Found:
-    most = values["most"] - 1
-    looked_at = statement(wanted, after).with_only_columns(
-        conversations.c.id, conversations.c.updated_at
-    )
-    near = connection.execute(looked_at, values | {"most": MOST_LOOKED_AT + 1}).all()
-    looking = near[:MOST_LOOKED_AT]
-    fitting = select(conversations).where(
-        conversations.c.user_id == _owner,
-        conversations.c.id.in_(bindparam("among", expanding=True, type_=Text())),
-        _has_words(),
-    )
-    pattern = f"%{_escape(wanted.words or '')}%"
-    among = {"owner": user, "among": [row.id for row in looking], "words": pattern}
-    found = sorted(connection.execute(fitting, among).all(), key=_mark, reverse=True)
+    """Find those that have the words; `ends_at` is where the next page would begin to look."""
+    values = {"owner": user, "among": among, "words": f"%{_escape(words)}%"}
+    found = sorted(connection.execute(_fitting, values).all(), key=_mark, reverse=True)
     shown = found[:most]
     if len(found) > most:
-        return Found(_read(connection, user, shown), _mark(shown[-1]))
-    ends_at = _mark(looking[-1]) if len(near) > MOST_LOOKED_AT else None
+        ends_at = _mark(shown[-1])
     return Found(_read(connection, user, shown), ends_at)
 
 
@@ -138,24 +161,6 @@ def _of_view(view: View) -> Iterable[ColumnElement[bool]]:
                 conversations.c.ended_as.is_(None),
                 conversations.c.ended_as != Ended.DISMISSED.value,
             )
-
-
-def _has_words() -> ColumnElement[bool]:
-    words = bindparam("words", type_=Text())
-    newest = (
-        select(messages.c.content)
-        .where(
-            messages.c.user_id == conversations.c.user_id,
-            messages.c.conversation_id == conversations.c.id,
-            messages.c.replaced_at.is_(None),
-        )
-        .order_by(messages.c.number.desc())
-        .limit(MOST_READ)
-        .correlate(conversations)
-        .subquery()
-    )
-    said = exists().where(newest.c.content.ilike(words, escape="\\"))
-    return or_(conversations.c.title.ilike(words, escape="\\"), said)
 
 
 def _escape(words: str) -> str:

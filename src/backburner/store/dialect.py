@@ -19,6 +19,7 @@ from sqlalchemy import (
     create_engine,
     event,
     func,
+    literal_column,
     make_url,
     text,
 )
@@ -129,9 +130,8 @@ def insert_unless_there(connection: Connection, table: Table, row: Mapping[str, 
     """Insert a row, or leave the one that has its key; tell whether it was inserted."""
     module = sqlite if connection.dialect.name == "sqlite" else postgresql
     statement = module.insert(table).values(**row).on_conflict_do_nothing()
-    # Not kept by itself for what is inserted.
-    options = {"preserve_rowcount": True}
-    return connection.execute(statement, execution_options=options).rowcount == 1
+    # How many rows there were is not told reliably on PostgreSQL; what was inserted is.
+    return connection.execute(statement.returning(literal_column("1"))).first() is not None
 
 
 def add_up(

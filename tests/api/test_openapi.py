@@ -1,0 +1,79 @@
+"""The description of the API: complete, readable, and there for everybody."""
+
+import re
+from typing import Any
+
+import httpx2
+import pytest
+
+#: They let somebody in, who cannot be signed in yet.
+OPEN = re.compile(r"/health|/ready|/api/sign-in|/api/invitations/accept")
+
+
+@pytest.fixture
+async def described(client: httpx2.AsyncClient) -> dict[str, Any]:
+    answer = await client.get("/api/openapi.json")
+    assert answer.status_code == 200
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def operations(described: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (path, method, operation)
+        for path, methods in described["paths"].items()
+        for method, operation in methods.items()
+        if not OPEN.fullmatch(path)
+    ]
+
+
+async def test_every_operation_has_a_name_a_summary_and_a_tag(described: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, _, operation in operations(described)]
+
+    assert len(set(names)) == len(names)
+    assert {"list_conversations", "send_message", "pause_conversation", "get_me"} <= set(names)
+    for path, method, operation in operations(described):
+        assert re.fullmatch(r"[a-z]+(_[a-z]+)+", operation["operationId"]), (method, path)
+        assert operation["summary"], (method, path)
+        assert operation["tags"], (method, path)
+
+
+async def test_every_operation_says_how_it_may_be_refused(described: dict[str, Any]) -> None:
+    for path, method, operation in operations(described):
+        told = set(operation["responses"])
+        needed = {"400", "401", "403", "422", "503"}
+        if "{which}" in path:
+            needed.add("404")
+        if "requestBody" in operation:
+            needed |= {"408", "413"}
+        assert needed <= told, (method, path, needed - told)
+        for status in needed:
+            content = operation["responses"][status]["content"]
+            assert list(content) == ["application/problem+json"], (method, path, status)
+            assert content["application/problem+json"]["schema"]["$ref"].endswith("/Problem")
+
+
+async def test_every_post_that_can_be_repeated_says_so(described: dict[str, Any]) -> None:
+    for path, method, operation in operations(described):
+        named = {one["name"] for one in operation.get("parameters", ())}
+        if method != "post":
+            assert "Idempotency-Key" not in named, path
+    assert "Idempotency-Key" in {
+        one["name"] for one in described["paths"]["/api/conversations"]["post"]["parameters"]
+    }
+
+
+async def test_whatever_goes_in_or_comes_out_has_an_example(described: dict[str, Any]) -> None:
+    schemas = described["components"]["schemas"]
+    used = set[str]()
+    for _, _, operation in operations(described):
+        parts = [operation.get("requestBody", {}), operation["responses"].get("200", {})]
+        parts += [operation["responses"].get("201", {}), operation["responses"].get("202", {})]
+        for part in parts:
+            for content in part.get("content", {}).values():
+                reference = content.get("schema", {}).get("$ref", "")
+                if reference and not reference.split("/")[-1].startswith("Page_"):
+                    used.add(reference.split("/")[-1])
+
+    assert used
+    assert {name for name in used if "example" not in schemas[name]} == set()

@@ -1,0 +1,98 @@
+"""What is somebody else's is answered, on every path, as what nobody has."""
+
+from typing import Any
+
+from api_stage import NOBODYS, Asker
+from requirements import requirement
+
+from backburner.core.policy import ALWAYS
+from backburner.testing.engine import Call
+from backburner.testing.make import MATE
+from backburner.testing.scene import read_everything
+from backburner.testing.stage import Stage
+
+#: By the end of the path, what a request needs to be more than a wrong one.
+BODIES: dict[str, Any] = {
+    "messages": {"content": "Hello."},
+    "last": {"content": "Hello."},
+    "answer": {"answer": "yes"},
+    "snooze": {"for": "1h"},
+    "schedule": {"when": "every 30m", "what": "Look."},
+    "{which}": {"title": "Mine"},
+}
+
+
+async def ids_of_mate(stage: Stage) -> dict[str, str]:
+    """Let somebody else have one of everything, by the name of its path."""
+    stage.engine.then(Call("send"))
+    stage.engine.then(Call("send"), Call("send"))
+    task = await stage.task(user=MATE)
+    await stage.work()
+    await stage.answer(task, ALWAYS)
+    await stage.work()
+    chat = await stage.chat(MATE)
+    stage.engine.then(Call("send"))
+    await stage.say(chat, "Send it.")
+    await stage.work()
+    (grant,) = stage.database.run(lambda tx: tx.grants(MATE, task.id))
+    return {
+        "conversations": chat.id,
+        "questions": stage.question(chat).id,
+        "runs": stage.history(task)[0].id,
+        "grants": grant.id,
+    }
+
+
+@requirement("A-api")
+async def test_the_ids_of_others_are_answered_as_those_of_nobody(ask: Asker, stage: Stage) -> None:
+    theirs = await ids_of_mate(stage)
+    described = await ask.get("/api/openapi.json")
+    tried = 0
+    for path, operations in described["paths"].items():
+        if "{which}" not in path:
+            continue
+        kind = path.split("/")[2]
+        for method in operations:
+            body = (
+                BODIES.get(path.rsplit("/", 1)[1]) if method in ("post", "put", "patch") else None
+            )
+            before = stage.database.run(lambda tx: read_everything(tx.connection))
+            other = await ask(method.upper(), path.replace("{which}", theirs[kind]), body)
+            nobodys = path.replace("{which}", f"{theirs[kind][0]}_{NOBODYS}")
+            nothing = await ask(method.upper(), nobodys, body)
+            after = stage.database.run(lambda tx: read_everything(tx.connection))
+
+            assert (other.status_code, other.json()) == (nothing.status_code, nothing.json())
+            assert (path, method, other.status_code) == (path, method, 404)
+            assert before == after, path
+            tried += 1
+    assert tried >= 20
+
+
+async def test_what_cannot_be_an_id_is_answered_in_the_same_way(ask: Asker) -> None:
+    for odd in ("c_%00", "%F0%9F%98%80", "c_" + "x" * 500, "c'--", "%ED%A0%80", "c%20d"):
+        answer = await ask("GET", f"/api/conversations/{odd}")
+        assert answer.status_code == 404, odd
+        assert answer.json()["detail"] == "There is nothing here with that id."
+
+
+async def test_lists_have_nothing_of_others(ask: Asker, mate: Asker, stage: Stage) -> None:
+    theirs = await ids_of_mate(stage)
+    await mate.do("PUT", "/api/memories/key", {"text": "Theirs."})
+    assert (await mate.get("/api/notices"))["items"]
+
+    for path in ("conversations", "questions", "notices", "memories"):
+        assert (await ask.get(f"/api/{path}"))["items"] == [], path
+    of_theirs = {"conversation_id": theirs["conversations"]}
+    assert (await ask("GET", "/api/spend", params=of_theirs)).status_code == 404
+    assert (await ask("GET", "/api/memories/key")).status_code == 404
+    found = await ask.get("/api/conversations", parent_id=theirs["conversations"])
+    assert found["items"] == []
+
+
+async def test_work_cannot_be_hung_on_what_is_somebody_elses(ask: Asker, stage: Stage) -> None:
+    theirs = await ids_of_mate(stage)
+    for which in (theirs["conversations"], f"c_{NOBODYS}"):
+        after = {"type": "after", "conversation": which}
+        body = {"what": "Look.", "schedule": after}
+        assert (await ask("POST", "/api/conversations", body)).status_code == 404

@@ -1,0 +1,243 @@
+"""Lists walk an index that begins with the owner, and pages of a search go on where they ended."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Select, insert, select
+
+from backburner.core import transitions
+from backburner.core.conversation import Status
+from backburner.core.ids import new_call_id
+from backburner.core.policy import Call, Tool
+from backburner.core.schedule import Interval
+from backburner.ports import Found, Kept, Mark, View, Wanted
+from backburner.store import (
+    browse_conversations,
+    browse_work,
+    conversations,
+    gauges,
+    journal,
+    memories,
+    tables,
+)
+from backburner.store.answers import Answers
+from backburner.store.db import Database
+from backburner.testing import make
+from backburner.testing.make import MATE, NOON, USER
+from backburner.testing.scene import Scene
+
+MINUTE = timedelta(minutes=1)
+AFTER: Mark = (NOON, "c")
+#: With what each may be found by: an index, or the primary key of its table.
+LISTS: dict[str, tuple[Select[Any], str]] = {
+    "conversations": (browse_conversations.statement(Wanted(), None), "ix_conversations_listed"),
+    "conversations, next": (
+        browse_conversations.statement(Wanted(archived=False), AFTER),
+        "ix_conversations_listed",
+    ),
+    "conversations by status": (
+        browse_conversations.statement(Wanted(status=Status.BACKGROUND, view=View.TASKS), AFTER),
+        "ix_conversations_listed",
+    ),
+    "messages": (browse_work.messages_page, "ix_messages_of_conversation"),
+    "messages, next": (browse_work.messages_after, "ix_messages_of_conversation"),
+    "questions": (browse_work.questions_page, "ix_questions_open"),
+    "questions, next": (browse_work.questions_after, "ix_questions_open"),
+    "runs": (browse_work.runs_page, "ix_runs_of_conversation"),
+    "runs, next": (browse_work.runs_after, "ix_runs_of_conversation"),
+    "notices": (browse_work.notices_page, "ix_notices_of_user"),
+    "notices, next": (browse_work.notices_after, "ix_notices_of_user"),
+    "memories": (memories.page_of_all, "sqlite_autoindex_memories_1"),
+    "memories, next": (memories.page_after, "sqlite_autoindex_memories_1"),
+}
+#: What may be put in order after it was found: there is little of it.
+FEW = {"questions", "questions, next"}
+
+
+def plan(database: Database, statement: Select[Any]) -> list[str]:
+    """Ask SQLite how it would go about it; what the values are makes no difference."""
+    asked = statement.compile(
+        dialect=database.engine.dialect, compile_kwargs={"render_postcompile": True}
+    )
+    explain, values = f"EXPLAIN QUERY PLAN {asked}", (None,) * len(asked.positiontup or ())
+    rows = database.run(lambda tx: tx.connection.exec_driver_sql(explain, values).all())
+    return [row[3] for row in rows]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_walks_an_index_that_begins_with_the_owner(sqlite: Database, name: str) -> None:
+    statement, index = LISTS[name]
+
+    steps = plan(sqlite, statement)
+
+    assert any(f"INDEX {index} (user_id=?" in step for step in steps), steps
+    assert not any(step.startswith("SCAN") for step in steps), steps
+    if name not in FEW:
+        # Rows of the same moment may be sorted, never all of them.
+        assert not any("B-TREE FOR ORDER BY" in step for step in steps), steps
+
+
+@pytest.fixture
+def scene(database: Database) -> Scene:
+    return Scene(database)
+
+
+def look(scene: Scene, wanted: Wanted, after: Mark | None = None, **more: int) -> Found:
+    return scene.run(
+        lambda db: browse_conversations.page(db, USER, wanted, after, **{"most": 9, **more})
+    )
+
+
+def titled(scene: Scene, title: str) -> None:
+    scene.change(scene.task(), lambda found: transitions.rename(found, title))
+
+
+def found_titles(found: Found) -> list[str]:
+    return [seen.conversation.title for seen in found.conversations]
+
+
+def test_a_search_looks_at_so_many_at_a_time_and_goes_on(scene: Scene) -> None:
+    for number in range(7):
+        scene.clock.advance(MINUTE)
+        titled(scene, f"Task {number}" if number % 3 else "Other")
+
+    wanted, shown, after, pages = Wanted(words="TASK"), list[str](), None, 0
+    while after is not None or not pages:
+        page = look(scene, wanted, after, most=2, looked_at=3)
+        shown += found_titles(page)
+        after, pages = page.mark, pages + 1
+
+    assert shown == [f"Task {number}" for number in (5, 4, 2, 1)]
+    assert pages >= 3
+
+
+def test_words_are_looked_for_in_the_newest_messages(scene: Scene) -> None:
+    chat = scene.chat()
+    scene.say(chat, "Needle")
+    assert found_titles(look(scene, Wanted(words="needle")))
+    many = browse_conversations.MOST_READ
+    rows = [
+        {
+            "id": f"m_{number}",
+            "user_id": USER,
+            "conversation_id": chat.id,
+            "role": "user",
+            "source": "chat",
+            "content": "Hay",
+            "outside": False,
+            "created_at": NOON,
+        }
+        for number in range(many)
+    ]
+    scene.change(chat, lambda found: transitions.rename(found, "Chat"))
+    scene.run(lambda db: db.execute(insert(tables.messages), rows))
+
+    assert found_titles(look(scene, Wanted(words="hay"))) == ["Chat"]
+    assert found_titles(look(scene, Wanted(words="needle"))) == []
+
+
+def test_pages_go_on_where_several_were_changed_at_the_same_moment(scene: Scene) -> None:
+    for number in range(5):
+        titled(scene, f"{number}")
+    scene.task(user=MATE)
+
+    first = look(scene, Wanted(), most=2)
+    scene.clock.advance(MINUTE)
+    titled(scene, "New")
+    second = look(scene, Wanted(), first.mark, most=2)
+    third = look(scene, Wanted(), second.mark, most=2)
+
+    shown = [title for page in (first, second, third) for title in found_titles(page)]
+    assert (sorted(shown), third.mark) == ([f"{number}" for number in range(5)], None)
+
+
+def remember(scene: Scene, key: str) -> None:
+    scene.run(lambda db: memories.put(db, USER, key, "a", outside=False, now=NOON))
+
+
+def test_pages_of_everything_go_on_where_they_ended(scene: Scene) -> None:
+    chat = scene.chat()
+    for number in range(3):
+        scene.say(chat, f"{number}")
+        remember(scene, f"{number}")
+
+    def said(after: Mark | None) -> list[tuple[int, str]]:
+        found = scene.run(lambda db: browse_work.page_of_messages(db, USER, chat.id, after, most=2))
+        return [(one.number, one.message.content) for one in found]
+
+    (_, newest), (number, second) = said(None)
+    assert (newest, second) == ("2", "1")
+    assert [content for _, content in said((number,))] == ["0"]
+    remembered = scene.run(lambda db: memories.page(db, USER, ("0",), most=2))
+    assert [one.key for one in remembered] == ["1", "2"]
+
+
+def test_runs_and_questions_and_notices_have_pages_on_both_databases(scene: Scene) -> None:
+    task = scene.task(Interval(MINUTE, anchor=NOON))
+    for _ in range(3):
+        scene.finish(scene.begin_work())
+        scene.clock.advance(MINUTE)
+    runs = scene.run(lambda db: browse_work.page_of_runs(db, USER, task.id, None, most=9))
+    first = runs[0]
+    mark = (first.started_at, first.epoch, first.id)
+    later = scene.run(lambda db: browse_work.page_of_runs(db, USER, task.id, mark, most=9))
+    assert (len(runs), list(later)) == (3, list(runs[1:]))
+
+    told = scene.run(lambda db: browse_work.page_of_notices(db, USER, None, unseen=True, most=9))
+    after = (told[0].number,)
+    rest = scene.run(lambda db: browse_work.page_of_notices(db, USER, after, unseen=True, most=9))
+    assert list(rest) == list(told[1:])
+
+    scene.change(task, lambda found: transitions.ask_owner(found, make.question()))
+    (asked,) = scene.run(lambda db: browse_work.page_of_questions(db, USER, None, most=9))
+    last = (asked.question.asked_at, asked.question.id)
+    assert not scene.run(lambda db: browse_work.page_of_questions(db, USER, last, most=9))
+
+
+def test_what_there_is_to_do_is_counted_on_both_databases(scene: Scene) -> None:
+    scene.task()
+    scene.say(scene.chat(), "Hello?")
+    scene.clock.advance(2 * MINUTE)
+
+    found = scene.run(lambda db: gauges.read(db, now=scene.clock.now))
+    assert (found.claimable, found.oldest, found.people_waiting) == (2, 2 * MINUTE, 1)
+
+    scene.begin_work()
+    found = scene.run(lambda db: gauges.read(db, now=scene.clock.now))
+    assert (found.claimable, found.runs) == (1, {"running": 1, "queued": 0})
+
+
+def test_a_key_is_taken_once_until_it_is_let_go(scene: Scene) -> None:
+    scene.user()
+
+    def begin(request: str) -> Kept | None:
+        return scene.run(lambda db: Answers(db).begin(USER, "k", request, now=NOON))
+
+    assert begin("one") is None
+    assert begin("two") == Kept("one", None, None, NOON)
+    scene.run(lambda db: Answers(db).release(USER, "k"))
+    assert begin("two") is None
+    scene.run(lambda db: Answers(db).keep(USER, "k", 200, "{}"))
+    scene.run(lambda db: Answers(db).release(USER, "k"))
+    assert begin("two") == Kept("two", 200, "{}", NOON)
+    assert scene.run(lambda db: Answers(db).prune(before=NOON, most=9)) == 0
+    assert scene.run(lambda db: Answers(db).prune(before=NOON + MINUTE, most=9)) == 1
+
+
+def test_what_is_deleted_leaves_its_receipts(scene: Scene) -> None:
+    scene.task()
+    claim = scene.begin_work()
+    call = Call(Tool(server="s", name="t", definition="d"), {"to": "Ann"})
+
+    def make_calls(db: Connection) -> None:
+        for read_only in (True, False):
+            which = new_call_id()
+            journal.begin(db, claim.turn, which, call, read_only=read_only, grant=None, now=NOON)
+
+    scene.run(make_calls)
+
+    scene.run(lambda db: conversations.remove(db, USER, claim.conversation.id))
+
+    (kept,) = scene.run(lambda db: db.execute(select(tables.receipts)).all())
+    assert (kept.tool, kept.state, kept.user_id) == ("t", "unknown", USER)
