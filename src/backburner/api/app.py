@@ -11,6 +11,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.events import Feed
 from backburner.api import (
     accounts,
+    away,
     backup,
     conversations,
     events,
@@ -36,6 +37,7 @@ from backburner.api.schemas import add_problem
 
 ROUTERS = (
     accounts.build_router,
+    away.build_router,
     backup.build_router,
     conversations.build_router,
     events.build_router,

@@ -28,6 +28,7 @@ from backburner.core.run import Ending, Item, Run, RunKind, Turn
 from backburner.core.transitions import Step
 from backburner.ports.accounts import Accounts, Attempts, Credentials
 from backburner.ports.answers import Answers
+from backburner.ports.away import Absence
 from backburner.ports.browse import Browse
 from backburner.ports.bus import Hint
 from backburner.ports.events import EventKind, Events
@@ -132,6 +133,8 @@ class Tx(Protocol):
     def events(self) -> Events: ...
     @property
     def replies(self) -> Replies: ...
+    @property
+    def absence(self) -> Absence: ...
 
     def changed(self, user: UserId, conversation: ConversationId | None, *kinds: EventKind) -> None:
         """Let those who follow know that there is something new to see."""

@@ -324,7 +324,6 @@ runs = Table(
     ),
     Index("ix_runs_of_conversation", "user_id", "conversation_id", "started_at"),
     Index("ix_runs_ended_at", "ended_at"),
-    Index("ix_runs_of_user", "user_id", "ended_at"),
 )
 is_running, is_queued = runs.c.status == text("'running'"), runs.c.status == text("'queued'")
 Index(
@@ -343,6 +342,15 @@ Index(
     unique=True,
     postgresql_where=is_queued,
     sqlite_where=is_queued,
+)
+# Only of those that have: whoever looks for what is under way has better ones.
+_has_ended = runs.c.ended_at.is_not(None)
+Index(
+    "ix_runs_of_user",
+    runs.c.user_id,
+    runs.c.ended_at,
+    postgresql_where=_has_ended,
+    sqlite_where=_has_ended,
 )
 for _name, _columns in {
     "ix_runs_queued": (runs.c.wait_until,),

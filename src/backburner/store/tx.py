@@ -58,6 +58,7 @@ from backburner.store import (
 from backburner.store.accounts import Accounts
 from backburner.store.answers import Answers
 from backburner.store.attempts import Attempts
+from backburner.store.away import Absence
 from backburner.store.browse import Browse
 from backburner.store.credentials import Credentials
 from backburner.store.dialect import Clock, read_clock
@@ -338,6 +339,10 @@ class Tx:
     @property
     def replies(self) -> Replies:
         return Replies(self.connection)
+
+    @property
+    def absence(self) -> Absence:
+        return Absence(self.connection)
 
     def person(self, user: UserId) -> Person:
         return users.load(self.connection, user)

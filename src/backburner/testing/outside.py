@@ -13,11 +13,12 @@ from typing import Any, Self, TypeVar
 
 from sqlalchemy import text
 
-from backburner.actions import background, chat, questions
+from backburner.actions import accounts, background, chat, questions
 from backburner.actions.deps import Deps
 from backburner.app.clock import Clock
 from backburner.app.machines import NoTools
 from backburner.bus.postgres import PostgresBus
+from backburner.core.accounts import Scope
 from backburner.core.conversation import Conversation, Place
 from backburner.core.ids import UserId, derive_grant_id
 from backburner.core.policy import Grant
@@ -98,6 +99,11 @@ class Outside:
 
     def cancel(self, conversation: Conversation) -> None:
         self._do(background.cancel(self._deps, conversation.user_id, conversation.id))
+
+    def token(self, *, user: UserId = USER) -> str:
+        """Give out what a client shows to be let in."""
+        scopes = (Scope.READ, Scope.WRITE)
+        return self._do(accounts.issue_token(self._deps, self._user(user), scopes, name="Outside"))
 
     def load(self, conversation: Conversation) -> Conversation:
         user, which = conversation.user_id, conversation.id

@@ -80,4 +80,11 @@ def upgrade() -> None:
     op.drop_index("ix_conversations_listed", "conversations")
     op.create_index("ix_conversations_listed", "conversations", ["user_id", "updated_at", "id"])
     op.create_index("ix_events_created_at", "events", ["created_at"])
-    op.create_index("ix_runs_of_user", "runs", ["user_id", "ended_at"])
+    has_ended = sa.text("ended_at IS NOT NULL")
+    op.create_index(
+        "ix_runs_of_user",
+        "runs",
+        ["user_id", "ended_at"],
+        postgresql_where=has_ended,
+        sqlite_where=has_ended,
+    )
