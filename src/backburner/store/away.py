@@ -67,22 +67,22 @@ _by_itself = and_(runs.c.user_id == _owner, runs.c.ended_at > _since, runs.c.una
 _totals = select(*_counts).where(_by_itself)
 _last_at = func.max(runs.c.ended_at).label("last_at")
 _failed = runs.alias("failed")
+#: Where there was one since then, the last of all is it.
 _failure = (
     select(_failed.c.failure_message)
     .where(
         _failed.c.user_id == _owner,
         _failed.c.conversation_id == runs.c.conversation_id,
         _failed.c.status == RunStatus.FAILURE.value,
-        _failed.c.ended_at > _since,
         _failed.c.unattended,
     )
     .order_by(_failed.c.started_at.desc())
     .limit(1)
     .scalar_subquery()
-    .label("why")
 )
+_why = case((_counts[1] > 0, _failure)).label("why")
 _ran = (
-    select(runs.c.conversation_id, conversations.c.title, _last_at, _failure, *_counts)
+    select(runs.c.conversation_id, conversations.c.title, _last_at, _why, *_counts)
     .join(conversations, _of_conversation(runs))
     .where(_by_itself)
     .group_by(runs.c.conversation_id, conversations.c.title)
@@ -128,19 +128,19 @@ class Absence:
 
     def totals(self, user: UserId, since: datetime) -> RunCounts:
         values = {"owner": user, "since": since}
-        return _counted(self.connection.execute(_totals, values).one()._mapping)
+        return _counted(self.connection.execute(_totals, values).mappings().one())
 
     def ran(self, user: UserId, since: datetime, *, most: int) -> Sequence[RanHere]:
         values = {"owner": user, "since": since, "most": most}
         return [
             RanHere(
-                conversation=ConversationId(row.conversation_id),
-                title=row.title,
-                counts=_counted(row._mapping),
-                last_at=row.last_at,
-                failure=row.why,
+                conversation=ConversationId(row["conversation_id"]),
+                title=row["title"],
+                counts=_counted(row),
+                last_at=row["last_at"],
+                failure=row["why"],
             )
-            for row in self.connection.execute(_ran, values)
+            for row in self.connection.execute(_ran, values).mappings()
         ]
 
     def needs(self, user: UserId, *, most: int) -> Sequence[Needs]:
