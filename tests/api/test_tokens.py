@@ -1,7 +1,6 @@
 """API tokens: listed, ended, and never wider than whoever asks for one."""
 
 from datetime import timedelta
-from typing import cast
 
 import httpx2
 import people
@@ -175,7 +174,8 @@ async def test_lists_come_in_pages(stage: Stage, browser: httpx2.AsyncClient) ->
     headers = await people.token(stage, user)
     for _ in range(4):
         await people.token(stage, user)
-    seen, cursor = [], cast("str | None", "")
+    seen: list[str] = []
+    cursor: str | None = ""
     while cursor is not None:
         path = f"/api/tokens?limit=2&cursor={cursor}"
         page = (await browser.get(path, headers=headers)).json()

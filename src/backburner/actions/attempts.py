@@ -1,5 +1,8 @@
 """Attempts to get in: so many for an account and from an address, and then there is a wait."""
 
+from datetime import timedelta
+from math import ceil
+
 from backburner.actions.deps import Deps
 from backburner.core.accounts import CredentialKind, Scope, digest, place_of
 from backburner.core.errors import TooManyAttempts
@@ -20,7 +23,7 @@ async def count(deps: Deps, *keys: str) -> None:
     """Count one before it is looked at, so that many at once are no way around the limit."""
     wait = await deps.store.transact(lambda tx: tx.attempts.count(keys, now=tx.now))
     if wait is not None:
-        minutes = max(1, round(wait.total_seconds() / 60))
+        minutes = ceil(wait / timedelta(minutes=1))
         raise TooManyAttempts(hint=f"Try again in {minutes} min.", retry_after=wait)
 
 
