@@ -9,6 +9,7 @@ import pytest
 from people import PASSWORD
 
 from backburner.actions import accounts, signing_in, users
+from backburner.api.account_bodies import Accept, SignIn
 from backburner.core.accounts import Caller, Role, Scope
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId
@@ -253,3 +254,29 @@ async def test_two_operators_cannot_shut_each_other_out_at_once(stage: Stage) ->
     results = await asyncio.gather(*changes, return_exceptions=True)
 
     assert sum(isinstance(result, Conflict) for result in results) == 1
+
+
+async def test_nothing_made_for_somebody_who_is_shut_out_lets_them_in(
+    stage: Stage, browser: httpx2.AsyncClient
+) -> None:
+    user = await people.add(stage)
+    await people.add(stage, "bob", Role.OPERATOR)
+    await users.change(stage.deps, user, disabled=True)
+    reset = await users.reset_password(stage.deps, user)
+    link = await signing_in.make_link(stage.deps, user)
+
+    body = {"reset": reset.secret, "password": OTHER}
+    assert (await browser.post("/api/password/reset", json=body)).status_code == 401
+    assert (await browser.post("/api/sign-in", json={"link": link.secret})).status_code == 401
+    headers = await people.token(stage, user)
+    assert (await browser.get("/api/tokens", headers=headers)).status_code == 401
+
+
+def test_a_secret_does_not_show_where_it_is_held() -> None:
+    issued = accounts.Issued(id="k_1", secret="bb_canary", expires_at=None)  # noqa: S106
+    bodies = [
+        Accept(invitation="bb_canary", login="ada", password="canary of words"),  # type: ignore[arg-type]  # noqa: S106
+        SignIn(link="bb_canary"),  # type: ignore[arg-type]
+    ]
+
+    assert "canary" not in repr([issued, *bodies])

@@ -22,7 +22,7 @@ async def is_password(password: str, kept: str | None) -> bool:
     """Tell whether it is the one; where none is kept it takes just as long to say no."""
     loop = asyncio.get_running_loop()
     fits = await loop.run_in_executor(_threads, _verify, password, kept)
-    return fits and kept is not None
+    return fits and bool(kept)
 
 
 def _verify(password: str, kept: str | None) -> bool:
