@@ -10,12 +10,12 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
+from a_token import TOKEN, put_token
 from programs import Ended, Start
 from sqlalchemy import update
 
 from backburner.app.clock import Clock
 from backburner.core import transitions
-from backburner.core.accounts import CredentialKind, Scope, digest
 from backburner.core.conversation import Conversation, Pause
 from backburner.core.ids import new_conversation_id
 from backburner.core.schedule import Interval
@@ -26,7 +26,6 @@ from backburner.store.tx import Tx
 from backburner.testing.make import USER
 
 Call = Callable[..., Ended]
-TOKEN = "bb_a-token-for-tests"  # noqa: S105 (it opens nothing)
 
 
 @pytest.fixture
@@ -46,7 +45,7 @@ def task(data: Path) -> Conversation:
     def work(tx: Tx) -> Conversation:
         users.add(tx.connection, USER, name="Ann", now=tx.now)
         tx.connection.execute(update(tables.users).values(role="operator"))
-        tx.credentials.issue(USER, digest(TOKEN), CredentialKind.TOKEN, Scope, now=tx.now)
+        put_token(tx.connection, USER)
         schedule = Interval(timedelta(days=1), anchor=tx.now + timedelta(hours=1))
         brief = Brief(title="Work", prompt="Do it.", schedule=schedule)
         step = transitions.start_task(new_conversation_id(), USER, brief, now=tx.now)

@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from a_token import TOKEN, put_token
 from programs import PATIENCE, Ended, starter
 
 from backburner.app.clock import Clock
-from backburner.core.accounts import CredentialKind, Scope, digest
-from backburner.core.ids import UserId, new_user_id
+from backburner.core.ids import new_user_id
 from backburner.store import users
-from backburner.store.credentials import Credentials
 from backburner.store.opening import open_database
+from backburner.store.tx import Tx
 
 Call = Callable[..., Ended]
-TOKEN = "bb_a-token-for-tests"  # noqa: S105 (it opens nothing)
 
 
 @dataclass(frozen=True)
@@ -33,16 +32,15 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Start a server for all tests here; each begins conversations of its own."""
     data = tmp_path_factory.mktemp("data")
     with closing(open_database(f"sqlite:///{data / 'backburner.sqlite3'}", Clock().read)) as made:
-        made.run(lambda tx: _add_user(Credentials(tx.connection), new_user_id()))
+        made.run(_add_user)
     with starter() as start:
         yield Running(start("up", "--port", "0", "--data", data).wait_until_ready(), data)
 
 
-def _add_user(credentials: Credentials, user: UserId) -> None:
-    now = Clock().now()
-    users.add(credentials.connection, user, name="Ann", now=now)
-    scopes = (Scope.READ, Scope.WRITE)
-    credentials.issue(user, digest(TOKEN), CredentialKind.TOKEN, scopes, now=now)
+def _add_user(tx: Tx) -> None:
+    user = new_user_id()
+    users.add(tx.connection, user, name="Ann", now=tx.now)
+    put_token(tx.connection, user)
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 import pytest
+from a_token import put_token
 from sqlalchemy import insert, select
 
 from backburner.core import transitions
-from backburner.core.accounts import CredentialKind, Scope
 from backburner.core.conversation import Pause, Place, Status
 from backburner.core.ids import CallId, GrantId
 from backburner.core.policy import Call, Grant, Tool
@@ -15,7 +15,6 @@ from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
 from backburner.store import journal, restoring, tables
 from backburner.store.checking import find_faults
-from backburner.store.credentials import Credentials
 from backburner.store.db import Database
 from backburner.store.grants import give, valid
 from backburner.store.restoring import Restored
@@ -105,14 +104,12 @@ def test_those_who_hold_a_turn_from_before_cannot_write(scene: Scene) -> None:
 
 def test_nobody_is_signed_in_any_longer(scene: Scene) -> None:
     scene.user()
-    now = scene.clock.now
-    scene.run(
-        lambda db: Credentials(db).issue(USER, "d", CredentialKind.TOKEN, [Scope.READ], now=now)
-    )
+    scene.run(lambda db: put_token(db, USER))
     restored = settle(scene)
+    ended = scene.run(lambda db: db.execute(select(tables.credentials.c.ended_at)).scalars().all())
 
     assert restored.signed_out == 1
-    assert scene.run(lambda db: Credentials(db).identify("d", now=now)) is None
+    assert None not in ended
 
 
 def test_a_yes_to_one_call_is_used_up_and_one_for_good_is_not(scene: Scene) -> None:

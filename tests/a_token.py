@@ -1,0 +1,23 @@
+"""A token that a test puts into a database itself, before anything is there to ask for one."""
+
+from sqlalchemy import Connection, insert
+
+from backburner.app.clock import Clock
+from backburner.core.accounts import CredentialKind, Scope, digest
+from backburner.core.ids import UserId, new_credential_id
+from backburner.store import tables
+
+TOKEN = "bb_a-token-for-tests"  # noqa: S105 (it opens nothing)
+
+
+def put_token(connection: Connection, user: UserId) -> None:
+    """Let a user in who shows the token, for everything."""
+    values = {
+        "digest": digest(TOKEN),
+        "id": new_credential_id(),
+        "user_id": user,
+        "kind": CredentialKind.TOKEN.value,
+        "scopes": " ".join(Scope),
+        "created_at": Clock().now(),
+    }
+    connection.execute(insert(tables.credentials).values(values))
