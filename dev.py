@@ -30,6 +30,7 @@ usage: python3 dev.py COMMAND [ARGUMENT ...]
   up [ARGUMENT ...]     start Backburner (`up --help` lists its options)
   setup [ARGUMENT ...]  set up a model
   doctor [ARGUMENT ...] see what works here, and what to do about what does not
+  run COMMAND ...       any other command of Backburner (`run --help` lists them)
   test [ARGUMENT ...]   run all tests, or what pytest makes of the arguments
   lint                  style, types, import rules, lock files, generated pages
   check                 lint, then all tests: what has to pass before a commit
@@ -62,6 +63,10 @@ def setup(arguments: list[str]) -> int:
 
 def doctor(arguments: list[str]) -> int:
     return become("doctor", arguments)
+
+
+def any_command(arguments: list[str]) -> int:
+    return become(arguments[0] if arguments else "--help", arguments[1:])
 
 
 def become(command: str, arguments: list[str]) -> int:
@@ -144,6 +149,7 @@ COMMANDS = {
     "up": up,
     "setup": setup,
     "doctor": doctor,
+    "run": any_command,
     "test": test,
     "lint": lint,
     "check": check,

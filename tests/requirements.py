@@ -38,7 +38,6 @@ PENDING = frozenset(
     C-progress C-batch C-resume C-resume-only-completed C-resume-concurrent
     C-resume-expired C-resume-count C-block C-list C-block-done C-block-timeout
     C-block-resume C-events C-mcp Z-connections
-    Z-mine
     """.split()
 )
 

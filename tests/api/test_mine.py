@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from requirements import requirement
 from sqlalchemy import select, update
 from stages import clock, database
 
@@ -92,6 +93,7 @@ def rows_of(stage: Stage, user: UserId) -> dict[str, int]:
     return {name: count for name, count in found.items() if count}
 
 
+@requirement("Z-mine")
 async def test_everything_of_ones_own_is_in_the_copy(
     stage: Stage, sign_in: Callable[..., Any]
 ) -> None:
@@ -159,6 +161,7 @@ async def test_more_than_fits_at_once_is_taken_out_in_order(
     assert said == [f"message {number}" for number in range(mine.AT_ONCE + 5)]
 
 
+@requirement("Z-mine")
 async def test_whoever_erases_leaves_no_row_and_no_file_and_others_keep_theirs(
     stage: Stage, sign_in: Callable[..., Any], tmp_path: Path
 ) -> None:

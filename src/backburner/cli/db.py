@@ -20,17 +20,19 @@ def command() -> None:
 
 @command.command("backup")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--token-file", metavar="FILE", help="With an operator's token, where it runs.")
+@click.option("--url", metavar="ADDRESS", help="Of the server, where it runs.")
 @setting("data", "FOLDER")
 @setting("config", "FILE")
 @setting("database_url", "URL")
-def backup(file: Path, **options: str | None) -> None:
+def backup(file: Path, *, token_file: str | None, url: str | None, **options: str | None) -> None:
     """Copy the database to FILE, also while Backburner runs. It is for your eyes only.
 
     PostgreSQL has a program of its own for this, and is told which.
     """
     settings = load(**options)
     if _is_file(settings) and copying.is_in_use(settings):
-        server = find_server(None, None, str(settings.data))
+        server = find_server(url, token_file, str(settings.data))
         say(f"Written: {keep(server.download('/api/backup', method='POST'), file)}")
         return
     copying.copy_at_rest(settings, file)

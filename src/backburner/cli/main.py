@@ -20,6 +20,7 @@ COMMANDS = {
     "doctor": "See what works here, and what to do about what does not.",
     "say": "Say something, and see the reply as it comes.",
     "status": "See how things stand.",
+    "away": "See what happened while you were away.",
     "conversations": "List conversations, or show one.",
     "runs": "List what was done in a conversation, or show one run.",
     "questions": "List what waits for your answer.",
