@@ -308,3 +308,21 @@ async def test_a_run_that_is_under_way_ends_when_its_conversation_is_deleted(
 
     assert (await ask("GET", f"{PATH}/{task.id}")).status_code == 404
     assert stage.notices() == []
+
+
+async def test_a_run_that_goes_on_after_its_conversation_was_deleted_leaves_nothing(
+    ask: Asker, stage: Stage
+) -> None:
+    stage.engine.then(Call("slow"), Spend(5), Call("look"))
+    task = await stage.task()
+    await stage.take_up()
+    await stage.tools.started["slow"].wait()
+    (under_way,) = stage._tasks
+
+    await ask.do("DELETE", f"{PATH}/{task.id}")
+    stage.tools.let_go.set()
+    await stage.idle()
+
+    assert under_way.exception() is None
+    assert stage.tools.count("look") == 0
+    assert (await ask.get(PATH))["items"] == []
