@@ -82,7 +82,7 @@ def test_a_copy_is_made_while_it_runs_and_put_back_once_it_does_not(
     assert "only one may" in refused.err[0]
     assert checked.code == 1
     assert restored.code == 0, restored.err
-    assert restored.out[0].startswith("Restored. 1 conversations are paused")
+    assert restored.out[0].startswith("Restored. Conversations that are paused now: 1.")
     assert load(data, task).pause_reason is Pause.USER
 
 

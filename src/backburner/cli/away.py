@@ -28,8 +28,8 @@ def command(server: Server, *, since: str | None, seen: bool, in_json: bool) -> 
 def show(found: Any) -> None:
     totals = found["totals"]
     click.echo(
-        f"Since {when(found['since'])}: {totals['succeeded']} runs went well,"
-        f" {totals['failed']} failed. {found['spent']['tokens']:,} tokens were spent."
+        f"Since {when(found['since'])}. Runs that went well: {totals['succeeded']},"
+        f" that failed: {totals['failed']}. Tokens spent: {found['spent']['tokens']:,}."
     )
     asked = [(short(one["question"]), one["title"], one["prompt"]) for one in found["needs"]]
     _say("Needs you", ("ID", "CONVERSATION", "QUESTION"), asked)

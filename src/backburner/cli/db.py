@@ -64,8 +64,8 @@ def restore(file: Path | None, *, loaded: bool, **options: str | None) -> None:
     else:
         put = copying.put_back(settings, file)
         done, kept = put.what, put.kept
-    say(f"Restored. {done.paused} conversations are paused; resume what should go on.")
-    say(f"{done.signed_out} sign-ins and tokens are good no longer.")
+    say(f"Restored. Conversations that are paused now: {done.paused}. Resume what should go on.")
+    say(f"Sign-ins and tokens that are good no longer: {done.signed_out}.")
     if kept is not None:
         say(f"What was there before: {kept}")
 
