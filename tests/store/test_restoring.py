@@ -48,6 +48,8 @@ def test_nothing_that_was_due_or_waited_is_taken_up(scene: Scene) -> None:
     for one in (due, recurring):
         assert scene.load(one).pause_reason is Pause.USER
     assert scene.load(chat).status is Status.ACTIVE
+    said = scene.database.run(lambda tx: tx.recent_messages(USER, chat.id, most=5))
+    assert "say it again" in said[-1].content
 
 
 def test_what_its_owner_resumes_goes_on(scene: Scene) -> None:
@@ -88,9 +90,15 @@ def test_a_run_that_was_under_way_has_crashed_and_its_call_is_in_doubt(scene: Sc
 def test_a_run_that_was_handed_back_does_not_go_on(scene: Scene) -> None:
     scene.task()
     scene.hand_back(scene.begin_work())
+    chat = scene.chat()
+    scene.say(chat)
+    reply = scene.begin_reply()
+    scene.hand_back(reply, served=scene.items(reply))
     settle(scene)
 
-    assert scene.claim_work() is None
+    assert (scene.claim_work(), scene.claim_reply()) == (None, None)
+    statuses = scene.run(lambda db: db.execute(select(tables.runs.c.status)).scalars().all())
+    assert statuses == ["cancelled", "cancelled"]
 
 
 def test_those_who_hold_a_turn_from_before_cannot_write(scene: Scene) -> None:
