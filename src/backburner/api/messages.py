@@ -1,13 +1,12 @@
 """`/api/conversations/{id}/messages`: what was said, and saying more."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Request
 from pydantic import Field
 
 from backburner.actions import browse, chat
-from backburner.api import pages
+from backburner.api import pages, streams
 from backburner.api.auth import Reader, TheDeps, Writer
 from backburner.api.conversations import show
 from backburner.api.idempotency import KeyedRoute
@@ -15,12 +14,9 @@ from backburner.api.pages import USUAL, Cursor, Limit, Page
 from backburner.api.schemas import BODY, Body, Id, example, refusals
 from backburner.api.shown import MessageOut
 from backburner.api.shown_conversation import ConversationOut
-from backburner.core.accounts import Caller
 from backburner.core.conversation import LONGEST_MESSAGE
 from backburner.core.ids import ConversationId
 
-#: Says something, and answers with the reply as it is being given.
-Streaming = Callable[[Request, Caller, ConversationId, str], Awaitable[Response]]
 EVENT_STREAM = "text/event-stream"
 
 
@@ -30,8 +26,7 @@ class NewMessage(Body):
     content: str = Field(description=f"Up to {LONGEST_MESSAGE:,} characters.")
 
 
-def build_router(streaming: Streaming | None = None) -> APIRouter:
-    """Build the routes; with `streaming`, who accepts a stream of events gets the reply as one."""
+def build_router() -> APIRouter:
     router = APIRouter(prefix="/api", tags=["messages"], route_class=KeyedRoute)
     path = "/conversations/{which}/messages"
 
@@ -44,31 +39,32 @@ def build_router(streaming: Streaming | None = None) -> APIRouter:
         found = await browse.messages(deps, caller.user, ConversationId(which), after, most=limit)
         return pages.show(found, MessageOut.of)
 
-    _add_saying(router, path, streaming)
+    _add_saying(router, path)
     _add_taking_back(router)
     return router
 
 
-def _add_saying(router: APIRouter, path: str, streaming: Streaming | None) -> None:
-    streams: dict[str, Any] = {"content": {EVENT_STREAM: {}}} if streaming else {}
+def _add_saying(router: APIRouter, path: str) -> None:
+    as_stream: dict[str, Any] = {"content": {EVENT_STREAM: {}}, "description": "The reply, live."}
 
     @router.post(
         path,
         summary="Say something",
         status_code=202,
         response_model=MessageOut,
-        responses={**refusals(404, 409, *BODY), 202: {"model": MessageOut, **streams}},
+        responses={**refusals(404, 409, *BODY), 200: as_stream},
     )
     async def send_message(
         which: Id, body: NewMessage, request: Request, deps: TheDeps, caller: Writer
     ) -> Any:
         """Say something. It is kept when this is answered; the reply comes when it comes.
 
-        A message that fits the question that is shown answers it.
+        A message that fits the question that is shown answers it. Whoever accepts a stream of
+        events gets the reply as one: `message`, then `delta` pieces, then `done` or `error`.
         """
         conversation = ConversationId(which)
-        if streaming is not None and EVENT_STREAM in request.headers.get("accept", ""):
-            return await streaming(request, caller, conversation, body.content)
+        if EVENT_STREAM in request.headers.get("accept", ""):
+            return await streams.say(request, caller, conversation, body.content)
         said = await chat.say(deps, caller.user, conversation, body.content)
         return MessageOut.of(await browse.message(deps, caller.user, said))
 
