@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import httpx2
 import pytest
@@ -23,6 +24,7 @@ from backburner.testing.clock import SetClock
 from backburner.testing.engine import Say, Wait
 from backburner.testing.make import STRANGER, USER
 from backburner.testing.stage import Stage
+from backburner.worker.pruner import KEEP_EVENTS, Pruner
 
 __all__ = ["clock", "database", "set_up", "stage"]
 
@@ -120,6 +122,20 @@ async def test_what_nobody_knows_any_more_begins_with_everything(
 
     assert (told.name, told.number) == ("reset", 4)
     assert (then.name, then.number) == ("change", 5)
+
+
+async def test_whoever_was_away_for_too_long_begins_with_everything(
+    stage: Stage, client: httpx2.AsyncClient, token: str, clock: SetClock
+) -> None:
+    change(stage, count=3)
+    clock.advance(KEEP_EVENTS + timedelta(minutes=1))
+    change(stage)
+    more = await Pruner(stage.deps, keep=timedelta(days=30)).run_once()
+    async with following(client, token, after=3) as stream:
+        told = await stream.next()
+
+    assert not more
+    assert (told.name, told.number) == ("reset", 4)
 
 
 async def test_what_is_no_number_begins_with_everything(
