@@ -276,6 +276,8 @@ questions = Table(
     #: Answered, or withdrawn where there is no answer.
     Column("closed_at", Time),
     Column("answer", Text),
+    # For what goes when a conversation goes.
+    Index("ix_questions_of_conversation", "user_id", "conversation_id"),
 )
 is_open = questions.c.closed_at.is_(None)
 for _name, _columns in {
@@ -469,6 +471,8 @@ deliveries = Table(
     Column("provider_id", Text),
     Column("error", Text),
     CheckConstraint("state IN ('waiting', 'sending', 'sent', 'failed')", name="state"),
+    # For what goes when a conversation goes.
+    Index("ix_deliveries_of_conversation", "user_id", "conversation_id"),
 )
 to_send = text("state IN ('waiting', 'sending')")
 Index(

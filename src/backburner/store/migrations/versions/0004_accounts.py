@@ -16,6 +16,8 @@ def upgrade() -> None:
     op.add_column("users", sa.Column("disabled_at", TIME))
     op.add_column("users", sa.Column("away_since", TIME))
     op.create_index("uq_users_login", "users", ["login"], unique=True)
+    for name in ("questions", "deliveries"):
+        op.create_index(f"ix_{name}_of_conversation", name, ["user_id", "conversation_id"])
     op.create_table(
         "credentials",
         sa.Column("digest", sa.Text, nullable=False),
