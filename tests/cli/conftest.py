@@ -23,8 +23,10 @@ def call(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Ended]]:
         with pytest.raises(SystemExit) as ended:
             main(arguments)
         captured = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return Ended(ended.value.code, captured.out.splitlines(), captured.err.splitlines())
+        # None stands for 0.
+        code = ended.value.code or 0
+        assert isinstance(code, int)
+        return Ended(code, captured.out.splitlines(), captured.err.splitlines())
 
     before = signal.getsignal(signal.SIGTERM)
     yield call

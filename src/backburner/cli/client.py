@@ -62,6 +62,12 @@ class Server:
     def post(self, path: str, body: Any = None) -> Any:
         return self._ask("POST", path, body)
 
+    def patch(self, path: str, body: Any) -> Any:
+        return self._ask("PATCH", path, body)
+
+    def delete(self, path: str) -> Any:
+        return self._ask("DELETE", path)
+
     def put(self, path: str, body: Any) -> Any:
         return self._ask("PUT", path, body)
 

@@ -30,6 +30,8 @@ COMMANDS = {
     "run-now": "Do background work at once.",
     "cancel": "Stop background work for good.",
     "notices": "List what you were told.",
+    "user": "See to accounts: who there is, and how they get in.",
+    "token": "Make, list and revoke tokens for programs.",
     "export": "Take out everything that is yours.",
     "db": "Copy, put back, check or migrate the database.",
     "serve": "Start a server without a worker, on one PostgreSQL.",

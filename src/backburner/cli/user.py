@@ -1,0 +1,99 @@
+"""`backburner user`: who there is, and how they get in."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from backburner.cli.client import Server
+from backburner.cli.showing import say_json, say_table, short, when
+from backburner.cli.talking import shows, talks
+from backburner.core.errors import NotFound
+
+
+@click.group("user")
+def command() -> None:
+    """See to accounts: who there is, and how they get in."""
+
+
+def with_role(of: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--role", type=click.Choice(["member", "operator"]), default="member", show_default=True
+    )(of)
+
+
+@command.command("list")
+@shows
+@talks
+def list_all(server: Server, *, in_json: bool) -> None:
+    """List everybody who has an account."""
+    found = list(server.items("/api/users"))
+    if in_json:
+        say_json(found)
+        return
+    rows = [
+        (
+            short(one["id"]),
+            one["login"] or "-",
+            one["name"],
+            one["role"],
+            "disabled" if one["disabled_at"] else "password" if one["has_password"] else "link",
+            when(one["created_at"]),
+        )
+        for one in found
+    ]
+    say_table([("ID", "LOGIN", "NAME", "ROLE", "SIGNS IN", "SINCE"), *rows], empty="Nobody.")
+
+
+@command.command("add")
+@click.argument("login")
+@click.option("--name", default="", help="What they are called.")
+@with_role
+@talks
+def add(server: Server, *, login: str, name: str, role: str) -> None:
+    """Add somebody, and print the link with which they set their password."""
+    added = server.post("/api/users", {"login": login, "name": name, "role": role})
+    click.echo(added["reset"]["link"])
+
+
+@command.command("invite")
+@click.option("--name", default="", help="For whom it is, as a reminder.")
+@with_role
+@talks
+def invite(server: Server, *, name: str, role: str) -> None:
+    """Print a link with which one person makes an account."""
+    click.echo(server.post("/api/invitations", {"name": name, "role": role})["link"])
+
+
+@command.command("reset")
+@click.argument("login")
+@talks
+def reset(server: Server, *, login: str) -> None:
+    """Print a link with which somebody sets a new password."""
+    click.echo(server.post(f"/api/users/{_find(server, login)}/reset")["link"])
+
+
+@command.command("disable")
+@click.argument("login")
+@click.option("--undo", is_flag=True, help="Let them in again.")
+@talks
+def disable(server: Server, *, login: str, undo: bool) -> None:
+    """Shut somebody out at once."""
+    server.patch(f"/api/users/{_find(server, login)}", {"disabled": not undo})
+
+
+@command.command("link")
+@talks
+def link(server: Server) -> None:
+    """Print a link that signs you in once, within 15 minutes."""
+    click.echo(server.post("/api/sign-in-links")["link"])
+
+
+def _find(server: Server, login: str) -> str:
+    """Find the id of somebody by login or id."""
+    wanted = login.strip().lower()
+    for one in server.items("/api/users"):
+        if wanted in (one["login"], one["id"]):
+            found: str = one["id"]
+            return found
+    raise NotFound("There is nobody of that name.", hint="`backburner user list` lists all.")
