@@ -58,6 +58,8 @@ async def test_every_post_that_can_be_repeated_says_so(described: dict[str, Any]
         named = {one["name"] for one in operation.get("parameters", ())}
         if method != "post":
             assert "Idempotency-Key" not in named, path
+        elif "Idempotency-Key" in named:
+            assert "409" in operation["responses"], path
     assert "Idempotency-Key" in {
         one["name"] for one in described["paths"]["/api/conversations"]["post"]["parameters"]
     }

@@ -52,7 +52,7 @@ def build_router() -> APIRouter:
         found = await browse.notices(deps, caller.user, after, unseen=unseen, most=limit)
         return pages.show(found, NoticeOut.of)
 
-    @router.post("/notices/seen", summary="Note what was seen", responses=refusals(404, *BODY))
+    @router.post("/notices/seen", summary="Note what was seen", responses=refusals(404, 409, *BODY))
     async def see_notices(body: WhatWasSeen, deps: TheDeps, caller: Writer) -> SeenNow:
         if body.up_to is not None:
             count = await tending.see_until(deps, caller.user, NoticeId(body.up_to))

@@ -80,7 +80,9 @@ def build_router() -> APIRouter:
         return await show(deps, caller, which)
 
     @router.post(
-        "/schedule/preview", summary="See what a schedule means", responses=refusals(404, *BODY)
+        "/schedule/preview",
+        summary="See what a schedule means",
+        responses=refusals(404, 409, *BODY),
     )
     async def preview_schedule(body: When, deps: TheDeps, caller: Reader) -> PreviewOut:
         """Read a schedule and say when it would run; nothing is changed."""
