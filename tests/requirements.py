@@ -23,7 +23,7 @@ ALL = frozenset(
     C-resume C-resume-only-completed C-resume-concurrent C-resume-expired C-resume-count
     C-block C-list C-block-done C-block-timeout C-block-resume C-events C-mcp Z-ask
     Z-approve Z-allowance Z-connections Z-context Z-honest Z-receipts Z-first Z-inbox
-    Z-grants Z-model-key Z-setup Z-remind Z-everything-off Z-mine
+    Z-grants Z-model-key Z-setup Z-away Z-remind Z-everything-off Z-mine
     """.split()
 )
 

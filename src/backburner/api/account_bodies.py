@@ -121,8 +121,39 @@ class UserChange(BaseModel):
     disabled: bool | None = None
 
 
+_USER = {
+    "id": "u_5n1knykxeb8q1bhm3rwbhgjt0y",
+    "login": "ada",
+    "name": "Ada",
+    "role": "member",
+    "has_password": True,
+    "created_at": "2026-11-16T12:00:00Z",
+    "disabled_at": None,
+}
+_ONCE = {
+    "secret": "bb_...",
+    "link": "https://backburner.example/reset#bb_...",
+    "expires_at": "2026-11-17T12:00:00Z",
+}
+_CREDENTIAL = {
+    "id": "k_6jy475abgx9xhaq0dnv4mc4j0a",
+    "name": "calendar",
+    "scopes": ["read"],
+    "created_at": "2026-11-16T12:00:00Z",
+    "expires_at": None,
+    "used_at": None,
+    "is_this": False,
+}
+
+
+def _shown(**example: Any) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"example": example})
+
+
 class SignedIn(BaseModel):
     """The session is in the cookie."""
+
+    model_config = _shown(id=_CREDENTIAL["id"], expires_at="2026-12-16T12:00:00Z")
 
     id: str
     expires_at: Time | None
@@ -131,12 +162,16 @@ class SignedIn(BaseModel):
 class OnceOnly(BaseModel):
     """A secret that is shown this once, alone and as a link."""
 
+    model_config = _shown(**_ONCE)
+
     secret: str
     link: str
     expires_at: Time | None
 
 
 class UserBody(BaseModel):
+    model_config = _shown(**_USER)
+
     id: str
     login: str | None
     name: str
@@ -161,11 +196,15 @@ class UserBody(BaseModel):
 class AddedUser(BaseModel):
     """A new user, and what they set their password with."""
 
+    model_config = _shown(user=_USER, reset=_ONCE)
+
     user: UserBody
     reset: OnceOnly
 
 
 class CredentialBody(BaseModel):
+    model_config = _shown(**_CREDENTIAL)
+
     id: str
     name: str
     scopes: list[Scope]
@@ -191,16 +230,22 @@ class CredentialBody(BaseModel):
 class MadeToken(BaseModel):
     """A token that is shown this once."""
 
+    model_config = _shown(id=_CREDENTIAL["id"], token="bb_...", expires_at=None)  # noqa: S106
+
     id: str
     token: str
     expires_at: Time | None
 
 
 class Users(BaseModel):
+    model_config = _shown(items=[_USER], next=None)
+
     items: list[UserBody]
     next: str | None
 
 
 class Credentials(BaseModel):
+    model_config = _shown(items=[_CREDENTIAL], next=None)
+
     items: list[CredentialBody]
     next: str | None

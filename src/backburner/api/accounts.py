@@ -17,7 +17,7 @@ from backburner.api.account_bodies import (
 from backburner.api.auth import COOKIE, Anybody, TheDeps, Writer
 from backburner.api.origins import check_page, is_encrypted, origin_of
 from backburner.api.problems import Problem
-from backburner.api.refusals import refusals
+from backburner.api.schemas import BODY, refusals
 
 #: The session ends by itself long before; the cookie just has to outlive it.
 COOKIE_LIVES = 400 * 24 * 3600
@@ -68,7 +68,7 @@ def _add_signing_in(router: APIRouter) -> None:
         "/sign-in",
         summary="Sign in",
         dependencies=[OurPage],
-        responses=refusals(401, 403, 415, 429),
+        responses=refusals(*BODY, 415, 429),
     )
     async def sign_in(
         body: SignIn, request: Request, response: Response, deps: TheDeps, address: Address
@@ -90,7 +90,7 @@ def _add_signing_in(router: APIRouter) -> None:
             raise Problem(401, wrong)
         return let_in(request, response, session)
 
-    @router.post("/sign-in-links", summary="Make a sign-in link", responses=refusals(401, 403))
+    @router.post("/sign-in-links", summary="Make a sign-in link", responses=refusals(*BODY))
     async def make_sign_in_link(
         caller: Anybody, request: Request, response: Response, deps: TheDeps
     ) -> OnceOnly:
@@ -100,7 +100,7 @@ def _add_signing_in(router: APIRouter) -> None:
 
 
 def _add_signing_out(router: APIRouter) -> None:
-    @router.post("/sign-out", summary="Sign out", status_code=204, responses=refusals(401, 403))
+    @router.post("/sign-out", summary="Sign out", status_code=204, responses=refusals(*BODY))
     async def sign_out(caller: Anybody, response: Response, deps: TheDeps) -> None:
         """End the session or the token that this request comes with."""
         await accounts.end_credential(deps, caller.user, caller.credential, caller.kind)
@@ -110,7 +110,7 @@ def _add_signing_out(router: APIRouter) -> None:
         "/sign-out-everywhere",
         summary="Sign out everywhere",
         status_code=204,
-        responses=refusals(401, 403),
+        responses=refusals(*BODY),
     )
     async def sign_out_everywhere(caller: Writer, response: Response, deps: TheDeps) -> None:
         """End every session and token you have, and links that were not used."""
@@ -122,7 +122,7 @@ def _add_passwords(router: APIRouter) -> None:
     @router.put(
         "/password",
         summary="Set your password",
-        responses=refusals(400, 401, 403, 409, 429),
+        responses=refusals(*BODY, 409, 429),
     )
     async def change_password(
         body: ChangePassword,
@@ -147,7 +147,7 @@ def _add_passwords(router: APIRouter) -> None:
         "/password/reset",
         summary="Set a new password with a reset",
         dependencies=[OurPage],
-        responses=refusals(400, 401, 403, 415, 429),
+        responses=refusals(*BODY, 415, 429),
     )
     async def reset_password(
         body: RedeemReset, request: Request, response: Response, deps: TheDeps, address: Address

@@ -9,14 +9,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from backburner.actions import away
 from backburner.api.auth import Reader, TheDeps, Writer
+from backburner.api.schemas import BODY, refusals
 from backburner.ports import RunCounts
 
-_REFUSALS: dict[int | str, dict[str, Any]] = {
-    400: {"description": "A time that is yet to come."},
-    401: {"description": "No credential, or one that is not good."},
-    403: {"description": "A credential that is not good for this."},
-    422: {"description": "What was given is no time with a zone."},
-}
 _COUNTS = {"succeeded": 12, "failed": 1, "skipped": 0, "cancelled": 0}
 _EXAMPLE: dict[str, Any] = {
     "since": "2026-03-02T18:00:00Z",
@@ -122,18 +117,18 @@ class Since(BaseModel):
 
 
 def build_router() -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["away"], responses=_REFUSALS)
+    router = APIRouter(prefix="/api", tags=["away"])
 
-    @router.get("/away", summary="Sum up what happened while you were away")
-    async def summarise(
+    @router.get("/away", summary="Sum up what happened while you were away", responses=refusals())
+    async def summarise_absence(
         deps: TheDeps, caller: Reader, since: Annotated[AwareDatetime | None, Query()] = None
     ) -> Summary:
         """Tell what happened since a time; without one, since you last said you had seen it."""
         found = await away.summarise(deps, caller.user, since=since)
         return _shown(found)
 
-    @router.post("/away/seen", summary="Say that you have seen it")
-    async def seen(deps: TheDeps, caller: Writer, body: Seen | None = None) -> Since:
+    @router.post("/away/seen", summary="Say that you have seen it", responses=refusals(*BODY))
+    async def end_absence(deps: TheDeps, caller: Writer, body: Seen | None = None) -> Since:
         """Note what has been seen; the next summary begins there."""
         until = None if body is None else body.until
         return Since(since=await away.come_back(deps, caller.user, until=until))

@@ -9,6 +9,7 @@ from fastapi.responses import StreamingResponse
 
 from backburner.actions import copies
 from backburner.api.auth import Operator, TheDeps
+from backburner.api.schemas import refusals
 
 _CHUNK = 2**18
 
@@ -20,14 +21,9 @@ def build_router() -> APIRouter:
         "/backup",
         summary="Copy the whole database",
         response_class=StreamingResponse,
-        responses={
-            200: {"content": {"application/vnd.sqlite3": {}}},
-            401: {"description": "No credential that is good."},
-            403: {"description": "Only for operators."},
-            409: {"description": "PostgreSQL makes its own copies."},
-        },
+        responses={200: {"content": {"application/vnd.sqlite3": {}}}, **refusals(409)},
     )
-    async def backup(_: Operator, deps: TheDeps) -> StreamingResponse:
+    async def copy_database(_: Operator, deps: TheDeps) -> StreamingResponse:
         """Stream a SQLite file as it was at one moment; everybody can go on meanwhile."""
         file = await copies.copy(deps)
         return StreamingResponse(

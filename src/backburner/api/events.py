@@ -9,6 +9,7 @@ from backburner.actions.events import Feed
 from backburner.actions.follower import News
 from backburner.api import sse
 from backburner.api.auth import Reader
+from backburner.api.schemas import refusals
 from backburner.core.ids import UserId
 
 HEARTBEAT_EVERY = 15.0
@@ -38,8 +39,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
         "description": "Events, until the client leaves, its credential ends or the server stops.",
         "content": {sse.MEDIA_TYPE: {"schema": {"type": "string"}, "example": _EXAMPLE}},
     },
-    401: {"description": "No credential, or one that is not good."},
-    403: {"description": "A credential that is not good for reading."},
+    **refusals(),
 }
 
 
@@ -52,7 +52,7 @@ def build_router() -> APIRouter:
         response_class=sse.Streaming,
         responses=_ANSWERS,
     )
-    async def follow(
+    async def follow_changes(
         request: Request,
         caller: Reader,
         last_event_id: Annotated[str | None, Header()] = None,

@@ -2,16 +2,15 @@
 
 from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from backburner.actions import mine
 from backburner.api.auth import Reader, TheDeps, Writer
+from backburner.api.schemas import BODY, Body, example, refusals
 
 
-class Confirmed(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"confirm": mine.CONFIRMATION}]}
-    )
+class Confirmed(Body):
+    model_config = example(confirm=mine.CONFIRMATION)
 
     confirm: str = Field(max_length=100, description=f'Exactly "{mine.CONFIRMATION}".')
 
@@ -23,9 +22,9 @@ def build_router() -> APIRouter:
         "/export",
         summary="Take out everything that is yours",
         response_class=StreamingResponse,
-        responses={200: {"content": {"application/json": {"example": _EXAMPLE}}}, **_NOT_SIGNED_IN},
+        responses={200: {"content": {"application/json": {"example": _EXAMPLE}}}, **refusals()},
     )
-    async def export(caller: Reader, deps: TheDeps) -> StreamingResponse:
+    async def export_all(caller: Reader, deps: TheDeps) -> StreamingResponse:
         """Stream one JSON document: profile, conversations, messages, runs and all the rest."""
         return StreamingResponse(
             mine.export(deps, caller.user),
@@ -40,23 +39,15 @@ def build_router() -> APIRouter:
         "/erase",
         summary="Erase everything that is yours, for good",
         status_code=204,
-        responses={
-            400: {"description": "It was not confirmed."},
-            409: {"description": "The only operator cannot leave others behind."},
-            **_NOT_SIGNED_IN,
-        },
+        responses=refusals(409, *BODY),
     )
-    async def erase(caller: Writer, deps: TheDeps, body: Confirmed) -> None:
+    async def erase_all(caller: Writer, deps: TheDeps, body: Confirmed) -> None:
         """Stop what runs, then delete conversations, memories, files, sign-ins and the account."""
         await mine.erase(deps, caller.user, body.confirm)
 
     return router
 
 
-_NOT_SIGNED_IN: dict[int | str, dict[str, str]] = {
-    401: {"description": "No credential that is good."},
-    403: {"description": "A credential that is not good for this."},
-}
 _EXAMPLE = {
     "format": mine.FORMAT,
     "version": mine.VERSION,

@@ -41,6 +41,7 @@ _MEANINGS = {
     408: "The body took too long to come.",
     409: "It does not fit the way things are now; nothing was changed.",
     413: "It is larger than is allowed.",
+    415: "Whoever comes with a cookie sends JSON.",
     422: "The request is not as it should be.",
     429: "There is as much of it as there may be.",
     503: "The database does not answer.",

@@ -9,7 +9,7 @@ from backburner.actions import accounts
 from backburner.actions.deps import Deps
 from backburner.api.account_bodies import CredentialBody, Credentials, MadeToken, NewToken
 from backburner.api.auth import Reader, TheDeps, Writer
-from backburner.api.refusals import refusals
+from backburner.api.schemas import BODY, refusals
 from backburner.core.accounts import Caller, CredentialKind
 from backburner.core.errors import BadRequest
 from backburner.core.phrases import parse_duration
@@ -41,7 +41,7 @@ def _add_tokens(router: APIRouter) -> None:
         "/tokens",
         summary="Make a token",
         status_code=201,
-        responses=refusals(400, 401, 403, 429),
+        responses=refusals(*BODY, 429),
     )
     async def create_token(
         body: NewToken, caller: Writer, response: Response, deps: TheDeps
@@ -58,7 +58,7 @@ def _add_tokens(router: APIRouter) -> None:
         "/tokens/{token}",
         summary="Revoke a token",
         status_code=204,
-        responses=refusals(401, 403, 404),
+        responses=refusals(*BODY, 404),
     )
     async def revoke_token(token: str, caller: Writer, deps: TheDeps) -> None:
         """End a token at once."""
@@ -66,14 +66,14 @@ def _add_tokens(router: APIRouter) -> None:
 
 
 def _add_lists(router: APIRouter) -> None:
-    @router.get("/tokens", summary="List your tokens", responses=refusals(400, 401, 403))
+    @router.get("/tokens", summary="List your tokens", responses=refusals())
     async def list_tokens(
         caller: Reader, deps: TheDeps, cursor: Cursor, most: Most = 50
     ) -> Credentials:
         """List the tokens you have that are good."""
         return await _page(deps, caller, CredentialKind.TOKEN, cursor, most)
 
-    @router.get("/sessions", summary="List your sessions", responses=refusals(400, 401, 403))
+    @router.get("/sessions", summary="List your sessions", responses=refusals())
     async def list_sessions(
         caller: Reader, deps: TheDeps, cursor: Cursor, most: Most = 50
     ) -> Credentials:
@@ -94,7 +94,7 @@ def _add_sessions(router: APIRouter) -> None:
         "/sessions/{session}",
         summary="End a session",
         status_code=204,
-        responses=refusals(401, 403, 404),
+        responses=refusals(*BODY, 404),
     )
     async def end_session(session: str, caller: Writer, deps: TheDeps) -> None:
         """Sign another browser out."""

@@ -18,7 +18,7 @@ from backburner.api.account_bodies import (
 from backburner.api.accounts import Address, OurPage, let_in, once_only
 from backburner.api.auth import Operator, TheDeps
 from backburner.api.problems import Problem
-from backburner.api.refusals import refusals
+from backburner.api.schemas import BODY, refusals
 from backburner.api.tokens import Cursor, Most
 from backburner.core.ids import UserId
 
@@ -32,7 +32,7 @@ def build_router() -> APIRouter:
 
 
 def _add_users(router: APIRouter) -> None:
-    @router.get("/users", summary="List users", responses=refusals(400, 401, 403))
+    @router.get("/users", summary="List users", responses=refusals())
     async def list_users(_: Operator, deps: TheDeps, cursor: Cursor, most: Most = 50) -> Users:
         """List everybody who has an account."""
         found = await users.users(deps, after=cursor, most=most + 1)
@@ -40,7 +40,10 @@ def _add_users(router: APIRouter) -> None:
         return Users(items=items, next=items[-1].id if len(found) > most else None)
 
     @router.post(
-        "/users", summary="Add a user", status_code=201, responses=refusals(400, 401, 403, 409)
+        "/users",
+        summary="Add a user",
+        status_code=201,
+        responses=refusals(*BODY, 409),
     )
     async def add_user(
         body: NewUser, _: Operator, request: Request, response: Response, deps: TheDeps
@@ -51,9 +54,7 @@ def _add_users(router: APIRouter) -> None:
 
 
 def _add_changes(router: APIRouter) -> None:
-    @router.patch(
-        "/users/{user}", summary="Change a user", responses=refusals(400, 401, 403, 404, 409)
-    )
+    @router.patch("/users/{user}", summary="Change a user", responses=refusals(*BODY, 404, 409))
     async def change_user(user: str, body: UserChange, _: Operator, deps: TheDeps) -> UserBody:
         """Change a role or a name, shut somebody out, or let them in again.
 
@@ -68,7 +69,7 @@ def _add_changes(router: APIRouter) -> None:
         "/users/{user}/reset",
         summary="Let a user set a new password",
         status_code=201,
-        responses=refusals(401, 403, 404, 409),
+        responses=refusals(*BODY, 404, 409),
     )
     async def allow_reset(
         user: str, _: Operator, request: Request, response: Response, deps: TheDeps
@@ -83,7 +84,7 @@ def _add_invitations(router: APIRouter) -> None:
         "/invitations",
         summary="Invite somebody",
         status_code=201,
-        responses=refusals(400, 401, 403),
+        responses=refusals(*BODY),
     )
     async def invite_user(
         body: NewInvitation, caller: Operator, request: Request, response: Response, deps: TheDeps
@@ -97,7 +98,7 @@ def _add_invitations(router: APIRouter) -> None:
         summary="Accept an invitation",
         status_code=201,
         dependencies=[OurPage],
-        responses=refusals(400, 401, 403, 409, 415, 429),
+        responses=refusals(*BODY, 409, 415, 429),
     )
     async def accept_invitation(
         body: Accept, request: Request, response: Response, deps: TheDeps, address: Address

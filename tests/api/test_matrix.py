@@ -1,0 +1,133 @@
+"""Every route, and who is let in: nobody, those who may only read, members, those shut out.
+
+A route without an entry here fails: somebody has to say who may use it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import people
+import pytest
+from api_stage import NOBODYS, Asker
+
+from backburner.core.accounts import Role, Scope
+from backburner.store import tables
+from backburner.testing.make import NOON
+from backburner.testing.stage import Stage
+
+READ, WRITE, OPERATE, OPEN, ANYBODY = "read", "write", "operate", "open", "anybody"
+PATHS = {
+    "/health": {"get": OPEN},
+    "/ready": {"get": OPEN},
+    "/metrics": {"get": OPERATE},
+    "/api/away": {"get": READ},
+    "/api/away/seen": {"post": WRITE},
+    "/api/backup": {"post": OPERATE},
+    "/api/conversations": {"get": READ, "post": WRITE},
+    "/api/conversations/{which}": {"get": READ, "patch": WRITE, "delete": WRITE},
+    "/api/conversations/{which}/grants": {"get": READ},
+    "/api/conversations/{which}/messages": {"get": READ, "post": WRITE},
+    "/api/conversations/{which}/messages/last": {"put": WRITE},
+    "/api/conversations/{which}/runs": {"get": READ},
+    "/api/conversations/{which}/schedule": {"put": WRITE, "delete": WRITE},
+    "/api/conversations/{which}/stop": {"post": WRITE},
+    **{
+        f"/api/conversations/{{which}}/{verb}": {"post": WRITE}
+        for verb in ("pause", "resume", "run-now", "cancel", "archive", "reopen")
+    },
+    "/api/erase": {"post": WRITE},
+    "/api/events": {"get": READ},
+    "/api/export": {"get": READ},
+    "/api/grants/{which}": {"delete": WRITE},
+    "/api/invitations": {"post": OPERATE},
+    "/api/invitations/accept": {"post": OPEN},
+    "/api/me": {"get": READ, "put": WRITE},
+    "/api/memories": {"get": READ},
+    "/api/memories/{key}": {"get": READ, "put": WRITE, "delete": WRITE},
+    "/api/notices": {"get": READ},
+    "/api/notices/seen": {"post": WRITE},
+    "/api/password": {"put": ANYBODY},
+    "/api/password/reset": {"post": OPEN},
+    "/api/questions": {"get": READ},
+    "/api/questions/{which}/answer": {"post": WRITE},
+    "/api/questions/{which}/snooze": {"post": WRITE},
+    "/api/runs/{which}": {"get": READ},
+    "/api/schedule/preview": {"post": READ},
+    "/api/sessions": {"get": READ},
+    "/api/sessions/{session}": {"delete": WRITE},
+    "/api/sign-in": {"post": OPEN},
+    "/api/sign-in-links": {"post": ANYBODY},
+    "/api/sign-out": {"post": ANYBODY},
+    "/api/sign-out-everywhere": {"post": ANYBODY},
+    "/api/spend": {"get": READ},
+    "/api/tokens": {"get": READ, "post": WRITE},
+    "/api/tokens/{token}": {"delete": WRITE},
+    "/api/users": {"get": OPERATE, "post": OPERATE},
+    "/api/users/{user}": {"patch": OPERATE},
+    "/api/users/{user}/reset": {"post": OPERATE},
+}
+
+
+def routes(*needing: str) -> Iterator[tuple[str, str]]:
+    for path, methods in PATHS.items():
+        for method, needs in methods.items():
+            if needs in needing:
+                for name in ("which", "key", "session", "token", "user"):
+                    path = path.replace(f"{{{name}}}", f"c_{NOBODYS}")  # noqa: PLW2901
+                yield method.upper(), path
+
+
+async def test_somebody_has_said_of_every_route_who_may_use_it(ask: Asker) -> None:
+    described = await ask.get("/api/openapi.json")
+
+    there_are = {path: set(methods) for path, methods in described["paths"].items()}
+    assert there_are == {path: set(methods) for path, methods in PATHS.items()}
+
+
+async def test_nobody_is_let_in_without_a_credential(ask: Asker) -> None:
+    for method, path in routes(READ, WRITE, OPERATE, ANYBODY):
+        for headers in ({"authorization": ""}, {"authorization": "Bearer bb_no"}):
+            answer = await ask(method, path, {} if method != "GET" else None, headers=headers)
+            assert (method, path, answer.status_code) == (method, path, 401)
+            assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ((Scope.READ,), (WRITE, OPERATE)),
+        ((Scope.WRITE,), (READ, OPERATE)),
+        ((Scope.OPERATE,), (READ, WRITE)),
+    ],
+)
+async def test_a_credential_is_of_no_use_for_what_it_was_not_given_for(
+    ask: Asker, stage: Stage, given: tuple[Scope, ...], refused: tuple[str, ...]
+) -> None:
+    user = await people.add(stage, role=Role.OPERATOR)
+    headers = await people.token(stage, user, *given)
+    for method, path in routes(*refused):
+        answer = await ask(method, path, body_for(method), headers=headers)
+        assert (method, path, answer.status_code) == (method, path, 403)
+
+
+async def test_a_member_cannot_operate_whatever_they_were_given(ask: Asker, stage: Stage) -> None:
+    user = await people.add(stage)
+    headers = await people.token(stage, user, *Scope)
+    for method, path in routes(OPERATE):
+        answer = await ask(method, path, body_for(method), headers=headers)
+        assert (method, path, answer.status_code) == (method, path, 403)
+
+
+async def test_whoever_is_shut_out_is_let_in_nowhere(ask: Asker, stage: Stage) -> None:
+    user = await people.add(stage, role=Role.OPERATOR)
+    headers = await people.token(stage, user, *Scope)
+    # Not by the way that ends credentials as well: each of both has to be enough.
+    disable = tables.users.update().where(tables.users.c.id == user).values(disabled_at=NOON)
+    stage.database.run(lambda tx: tx.connection.execute(disable))
+    for method, path in routes(READ, WRITE, OPERATE, ANYBODY):
+        answer = await ask(method, path, body_for(method), headers=headers)
+        assert (method, path, answer.status_code) == (method, path, 401)
+
+
+def body_for(method: str) -> dict[str, Any] | None:
+    return None if method in ("GET", "DELETE") else {}
