@@ -15,6 +15,7 @@ from backburner.core.accounts import Role, Scope
 from backburner.core.ids import UserId
 from backburner.store import tables
 from backburner.testing.make import MATE, USER
+from backburner.testing.scene import read_everything
 from backburner.testing.stage import Stage
 
 #: Like those that are made, and nobody's.
@@ -48,6 +49,12 @@ class Asker:
         answer = await self(method, path, body)
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
+
+
+def read_rows(stage: Stage) -> dict[str, Any]:
+    """Read all there is, apart from when credentials were last used."""
+    found = stage.database.run(lambda tx: read_everything(tx.connection))
+    return {name: rows for name, rows in found.items() if name != "credentials"}
 
 
 AskAs = Callable[..., Awaitable[Asker]]

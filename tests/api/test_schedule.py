@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
-from api_stage import Asker
+from api_stage import Asker, read_rows
 from requirements import requirement
 
 from backburner.core.schedule_json import to_json
-from backburner.testing.scene import read_everything
 from backburner.testing.stage import Stage
 
 PATH = "/api/conversations"
@@ -67,11 +66,11 @@ async def test_what_is_no_schedule_is_refused_and_changes_nothing(
     ask: Asker, stage: Stage, body: object, status: int
 ) -> None:
     chat = await stage.chat()
-    before = stage.database.run(lambda tx: read_everything(tx.connection))
+    before = read_rows(stage)
 
     assert (await ask("PUT", f"{PATH}/{chat.id}/schedule", body)).status_code == status
 
-    assert stage.database.run(lambda tx: read_everything(tx.connection)) == before
+    assert read_rows(stage) == before
 
 
 async def test_work_cannot_come_after_itself(ask: Asker, stage: Stage) -> None:
@@ -82,7 +81,7 @@ async def test_work_cannot_come_after_itself(ask: Asker, stage: Stage) -> None:
 
 
 async def test_a_preview_says_when_and_changes_nothing(ask: Asker, stage: Stage) -> None:
-    before = stage.database.run(lambda tx: read_everything(tx.connection))
+    before = read_rows(stage)
     shown = await ask.do("POST", "/api/schedule/preview", {"when": "every 30m"})
 
     assert shown["in_words"] == "every 30 minutes"
@@ -90,7 +89,7 @@ async def test_a_preview_says_when_and_changes_nothing(ask: Asker, stage: Stage)
     assert shown["next_times"] == [f"2026-11-16T{at}:00Z" for at in ("12:00", "12:30", "13:00")]
     assert shown["next_times_in_words"][1] == "Mon 16 Nov 2026, 12:30 UTC"
     assert (await ask("POST", "/api/schedule/preview", {"when": "at times"})).status_code == 400
-    assert stage.database.run(lambda tx: read_everything(tx.connection)) == before
+    assert read_rows(stage) == before
 
 
 async def test_what_is_shown_as_a_schedule_is_taken_as_one(ask: Asker, stage: Stage) -> None:

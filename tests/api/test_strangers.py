@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from api_stage import NOBODYS, Asker
+from api_stage import NOBODYS, Asker, read_rows
 from requirements import requirement
 
 from backburner.core.policy import ALWAYS
 from backburner.testing.engine import Call
 from backburner.testing.make import MATE
-from backburner.testing.scene import read_everything
 from backburner.testing.stage import Stage
 
 #: By the end of the path, what a request needs to be more than a wrong one.
@@ -43,12 +42,6 @@ async def ids_of_mate(stage: Stage) -> dict[str, str]:
     }
 
 
-def _rows(stage: Stage) -> dict[str, Any]:
-    """Read all there is, apart from when credentials were last used."""
-    found = stage.database.run(lambda tx: read_everything(tx.connection))
-    return {name: rows for name, rows in found.items() if name != "credentials"}
-
-
 @requirement("A-api")
 async def test_the_ids_of_others_are_answered_as_those_of_nobody(ask: Asker, stage: Stage) -> None:
     theirs = await ids_of_mate(stage)
@@ -62,11 +55,11 @@ async def test_the_ids_of_others_are_answered_as_those_of_nobody(ask: Asker, sta
             body = (
                 BODIES.get(path.rsplit("/", 1)[1]) if method in ("post", "put", "patch") else None
             )
-            before = _rows(stage)
+            before = read_rows(stage)
             other = await ask(method.upper(), path.replace("{which}", theirs[kind]), body)
             nobodys = path.replace("{which}", f"{theirs[kind][0]}_{NOBODYS}")
             nothing = await ask(method.upper(), nobodys, body)
-            after = _rows(stage)
+            after = read_rows(stage)
 
             assert (other.status_code, other.json()) == (nothing.status_code, nothing.json())
             assert (path, method, other.status_code) == (path, method, 404)
