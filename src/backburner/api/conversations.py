@@ -128,7 +128,7 @@ async def show(deps: Deps, caller: Caller, which: str) -> ConversationOut:
 
 
 def _add_collection(router: APIRouter) -> None:
-    @router.get("/conversations", summary="List conversations", responses=refusals())
+    @router.get("/conversations", summary="List conversations", responses=refusals(404))
     async def list_conversations(  # noqa: PLR0913 (each is a parameter of the query)
         deps: TheDeps,
         caller: Reader,

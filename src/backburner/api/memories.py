@@ -47,7 +47,7 @@ def build_router() -> APIRouter:
     @router.put(
         path,
         summary="Remember something",
-        responses={**refusals(429, *BODY), 201: {"model": MemoryOut, "description": "New."}},
+        responses={**refusals(404, 429, *BODY), 201: {"model": MemoryOut, "description": "New."}},
     )
     async def put_memory(
         key: Key, body: NewMemory, response: Response, deps: TheDeps, caller: Writer
