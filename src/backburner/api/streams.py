@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import Any
 
 from fastapi import Request
@@ -12,6 +12,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.events import Feed
 from backburner.actions.replies import Said
 from backburner.api import sse
+from backburner.api.shown import MessageOut
 from backburner.core.accounts import Caller
 from backburner.core.conversation import Message
 from backburner.core.ids import ConversationId, RunId
@@ -56,11 +57,11 @@ async def _stream(
     until = clock() + patience.total_seconds()
     telling = _Telling(which)
     async with feed.follow(caller.user, caller.credential, after=None) as follower:
-        yield sse.event("message", _shown(said.message, which))
+        yield sse.event("message", _shown(said.message))
         while not follower.ended:
             reply = await replies.find(deps, caller.user, which, said)
             if reply is not None:
-                yield _end(reply, which)
+                yield _end(reply)
                 return
             looks_again = False
             while not looks_again and not follower.ended:
@@ -96,12 +97,12 @@ class _Telling:
         return sse.event("delta", {"run": draft.run, "at": at, "text": draft.text[at:]})
 
 
-def _end(reply: Reply, which: ConversationId) -> bytes:
+def _end(reply: Reply) -> bytes:
     run = reply.run
     data: dict[str, Any] = {
         "run": run and run.id,
         "status": run.status.value if run else None,
-        "messages": [_shown(message, which) for message in reply.messages],
+        "messages": [_shown(message) for message in reply.messages],
     }
     if run is not None and run.status is RunStatus.FAILURE:
         why = run.failure.message if run.failure else "The reply failed."
@@ -109,13 +110,6 @@ def _end(reply: Reply, which: ConversationId) -> bytes:
     return sse.event("done", data)
 
 
-def _shown(message: Message, which: ConversationId) -> dict[str, Any]:
-    return {
-        "id": message.id,
-        "conversation": which,
-        "role": message.role.value,
-        "source": message.source.value,
-        "content": message.content,
-        "run": message.run_id,
-        "created_at": message.created_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
-    }
+def _shown(message: Message) -> dict[str, Any]:
+    """Show a message as it is shown everywhere."""
+    return MessageOut.of(message).model_dump(mode="json")
