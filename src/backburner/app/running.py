@@ -113,8 +113,6 @@ async def serve(
         stop_on_signals(stop)
         async with asyncio.TaskGroup() as parts:
             parts.create_task(server.serve(sockets=[listener]))
-            if works:
-                parts.create_task(app.worker.run(stopping))
             host, port = listener.getsockname()[:2]
             if await answers(host, port, encrypted=config.is_ssl):
                 address = f"{'https' if config.is_ssl else 'http'}://{in_url(host)}:{port}"
@@ -122,6 +120,9 @@ async def serve(
                 announce(address)
                 if link:
                     welcome(link)
+                # Whoever hears that it is ready can see all that it does.
+                if works:
+                    parts.create_task(app.worker.run(stopping))
             elif not server.should_exit:
                 raise MachineFailed("The server does not answer its own requests.")
 
