@@ -16,6 +16,10 @@ FROZEN = {
     "0002_engines_and_allowances.py": (
         "c0132d6eaaf7cb11233bc290e972683c383311d9aeecfd3f1b77fe3753f90e04"
     ),
+    "0003_sessions_and_profiles.py": (
+        "c47d96619004189c274cbac36c5b152c3cc32d320e9b537ce56e35bbe95ede7a"
+    ),
+    "0004_accounts.py": "89e65d6a08bedf530ae40aa99b97b551bc53e046a1df37a99986eaebcbc875d4",
 }
 
 
