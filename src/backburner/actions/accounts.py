@@ -46,12 +46,6 @@ async def identify(deps: Deps, secret: str) -> Caller | None:
     return await deps.store.transact(lambda tx: tx.credentials.identify(shown, now=tx.now))
 
 
-async def is_still_good(deps: Deps, caller: Caller) -> bool:
-    """Tell whether what a caller showed is good yet: for whatever takes longer than a request."""
-    user, which = caller.user, caller.credential
-    return await deps.store.transact(lambda tx: tx.credentials.is_good(user, which, now=tx.now))
-
-
 def issue(
     tx: Tx,
     user: UserId,

@@ -47,7 +47,7 @@ class Reading:
     since: datetime | None
 
     def run(self, tx: Tx) -> Found:
-        found = Found(at=tx.now, good=tx.events.still_good(self.held, now=tx.now))
+        found = Found(at=tx.now, good=tx.credentials.still_good(self.held, now=tx.now))
         for user, where in self.hinted.items():
             # Drafts first: one that is read too late would come after the message it became.
             found.drafts[user] = list(tx.events.drafts(user, where))

@@ -1,6 +1,6 @@
 """Accounts, credentials and attempts to sign in, as far as they are kept."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -47,8 +47,8 @@ class Credentials(Protocol):
     def identify(self, digest: str, *, now: datetime) -> Caller | None:
         """Find out whose a lasting credential is that is good now, and note its use."""
 
-    def is_good(self, user: UserId, credential: str, *, now: datetime) -> bool:
-        """Tell whether a lasting credential is good now."""
+    def still_good(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:
+        """Give those of these credentials, each with its owner, that are good now."""
 
     def issue(
         self,

@@ -57,8 +57,5 @@ class Events(Protocol):
     ) -> Sequence[Draft]:
         """Read what is being said, in these conversations or in all."""
 
-    def still_good(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:
-        """Give those of these credentials, each with its owner, that are good now."""
-
     def prune(self, *, before: datetime, most: int) -> int:
         """Delete what changed long ago; of each user the last change stays."""

@@ -1,6 +1,6 @@
 """What people are let in with. Of secrets only digests are kept."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,6 +23,8 @@ from backburner.store.tables import credentials, users
 
 #: Those that are good no longer are kept so long, for whoever wonders.
 KEPT_FOR = timedelta(days=30)
+#: How many are asked about at once.
+_MANY = 500
 
 _is_good = (
     credentials.c.ended_at.is_(None),
@@ -35,8 +37,10 @@ _of_somebody = (
     .where(*_is_good, users.c.disabled_at.is_(None))
 )
 _identify = _of_somebody.where(credentials.c.digest == bindparam("shown"), _lasting)
-_still_good = _of_somebody.where(
-    credentials.c.user_id == bindparam("user"), credentials.c.id == bindparam("which"), _lasting
+_still_good = _of_somebody.with_only_columns(credentials.c.id).where(
+    credentials.c.user_id.in_(bindparam("owners", expanding=True)),
+    credentials.c.id.in_(bindparam("which", expanding=True)),
+    _lasting,
 )
 _look_up = _of_somebody.where(
     credentials.c.digest == bindparam("shown"), credentials.c.kind == bindparam("of_kind")
@@ -115,8 +119,14 @@ class Credentials:
             expires_at=row.expires_at,
         )
 
-    def is_good(self, user: UserId, credential: str, *, now: datetime) -> bool:
-        return self._find(_still_good, {"user": user, "which": credential, "at": now}) is not None
+    def still_good(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:
+        good = set[str]()
+        ordered = sorted(held)
+        for start in range(0, len(ordered), _MANY):
+            some = ordered[start : start + _MANY]
+            values = {"owners": [user for user, _ in some], "which": [one for _, one in some]}
+            good.update(self.connection.execute(_still_good, {**values, "at": now}).scalars())
+        return frozenset(good)
 
     def issue(
         self,

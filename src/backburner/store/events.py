@@ -19,7 +19,6 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    or_,
     select,
     text,
 )
@@ -29,11 +28,8 @@ from backburner.core.run import RunKind
 from backburner.core.transitions import Step, Stops
 from backburner.ports import Change, Draft, EventKind
 from backburner.store.dialect import holding
-from backburner.store.tables import credentials, events, is_running, runs, users
+from backburner.store.tables import events, is_running, runs
 from backburner.store.types import Time
-
-#: How many are asked for at once.
-_MANY = 500
 
 _owner = bindparam("owner", type_=Text())
 _newest = select(func.coalesce(func.max(events.c.number), 0)).where(events.c.user_id == _owner)
@@ -60,17 +56,6 @@ _drafts = select(runs.c.conversation_id, runs.c.id, runs.c.draft).where(
 )
 _drafts_in = _drafts.where(
     runs.c.conversation_id.in_(bindparam("conversations", expanding=True, type_=Text()))
-)
-_still_good = (
-    select(credentials.c.id)
-    .join(users, users.c.id == credentials.c.user_id)
-    .where(
-        credentials.c.user_id.in_(bindparam("owners", expanding=True, type_=Text())),
-        credentials.c.id.in_(bindparam("which", expanding=True, type_=Text())),
-        credentials.c.ended_at.is_(None),
-        or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > bindparam("at")),
-        users.c.disabled_at.is_(None),
-    )
 )
 _newer = events.alias("newer")
 _old = (
@@ -135,16 +120,6 @@ class Events:
             values = {"owner": user, "conversations": list(conversations)}
             found = self.connection.execute(_drafts_in, values)
         return [Draft(ConversationId(row[0]), RunId(row[1]), row[2]) for row in found]
-
-    def still_good(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:
-        good = set[str]()
-        ordered = sorted(held)
-        for start in range(0, len(ordered), _MANY):
-            some = ordered[start : start + _MANY]
-            values = {"owners": [user for user, _ in some], "which": [one for _, one in some]}
-            found = self.connection.execute(_still_good, {**values, "at": now})
-            good.update(found.scalars())
-        return frozenset(good)
 
     def prune(self, *, before: datetime, most: int) -> int:
         old = self.connection.execute(_old, {"before": before, "most": most}).scalars().all()
