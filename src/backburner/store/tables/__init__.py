@@ -1,0 +1,72 @@
+"""All tables. A row that belongs to somebody has its owner in its key.
+
+Whatever a conversation owns goes with it. JSON is kept as text: both databases read and write it
+whole.
+"""
+
+from backburner.store.tables.base import metadata
+from backburner.store.tables.conversations import (
+    conversations,
+    inbox,
+    is_due_some_time,
+    is_open,
+    messages,
+    questions,
+    unserved,
+)
+from backburner.store.tables.people import (
+    PAUSED,
+    answers,
+    attempts,
+    credentials,
+    install,
+    memories,
+    users,
+)
+from backburner.store.tables.spending import allowances, spend, totals
+from backburner.store.tables.telling import deliveries, events, notices, to_send
+from backburner.store.tables.work import (
+    KEPT,
+    grants,
+    is_queued,
+    is_running,
+    outcomes,
+    receipts,
+    runs,
+    session_entries,
+    tool_calls,
+)
+
+__all__ = [
+    "KEPT",
+    "PAUSED",
+    "allowances",
+    "answers",
+    "attempts",
+    "conversations",
+    "credentials",
+    "deliveries",
+    "events",
+    "grants",
+    "inbox",
+    "install",
+    "is_due_some_time",
+    "is_open",
+    "is_queued",
+    "is_running",
+    "memories",
+    "messages",
+    "metadata",
+    "notices",
+    "outcomes",
+    "questions",
+    "receipts",
+    "runs",
+    "session_entries",
+    "spend",
+    "to_send",
+    "tool_calls",
+    "totals",
+    "unserved",
+    "users",
+]

@@ -1,0 +1,196 @@
+"""Conversations, what is said in them, what waits for them, and what they ask."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    and_,
+    false,
+    text,
+)
+
+from backburner.store.tables.base import metadata, of_a_conversation
+from backburner.store.types import Counter, Length, Time
+
+conversations = Table(
+    "conversations",
+    metadata,
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("updated_at", Time, nullable=False),
+    Column("parent_id", Text),
+    Column("batch", Text),
+    Column("schedule", Text),
+    Column("schedule_revision", Integer, nullable=False),
+    #: The conversation that this one comes after, taken from its schedule.
+    Column("after_id", Text),
+    Column("next_run_at", Time),
+    Column("settled_until", Time),
+    Column("pause_reason", Text),
+    Column("context", Text, nullable=False),
+    Column("step", Text, nullable=False),
+    Column("data", Text, nullable=False),
+    Column("session_engine", Text),
+    Column("session_id", Text),
+    Column("ended_as", Text),
+    Column("ended_at", Time),
+    Column("resuming", Boolean, nullable=False),
+    Column("resume_count", Integer, nullable=False),
+    Column("retrieved_at", Time),
+    Column("failures", Integer, nullable=False),
+    Column("crashes", Integer, nullable=False),
+    Column("again_count", Integer, nullable=False),
+    Column("again_since", Time),
+    Column("unattended_replies", Integer, nullable=False),
+    Column("run_count", Integer, nullable=False),
+    Column("max_runs", Integer),
+    Column("last_run_at", Time),
+    Column("run_timeout", Length),
+    Column("tools", Text),
+    Column("profile", Text),
+    Column("on_repeated_failure", Text, nullable=False),
+    Column("notify", Text, nullable=False),
+    Column("last_result_hash", Text),
+    Column("reports_to", Text, nullable=False),
+    #: The turn: who has it, until when by the clock of leases, and its fencing number.
+    Column("turn_run", Text),
+    Column("turn_until", BigInteger),
+    Column("epoch", BigInteger, nullable=False, server_default=text("0")),
+    #: The name of the profile it works under; empty: the default where it runs.
+    Column("engine", Text, nullable=False, server_default=""),
+    Column("session_tokens", Integer, nullable=False, server_default=text("0")),
+    Column("outside_read", Boolean, nullable=False, server_default=false()),
+    CheckConstraint(
+        "status IN ('active', 'background', 'waiting_input', 'archived')", name="status"
+    ),
+    CheckConstraint("(turn_run IS NULL) = (turn_until IS NULL)", name="turn"),
+)
+_free = conversations.c.turn_run.is_(None)
+is_due_some_time = and_(
+    conversations.c.status == text("'background'"),
+    conversations.c.next_run_at.is_not(None),
+    _free,
+)
+for _name, _columns in {
+    "ix_conversations_due": (conversations.c.next_run_at,),
+    "ix_conversations_due_of_user": (conversations.c.user_id, conversations.c.next_run_at),
+}.items():
+    Index(_name, *_columns, postgresql_where=is_due_some_time, sqlite_where=is_due_some_time)
+Index(
+    "ix_conversations_turn",
+    conversations.c.turn_until,
+    postgresql_where=conversations.c.turn_run.is_not(None),
+    sqlite_where=conversations.c.turn_run.is_not(None),
+)
+Index(
+    "ix_conversations_listed",
+    conversations.c.user_id,
+    conversations.c.updated_at,
+    conversations.c.id,
+)
+for _column in (conversations.c.parent_id, conversations.c.after_id):
+    Index(
+        f"ix_conversations_{_column.name}",
+        conversations.c.user_id,
+        _column,
+        postgresql_where=_column.is_not(None),
+        sqlite_where=_column.is_not(None),
+    )
+
+_is_parked = conversations.c.pause_reason == text("'allowance'")
+Index(
+    "ix_conversations_parked",
+    conversations.c.user_id,
+    postgresql_where=_is_parked,
+    sqlite_where=_is_parked,
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("number", Counter, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    *of_a_conversation(),
+    Column("role", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("outside", Boolean, nullable=False),
+    Column("run_id", Text),
+    Column("created_at", Time, nullable=False),
+    #: When the user took it back and said something else instead.
+    Column("replaced_at", Time),
+    Index("ix_messages_of_conversation", "user_id", "conversation_id", "number"),
+    # A number that was given away never comes back, also not after a deletion.
+    sqlite_autoincrement=True,
+)
+
+inbox = Table(
+    "inbox",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *of_a_conversation(),
+    Column("kind", Text, nullable=False),
+    Column("run_kind", Text, nullable=False),
+    #: Somebody is waiting for the reply: it comes before everything else.
+    Column("from_person", Boolean, nullable=False),
+    Column("at_once", Boolean, nullable=False),
+    Column("content", Text, nullable=False),
+    #: Names an event of the outside world, so that it is taken once however often it is sent.
+    Column("dedupe_key", Text),
+    Column("arrived_at", Time, nullable=False),
+    #: By whom: a run, or nobody where the work it was for is over.
+    Column("served_at", Time),
+    Column("served_by", Text),
+    UniqueConstraint("user_id", "dedupe_key"),
+)
+unserved = inbox.c.served_at.is_(None)
+for _name, _columns, _more in (
+    ("ix_inbox_unserved", (inbox.c.user_id, inbox.c.conversation_id, inbox.c.arrived_at), None),
+    ("ix_inbox_people", (inbox.c.arrived_at,), inbox.c.from_person),
+    ("ix_inbox_work", (inbox.c.user_id, inbox.c.arrived_at), ~inbox.c.from_person),
+):
+    _where = unserved if _more is None else and_(unserved, _more)
+    Index(_name, *_columns, postgresql_where=_where, sqlite_where=_where)
+
+questions = Table(
+    "questions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *of_a_conversation(),
+    Column("purpose", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("prompt", Text, nullable=False),
+    Column("options", Text, nullable=False),
+    Column("binds_to", Text, nullable=False),
+    Column("run_id", Text),
+    Column("run_kind", Text, nullable=False),
+    Column("asked_at", Time, nullable=False),
+    Column("remind_at", Time),
+    Column("reminders", Integer, nullable=False),
+    Column("expires_at", Time),
+    Column("default_answer", Text),
+    #: Answered, or withdrawn where there is no answer.
+    Column("closed_at", Time),
+    Column("answer", Text),
+    # For what goes when a conversation goes.
+    Index("ix_questions_of_conversation", "user_id", "conversation_id"),
+)
+is_open = questions.c.closed_at.is_(None)
+for _name, _columns in {
+    "ix_questions_open": (questions.c.user_id, questions.c.conversation_id, questions.c.asked_at),
+    "ix_questions_remind_at": (questions.c.remind_at,),
+    "ix_questions_expires_at": (questions.c.expires_at,),
+}.items():
+    Index(_name, *_columns, postgresql_where=is_open, sqlite_where=is_open)

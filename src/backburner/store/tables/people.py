@@ -1,0 +1,101 @@
+"""Users, how they sign in, and what is kept for them apart from their conversations."""
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    false,
+)
+
+from backburner.store.tables.base import metadata
+from backburner.store.types import Time
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False, server_default=""),
+    Column("zone", Text, nullable=False, server_default="UTC"),
+    Column("paused", Boolean, nullable=False, server_default=false()),
+    #: When background work of theirs was last taken up: whoever has waited longest comes first.
+    Column("served_at", Time, nullable=False),
+    Column("created_at", Time, nullable=False),
+    #: What they sign in with; the owner of a fresh install has neither.
+    Column("login", Text),
+    Column("password", Text),
+    Column("role", Text, nullable=False, server_default="member"),
+    Column("disabled_at", Time),
+    #: What happened since then they have not been told yet.
+    Column("away_since", Time),
+    Index("uq_users_login", "login", unique=True),
+)
+
+credentials = Table(
+    "credentials",
+    metadata,
+    #: Of the secret, which is not kept.
+    Column("digest", Text, primary_key=True),
+    Column("id", Text, nullable=False),
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False, server_default=""),
+    Column("scopes", Text, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("expires_at", Time),
+    Column("used_at", Time),
+    Column("ended_at", Time),
+    Index("uq_credentials_id", "user_id", "id", unique=True),
+)
+
+#: How often somebody has tried in vain to sign in, by account and by address.
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("count", Integer, nullable=False),
+    Column("since", Time, nullable=False),
+)
+
+#: What was answered to requests that carry a key, so that one that comes again is not done again.
+answers = Table(
+    "answers",
+    metadata,
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE")),
+    Column("key", Text),
+    Column("request", Text, nullable=False),
+    Column("status", Integer),
+    Column("body", Text),
+    Column("created_at", Time, nullable=False),
+    PrimaryKeyConstraint("user_id", "key"),
+    Index("ix_answers_created_at", "created_at"),
+)
+Index("ix_users_served_at", users.c.served_at)
+
+#: The key in `install` that is there while all background work stands still.
+PAUSED = "paused"
+#: What is so for everybody here.
+install = Table(
+    "install",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+memories = Table(
+    "memories",
+    metadata,
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE")),
+    Column("key", Text),
+    Column("text", Text, nullable=False),
+    #: Where it came from, and whether others' words may be in it.
+    Column("conversation_id", Text),
+    Column("outside", Boolean, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("updated_at", Time, nullable=False),
+    PrimaryKeyConstraint("user_id", "key"),
+)

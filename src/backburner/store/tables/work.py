@@ -1,0 +1,179 @@
+"""Runs, the calls made in them, what was allowed, and what agents remember of them."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    Table,
+    Text,
+    false,
+    text,
+)
+
+from backburner.store.tables.base import metadata, of_a_conversation
+from backburner.store.types import Counter, Time
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *of_a_conversation(),
+    Column("kind", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    #: It takes one of the places that background work may have.
+    Column("unattended", Boolean, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("schedule_revision", Integer, nullable=False),
+    Column("slot_at", Time),
+    Column("started_at", Time, nullable=False),
+    Column("ended_at", Time),
+    #: A queued one goes on from then; none: it waits for something else.
+    Column("wait_until", Time),
+    Column("cancel_requested_at", Time),
+    Column("worker", Text),
+    Column("failure_kind", Text),
+    Column("failure_message", Text),
+    Column("result", Text),
+    Column("tokens", BigInteger, nullable=False),
+    #: What has been said so far, for those who watch from another process.
+    Column("draft", Text),
+    #: Of a skipped one: the slots it stands for.
+    Column("skip_reason", Text),
+    Column("gap_count", Integer),
+    Column("gap_first_at", Time),
+    Column("gap_last_at", Time),
+    Column("gap_or_more", Boolean),
+    #: Which profile did it, and in place of which.
+    Column("profile", Text),
+    Column("escalated_from", Text),
+    CheckConstraint(
+        "status IN ('queued', 'running', 'success', 'failure', 'skipped', 'cancelled')",
+        name="status",
+    ),
+    Index("ix_runs_of_conversation", "user_id", "conversation_id", "started_at"),
+    Index("ix_runs_ended_at", "ended_at"),
+)
+is_running, is_queued = runs.c.status == text("'running'"), runs.c.status == text("'queued'")
+Index(
+    "uq_runs_running",
+    runs.c.user_id,
+    runs.c.conversation_id,
+    unique=True,
+    postgresql_where=is_running,
+    sqlite_where=is_running,
+)
+Index(
+    "uq_runs_queued",
+    runs.c.user_id,
+    runs.c.conversation_id,
+    runs.c.kind,
+    unique=True,
+    postgresql_where=is_queued,
+    sqlite_where=is_queued,
+)
+# Only of those that have: whoever looks for what is under way has better ones.
+_has_ended = runs.c.ended_at.is_not(None)
+Index(
+    "ix_runs_of_user",
+    runs.c.user_id,
+    runs.c.ended_at,
+    postgresql_where=_has_ended,
+    sqlite_where=_has_ended,
+)
+for _name, _columns in {
+    "ix_runs_queued": (runs.c.wait_until,),
+    "ix_runs_queued_of_user": (runs.c.user_id, runs.c.wait_until),
+}.items():
+    Index(_name, *_columns, postgresql_where=is_queued, sqlite_where=is_queued)
+
+#: The proof that a run committed under an epoch.
+outcomes = Table(
+    "outcomes",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("epoch", BigInteger, primary_key=True),
+    Column("committed_at", Time, nullable=False),
+)
+
+tool_calls = Table(
+    "tool_calls",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *of_a_conversation(),
+    Column("run_id", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("server", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("arguments", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("read_only", Boolean, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("grant_id", Text),
+    Column("result", Text),
+    Column("started_at", Time, nullable=False),
+    Column("ended_at", Time),
+    #: Digest of how the tool was described to the agent.
+    Column("definition", Text, nullable=False, server_default=""),
+    #: It was made and went wrong.
+    Column("failed", Boolean, nullable=False, server_default=false()),
+    CheckConstraint("state IN ('started', 'done', 'unknown')", name="state"),
+    Index("ix_tool_calls_of_run", "user_id", "run_id"),
+)
+
+#: The calls of conversations that were deleted, apart from those that only read.
+receipts = Table(
+    "receipts",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("conversation_id", Text, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("server", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("arguments", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("failed", Boolean, nullable=False),
+    Column("grant_id", Text),
+    Column("result", Text),
+    Column("started_at", Time, nullable=False),
+    Column("ended_at", Time),
+    Index("ix_receipts_of_user", "user_id", "started_at"),
+)
+
+grants = Table(
+    "grants",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *of_a_conversation(),
+    Column("server", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("definition", Text, nullable=False),
+    Column("call", Text),
+    Column("words", Text, nullable=False),
+    Column("whole", Boolean, nullable=False),
+    Column("expires_at", Time),
+    Column("given_at", Time, nullable=False),
+    #: Used up, or revoked.
+    Column("ended_at", Time),
+    Index("ix_grants_of_conversation", "user_id", "conversation_id"),
+)
+
+#: The epoch of entries that are known to have been committed, whose run is no longer there.
+KEPT = 0
+#: An agent's memory of a conversation, entry by entry; those of a run count once it committed.
+session_entries = Table(
+    "session_entries",
+    metadata,
+    Column("number", Counter, primary_key=True),
+    *of_a_conversation(),
+    Column("session_id", Text, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("entry", Text, nullable=False),
+    Index("ix_session_entries_of_session", "user_id", "conversation_id", "session_id", "number"),
+)
