@@ -279,17 +279,22 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
 
 
+def host_python() -> str:
+    """Find the Python that an environment is made with: never that of the one being made."""
+    return getattr(sys, "_base_executable", sys.executable)
+
+
 def with_uv(uv: str, lock_file: str) -> list[list[str | Path]]:
     install: list[str | Path] = [uv, "pip", "install", "--quiet", "--python", PYTHON]
     return [
-        [uv, "venv", "--quiet", "--python", sys.executable, VENV],
+        [uv, "venv", "--quiet", "--python", host_python(), VENV],
         [*install, "--compile-bytecode", "--require-hashes", "--requirements", lock_file],
         [*install, "--no-deps", "--no-build-isolation", "--editable", "."],
     ]
 
 
 def with_pip(lock_file: str) -> list[list[str | Path]]:
-    if not works(sys.executable, "import ensurepip"):
+    if not works(host_python(), "import ensurepip"):
         sys.exit(fail("This Python has no venv. On Debian and Ubuntu: apt install python3-venv"))
     install: list[str | Path] = [
         PYTHON,
@@ -300,7 +305,7 @@ def with_pip(lock_file: str) -> list[list[str | Path]]:
         "--disable-pip-version-check",
     ]
     return [
-        [sys.executable, "-m", "venv", VENV],
+        [host_python(), "-m", "venv", VENV],
         [*install, "--require-hashes", "--requirement", lock_file],
         [*install, "--no-deps", "--no-build-isolation", "--editable", "."],
     ]

@@ -30,14 +30,47 @@ ALL = frozenset(
 PENDING = frozenset(
     """
     A-mcp-load
-    A-mcp-isolation A-mcp-failure A-auth-expired
-    B-memory-only B-outbound B-discord B-cli B-tools
-    B-propose B-approve-discord B-approve-cli B-discovery B-discovery-context
-    B-discovery-limits B-memory B-events B-limit B-chaining
-    B-multichannel C-launch C-completed C-error C-cancel C-resumed C-output C-persist
-    C-progress C-batch C-resume C-resume-only-completed C-resume-concurrent
-    C-resume-expired C-resume-count C-block C-list C-block-done C-block-timeout
-    C-block-resume C-events C-mcp Z-connections
+    A-mcp-isolation
+    A-mcp-failure
+    A-auth-expired
+    B-memory-only
+    B-outbound
+    B-discord
+    B-cli
+    B-tools
+    B-propose
+    B-approve-discord
+    B-approve-cli
+    B-discovery
+    B-discovery-context
+    B-discovery-limits
+    B-memory
+    B-events
+    B-limit
+    B-chaining
+    B-multichannel
+    C-launch
+    C-completed
+    C-error
+    C-cancel
+    C-resumed
+    C-output
+    C-persist
+    C-progress
+    C-batch
+    C-resume
+    C-resume-only-completed
+    C-resume-concurrent
+    C-resume-expired
+    C-resume-count
+    C-block
+    C-list
+    C-block-done
+    C-block-timeout
+    C-block-resume
+    C-events
+    C-mcp
+    Z-connections
     """.split()
 )
 
