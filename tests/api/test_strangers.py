@@ -17,7 +17,8 @@ BODIES: dict[str, Any] = {
     "answer": {"answer": "yes"},
     "snooze": {"for": "1h"},
     "schedule": {"when": "every 30m", "what": "Look."},
-    "{which}": {"title": "Mine"},
+    "conversations/{which}": {"title": "Mine"},
+    "grants/{which}": {"words": ["git"]},
 }
 
 
@@ -52,9 +53,8 @@ async def test_the_ids_of_others_are_answered_as_those_of_nobody(ask: Asker, sta
             continue
         kind = path.split("/")[2]
         for method in operations:
-            body = (
-                BODIES.get(path.rsplit("/", 1)[1]) if method in ("post", "put", "patch") else None
-            )
+            end = f"{kind}/{{which}}" if path.endswith("{which}") else path.rsplit("/", 1)[1]
+            body = BODIES.get(end) if method in ("post", "put", "patch") else None
             before = read_rows(stage)
             other = await ask(method.upper(), path.replace("{which}", theirs[kind]), body)
             nobodys = path.replace("{which}", f"{theirs[kind][0]}_{NOBODYS}")

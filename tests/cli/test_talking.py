@@ -228,3 +228,12 @@ def test_the_server_of_a_data_folder_is_found_with_what_it_left_there(
     assert "chmod 600" in open_to_all.err[0]
     assert found.code == 0
     assert broken.code == 2
+
+
+def test_what_may_be_done_without_asking_is_listed(talk: Call, ask: Callable[..., Any]) -> None:
+    listed = talk("grants", "list")
+    assert (listed.code, listed.out) == (0, ["Nothing: every call is asked about."])
+    assert ask("grants", "list") == []
+
+    missing = talk("grants", "widen", "g_0", "git")
+    assert (missing.code, missing.err) == (3, ["There is no grant whose id begins with g_0."])

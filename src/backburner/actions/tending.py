@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from backburner.actions.deps import Deps
 from backburner.actions.following import change, save
-from backburner.core import transitions
+from backburner.core import policy, transitions
 from backburner.core.conversation import Conversation, Notify
 from backburner.core.errors import BadRequest, LimitReached
 from backburner.core.ids import ConversationId, GrantId, NoticeId, UserId
 from backburner.core.transitions import Signal, Step
 from backburner.core.values import check_text
-from backburner.ports import Memory, Tx
+from backburner.ports import Given, Memory, Tx
 
 LONGEST_KEY = 200
 LONGEST_MEMORY = 10_000
@@ -53,6 +53,19 @@ async def delete(deps: Deps, user: UserId, which: ConversationId) -> None:
 async def revoke(deps: Deps, user: UserId, which: GrantId) -> None:
     """Take back a yes; what is under way with it is not undone."""
     await deps.store.transact(lambda tx: tx.revoke(user, which))
+
+
+async def widen(deps: Deps, user: UserId, which: GrantId, words: tuple[str, ...]) -> Given:
+    """Let a lasting grant for a command cover all that begins with fewer of its words."""
+
+    def work(tx: Tx) -> Given:
+        given = tx.browse.grant(user, which)
+        # An earlier try may have gone through, and only its answer been lost.
+        if given.grant.words != words:
+            tx.hold_to(user, policy.shorten(given.grant, words))
+        return tx.browse.grant(user, which)
+
+    return await deps.store.transact(work)
 
 
 async def see(deps: Deps, user: UserId, which: Sequence[NoticeId]) -> int:

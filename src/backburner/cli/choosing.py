@@ -28,6 +28,12 @@ def question(server: Server, given: str) -> str:
     return choose(given, server.items("/api/questions"), "open question", "prompt")
 
 
+def grant(server: Server, given: str) -> str:
+    if len(given) == WHOLE:
+        return given
+    return choose(given, server.items("/api/grants"), "grant", "tool")
+
+
 def run(server: Server, of: str, given: str) -> str:
     if len(given) == WHOLE:
         return given

@@ -25,6 +25,7 @@ COMMANDS = {
     "runs": "List what was done in a conversation, or show one run.",
     "questions": "List what waits for your answer.",
     "answer": "Answer a question.",
+    "grants": "See, widen or take back what may be done without asking.",
     "pause": "Let background work stand still.",
     "resume": "Let background work go on.",
     "run-now": "Do background work at once.",

@@ -241,6 +241,8 @@ class Tx(Protocol):
     def grants(self, user: UserId, which: ConversationId) -> Sequence[Grant]: ...
 
     def revoke(self, user: UserId, which: GrantId) -> None: ...
+    def hold_to(self, user: UserId, grant: Grant) -> None:
+        """Hold a grant that was given to the words that it has here."""
 
     # What is spent
 

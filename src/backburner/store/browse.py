@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from backburner.core.conversation import Message
-from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
+from backburner.core.ids import ConversationId, GrantId, MessageId, QuestionId, RunId, UserId
 from backburner.core.run import Run
 from backburner.ports import (
     Asked,
@@ -75,6 +75,12 @@ class Browse:
     def grants(self, user: UserId, which: ConversationId) -> Sequence[Given]:
         browse_work.require(self.connection, user, which)
         return grants.given(self.connection, user, which)
+
+    def all_grants(self, user: UserId, after: Mark | None, *, most: int) -> Sequence[Given]:
+        return grants.page(self.connection, user, after, most=most)
+
+    def grant(self, user: UserId, which: GrantId) -> Given:
+        return grants.one(self.connection, user, which)
 
     def memories(self, user: UserId, after: Mark | None, *, most: int) -> Sequence[Memory]:
         return memories.page(self.connection, user, after, most=most)

@@ -5,29 +5,30 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, Text, bindparam, insert, select, tuple_, update
 
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConversationId, GrantId, UserId
 from backburner.core.policy import Grant
-from backburner.ports import Given
-from backburner.store.tables import grants
+from backburner.ports import Given, Mark
+from backburner.store.tables import grants, is_good
+from backburner.store.types import Time
 
 _insert = insert(grants)
-_valid = select(grants).where(
-    grants.c.user_id == bindparam("owner"),
-    grants.c.conversation_id == bindparam("conversation"),
-    grants.c.ended_at.is_(None),
+_good = select(grants).where(grants.c.user_id == bindparam("owner"), is_good)
+_valid = _good.where(grants.c.conversation_id == bindparam("conversation"))
+_one = _good.where(grants.c.id == bindparam("which"))
+_newest = grants.c.given_at.desc(), grants.c.id.desc()
+page_of_all = _good.order_by(*_newest).limit(bindparam("most"))
+page_after = page_of_all.where(
+    tuple_(grants.c.given_at, grants.c.id)
+    < tuple_(bindparam("last_at", type_=Time), bindparam("last", type_=Text()))
 )
-_revoke = (
-    update(grants)
-    .where(
-        grants.c.user_id == bindparam("owner"),
-        grants.c.id == bindparam("which"),
-        grants.c.ended_at.is_(None),
-    )
-    .values(ended_at=bindparam("at"))
+_change = update(grants).where(
+    grants.c.user_id == bindparam("owner"), grants.c.id == bindparam("which"), is_good
 )
+_revoke = _change.values(ended_at=bindparam("at"))
+_hold_to = _change.values(words=bindparam("begins"))
 _use = (
     update(grants)
     .where(
@@ -35,7 +36,7 @@ _use = (
         grants.c.conversation_id == bindparam("conversation"),
         grants.c.id == bindparam("which"),
         grants.c.call.is_not(None),
-        grants.c.ended_at.is_(None),
+        is_good,
     )
     .values(ended_at=bindparam("at"))
 )
@@ -92,7 +93,30 @@ def given(connection: Connection, user: UserId, conversation: ConversationId) ->
     """Read what is allowed in a conversation, with the time when that was said, newest first."""
     found = connection.execute(_valid, {"owner": user, "conversation": conversation}).all()
     newest_first = sorted(found, key=lambda row: (row.given_at, row.id), reverse=True)
-    return [Given(_read(row), conversation, row.given_at) for row in newest_first]
+    return [_given(row) for row in newest_first]
+
+
+def page(connection: Connection, user: UserId, after: Mark | None, *, most: int) -> Sequence[Given]:
+    """Read all that is allowed, wherever, newest first."""
+    values: dict[str, Any] = {"owner": user, "most": most}
+    asked = page_of_all
+    if after is not None:
+        asked, (values["last_at"], values["last"]) = page_after, after
+    return [_given(row) for row in connection.execute(asked, values)]
+
+
+def one(connection: Connection, user: UserId, which: GrantId) -> Given:
+    row = connection.execute(_one, {"owner": user, "which": which}).one_or_none()
+    if row is None:
+        raise NotFound
+    return _given(row)
+
+
+def hold_to(connection: Connection, user: UserId, grant: Grant) -> None:
+    """Hold a grant to the words that it now has."""
+    values = {"owner": user, "which": grant.id, "begins": json.dumps(grant.words)}
+    if connection.execute(_hold_to, values).rowcount != 1:
+        raise NotFound
 
 
 def revoke(connection: Connection, user: UserId, which: GrantId, *, now: datetime) -> None:
@@ -100,6 +124,10 @@ def revoke(connection: Connection, user: UserId, which: GrantId, *, now: datetim
     done = connection.execute(_revoke, {"owner": user, "which": which, "at": now})
     if done.rowcount != 1:
         raise NotFound
+
+
+def _given(row: Row[Any]) -> Given:
+    return Given(_read(row), ConversationId(row.conversation_id), row.given_at)
 
 
 def _read(row: Row[Any]) -> Grant:

@@ -285,6 +285,9 @@ class Tx:
 
     def revoke(self, user: UserId, which: GrantId) -> None:
         grants.revoke(self.connection, user, which, now=self.now)
+
+    def hold_to(self, user: UserId, grant: Grant) -> None:
+        grants.hold_to(self.connection, user, grant)
         self.hint(Hint(HintKind.CHANGED, user))
 
     def spend(

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from backburner.core.conversation import Conversation
-from backburner.core.policy import Tool
+from backburner.core.policy import Narrowing, Tool
 from backburner.core.run import Turn
 from backburner.ports import Offer, ToolResult
 
@@ -14,7 +14,7 @@ Handler = Callable[[Mapping[str, Any]], Awaitable[str]]
 
 
 class TestTools:
-    """`look` only reads; `send` has an effect and needs consent; `slow` waits to be let go."""
+    """`look` only reads; `send` and `command` need consent; `slow` waits to be let go."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
@@ -28,10 +28,18 @@ class TestTools:
         return [
             self.offer("look", free=True, read_only=True),
             self.offer("send"),
+            self.offer("command", narrowing=Narrowing.COMMAND),
             self.offer("slow", free=True),
         ]
 
-    def offer(self, name: str, *, free: bool = False, read_only: bool = False) -> Offer:
+    def offer(
+        self,
+        name: str,
+        *,
+        free: bool = False,
+        read_only: bool = False,
+        narrowing: Narrowing = Narrowing.TOOL,
+    ) -> Offer:
         async def run(arguments: Mapping[str, Any]) -> ToolResult:
             self.calls.append((name, arguments))
             self.started[name].set()
@@ -42,7 +50,7 @@ class TestTools:
             return ToolResult(f"{name} is done.")
 
         return Offer(
-            tool=Tool(server="test", name=name, definition="d", free=free),
+            tool=Tool(server="test", name=name, definition="d", free=free, narrowing=narrowing),
             description=name,
             parameters={"type": "object"},
             read_only=read_only,

@@ -28,6 +28,7 @@ from backburner.store.tables.telling import deliveries, events, notices, to_send
 from backburner.store.tables.work import (
     KEPT,
     grants,
+    is_good,
     is_queued,
     is_running,
     outcomes,
@@ -51,6 +52,7 @@ __all__ = [
     "inbox",
     "install",
     "is_due_some_time",
+    "is_good",
     "is_open",
     "is_queued",
     "is_running",

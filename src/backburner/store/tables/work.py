@@ -162,6 +162,15 @@ grants = Table(
     Column("ended_at", Time),
     Index("ix_grants_of_conversation", "user_id", "conversation_id"),
 )
+is_good = grants.c.ended_at.is_(None)
+Index(
+    "ix_grants_good",
+    grants.c.user_id,
+    grants.c.given_at,
+    grants.c.id,
+    postgresql_where=is_good,
+    sqlite_where=is_good,
+)
 
 #: The epoch of entries that are known to have been committed, whose run is no longer there.
 KEPT = 0
