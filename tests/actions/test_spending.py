@@ -4,10 +4,12 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from requirements import requirement
 
+from backburner.actions import background, tending
 from backburner.core.allowance import Allowance, Price, Scope
-from backburner.core.conversation import Pause, Status
+from backburner.core.conversation import Ended, Pause, Status
 from backburner.core.ids import ConversationId
 from backburner.core.question import Purpose
 from backburner.core.run import RunKind, RunStatus
@@ -117,7 +119,9 @@ async def test_what_children_spend_counts_to_the_conversation_at_the_top(set_up:
     stage.engine.then(Spend(120))
     child = await stage.task(parent_id=top.id)
     await stage.work()
-    assert stage.question(child).purpose is Purpose.ALLOWANCE
+    # It is asked where all of it hangs together, and the child stands still.
+    assert stage.question(top).purpose is Purpose.ALLOWANCE
+    assert stage.load(child).pause_reason is Pause.ALLOWANCE
     await stage.say(top, "Hello?")
 
     await stage.work()
@@ -125,6 +129,104 @@ async def test_what_children_spend_counts_to_the_conversation_at_the_top(set_up:
     # The reply is not given, and says why.
     assert any("has been spent" in text for text in stage.said(top))
     assert [run.kind for run in stage.history(top)] == [RunKind.REPLY]
+
+
+async def test_an_answer_at_the_top_frees_all_that_hangs_under_it(set_up: SetUp) -> None:
+    stage = limited(set_up, Scope.CONVERSATION, 100)
+    top = await stage.chat()
+    stage.engine.then(Spend(120))
+    children = [await stage.task(parent_id=top.id) for _ in range(3)]
+    await stage.work()
+    assert [stage.load(child).pause_reason for child in children] == [Pause.ALLOWANCE] * 3
+    assert len(stage.load(top).questions) == 1
+
+    await stage.answer(top, RAISE)
+    await stage.work()
+
+    assert stage.load(top).status is Status.ACTIVE
+    for child in children:
+        assert [run.status for run in stage.history(child)] == [RunStatus.SUCCESS]
+
+
+async def test_to_stop_at_the_top_stops_all_that_hangs_under_it_and_nothing_else(
+    set_up: SetUp,
+) -> None:
+    stage = limited(set_up, Scope.CONVERSATION, 100)
+    children = []
+    tops = [await stage.chat(), await stage.chat()]
+    for top in tops:
+        stage.engine.then(Spend(120))
+        children += [await stage.task(HOURLY, parent_id=top.id) for _ in range(2)]
+        await stage.work()
+
+    await stage.answer(tops[0], STOP)
+    await stage.work()
+
+    found = [stage.load(child) for child in children]
+    assert [one.ended_as for one in found] == [Ended.CANCELLED, Ended.CANCELLED, None, None]
+    assert [one.pause_reason for one in found[2:]] == [Pause.ALLOWANCE] * 2
+
+
+@pytest.mark.parametrize("scope", [Scope.CONVERSATION, Scope.USER, Scope.DAY])
+async def test_what_was_not_raised_is_asked_about_again_when_work_is_resumed(
+    set_up: SetUp, scope: Scope
+) -> None:
+    stage = limited(set_up, scope, 100)
+    stage.engine.then(Spend(120))
+    task = await stage.task(HOURLY)
+    await stage.work()
+    first = stage.question(task)
+
+    await background.pause(stage.deps, task.user_id, task.id)
+    await background.resume(stage.deps, task.user_id, task.id)
+    await stage.work()
+
+    again = stage.question(task)
+    assert (again.purpose, again.prompt) == (Purpose.ALLOWANCE, first.prompt)
+    await stage.answer(task, STOP)
+    other = await stage.task(HOURLY)
+    await stage.work()
+    asks = scope in (Scope.USER, Scope.DAY)
+    assert bool(stage.load(other).questions) is asks
+
+
+@pytest.mark.parametrize("how", [background.pause, background.archive, tending.delete])
+async def test_work_that_waits_for_an_answer_asks_itself_when_nobody_else_does_any_more(
+    set_up: SetUp, how: Callable[..., Any]
+) -> None:
+    stage = limited(set_up, Scope.USER, 100)
+    stage.engine.then(Spend(120))
+    asking = await stage.task(HOURLY)
+    await stage.work()
+    waiting = await stage.task(HOURLY)
+    await stage.work()
+    assert stage.load(waiting).pause_reason is Pause.ALLOWANCE
+
+    await how(stage.deps, asking.user_id, asking.id)
+    await stage.work()
+
+    assert stage.question(waiting).purpose is Purpose.ALLOWANCE
+    assert len(stage.engine.requests) == 1
+
+
+async def test_to_stop_for_a_day_lets_other_work_go_on_the_next(
+    set_up: SetUp, clock: SetClock
+) -> None:
+    stage = limited(set_up, Scope.DAY, 100)
+    stage.engine.then(Spend(120))
+    first = await stage.task(HOURLY)
+    await stage.work()
+    second = await stage.task(HOURLY)
+    await stage.work()
+
+    await stage.answer(first, STOP)
+    await stage.work()
+    assert [run.status for run in stage.history(second)] == [RunStatus.QUEUED]
+    clock.advance(timedelta(days=1))
+    await stage.work()
+
+    assert stage.history(second)[-1].status is RunStatus.SUCCESS
+    assert stage.load(first).ended_as is Ended.CANCELLED
 
 
 async def test_work_whose_parent_is_gone_counts_for_itself(set_up: SetUp) -> None:

@@ -22,6 +22,7 @@ from backburner.core.errors import Conflict, Fenced, NotFound
 from backburner.core.ids import GrantId, NoticeId, QuestionId, UserId
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.policy import Call, Grant, Tool
+from backburner.core.question import Purpose
 from backburner.core.run import (
     Ending,
     ItemKind,
@@ -102,6 +103,9 @@ COST = Cost(Amount(1, 1), priced=True)
 ALLOWANCE = Allowance(Scope.CONVERSATION, 1, 1)
 EVENT = NewItem(kind=ItemKind.EVENT, run_kind=RunKind.BACKGROUND)
 SKIPPED = Skipped(Gap(1, NOON, NOON), SkipReason.MISSED)
+ABOUT_ALLOWANCE = make.question(
+    id=QuestionId("q_allowance"), purpose=Purpose.ALLOWANCE, binds_to={"about": "all of it"}
+)
 SAID = (system_message("Said."),)
 TOLD = (Notice(NoticeKind.RESULT, "Told."),)
 SUCCESS = Ending(status=RunStatus.SUCCESS)
@@ -214,10 +218,11 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "notices.see": lambda db, me, home: notices.see(db, me, [home.told], now=NOON),
     "notices.see_until": lambda db, me, home: notices.see_until(db, me, home.told, now=NOON),
+    "questions.allowances_asked_about": lambda db, me, _: questions.allowances_asked_about(db, me),
     "questions.close": lambda db, me, _: questions.close(db, me, make.QUESTION, "yes", now=NOON),
     "questions.conversation_of": lambda db, me, _: questions.conversation_of(db, me, make.QUESTION),
-    "questions.is_open": lambda db, me, _: questions.is_open(db, me, make.QUESTION),
     "questions.open_of": lambda db, me, home: questions.open_of(db, me, home.kept.id),
+    "questions.purposes": lambda db, me, _: questions.purposes(db, me, [make.QUESTION]),
     "questions.put": lambda db, me, home: questions.put(
         db, me, home.kept.id, [make.question(id=QuestionId("q_new"))]
     ),
@@ -314,6 +319,7 @@ def furnish(scene: Scene) -> Home:
     scene.run(lambda db: sessions.append(db, queued.turn, "s", ["entry"]))
     scene.hand_back(queued, served=scene.items(queued))
     scene.change(kept, lambda found: transitions.ask_owner(found, make.question()))
+    scene.change(kept, lambda found: transitions.ask_owner(found, ABOUT_ALLOWANCE))
     scene.change(kept, lambda found: Step(conversation=found, grants=(OLD_GRANT, SINGLE_USE)))
     scene.say(kept)
     scene.task(After(kept.id), parent_id=kept.id)

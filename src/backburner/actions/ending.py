@@ -9,10 +9,11 @@ from backburner.actions.deps import Deps
 from backburner.actions.gate import Gate
 from backburner.actions.signals import Reason, Signals
 from backburner.core import journal, transitions
-from backburner.core.allowance import Allowance
-from backburner.core.conversation import Conversation, Role, Session, Source
+from backburner.core.allowance import Allowance, Scope
+from backburner.core.conversation import Conversation, Role, Session, Source, Status
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import Complete, Outcome
+from backburner.core.question import Question
 from backburner.core.run import (
     Ending,
     Failure,
@@ -160,21 +161,33 @@ class _Ending:
         )
 
     def _spent(self, tx: Tx, found: Conversation, over: Allowance) -> None:
-        turn = self.claim.turn
-        question = spending.question(
-            over, turn, self.result.root, now=tx.now, zone=self.result.zone
-        )
-        is_asked = tx.is_open(found.user_id, question.id)
+        turn, result = self.claim.turn, self.result
+        question = spending.question(over, turn, result.root, now=tx.now, zone=result.zone)
+        step = Step(conversation=found)
         if turn.kind is RunKind.REPLY:
             text = f"I cannot go on now. {question.prompt}"
-            step = Step(conversation=found, messages=(system_message(text),))
-            if not is_asked:
-                step = following.join(step, transitions.ask_owner(found, question))
+            step = replace(step, messages=(system_message(text),))
+        if not spending.is_asked(tx, found.user_id, question):
+            step = following.join(step, self._ask_about_allowance(tx, found, over, question))
+        if turn.kind is RunKind.REPLY:
             self._commit(tx, step, Ending(status=RunStatus.FAILURE, failure=_SPENT))
-        elif is_asked:
-            self._hand_back(tx, transitions.park(found), waits=True)
         else:
-            self._hand_back(tx, transitions.ask_owner(found, question), waits=True)
+            # What asks waits for the answer anyway.
+            self._hand_back(tx, step if step.asked else transitions.park(found), waits=True)
+
+    def _ask_about_allowance(
+        self, tx: Tx, found: Conversation, over: Allowance, question: Question
+    ) -> Step:
+        """Ask at the top where it is about all that hangs under it, else where it was noticed."""
+        root = self.result.root
+        if over.scope is Scope.CONVERSATION and root != found.id:
+            top = tx.lock(found.user_id, root)
+            if top.status is not Status.ARCHIVED:
+                # It is not the top's own work that waits for the answer.
+                asked = replace(question, run_kind=RunKind.REPLY)
+                following.save(tx, transitions.ask_owner(top, asked))
+                return Step(conversation=found)
+        return transitions.ask_owner(found, question)
 
     def _commit(self, tx: Tx, step: Step, ending: Ending, *, asks: bool = True) -> None:
         step = self._with_doubts(tx, step) if asks else step

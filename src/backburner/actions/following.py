@@ -1,13 +1,15 @@
 """Writes a step down, and lets those hear of it whom it concerns: parents and followers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from backburner.actions import spending
 from backburner.actions.deps import Deps
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
+from backburner.core.question import Purpose
 from backburner.core.transitions import Report, Step
 from backburner.ports import Tx
 
@@ -30,6 +32,15 @@ async def change(
 def save(tx: Tx, step: Step) -> None:
     tx.save(step)
     follow(tx, step)
+    if step.withdrawn:
+        user = step.conversation.user_id
+        go_on_without(tx, user, tx.purposes(user, step.withdrawn))
+
+
+def go_on_without(tx: Tx, user: UserId, withdrawn: Collection[Purpose]) -> None:
+    """Let work go on that waited for an answer which nobody will give now; it asks again."""
+    if Purpose.ALLOWANCE in withdrawn:
+        spending.free(tx, user, at=tx.now)
 
 
 def follow(tx: Tx, step: Step) -> None:

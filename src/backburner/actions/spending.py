@@ -13,7 +13,7 @@ from backburner.core import allowance, transitions
 from backburner.core.allowance import Allowance, Amount, Scope, Standing, Usage
 from backburner.core.conversation import Conversation
 from backburner.core.errors import NotFound
-from backburner.core.ids import ConversationId, QuestionId, RunId, derive_question_id
+from backburner.core.ids import ConversationId, RunId, UserId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
 from backburner.core.transitions import RAISE, STOP, TOMORROW
@@ -104,14 +104,21 @@ def find_root(tx: Tx, conversation: Conversation) -> ConversationId:
     return top.id
 
 
+def is_asked(tx: Tx, user: UserId, asked: Question) -> bool:
+    """See whether the same is being asked already; from here on nobody else can ask it."""
+    tx.lock_person(user)
+    return asked.binds_to["about"] in tx.allowances_asked_about(user)
+
+
 def question(
     over: Allowance, turn: Turn, root: ConversationId, *, now: datetime, zone: str
 ) -> Question:
-    """Ask what is to be done about an allowance that is used up; one question for each."""
+    """Ask what is to be done about an allowance that is used up."""
     options = (RAISE, TOMORROW, STOP) if over.scope is Scope.DAY else (RAISE, STOP)
     begins, ends = allowance.day_of(now, zone=zone)
+    about = _about(over, turn, root, begins)
     return Question(
-        id=_question_id(over, turn, root, begins),
+        id=derive_question_id("allowance", about, turn.run_id, turn.epoch),
         purpose=Purpose.ALLOWANCE,
         type=QuestionType.CHOICE,
         prompt=f"What may be spent on {_NAMES[over.scope]} has been spent: {_in_words(over)}."
@@ -120,6 +127,7 @@ def question(
         run_id=turn.run_id,
         run_kind=turn.kind,
         binds_to={
+            "about": about,
             "scope": over.scope.value,
             "root": root,
             "micros": over.micros,
@@ -132,7 +140,10 @@ def question(
 
 
 def answered(tx: Tx, conversation: Conversation, asked: Question, said: str) -> None:
-    """Change the allowance as the answer says, and let everything go on that stood still for it."""
+    """Change the allowance as the answer says, and let everything go on that stood still for it.
+
+    Who does not raise what one conversation may spend stops all that it handed out as well.
+    """
     user, bound = conversation.user_id, asked.binds_to
     over = Allowance(Scope(bound["scope"]), bound["micros"], bound["tokens"])
     root = ConversationId(bound["root"])
@@ -142,10 +153,25 @@ def answered(tx: Tx, conversation: Conversation, asked: Question, said: str) -> 
     if said != STOP:
         at = datetime.fromisoformat(bound["until"]) if said == TOMORROW else tx.now
         tx.let_go_on(user, conversation.id, at=at)
-        for parked in tx.parked(user):
-            if parked != conversation.id:
-                tx.save(transitions.unpark(tx.lock(user, parked), now=at))
-                tx.let_go_on(user, parked, at=at)
+        free(tx, user, at=at)
+    elif over.scope is Scope.CONVERSATION:
+        _stop_all_under(tx, user, root)
+    elif over.scope is Scope.DAY:
+        free(tx, user, at=datetime.fromisoformat(bound["until"]))
+
+
+def free(tx: Tx, user: UserId, *, at: datetime) -> None:
+    """Let all go on from then that stands still for an allowance; what is still over asks again."""
+    for parked in tx.parked(user):
+        tx.save(transitions.unpark(tx.lock(user, parked), now=at))
+        tx.let_go_on(user, parked, at=at)
+
+
+def _stop_all_under(tx: Tx, user: UserId, root: ConversationId) -> None:
+    for parked in tx.parked(user):
+        found = tx.lock(user, parked)
+        if found.id != root and find_root(tx, found) == root:
+            tx.save(transitions.cancel(found, now=tx.now, by_parent=True))
 
 
 def known(deps: Deps, said: Sequence[Allowance]) -> Sequence[Allowance]:
@@ -164,17 +190,15 @@ def _keys(turn: Turn, root: ConversationId, now: datetime, zone: str) -> dict[Sc
     }
 
 
-def _question_id(over: Allowance, turn: Turn, root: ConversationId, day: datetime) -> QuestionId:
+def _about(over: Allowance, turn: Turn, root: ConversationId, day: datetime) -> str:
+    """Name what a question is about: with the limit, which may be raised and used up again."""
     about = {
         Scope.RUN: turn.run_id,
         Scope.CONVERSATION: root,
         Scope.USER: turn.user_id,
-        Scope.DAY: f"{turn.user_id}:{day.isoformat()}",
+        Scope.DAY: day.isoformat(),
     }
-    # With the limit: one that was raised and is used up again is asked about anew.
-    return derive_question_id(
-        "allowance", over.scope.value, about[over.scope], over.micros or 0, over.tokens or 0
-    )
+    return f"{over.scope.value} {about[over.scope]} {over.micros or 0} {over.tokens or 0}"
 
 
 def _in_words(over: Allowance) -> str:

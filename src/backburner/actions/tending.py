@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from backburner.actions.deps import Deps
-from backburner.actions.following import change, save
+from backburner.actions.following import change, go_on_without, save
 from backburner.core import policy, transitions
 from backburner.core.conversation import Conversation, Notify
 from backburner.core.errors import BadRequest, LimitReached
@@ -42,10 +42,12 @@ async def delete(deps: Deps, user: UserId, which: ConversationId) -> None:
     def work(tx: Tx) -> None:
         tx.lock(user, which)
         all_of_them = _family(tx, user, which)
+        asked = {asked.purpose for one in all_of_them for asked in tx.load(user, one).questions}
         for one in all_of_them:
             _part(tx, user, one, all_of_them)
         for one in all_of_them:
             tx.delete(user, one)
+        go_on_without(tx, user, asked)
 
     await deps.store.transact(work)
 

@@ -23,7 +23,7 @@ from backburner.core.ids import (
 )
 from backburner.core.journal import JournalEntry
 from backburner.core.policy import Call, Grant
-from backburner.core.question import Question
+from backburner.core.question import Purpose, Question
 from backburner.core.run import Ending, Item, Run, RunKind, Turn
 from backburner.core.transitions import Step
 from backburner.ports.accounts import Accounts, Attempts, Credentials
@@ -167,7 +167,10 @@ class Tx(Protocol):
     # Questions
 
     def conversation_of(self, user: UserId, question: QuestionId) -> ConversationId: ...
-    def is_open(self, user: UserId, question: QuestionId) -> bool: ...
+    def allowances_asked_about(self, user: UserId) -> frozenset[str]:
+        """Find what open questions about allowances are about."""
+
+    def purposes(self, user: UserId, which: Iterable[QuestionId]) -> frozenset[Purpose]: ...
     def was_asked(self, user: UserId, question: QuestionId) -> bool:
         """See whether a question was ever asked, whatever became of it."""
 

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, union, update
+from sqlalchemy import Connection, bindparam, insert, literal, select, union, update
 
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConversationId, QuestionId, UserId
-from backburner.core.question import Question
+from backburner.core.question import Purpose, Question
 from backburner.store.mapping import dump, to_question
 from backburner.store.tables import is_open as unanswered
 from backburner.store.tables import questions as table
@@ -26,7 +26,14 @@ _open_of = (
 _conversation_of = select(table.c.conversation_id).where(
     table.c.user_id == bindparam("owner"), table.c.id == bindparam("which")
 )
-_is_open = _conversation_of.where(unanswered)
+_about_allowances = select(table.c.binds_to).where(
+    table.c.user_id == bindparam("owner"),
+    table.c.purpose == literal(Purpose.ALLOWANCE.value),
+    unanswered,
+)
+_purposes = select(table.c.purpose).where(
+    table.c.user_id == bindparam("owner"), table.c.id.in_(bindparam("which", expanding=True))
+)
 _insert = insert(table)
 _close = (
     update(table)
@@ -61,8 +68,17 @@ def open_of(
     return tuple(to_question(row) for row in found)
 
 
-def is_open(connection: Connection, user: UserId, which: QuestionId) -> bool:
-    return connection.execute(_is_open, {"owner": user, "which": which}).first() is not None
+def allowances_asked_about(connection: Connection, user: UserId) -> frozenset[str]:
+    """Find what open questions about allowances are about."""
+    found = connection.execute(_about_allowances, {"owner": user}).scalars()
+    return frozenset(json.loads(binds_to)["about"] for binds_to in found)
+
+
+def purposes(
+    connection: Connection, user: UserId, which: Iterable[QuestionId]
+) -> frozenset[Purpose]:
+    found = connection.execute(_purposes, {"owner": user, "which": list(which)}).scalars()
+    return frozenset(Purpose(purpose) for purpose in found)
 
 
 def was_asked(connection: Connection, user: UserId, which: QuestionId) -> bool:

@@ -20,7 +20,7 @@ from backburner.core.ids import (
 )
 from backburner.core.journal import JournalEntry
 from backburner.core.policy import Call, Grant
-from backburner.core.question import Question
+from backburner.core.question import Purpose, Question
 from backburner.core.run import Ending, Item, Run, RunKind, Turn
 from backburner.core.transitions import Step, Stops
 from backburner.ports import (
@@ -152,8 +152,11 @@ class Tx:
     def conversation_of(self, user: UserId, question: QuestionId) -> ConversationId:
         return questions.conversation_of(self.connection, user, question)
 
-    def is_open(self, user: UserId, question: QuestionId) -> bool:
-        return questions.is_open(self.connection, user, question)
+    def allowances_asked_about(self, user: UserId) -> frozenset[str]:
+        return questions.allowances_asked_about(self.connection, user)
+
+    def purposes(self, user: UserId, which: Iterable[QuestionId]) -> frozenset[Purpose]:
+        return questions.purposes(self.connection, user, which)
 
     def was_asked(self, user: UserId, question: QuestionId) -> bool:
         return questions.was_asked(self.connection, user, question)
