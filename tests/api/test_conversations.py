@@ -9,7 +9,7 @@ from api_stage import AskAs, Asker
 from requirements import requirement
 from sqlalchemy import select
 
-from backburner.core.accounts import Scope
+from backburner.core.accounts import Role, Scope
 from backburner.core.conversation import Conversation, Pause, Session
 from backburner.core.run import RunStatus
 from backburner.core.schedule import After, Event, Interval
@@ -244,8 +244,10 @@ async def test_pages_shift_by_nothing_that_comes_in(
 @pytest.mark.parametrize(
     "cursor", ["x", "!", "W10", "bnVsbA", "WyJhIiwgImIiXQ", "WzEsIDJd", "W1tbW1tbW1tb"]
 )
-async def test_a_cursor_that_was_never_given_out_is_refused(ask: Asker, cursor: str) -> None:
-    for path in (PATH, "/api/questions", "/api/notices", "/api/memories"):
+async def test_a_cursor_that_was_never_given_out_is_refused(ask_as: AskAs, cursor: str) -> None:
+    ask = await ask_as(role=Role.OPERATOR)
+    for name in ("conversations", "questions", "notices", "memories", "tokens", "users"):
+        path = f"/api/{name}"
         answer = await ask("GET", path, params={"cursor": cursor})
         assert answer.status_code == 400, path
         assert "Begin again" in answer.json()["hint"]

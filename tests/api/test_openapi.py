@@ -53,6 +53,17 @@ async def test_every_operation_says_how_it_may_be_refused(described: dict[str, A
             assert content["application/problem+json"]["schema"]["$ref"].endswith("/Problem")
 
 
+async def test_every_list_is_turned_in_the_same_way(described: dict[str, Any]) -> None:
+    ways = dict[str, Any]()
+    for path, _, operation in operations(described):
+        parameters = {one["name"]: one for one in operation.get("parameters", ())}
+        if parameters.keys() & {"cursor", "limit"}:
+            ways[path] = (parameters.get("limit"), parameters.get("cursor"))
+
+    assert {"/api/conversations", "/api/tokens", "/api/sessions", "/api/users"} <= set(ways)
+    assert [path for path, way in ways.items() if way != ways["/api/conversations"]] == []
+
+
 async def test_every_post_that_can_be_repeated_says_so(described: dict[str, Any]) -> None:
     for path, method, operation in operations(described):
         named = {one["name"] for one in operation.get("parameters", ())}

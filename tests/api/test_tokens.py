@@ -1,6 +1,7 @@
 """API tokens: listed, ended, and never wider than whoever asks for one."""
 
 from datetime import timedelta
+from typing import Any
 
 import httpx2
 import people
@@ -175,12 +176,11 @@ async def test_lists_come_in_pages(stage: Stage, browser: httpx2.AsyncClient) ->
     for _ in range(4):
         await people.token(stage, user)
     seen: list[str] = []
-    cursor: str | None = ""
-    while cursor is not None:
-        path = f"/api/tokens?limit=2&cursor={cursor}"
-        page = (await browser.get(path, headers=headers)).json()
+    params: dict[str, Any] = {"limit": 2}
+    while params.get("cursor", "") is not None:
+        page = (await browser.get("/api/tokens", params=params, headers=headers)).json()
         seen += [item["id"] for item in page["items"]]
-        cursor = page["next"]
+        params["cursor"] = page["next"]
 
     assert len(seen) == len(set(seen)) == 5
     for query, status in (("cursor=%27--", 400), ("limit=0", 422), ("limit=201", 422)):

@@ -1,10 +1,11 @@
 """Who somebody is, what they are let in with, and how that ends."""
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from backburner.actions.browse import Page, cut
 from backburner.actions.deps import Deps
 from backburner.core.accounts import (
     LASTING,
@@ -20,7 +21,7 @@ from backburner.core.accounts import (
 from backburner.core.errors import BadRequest, LimitReached
 from backburner.core.ids import UserId
 from backburner.core.passwords import check_name
-from backburner.ports import Hint, HintKind, Tx
+from backburner.ports import Hint, HintKind, Mark, Tx
 
 #: So that a secret is known for one wherever it turns up.
 PREFIX = "bb_"
@@ -120,12 +121,14 @@ async def replace_local_token(deps: Deps, user: UserId) -> str:
 
 
 async def credentials(
-    deps: Deps, user: UserId, kind: CredentialKind, *, after: str, most: int
-) -> Sequence[Credential]:
+    deps: Deps, user: UserId, kind: CredentialKind, after: Mark | None, *, most: int
+) -> Page[Credential]:
     """List the sessions or tokens of somebody that are good."""
-    return await deps.store.transact(
-        lambda tx: tx.credentials.all(user, kind, after=after, most=most, now=tx.now)
+    (place,) = after or ("",)
+    found = await deps.store.transact(
+        lambda tx: tx.credentials.all(user, kind, after=place, most=most + 1, now=tx.now)
     )
+    return cut(found, most, lambda last: (last.id,))
 
 
 async def end_credential(deps: Deps, user: UserId, credential: str, kind: CredentialKind) -> None:

@@ -62,7 +62,7 @@ async def messages(
     found = await deps.store.transact(
         lambda tx: tx.browse.messages(user, which, after, most=most + 1)
     )
-    page = _cut(found, most, lambda last: (last.number,))
+    page = cut(found, most, lambda last: (last.number,))
     return Page([one.message for one in page.items], page.mark)
 
 
@@ -72,7 +72,7 @@ async def message(deps: Deps, user: UserId, which: MessageId) -> Message:
 
 async def questions(deps: Deps, user: UserId, after: Mark | None, *, most: int) -> Page[Asked]:
     found = await deps.store.transact(lambda tx: tx.browse.questions(user, after, most=most + 1))
-    return _cut(found, most, lambda last: (last.question.asked_at, last.question.id))
+    return cut(found, most, lambda last: (last.question.asked_at, last.question.id))
 
 
 async def question(deps: Deps, user: UserId, which: QuestionId) -> Asked:
@@ -83,7 +83,7 @@ async def runs(
     deps: Deps, user: UserId, which: ConversationId, after: Mark | None, *, most: int
 ) -> Page[Run]:
     found = await deps.store.transact(lambda tx: tx.browse.runs(user, which, after, most=most + 1))
-    return _cut(found, most, lambda last: (last.started_at, last.epoch, last.id))
+    return cut(found, most, lambda last: (last.started_at, last.epoch, last.id))
 
 
 async def run(deps: Deps, user: UserId, which: RunId) -> tuple[Run, Sequence[ToolCall]]:
@@ -96,7 +96,7 @@ async def notices(
     found = await deps.store.transact(
         lambda tx: tx.browse.notices(user, after, unseen=unseen, most=most + 1)
     )
-    return _cut(found, most, lambda last: (last.number,))
+    return cut(found, most, lambda last: (last.number,))
 
 
 async def grants(deps: Deps, user: UserId, which: ConversationId) -> Sequence[Given]:
@@ -110,7 +110,7 @@ async def all_grants(deps: Deps, user: UserId, after: Mark | None, *, most: int)
 
 async def memories(deps: Deps, user: UserId, after: Mark | None, *, most: int) -> Page[Memory]:
     found = await deps.store.transact(lambda tx: tx.browse.memories(user, after, most=most + 1))
-    return _cut(found, most, lambda last: (last.key,))
+    return cut(found, most, lambda last: (last.key,))
 
 
 async def memory(deps: Deps, user: UserId, key: str) -> Memory:
@@ -125,7 +125,7 @@ def _here(tx: Tx, user: UserId) -> Here:
     return Here(tx.now, tx.person(user).zone)
 
 
-def _cut(found: Sequence[T], most: int, mark: Callable[[T], Mark]) -> Page[T]:
+def cut(found: Sequence[T], most: int, mark: Callable[[T], Mark]) -> Page[T]:
     """Leave out the one too many that was asked for to see whether there are more."""
     shown = found[:most]
     return Page(shown, mark(shown[-1]) if len(found) > most else None)

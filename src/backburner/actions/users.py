@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from backburner.actions import attempts
 from backburner.actions.accounts import WAYS_IN, Issued, issue, shut_out
+from backburner.actions.browse import Page, cut
 from backburner.actions.deps import Deps
 from backburner.actions.passwords import hash_password
 from backburner.actions.signing_in import begin_session, set_password
@@ -11,7 +12,7 @@ from backburner.core.accounts import Caller, CredentialKind, Role, Scope, User, 
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId, new_user_id
 from backburner.core.passwords import check_login, check_name, check_password
-from backburner.ports import Tx
+from backburner.ports import Mark, Tx
 
 
 async def ensure_owner(deps: Deps) -> User | None:
@@ -34,8 +35,10 @@ async def anybody_has_password(deps: Deps) -> bool:
     return await deps.store.transact(lambda tx: tx.accounts.has_password())
 
 
-async def users(deps: Deps, *, after: str, most: int) -> Sequence[User]:
-    return await deps.store.transact(lambda tx: tx.accounts.all(after=after, most=most))
+async def users(deps: Deps, after: Mark | None, *, most: int) -> Page[User]:
+    (place,) = after or ("",)
+    found = await deps.store.transact(lambda tx: tx.accounts.all(after=place, most=most + 1))
+    return cut(found, most, lambda last: (last.id,))
 
 
 async def add(deps: Deps, *, login: str, name: str, role: Role) -> tuple[User, Issued]:

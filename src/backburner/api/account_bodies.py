@@ -235,17 +235,3 @@ class MadeToken(BaseModel):
     id: str
     token: str
     expires_at: Time | None
-
-
-class Users(BaseModel):
-    model_config = _shown(items=[_USER], next=None)
-
-    items: list[UserBody]
-    next: str | None
-
-
-class Credentials(BaseModel):
-    model_config = _shown(items=[_CREDENTIAL], next=None)
-
-    items: list[CredentialBody]
-    next: str | None

@@ -1,31 +1,16 @@
 """API tokens, and the sessions of browsers: listed, made and ended."""
 
-import re
-from typing import Annotated
-
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Response
 
 from backburner.actions import accounts
 from backburner.actions.deps import Deps
-from backburner.api.account_bodies import CredentialBody, Credentials, MadeToken, NewToken
+from backburner.api import pages
+from backburner.api.account_bodies import CredentialBody, MadeToken, NewToken
 from backburner.api.auth import Reader, TheDeps, Writer
+from backburner.api.pages import USUAL, Cursor, Limit, Page
 from backburner.api.schemas import BODY, refusals
 from backburner.core.accounts import Caller, CredentialKind
-from backburner.core.errors import BadRequest
 from backburner.core.phrases import parse_duration
-
-_ID = re.compile(r"[A-Za-z0-9_]{1,64}")
-
-
-def read_cursor(cursor: Annotated[str, Query(max_length=200)] = "") -> str:
-    """Take the id after which a page begins."""
-    if cursor and not _ID.fullmatch(cursor):
-        raise BadRequest("That is no cursor.", hint="Take it from `next` as it is.")
-    return cursor
-
-
-Cursor = Annotated[str, Depends(read_cursor)]
-Most = Annotated[int, Query(alias="limit", ge=1, le=200)]
 
 
 def build_router() -> APIRouter:
@@ -68,25 +53,25 @@ def _add_tokens(router: APIRouter) -> None:
 def _add_lists(router: APIRouter) -> None:
     @router.get("/tokens", summary="List your tokens", responses=refusals())
     async def list_tokens(
-        caller: Reader, deps: TheDeps, cursor: Cursor, most: Most = 50
-    ) -> Credentials:
+        caller: Reader, deps: TheDeps, limit: Limit = USUAL, cursor: Cursor = None
+    ) -> Page[CredentialBody]:
         """List the tokens you have that are good."""
-        return await _page(deps, caller, CredentialKind.TOKEN, cursor, most)
+        return await _page(deps, caller, CredentialKind.TOKEN, cursor, limit)
 
     @router.get("/sessions", summary="List your sessions", responses=refusals())
     async def list_sessions(
-        caller: Reader, deps: TheDeps, cursor: Cursor, most: Most = 50
-    ) -> Credentials:
+        caller: Reader, deps: TheDeps, limit: Limit = USUAL, cursor: Cursor = None
+    ) -> Page[CredentialBody]:
         """List the browsers you are signed in with."""
-        return await _page(deps, caller, CredentialKind.SESSION, cursor, most)
+        return await _page(deps, caller, CredentialKind.SESSION, cursor, limit)
 
 
 async def _page(
-    deps: Deps, caller: Caller, kind: CredentialKind, cursor: str, most: int
-) -> Credentials:
-    found = await accounts.credentials(deps, caller.user, kind, after=cursor, most=most + 1)
-    items = [CredentialBody.of(one, caller.credential) for one in found[:most]]
-    return Credentials(items=items, next=items[-1].id if len(found) > most else None)
+    deps: Deps, caller: Caller, kind: CredentialKind, cursor: str | None, limit: int
+) -> Page[CredentialBody]:
+    after = pages.read(cursor, str)
+    found = await accounts.credentials(deps, caller.user, kind, after, most=limit)
+    return pages.show(found, lambda one: CredentialBody.of(one, caller.credential))
 
 
 def _add_sessions(router: APIRouter) -> None:

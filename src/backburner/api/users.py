@@ -3,6 +3,7 @@
 from fastapi import APIRouter, Request, Response
 
 from backburner.actions import users
+from backburner.api import pages
 from backburner.api.account_bodies import (
     Accept,
     AddedUser,
@@ -12,14 +13,13 @@ from backburner.api.account_bodies import (
     SignedIn,
     UserBody,
     UserChange,
-    Users,
     bare,
 )
 from backburner.api.accounts import Address, OurPage, let_in, once_only
 from backburner.api.auth import Operator, TheDeps
+from backburner.api.pages import USUAL, Cursor, Limit, Page
 from backburner.api.problems import Problem
 from backburner.api.schemas import BODY, refusals
-from backburner.api.tokens import Cursor, Most
 from backburner.core.ids import UserId
 
 
@@ -33,11 +33,12 @@ def build_router() -> APIRouter:
 
 def _add_users(router: APIRouter) -> None:
     @router.get("/users", summary="List users", responses=refusals())
-    async def list_users(_: Operator, deps: TheDeps, cursor: Cursor, most: Most = 50) -> Users:
+    async def list_users(
+        _: Operator, deps: TheDeps, limit: Limit = USUAL, cursor: Cursor = None
+    ) -> Page[UserBody]:
         """List everybody who has an account."""
-        found = await users.users(deps, after=cursor, most=most + 1)
-        items = [UserBody.of(user) for user in found[:most]]
-        return Users(items=items, next=items[-1].id if len(found) > most else None)
+        found = await users.users(deps, pages.read(cursor, str), most=limit)
+        return pages.show(found, UserBody.of)
 
     @router.post(
         "/users",
