@@ -66,6 +66,17 @@ def test_it_starts_in_an_empty_folder_answers_and_stops_at_a_signal(
     assert ended.err == []
 
 
+def test_the_link_it_prints_leads_to_a_page(start: Start, tmp_path: Path) -> None:
+    running = start("up", "--port", "0", "--data", tmp_path / "data")
+    address = running.wait_until_ready()
+    link = [running.read_line() for _ in range(3)][-1].split()[-1]
+
+    for page in (link, address, f"{address}/reset", f"{address}/invitation"):
+        with urlopen(page, timeout=10) as answer:  # noqa: S310 (an address we were just told)
+            assert answer.headers.get_content_type() == "text/html"
+            assert answer.headers["content-security-policy"].startswith("default-src 'self'")
+
+
 def test_a_second_signal_ends_even_a_server_that_hangs(start: Start) -> None:
     running = start(command=(sys.executable, "-c", HANGS))
     running.wait_until_ready()

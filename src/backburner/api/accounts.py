@@ -79,15 +79,15 @@ def _add_signing_in(router: APIRouter) -> None:
             session = await signing_in.sign_in_by_link(
                 deps, bare(body.link), address=address, before=before
             )
-            wrong = "This link was used, or is too old."
+            wrong = ("This link was used, or is too old.", "`backburner user link` makes another.")
         else:
             password = body.password.get_secret_value() if body.password else ""
             session = await signing_in.sign_in(
                 deps, body.login or "", password, address=address, before=before
             )
-            wrong = "The login or the password is wrong."
+            wrong = ("The login or the password is wrong.", "")
         if session is None:
-            raise Problem(401, wrong)
+            raise Problem(401, *wrong)
         return let_in(request, response, session)
 
     @router.post("/sign-in-links", summary="Make a sign-in link", responses=refusals(*BODY))

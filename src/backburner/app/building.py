@@ -25,6 +25,7 @@ from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
 from backburner.store.opening import ask_for_an_answer
 from backburner.tools.toolbox import Toolbox as Tools
+from backburner.web.entrance import build_pages
 from backburner.worker.seats import Seats
 from backburner.worker.service import Pace, Worker
 
@@ -121,12 +122,14 @@ def _build_api(settings: Settings, deps: Deps, database: Database) -> FastAPI:
     async def data_folder_is_writable() -> None:
         await asyncio.to_thread(check_writable, settings.data)
 
-    return build_api(
+    api = build_api(
         deps,
         hosts={"localhost", "127.0.0.1", "[::1]", in_url(settings.host), *_public_name(settings)},
         checks={"data folder": data_folder_is_writable, "database": database_answers},
         public_url=settings.public_url,
     )
+    api.routes.extend(build_pages())
+    return api
 
 
 def _public_name(settings: Settings) -> Iterator[str]:

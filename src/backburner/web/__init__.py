@@ -1,0 +1,1 @@
+"""Pages for browsers: files of this package, with nothing from elsewhere and nothing to build."""
