@@ -19,16 +19,9 @@ PAGES = {
 }
 PARTS = ("look.css", "entrance.js", "mark.svg")
 #: Nothing of others, nothing in the page itself, and no text that becomes code.
-POLICY = "; ".join(
-    (
-        "default-src 'self'",
-        "base-uri 'none'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-        "object-src 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
+POLICY = (
+    "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none';"
+    " object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 HEADERS = {
     "cache-control": "no-store",
