@@ -105,7 +105,7 @@ async def grants(deps: Deps, user: UserId, which: ConversationId) -> Sequence[Gi
 
 async def all_grants(deps: Deps, user: UserId, after: Mark | None, *, most: int) -> Page[Given]:
     found = await deps.store.transact(lambda tx: tx.browse.all_grants(user, after, most=most + 1))
-    return _cut(found, most, lambda last: (last.given_at, last.grant.id))
+    return cut(found, most, lambda last: (last.given_at, last.grant.id))
 
 
 async def memories(deps: Deps, user: UserId, after: Mark | None, *, most: int) -> Page[Memory]:
