@@ -1,6 +1,5 @@
 """`backburner db`: copies that are made while it runs, put back, and looked through."""
 
-import json
 import signal
 import sqlite3
 from collections.abc import Callable
@@ -148,25 +147,6 @@ def test_with_postgres_the_programs_to_use_are_named(
     assert "pg_restore" in back.err[0]
     assert "--loaded" in back.err[0]
     assert call("db", "check", *options).out == ["Nothing is wrong."]
-
-
-def test_a_server_without_a_worker_needs_postgres(call: Call, data: Path) -> None:
-    ended = call("serve", "--data", str(data))
-
-    assert ended.code == 2
-    assert "backburner up" in ended.err[0]
-
-
-def test_a_server_without_a_worker_answers_and_stops(
-    start: Start, migrated_postgres_url: str, data: Path
-) -> None:
-    running = start("serve", "--port", "0", "--data", data, "--database-url", migrated_postgres_url)
-    with urlopen(f"{running.wait_until_ready()}/ready", timeout=10) as answer:  # noqa: S310
-        ready = json.load(answer)
-    ended = running.end(signal.SIGTERM)
-
-    assert ready["status"] == "ready"
-    assert (ended.code, ended.out[-1]) == (0, "Stopped.")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

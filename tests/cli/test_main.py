@@ -7,7 +7,7 @@ import pytest
 from programs import Ended, Start
 
 from backburner import __version__, log
-from backburner.cli.up import crashes_explained
+from backburner.cli.starting import crashes_explained
 from backburner.core.errors import BackburnerError, Conflict
 from backburner.settings import load
 

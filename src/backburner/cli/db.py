@@ -7,8 +7,8 @@ import click
 
 from backburner.app import copying
 from backburner.cli.keeping import in_words, keep
+from backburner.cli.starting import say, setting
 from backburner.cli.talking import find_server
-from backburner.cli.up import say, setting
 from backburner.core.errors import BackburnerError
 from backburner.settings import Settings, load
 

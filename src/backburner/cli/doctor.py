@@ -15,7 +15,7 @@ from backburner.cli.machine_checks import (
     look_at_python,
 )
 from backburner.cli.model_checks import look_at_models
-from backburner.cli.up import say, setting
+from backburner.cli.starting import say, setting
 from backburner.core.errors import BackburnerError
 from backburner.log import Redactor
 from backburner.settings import Settings, load

@@ -1,14 +1,14 @@
 """`backburner serve`: a server that leaves the work to workers on one PostgreSQL."""
 
-from contextlib import suppress
+from collections.abc import Iterator
 
 import click
 
-from backburner import __version__, log
-from backburner.app.running import run
-from backburner.cli.up import crashes_explained, say, setting
-from backburner.core.errors import BadSetting
-from backburner.settings import load
+from backburner import __version__
+from backburner.cli.starting import setting, start
+from backburner.settings import Settings
+
+WHY_APART = "A server without a worker needs PostgreSQL: nobody else can work on a SQLite file."
 
 
 @click.command("serve")
@@ -20,18 +20,9 @@ from backburner.settings import load
 @setting("log_level", "LEVEL")
 def command(**options: str | None) -> None:
     """Start a server without a worker, on one PostgreSQL."""
-    settings = load(**options)
-    if settings.database.get_secret_value().startswith("sqlite"):
-        raise BadSetting(
-            "A server without a worker needs PostgreSQL: nobody else can work on a SQLite file.",
-            hint="Set database_url, or use `backburner up`, which does both.",
-        )
-    log.set_up(level=settings.log_level, style=settings.log_format, secrets=settings.secrets())
+    start(options, _words, apart=WHY_APART, works=False)
 
-    def announce(address: str) -> None:
-        say(f"Backburner {__version__} is ready at {address}")
-        say("It does no work itself: start `backburner worker` for that. Ctrl-C stops it.")
 
-    with crashes_explained(settings), suppress(KeyboardInterrupt):
-        run(settings, announce=announce, works=False)
-    say("Stopped.")
+def _words(_: Settings, address: str) -> Iterator[str]:
+    yield f"Backburner {__version__} is ready at {address}"
+    yield "It does no work itself: start `backburner worker` for that. Ctrl-C stops it."

@@ -17,7 +17,7 @@ from backburner.cli.asking import (
     read_secret,
 )
 from backburner.cli.models import describe
-from backburner.cli.up import say, setting
+from backburner.cli.starting import say, setting
 from backburner.core.errors import BadSetting
 from backburner.ports.trial import Trouble
 from backburner.settings import (

@@ -1,14 +1,14 @@
 """`backburner worker`: one of many, on any machine, that share a PostgreSQL database."""
 
-from contextlib import suppress
+from collections.abc import Iterator
 
 import click
 
-from backburner import __version__, log
-from backburner.app.running import run
-from backburner.cli.up import crashes_explained, say, setting
-from backburner.core.errors import BadSetting
-from backburner.settings import load
+from backburner import __version__
+from backburner.cli.starting import setting, start
+from backburner.settings import Settings
+
+WHY_APART = "A worker of its own needs PostgreSQL."
 
 
 @click.command("worker")
@@ -19,18 +19,9 @@ from backburner.settings import load
 @setting("log_level", "LEVEL")
 def command(**options: str | None) -> None:
     """Start a worker beside others on one PostgreSQL."""
-    settings = load(**options)
-    if settings.database.get_secret_value().startswith("sqlite"):
-        raise BadSetting(
-            "A worker of its own needs PostgreSQL.",
-            hint="Set database_url, or use `backburner up`, which works on a SQLite file itself.",
-        )
-    log.set_up(level=settings.log_level, style=settings.log_format, secrets=settings.secrets())
+    start(options, _words, apart=WHY_APART, serves=False)
 
-    def announce(name: str) -> None:
-        say(f"Backburner {__version__} works as {name}")
-        say("Press Ctrl-C to stop.")
 
-    with crashes_explained(settings), suppress(KeyboardInterrupt):
-        run(settings, announce=announce, serves=False)
-    say("Stopped.")
+def _words(_: Settings, name: str) -> Iterator[str]:
+    yield f"Backburner {__version__} works as {name}"
+    yield "Press Ctrl-C to stop."
