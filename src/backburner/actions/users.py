@@ -9,7 +9,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.passwords import hash_password
 from backburner.actions.signing_in import begin_session, set_password
 from backburner.core.accounts import Caller, CredentialKind, Role, Scope, User, digest, scopes_of
-from backburner.core.errors import Conflict
+from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import UserId, new_user_id
 from backburner.core.passwords import check_login, check_name, check_password
 from backburner.ports import Mark, Tx
@@ -21,6 +21,19 @@ async def ensure_owner(deps: Deps) -> User | None:
     def work(tx: Tx) -> User | None:
         owner = tx.accounts.ensure_owner(now=tx.now)
         return tx.accounts.load(owner) if owner else None
+
+    return await deps.store.transact(work)
+
+
+async def find(deps: Deps, login: str | None) -> User:
+    """Find somebody who may sign in; without a login, the owner."""
+
+    def work(tx: Tx) -> User:
+        named = check_login(login) if login else None
+        user = tx.accounts.hash_of(named)[0] if named else tx.accounts.ensure_owner(now=tx.now)
+        if user is None:
+            raise NotFound("Nobody signs in as that.", hint="Name somebody who is not disabled.")
+        return tx.accounts.load(user)
 
     return await deps.store.transact(work)
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from backburner.cli.client import Server
+from backburner.cli.here import or_here
 from backburner.cli.showing import say_json, say_table, short, when
 from backburner.cli.talking import shows, talks
 from backburner.core.errors import NotFound
@@ -66,10 +67,13 @@ def invite(server: Server, *, name: str, role: str) -> None:
 
 
 @command.command("reset")
-@click.argument("login")
+@click.argument("login", required=False)
+@or_here("make_reset")
 @talks
-def reset(server: Server, *, login: str) -> None:
+def reset(server: Server, *, login: str | None) -> None:
     """Print a link with which somebody sets a new password."""
+    if login is None:
+        raise click.UsageError("Say whose, or --here for the owner's.")
     click.echo(server.post(f"/api/users/{_find(server, login)}/reset")["link"])
 
 
@@ -83,9 +87,13 @@ def disable(server: Server, *, login: str, undo: bool) -> None:
 
 
 @command.command("link")
+@click.argument("login", required=False)
+@or_here("make_link")
 @talks
-def link(server: Server) -> None:
+def link(server: Server, *, login: str | None) -> None:
     """Print a link that signs you in once, within 15 minutes."""
+    if login is not None:
+        raise click.UsageError("For somebody else there is a link only with --here.")
     click.echo(server.post("/api/sign-in-links")["link"])
 
 
