@@ -3,8 +3,6 @@
 import json
 import signal
 import stat
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from certificates import make_certificate
 from programs import Running, Start
 
 PASSWORD = "three words or more"  # noqa: S105 (of nobody)
@@ -114,18 +113,6 @@ def test_no_secret_gets_into_the_log(start: Start, tmp_path: Path) -> None:
         assert not [secret for secret in secrets if secret.encode() in content], file
 
 
-def test_other_machines_do_not_get_in_before_there_is_a_password(
-    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BACKBURNER_PUBLIC_URL", "https://b.example")
-    ended = start("up", "--port", "0", "--host", "0.0.0.0", "--data", tmp_path).end()  # noqa: S104
-
-    assert ended.code == 2
-    assert ended.out == []
-    assert len(ended.err) == 1
-    assert "nobody has a password yet" in ended.err[0]
-
-
 def test_behind_a_proxy_links_and_cookies_are_for_its_address(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,31 +126,6 @@ def test_behind_a_proxy_links_and_cookies_are_for_its_address(
     request = Request(f"{address}/api/sign-in", data, headers)  # noqa: S310
     with urlopen(request, timeout=10) as answer:  # noqa: S310
         assert "secure" in answer.headers["set-cookie"].lower()
-
-
-def make_certificate(folder: Path) -> dict[str, str]:
-    """Make one in a process of its own: the library for it warns when it is loaded."""
-    made = folder / "certificate.pem", folder / "key.pem"
-    subprocess.run([sys.executable, "-c", CERTIFICATE, *map(str, made)], check=True, timeout=30)
-    return {"BACKBURNER_TLS_CERTIFICATE": str(made[0]), "BACKBURNER_TLS_KEY": str(made[1])}
-
-
-CERTIFICATE = """
-import sys
-from datetime import datetime, timedelta
-from pathlib import Path
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization as form
-from cryptography.hazmat.primitives.asymmetric import ec
-key = ec.generate_private_key(ec.SECP256R1())
-name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-start = datetime(2020, 1, 1)
-made = x509.CertificateBuilder(name, name, key.public_key(), 1, start, start + timedelta(days=9999))
-plain = form.PrivateFormat.PKCS8, form.NoEncryption()
-pem = form.Encoding.PEM
-Path(sys.argv[1]).write_bytes(made.sign(key, hashes.SHA256()).public_bytes(pem))
-Path(sys.argv[2]).write_bytes(key.private_bytes(pem, *plain))
-"""
 
 
 def test_with_a_certificate_it_answers_encrypted(

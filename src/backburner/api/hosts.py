@@ -34,6 +34,7 @@ class KnownHosts:
                 "title": "Misdirected Request",
                 "status": 421,
                 "detail": f"This server does not answer to that name; it answers to {names}.",
+                "hint": "Whoever runs it can set `public_url` to the address that is used.",
             },
             status_code=421,
             media_type="application/problem+json",
