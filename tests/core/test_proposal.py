@@ -22,7 +22,7 @@ from backburner.core.proposal import (
 )
 from backburner.core.question import Purpose, QuestionType
 from backburner.core.run import RunKind
-from backburner.core.schedule import Cron, Immediate
+from backburner.core.schedule import Cron, Immediate, Scheduled
 from backburner.testing import make
 from backburner.testing.make import NOON
 
@@ -136,9 +136,16 @@ def test_a_proposal_asks_its_owner_and_shows_what_a_yes_is_for() -> None:
     assert asked.purpose is Purpose.PROPOSAL
     assert asked.type is QuestionType.CONFIRMATION
     assert asked.options == ("yes", "no")
-    assert asked.prompt == "Proposed task: Watch CI\nCI broke twice this week."
+    assert asked.prompt == (
+        "Proposed task: Watch CI\nCI broke twice this week.\n"
+        "It would run at 09:00 every day (Europe/Berlin):\nLook at CI.\n"
+        "It may use: read_file.\nIt would report to: discord 42.\n"
+        "Nothing runs before you say yes: `backburner approve c_conversa`"
+        " or `backburner reject c_conversa`."
+    )
     assert asked.binds_to["why"] == "CI broke twice this week."
     assert asked.binds_to["shown"] == {
+        "title": "Watch CI",
         "context": {"prompt": "Look at CI."},
         "schedule": {
             "type": "cron",
@@ -155,8 +162,32 @@ def test_a_proposal_asks_its_owner_and_shows_what_a_yes_is_for() -> None:
     assert asked.remind_at == NOON + timedelta(days=1)
 
 
-def test_a_proposal_without_a_reason_shows_its_name() -> None:
-    assert question(PROPOSED, "", now=NOON).prompt == "Proposed task: Watch CI"
+def test_a_proposal_of_next_to_nothing_shows_its_name_and_how_to_answer() -> None:
+    bare = make.conversation(title="Watch CI")
+
+    asked = question(bare, "", now=NOON)
+
+    assert asked.prompt.splitlines()[0] == "Proposed task: Watch CI"
+    assert len(asked.prompt.splitlines()) == 2
+
+
+def test_a_proposal_tells_a_single_time_where_its_owner_lives_and_how_often_it_runs() -> None:
+    once = replace(PROPOSED, schedule=Scheduled(NOON + HOUR), max_runs=3, tools=())
+
+    asked = question(once, "", now=NOON, zone="Europe/Berlin")
+
+    assert "on Monday 16 November 2026 at 14:00 (Europe/Berlin), 3 times at most" in asked.prompt
+    assert "It may use: nothing." in asked.prompt
+    assert asked.binds_to["zone"] == "Europe/Berlin"
+
+
+def test_a_proposal_shows_the_beginning_of_what_is_long() -> None:
+    long = replace(PROPOSED, state=State({"prompt": "x" * 20_000}), tools=("tool",) * 500)
+
+    asked = question(long, "y" * proposal.LONGEST_REASON, now=NOON)
+
+    assert "x" * proposal.LONGEST_SHOWN + " […]" in asked.prompt
+    assert len(asked.prompt) < 5_000
 
 
 @pytest.mark.parametrize(
@@ -167,6 +198,7 @@ def test_a_proposal_without_a_reason_shows_its_name() -> None:
         {"schedule": replace(DAILY, zone="UTC")},
         {"schedule": Immediate()},
         {"schedule": None},
+        {"title": "Watch CD"},
         {"tools": ()},
         {"tools": None},
         {"tools": ("read_file", "send")},

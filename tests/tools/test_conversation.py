@@ -7,7 +7,7 @@ import pytest
 from requirements import requirement
 from tool_calls import STRETCH, WATCH, ask, call, children, reply_turn, schedule, set_up
 
-from backburner.actions import arranging, background
+from backburner.actions import background
 from backburner.core.conversation import Author, Kind, Notify, Place, Status
 from backburner.core.question import Purpose
 from backburner.core.routing import Routes
@@ -193,9 +193,9 @@ async def test_what_cannot_be_scheduled_is_refused_and_leaves_nothing(
     assert (stage.load(chat).schedule, children(stage, chat)) == (None, [])
 
 
-async def test_there_are_so_many_tasks_under_a_conversation_and_no_more(stage: Stage) -> None:
+async def test_there_are_so_many_active_tasks_and_no_more(stage: Stage) -> None:
     chat = await stage.chat()
-    for _ in range(arranging.MOST_CHILDREN):
+    for _ in range(stage.deps.limits.most_tasks):
         await stage.task(Scheduled(NOON + SECOND), parent_id=chat.id)
     (told,) = await ask(stage, chat, schedule(**STRETCH, separate=True))
     assert "There are already 20 active tasks, and 20 is the limit." in told

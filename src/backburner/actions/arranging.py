@@ -5,9 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from backburner.actions import room, setting_up
 from backburner.actions.deps import Deps
 from backburner.actions.following import save
-from backburner.core import naming, proposal, routing, transitions
+from backburner.actions.origin import Origin
+from backburner.actions.setting_up import Arranged
+from backburner.core import naming, transitions
 from backburner.core.conversation import (
     LONGEST_TITLE,
     Author,
@@ -21,15 +24,10 @@ from backburner.core.ids import ConversationId, new_conversation_id
 from backburner.core.phrases import parse_schedule
 from backburner.core.run import RunKind, Turn
 from backburner.core.schedule import Schedule
-from backburner.core.schedule_words import describe
-from backburner.core.transitions import Brief, Step
+from backburner.core.transitions import Brief
 from backburner.core.values import check_text
 from backburner.ports import Tx
 
-#: With work, under one conversation.
-MOST_CHILDREN = 20
-#: Of what a proposal would do, shown with its name; all of it belongs to what is approved.
-LONGEST_SHOWN = 1_500
 FIRST_STEP = "At the beginning."
 
 
@@ -43,15 +41,6 @@ class Wish:
     #: It is one of several things, so none of them is the work of the conversation itself.
     separate: bool = False
     notify: Notify | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arranged:
-    """A piece of work as it now is, for those who tell of it."""
-
-    work: Conversation
-    zone: str
-    now: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,21 +58,14 @@ async def arrange(deps: Deps, turn: Turn, wish: Wish) -> Arranged:
     child, tried = new_conversation_id(), list[Conversation]()
 
     def work(tx: Tx) -> Arranged:
-        here, zone = tx.hold(turn), tx.person(turn.user_id).zone
+        tx.lock_person(turn.user_id)
+        here = tx.hold(turn)
         # An earlier try may have gone through, and only its answer been lost.
         made = _find_made(tx, here, tried)
         if made is None:
-            at_once = proposal.starts_at_once(turn.kind, outside_text_read=here.outside_read)
-            timed = parse_schedule(wish.when, zone=zone, now=tx.now)
-            if at_once and not wish.separate and here.schedule is None:
-                made = _put_here(tx, here, wish, timed)
-            else:
-                brief = _brief(here, wish, timed)
-                born = _put_under(tx, here, child, brief, proposed=not at_once, zone=zone)
-                made = routing.assign(born.conversation, deps.routes)
-                tx.add(replace(born, conversation=made))
+            made = _make(tx, deps, turn, child, here, wish)
             tried.append(made)
-        return Arranged(work=made, zone=zone, now=tx.now)
+        return setting_up.tell(tx, made)
 
     return await deps.store.transact(work)
 
@@ -92,8 +74,8 @@ async def rearrange(deps: Deps, turn: Turn, called: str, wish: Wish) -> Arranged
     """Give work that is there another time, and if something is said of it, another content."""
 
     def work(tx: Tx) -> Arranged:
-        here, zone = tx.hold(turn), tx.person(turn.user_id).zone
-        if not proposal.starts_at_once(turn.kind, outside_text_read=here.outside_read):
+        zone = tx.lock_person(turn.user_id).zone
+        if not Origin.of(turn).may_start(tx.hold(turn)):
             raise Conflict(
                 "Work cannot be changed from here: what was read may have put the idea there.",
                 hint="Schedule it anew, without `change`: the owner is asked about it."
@@ -104,8 +86,9 @@ async def rearrange(deps: Deps, turn: Turn, called: str, wish: Wish) -> Arranged
         step = transitions.set_schedule(
             _with_manner(found, wish), schedule, now=tx.now, state=_changed(found, wish)
         )
+        room.check(deps, tx, step.conversation, before=found)
         save(tx, step)
-        return Arranged(work=step.conversation, zone=zone, now=tx.now)
+        return setting_up.tell(tx, step.conversation)
 
     return await deps.store.transact(work)
 
@@ -146,24 +129,28 @@ def _find_made(tx: Tx, here: Conversation, tried: Sequence[Conversation]) -> Con
     return None
 
 
-def _put_here(tx: Tx, here: Conversation, wish: Wish, timed: Schedule) -> Conversation:
+def _make(
+    tx: Tx, deps: Deps, turn: Turn, child: ConversationId, here: Conversation, wish: Wish
+) -> Conversation:
+    origin = Origin.of(turn)
+    at_once = origin.may_start(here)
+    timed = parse_schedule(wish.when, zone=tx.person(turn.user_id).zone, now=tx.now)
+    if at_once and not wish.separate and here.schedule is None:
+        return _put_here(tx, deps, here, wish, timed)
+    brief = _brief(here, wish, timed)
+    if at_once:
+        return setting_up.begin(tx, deps, turn.user_id, child, brief)
+    return setting_up.propose(tx, deps, origin, child, brief, why="")
+
+
+def _put_here(tx: Tx, deps: Deps, here: Conversation, wish: Wish, timed: Schedule) -> Conversation:
     if not wish.what.strip():
         raise BadRequest("Work needs a description.", hint="Say what is to be done.")
     state = State(context={"prompt": wish.what, "description": ""}, step=FIRST_STEP)
     step = transitions.set_schedule(_with_manner(here, wish), timed, now=tx.now, state=state)
+    room.check(deps, tx, step.conversation, before=here)
     save(tx, step)
     return step.conversation
-
-
-def _put_under(
-    tx: Tx, here: Conversation, child: ConversationId, brief: Brief, *, proposed: bool, zone: str
-) -> Step:
-    siblings = tx.open_children(here.user_id, here.id)
-    proposal.check_room([one.title for one in siblings], limit=MOST_CHILDREN)
-    if proposed:
-        why = _why(brief, zone)
-        return transitions.propose(child, here.user_id, brief, why=why, now=tx.now)
-    return transitions.start_task(child, here.user_id, brief, now=tx.now)
 
 
 def _brief(here: Conversation, wish: Wish, timed: Schedule) -> Brief:
@@ -179,13 +166,6 @@ def _brief(here: Conversation, wish: Wish, timed: Schedule) -> Brief:
         parent_id=here.id,
         created_by=Author.AGENT,
     )
-
-
-def _why(brief: Brief, zone: str) -> str:
-    shown = brief.prompt
-    if len(shown) > LONGEST_SHOWN:
-        shown = f"{shown[:LONGEST_SHOWN]} […]"
-    return f"It would run {describe(brief.schedule, zone=zone)}:\n{shown}"
 
 
 def _title(wish: Wish) -> str:

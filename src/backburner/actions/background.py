@@ -1,10 +1,9 @@
 """What people do with background work: begin, schedule, pause, resume, run now, cancel, archive."""
 
-from dataclasses import replace
-
+from backburner.actions import room, setting_up
 from backburner.actions.deps import Deps
 from backburner.actions.following import change
-from backburner.core import routing, transitions
+from backburner.core import transitions
 from backburner.core.conversation import Conversation, State
 from backburner.core.ids import ConversationId, UserId, new_conversation_id
 from backburner.core.run import RunKind, RunStatus
@@ -19,11 +18,11 @@ _FEW = 5
 async def start(deps: Deps, user: UserId, brief: Brief) -> Conversation:
     """Set up work with a schedule."""
 
+    which = new_conversation_id()
+
     def work(tx: Tx) -> Conversation:
-        step = transitions.start_task(new_conversation_id(), user, brief, now=tx.now)
-        task = routing.assign(step.conversation, deps.routes)
-        tx.add(replace(step, conversation=task))
-        return task
+        tx.lock_person(user)
+        return setting_up.begin(tx, deps, user, which, brief)
 
     return await deps.store.transact(work)
 
@@ -36,7 +35,7 @@ async def set_schedule(
     *,
     state: State | None = None,
 ) -> Conversation:
-    return await change(
+    return await room.change(
         deps,
         user,
         which,
@@ -49,7 +48,9 @@ async def pause(deps: Deps, user: UserId, which: ConversationId) -> Conversation
 
 
 async def resume(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
-    return await change(deps, user, which, lambda found, tx: transitions.resume(found, now=tx.now))
+    return await room.change(
+        deps, user, which, lambda found, tx: transitions.resume(found, now=tx.now)
+    )
 
 
 async def run_now(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
@@ -58,7 +59,7 @@ async def run_now(deps: Deps, user: UserId, which: ConversationId) -> Conversati
 
 async def cancel(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
     def transition(found: Conversation, tx: Tx) -> Step:
-        return transitions.cancel(found, now=tx.now, running=_is_running(tx, user, which))
+        return transitions.cancel(found, now=tx.now, running=is_running(tx, user, which))
 
     return await change(deps, user, which, transition)
 
@@ -76,7 +77,8 @@ async def pause_everything(deps: Deps, user: UserId | None, *, paused: bool) -> 
     await deps.store.transact(lambda tx: tx.pause_everything(user, paused=paused))
 
 
-def _is_running(tx: Tx, user: UserId, which: ConversationId) -> bool:
+def is_running(tx: Tx, user: UserId, which: ConversationId) -> bool:
+    """See whether a background run is under way, or was handed back."""
     return any(
         run.kind is RunKind.BACKGROUND and run.status in (RunStatus.RUNNING, RunStatus.QUEUED)
         for run in tx.history(user, which, most=_FEW)

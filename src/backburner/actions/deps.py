@@ -32,6 +32,8 @@ class Limits:
     context_chat: int = 100_000
     #: What a run sets aside of an allowance, as long as there is as much.
     slice: Amount = SLICE
+    #: Active tasks of one user.
+    most_tasks: int = 20
 
 
 async def no_files(_user: UserId) -> None:

@@ -2,15 +2,16 @@
 
 from datetime import datetime, timedelta
 
-from backburner.actions import spending
+from backburner.actions import room, spending
 from backburner.actions.deps import Deps
 from backburner.actions.following import save
-from backburner.core import notice, question, transitions
+from backburner.core import notice, question, transitions, views
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Conflict
 from backburner.core.ids import CallId, QuestionId, UserId
 from backburner.core.question import Purpose, Question
 from backburner.core.transitions import HAPPENED, LEAVE, Step
+from backburner.core.views import TaskStatus
 from backburner.ports import Tx
 
 _SETTLED = {
@@ -25,8 +26,13 @@ async def answer(deps: Deps, user: UserId, which: QuestionId, text: str) -> Conv
     """Answer an open question; the first answer wins."""
 
     def work(tx: Tx) -> Conversation:
-        found = tx.lock(user, tx.conversation_of(user, which))
+        where = tx.conversation_of(user, which)
+        if views.task_status(tx.load(user, where)) is TaskStatus.PROPOSED:
+            # Before the conversation, as everybody does who lets work begin.
+            tx.lock_person(user)
+        found = tx.lock(user, where)
         step = transitions.answer(found, which, text, now=tx.now)
+        room.check(deps, tx, step.conversation, before=found)
         save(tx, step)
         for asked in found.questions:
             if asked.id == which:

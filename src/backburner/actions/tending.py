@@ -28,10 +28,10 @@ async def amend(
 ) -> Conversation:
     """Give a conversation another title, or another way to tell of its work."""
 
-    def transition(found: Conversation, _: Tx) -> Step:
-        step = Step(conversation=found) if title is None else transitions.rename(found, title)
-        manner = step.conversation.notify if notify is None else notify
-        return replace(step, conversation=replace(step.conversation, notify=manner))
+    def transition(found: Conversation, tx: Tx) -> Step:
+        named = found if title is None else transitions.rename(found, title).conversation
+        amended = replace(named, notify=found.notify if notify is None else notify)
+        return transitions.ask_anew(found, amended, now=tx.now)
 
     return await change(deps, user, which, transition)
 

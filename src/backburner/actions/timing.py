@@ -5,30 +5,44 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from backburner.actions import background
+from backburner.actions import background, chaining, finding, room, setting_up
 from backburner.actions.deps import Deps
-from backburner.actions.following import change
-from backburner.core import routing, schedule, transitions
+from backburner.core import schedule, views
 from backburner.core.conversation import Conversation
-from backburner.core.errors import BadRequest
+from backburner.core.errors import BadRequest, BadSchedule
 from backburner.core.ids import ConversationId, UserId, new_conversation_id
-from backburner.core.phrases import parse_schedule
-from backburner.core.schedule import After, Schedule
+from backburner.core.phrases import parse_duration, parse_schedule
+from backburner.core.schedule import After, Immediate, Interval, On, Schedule
 from backburner.core.schedule_json import from_json
 from backburner.core.transitions import Brief, Step
+from backburner.core.transitions import set_schedule as give_schedule
 from backburner.core.values import check_json
+from backburner.core.views import TaskKind
 from backburner.ports import Tx
 
 #: A schedule is a few words; only an event's settings may be more.
 MOST_BYTES = 8_000
+_HINT = "Give one of `when`, `interval`, `after` and `schedule`."
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One of both."""
+    """One of these; without any, work that is said to be of one time is done at once."""
 
     words: str | None = None
     structured: Mapping[str, Any] | None = None
+    #: A length of time, such as `30m`.
+    interval: str | None = None
+    #: What it comes after: a name or an id.
+    after: str | None = None
+    on: On = On.SUCCESS
+    #: What kind of task it is meant to be.
+    kind: TaskKind | None = None
+
+    @property
+    def is_given(self) -> bool:
+        given = (self.words, self.structured, self.interval, self.after)
+        return any(one is not None for one in given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +56,9 @@ async def preview(deps: Deps, user: UserId, timing: Timing) -> Preview:
     """Say what a schedule would mean, and change nothing."""
 
     def work(tx: Tx) -> Preview:
-        read = _read(tx, user, timing)
-        times = schedule.upcoming(read, now=tx.now)
-        return Preview(read, tx.person(user).zone, times)
+        found = read(tx, user, timing)
+        times = schedule.upcoming(found, now=tx.now)
+        return Preview(found, tx.person(user).zone, times)
 
     return await deps.store.transact(work)
 
@@ -53,13 +67,11 @@ async def start(
     deps: Deps, user: UserId, timing: Timing, brief: Callable[[Schedule], Brief]
 ) -> Conversation:
     """Set up work of its own."""
+    which = new_conversation_id()
 
     def work(tx: Tx) -> Conversation:
-        asked = brief(_read(tx, user, timing))
-        step = transitions.start_task(new_conversation_id(), user, asked, now=tx.now)
-        task = routing.assign(step.conversation, deps.routes)
-        tx.add(replace(step, conversation=task))
-        return task
+        tx.lock_person(user)
+        return setting_up.begin(tx, deps, user, which, brief(read(tx, user, timing)))
 
     return await deps.store.transact(work)
 
@@ -80,12 +92,10 @@ async def set_schedule(
             if not what.strip():
                 raise BadRequest("There is nothing to do.", hint="Say what is to be done.")
             state = replace(state, context={**state.context, "prompt": what})
-        read = _read(tx, user, timing)
-        if isinstance(read, After) and read.conversation == which:
-            raise BadRequest("A conversation cannot come after itself.", hint="Name another.")
-        return transitions.set_schedule(found, read, now=tx.now, state=state)
+        timed = read(tx, user, timing, of=which)
+        return give_schedule(found, timed, now=tx.now, state=state)
 
-    return await change(deps, user, which, transition)
+    return await room.change(deps, user, which, transition)
 
 
 async def clear_schedule(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
@@ -93,14 +103,38 @@ async def clear_schedule(deps: Deps, user: UserId, which: ConversationId) -> Con
     return await background.cancel(deps, user, which)
 
 
+def read(tx: Tx, user: UserId, timing: Timing, *, of: ConversationId | None = None) -> Schedule:
+    """Read when work is to be done; `of` is the conversation whose it is, if that is there."""
+    found = _read(tx, user, timing)
+    if isinstance(found, After):
+        found = chaining.settle(tx, user, found, of=of)
+    kind = views.kind_of(found)
+    if timing.kind is not None and timing.kind is not kind:
+        raise BadSchedule(
+            f"A task of kind {timing.kind} was asked for, and that makes one of kind {kind}.",
+            hint="Give a time that fits, or leave the kind out.",
+        )
+    return found
+
+
 def _read(tx: Tx, user: UserId, timing: Timing) -> Schedule:
+    given = (timing.words, timing.structured, timing.interval, timing.after)
+    if sum(one is not None for one in given) > 1:
+        raise BadSchedule("The time is said twice.", hint=_HINT)
     if timing.structured is not None:
         check_json("The schedule", dict(timing.structured), limit=MOST_BYTES)
-        read = from_json(dict(timing.structured))
-        schedule.check(read, now=tx.now)
-    else:
-        read = parse_schedule(timing.words or "", zone=tx.person(user).zone, now=tx.now)
-    if isinstance(read, After):
-        # One must not find out by this whether somebody else has such a conversation.
-        tx.load(user, read.conversation)
-    return read
+        found = from_json(dict(timing.structured))
+        schedule.check(found, now=tx.now)
+        return found
+    if timing.interval is not None:
+        every = parse_duration(timing.interval.strip().removeprefix("every "))
+        interval = Interval(every, anchor=tx.now)
+        schedule.check(interval, now=tx.now)
+        return interval
+    if timing.after is not None:
+        return After(finding.find(tx, user, timing.after).id, timing.on)
+    if timing.words is None and timing.kind is TaskKind.ONESHOT:
+        return Immediate()
+    if timing.words is None:
+        raise BadSchedule("Say when.", hint=_HINT)
+    return parse_schedule(timing.words, zone=tx.person(user).zone, now=tx.now)

@@ -69,6 +69,7 @@ def build(
             run_timeout=settings.run_timeout,
             context=settings.context,
             context_chat=settings.context_chat,
+            most_tasks=settings.max_active_tasks,
         ),
         allowances=(
             parse_limit(settings.allowance_run, Scope.RUN),

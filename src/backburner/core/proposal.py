@@ -19,10 +19,16 @@ from backburner.core.question import (
 )
 from backburner.core.run import RunKind
 from backburner.core.schedule_json import to_json
+from backburner.core.schedule_words import describe
 from backburner.core.values import canonical, check_text
 
 MOST_A_RUN = 3
 LONGEST_REASON = 2_000
+#: Of what it would do, and of each other line; all of it belongs to what is approved.
+LONGEST_SHOWN = 1_500
+LONGEST_LINE = 500
+#: Of an id: enough to be typed.
+SHORT = 10
 REJECTED_RESTS = timedelta(hours=24)
 #: Without a word from the user for this long, they are not there to say yes.
 PRESENT_WITHIN = timedelta(hours=2)
@@ -80,10 +86,14 @@ def check_room(active: Sequence[str], *, limit: int) -> None:
         )
 
 
-def question(conversation: Conversation, why: str, *, now: datetime) -> Question:
-    """Ask the owner about a proposal, bound to what it would do, when, with what, for whom."""
+def question(conversation: Conversation, why: str, *, now: datetime, zone: str = "UTC") -> Question:
+    """Ask the owner about a proposal, bound to what it would do, when, with what, for whom.
+
+    `zone` is where a single time is told.
+    """
     check_text("The reason", why, limit=LONGEST_REASON)
     shown = {
+        "title": conversation.title,
         "context": dict(conversation.state.context),
         "schedule": None if conversation.schedule is None else to_json(conversation.schedule),
         "tools": None if conversation.tools is None else list(conversation.tools),
@@ -97,12 +107,41 @@ def question(conversation: Conversation, why: str, *, now: datetime) -> Question
         id=derive_question_id(conversation.id, "proposal", conversation.schedule_revision, digest),
         purpose=Purpose.PROPOSAL,
         type=QuestionType.CONFIRMATION,
-        prompt=f"Proposed task: {conversation.title}\n{why}".strip(),
+        prompt=_in_words(conversation, why.strip(), zone),
         options=(YES, NO),
         asked_at=now,
         remind_at=now + FIRST_REMINDER,
-        binds_to={"digest": digest, "shown": shown, "why": why},
+        binds_to={"digest": digest, "shown": shown, "why": why, "zone": zone},
     )
+
+
+def _in_words(conversation: Conversation, why: str, zone: str) -> str:
+    """Say what is proposed, why, and how to answer."""
+    lines = [f"Proposed task: {conversation.title}"]
+    if why:
+        lines.append(why)
+    if conversation.schedule is not None:
+        most = conversation.max_runs
+        often = "" if most is None else f", {most} times at most"
+        lines.append(f"It would run {describe(conversation.schedule, zone=zone)}{often}:")
+    lines.append(_cut(str(conversation.state.context.get("prompt", "")), LONGEST_SHOWN))
+    if conversation.tools is not None:
+        lines.append(
+            _cut(f"It may use: {', '.join(conversation.tools) or 'nothing'}.", LONGEST_LINE)
+        )
+    if conversation.reports_to:
+        places = ", ".join(f"{one.channel} {one.target}" for one in conversation.reports_to)
+        lines.append(_cut(f"It would report to: {places}.", LONGEST_LINE))
+    short = conversation.id[:SHORT]
+    lines.append(
+        f"Nothing runs before you say yes: `backburner approve {short}`"
+        f" or `backburner reject {short}`."
+    )
+    return "\n".join(line for line in lines if line)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} […]"
 
 
 def _plain(text: str) -> str:

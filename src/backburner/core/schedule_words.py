@@ -24,8 +24,11 @@ MONTHS = (
 )
 
 
-def describe(schedule: Schedule, *, zone: str) -> str:
-    """Say it in one phrase; a single time is told in `zone`, a cron expression in its own."""
+def describe(schedule: Schedule, *, zone: str, other: str = "another conversation") -> str:
+    """Say it in one phrase; a single time is told in `zone`, a cron expression in its own.
+
+    `other` is what one that it comes after is called.
+    """
     match schedule:
         case Immediate():
             return "at once"
@@ -40,7 +43,7 @@ def describe(schedule: Schedule, *, zone: str) -> str:
             return f"whenever {source} reports something"
         case After(on=on, once=once):
             ends = "completes" if on is On.SUCCESS else "ends, however it ends"
-            return f"{'once, ' if once else ''}after another conversation {ends}"
+            return f"{'once, ' if once else ''}after {other} {ends}"
         case _:
             assert_never(schedule)
 

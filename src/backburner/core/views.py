@@ -134,6 +134,16 @@ def is_listed_as_task(conversation: Conversation) -> bool:
     ) is not None
 
 
+def takes_room(conversation: Conversation) -> bool:
+    """See whether it is one of the active tasks of which a user may have so many.
+
+    What stands still for an allowance is, because it goes on by itself; a proposal is not.
+    """
+    is_task = conversation.kind in (Kind.TASK, Kind.CHAT) and conversation.schedule is not None
+    goes_on = conversation.pause_reason in (None, Pause.ALLOWANCE)
+    return is_task and goes_on and task_status(conversation) is not TaskStatus.PROPOSED
+
+
 def task_view(conversation: Conversation) -> TaskView | None:
     status = task_status(conversation)
     if status is None:
@@ -145,7 +155,7 @@ def task_view(conversation: Conversation) -> TaskView | None:
         name=conversation.title,
         description=str(context.get("description", "")),
         prompt=str(context.get("prompt", "")),
-        kind=_task_kind(schedule),
+        kind=kind_of(schedule),
         status=status,
         needs_you=bool(conversation.questions),
         schedule=schedule,
@@ -186,7 +196,8 @@ def job_view(conversation: Conversation) -> JobView | None:
     )
 
 
-def _task_kind(schedule: Schedule | None) -> TaskKind:
+def kind_of(schedule: Schedule | None) -> TaskKind:
+    """Say what kind of task a schedule makes."""
     if isinstance(schedule, Event):
         return TaskKind.EVENT
     return TaskKind.SCHEDULED if schedule and is_recurring(schedule) else TaskKind.ONESHOT

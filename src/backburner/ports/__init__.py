@@ -57,6 +57,7 @@ from backburner.ports.store import (
     Store,
     Tx,
 )
+from backburner.ports.tasks import Tasks
 from backburner.ports.workspace import MOST_SHOWN, Network, Page, Ran, Shell
 
 __all__ = [
@@ -118,6 +119,7 @@ __all__ = [
     "Spent",
     "Statement",
     "Store",
+    "Tasks",
     "Told",
     "ToldSince",
     "ToolCall",

@@ -25,6 +25,7 @@ from backburner.core.notice import NoticeKind
 from backburner.core.policy import Grant
 from backburner.core.question import Question
 from backburner.core.run import Run
+from backburner.core.views import TaskStatus
 
 #: Where a page ends: what the rows are ordered by.
 Mark = tuple[Any, ...]
@@ -45,6 +46,8 @@ class Wanted:
     view: View | None = None
     archived: bool | None = None
     parent_id: ConversationId | None = None
+    #: How it stands as a task.
+    task: TaskStatus | None = None
     #: Words that its title or one of its messages has.
     words: str | None = None
 

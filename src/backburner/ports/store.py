@@ -34,6 +34,7 @@ from backburner.ports.bus import Hint
 from backburner.ports.events import EventKind, Events
 from backburner.ports.mine import Mine
 from backburner.ports.replies import Replies
+from backburner.ports.tasks import Tasks
 
 T = TypeVar("T")
 
@@ -135,6 +136,8 @@ class Tx(Protocol):
     def replies(self) -> Replies: ...
     @property
     def absence(self) -> Absence: ...
+    @property
+    def tasks(self) -> Tasks: ...
 
     def changed(self, user: UserId, conversation: ConversationId | None, *kinds: EventKind) -> None:
         """Let those who follow know that there is something new to see."""

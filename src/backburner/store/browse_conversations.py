@@ -14,7 +14,6 @@ from sqlalchemy import (
     Row,
     Select,
     Text,
-    and_,
     bindparam,
     exists,
     or_,
@@ -22,13 +21,14 @@ from sqlalchemy import (
     tuple_,
 )
 
-from backburner.core.conversation import Ended, Kind, Status
+from backburner.core.conversation import Kind, Status
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.question import Question
 from backburner.ports import Found, Mark, Seen, View, Wanted
 from backburner.store.mapping import to_conversation, to_question
 from backburner.store.tables import conversations, is_open, messages, questions
+from backburner.store.task_status import is_listed, stands
 
 #: Looked at for words: conversations in a page, and the newest messages of each.
 MOST_LOOKED_AT = 200
@@ -104,14 +104,14 @@ def page(
         return _search(connection, user, wanted.words, among, ends_at, most=most)
     rows = connection.execute(statement(wanted, after), values).all()
     shown = rows[:most]
-    return Found(_read(connection, user, shown), _mark(shown[-1]) if len(rows) > most else None)
+    return Found(read_all(connection, user, shown), _mark(shown[-1]) if len(rows) > most else None)
 
 
 def one(connection: Connection, user: UserId, which: ConversationId) -> Seen:
     row = connection.execute(_one, {"owner": user, "which": which}).one_or_none()
     if row is None:
         raise NotFound
-    (seen,) = _read(connection, user, [row])
+    (seen,) = read_all(connection, user, [row])
     return seen
 
 
@@ -130,7 +130,7 @@ def _search(
     shown = found[:most]
     if len(found) > most:
         ends_at = _mark(shown[-1])
-    return Found(_read(connection, user, shown), ends_at)
+    return Found(read_all(connection, user, shown), ends_at)
 
 
 def _conditions(wanted: Wanted) -> Iterable[ColumnElement[bool]]:
@@ -145,6 +145,8 @@ def _conditions(wanted: Wanted) -> Iterable[ColumnElement[bool]]:
         yield conversations.c.parent_id == wanted.parent_id
     if wanted.view is not None:
         yield from _of_view(wanted.view)
+    if wanted.task is not None:
+        yield from stands(wanted.task)
 
 
 def _of_view(view: View) -> Iterable[ColumnElement[bool]]:
@@ -155,19 +157,14 @@ def _of_view(view: View) -> Iterable[ColumnElement[bool]]:
         case View.JOBS:
             yield kind == Kind.JOB.value
         case View.TASKS:
-            at_work = and_(kind == Kind.CHAT.value, conversations.c.schedule.is_not(None))
-            yield or_(kind == Kind.TASK.value, at_work)
-            yield or_(
-                conversations.c.ended_as.is_(None),
-                conversations.c.ended_as != Ended.DISMISSED.value,
-            )
+            yield is_listed
 
 
 def _escape(words: str) -> str:
     return words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _read(connection: Connection, user: UserId, rows: Sequence[Row[Any]]) -> list[Seen]:
+def read_all(connection: Connection, user: UserId, rows: Sequence[Row[Any]]) -> list[Seen]:
     """Make conversations of rows, with the open questions of them all in one statement."""
     asking = [row.id for row in rows if row.status == Status.WAITING_INPUT.value]
     asked = defaultdict[str, list[Question]](list)

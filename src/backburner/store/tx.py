@@ -65,6 +65,7 @@ from backburner.store.dialect import Clock, read_clock
 from backburner.store.events import Events
 from backburner.store.mine import Mine
 from backburner.store.replies import Replies
+from backburner.store.tasks import Tasks
 
 #: Later than any lease.
 _END_OF_TIME = 2**62
@@ -349,6 +350,10 @@ class Tx:
     @property
     def absence(self) -> Absence:
         return Absence(self.connection)
+
+    @property
+    def tasks(self) -> Tasks:
+        return Tasks(self.connection)
 
     def person(self, user: UserId) -> Person:
         return users.load(self.connection, user)

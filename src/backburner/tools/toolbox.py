@@ -4,12 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from backburner.actions.deps import Deps
+from backburner.actions.origin import Origin
 from backburner.core import policy
 from backburner.core.conversation import Conversation
 from backburner.core.ids import UserId
 from backburner.core.run import Turn
 from backburner.ports import Offer
 from backburner.tools.conversation import conversation_offers
+from backburner.tools.tasks import task_offers
 
 
 def no_workspace(user: UserId) -> Sequence[Offer]:
@@ -27,6 +29,7 @@ class Toolbox:
         """Collect what the agent may call; what its work is not allowed it is not shown."""
         everything = (
             *conversation_offers(self.deps, turn),
+            *task_offers(self.deps, Origin.of(turn)),
             *self.workspace(turn.user_id),
         )
         return [one for one in everything if policy.in_scope(one.tool, conversation.tools)]

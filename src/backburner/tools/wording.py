@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
 
-from backburner.actions.arranging import Arranged, Works
+from backburner.actions.arranging import Works
+from backburner.actions.setting_up import Arranged
 from backburner.core import schedule, views
 from backburner.core.conversation import Conversation, Status
 from backburner.core.ids import ConversationId
@@ -20,7 +21,7 @@ _LONGEST = 300
 
 def of_arranged(done: Arranged, *, here: ConversationId) -> str:
     work = done.work
-    when = f"{_when(work, done.zone)}. {_next(work, done.zone, done.now)}".strip()
+    when = f"{_when(work, done.zone)}. {next_times(work, done.zone, done.now)}".strip()
     name = f"{work.title!r} ({work.id})"
     if views.task_status(work) is TaskStatus.PROPOSED:
         return (
@@ -52,7 +53,7 @@ def of_works(works: Works) -> str:
 
 def _line(work: Conversation, works: Works) -> str:
     parts = [f"{_what(work)}, {_when(work, works.zone)}.", f"{_state(work)}."]
-    return " ".join([*parts, _next(work, works.zone, works.now)]).strip()
+    return " ".join([*parts, next_times(work, works.zone, works.now)]).strip()
 
 
 def _what(work: Conversation) -> str:
@@ -73,7 +74,7 @@ def _state(work: Conversation) -> str:
     return "Active" if status is None else named.get(status, "Active")
 
 
-def _next(work: Conversation, zone: str, now: datetime) -> str:
+def next_times(work: Conversation, zone: str, now: datetime) -> str:
     """Name the next times of what comes back; a single one was named already."""
     timed, first = work.schedule, work.next_run_at
     if timed is None or first is None or not schedule.is_recurring(timed):

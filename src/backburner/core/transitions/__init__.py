@@ -45,6 +45,7 @@ from backburner.core.transitions.people import (
     set_schedule,
 )
 from backburner.core.transitions.restoring import restore
+from backburner.core.transitions.reworking import Terms, ask_anew, put_away, rework
 from backburner.core.transitions.runs import (
     MOST_AGAIN,
     MOST_UNATTENDED,
@@ -77,8 +78,10 @@ __all__ = [
     "Signal",
     "Step",
     "Stops",
+    "Terms",
     "answer",
     "archive",
+    "ask_anew",
     "ask_owner",
     "begin",
     "cancel",
@@ -92,6 +95,7 @@ __all__ = [
     "park",
     "pause",
     "propose",
+    "put_away",
     "receive_event",
     "receive_report",
     "rename",
@@ -99,6 +103,7 @@ __all__ = [
     "reply",
     "restore",
     "resume",
+    "rework",
     "run_now",
     "say",
     "set_schedule",

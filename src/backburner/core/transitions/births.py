@@ -93,23 +93,24 @@ def propose(
     *,
     why: str,
     now: datetime,
+    zone: str = "UTC",
 ) -> Step:
     """Suggest a task: nothing runs until its owner says yes to just this."""
     born = _born(conversation_id, user_id, Kind.TASK, brief, now)
-    asked = proposal.question(born, why, now=now)
+    asked = proposal.question(born, why, now=now, zone=zone)
     return ask(replace(born, next_run_at=None), asked)
 
 
 def propose_anew(conversation: Conversation, *, now: datetime) -> Step:
     """Ask again about a proposal that was changed: a yes is for what was shown."""
     withdrawn: tuple[QuestionId, ...] = ()
-    why = ""
+    why, zone = "", "UTC"
     for asked in conversation.questions:
         withdrawn = (*withdrawn, asked.id)
         if asked.purpose is Purpose.PROPOSAL:
-            why = str(asked.binds_to["why"])
+            why, zone = str(asked.binds_to["why"]), str(asked.binds_to.get("zone", zone))
     parked = replace(conversation, questions=(), next_run_at=None)
-    step = ask(parked, proposal.question(parked, why, now=now))
+    step = ask(parked, proposal.question(parked, why, now=now, zone=zone))
     return replace(step, withdrawn=withdrawn, drops_queued=True)
 
 

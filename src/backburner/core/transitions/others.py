@@ -57,7 +57,12 @@ def hear_predecessor(conversation: Conversation, signal: Signal) -> Step:
     at_work = conversation.status in (Status.BACKGROUND, Status.WAITING_INPUT)
     if not isinstance(after, After) or not at_work:
         return Step(conversation=conversation)
-    if signal is Signal.GONE:
+    if signal is Signal.STOPPED and after.on is On.ANY:
+        # There will be no other time. A run that is under way is not the one this is for.
+        revision = conversation.schedule_revision + 1
+        last = replace(conversation, schedule=replace(after, once=True), schedule_revision=revision)
+        return receive_event(last, {"source": "after", "signal": signal.value})
+    if signal in (Signal.GONE, Signal.STOPPED):
         still = stand_still(conversation, Pause.USER)
         text = "The work is paused: what it was to come after is no longer there."
         return replace(tell_stop(still, text), drops_queued=True)

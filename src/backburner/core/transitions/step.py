@@ -26,6 +26,7 @@ class Signal(StrEnum):
     COMPLETED = "completed"
     ENDED = "ended"  #: In error, cancelled, or paused for failures.
     GONE = "gone"  #: Archived or deleted.
+    STOPPED = "stopped"  #: Both at once: its work was cancelled, and it is archived.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,6 +109,19 @@ for _column in (conversations.c.parent_id, conversations.c.after_id):
         sqlite_where=_column.is_not(None),
     )
 
+for _name, _second, _where in (
+    ("at_work", conversations.c.kind, conversations.c.schedule.is_not(None)),
+    ("titled", conversations.c.title, conversations.c.kind == text("'task'")),
+    ("dismissed", conversations.c.ended_at, conversations.c.ended_as == text("'dismissed'")),
+):
+    Index(
+        f"ix_conversations_{_name}",
+        conversations.c.user_id,
+        _second,
+        postgresql_where=_where,
+        sqlite_where=_where,
+    )
+
 _is_parked = conversations.c.pause_reason == text("'allowance'")
 Index(
     "ix_conversations_parked",

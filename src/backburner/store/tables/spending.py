@@ -31,6 +31,7 @@ spend = Table(
     Column("spent_at", Time, nullable=False),
     Index("ix_spend_of_user", "user_id", "spent_at"),
     Index("ix_spend_of_root", "user_id", "root_id"),
+    Index("ix_spend_of_run", "user_id", "run_id"),
 )
 
 #: The sums of what was spent, by what they are for: the user, one of their days, a conversation

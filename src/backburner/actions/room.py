@@ -1,0 +1,35 @@
+"""How many active tasks a user may have: held wherever work begins or begins again."""
+
+from backburner.actions.deps import Deps
+from backburner.actions.following import Change, save
+from backburner.core import proposal, views
+from backburner.core.conversation import Conversation
+from backburner.core.ids import ConversationId, UserId
+from backburner.ports import Tx
+
+
+async def change(
+    deps: Deps, user: UserId, which: ConversationId, transition: Change
+) -> Conversation:
+    """Let something happen to a conversation that may make it one more active task."""
+
+    def work(tx: Tx) -> Conversation:
+        # First, so that two at once cannot both be the last for whom there is room.
+        tx.lock_person(user)
+        found = tx.lock(user, which)
+        step = transition(found, tx)
+        check(deps, tx, step.conversation, before=found)
+        save(tx, step)
+        return step.conversation
+
+    return await deps.store.transact(work)
+
+
+def check(deps: Deps, tx: Tx, after: Conversation, *, before: Conversation | None = None) -> None:
+    """Refuse what would be one task too many; whoever calls this holds the lock of the user."""
+    if not views.takes_room(after) or (before is not None and views.takes_room(before)):
+        return
+    others = [
+        title or which for which, title in tx.tasks.active(after.user_id) if which != after.id
+    ]
+    proposal.check_room(others, limit=deps.limits.most_tasks)

@@ -1,0 +1,287 @@
+"""What agents do with tasks: add, propose, list, change, pause, resume, cancel, run, look back.
+
+Tasks are made under the conversation that an agent is in, and found wherever they are. What may be
+done to which from where stands in decision 0016.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from backburner.actions import background, finding, following, room, setting_up, timing
+from backburner.actions.deps import Deps
+from backburner.actions.following import save
+from backburner.actions.origin import Origin
+from backburner.actions.setting_up import Arranged
+from backburner.actions.timing import Timing
+from backburner.core import transitions
+from backburner.core.conversation import Author, Conversation, Notify, Pause, Status
+from backburner.core.errors import Conflict
+from backburner.core.ids import ConversationId, UserId, new_conversation_id
+from backburner.core.run import ItemKind, Run, RunKind
+from backburner.core.schedule import Schedule
+from backburner.core.transitions import Brief, Step, Terms
+from backburner.core.views import TaskStatus
+from backburner.ports import Tx, View, Wanted
+
+#: Shown to an agent.
+MOST_LISTED = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTask:
+    """What is asked for."""
+
+    name: str
+    prompt: str
+    timing: Timing
+    description: str = ""
+    #: None: as the conversation tells it.
+    notify: Notify | None = None
+    max_runs: int | None = None
+    run_timeout: timedelta | None = None
+    #: None: what the conversation may use.
+    tools: Sequence[str] | None = None
+    profile: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    tasks: Sequence[Arranged]
+    #: There are more.
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What becomes of the terms of some work, and when it is done if that changes."""
+
+    terms: Callable[[Terms], Terms] = lambda terms: terms
+    timing: Timing | None = None
+
+
+async def add(deps: Deps, origin: Origin, new: NewTask) -> Arranged:
+    """Set up a task under the conversation; what nobody there has asked for is only proposed."""
+    return await _make(deps, origin, new, why=None)
+
+
+async def propose(deps: Deps, origin: Origin, new: NewTask, *, why: str) -> Arranged:
+    """Suggest a task to the owner, and say why."""
+    return await _make(deps, origin, new, why=why)
+
+
+async def listed(deps: Deps, user: UserId, status: TaskStatus | None) -> Listed:
+    """List the tasks of a user, those that changed last first; ended ones only if asked for."""
+
+    def work(tx: Tx) -> Listed:
+        wanted = Wanted(view=View.TASKS, task=status, archived=False if status is None else None)
+        found = tx.browse.conversations(user, wanted, None, most=MOST_LISTED)
+        zone = tx.person(user).zone
+        tasks = [
+            Arranged(work=seen.conversation, zone=zone, now=tx.now) for seen in found.conversations
+        ]
+        return Listed(tasks=tasks, cut=found.mark is not None)
+
+    return await deps.store.transact(work)
+
+
+async def update(deps: Deps, origin: Origin, called: str, changes: Changes) -> Arranged:
+    """Give a task other terms or another time."""
+
+    def work(tx: Tx) -> Arranged:
+        tx.lock_person(origin.user)
+        here = origin.hold(tx)
+        _require_say(origin, here, "changed")
+        found = _find(tx, origin, called)
+        step = rework(tx, found, changes, within=here.tools)
+        room.check(deps, tx, step.conversation, before=found)
+        save(tx, step)
+        return setting_up.tell(tx, step.conversation)
+
+    return await deps.store.transact(work)
+
+
+async def pause(deps: Deps, origin: Origin, called: str) -> Arranged:
+    def pausing(found: Conversation, _: Tx) -> Step:
+        return transitions.pause(found)
+
+    return await _steer(
+        deps, origin, called, pausing, is_so=lambda found: found.pause_reason is Pause.USER
+    )
+
+
+async def resume(deps: Deps, origin: Origin, called: str) -> Arranged:
+    """Let a task go on; like beginning one, that takes somebody who may."""
+
+    def resuming(found: Conversation, tx: Tx) -> Step:
+        return transitions.resume(found, now=tx.now)
+
+    return await _steer(
+        deps,
+        origin,
+        called,
+        resuming,
+        is_so=lambda found: found.status is Status.BACKGROUND,
+        begins=True,
+    )
+
+
+async def run_now(deps: Deps, origin: Origin, called: str) -> Arranged:
+    """Let a task run at once; if it is about to because of that already, that will do."""
+
+    def running(found: Conversation, tx: Tx) -> Step:
+        step = transitions.run_now(found)
+        waiting = tx.items(found.user_id, found.id, RunKind.BACKGROUND)
+        is_asked_for = any(item.kind is ItemKind.RUN_NOW for item in waiting)
+        return Step(conversation=found) if is_asked_for else step
+
+    return await _steer(deps, origin, called, running, is_so=lambda _: False)
+
+
+async def cancel(deps: Deps, origin: Origin, called: str, *, reason: str) -> Arranged:
+    """Stop a task for good and put it away, with the reason; a chat that had work stays."""
+
+    def cancelling(found: Conversation, tx: Tx) -> Step:
+        return stop(tx, found, reason, by=origin.conversation)
+
+    return await _steer(
+        deps, origin, called, cancelling, is_so=lambda found: found.status is Status.ARCHIVED
+    )
+
+
+async def history(
+    deps: Deps, user: UserId, called: str, *, most: int
+) -> tuple[Conversation, Sequence[Run]]:
+    """Read the last runs of a task, newest first."""
+
+    def work(tx: Tx) -> tuple[Conversation, Sequence[Run]]:
+        found = finding.find(tx, user, called)
+        return found, tx.browse.runs(user, found.id, None, most=most)
+
+    return await deps.store.transact(work)
+
+
+def rework(
+    tx: Tx, found: Conversation, changes: Changes, *, within: tuple[str, ...] | None = None
+) -> Step:
+    """Work out what changes mean for a task; `within`: the tools that may be given to it."""
+    timed = changes.timing
+    schedule = None if timed is None else timing.read(tx, found.user_id, timed, of=found.id)
+    terms = changes.terms(Terms.of(found))
+    if terms.tools != found.tools:
+        terms = replace(terms, tools=setting_up.narrow(terms.tools, within))
+    return transitions.rework(found, terms, now=tx.now, schedule=schedule)
+
+
+def stop(tx: Tx, found: Conversation, reason: str, *, by: ConversationId | None = None) -> Step:
+    """Work out what follows when a task is cancelled; what it handed out is stopped with it."""
+    user = found.user_id
+    step = transitions.put_away(
+        found,
+        reason,
+        now=tx.now,
+        by_parent=by is not None and by == found.parent_id,
+        running=background.is_running(tx, user, found.id),
+    )
+    if step.conversation.status is Status.ARCHIVED:
+        for child in tx.open_children(user, found.id):
+            locked = tx.lock(user, child.id)
+            following.save(tx, transitions.cancel(locked, now=tx.now, by_parent=True))
+    return step
+
+
+async def _make(deps: Deps, origin: Origin, new: NewTask, *, why: str | None) -> Arranged:
+    which, tried = new_conversation_id(), list[bool]()
+
+    def work(tx: Tx) -> Arranged:
+        tx.lock_person(origin.user)
+        here = origin.hold(tx)
+        made = setting_up.find_made(tx, origin.user, which, tried)
+        tried.append(True)
+        if made is None:
+            brief = _brief(here, new, timing.read(tx, origin.user, new.timing))
+            if why is None and origin.may_start(here):
+                made = setting_up.begin(tx, deps, origin.user, which, brief)
+            else:
+                made = setting_up.propose(tx, deps, origin, which, brief, why=why or "")
+        return setting_up.tell(tx, made)
+
+    return await deps.store.transact(work)
+
+
+def _brief(here: Conversation, new: NewTask, timed: Schedule) -> Brief:
+    return Brief(
+        title=new.name,
+        prompt=new.prompt,
+        schedule=timed,
+        description=new.description,
+        notify=new.notify or here.notify,
+        max_runs=new.max_runs,
+        run_timeout=new.run_timeout,
+        tools=setting_up.narrow(new.tools, here.tools),
+        profile=new.profile or here.profile,
+        # It reports where the conversation does in which it was asked for.
+        reports_to=here.reports_to,
+        parent_id=here.id,
+        created_by=Author.AGENT,
+    )
+
+
+async def _steer(
+    deps: Deps,
+    origin: Origin,
+    called: str,
+    transition: Callable[[Conversation, Tx], Step],
+    *,
+    is_so: Callable[[Conversation], bool],
+    begins: bool = False,
+) -> Arranged:
+    """Let something happen to a task; `is_so` tells whether an earlier try has done it."""
+    tried = list[ConversationId]()
+
+    def work(tx: Tx) -> Arranged:
+        tx.lock_person(origin.user)
+        here = origin.hold(tx)
+        found = tx.lock(origin.user, tried[0]) if tried else _find(tx, origin, called)
+        if tried and is_so(found):
+            return setting_up.tell(tx, found)
+        tried.append(found.id)
+        _require_reach(origin, here, found, begins=begins)
+        step = transition(found, tx)
+        room.check(deps, tx, step.conversation, before=found)
+        save(tx, step)
+        return setting_up.tell(tx, step.conversation)
+
+    return await deps.store.transact(work)
+
+
+def _find(tx: Tx, origin: Origin, called: str) -> Conversation:
+    found = finding.find(tx, origin.user, called, here=origin.conversation)
+    return tx.lock(origin.user, found.id)
+
+
+def _require_say(origin: Origin, here: Conversation, done: str) -> None:
+    if not origin.may_start(here):
+        raise Conflict(
+            f"Tasks cannot be {done} from here: what was read may have put the idea there.",
+            hint="Tell the user, who can do it; or propose a new task with task_propose.",
+        )
+
+
+def _require_reach(
+    origin: Origin, here: Conversation, found: Conversation, *, begins: bool
+) -> None:
+    """Refuse what nobody in the chat can have asked for, unless it concerns a task of its own."""
+    if begins:
+        _require_say(origin, here, "resumed")
+    if origin.may_start(here) or found.parent_id == here.id:
+        return
+    if found.id == here.id:
+        raise Conflict(
+            "A run cannot steer the work it belongs to.", hint="End it with complete and final."
+        )
+    raise Conflict(
+        f"{found.title!r} is not a task of this conversation, and what was read here may have put"
+        " the idea there.",
+        hint="Tell the user, who can do it.",
+    )
