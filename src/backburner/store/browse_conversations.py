@@ -104,14 +104,14 @@ def page(
         return _search(connection, user, wanted.words, among, ends_at, most=most)
     rows = connection.execute(statement(wanted, after), values).all()
     shown = rows[:most]
-    return Found(read_all(connection, user, shown), _mark(shown[-1]) if len(rows) > most else None)
+    return Found(read_all(connection, shown), _mark(shown[-1]) if len(rows) > most else None)
 
 
 def one(connection: Connection, user: UserId, which: ConversationId) -> Seen:
     row = connection.execute(_one, {"owner": user, "which": which}).one_or_none()
     if row is None:
         raise NotFound
-    (seen,) = read_all(connection, user, [row])
+    (seen,) = read_all(connection, [row])
     return seen
 
 
@@ -130,7 +130,7 @@ def _search(
     shown = found[:most]
     if len(found) > most:
         ends_at = _mark(shown[-1])
-    return Found(read_all(connection, user, shown), ends_at)
+    return Found(read_all(connection, shown), ends_at)
 
 
 def _conditions(wanted: Wanted) -> Iterable[ColumnElement[bool]]:
@@ -164,12 +164,12 @@ def _escape(words: str) -> str:
     return words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def read_all(connection: Connection, user: UserId, rows: Sequence[Row[Any]]) -> list[Seen]:
-    """Make conversations of rows, with the open questions of them all in one statement."""
+def read_all(connection: Connection, rows: Sequence[Row[Any]]) -> list[Seen]:
+    """Make conversations of rows of one user, with all their open questions in one statement."""
     asking = [row.id for row in rows if row.status == Status.WAITING_INPUT.value]
     asked = defaultdict[str, list[Question]](list)
     if asking:
-        for row in connection.execute(_questions, {"owner": user, "which": asking}):
+        for row in connection.execute(_questions, {"owner": rows[0].user_id, "which": asking}):
             asked[row.conversation_id].append(to_question(row))
     return [Seen(to_conversation(row, tuple(asked[row.id])), row.updated_at) for row in rows]
 

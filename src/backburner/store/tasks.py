@@ -152,7 +152,7 @@ class Tasks:
 
     def _read(self, asked: Select[Any], user: UserId, **values: Any) -> Sequence[Conversation]:
         rows = self.connection.execute(asked, {"owner": user, **values}).all()
-        return [seen.conversation for seen in read_all(self.connection, user, rows)]
+        return [seen.conversation for seen in read_all(self.connection, rows)]
 
     def _costs(self, asked: Select[Any], **values: Any) -> Sequence[Cost]:
         return [
