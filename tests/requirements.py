@@ -44,7 +44,6 @@ PENDING = frozenset(
     B-discovery
     B-discovery-context
     B-discovery-limits
-    B-memory
     B-events
     B-limit
     B-chaining

@@ -33,6 +33,19 @@ def database(tmp_path: Path, clock: SetClock) -> Iterator[Database]:
 
 
 @pytest.fixture
+def postgres(migrated_postgres_url: str, clock: SetClock) -> Iterator[Database]:
+    with closing(Database(make_engine(migrated_postgres_url), clock)) as database:
+        yield database
+
+
+@pytest.fixture(params=["database", "postgres"], ids=["sqlite", "postgres"])
+def either(request: pytest.FixtureRequest) -> Database:
+    """Give one database after the other; PostgreSQL goes by its own clock."""
+    found: Database = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
 def set_up(database: Database) -> Callable[..., Stage]:
     """Give what sets up a stage with settings of its own."""
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from api_stage import Asker
+from requirements import requirement
 
 from backburner.testing.clock import SetClock
 
@@ -55,3 +56,20 @@ async def test_what_cannot_be_remembered_is_refused(
 ) -> None:
     assert (await ask("PUT", f"/api/memories/{key}", body)).status_code == status
     assert (await ask.get("/api/memories"))["items"] == []
+
+
+@requirement("B-memory")
+async def test_memories_are_searched_for_words_the_best_first(ask: Asker) -> None:
+    for key, text in {"tea": "With milk.", "milk": "Oat milk for tea.", "ci": "Passed."}.items():
+        await ask.do("PUT", f"/api/memories/{key}", {"text": text})
+
+    found = await ask.get("/api/memories", q="oat te")
+
+    assert ([one["key"] for one in found["items"]], found["next"]) == (["milk", "tea"], None)
+    assert [one["key"] for one in (await ask.get("/api/memories", q="te", limit=1))["items"]] == [
+        "milk"
+    ]
+    for odd in ('"', "NOT (", "🎉", "%", ""):
+        assert (await ask.get("/api/memories", q=odd))["items"] == []
+    assert (await ask("GET", f"/api/memories?q={'x' * 1_001}")).status_code == 413
+    assert (await ask("GET", "/api/memories?q=a%00")).status_code == 400

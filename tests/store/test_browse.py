@@ -11,7 +11,7 @@ from backburner.core.conversation import Status
 from backburner.core.ids import new_call_id
 from backburner.core.policy import Call, Tool
 from backburner.core.schedule import Interval
-from backburner.ports import Found, Kept, Mark, View, Wanted
+from backburner.ports import Found, Kept, Mark, NewMemory, View, Wanted
 from backburner.store import (
     browse_conversations,
     browse_work,
@@ -153,7 +153,7 @@ def test_pages_go_on_where_several_were_changed_at_the_same_moment(scene: Scene)
 
 
 def remember(scene: Scene, key: str) -> None:
-    scene.run(lambda db: memories.put(db, USER, key, "a", outside=False, now=NOON))
+    scene.run(lambda db: memories.put(db, USER, NewMemory(key=key, text="a"), now=NOON))
 
 
 def test_pages_of_everything_go_on_where_they_ended(scene: Scene) -> None:

@@ -31,6 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from backburner.core.errors import StoreFailed
+from backburner.core.ids import UserId
 from backburner.store.dialect import make_engine
 from backburner.store.opening import open_database
 from backburner.store.schema import (
@@ -223,6 +224,24 @@ def some_value(column: Column[Any], word: str, limits: list[Any]) -> object:
             allowed: str = re.findall(r"'(\w+)'", limit["sqltext"])[-1]
             return allowed
     return word
+
+
+def test_memories_from_before_their_words_were_kept_are_found(
+    empty_url: str, engine: Engine, tmp_path: Path
+) -> None:
+    before = known_revisions(OUR_VERSIONS).index("0007")
+    bring_up_to_date(engine, versions=(first(before, OUR_VERSIONS, tmp_path / "before"),))
+    with engine.begin() as connection:
+        fill(connection, "1")
+        memories = Table("memories", MetaData(), autoload_with=connection)
+        row = dict(connection.execute(select(memories)).mappings().one())
+        more = [{**row, "key": f"{number:03}", "text": "Über 東京"} for number in range(250)]
+        connection.execute(memories.insert(), more)
+
+    with closing(open_database(empty_url, SetClock())) as database:
+        found = database.run(lambda tx: tx.memories.search(UserId("1"), ["über", "東京"], most=999))
+
+    assert [memory.key for memory in found] == [one["key"] for one in more]
 
 
 def test_a_revision_that_fails_leaves_everything_as_it_was_and_once_repaired_succeeds(

@@ -36,7 +36,7 @@ from backburner.core.run import (
 from backburner.core.schedule import After, Gap, Interval
 from backburner.core.transitions import Step
 from backburner.core.transitions.step import system_message
-from backburner.ports import Account, Claim, Found, Wanted
+from backburner.ports import Account, Claim, Found, NewMemory, Wanted
 from backburner.store import (
     browse_conversations,
     browse_work,
@@ -99,6 +99,7 @@ GRANT = Grant(id=GrantId("g_new"), server="s", tool="t", definition="d")
 OLD_GRANT = replace(GRANT, id=GrantId("g_old"))
 SINGLE_USE = replace(GRANT, id=GrantId("g_once"), call="digest")
 CALL = Call(Tool(server="s", name="t", definition="d"), {})
+MEMORY = NewMemory(key="key", text="text")
 COST = Cost(Amount(1, 1), priced=True)
 ALLOWANCE = Allowance(Scope.CONVERSATION, 1, 1)
 EVENT = NewItem(kind=ItemKind.EVENT, run_kind=RunKind.BACKGROUND)
@@ -205,7 +206,9 @@ ATTEMPTS: dict[str, Attempt] = {
     "memories.count": lambda db, me, _: memories.count(db, me),
     "memories.one": lambda db, me, _: memories.one(db, me, "key"),
     "memories.page": lambda db, me, _: memories.page(db, me, None, most=9),
+    "memories.recall": lambda db, me, _: memories.recall(db, me, ["text"], most=9),
     "memories.remove": lambda db, me, _: memories.remove(db, me, "key"),
+    "memories.search": lambda db, me, _: memories.search(db, me, ["text"], most=9),
     "messages.append": lambda db, me, home: messages.append(
         db, me, home.kept.id, SAID, run_id=None, now=NOON
     ),
@@ -273,7 +276,7 @@ ATTEMPTS: dict[str, Attempt] = {
 
 #: They write down what is the caller's own affair, whatever ids it names.
 OF_THEIR_OWN: dict[str, Attempt] = {
-    "memories.put": lambda db, me, _: memories.put(db, me, "key", "text", outside=False, now=NOON),
+    "memories.put": lambda db, me, _: memories.put(db, me, MEMORY, now=NOON),
     "spending.add": lambda db, me, home: spending.add(
         db, turn_of(me, home), home.kept.id, "model", COST, counts_to=["user"], now=NOON
     ),

@@ -8,13 +8,13 @@ from typing import Generic, TypeVar
 from backburner.actions.deps import Deps
 from backburner.core.conversation import Message
 from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
+from backburner.core.memory import Memory
 from backburner.core.run import Run
 from backburner.ports import (
     Asked,
     Gauges,
     Given,
     Mark,
-    Memory,
     Seen,
     Told,
     ToolCall,

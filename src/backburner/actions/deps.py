@@ -69,3 +69,7 @@ class Deps:
     remove_files: Callable[[UserId], Awaitable[None]] = no_files
     #: Copies the whole database to a file that is gone once it is closed.
     copy_database: Callable[[], Awaitable[IO[bytes]]] = no_copy
+
+    def is_swayed(self, profile: str) -> bool:
+        """See whether what an agent reads may put it up to something; empty: the default one."""
+        return (profile or self.default_engine) not in self.unswayed

@@ -95,7 +95,7 @@ async def perform(deps: Deps, claim: Claim, known: Prepared, signals: Signals) -
         result.session, result.renewed = known.session, known.renewed
         earlier = [entry for entry in known.before if entry.run_id != turn.run_id]
         purse = spending.Purse(deps, turn, known.root)
-        sways = profile not in deps.unswayed
+        sways = deps.is_swayed(profile)
         gate = Gate(deps.store, turn, signals, earlier, purse, sways=sways, over=known.over)
         attempt = Attempt(deps, claim, signals, gate, result, drafts)
         if known.over is not None:
@@ -143,8 +143,7 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
     repeated = [item for run in attempts for item in tx.items_served_by(user, which, run.id)]
     recent = tx.recent_messages(user, which, most=prompt.MOST_MESSAGES)
     items = prompt.fitting(tx.items(user, which, turn.kind)) if claim.has_items else ()
-    sways = (conversation.engine or deps.default_engine) not in deps.unswayed
-    is_new = sways and not conversation.outside_read
+    is_new = deps.is_swayed(conversation.engine) and not conversation.outside_read
     if is_new and prompt.holds_outside(recent, [*repeated, *items]):
         tx.note_outside(turn)
     zone = claim.zone or tx.person(user).zone

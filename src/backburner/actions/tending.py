@@ -1,4 +1,4 @@
-"""What people do with what has gathered: rename, delete, take back, put away, remember."""
+"""What people do with what has gathered: rename, delete, take back, put away."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,15 +7,9 @@ from backburner.actions.deps import Deps
 from backburner.actions.following import change, go_on_without, save
 from backburner.core import policy, transitions
 from backburner.core.conversation import Conversation, Notify
-from backburner.core.errors import BadRequest, LimitReached
 from backburner.core.ids import ConversationId, GrantId, NoticeId, UserId
 from backburner.core.transitions import Signal, Step
-from backburner.core.values import check_text
-from backburner.ports import Given, Memory, Tx
-
-LONGEST_KEY = 200
-LONGEST_MEMORY = 10_000
-MOST_MEMORIES = 10_000
+from backburner.ports import Given, Tx
 
 
 async def amend(
@@ -76,28 +70,6 @@ async def see(deps: Deps, user: UserId, which: Sequence[NoticeId]) -> int:
 
 async def see_until(deps: Deps, user: UserId, last: NoticeId) -> int:
     return await deps.store.transact(lambda tx: tx.see_notices_until(user, last))
-
-
-async def remember(deps: Deps, user: UserId, key: str, text: str) -> tuple[Memory, bool]:
-    """Keep something under a key, and tell whether there was nothing under it."""
-    check_text("The key", key, limit=LONGEST_KEY)
-    check_text("The memory", text, limit=LONGEST_MEMORY)
-    if not key.strip() or not text.strip():
-        raise BadRequest("A memory needs a key and a text.", hint="Say what to remember.")
-
-    def work(tx: Tx) -> tuple[Memory, bool]:
-        is_new = tx.put_memory(user, key, text, outside=False)
-        if is_new and tx.count_memories(user) > MOST_MEMORIES:
-            raise LimitReached(
-                f"There are {MOST_MEMORIES:,} memories already.", hint="Delete some of them."
-            )
-        return tx.browse.memory(user, key), is_new
-
-    return await deps.store.transact(work)
-
-
-async def forget(deps: Deps, user: UserId, key: str) -> None:
-    await deps.store.transact(lambda tx: tx.delete_memory(user, key))
 
 
 def _family(tx: Tx, user: UserId, which: ConversationId) -> Sequence[ConversationId]:

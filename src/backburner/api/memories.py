@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Query, Response
 from pydantic import AfterValidator, Field
 
-from backburner.actions import browse, tending
-from backburner.actions.tending import LONGEST_KEY, LONGEST_MEMORY
+from backburner.actions import browse, memories
+from backburner.actions.memories import LONGEST_KEY, LONGEST_MEMORY, LONGEST_QUERY
 from backburner.api import pages
 from backburner.api.auth import Reader, TheDeps, Writer
 from backburner.api.pages import USUAL, Cursor, Limit, Page
@@ -21,6 +21,15 @@ class NewMemory(Body):
     text: str = Field(description=f"Up to {LONGEST_MEMORY:,} characters.")
 
 
+Words = Annotated[
+    str | None,
+    Query(
+        description=f"Words to look for, up to {LONGEST_QUERY:,} characters; the last may be a"
+        " beginning. All that is found is on one page."
+    ),
+]
+
+
 def _as_key(text: str) -> str:
     return check_text("The key", text, limit=LONGEST_KEY)
 
@@ -32,11 +41,18 @@ def build_router() -> APIRouter:
     router = APIRouter(prefix="/api", tags=["memories"])
     path = "/memories/{key:path}"
 
-    @router.get("/memories", summary="List memories", responses=refusals())
+    @router.get("/memories", summary="List memories", responses=refusals(413))
     async def list_memories(
-        deps: TheDeps, caller: Reader, limit: Limit = USUAL, cursor: Cursor = None
+        deps: TheDeps,
+        caller: Reader,
+        q: Words = None,
+        limit: Limit = USUAL,
+        cursor: Cursor = None,
     ) -> Page[MemoryOut]:
-        """List what is remembered, by key."""
+        """List what is remembered, by key; or the best of what has any of the words, best first."""
+        if q is not None:
+            best = await memories.search(deps, caller.user, q, most=limit)
+            return Page(items=[MemoryOut.of(one) for one in best], next=None)
         found = await browse.memories(deps, caller.user, pages.read(cursor, str), most=limit)
         return pages.show(found, MemoryOut.of)
 
@@ -53,12 +69,12 @@ def build_router() -> APIRouter:
         key: Key, body: NewMemory, response: Response, deps: TheDeps, caller: Writer
     ) -> MemoryOut:
         """Remember something under a key, in place of what was there."""
-        memory, is_new = await tending.remember(deps, caller.user, key, body.text)
+        memory, is_new = await memories.remember(deps, caller.user, key, body.text)
         response.status_code = 201 if is_new else 200
         return MemoryOut.of(memory)
 
     @router.delete(path, summary="Forget", status_code=204, responses=refusals(404, 413))
     async def delete_memory(key: Key, deps: TheDeps, caller: Writer) -> None:
-        await tending.forget(deps, caller.user, key)
+        await memories.forget(deps, caller.user, key)
 
     return router

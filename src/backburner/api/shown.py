@@ -9,10 +9,11 @@ from pydantic import BaseModel, Field
 from backburner.api.schemas import example
 from backburner.core.conversation import Message, Role, Source
 from backburner.core.ids import ConversationId
+from backburner.core.memory import Memory
 from backburner.core.notice import NoticeKind
 from backburner.core.question import Purpose, Question, QuestionType
 from backburner.core.run import Failure, FailureKind, Run, RunKind, RunStatus, Skipped, SkipReason
-from backburner.ports import Given, Memory, Told, ToolCall
+from backburner.ports import Given, Told, ToolCall
 
 _NOON = "2026-11-16T12:00:00Z"
 

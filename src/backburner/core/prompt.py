@@ -11,6 +11,7 @@ from typing import assert_never
 from backburner.core.conversation import Conversation, Message, Role
 from backburner.core.cron import find_zone
 from backburner.core.errors import BadOutcome
+from backburner.core.memory import Memory
 from backburner.core.run import Item, ItemKind, RunKind
 from backburner.core.values import canonical
 
@@ -137,6 +138,18 @@ def fence(source: str, text: str) -> str:
     mark = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:24]
     label = "".join(c if c.isalnum() or c in " -_." else "_" for c in source[:60])
     return f"<outside {mark} from={label!r}>\n{text}\n</outside {mark}>"
+
+
+def remembered(memories: Sequence[Memory], *, room: int) -> str:
+    """Show the first memories that fit; those that may hold words of others, as data."""
+    lines, longest = list[str](), room // 2
+    for memory in memories:
+        text = shorten(f"{' '.join(memory.key.split())}: {memory.text}", longest)
+        line = fence("memory", text) if memory.outside else f"- {text}"
+        if len(line) <= room:
+            room -= len(line)
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def _part(title: str, body: str) -> str:

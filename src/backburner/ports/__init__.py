@@ -11,7 +11,6 @@ from backburner.ports.browse import (
     Given,
     Mark,
     Me,
-    Memory,
     Numbered,
     Seen,
     Told,
@@ -42,6 +41,7 @@ from backburner.ports.engine import (
     ToolResult,
 )
 from backburner.ports.events import Change, Draft, EventKind, Events
+from backburner.ports.memories import Memories, NewMemory, Written
 from backburner.ports.mine import Mine
 from backburner.ports.process import Launcher
 from backburner.ports.replies import Replies, Reply
@@ -97,10 +97,11 @@ __all__ = [
     "Listener",
     "Mark",
     "Me",
-    "Memory",
+    "Memories",
     "Mine",
     "Needs",
     "Network",
+    "NewMemory",
     "Numbered",
     "Offer",
     "Page",
@@ -128,4 +129,5 @@ __all__ = [
     "Tx",
     "View",
     "Wanted",
+    "Written",
 ]

@@ -21,6 +21,7 @@ from backburner.core.ids import (
     RunId,
     UserId,
 )
+from backburner.core.memory import Memory
 from backburner.core.notice import NoticeKind
 from backburner.core.policy import Grant
 from backburner.core.question import Question
@@ -117,17 +118,6 @@ class Given:
     grant: Grant
     conversation_id: ConversationId
     given_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    key: str
-    text: str
-    conversation_id: ConversationId | None
-    #: Words of others may be in it.
-    outside: bool
-    created_at: datetime
-    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

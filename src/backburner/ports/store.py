@@ -32,6 +32,7 @@ from backburner.ports.away import Absence
 from backburner.ports.browse import Browse
 from backburner.ports.bus import Hint
 from backburner.ports.events import EventKind, Events
+from backburner.ports.memories import Memories
 from backburner.ports.mine import Mine
 from backburner.ports.replies import Replies
 from backburner.ports.tasks import Tasks
@@ -279,6 +280,8 @@ class Tx(Protocol):
     @property
     def accounts(self) -> Accounts: ...
     @property
+    def memories(self) -> Memories: ...
+    @property
     def mine(self) -> Mine: ...
 
     @property
@@ -292,11 +295,6 @@ class Tx(Protocol):
     def pause_everything(self, user: UserId | None, *, paused: bool) -> None: ...
 
     def set_zone(self, user: UserId, zone: str) -> None: ...
-    def put_memory(self, user: UserId, key: str, text: str, *, outside: bool) -> bool:
-        """Write a memory over the one that has its key; True: there was none."""
-
-    def delete_memory(self, user: UserId, key: str) -> None: ...
-    def count_memories(self, user: UserId) -> int: ...
 
     # Telling
 

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from backburner.core.conversation import Message
 from backburner.core.ids import ConversationId, GrantId, MessageId, QuestionId, RunId, UserId
+from backburner.core.memory import Memory
 from backburner.core.run import Run
 from backburner.ports import (
     Asked,
@@ -16,7 +17,6 @@ from backburner.ports import (
     Given,
     Mark,
     Me,
-    Memory,
     Numbered,
     Seen,
     Told,

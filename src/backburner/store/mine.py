@@ -71,6 +71,7 @@ LEFT_OUT = {
     "totals": "the sums of what was spent",
     "session_entries": "messages and calls once more, in the words of an engine",
     "events": "numbers by which a page notices that something has changed",
+    "memory_words": "the words of memories once more, to find them by",
     "answers": "answers to requests, kept for a day",
 }
 _PROFILE = ("id", "name", "login", "zone", "role", "paused", "created_at")

@@ -43,7 +43,6 @@ from backburner.store import (
     grants,
     inbox,
     journal,
-    memories,
     messages,
     notices,
     questions,
@@ -63,6 +62,7 @@ from backburner.store.browse import Browse
 from backburner.store.credentials import Credentials
 from backburner.store.dialect import Clock, read_clock
 from backburner.store.events import Events
+from backburner.store.memories import Memories
 from backburner.store.mine import Mine
 from backburner.store.replies import Replies
 from backburner.store.tasks import Tasks
@@ -340,6 +340,10 @@ class Tx:
         return Credentials(self.connection)
 
     @property
+    def memories(self) -> Memories:
+        return Memories(self.connection, self.now)
+
+    @property
     def mine(self) -> Mine:
         return Mine(self.connection, self.now)
 
@@ -369,15 +373,6 @@ class Tx:
 
     def set_zone(self, user: UserId, zone: str) -> None:
         users.set_zone(self.connection, user, zone)
-
-    def put_memory(self, user: UserId, key: str, text: str, *, outside: bool) -> bool:
-        return memories.put(self.connection, user, key, text, outside=outside, now=self.now)
-
-    def delete_memory(self, user: UserId, key: str) -> None:
-        memories.remove(self.connection, user, key)
-
-    def count_memories(self, user: UserId) -> int:
-        return memories.count(self.connection, user)
 
     def see_notices(self, user: UserId, which: Iterable[NoticeId]) -> int:
         self.hint(Hint(HintKind.CHANGED, user))

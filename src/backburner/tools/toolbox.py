@@ -11,6 +11,7 @@ from backburner.core.ids import UserId
 from backburner.core.run import Turn
 from backburner.ports import Offer
 from backburner.tools.conversation import conversation_offers
+from backburner.tools.memories import memory_offers
 from backburner.tools.tasks import task_offers
 
 
@@ -30,6 +31,7 @@ class Toolbox:
         everything = (
             *conversation_offers(self.deps, turn),
             *task_offers(self.deps, Origin.of(turn)),
+            *memory_offers(self.deps, Origin.of(turn)),
             *self.workspace(turn.user_id),
         )
         return [one for one in everything if policy.in_scope(one.tool, conversation.tools)]

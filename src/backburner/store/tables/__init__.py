@@ -21,6 +21,7 @@ from backburner.store.tables.people import (
     credentials,
     install,
     memories,
+    memory_words,
     users,
 )
 from backburner.store.tables.spending import allowances, spend, totals
@@ -57,6 +58,7 @@ __all__ = [
     "is_queued",
     "is_running",
     "memories",
+    "memory_words",
     "messages",
     "metadata",
     "notices",

@@ -4,6 +4,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     PrimaryKeyConstraint,
@@ -13,7 +14,7 @@ from sqlalchemy import (
 )
 
 from backburner.store.tables.base import metadata
-from backburner.store.types import Time
+from backburner.store.types import Exact, Time
 
 users = Table(
     "users",
@@ -98,4 +99,26 @@ memories = Table(
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time, nullable=False),
     PrimaryKeyConstraint("user_id", "key"),
+)
+_is_trusted = ~memories.c.outside
+Index(
+    "ix_memories_newest",
+    memories.c.user_id,
+    memories.c.updated_at,
+    postgresql_where=_is_trusted,
+    sqlite_where=_is_trusted,
+)
+
+#: By which a memory is found.
+memory_words = Table(
+    "memory_words",
+    metadata,
+    Column("user_id", Text),
+    Column("word", Exact),
+    Column("key", Text),
+    PrimaryKeyConstraint("user_id", "word", "key"),
+    ForeignKeyConstraint(
+        ["user_id", "key"], ["memories.user_id", "memories.key"], ondelete="CASCADE"
+    ),
+    Index("ix_memory_words_of_memory", "user_id", "key"),
 )

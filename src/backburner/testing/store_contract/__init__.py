@@ -14,6 +14,7 @@ from backburner.testing.store_contract import (
     crashes,
     fairness,
     holding,
+    memories,
     memory,
     questions,
     receipts,
@@ -27,7 +28,7 @@ from backburner.testing.store_contract import (
 Promise = Callable[[Scene], None]
 
 _MODULES = (
-    *(conversations, values, waiting, questions, telling, memory, receipts, tidying),
+    *(conversations, values, waiting, questions, telling, memory, memories, receipts, tidying),
     *(claiming, holding, crashes, commits, slots, fairness),
 )
 #: Every public function of these modules, by its name.

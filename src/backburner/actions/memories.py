@@ -1,0 +1,135 @@
+"""What is remembered across conversations: written by its user, or by an agent at work for them.
+
+What an agent writes once it has read words of others is marked so, and does not touch what is
+marked otherwise.
+"""
+
+from collections.abc import Sequence
+
+from backburner.actions.deps import Deps
+from backburner.actions.origin import Origin
+from backburner.core.conversation import Conversation
+from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound
+from backburner.core.ids import UserId
+from backburner.core.memory import Memory
+from backburner.core.values import check_text
+from backburner.core.words import sought_in
+from backburner.ports import NewMemory, Tx, Written
+
+LONGEST_KEY = 200
+LONGEST_MEMORY = 10_000
+LONGEST_QUERY = 1_000
+MOST_MEMORIES = 10_000
+#: Found by an agent in one search.
+MOST_FOUND = 10
+
+
+async def remember(deps: Deps, user: UserId, key: str, text: str) -> tuple[Memory, bool]:
+    """Keep something for a user who says so, and tell whether there was nothing under its key."""
+    _check(key, text)
+
+    def work(tx: Tx) -> tuple[Memory, bool]:
+        written = _write(tx, user, NewMemory(key=key, text=text))
+        return tx.browse.memory(user, key), written is Written.NEW
+
+    return await deps.store.transact(work)
+
+
+async def forget(deps: Deps, user: UserId, key: str) -> None:
+    await deps.store.transact(lambda tx: tx.memories.remove(user, key))
+
+
+async def search(deps: Deps, user: UserId, query: str, *, most: int) -> Sequence[Memory]:
+    """Find what has any word of a query, best first."""
+    words = sought_in(check_text("The query", query, limit=LONGEST_QUERY))
+    return await deps.store.transact(lambda tx: tx.memories.search(user, words, most=most))
+
+
+async def remember_from(deps: Deps, origin: Origin, key: str, text: str) -> bool:
+    """Keep something that an agent writes; say whether there was nothing under its key."""
+    _check(key, text)
+    tried = list[Written]()
+
+    def work(tx: Tx) -> bool:
+        here = origin.hold(tx)
+        swayed = _may_be_swayed(tx, here)
+        memory = NewMemory(key=key, text=text, conversation_id=here.id, outside=swayed)
+        written = _write(tx, origin.user, memory, spare_own=swayed)
+        # An earlier try may have gone through, and only its answer been lost.
+        tried.append(written)
+        return tried[0] is Written.NEW
+
+    return await deps.store.transact(work)
+
+
+async def forget_from(deps: Deps, origin: Origin, key: str) -> None:
+    """Delete a memory that an agent has no more use for."""
+    tried = list[Tx]()
+
+    def work(tx: Tx) -> None:
+        swayed = _may_be_swayed(tx, origin.hold(tx))
+        try:
+            gone = tx.memories.remove(origin.user, key, spare_own=swayed)
+        except NotFound:
+            if tried:
+                return
+            raise NotFound(
+                f"Nothing is remembered under {key[:80]!r}.", hint="memory_search shows what is."
+            ) from None
+        tried.append(tx)
+        if not gone:
+            raise _spared(key)
+
+    await deps.store.transact(work)
+
+
+async def search_from(deps: Deps, origin: Origin, query: str) -> Sequence[Memory]:
+    """Find what an agent asks for; if words of others are among it, the agent has read them."""
+    words = sought_in(check_text("The query", query, limit=LONGEST_QUERY))
+
+    def work(tx: Tx) -> Sequence[Memory]:
+        found = tx.memories.search(origin.user, words, most=MOST_FOUND)
+        if origin.turn is not None and any(memory.outside for memory in found):
+            here = tx.hold(origin.turn)
+            if not here.outside_read and deps.is_swayed(here.engine):
+                tx.note_outside(origin.turn)
+        return found
+
+    return await deps.store.transact(work)
+
+
+def _check(key: str, text: str) -> None:
+    check_text("The key", key, limit=LONGEST_KEY)
+    check_text("The memory", text, limit=LONGEST_MEMORY)
+    if not key.strip() or not text.strip():
+        raise BadRequest("A memory needs a key and a text.", hint="Say what to remember.")
+
+
+def _write(tx: Tx, user: UserId, memory: NewMemory, *, spare_own: bool = False) -> Written:
+    written = tx.memories.put(user, memory, spare_own=spare_own)
+    if written is Written.REFUSED:
+        raise _spared(memory.key)
+    if written is Written.NEW and tx.memories.count(user) > MOST_MEMORIES:
+        raise LimitReached(
+            f"There are {MOST_MEMORIES:,} memories already.", hint="Delete some of them."
+        )
+    return written
+
+
+def _may_be_swayed(tx: Tx, here: Conversation) -> bool:
+    """See whether words of others may be behind what is done here, or behind the work itself."""
+    if here.outside_read or here.parent_id is None:
+        return here.outside_read
+    try:
+        parent = tx.load(here.user_id, here.parent_id)
+    except NotFound:
+        return False
+    return _may_be_swayed(tx, parent)
+
+
+def _spared(key: str) -> Conflict:
+    return Conflict(
+        f"The memory {key[:80]!r} was written by the user or in a talk with them alone, and words"
+        " of others were read here.",
+        hint="Keep it under another key, or tell the user.",
+    )

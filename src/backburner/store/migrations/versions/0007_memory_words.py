@@ -1,0 +1,62 @@
+"""The words of memories, by which they are found; those of the memories that are there too."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+from backburner.core.words import words_of
+
+revision = "0007"
+down_revision = "0006"
+
+EXACT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+IS_TRUSTED = sa.text("NOT outside")
+#: Memories that are read at a time.
+BATCH = 200
+
+
+def upgrade() -> None:
+    op.create_index(
+        "ix_memories_newest",
+        "memories",
+        ["user_id", "updated_at"],
+        postgresql_where=IS_TRUSTED,
+        sqlite_where=sa.text("outside = 0"),
+    )
+    words = op.create_table(
+        "memory_words",
+        sa.Column("user_id", sa.Text, nullable=False),
+        sa.Column("word", EXACT, nullable=False),
+        sa.Column("key", sa.Text, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["user_id", "key"],
+            ["memories.user_id", "memories.key"],
+            name=op.f("fk_memory_words_user_id_key"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("user_id", "word", "key", name=op.f("pk_memory_words")),
+    )
+    op.create_index("ix_memory_words_of_memory", "memory_words", ["user_id", "key"])
+    for found in _memories(op.get_bind()):
+        rows = [
+            {"user_id": row.user_id, "word": word, "key": row.key}
+            for row in found
+            # Whoever changes how words are told apart has to write them all anew.
+            for word in words_of(f"{row.key}\n{row.text}")
+        ]
+        if rows:
+            op.bulk_insert(words, rows)
+
+
+def _memories(connection: sa.Connection) -> Iterator[Any]:
+    """Read all memories, some at a time."""
+    table = sa.table("memories", *(sa.column(name, sa.Text) for name in ("user_id", "key", "text")))
+    asked = sa.select(table.c.user_id, table.c.key, table.c.text)
+    ordered = asked.order_by(table.c.user_id, table.c.key).limit(BATCH)
+    found = connection.execute(ordered).all()
+    while found:
+        yield found
+        last = sa.tuple_(table.c.user_id, table.c.key) > sa.tuple_(found[-1][0], found[-1][1])
+        found = connection.execute(ordered.where(last)).all()
