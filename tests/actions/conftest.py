@@ -1,5 +1,5 @@
 """Actions are tried on a stage."""
 
-from stages import clock, database, set_up, stage
+from stages import clock, database, either, postgres, set_up, stage
 
-__all__ = ["clock", "database", "set_up", "stage"]
+__all__ = ["clock", "database", "either", "postgres", "set_up", "stage"]

@@ -25,11 +25,14 @@ from backburner.core.conversation import LONGEST_MESSAGE, Conversation, Message,
 from backburner.core.errors import BadOutcome, EngineFailed, Fenced, SessionGone
 from backburner.core.ids import ConversationId
 from backburner.core.journal import JournalEntry
+from backburner.core.memory import Memory
 from backburner.core.outcome import OUTCOME_SCHEMA, Outcome, parse_outcome
 from backburner.core.run import Failure, FailureKind, Item, Run, RunKind, RunStatus
 from backburner.core.values import make_readable
+from backburner.core.words import telling_in
 from backburner.ports import Claim, Ended, Offer, Remembered, Request, Said, Tx
 
+_MOST_RECALLED = 20
 #: How far back an earlier attempt at the same work may lie.
 _MOST_ATTEMPTS = 20
 
@@ -58,7 +61,9 @@ class Prepared:
     repeated: Sequence[Item]
     #: What those did.
     before: Sequence[JournalEntry]
+    #: What the agent's session holds, and what is remembered for its user that fits.
     memory: Sequence[str]
+    memories: Sequence[Memory]
     #: The agent was interrupted in this run and remembers what it is about.
     goes_on: bool
     root: ConversationId
@@ -143,8 +148,11 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
     repeated = [item for run in attempts for item in tx.items_served_by(user, which, run.id)]
     recent = tx.recent_messages(user, which, most=prompt.MOST_MESSAGES)
     items = prompt.fitting(tx.items(user, which, turn.kind)) if claim.has_items else ()
-    is_new = deps.is_swayed(conversation.engine) and not conversation.outside_read
-    if is_new and prompt.holds_outside(recent, [*repeated, *items]):
+    sways = deps.is_swayed(conversation.engine)
+    shown = [*repeated, *items]
+    memories = _recall(tx, conversation, shown, fresh=not memory) if sways and not goes_on else ()
+    is_new = sways and not conversation.outside_read
+    if is_new and prompt.holds_outside(recent, shown, memories):
         tx.note_outside(turn)
     zone = claim.zone or tx.person(user).zone
     purse = spending.Purse(deps, turn, root).open(tx, zone)
@@ -159,11 +167,21 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
         repeated=repeated,
         before=[entry for run in attempts for entry in tx.calls_of(user, run.id)],
         memory=memory,
+        memories=memories,
         goes_on=goes_on,
         root=root,
         over=purse.over,
         waits=purse.waits and turn.kind is RunKind.BACKGROUND,
     )
+
+
+def _recall(
+    tx: Tx, conversation: Conversation, items: Sequence[Item], *, fresh: bool
+) -> Sequence[Memory]:
+    """Find what is remembered that fits; for one who knows nothing yet, the newest as well."""
+    words = telling_in(prompt.about(conversation, items))
+    look = tx.memories.recall if fresh else tx.memories.search
+    return prompt.recalled(look(conversation.user_id, words, most=_MOST_RECALLED))
 
 
 def _choose_session(
@@ -292,13 +310,13 @@ async def _do(attempt: Attempt, known: Prepared) -> None:
     attempt.memory = list(known.memory)
     fresh = known.session is None or not known.memory
     try:
-        ended = await _turn(attempt, _prompt(attempt, known, fresh=fresh))
+        ended = await _turn(attempt, _prompt_with_memories(attempt, known, fresh=fresh))
     except SessionGone:
         if known.session is None:
             raise
         attempt.result.session, attempt.result.renewed = None, FORGOTTEN
         attempt.session_id, attempt.memory = None, []
-        ended = await _turn(attempt, _prompt(attempt, known, fresh=True))
+        ended = await _turn(attempt, _prompt_with_memories(attempt, known, fresh=True))
     if ended is None:
         return
     if attempt.claim.turn.kind is RunKind.REPLY:
@@ -363,6 +381,10 @@ async def _turn(attempt: Attempt, said: str) -> Ended | None:
                 case Ended():
                     return event if attempt.signals.reason is None else None
     return None
+
+
+def _prompt_with_memories(attempt: Attempt, known: Prepared, *, fresh: bool) -> str:
+    return prompt.with_memories(known.memories, _prompt(attempt, known, fresh=fresh))
 
 
 def _prompt(attempt: Attempt, known: Prepared, *, fresh: bool) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import assert_never
 
-from backburner.core.conversation import Conversation, Message, Role
+from backburner.core.conversation import Conversation, Kind, Message, Role
 from backburner.core.cron import find_zone
 from backburner.core.errors import BadOutcome
 from backburner.core.memory import Memory
@@ -18,6 +18,8 @@ from backburner.core.values import canonical
 MOST_MESSAGES = 20
 LONGEST_MESSAGE = 4_000
 LONGEST_PART = 24_000
+#: Of what is remembered across conversations.
+LONGEST_REMEMBERED = 2_000
 CUT = " […]"
 
 HOW_TO_END = """\
@@ -106,6 +108,12 @@ def to_go_on(
     return "\n\n".join(part for part in parts if part)
 
 
+def with_memories(memories: Iterable[Memory], said: str) -> str:
+    """Put what is remembered before all the rest."""
+    parts = _part("What you remember", remembered(memories)), said
+    return "\n\n".join(part for part in parts if part)
+
+
 def for_repair(error: BadOutcome) -> str:
     """Tell the agent, once, why its outcome was not accepted."""
     return f"That was not a valid outcome: {error} Give the outcome again, corrected."
@@ -121,11 +129,15 @@ def fitting(items: Sequence[Item]) -> Sequence[Item]:
     return items
 
 
-def holds_outside(messages: Iterable[Message], items: Iterable[Item]) -> bool:
+def holds_outside(
+    messages: Iterable[Message], items: Iterable[Item], memories: Iterable[Memory] = ()
+) -> bool:
     """See whether a prompt that is made of these holds words of others."""
     from_others = (ItemKind.EVENT, ItemKind.JOB_RESULT)
-    return any(message.outside for message in messages) or any(
-        item.kind in from_others for item in items
+    return (
+        any(message.outside for message in messages)
+        or any(item.kind in from_others for item in items)
+        or any(memory.outside for memory in memories)
     )
 
 
@@ -140,16 +152,33 @@ def fence(source: str, text: str) -> str:
     return f"<outside {mark} from={label!r}>\n{text}\n</outside {mark}>"
 
 
-def remembered(memories: Sequence[Memory], *, room: int) -> str:
-    """Show the first memories that fit; those that may hold words of others, as data."""
-    lines, longest = list[str](), room // 2
+def about(conversation: Conversation, items: Iterable[Item]) -> str:
+    """Say what a run is about, in the words of the user and of the brief."""
+    # What discovery is for says nothing of what there is to discover.
+    brief = "" if conversation.kind is Kind.DISCOVERY else conversation.state.context.get("prompt")
+    said = (item.content.get("text") or item.content.get("answer") for item in items)
+    return " ".join(str(part) for part in (*said, brief, conversation.title) if part)
+
+
+def recalled(memories: Iterable[Memory], *, room: int = LONGEST_REMEMBERED) -> Sequence[Memory]:
+    """Choose the first memories that fit."""
+    shown, longest = list[Memory](), room // 2
     for memory in memories:
-        text = shorten(f"{' '.join(memory.key.split())}: {memory.text}", longest)
-        line = fence("memory", text) if memory.outside else f"- {text}"
-        if len(line) <= room:
-            room -= len(line)
-            lines.append(line)
-    return "\n".join(lines)
+        size = len(_memory(memory, longest))
+        if size <= room:
+            room -= size
+            shown.append(memory)
+    return shown
+
+
+def remembered(memories: Iterable[Memory], *, room: int = LONGEST_REMEMBERED) -> str:
+    """Show the first memories that fit; those that may hold words of others, as data."""
+    return "\n".join(_memory(one, room // 2) for one in recalled(memories, room=room))
+
+
+def _memory(memory: Memory, longest: int) -> str:
+    text = shorten(f"{' '.join(memory.key.split())}: {memory.text}", longest)
+    return fence("memory", text) if memory.outside else f"- {text}"
 
 
 def _part(title: str, body: str) -> str:

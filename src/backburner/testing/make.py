@@ -9,6 +9,7 @@ from typing import Any
 
 from backburner.core.conversation import Conversation, Kind, Message, Role, Source
 from backburner.core.ids import ConversationId, ItemId, MessageId, QuestionId, RunId, UserId
+from backburner.core.memory import Memory
 from backburner.core.question import NO, YES, Purpose, Question, QuestionType
 from backburner.core.run import Failure, FailureKind, Item, ItemKind, Run, RunKind, RunStatus
 
@@ -37,6 +38,19 @@ def conversation(**changes: Any) -> Conversation:
 def message(content: str = "Hello.", **changes: Any) -> Message:
     """Make a chat message of the user's."""
     made = Message(id=MESSAGE, role=Role.USER, content=content, source=Source.CHAT, created_at=NOON)
+    return replace(made, **changes)
+
+
+def memory(**changes: Any) -> Memory:
+    """Make a memory that its user wrote."""
+    made = Memory(
+        key="tea",
+        text="With milk.",
+        conversation_id=None,
+        outside=False,
+        created_at=NOON,
+        updated_at=NOON,
+    )
     return replace(made, **changes)
 
 
