@@ -49,7 +49,9 @@ def test_the_user_is_told_by_their_policy(
 def test_questions_and_what_stops_the_work_reach_the_user_whatever_they_wanted() -> None:
     asked = make.question(prompt="Which one?")
 
-    assert of_question(asked) == Notice(NoticeKind.QUESTION, "Which one?", asked.id)
+    assert of_question(make.conversation(), asked) == Notice(
+        NoticeKind.QUESTION, "Which one?", asked.id
+    )
     assert of_stop("It is paused.") == Notice(NoticeKind.STOPPED, "It is paused.")
 
 

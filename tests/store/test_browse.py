@@ -237,7 +237,7 @@ def test_what_is_deleted_leaves_its_receipts(scene: Scene) -> None:
 
     scene.run(make_calls)
 
-    scene.run(lambda db: conversations.remove(db, USER, claim.conversation.id))
+    scene.run(lambda db: conversations.remove(db, USER, claim.conversation.id, now=NOON))
 
     (kept,) = scene.run(lambda db: db.execute(select(tables.receipts)).all())
     assert (kept.tool, kept.state, kept.user_id) == ("t", "unknown", USER)

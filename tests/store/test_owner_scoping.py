@@ -54,6 +54,7 @@ from backburner.store import (
     steps,
     tables,
     turns,
+    waits,
 )
 from backburner.store.db import Database
 from backburner.testing import make
@@ -172,7 +173,9 @@ ATTEMPTS: dict[str, Attempt] = {
     "conversations.person_waits": lambda db, me, home: conversations.person_waits(
         db, me, home.kept.id
     ),
-    "conversations.remove": lambda db, me, home: conversations.remove(db, me, home.kept.id),
+    "conversations.remove": lambda db, me, home: conversations.remove(
+        db, me, home.kept.id, now=NOON
+    ),
     "conversations.save": lambda db, me, home: conversations.save(db, kept_by(me, home), now=NOON),
     "grants.give": lambda db, me, home: grants.give(db, me, home.kept.id, [GRANT], now=NOON),
     "grants.given": lambda db, me, home: grants.given(db, me, home.kept.id),
@@ -226,6 +229,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "questions.conversation_of": lambda db, me, _: questions.conversation_of(db, me, make.QUESTION),
     "questions.open_of": lambda db, me, home: questions.open_of(db, me, home.kept.id),
     "questions.purposes": lambda db, me, _: questions.purposes(db, me, [make.QUESTION]),
+    "questions.open_of_all": lambda db, me, home: questions.open_of_all(db, me, [home.kept.id]),
     "questions.put": lambda db, me, home: questions.put(
         db, me, home.kept.id, [make.question(id=QuestionId("q_new"))]
     ),
@@ -234,7 +238,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "runs.ask_to_stop": lambda db, me, home: runs.ask_to_stop(
         db, me, home.held.conversation.id, kind=None, now=NOON
     ),
-    "runs.draft": lambda db, me, home: runs.draft(db, turn_of(me, home), "So far."),
+    "runs.draft": lambda db, me, home: runs.draft(db, turn_of(me, home), "So far.", now=NOON),
     "runs.drop_queued": lambda db, me, home: runs.drop_queued(
         db, me, home.kept.id, kind=None, now=NOON
     ),
@@ -271,6 +275,13 @@ ATTEMPTS: dict[str, Attempt] = {
         run_id=None,
         now=NOON,
     ),
+    "waits.awaited_by": lambda db, me, home: waits.awaited_by(db, me, home.kept.id, make.OTHER),
+    "waits.begin": lambda db, me, home: waits.begin(
+        db, turn_of(me, home), {make.OTHER: False}, now=NOON
+    ),
+    "waits.let_go_on": lambda db, me, home: waits.let_go_on(db, me, home.kept.id, now=NOON - LEASE),
+    "waits.settle": lambda db, me, _: waits.settle(db, me, make.OTHER, now=NOON),
+    "waits.take": lambda db, me, home: waits.take(db, me, home.queued.run.id),
 }
 
 
@@ -321,6 +332,7 @@ def furnish(scene: Scene) -> Home:
     scene.run(lambda db: inbox.put(db, USER, kept.id, [EVENT], now=NOON))
     scene.run(lambda db: sessions.append(db, queued.turn, "s", ["entry"]))
     scene.hand_back(queued, served=scene.items(queued))
+    scene.run(lambda db: waits.begin(db, queued.turn, {make.OTHER: False}, now=NOON))
     scene.change(kept, lambda found: transitions.ask_owner(found, make.question()))
     scene.change(kept, lambda found: transitions.ask_owner(found, ABOUT_ALLOWANCE))
     scene.change(kept, lambda found: Step(conversation=found, grants=(OLD_GRANT, SINGLE_USE)))

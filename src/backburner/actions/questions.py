@@ -77,7 +77,7 @@ async def bring_up(deps: Deps) -> int:
                 _settle(tx, found, asked, step)
             else:
                 tx.put_off(user, question.remind(asked, now=tx.now))
-                tx.save(Step(conversation=found, notices=(notice.of_question(asked),)))
+                tx.save(Step(conversation=found, notices=(notice.of_question(found, asked),)))
         return len(due)
 
     return await deps.store.transact(work)

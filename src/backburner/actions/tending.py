@@ -35,15 +35,19 @@ async def delete(deps: Deps, user: UserId, which: ConversationId) -> None:
 
     def work(tx: Tx) -> None:
         tx.lock(user, which)
-        all_of_them = _family(tx, user, which)
-        asked = {asked.purpose for one in all_of_them for asked in tx.load(user, one).questions}
-        for one in all_of_them:
-            _part(tx, user, one, all_of_them)
-        for one in all_of_them:
-            tx.delete(user, one)
-        go_on_without(tx, user, asked)
+        remove(tx, user, which)
 
     await deps.store.transact(work)
+
+
+def remove(tx: Tx, user: UserId, which: ConversationId) -> None:
+    all_of_them = _family(tx, user, which)
+    asked = {asked.purpose for one in all_of_them for asked in tx.load(user, one).questions}
+    for one in all_of_them:
+        _part(tx, user, one, all_of_them)
+    for one in all_of_them:
+        tx.delete(user, one)
+    go_on_without(tx, user, asked)
 
 
 async def revoke(deps: Deps, user: UserId, which: GrantId) -> None:

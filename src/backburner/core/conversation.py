@@ -120,6 +120,12 @@ class Conversation:
     #: What made it, and the group it was made in.
     parent_id: ConversationId | None = None
     batch: str | None = None
+    #: Of a job: the run and the message it was asked for in, and what all it belongs to began with.
+    parent_run_id: RunId | None = None
+    parent_message_id: MessageId | None = None
+    root_id: ConversationId | None = None
+    #: Results that reach it are only written down; nobody is there to answer them.
+    keeps_only: bool = False
 
     schedule: Schedule | None = None
     #: Grows with every change of the schedule; a run touches only the one it was claimed under.

@@ -22,6 +22,10 @@ UserId = NewType("UserId", str)
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
+def new_batch_id() -> str:
+    return _new("b")
+
+
 def new_call_id() -> CallId:
     return CallId(_new("t"))
 
@@ -61,6 +65,10 @@ def new_user_id() -> UserId:
 
 def derive_question_id(*stands_for: str | int) -> QuestionId:
     return QuestionId(_derive("q", stands_for))
+
+
+def derive_batch_id(*stands_for: str | int) -> str:
+    return _derive("b", stands_for)
 
 
 def derive_grant_id(*stands_for: str | int) -> GrantId:

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
-from backburner.core.conversation import Conversation, Notify
+from backburner.core.conversation import Conversation, Kind, Notify
 from backburner.core.ids import QuestionId
 from backburner.core.outcome import Complete
 from backburner.core.question import Question
@@ -39,9 +39,10 @@ def of_result(conversation: Conversation, outcome: Complete) -> Notice | None:
     return Notice(NoticeKind.RESULT, outcome.message) if wanted[conversation.notify] else None
 
 
-def of_question(question: Question) -> Notice:
+def of_question(conversation: Conversation, question: Question) -> Notice:
     """Questions always reach the user: nothing goes on without the answer."""
-    return Notice(NoticeKind.QUESTION, question.prompt, question.id)
+    asks = f"The job {conversation.title!r} asks: " if conversation.kind is Kind.JOB else ""
+    return Notice(NoticeKind.QUESTION, f"{asks}{question.prompt}", question.id)
 
 
 def of_passing_failure(conversation: Conversation, failure: Failure) -> Notice | None:

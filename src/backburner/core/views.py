@@ -1,5 +1,6 @@
 """A conversation seen as a task or as a job. Derived from stored facts, never stored itself."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +17,8 @@ from backburner.core.conversation import (
     Place,
     Status,
 )
-from backburner.core.ids import ConversationId
+from backburner.core.ids import ConversationId, MessageId, RunId
+from backburner.core.jobs import DONE
 from backburner.core.question import Purpose
 from backburner.core.schedule import Event, Schedule, is_recurring
 
@@ -68,6 +70,21 @@ class TaskView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What is known of the runs of a job."""
+
+    #: Of the last one that ended: what the agent said, its bare finding as JSON, why it failed.
+    said: str | None = None
+    found: str | None = None
+    failure: str | None = None
+    #: How many calls of tools there were, and the last few, newest first.
+    calls: int = 0
+    recent_tools: tuple[str, ...] = ()
+    #: When it was last heard of.
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
     id: ConversationId
     description: str
@@ -76,12 +93,33 @@ class JobView:
     status: JobStatus
     needs_you: bool
     paused: bool
+    #: What is asked of the user.
+    question: str | None
     parent_id: ConversationId | None
+    parent_run_id: RunId | None
+    parent_message_id: MessageId | None
     batch: str | None
     resume_count: int
     created_at: datetime
     completed_at: datetime | None
     retrieved_at: datetime | None
+    #: Of a completed one: what it said in the end, and its bare finding.
+    result: str | None
+    data: Any
+    #: Of one that failed.
+    error: str | None
+    calls: int
+    recent_tools: tuple[str, ...]
+    updated_at: datetime
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing more happens by itself: it has ended, stands still, or asks."""
+        at_work = self.status in (JobStatus.RUNNING, JobStatus.RESUMED)
+        return not at_work or self.needs_you or self.paused
+
+
+UNKNOWN_ERROR = "It failed, and what is known of it is no longer there."
 
 
 def task_status(conversation: Conversation) -> TaskStatus | None:
@@ -174,11 +212,14 @@ def task_view(conversation: Conversation) -> TaskView | None:
     )
 
 
-def job_view(conversation: Conversation) -> JobView | None:
+def job_view(conversation: Conversation, work: Work | None = None) -> JobView | None:
     status = job_status(conversation)
     if status is None:
         return None
-    context = conversation.state.context
+    context, asked = conversation.state.context, conversation.pending_question
+    is_done = work is not None and status is JobStatus.COMPLETED
+    has_failed = work is not None and status is JobStatus.ERROR
+    work = work or Work()
     return JobView(
         id=conversation.id,
         description=conversation.title,
@@ -187,12 +228,21 @@ def job_view(conversation: Conversation) -> JobView | None:
         status=status,
         needs_you=bool(conversation.questions),
         paused=conversation.pause_reason in (Pause.USER, Pause.ALLOWANCE),
+        question=None if asked is None else asked.prompt,
         parent_id=conversation.parent_id,
+        parent_run_id=conversation.parent_run_id,
+        parent_message_id=conversation.parent_message_id,
         batch=conversation.batch,
         resume_count=conversation.resume_count,
         created_at=conversation.created_at,
         completed_at=conversation.ended_at,
         retrieved_at=conversation.retrieved_at,
+        result=(work.said or work.found or DONE) if is_done else None,
+        data=json.loads(work.found) if is_done and work.found is not None else None,
+        error=(work.failure or UNKNOWN_ERROR) if has_failed else None,
+        calls=work.calls,
+        recent_tools=work.recent_tools,
+        updated_at=work.updated_at or conversation.ended_at or conversation.created_at,
     )
 
 

@@ -39,8 +39,10 @@ from backburner.ports.engine import (
     Said,
     Toolbox,
     ToolResult,
+    Waiting,
 )
 from backburner.ports.events import Change, Draft, EventKind, Events
+from backburner.ports.jobs import Jobs
 from backburner.ports.memories import Memories, NewMemory, Written
 from backburner.ports.mine import Mine
 from backburner.ports.process import Launcher
@@ -92,6 +94,7 @@ __all__ = [
     "Given",
     "Hint",
     "HintKind",
+    "Jobs",
     "Kept",
     "Launcher",
     "Listener",
@@ -128,6 +131,7 @@ __all__ = [
     "Toolbox",
     "Tx",
     "View",
+    "Waiting",
     "Wanted",
     "Written",
 ]

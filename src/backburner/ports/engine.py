@@ -2,12 +2,22 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Protocol
 
 from backburner.core.allowance import Usage
 from backburner.core.conversation import Conversation
+from backburner.core.ids import ConversationId, ItemId
 from backburner.core.policy import Tool
 from backburner.core.run import Item, RunKind, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What a run waits for, and how long at most; meanwhile it holds nothing."""
+
+    jobs: tuple[ConversationId, ...]
+    longest: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +28,10 @@ class ToolResult:
     failed: bool = False
     #: The agent is to end its turn now, without another word.
     stop: bool = False
+    #: Items of the inbox that tell what the agent was told here.
+    reads: tuple[ItemId, ...] = ()
+    #: The run is to be handed back until then.
+    waits: Waiting | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ from backburner.ports.away import Absence
 from backburner.ports.browse import Browse
 from backburner.ports.bus import Hint
 from backburner.ports.events import EventKind, Events
+from backburner.ports.jobs import Jobs
 from backburner.ports.memories import Memories
 from backburner.ports.mine import Mine
 from backburner.ports.replies import Replies
@@ -49,6 +50,8 @@ class Claim:
     conversation: Conversation
     #: The run was handed back before.
     goes_on: bool = False
+    #: The jobs that it waited for meanwhile.
+    awaited: tuple[ConversationId, ...] = ()
     #: Something lies in the inbox for it.
     has_items: bool = True
     #: The time zone of its owner, where that is known.
@@ -167,6 +170,9 @@ class Tx(Protocol):
     def items_served_by(
         self, user: UserId, which: ConversationId, run: RunId
     ) -> Sequence[Item]: ...
+
+    @property
+    def jobs(self) -> Jobs: ...
 
     # Questions
 

@@ -15,6 +15,7 @@ from backburner.ports import Claim, Claimer
 from backburner.store import claimable, steps
 from backburner.store import conversations as rows_of_conversations
 from backburner.store import runs as rows_of_runs
+from backburner.store import waits as rows_of_waits
 from backburner.store.dialect import Clock, read_by_clock
 from backburner.store.events import Events
 from backburner.store.tables import conversations, users
@@ -214,7 +215,8 @@ class _Taker:
             worker=self.claimer.worker,
         )
         going = replace(run, epoch=epoch, status=RunStatus.RUNNING)
-        return replace(self._take(found, going), goes_on=True)
+        awaited = rows_of_waits.take(self.connection, found.user_id, run.id)
+        return replace(self._take(found, going), goes_on=True, awaited=awaited)
 
     def _note_missed(self, step: Step) -> None:
         if step.skipped:

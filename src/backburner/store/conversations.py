@@ -20,7 +20,7 @@ from sqlalchemy import (
 from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
-from backburner.store import questions
+from backburner.store import questions, waits
 from backburner.store.mapping import to_conversation, to_row
 from backburner.store.tables import conversations, inbox, receipts, tool_calls, unserved
 
@@ -134,12 +134,13 @@ def save(connection: Connection, conversation: Conversation, *, now: datetime) -
     connection.execute(_save, {**row, "updated_at": now, "owner": owner, "which": which})
 
 
-def remove(connection: Connection, user: UserId, which: ConversationId) -> None:
+def remove(connection: Connection, user: UserId, which: ConversationId, *, now: datetime) -> None:
     """Delete a conversation and what it owns; what its calls did is kept, as what they cost is."""
     owned = {"owner": user, "which": which}
     connection.execute(_keep_receipts, owned)
     if connection.execute(_delete, owned).rowcount != 1:
         raise NotFound
+    waits.settle(connection, user, which, now=now)
 
 
 def children(

@@ -1,7 +1,7 @@
 """Questions: put, close once, find the open ones and those whose time has come."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,15 @@ _open_of = (
     .where(
         table.c.user_id == bindparam("owner"),
         table.c.conversation_id == bindparam("conversation"),
+        unanswered,
+    )
+    .order_by(table.c.asked_at, table.c.id)
+)
+_open_of_all = (
+    select(table)
+    .where(
+        table.c.user_id == bindparam("owner"),
+        table.c.conversation_id.in_(bindparam("which", expanding=True)),
         unanswered,
     )
     .order_by(table.c.asked_at, table.c.id)
@@ -79,6 +88,18 @@ def purposes(
 ) -> frozenset[Purpose]:
     found = connection.execute(_purposes, {"owner": user, "which": list(which)}).scalars()
     return frozenset(Purpose(purpose) for purpose in found)
+
+
+def open_of_all(
+    connection: Connection, user: UserId, conversations: Sequence[ConversationId]
+) -> Mapping[ConversationId, tuple[Question, ...]]:
+    """Read the open questions of several conversations at once."""
+    found: dict[ConversationId, tuple[Question, ...]] = {}
+    if conversations:
+        values = {"owner": user, "which": list(conversations)}
+        for row in connection.execute(_open_of_all, values):
+            found[row.conversation_id] = (*found.get(row.conversation_id, ()), to_question(row))
+    return found
 
 
 def was_asked(connection: Connection, user: UserId, which: QuestionId) -> bool:

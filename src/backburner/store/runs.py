@@ -82,7 +82,7 @@ _ask_kind_to_stop = _ask_to_stop.where(runs.c.kind == bindparam("which_kind"))
 _draft = (
     update(runs)
     .where(_by_id, is_running, runs.c.epoch == bindparam("held"))
-    .values(draft=bindparam("said"))
+    .values(draft=bindparam("said"), drafted_at=bindparam("at"))
 )
 _let_go_on = (
     update(runs)
@@ -239,9 +239,10 @@ def drop_queued(
         connection.execute(_drop_queued_kind, {**values, "which_kind": kind.value})
 
 
-def draft(connection: Connection, turn: Turn, text: str) -> None:
+def draft(connection: Connection, turn: Turn, text: str, *, now: datetime) -> None:
     """Show what has been said so far, as long as the turn is still this holder's."""
     values = {"owner": turn.user_id, "run": turn.run_id, "held": turn.epoch, "said": text}
+    values["at"] = now
     connection.execute(_draft, values)
 
 

@@ -4,6 +4,8 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
+from backburner.core import jobs
+from backburner.core.conversation import Kind
 from backburner.core.ids import RunId
 from backburner.core.run import RunKind
 from backburner.core.transitions import Step, Stops
@@ -15,6 +17,7 @@ from backburner.store import (
     notices,
     questions,
     runs,
+    waits,
 )
 
 _STOPPED = {
@@ -68,4 +71,8 @@ def write_down(
         revision=conversation.schedule_revision,
         now=now,
     )
+    if any(inbox.is_from_person(item) for item in step.inbox):
+        waits.let_go_on(connection, user, which, now=now)
+    if conversation.kind is Kind.JOB and jobs.is_settled(conversation):
+        waits.settle(connection, user, which, now=now)
     notices.put(connection, conversation, step.notices, cause=cause, run_id=run_id, now=now)

@@ -7,7 +7,7 @@ from functools import cached_property
 from sqlalchemy import Connection
 
 from backburner.core.allowance import Allowance, Cost, Scope
-from backburner.core.conversation import Conversation, Message
+from backburner.core.conversation import Conversation, Kind, Message
 from backburner.core.ids import (
     CallId,
     ConversationId,
@@ -62,6 +62,7 @@ from backburner.store.browse import Browse
 from backburner.store.credentials import Credentials
 from backburner.store.dialect import Clock, read_clock
 from backburner.store.events import Events
+from backburner.store.jobs import Jobs
 from backburner.store.memories import Memories
 from backburner.store.mine import Mine
 from backburner.store.replies import Replies
@@ -122,10 +123,12 @@ class Tx:
         self._announce(step)
 
     def delete(self, user: UserId, which: ConversationId) -> None:
-        conversations.remove(self.connection, user, which)
+        conversations.remove(self.connection, user, which, now=self.now)
         self.events.note(user, which, EventKind.CONVERSATION)
         # Whoever works on it finds that it is gone.
         self.hint(Hint(HintKind.CHANGED, user, which), Hint(HintKind.CANCEL, user, which))
+        # Perhaps somebody waited for it.
+        self.hint(Hint(HintKind.WORK, user))
 
     def followers(self, user: UserId, which: ConversationId) -> Sequence[ConversationId]:
         return conversations.followers(self.connection, user, which)
@@ -232,7 +235,7 @@ class Tx:
         return runs.history(self.connection, user, which, most=most)
 
     def draft(self, turn: Turn, text: str) -> None:
-        runs.draft(self.connection, turn, text)
+        runs.draft(self.connection, turn, text, now=self.now)
         self.hint(Hint(HintKind.CHANGED, turn.user_id, turn.conversation_id))
 
     def stop_reply(self, user: UserId, which: ConversationId) -> bool:
@@ -320,6 +323,10 @@ class Tx:
         spending.disallow(self.connection, user, scope)
 
     @property
+    def jobs(self) -> Jobs:
+        return Jobs(self.connection, self.now)
+
+    @property
     def answers(self) -> Answers:
         return Answers(self.connection)
 
@@ -402,6 +409,9 @@ class Tx:
         if any(inbox.is_from_person(item) for item in step.inbox):
             self.hint(Hint(HintKind.PERSON, user, which))
         if step.inbox or step.notices or step.asked or conversation.next_run_at is not None:
+            self.hint(Hint(HintKind.WORK, user))
+        if conversation.kind is Kind.JOB:
+            # Whoever waits for it may go on.
             self.hint(Hint(HintKind.WORK, user))
         if step.stops is not Stops.NOTHING:
             self.hint(Hint(HintKind.CANCEL, user, which))

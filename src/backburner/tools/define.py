@@ -29,7 +29,7 @@ A = TypeVar("A", bound=Arguments)
 def define(
     name: str,
     takes: type[A],
-    run: Callable[[A], Awaitable[str]],
+    run: Callable[[A], Awaitable[str | ToolResult]],
     *,
     free: bool = False,
     read_only: bool = False,
@@ -50,7 +50,8 @@ def define(
 
     async def checked(arguments: Mapping[str, Any]) -> ToolResult:
         try:
-            return ToolResult(await run(takes.model_validate(dict(arguments))))
+            gave = await run(takes.model_validate(dict(arguments)))
+            return gave if isinstance(gave, ToolResult) else ToolResult(gave)
         except ValidationError as error:
             return ToolResult(f"{name} was not called. {_complaint(error)}", failed=True)
         except BackburnerError as error:

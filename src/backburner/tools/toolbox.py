@@ -11,6 +11,7 @@ from backburner.core.ids import UserId
 from backburner.core.run import Turn
 from backburner.ports import Offer
 from backburner.tools.conversation import conversation_offers
+from backburner.tools.jobs import job_offers
 from backburner.tools.memories import memory_offers
 from backburner.tools.tasks import task_offers
 
@@ -32,6 +33,7 @@ class Toolbox:
             *conversation_offers(self.deps, turn),
             *task_offers(self.deps, Origin.of(turn)),
             *memory_offers(self.deps, Origin.of(turn)),
+            *job_offers(self.deps, Origin.of(turn)),
             *self.workspace(turn.user_id),
         )
         return [one for one in everything if policy.in_scope(one.tool, conversation.tools)]

@@ -35,15 +35,13 @@ def test_the_result_of_a_job_is_answered_and_that_of_a_task_only_written_down() 
 
 
 @pytest.mark.parametrize(
-    ("parent", "replies"),
-    [(make.conversation(status=Status.ARCHIVED), True), (make.conversation(), False)],
+    "parent",
+    [make.conversation(status=Status.ARCHIVED), make.conversation(keeps_only=True)],
     ids=["archived", "nobody there"],
 )
-def test_a_parent_that_cannot_answer_keeps_the_words(
-    parent: Conversation, *, replies: bool
-) -> None:
+def test_a_parent_that_cannot_answer_keeps_the_words(parent: Conversation) -> None:
     job = make.conversation(id=make.OTHER, kind=Kind.JOB)
-    step = transitions.receive_report(parent, job, transitions.Report("Found it."), replies=replies)
+    step = transitions.receive_report(parent, job, transitions.Report("Found it."))
 
     assert (len(step.messages), step.inbox) == (1, ())
 

@@ -19,7 +19,7 @@ from backburner.core.conversation import (
     check_state,
 )
 from backburner.core.errors import BadRequest
-from backburner.core.ids import ConversationId, QuestionId, UserId
+from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
 from backburner.core.question import Purpose
 from backburner.core.schedule import Immediate, Interval, Schedule
 from backburner.core.transitions.parts import ask
@@ -45,6 +45,9 @@ class Brief:
     profile: str | None = None
     reports_to: tuple[Place, ...] = ()
     parent_id: ConversationId | None = None
+    parent_run_id: RunId | None = None
+    parent_message_id: MessageId | None = None
+    root_id: ConversationId | None = None
     batch: str | None = None
     created_by: Author = Author.USER
     on_repeated_failure: OnRepeatedFailure = OnRepeatedFailure.PAUSE
@@ -135,6 +138,9 @@ def _born(
         title=" ".join(brief.title.split()),
         created_by=brief.created_by,
         parent_id=brief.parent_id,
+        parent_run_id=brief.parent_run_id,
+        parent_message_id=brief.parent_message_id,
+        root_id=brief.root_id,
         batch=brief.batch,
         schedule=brief.schedule,
         schedule_revision=1,

@@ -29,26 +29,43 @@ def receive_event(conversation: Conversation, content: Mapping[str, Any]) -> Ste
 
 
 def receive_report(
-    conversation: Conversation, child: Conversation, report: Report, *, replies: bool = True
+    conversation: Conversation,
+    child: Conversation,
+    report: Report,
+    *,
+    awaited_by: RunKind | None = None,
 ) -> Step:
-    """Take a child's report: a job's is answered, a task's is only written down with its name."""
-    text = f"{child.title}: {report.text}"
+    """Take a child's report: a job's is answered, a task's is only written down with its name.
+
+    One that a run waits for is for that run.
+    """
+    is_job = child.kind is Kind.JOB
+    text = _result(child, report) if is_job else f"{child.title}: {report.text}"
     noted = NewMessage(role=Role.SYSTEM, content=text, source=Source.WORKER, outside=True)
     archived = conversation.status is Status.ARCHIVED
-    if child.kind is not Kind.JOB or archived or not replies:
+    if not is_job or archived or conversation.keeps_only:
         return Step(conversation=conversation, messages=(noted,))
     item = NewItem(
         kind=ItemKind.JOB_RESULT,
-        run_kind=RunKind.REPLY,
+        run_kind=awaited_by or RunKind.REPLY,
         content={
             "conversation_id": child.id,
             "title": child.title,
-            "request": child.state.context.get("prompt", ""),
+            "request": _request(child),
             "result": report.text,
             "failed": report.failed,
         },
     )
     return Step(conversation=conversation, messages=(noted,), inbox=(item,))
+
+
+def _result(job: Conversation, report: Report) -> str:
+    ended = "failed" if report.failed else "finished"
+    return f"The job {job.title!r} has {ended}. It was asked: {_request(job)}\n\n{report.text}"
+
+
+def _request(job: Conversation) -> str:
+    return str(job.state.context.get("prompt", ""))
 
 
 def hear_predecessor(conversation: Conversation, signal: Signal) -> Step:

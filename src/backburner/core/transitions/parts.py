@@ -88,12 +88,13 @@ def account(
 
 def ask(conversation: Conversation, question: Question) -> Step:
     """Park the conversation behind one more open question."""
+    told = notice.of_question(conversation, question)
     waiting = replace(
         conversation,
         status=Status.WAITING_INPUT,
         questions=(*conversation.questions, question),
     )
-    return Step(conversation=waiting, asked=(question,), notices=(notice.of_question(question),))
+    return Step(conversation=waiting, asked=(question,), notices=(told,))
 
 
 def close_question(conversation: Conversation, question: Question) -> Conversation:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from backburner.core import schedule as schedules
+from backburner.core import views
 from backburner.core.conversation import (
     LONGEST_TITLE,
     Conversation,
@@ -187,8 +188,14 @@ def follow_up(
         raise Conflict("This job is being resumed already.", hint="Wait until it has finished.")
     completed = conversation.ended_as is Ended.COMPLETED
     if not completed or conversation.status is not Status.ACTIVE:
-        raise Conflict("Only a completed job can be resumed.", hint="Start a new one.")
-    check_message(text)
+        status = views.job_status(conversation)
+        at_work = status is views.JobStatus.RUNNING
+        raise Conflict(
+            f"Only a completed job can be resumed, and this one is {status or 'none'}.",
+            hint="Wait until it has finished." if at_work else "Start a new one.",
+        )
+    if not check_message(text).strip():
+        raise BadRequest("The message is empty.", hint="Say what is to be done.")
     working = replace(
         start_over(replace(conversation, schedule=Immediate()), now=now),
         status=Status.BACKGROUND,

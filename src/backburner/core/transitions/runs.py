@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from backburner.core import notice, retry, schedule
+from backburner.core import jobs, notice, retry, schedule
 from backburner.core.conversation import (
     Conversation,
     Ended,
+    Kind,
     OnRepeatedFailure,
     Pause,
     Role,
@@ -205,7 +206,9 @@ def _complete(conversation: Conversation, run: Run, outcome: Complete, *, now: d
     if not _is_current(conversation, run):
         return Step(conversation=known, notices=notices)
     if outcome.final or not known.is_recurring or _has_run_enough(known):
-        step = _end_well(known, outcome.message or "It is done.", now=now)
+        is_job = known.kind is Kind.JOB
+        text = jobs.tell_result(outcome) if is_job else outcome.message or jobs.DONE
+        step = _end_well(known, text, now=now)
         return replace(step, notices=notices)
     report = None if outcome.message is None else Report(outcome.message)
     if known.pause_reason is not None:

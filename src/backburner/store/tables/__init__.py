@@ -10,6 +10,7 @@ from backburner.store.tables.conversations import (
     inbox,
     is_due_some_time,
     is_open,
+    is_open_job,
     messages,
     questions,
     unserved,
@@ -37,6 +38,7 @@ from backburner.store.tables.work import (
     runs,
     session_entries,
     tool_calls,
+    waits,
 )
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "is_due_some_time",
     "is_good",
     "is_open",
+    "is_open_job",
     "is_queued",
     "is_running",
     "memories",
@@ -73,4 +76,5 @@ __all__ = [
     "totals",
     "unserved",
     "users",
+    "waits",
 ]

@@ -13,6 +13,7 @@ from sqlalchemy import (
     UniqueConstraint,
     and_,
     false,
+    or_,
     text,
 )
 
@@ -72,6 +73,11 @@ conversations = Table(
     Column("engine", Text, nullable=False, server_default=""),
     Column("session_tokens", Integer, nullable=False, server_default=text("0")),
     Column("outside_read", Boolean, nullable=False, server_default=false()),
+    #: Of a job: where it was asked for, and the conversation that all of it hangs under.
+    Column("parent_run_id", Text),
+    Column("parent_message_id", Text),
+    Column("root_id", Text),
+    Column("keeps_only", Boolean, nullable=False, server_default=false()),
     CheckConstraint(
         "status IN ('active', 'background', 'waiting_input', 'archived')", name="status"
     ),
@@ -121,6 +127,17 @@ for _name, _second, _where in (
         postgresql_where=_where,
         sqlite_where=_where,
     )
+is_open_job = and_(
+    conversations.c.root_id.is_not(None),
+    or_(conversations.c.schedule.is_not(None), conversations.c.status == text("'waiting_input'")),
+)
+Index(
+    "ix_conversations_open_jobs",
+    conversations.c.user_id,
+    conversations.c.root_id,
+    postgresql_where=is_open_job,
+    sqlite_where=is_open_job,
+)
 
 _is_parked = conversations.c.pause_reason == text("'allowance'")
 Index(

@@ -50,6 +50,7 @@ runs = Table(
     #: Which profile did it, and in place of which.
     Column("profile", Text),
     Column("escalated_from", Text),
+    Column("drafted_at", Time),
     CheckConstraint(
         "status IN ('queued', 'running', 'success', 'failure', 'skipped', 'cancelled')",
         name="status",
@@ -122,6 +123,20 @@ tool_calls = Table(
     Column("failed", Boolean, nullable=False, server_default=false()),
     CheckConstraint("state IN ('started', 'done', 'unknown')", name="state"),
     Index("ix_tool_calls_of_run", "user_id", "run_id"),
+    Index("ix_tool_calls_of_conversation", "user_id", "conversation_id", "started_at"),
+)
+
+#: Which jobs a run that was handed back waits for; gone once it goes on.
+waits = Table(
+    "waits",
+    metadata,
+    *of_a_conversation(),
+    Column("run_id", Text, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("job_id", Text, primary_key=True),
+    Column("settled_at", Time),
+    Index("ix_waits_of_job", "user_id", "job_id"),
+    # For what goes when a conversation goes.
+    Index("ix_waits_of_conversation", "user_id", "conversation_id"),
 )
 
 #: The calls of conversations that were deleted, apart from those that only read.

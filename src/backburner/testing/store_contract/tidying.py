@@ -135,8 +135,8 @@ def what_is_said_so_far_is_shown_only_by_whoever_has_the_turn(scene: Scene) -> N
     scene.crash(first)
     second = scene.begin_reply()
 
-    scene.run(lambda db: runs.draft(db, second.turn, "So far."))
-    scene.run(lambda db: runs.draft(db, first.turn, "Stale."))
+    scene.run(lambda db: runs.draft(db, second.turn, "So far.", now=NOON))
+    scene.run(lambda db: runs.draft(db, first.turn, "Stale.", now=NOON))
 
     assert {row.split("'")[1] for row in scene.dump()["runs"] if "So far." in row} == {
         second.run.id

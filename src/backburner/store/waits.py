@@ -1,0 +1,131 @@
+"""Runs that were handed back until jobs have settled, a person speaks, or their time has come.
+
+Whoever lets one go on has locked its conversation first, as those do who claim it.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import (
+    Connection,
+    Text,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    not_,
+    or_,
+    select,
+    text,
+    update,
+)
+
+from backburner.core.ids import ConversationId, RunId, UserId
+from backburner.core.run import RunKind, Turn
+from backburner.store.tables import conversations, inbox, is_queued, runs, unserved, waits
+
+_insert = insert(waits)
+_take = delete(waits).where(
+    waits.c.user_id == bindparam("owner"), waits.c.run_id == bindparam("run")
+)
+_unsettled = select(waits.c.run_id, waits.c.conversation_id).where(
+    waits.c.user_id == bindparam("owner"),
+    waits.c.job_id == bindparam("job"),
+    waits.c.settled_at.is_(None),
+)
+_lock = (
+    select(conversations.c.id)
+    .where(conversations.c.user_id == bindparam("owner"), conversations.c.id == bindparam("which"))
+    .with_for_update(key_share=True)
+)
+_settle = (
+    update(waits)
+    .where(
+        waits.c.user_id == bindparam("owner"),
+        waits.c.job_id == bindparam("which_job"),
+        waits.c.settled_at.is_(None),
+    )
+    .values(settled_at=bindparam("at"))
+)
+_of_run = waits.alias("of_run")
+_all_have_settled = not_(
+    exists().where(_of_run.c.run_id == runs.c.id, _of_run.c.settled_at.is_(None))
+)
+_person_waits = exists().where(
+    inbox.c.user_id == runs.c.user_id,
+    inbox.c.conversation_id == runs.c.conversation_id,
+    unserved,
+    inbox.c.from_person,
+)
+_waits_for_some = exists().where(_of_run.c.run_id == runs.c.id)
+_go_on = (
+    update(runs)
+    .where(
+        runs.c.user_id == bindparam("owner"),
+        runs.c.conversation_id == bindparam("which", type_=Text()),
+        is_queued,
+        runs.c.wait_until > bindparam("at", type_=runs.c.wait_until.type),
+        and_(_waits_for_some, or_(_all_have_settled, _person_waits)),
+    )
+    .values(wait_until=bindparam("at"))
+)
+_awaited_by = (
+    select(runs.c.kind)
+    .join(waits, waits.c.run_id == runs.c.id)
+    .where(
+        waits.c.user_id == bindparam("owner"),
+        waits.c.job_id == bindparam("job"),
+        waits.c.conversation_id == bindparam("which"),
+        runs.c.status == text("'queued'"),
+    )
+)
+
+
+def begin(
+    connection: Connection, turn: Turn, which: Mapping[ConversationId, bool], *, now: datetime
+) -> None:
+    """Note what a run that was handed back waits for, and which of it has settled already."""
+    rows = [
+        {
+            "user_id": turn.user_id,
+            "conversation_id": turn.conversation_id,
+            "run_id": turn.run_id,
+            "job_id": job,
+            "settled_at": now if is_settled else None,
+        }
+        for job, is_settled in which.items()
+    ]
+    connection.execute(_insert, rows)
+    let_go_on(connection, turn.user_id, turn.conversation_id, now=now)
+
+
+def take(connection: Connection, user: UserId, run: RunId) -> tuple[ConversationId, ...]:
+    """Tell what a run waited for, now that it goes on."""
+    taken = connection.execute(_take.returning(waits.c.job_id), {"owner": user, "run": run})
+    return tuple(sorted(taken.scalars()))
+
+
+def settle(connection: Connection, user: UserId, job: ConversationId, *, now: datetime) -> None:
+    """Let those go on that waited for this job and for no other."""
+    waiting = connection.execute(_unsettled, {"owner": user, "job": job}).all()
+    for which in sorted({row.conversation_id for row in waiting}):
+        connection.execute(_lock, {"owner": user, "which": which}).all()
+        connection.execute(_settle, {"owner": user, "which_job": job, "at": now})
+        let_go_on(connection, user, which, now=now)
+
+
+def let_go_on(
+    connection: Connection, user: UserId, which: ConversationId, *, now: datetime
+) -> None:
+    """Let runs of a conversation go on for which there is nothing left to wait for."""
+    connection.execute(_go_on, {"owner": user, "which": which, "at": now})
+
+
+def awaited_by(
+    connection: Connection, user: UserId, which: ConversationId, job: ConversationId
+) -> RunKind | None:
+    values = {"owner": user, "which": which, "job": job}
+    found = connection.execute(_awaited_by, values).scalars().all()
+    # A background run hears of it first; the reply reads it in the messages.
+    return min((RunKind(kind) for kind in found), default=None)

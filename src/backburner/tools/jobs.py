@@ -1,0 +1,232 @@
+"""What an agent may do with work that it hands out to others."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Literal
+
+from pydantic import Field
+
+from backburner.actions import jobs, waiting
+from backburner.actions.deps import Deps
+from backburner.actions.jobs import Changed, Found, Wish
+from backburner.actions.origin import Origin
+from backburner.actions.patience import PatientStore
+from backburner.actions.signals import Signals
+from backburner.core import job_words, prompt
+from backburner.core.conversation import LONGEST_TITLE
+from backburner.core.jobs import LONGEST_BATCH
+from backburner.core.values import canonical
+from backburner.core.views import JobStatus, JobView
+from backburner.ports import Offer, ToolResult, Waiting
+from backburner.tools.define import Arguments, define
+
+#: Of all results that one call gives, in characters; the gate lets no more through.
+LONGEST_RESULTS = 90_000
+MOST_LISTED = 100
+LONGEST_WAIT = 24 * 60 * 60
+
+_IDS = "Ids of jobs as background_task gave them; the first letters do if they fit one job only."
+_BATCH = "The batch that background_task named."
+NOTHING = "There are no such jobs."
+WAITS = (
+    "Not all of them have settled, so your run is put aside here and costs nothing. It goes on by"
+    " itself with a summary once they have, when the user says something, or when the time is up."
+    " End here."
+)
+
+
+class Start(Arguments):
+    description: str = Field(
+        min_length=1, max_length=LONGEST_TITLE, description="A short name, for people."
+    )
+    prompt: str = Field(
+        min_length=1,
+        description="What is to be done, complete in itself: whoever does it knows nothing of this"
+        " conversation. Say what the result is to look like.",
+    )
+    agent: str = Field(
+        default="",
+        description="The name of the profile that is to do it, if the user has named one.",
+    )
+    batch: str = Field(
+        default="",
+        max_length=LONGEST_BATCH,
+        description="A name for jobs that belong together. Left out, all that you start before your"
+        " next answer are one batch.",
+    )
+
+
+class Which(Arguments):
+    task_id: str = Field(min_length=1, description="The id of a job, or how it begins.")
+
+
+class Block(Arguments):
+    task_ids: list[str] = Field(min_length=1, max_length=jobs.MOST, description=_IDS)
+    timeout: float = Field(
+        default=60, ge=0, le=LONGEST_WAIT, description="How long to wait at most, in seconds."
+    )
+
+
+class Resume(Arguments):
+    task_id: str = Field(min_length=1, description="The id of a completed job, or how it begins.")
+    message: str = Field(min_length=1, description="What else is to be done, or to be answered.")
+
+
+class Some(Arguments):
+    task_ids: list[str] = Field(default=[], max_length=jobs.MOST, description=_IDS)
+    batch: str = Field(default="", description=_BATCH)
+
+
+class Listed(Arguments):
+    status: Literal["", "running", "completed", "error", "cancelled", "resumed"] = Field(
+        default="", description="Only those that stand so."
+    )
+    batch: str = Field(default="", description=_BATCH)
+
+
+def job_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
+    """Offer what goes for jobs of a conversation."""
+    tools = _Tools(deps, origin)
+    return (
+        define("background_task", Start, tools.start, free=True),
+        define("background_output", Which, tools.output, free=True, read_only=True, outside=True),
+        define("background_block", Block, tools.block, free=True, read_only=True, outside=True),
+        define("background_resume", Resume, tools.resume, free=True),
+        define("background_cancel", Some, tools.cancel, free=True),
+        define("background_list", Listed, tools.list, free=True, read_only=True),
+        define("background_clear", Some, tools.clear, free=True),
+    )
+
+
+class _Tools:
+    def __init__(self, deps: Deps, origin: Origin) -> None:
+        if origin.turn is not None:
+            # A run that loses its turn is cancelled, and with it whatever waits for the database.
+            deps = replace(deps, store=PatientStore(deps.store, Signals()))
+        self._deps = deps
+        self._origin = origin
+
+    async def start(self, asked: Start) -> str:
+        """Start a job that works in the background while you go on; returns at once with its id.
+
+        Use it for work that takes a while and can be done without you, several at a time. Its
+        result is told to this conversation when it is there, so do not ask again and again. A job
+        can do what this conversation may do, and no more.
+        """
+        wish = Wish(
+            description=asked.description, prompt=asked.prompt, agent=asked.agent.strip() or None
+        )
+        (job,) = await jobs.start(self._deps, self._origin, [wish], batch=asked.batch)
+        return (
+            f"Started {job.id} {job.description!r}, batch {job.batch}: {job.status}."
+            " Its result will be told here; background_block waits for it."
+        )
+
+    async def output(self, asked: Which) -> ToolResult:
+        """See how a job stands, and its result if there is one; never waits.
+
+        Of a job at work it tells how many tools it has called, the last ones, and when it was last
+        heard of.
+        """
+        found = await jobs.fetch(self._deps, self._origin, [asked.task_id])
+        if found.unknown:
+            raise jobs.unknown_jobs(found.unknown)
+        return ToolResult(_in_full(found), reads=found.items)
+
+    async def block(self, asked: Block) -> ToolResult:
+        """Wait until all of these jobs have ended, need the user or stand still, or the time is up.
+
+        Gives a summary of all of them, with results. Use it when you cannot go on without them.
+        After background_resume it waits for the new answer.
+        """
+        longest = timedelta(seconds=asked.timeout)
+        if self._origin.turn is None:
+            found = await waiting.wait_here(self._deps, self._origin, asked.task_ids, longest)
+            return ToolResult(_summary(found))
+        known = await waiting.wait_elsewhere(self._deps, self._origin, asked.task_ids, longest)
+        if isinstance(known, Waiting):
+            return ToolResult(WAITS, waits=known)
+        return ToolResult(_summary(known), reads=known.items)
+
+    async def resume(self, asked: Resume) -> str:
+        """Ask a completed job for something more; it remembers what it did. Returns at once.
+
+        Its answer is told here, as its result was.
+        """
+        job = await jobs.resume(self._deps, self._origin, asked.task_id, asked.message)
+        return (
+            f"{job.id} {job.description!r} works on it: {job.status}, for the"
+            f" {_ordinal(job.resume_count)} time. Its answer will be told here;"
+            " background_block waits for it."
+        )
+
+    async def cancel(self, asked: Some) -> str:
+        """Stop jobs that are no longer needed: some by id, or a whole batch."""
+        changed = await jobs.cancel(self._deps, self._origin, ids=asked.task_ids, batch=asked.batch)
+        return _changes("Cancelled", changed, "Not at work any more")
+
+    async def list(self, asked: Listed) -> str:
+        """List the jobs of this conversation, newest first, without their results."""
+        status = JobStatus(asked.status) if asked.status else None
+        found = await jobs.look(self._deps, self._origin, status=status, batch=asked.batch)
+        lines = [f"- {job_words.line(job)}{_batch(job)}" for job in found.jobs[:MOST_LISTED]]
+        if len(found.jobs) > MOST_LISTED:
+            lines.append(f"There are {len(found.jobs) - MOST_LISTED} older ones.")
+        return "\n".join(lines) or NOTHING
+
+    async def clear(self, asked: Some) -> str:
+        """Remove jobs that have ended, with their results: some by id, a batch, or all of them."""
+        changed = await jobs.clear(self._deps, self._origin, ids=asked.task_ids, batch=asked.batch)
+        return _changes("Removed", changed, "Left, because they have not ended")
+
+
+def _summary(found: Found) -> str:
+    parts = [job_words.summary(found.jobs)] if found.jobs else []
+    with_words = [job for job in found.jobs if job.result is not None or job.error is not None]
+    room = LONGEST_RESULTS // max(1, len(with_words))
+    parts += [f"{job.id}:\n{_words(job, room)}" for job in with_words]
+    return "\n".join([*parts, *_unknown(found.unknown)])
+
+
+def _in_full(found: Found) -> str:
+    (job,) = found.jobs
+    words = _words(job, LONGEST_RESULTS)
+    return f"{job_words.line(job)}\n{words}" if words else job_words.line(job)
+
+
+def _words(job: JobView, room: int) -> str:
+    """Give what a job said in the end, as the words of somebody else."""
+    text = job.error if job.result is None else job.result
+    if text is None:
+        return ""
+    if job.data is not None and job.result is not None:
+        text = f"{text}\n\nResult: {canonical(job.data)}"
+    return prompt.fence("job", prompt.shorten(text, room))
+
+
+def _changes(what: str, changed: Changed, left: str) -> str:
+    lines = []
+    if changed.done:
+        lines.append(f"{what}: {_names(changed.done)}.")
+    if changed.left:
+        lines.append(f"{left}: {_names(changed.left)}.")
+    return "\n".join([*lines, *_unknown(changed.unknown)]) or NOTHING
+
+
+def _names(some: Sequence[JobView]) -> str:
+    return ", ".join(f"{job.id} {job.description!r}" for job in some)
+
+
+def _unknown(unknown: Sequence[str]) -> Sequence[str]:
+    return [f"No jobs of this conversation: {', '.join(unknown)}."] if unknown else []
+
+
+def _batch(job: JobView) -> str:
+    return f" Batch {job.batch}." if job.batch else ""
+
+
+def _ordinal(number: int) -> str:
+    endings = {1: "st", 2: "nd", 3: "rd"}
+    teen = 10 < number % 100 < 14
+    return f"{number}{'th' if teen else endings.get(number % 10, 'th')}"
