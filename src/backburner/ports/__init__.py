@@ -1,6 +1,6 @@
 """What the actions need from the machines, as Protocols; the machines are plugged in by app."""
 
-from backburner.ports.accounts import Accounts, Attempts, Credentials
+from backburner.ports.accounts import Accounts, Attempts, Clients, Credentials
 from backburner.ports.answers import Answers, Kept
 from backburner.ports.away import Absence, Needs, RanHere, RunCounts, Spent, ToldSince
 from backburner.ports.browse import (
@@ -79,6 +79,7 @@ __all__ = [
     "Channel",
     "Claim",
     "Claimer",
+    "Clients",
     "Credentials",
     "Delivery",
     "Draft",

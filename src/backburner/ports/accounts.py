@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from backburner.core.accounts import Caller, Credential, CredentialKind, Role, Scope, User
-from backburner.core.ids import UserId
+from backburner.core.ids import ConversationId, UserId
 
 
 class Accounts(Protocol):
@@ -83,6 +83,21 @@ class Credentials(Protocol):
         self, user: UserId, kinds: Iterable[CredentialKind], *, name: str = "", now: datetime
     ) -> None:
         """End all of these kinds, or those of a name."""
+
+
+class Clients(Protocol):
+    """The conversations under which all hangs that clients hand out, one for each token."""
+
+    def place(self, user: UserId, token: str) -> ConversationId | None:
+        """Give the conversation of a token, unless it is archived or gone."""
+
+    def former_place(self, user: UserId, name: str, *, now: datetime) -> ConversationId | None:
+        """Give that of the last token of this name that is good no longer."""
+
+    def name_of(self, user: UserId, token: str) -> str:
+        """Say what a token is called, or raise `NotFound`."""
+
+    def keep_place(self, user: UserId, token: str, which: ConversationId) -> None: ...
 
 
 class Attempts(Protocol):

@@ -26,7 +26,7 @@ from backburner.core.policy import Call, Grant
 from backburner.core.question import Purpose, Question
 from backburner.core.run import Ending, Item, Run, RunKind, Turn
 from backburner.core.transitions import Step
-from backburner.ports.accounts import Accounts, Attempts, Credentials
+from backburner.ports.accounts import Accounts, Attempts, Clients, Credentials
 from backburner.ports.answers import Answers
 from backburner.ports.away import Absence
 from backburner.ports.browse import Browse
@@ -292,6 +292,9 @@ class Tx(Protocol):
 
     @property
     def attempts(self) -> Attempts: ...
+
+    @property
+    def clients(self) -> Clients: ...
 
     @property
     def credentials(self) -> Credentials: ...

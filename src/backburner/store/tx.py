@@ -59,6 +59,7 @@ from backburner.store.answers import Answers
 from backburner.store.attempts import Attempts
 from backburner.store.away import Absence
 from backburner.store.browse import Browse
+from backburner.store.clients import Clients
 from backburner.store.credentials import Credentials
 from backburner.store.dialect import Clock, read_clock
 from backburner.store.events import Events
@@ -349,6 +350,10 @@ class Tx:
     @property
     def memories(self) -> Memories:
         return Memories(self.connection, self.now)
+
+    @property
+    def clients(self) -> Clients:
+        return Clients(self.connection)
 
     @property
     def mine(self) -> Mine:

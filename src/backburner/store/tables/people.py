@@ -50,6 +50,8 @@ credentials = Table(
     Column("expires_at", Time),
     Column("used_at", Time),
     Column("ended_at", Time),
+    #: Of a token: where all that is handed out with it over MCP hangs. It may be gone.
+    Column("conversation_id", Text),
     Index("uq_credentials_id", "user_id", "id", unique=True),
 )
 

@@ -9,6 +9,7 @@ from inspect import isfunction
 from backburner.testing.scene import Scene
 from backburner.testing.store_contract import (
     claiming,
+    clients,
     commits,
     conversations,
     crashes,
@@ -28,7 +29,8 @@ from backburner.testing.store_contract import (
 Promise = Callable[[Scene], None]
 
 _MODULES = (
-    *(conversations, values, waiting, questions, telling, memory, memories, receipts, tidying),
+    *(conversations, values, waiting, questions, telling, memory, memories, receipts),
+    *(tidying, clients),
     *(claiming, holding, crashes, commits, slots, fairness),
 )
 #: Every public function of these modules, by its name.

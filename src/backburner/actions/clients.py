@@ -1,0 +1,52 @@
+"""Clients outside that use our tools: each token has a conversation, and all it hands out is there.
+
+That conversation holds things together. Nobody talks in it, and nothing is answered there.
+"""
+
+from backburner.actions.deps import Deps
+from backburner.actions.origin import Origin
+from backburner.core import routing, transitions
+from backburner.core.accounts import Caller
+from backburner.core.conversation import LONGEST_TITLE
+from backburner.core.ids import ConversationId, new_conversation_id
+from backburner.core.transitions import Step
+from backburner.ports import Tx
+
+#: Of what a client says it is called: anybody may have written that.
+LONGEST_NAME = 60
+
+
+async def find_origin(deps: Deps, caller: Caller, *, client: str = "") -> Origin:
+    """Find where a token hands out work from; `client` is what it is used by, if that is known."""
+    new = new_conversation_id()
+
+    def work(tx: Tx) -> ConversationId:
+        return tx.clients.place(caller.user, caller.credential) or _settle(
+            deps, tx, caller, client, new
+        )
+
+    return Origin(caller.user, await deps.store.transact(work))
+
+
+def _settle(deps: Deps, tx: Tx, caller: Caller, client: str, new: ConversationId) -> ConversationId:
+    """Give a token its place; where it replaces one that has ended, the place of that."""
+    # Two calls at once must not make two.
+    tx.lock_person(caller.user)
+    place = tx.clients.place(caller.user, caller.credential)
+    if place is None:
+        name = tx.clients.name_of(caller.user, caller.credential)
+        place = tx.clients.former_place(caller.user, name, now=tx.now)
+        if place is None:
+            place = new
+            born = transitions.start_chat(new, caller.user, now=tx.now).conversation
+            named = transitions.rename(born, make_title(client, name)).conversation
+            tx.add(Step(conversation=routing.assign(named, deps.routes)))
+        tx.clients.keep_place(caller.user, caller.credential, place)
+    return place
+
+
+def make_title(client: str, token: str) -> str:
+    shown = "".join(sign for sign in client if sign.isprintable())
+    known_as = " ".join(shown.split())[:LONGEST_NAME]
+    title = f"{known_as} (token {token})" if known_as else token
+    return title[:LONGEST_TITLE].strip() or "A client over MCP"
