@@ -68,7 +68,6 @@ PENDING = frozenset(
     C-block-timeout
     C-block-resume
     C-events
-    C-mcp
     Z-connections
     """.split()
 )

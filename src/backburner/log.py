@@ -137,7 +137,7 @@ def _redact_event(logger: WrappedLogger, method: str, event: EventDict) -> Event
 
 def _quieten(level: str) -> None:
     # What they start, do and stop is news only to somebody who looks for a fault.
-    for name in ("alembic", "uvicorn", "uvicorn.error", "uvicorn.access"):
+    for name in ("alembic", "mcp", "uvicorn", "uvicorn.error", "uvicorn.access"):
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True

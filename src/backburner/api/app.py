@@ -17,6 +17,7 @@ from backburner.api import (
     events,
     grants,
     health,
+    mcp,
     me,
     memories,
     messages,
@@ -63,11 +64,16 @@ class Api(FastAPI):
 
 
 def build_api(
-    deps: Deps, *, hosts: Collection[str], checks: health.Checks, public_url: str = ""
+    deps: Deps,
+    *,
+    hosts: Collection[str],
+    checks: health.Checks,
+    public_url: str = "",
+    tools: mcp.Serve | None = None,
 ) -> FastAPI:
     """Build what answers requests to `hosts`; it is ready while every check passes.
 
-    `public_url` is what browsers see of it behind a proxy.
+    `public_url` is what browsers see of it behind a proxy; `tools` answers clients over MCP.
     """
     api = Api(
         title="Backburner",
@@ -85,6 +91,8 @@ def build_api(
     api.include_router(health.build_router(checks))
     for build_router in ROUTERS:
         api.include_router(build_router())
+    if tools is not None:
+        mcp.add_route(api, tools)
     api.add_middleware(BoundedBodies)
     api.add_middleware(KnownHosts, hosts=hosts)
     return api

@@ -37,16 +37,20 @@ def _requires(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
 
 async def identify(request: Request) -> Caller:
     """Find out who it is; a header that is no good is not made up for by a cookie that is."""
-    header = request.headers.get("authorization")
-    if header is not None:
-        scheme, _, secret = header.partition(" ")
-        shown = secret.strip() if scheme.lower() == "bearer" else ""
-        return await _identify(request, shown, CredentialKind.TOKEN)
+    if "authorization" in request.headers:
+        return await identify_token(request)
     caller = await _identify(request, request.cookies.get(COOKIE, ""), CredentialKind.SESSION)
     check_origin(request)
     if request.method not in SAFE:
         check_page(request)
     return caller
+
+
+async def identify_token(request: Request) -> Caller:
+    """Find out whose program it is, by the header alone."""
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    shown = secret.strip() if scheme.lower() == "bearer" else ""
+    return await _identify(request, shown, CredentialKind.TOKEN)
 
 
 async def _identify(request: Request, secret: str, kind: CredentialKind) -> Caller:

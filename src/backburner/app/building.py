@@ -15,6 +15,7 @@ from backburner.app.clock import Clock
 from backburner.app.copying import copy_to_a_file
 from backburner.app.folder import check_writable, remove_folder
 from backburner.app.machines import Machines, NoTools
+from backburner.app.outside import serve_tools
 from backburner.app.serving import in_url
 from backburner.bus.local import LocalBus
 from backburner.bus.postgres import PostgresBus
@@ -128,6 +129,7 @@ def _build_api(settings: Settings, deps: Deps, database: Database) -> FastAPI:
         hosts={"localhost", "127.0.0.1", "[::1]", in_url(settings.host), *_public_name(settings)},
         checks={"data folder": data_folder_is_writable, "database": database_answers},
         public_url=settings.public_url,
+        tools=serve_tools(deps),
     )
     api.routes.extend(build_pages())
     return api
