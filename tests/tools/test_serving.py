@@ -1,82 +1,26 @@
 """Our tools over MCP: what a client is shown, what it may call, and where that goes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
 import pytest
 from fastapi import FastAPI
 from live import serving
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CallToolResult, Implementation, TextContent
-from pydantic import Field
+from mcp_clients import ALL, Bench, build, make_token, over_http, text
 from requirements import requirement
 from sqlalchemy import func, select
 
 from backburner.actions import accounts, background
-from backburner.actions.deps import Deps
-from backburner.actions.origin import Origin
-from backburner.api.app import build_api
 from backburner.core.accounts import CredentialKind, Scope
-from backburner.core.errors import Conflict
-from backburner.core.ids import UserId
-from backburner.ports import Offer
 from backburner.store import tables
 from backburner.testing.make import MATE, USER
 from backburner.testing.stage import BOUND, Stage
-from backburner.tools.define import Arguments, define
-from backburner.tools.serving import NAME, Serving
+from backburner.tools.serving import NAME
 
-ALL = (Scope.READ, Scope.WRITE)
 HEADERS = {"accept": "application/json, text/event-stream"}
 ERAS = ["auto", "legacy"]
-
-
-class Text(Arguments):
-    text: str = Field(default="", description="Any.")
-
-
-class Bench:
-    """Tools that say where they were called from."""
-
-    def __init__(self) -> None:
-        self.began, self.ended = asyncio.Event(), asyncio.Event()
-        self.origins: list[Origin] = []
-
-    def offers(self, deps: Deps, origin: Origin) -> Sequence[Offer]:
-        async def look(asked: Text) -> str:
-            """Look."""
-            self.origins.append(origin)
-            return f"seen: {asked.text}"
-
-        async def change(asked: Text) -> str:
-            """Change something."""
-            self.origins.append(origin)
-            if asked.text == "conflict":
-                raise Conflict("It does not fit.", hint="Try another.")
-            if asked.text == "fault":
-                raise ZeroDivisionError("inside")
-            return f"changed: {asked.text}"
-
-        async def wait(asked: Text) -> str:
-            """Wait for ever."""
-            self.began.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                self.ended.set()
-            return asked.text
-
-        del deps
-        return (
-            define("look", Text, look, free=True, read_only=True),
-            define("change", Text, change, free=True),
-            define("wait", Text, wait, free=True),
-            define("costly", Text, change),
-        )
 
 
 @pytest.fixture
@@ -86,8 +30,7 @@ def bench() -> Bench:
 
 @pytest.fixture
 def api(stage: Stage, bench: Bench) -> FastAPI:
-    tools = Serving(stage.deps, [bench.offers])
-    return build_api(stage.deps, hosts={"localhost", "127.0.0.1"}, checks={}, tools=tools)
+    return build(stage, bench)
 
 
 @pytest.fixture
@@ -95,31 +38,6 @@ async def http(api: FastAPI) -> AsyncIterator[httpx2.AsyncClient]:
     transport = httpx2.ASGITransport(app=api)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
         yield http
-
-
-async def token(
-    stage: Stage, user: UserId = USER, scopes: Iterable[Scope] = ALL, **more: Any
-) -> str:
-    return await accounts.issue_token(
-        stage.deps, stage.user(user), scopes, **({"name": "editor"} | more)
-    )
-
-
-@asynccontextmanager
-async def client(
-    http: httpx2.AsyncClient, secret: str, mode: Any = "2026-07-28"
-) -> AsyncIterator[Client]:
-    http.headers["authorization"] = f"Bearer {secret}"
-    transport = streamable_http_client("http://localhost/mcp", http_client=http)
-    info = Implementation(name="an-editor", title="An Editor", version="1")
-    async with Client(transport, mode=mode, client_info=info) as opened:
-        yield opened
-
-
-def text(result: CallToolResult) -> str:
-    (content,) = result.content
-    assert isinstance(content, TextContent)
-    return content.text
 
 
 async def post(
@@ -137,7 +55,7 @@ async def post(
 async def test_a_client_of_either_era_lists_and_calls_tools(
     http: httpx2.AsyncClient, stage: Stage, mode: str
 ) -> None:
-    async with client(http, await token(stage), mode) as opened:
+    async with over_http(http, await make_token(stage), mode) as opened:
         assert opened.server_info
         assert opened.server_info.name == NAME
         tools = (await opened.list_tools()).tools
@@ -154,7 +72,7 @@ async def test_a_client_of_either_era_lists_and_calls_tools(
 async def test_what_needs_consent_is_not_there_for_anybody(
     http: httpx2.AsyncClient, stage: Stage, bench: Bench
 ) -> None:
-    async with client(http, await token(stage)) as opened:
+    async with over_http(http, await make_token(stage)) as opened:
         called = await opened.call_tool("costly", {"text": "x"})
 
     assert called.is_error
@@ -166,7 +84,7 @@ async def test_what_needs_consent_is_not_there_for_anybody(
 async def test_a_token_that_may_only_read_is_shown_and_may_call_only_what_reads(
     http: httpx2.AsyncClient, stage: Stage, bench: Bench, mode: str
 ) -> None:
-    async with client(http, await token(stage, scopes=[Scope.READ]), mode) as opened:
+    async with over_http(http, await make_token(stage, scopes=[Scope.READ]), mode) as opened:
         tools = (await opened.list_tools()).tools
         seen = await opened.call_tool("look", {"text": "x"})
         refused = await opened.call_tool("change", {"text": "x"})
@@ -183,7 +101,7 @@ async def test_a_token_that_may_only_read_is_shown_and_may_call_only_what_reads(
 async def test_errors_are_told_in_words_and_faults_without_what_is_inside(
     http: httpx2.AsyncClient, stage: Stage
 ) -> None:
-    async with client(http, await token(stage)) as opened:
+    async with over_http(http, await make_token(stage)) as opened:
         told = [await opened.call_tool("change", {"text": one}) for one in ("conflict", "fault")]
         told.append(await opened.call_tool("change", {"text": 1, "other": 2}))
 
@@ -197,9 +115,9 @@ async def test_errors_are_told_in_words_and_faults_without_what_is_inside(
 async def test_all_that_is_done_with_a_token_hangs_under_one_conversation(
     http: httpx2.AsyncClient, stage: Stage, bench: Bench
 ) -> None:
-    mine, other = await token(stage), await token(stage, name="other")
+    mine, other = await make_token(stage), await make_token(stage, name="other")
     for secret in (mine, mine, other):
-        async with client(http, secret) as opened:
+        async with over_http(http, secret) as opened:
             await asyncio.gather(*(opened.call_tool("change", {}) for _ in range(3)))
 
     places = [origin.conversation for origin in bench.origins]
@@ -213,7 +131,7 @@ async def test_all_that_is_done_with_a_token_hangs_under_one_conversation(
 async def test_nothing_is_made_for_a_client_that_only_lists(
     http: httpx2.AsyncClient, stage: Stage
 ) -> None:
-    async with client(http, await token(stage)) as opened:
+    async with over_http(http, await make_token(stage)) as opened:
         await opened.list_tools()
 
     assert count_conversations(stage) == 0
@@ -222,8 +140,8 @@ async def test_nothing_is_made_for_a_client_that_only_lists(
 async def test_a_conversation_that_was_archived_is_made_anew(
     http: httpx2.AsyncClient, stage: Stage, bench: Bench
 ) -> None:
-    secret = await token(stage)
-    async with client(http, secret, "legacy") as opened:
+    secret = await make_token(stage)
+    async with over_http(http, secret, "legacy") as opened:
         await opened.call_tool("change", {})
         await background.archive(stage.deps, USER, bench.origins[0].conversation)
         await opened.call_tool("change", {})
@@ -240,7 +158,7 @@ async def test_a_token_that_replaces_one_goes_on_where_that_was(
     for _ in range(2):
         # As each start of a server on this machine does it.
         secret = await accounts.replace_local_token(stage.deps, USER)
-        async with client(http, secret) as opened:
+        async with over_http(http, secret) as opened:
             await opened.call_tool("change", {})
 
     first, second = (origin.conversation for origin in bench.origins)
@@ -251,7 +169,7 @@ async def test_somebody_else_gets_a_place_of_their_own(
     http: httpx2.AsyncClient, stage: Stage, bench: Bench
 ) -> None:
     for user in (USER, MATE):
-        async with client(http, await token(stage, user)) as opened:
+        async with over_http(http, await make_token(stage, user)) as opened:
             await opened.call_tool("change", {})
 
     mine, theirs = bench.origins
@@ -262,8 +180,8 @@ async def test_somebody_else_gets_a_place_of_their_own(
 async def test_nobody_is_let_in_without_a_token_that_is_good(
     http: httpx2.AsyncClient, stage: Stage, bench: Bench
 ) -> None:
-    expired = await token(stage, expires_at=stage.database.run(lambda tx: tx.now))
-    revoked = await token(stage, MATE)
+    expired = await make_token(stage, expires_at=stage.database.run(lambda tx: tx.now))
+    revoked = await make_token(stage, MATE)
     await accounts.sign_out_everywhere(stage.deps, MATE)
     session = stage.database.run(
         lambda tx: accounts.issue(tx, USER, CredentialKind.SESSION, ALL)
@@ -281,14 +199,14 @@ async def test_nobody_is_let_in_without_a_token_that_is_good(
 async def test_a_token_that_may_neither_read_nor_write_is_refused(
     http: httpx2.AsyncClient, stage: Stage
 ) -> None:
-    answer = await post(http, await token(stage, scopes=[Scope.OPERATE]))
+    answer = await post(http, await make_token(stage, scopes=[Scope.OPERATE]))
     assert answer.status_code == 403
 
 
 async def test_pages_of_others_and_names_that_are_not_ours_are_refused(
     http: httpx2.AsyncClient, stage: Stage
 ) -> None:
-    secret = await token(stage)
+    secret = await make_token(stage)
     for headers, status in (
         ({"origin": "http://localhost"}, 200),
         ({"origin": "https://elsewhere.example"}, 403),
@@ -302,7 +220,7 @@ async def test_pages_of_others_and_names_that_are_not_ours_are_refused(
 async def test_only_post_is_answered_and_bodies_are_bounded(
     http: httpx2.AsyncClient, stage: Stage
 ) -> None:
-    secret = await token(stage)
+    secret = await make_token(stage)
     headers = {"authorization": f"Bearer {secret}", **HEADERS}
     for method in ("GET", "DELETE", "PUT"):
         answer = await http.request(method, "/mcp", headers=headers)
@@ -317,7 +235,7 @@ async def test_what_is_no_request_is_refused(
     http: httpx2.AsyncClient, stage: Stage, body: bytes
 ) -> None:
     headers = {
-        "authorization": f"Bearer {await token(stage)}",
+        "authorization": f"Bearer {await make_token(stage)}",
         "content-type": "application/json",
         **HEADERS,
     }
@@ -327,7 +245,7 @@ async def test_what_is_no_request_is_refused(
 
 
 async def test_a_call_ends_when_its_client_leaves(api: FastAPI, stage: Stage, bench: Bench) -> None:
-    secret = await token(stage)
+    secret = await make_token(stage)
     async with serving(api) as address, httpx2.AsyncClient(base_url=address) as http:
         calling = asyncio.create_task(post(http, secret, "tools/call", name="wait"))
         async with asyncio.timeout(BOUND):
@@ -339,7 +257,7 @@ async def test_a_call_ends_when_its_client_leaves(api: FastAPI, stage: Stage, be
 async def test_a_call_ends_when_whoever_made_it_is_shut_out(
     api: FastAPI, stage: Stage, bench: Bench
 ) -> None:
-    secret = await token(stage, MATE)
+    secret = await make_token(stage, MATE)
     async with serving(api) as address, httpx2.AsyncClient(base_url=address) as http:
         calling = asyncio.create_task(post(http, secret, "tools/call", name="wait"))
         async with asyncio.timeout(BOUND):
@@ -354,7 +272,7 @@ async def test_a_call_ends_when_whoever_made_it_is_shut_out(
 
 
 async def test_a_call_ends_when_the_server_stops(api: FastAPI, stage: Stage, bench: Bench) -> None:
-    secret = await token(stage)
+    secret = await make_token(stage)
     async with httpx2.AsyncClient() as http, asyncio.timeout(BOUND):
         async with serving(api) as address:
             http.base_url = httpx2.URL(address)

@@ -33,6 +33,7 @@ COMMANDS = {
     "notices": "List what you were told.",
     "user": "See to accounts: who there is, and how they get in.",
     "token": "Make, list and revoke tokens for programs.",
+    "mcp": "Let an editor or another agent use the tools, over its pipes.",
     "export": "Take out everything that is yours.",
     "db": "Copy, put back, check or migrate the database.",
     "serve": "Start a server without a worker, on one PostgreSQL.",

@@ -17,11 +17,22 @@ from backburner.core.errors import BadSetting
 CLIENT_NAME = "client.toml"
 URL, TOKEN = "BACKBURNER_URL", "BACKBURNER_TOKEN"
 
+Find = Callable[[], Server]
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def talks(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that lead to a server, and the server itself."""
+
+    @wraps(command)
+    def with_server(find: Find, **options: Any) -> Any:
+        return command(find(), **options)
+
+    return finds(with_server)
+
+
+def finds(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command these options, and what finds the server, also one that comes later."""
 
     @click.option("--url", metavar="ADDRESS", help=f"Of the server. [{URL}]")
     @click.option(
@@ -33,12 +44,12 @@ def talks(command: Callable[..., Any]) -> Callable[..., Any]:
         "--data", metavar="FOLDER", help="The data folder of the server. [BACKBURNER_DATA]"
     )
     @wraps(command)
-    def with_server(
+    def with_options(
         *, url: str | None, token_file: str | None, data: str | None, **options: Any
     ) -> Any:
-        return command(find_server(url, token_file, data), **options)
+        return command(lambda: find_server(url, token_file, data), **options)
 
-    return with_server
+    return with_options
 
 
 def shows(command: Decorated) -> Decorated:

@@ -1,0 +1,154 @@
+"""`backburner mcp` as an editor starts it: a program that passes on what it is asked."""
+
+import asyncio
+import json
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live import serving
+from mcp_clients import Bench, build, make_token, over_pipes, text
+from requirements import requirement
+from stages import clock, database, set_up, stage
+
+from backburner.actions import accounts
+from backburner.testing.make import USER
+from backburner.testing.stage import BOUND, Stage
+
+__all__ = ["clock", "database", "set_up", "stage"]
+HELLO = {
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "an-editor", "version": "1"},
+    },
+}
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+@pytest.fixture
+async def address(stage: Stage, bench: Bench) -> AsyncIterator[str]:
+    async with serving(build(stage, bench)) as address:
+        yield address
+
+
+@requirement("C-mcp")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_of_either_era_lists_and_calls_tools(
+    address: str, stage: Stage, bench: Bench, mode: str
+) -> None:
+    env = {"BACKBURNER_TOKEN": await make_token(stage)}
+    async with asyncio.timeout(BOUND), over_pipes("--url", address, env=env, mode=mode) as opened:
+        tools = (await opened.list_tools()).tools
+        changed = await opened.call_tool("change", {"text": "x"})
+        refused = await opened.call_tool("change", {"text": "conflict"})
+
+    assert [tool.name for tool in tools] == ["look", "change", "wait"]
+    assert tools[0].input_schema["properties"]["text"]["description"] == "Any."
+    assert (text(changed), changed.is_error) == ("changed: x", False)
+    assert (text(refused), refused.is_error) == ("It does not fit. Try another.", True)
+    place = stage.database.run(lambda tx: tx.load(USER, bench.origins[0].conversation))
+    assert place.title == "An Editor (token editor)"
+
+
+async def test_a_call_that_the_editor_gives_up_is_ended_at_the_server(
+    address: str, stage: Stage, bench: Bench
+) -> None:
+    env = {"BACKBURNER_TOKEN": await make_token(stage)}
+    async with asyncio.timeout(BOUND), over_pipes("--url", address, env=env) as opened:
+        calling = asyncio.create_task(opened.call_tool("wait", {}))
+        await bench.began.wait()
+        calling.cancel()
+        await bench.ended.wait()
+        assert text(await opened.call_tool("look", {"text": "x"})) == "seen: x"
+
+
+async def test_a_server_that_was_started_again_is_found(
+    stage: Stage, bench: Bench, tmp_path: Path
+) -> None:
+    stage.user()
+    async with asyncio.timeout(BOUND), over_pipes("--data", str(tmp_path)) as opened:
+        for text_ in ("one", "two"):
+            async with serving(build(stage, bench)) as address:
+                secret = await accounts.replace_local_token(stage.deps, USER)
+                write_client(tmp_path, address, secret)
+                called = await opened.call_tool("change", {"text": text_})
+                assert text(called) == f"changed: {text_}"
+        gone = await opened.call_tool("change", {})
+
+    assert gone.is_error
+    assert text(gone) == (f"No Backburner answers at {address}. Start it with `backburner up`.")
+    assert len({origin.conversation for origin in bench.origins}) == 1
+
+
+async def test_a_token_that_is_not_good_is_told_of(address: str, stage: Stage) -> None:
+    stage.user()
+    env = {"BACKBURNER_TOKEN": "bb_no"}
+    async with asyncio.timeout(BOUND), over_pipes("--url", address, env=env) as opened:
+        called = await opened.call_tool("look", {})
+
+    assert called.is_error
+    assert text(called).startswith("The server does not know this token.")
+
+
+async def test_without_a_server_it_says_so_and_nothing_else_is_written(tmp_path: Path) -> None:
+    """Also where an editor does not show what it is told, its log does."""
+    async with asyncio.timeout(BOUND), started("--data", str(tmp_path)) as program:
+        await ask(program, HELLO)
+        await ask(program, {"method": "notifications/initialized"})
+        listed = await ask(program, {"id": 2, "method": "tools/list"})
+        call = {"name": "background_task"}
+        called = await ask(program, {"id": 3, "method": "tools/call", "params": call})
+        out, err = await program.communicate(b"")
+
+    told = f"No Backburner has run with the data folder {tmp_path}."
+    assert listed["error"]["message"].startswith(told)
+    assert called["result"]["isError"]
+    assert called["result"]["content"][0]["text"].startswith(told)
+    assert out == b""
+    assert [line.startswith(told) for line in err.decode().splitlines()] == [True, True]
+    assert program.returncode == 0
+
+
+async def test_a_signal_ends_it(tmp_path: Path) -> None:
+    async with asyncio.timeout(BOUND), started("--data", str(tmp_path)) as program:
+        await ask(program, HELLO)
+        program.terminate()
+        assert await program.wait() == -signal.SIGTERM
+
+
+@asynccontextmanager
+async def started(*arguments: str) -> AsyncIterator[Process]:
+    command = (sys.executable, "-P", "-m", "backburner", "mcp", *arguments)
+    program = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+    try:
+        yield program
+    finally:
+        if program.returncode is None:
+            program.kill()
+            await program.wait()
+
+
+async def ask(program: Process, message: dict[str, Any]) -> Any:
+    assert program.stdin
+    assert program.stdout
+    program.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    return json.loads(await program.stdout.readline()) if "id" in message else None
+
+
+def write_client(data: Path, address: str, secret: str) -> None:
+    """Leave what a server leaves for commands on its machine."""
+    file = data / "client.toml"
+    file.touch(mode=0o600)
+    file.write_text(f'address = "{address}"\ntoken = "{secret}"\n')
