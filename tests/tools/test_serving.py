@@ -12,7 +12,7 @@ from mcp_clients import ALL, Bench, build, make_token, over_http, text
 from requirements import requirement
 from sqlalchemy import func, select
 
-from backburner.actions import accounts, background
+from backburner.actions import accounts, background, clients
 from backburner.core.accounts import CredentialKind, Scope
 from backburner.store import tables
 from backburner.testing.make import MATE, USER
@@ -128,13 +128,19 @@ async def test_all_that_is_done_with_a_token_hangs_under_one_conversation(
     assert all(origin.user == USER and origin.turn is None for origin in bench.origins)
 
 
-async def test_nothing_is_made_for_a_client_that_only_lists(
-    http: httpx2.AsyncClient, stage: Stage
+async def test_nothing_is_made_for_a_client_that_only_looks(
+    http: httpx2.AsyncClient, stage: Stage, bench: Bench
 ) -> None:
     async with over_http(http, await make_token(stage)) as opened:
         await opened.list_tools()
+        await opened.call_tool("look", {})
+        assert count_conversations(stage) == 0
+        await opened.call_tool("change", {})
+        await opened.call_tool("look", {})
 
-    assert count_conversations(stage) == 0
+    nowhere, *somewhere = (origin.conversation for origin in bench.origins)
+    assert nowhere == clients.NOWHERE
+    assert len(set(somewhere)) == count_conversations(stage) == 1
 
 
 async def test_a_conversation_that_was_archived_is_made_anew(

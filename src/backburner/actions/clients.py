@@ -12,12 +12,22 @@ from backburner.core.ids import ConversationId, new_conversation_id
 from backburner.core.transitions import Step
 from backburner.ports import Tx
 
+#: What nothing has for its id.
+NOWHERE = ConversationId("")
 #: Of what a client says it is called: anybody may have written that.
 LONGEST_NAME = 60
 
 
-async def find_origin(deps: Deps, caller: Caller, *, client: str = "") -> Origin:
-    """Find where a token hands out work from; `client` is what it is used by, if that is known."""
+async def find_origin(deps: Deps, caller: Caller) -> Origin:
+    """Find where a token hands out work from; where it never has, that is nowhere."""
+    place = await deps.store.transact(
+        lambda tx: tx.clients.place(caller.user, caller.credential) or NOWHERE
+    )
+    return Origin(caller.user, place)
+
+
+async def make_origin(deps: Deps, caller: Caller, *, client: str = "") -> Origin:
+    """Find it, and make it where it is not there; `client` is what uses the token, if known."""
     new = new_conversation_id()
 
     def work(tx: Tx) -> ConversationId:

@@ -7,6 +7,7 @@ for each, is what it takes.
 import hashlib
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -67,7 +68,9 @@ def define(
     )
 
 
-def _parameters(takes: type[Arguments]) -> dict[str, Any]:
+@cache
+def _parameters(takes: type[Arguments]) -> Mapping[str, Any]:
+    # Once for each: making it takes a millisecond, and tools are made for every run and request.
     schema = takes.model_json_schema()
     # They say what the fields say already.
     for part in (schema, *schema.get("properties", {}).values()):

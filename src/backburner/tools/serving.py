@@ -28,7 +28,6 @@ from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.core.accounts import Caller, Scope
 from backburner.core.errors import BackburnerError
-from backburner.core.ids import ConversationId
 from backburner.ports import Offer, ToolResult
 
 NAME = "backburner"
@@ -38,8 +37,6 @@ INSTRUCTIONS = (
     " background_output. What comes back later or again and again is a task: task_add."
     " What it works with are its own tools and folders, not yours."
 )
-#: Where nothing is: tools that are only looked at are made for it.
-_NOWHERE = ConversationId("")
 
 #: Requests as ASGI has them.
 Message = MutableMapping[str, Any]
@@ -79,7 +76,7 @@ class Serving:
         """Make what one caller talks to."""
         shown = {
             offer.tool.name: offer
-            for offer in offers_for(self._deps, Origin(caller.user, _NOWHERE), self._groups)
+            for offer in offers_for(self._deps, Origin(caller.user, clients.NOWHERE), self._groups)
             if _may_call(caller, offer)
         }
 
@@ -89,7 +86,8 @@ class Serving:
         async def call_tool(context: Context, asked: CallToolRequestParams) -> CallToolResult:
             if asked.name not in shown:
                 return _tell(_refusal(caller, asked.name))
-            return _tell(await self._call(caller, context, asked))
+            reads = shown[asked.name].read_only
+            return _tell(await self._call(caller, context, asked, reads=reads))
 
         return Server(
             NAME,
@@ -102,10 +100,15 @@ class Serving:
         )
 
     async def _call(
-        self, caller: Caller, context: Context, asked: CallToolRequestParams
+        self, caller: Caller, context: Context, asked: CallToolRequestParams, *, reads: bool
     ) -> ToolResult:
         try:
-            origin = await clients.find_origin(self._deps, caller, client=_client(context))
+            if reads:
+                # Nothing is made by looking.
+                origin = await clients.find_origin(self._deps, caller)
+            else:
+                client = _client(context)
+                origin = await clients.make_origin(self._deps, caller, client=client)
             offers = offers_for(self._deps, origin, self._groups)
             offer = next(offer for offer in offers if offer.tool.name == asked.name)
             return await offer.run(asked.arguments or {})
