@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from backburner.actions.deps import Deps
 from backburner.core import proposal
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, UserId
@@ -27,6 +28,14 @@ class Origin:
         if self.turn is not None:
             return tx.hold(self.turn)
         return tx.lock(self.user, self.conversation)
+
+    def note_outside(self, tx: Tx, deps: Deps) -> None:
+        """Note that whoever asks reads words of others now; a client outside sees to it itself."""
+        if self.turn is None:
+            return
+        here = tx.hold(self.turn)
+        if not here.outside_read and deps.is_swayed(here.engine):
+            tx.note_outside(self.turn)
 
     def may_start(self, here: Conversation) -> bool:
         """Decide whether work that is asked for begins, or only waits for the owner's yes.

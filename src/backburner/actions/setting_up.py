@@ -48,7 +48,9 @@ def propose(
     _check_news(tx, origin.user, brief)
     zone = tx.person(origin.user).zone
     step = transitions.propose(which, origin.user, brief, why=why, now=tx.now, zone=zone)
-    return _add(tx, deps, step)
+    # Its words may be those of others, until the owner has said yes to them.
+    proposed = replace(step.conversation, outside_read=origin.hold(tx).outside_read)
+    return _add(tx, deps, replace(step, conversation=proposed))
 
 
 def find_made(

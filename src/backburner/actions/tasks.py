@@ -21,7 +21,7 @@ from backburner.core.ids import ConversationId, UserId, new_conversation_id
 from backburner.core.run import ItemKind, Run, RunKind
 from backburner.core.schedule import Schedule
 from backburner.core.transitions import Brief, Step, Terms
-from backburner.core.views import TaskStatus
+from backburner.core.views import TaskStatus, task_status
 from backburner.ports import Tx, View, Wanted
 
 #: Shown to an agent.
@@ -70,12 +70,15 @@ async def propose(deps: Deps, origin: Origin, new: NewTask, *, why: str) -> Arra
     return await _make(deps, origin, new, why=why)
 
 
-async def listed(deps: Deps, user: UserId, status: TaskStatus | None) -> Listed:
+async def listed(deps: Deps, origin: Origin, status: TaskStatus | None) -> Listed:
     """List the tasks of a user, those that changed last first; ended ones only if asked for."""
+    user = origin.user
 
     def work(tx: Tx) -> Listed:
         wanted = Wanted(view=View.TASKS, task=status, archived=False if status is None else None)
         found = tx.browse.conversations(user, wanted, None, most=MOST_LISTED)
+        if any(_is_unvetted(seen.conversation) for seen in found.conversations):
+            origin.note_outside(tx, deps)
         zone = tx.person(user).zone
         tasks = [
             Arranged(work=seen.conversation, zone=zone, now=tx.now) for seen in found.conversations
@@ -188,6 +191,11 @@ def stop(tx: Tx, found: Conversation, reason: str, *, by: ConversationId | None 
             locked = tx.lock(user, child.id)
             following.save(tx, transitions.cancel(locked, now=tx.now, by_parent=True))
     return step
+
+
+def _is_unvetted(found: Conversation) -> bool:
+    """See whether others may have put the words there, and its owner has not said yes to them."""
+    return found.outside_read and task_status(found) is TaskStatus.PROPOSED
 
 
 async def _make(deps: Deps, origin: Origin, new: NewTask, *, why: str | None) -> Arranged:

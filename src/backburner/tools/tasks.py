@@ -221,7 +221,7 @@ class _Tools:
     async def look(self, asked: Listing) -> str:
         """List the user's tasks wherever they were made: proposed, active, paused, done, failed."""
         status = None if asked.status is None else TaskStatus(asked.status)
-        return task_wording.of_list(await tasks.listed(self._deps, self._origin.user, status))
+        return task_wording.of_list(await tasks.listed(self._deps, self._origin, status))
 
     async def pause(self, asked: Which) -> str:
         """Let a task stand still until it is resumed. A run that is under way finishes."""
