@@ -61,6 +61,14 @@ PATHS = {
     "/api/sign-out": {"post": ANYBODY},
     "/api/sign-out-everywhere": {"post": WRITE},
     "/api/spend": {"get": READ},
+    "/api/tasks": {"get": READ, "post": WRITE},
+    "/api/tasks/{which}": {"get": READ, "patch": WRITE, "delete": WRITE},
+    "/api/tasks/{which}/preview": {"get": READ},
+    "/api/tasks/{which}/runs": {"get": READ},
+    **{
+        f"/api/tasks/{{which}}/{verb}": {"post": WRITE}
+        for verb in ("approve", "reject", "test-run", "pause", "resume", "run-now", "cancel")
+    },
     "/api/tokens": {"get": READ, "post": WRITE},
     "/api/tokens/{token}": {"delete": WRITE},
     "/api/users": {"get": OPERATE, "post": OPERATE},

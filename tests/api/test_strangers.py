@@ -19,6 +19,7 @@ BODIES: dict[str, Any] = {
     "schedule": {"when": "every 30m", "what": "Look."},
     "conversations/{which}": {"title": "Mine"},
     "grants/{which}": {"words": ["git"]},
+    "tasks/{which}": {"name": "Mine"},
 }
 
 
@@ -37,6 +38,7 @@ async def ids_of_mate(stage: Stage) -> dict[str, str]:
     (grant,) = stage.database.run(lambda tx: tx.grants(MATE, task.id))
     return {
         "conversations": chat.id,
+        "tasks": task.id,
         "questions": stage.question(chat).id,
         "runs": stage.history(task)[0].id,
         "grants": grant.id,
@@ -80,7 +82,7 @@ async def test_lists_have_nothing_of_others(ask: Asker, mate: Asker, stage: Stag
     await mate.do("PUT", "/api/memories/key", {"text": "Theirs."})
     assert (await mate.get("/api/notices"))["items"]
 
-    for path in ("conversations", "questions", "notices", "memories"):
+    for path in ("conversations", "tasks", "questions", "notices", "memories"):
         assert (await ask.get(f"/api/{path}"))["items"] == [], path
     of_theirs = {"conversation_id": theirs["conversations"]}
     assert (await ask("GET", "/api/spend", params=of_theirs)).status_code == 404

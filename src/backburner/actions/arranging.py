@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from backburner.actions import room, setting_up
+from backburner.actions import beginning, setting_up
 from backburner.actions.deps import Deps
 from backburner.actions.following import save
 from backburner.actions.origin import Origin
@@ -86,7 +86,7 @@ async def rearrange(deps: Deps, turn: Turn, called: str, wish: Wish) -> Arranged
         step = transitions.set_schedule(
             _with_manner(found, wish), schedule, now=tx.now, state=_changed(found, wish)
         )
-        room.check(deps, tx, step.conversation, before=found)
+        beginning.check(deps, tx, step.conversation, before=found)
         save(tx, step)
         return setting_up.tell(tx, step.conversation)
 
@@ -148,7 +148,7 @@ def _put_here(tx: Tx, deps: Deps, here: Conversation, wish: Wish, timed: Schedul
         raise BadRequest("Work needs a description.", hint="Say what is to be done.")
     state = State(context={"prompt": wish.what, "description": ""}, step=FIRST_STEP)
     step = transitions.set_schedule(_with_manner(here, wish), timed, now=tx.now, state=state)
-    room.check(deps, tx, step.conversation, before=here)
+    beginning.check(deps, tx, step.conversation, before=here)
     save(tx, step)
     return step.conversation
 

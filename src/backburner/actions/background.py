@@ -1,6 +1,6 @@
 """What people do with background work: begin, schedule, pause, resume, run now, cancel, archive."""
 
-from backburner.actions import room, setting_up
+from backburner.actions import beginning, setting_up
 from backburner.actions.deps import Deps
 from backburner.actions.following import change
 from backburner.core import transitions
@@ -35,7 +35,7 @@ async def set_schedule(
     *,
     state: State | None = None,
 ) -> Conversation:
-    return await room.change(
+    return await beginning.change(
         deps,
         user,
         which,
@@ -48,7 +48,7 @@ async def pause(deps: Deps, user: UserId, which: ConversationId) -> Conversation
 
 
 async def resume(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
-    return await room.change(
+    return await beginning.change(
         deps, user, which, lambda found, tx: transitions.resume(found, now=tx.now)
     )
 

@@ -82,7 +82,13 @@ async def question(deps: Deps, user: UserId, which: QuestionId) -> Asked:
 async def runs(
     deps: Deps, user: UserId, which: ConversationId, after: Mark | None, *, most: int
 ) -> Page[Run]:
-    found = await deps.store.transact(lambda tx: tx.browse.runs(user, which, after, most=most + 1))
+    return await deps.store.transact(lambda tx: page_of_runs(tx, user, which, after, most=most))
+
+
+def page_of_runs(
+    tx: Tx, user: UserId, which: ConversationId, after: Mark | None, *, most: int
+) -> Page[Run]:
+    found = tx.browse.runs(user, which, after, most=most + 1)
     return cut(found, most, lambda last: (last.started_at, last.epoch, last.id))
 
 

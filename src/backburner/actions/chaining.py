@@ -1,10 +1,11 @@
 """Work that comes after other work: what it may come after, and that no chain leads back."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 from backburner.core import schedule
 from backburner.core.conversation import Conversation, Status
-from backburner.core.errors import BadSchedule, Conflict
+from backburner.core.errors import BadSchedule, Conflict, NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import After
 from backburner.ports import Tx
@@ -30,6 +31,16 @@ def settle(tx: Tx, user: UserId, after: After, *, of: ConversationId | None) -> 
         )
     _walk(tx, user, first, of)
     return replace(after, once=after.once or not schedule.is_recurring(first.schedule))
+
+
+def check(tx: Tx, work: Conversation) -> None:
+    """Refuse to begin with work that comes after what is no longer there."""
+    if not isinstance(work.schedule, After):
+        return
+    with suppress(NotFound):
+        if tx.load(work.user_id, work.schedule.conversation).status is not Status.ARCHIVED:
+            return
+    raise Conflict("What this is to come after is no longer there.", hint="Give it another time.")
 
 
 def _walk(tx: Tx, user: UserId, first: Conversation, of: ConversationId | None) -> None:

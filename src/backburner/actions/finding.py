@@ -33,9 +33,8 @@ def find(tx: Tx, user: UserId, called: str, *, here: ConversationId | None = Non
     return found[0]
 
 
-def require(tx: Tx, user: UserId, which: ConversationId) -> Conversation:
-    """Lock a conversation that is a task; any other is not found."""
-    found = tx.lock(user, which)
+def require(found: Conversation) -> Conversation:
+    """Take a conversation for a task; one that is none is not found."""
     if not views.is_listed_as_task(found):
         raise NotFound
     return found

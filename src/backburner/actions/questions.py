@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from backburner.actions import room, spending
+from backburner.actions import beginning, spending
 from backburner.actions.deps import Deps
 from backburner.actions.following import save
 from backburner.core import notice, question, transitions, views
@@ -30,16 +30,20 @@ async def answer(deps: Deps, user: UserId, which: QuestionId, text: str) -> Conv
         if views.task_status(tx.load(user, where)) is TaskStatus.PROPOSED:
             # Before the conversation, as everybody does who lets work begin.
             tx.lock_person(user)
-        found = tx.lock(user, where)
-        step = transitions.answer(found, which, text, now=tx.now)
-        room.check(deps, tx, step.conversation, before=found)
-        save(tx, step)
-        for asked in found.questions:
-            if asked.id == which:
-                _settle(tx, found, asked, step)
-        return step.conversation
+        return settle(tx, deps, tx.lock(user, where), which, text)
 
     return await deps.store.transact(work)
+
+
+def settle(tx: Tx, deps: Deps, found: Conversation, which: QuestionId, text: str) -> Conversation:
+    """Write an answer down, with all that follows from it."""
+    step = transitions.answer(found, which, text, now=tx.now)
+    beginning.check(deps, tx, step.conversation, before=found)
+    save(tx, step)
+    for asked in found.questions:
+        if asked.id == which:
+            _settle(tx, found, asked, step)
+    return step.conversation
 
 
 async def snooze(deps: Deps, user: UserId, which: QuestionId, *, until: datetime) -> None:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from backburner.actions import room
+from backburner.actions import beginning
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.core import proposal, routing, transitions
@@ -36,7 +36,7 @@ class Arranged:
 def begin(tx: Tx, deps: Deps, user: UserId, which: ConversationId, brief: Brief) -> Conversation:
     """Let a task begin, if there is room for it; whoever calls this holds the lock of the user."""
     step = transitions.start_task(which, user, brief, now=tx.now)
-    room.check(deps, tx, step.conversation)
+    beginning.check(deps, tx, step.conversation)
     return _add(tx, deps, step)
 
 

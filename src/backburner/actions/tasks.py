@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from backburner.actions import background, finding, following, room, setting_up, timing
+from backburner.actions import background, beginning, finding, following, setting_up, timing
 from backburner.actions.deps import Deps
 from backburner.actions.following import save
 from backburner.actions.origin import Origin
 from backburner.actions.setting_up import Arranged
 from backburner.actions.timing import Timing
 from backburner.core import transitions
-from backburner.core.conversation import Author, Conversation, Notify, Pause, Status
+from backburner.core.conversation import Author, Conversation, Notify, Pause, Place, Status
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, UserId, new_conversation_id
 from backburner.core.run import ItemKind, Run, RunKind
@@ -43,6 +43,8 @@ class NewTask:
     #: None: what the conversation may use.
     tools: Sequence[str] | None = None
     profile: str | None = None
+    #: Where the owner wants to hear of it; under a conversation it reports where that does.
+    reports_to: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,7 @@ async def update(deps: Deps, origin: Origin, called: str, changes: Changes) -> A
         _require_say(origin, here, "changed")
         found = _find(tx, origin, called)
         step = rework(tx, found, changes, within=here.tools)
-        room.check(deps, tx, step.conversation, before=found)
+        beginning.check(deps, tx, step.conversation, before=found)
         save(tx, step)
         return setting_up.tell(tx, step.conversation)
 
@@ -256,7 +258,7 @@ async def _steer(
         tried.append(found.id)
         _require_reach(origin, here, found, begins=begins)
         step = transition(found, tx)
-        room.check(deps, tx, step.conversation, before=found)
+        beginning.check(deps, tx, step.conversation, before=found)
         save(tx, step)
         return setting_up.tell(tx, step.conversation)
 

@@ -32,15 +32,11 @@ async def amend(
 
 async def delete(deps: Deps, user: UserId, which: ConversationId) -> None:
     """Delete a conversation with all that it handed out; what was done and spent stays known."""
-
-    def work(tx: Tx) -> None:
-        tx.lock(user, which)
-        remove(tx, user, which)
-
-    await deps.store.transact(work)
+    await deps.store.transact(lambda tx: remove(tx, user, which))
 
 
 def remove(tx: Tx, user: UserId, which: ConversationId) -> None:
+    tx.lock(user, which)
     all_of_them = _family(tx, user, which)
     asked = {asked.purpose for one in all_of_them for asked in tx.load(user, one).questions}
     for one in all_of_them:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from backburner.actions import background, chaining, finding, room, setting_up
+from backburner.actions import background, beginning, chaining, finding, setting_up
 from backburner.actions.deps import Deps
 from backburner.core import schedule, views
 from backburner.core.conversation import Conversation
@@ -95,7 +95,7 @@ async def set_schedule(
         timed = read(tx, user, timing, of=which)
         return give_schedule(found, timed, now=tx.now, state=state)
 
-    return await room.change(deps, user, which, transition)
+    return await beginning.change(deps, user, which, transition)
 
 
 async def clear_schedule(deps: Deps, user: UserId, which: ConversationId) -> Conversation:

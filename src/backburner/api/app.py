@@ -29,6 +29,7 @@ from backburner.api import (
     runs,
     schedule,
     spend,
+    tasks,
     tokens,
     users,
 )
@@ -53,6 +54,7 @@ ROUTERS = (
     runs.build_router,
     schedule.build_router,
     spend.build_router,
+    tasks.build_router,
     tokens.build_router,
     users.build_router,
 )

@@ -18,6 +18,7 @@ from backburner.core.transitions.answers import (
     expire,
 )
 from backburner.core.transitions.births import (
+    TEST_RUN,
     Brief,
     propose,
     start_chat,
@@ -69,6 +70,7 @@ __all__ = [
     "REPEAT",
     "SKIP",
     "STOP",
+    "TEST_RUN",
     "TOMORROW",
     "TRY_AGAIN",
     "Beginning",

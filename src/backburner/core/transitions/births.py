@@ -27,6 +27,8 @@ from backburner.core.transitions.step import Step
 from backburner.core.values import check_text
 
 DISCOVERY_TITLE = "Discovery"
+#: The batch of jobs that only show what a task would do; nobody answers what they report.
+TEST_RUN = "test run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from backburner.core.conversation import Conversation, Kind, Pause, Role, Source
 from backburner.core.errors import Conflict
 from backburner.core.run import ItemKind, NewItem, RunKind
 from backburner.core.schedule import After, On
+from backburner.core.transitions.births import TEST_RUN
 from backburner.core.transitions.parts import (
     is_proposal,
     refuse_archived,
@@ -43,7 +44,8 @@ def receive_report(
     text = _result(child, report) if is_job else f"{child.title}: {report.text}"
     noted = NewMessage(role=Role.SYSTEM, content=text, source=Source.WORKER, outside=True)
     archived = conversation.status is Status.ARCHIVED
-    if not is_job or archived or conversation.keeps_only:
+    is_answered = is_job and child.batch != TEST_RUN and not conversation.keeps_only
+    if not is_answered or archived:
         return Step(conversation=conversation, messages=(noted,))
     item = NewItem(
         kind=ItemKind.JOB_RESULT,

@@ -8,6 +8,7 @@ from backburner.core.conversation import (
     Conversation,
     Kind,
     Notify,
+    Place,
     Status,
     check_message,
     check_state,
@@ -31,6 +32,7 @@ class Terms:
     max_runs: int | None
     run_timeout: timedelta | None
     tools: tuple[str, ...] | None
+    reports_to: tuple[Place, ...]
 
     @classmethod
     def of(cls, conversation: Conversation) -> "Terms":
@@ -43,6 +45,7 @@ class Terms:
             max_runs=conversation.max_runs,
             run_timeout=conversation.run_timeout,
             tools=conversation.tools,
+            reports_to=conversation.reports_to,
         )
 
 
@@ -65,6 +68,7 @@ def rework(
         max_runs=terms.max_runs,
         run_timeout=terms.run_timeout,
         tools=terms.tools,
+        reports_to=terms.reports_to,
     )
     check_state(reworked.state)
     if schedule is not None:

@@ -1,5 +1,6 @@
-"""How many active tasks a user may have: held wherever work begins or begins again."""
+"""Whether work may begin, or begin again: there is room, and what it comes after is there."""
 
+from backburner.actions import chaining
 from backburner.actions.deps import Deps
 from backburner.actions.following import Change, save
 from backburner.core import proposal, views
@@ -29,6 +30,7 @@ def check(deps: Deps, tx: Tx, after: Conversation, *, before: Conversation | Non
     """Refuse what would be one task too many; whoever calls this holds the lock of the user."""
     if not views.takes_room(after) or (before is not None and views.takes_room(before)):
         return
+    chaining.check(tx, after)
     others = [
         title or which for which, title in tx.tasks.active(after.user_id) if which != after.id
     ]
