@@ -41,8 +41,6 @@ PENDING = frozenset(
     B-propose
     B-approve-discord
     B-approve-cli
-    B-discovery
-    B-discovery-context
     B-discovery-limits
     B-events
     B-limit

@@ -8,6 +8,7 @@ from api_stage import AskAs, Asker
 from requirements import requirement
 
 from backburner.actions import background
+from backburner.actions.deps import Discovery
 from backburner.core.allowance import Allowance, Scope
 from backburner.testing.clock import SetClock
 from backburner.testing.engine import Spend
@@ -18,8 +19,11 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def stage(set_up: Callable[..., Stage]) -> Stage:
-    """Let everybody spend a thousand tokens a day."""
-    return set_up(allowances=(Allowance(Scope.DAY, tokens=1000), Allowance(Scope.RUN, tokens=500)))
+    """Let everybody spend a thousand tokens a day, and have work looked for."""
+    return set_up(
+        allowances=(Allowance(Scope.DAY, tokens=1000), Allowance(Scope.RUN, tokens=500)),
+        discovery=Discovery(allowed=True),
+    )
 
 
 async def test_ones_settings_are_seen_and_changed_apart(ask: Asker) -> None:
@@ -73,6 +77,20 @@ async def test_everybody_sees_that_all_work_stands_still(ask: Asker, stage: Stag
     shown = await ask.get("/api/me")
 
     assert (shown["paused"], shown["all_paused"]) == (False, True)
+
+
+@requirement("B-discovery")
+async def test_one_switches_on_and_off_that_the_agent_looks_for_work(
+    ask: Asker, mate: Asker
+) -> None:
+    before = await ask.get("/api/me")
+    assert before["discovery"] is False
+
+    after = await ask.do("PUT", "/api/me", {"discovery": True})
+
+    assert after == {**before, "discovery": True}
+    assert (await mate.get("/api/me"))["discovery"] is False
+    assert await ask.do("PUT", "/api/me", {"discovery": False}) == before
 
 
 async def limits(ask: Asker) -> dict[str, int | None]:

@@ -18,6 +18,7 @@ from backburner import store
 from backburner.core import ids, transitions
 from backburner.core.allowance import Allowance, Amount, Cost, Scope
 from backburner.core.conversation import Conversation, Place
+from backburner.core.discovery import Presence
 from backburner.core.errors import Conflict, Fenced, NotFound
 from backburner.core.ids import GrantId, NoticeId, QuestionId, UserId
 from backburner.core.notice import Notice, NoticeKind
@@ -41,6 +42,7 @@ from backburner.store import (
     browse_conversations,
     browse_work,
     conversations,
+    discovery,
     grants,
     inbox,
     journal,
@@ -92,6 +94,8 @@ class Home:
     #: A message that was said, and a notice that was given.
     said: ids.MessageId
     told: NoticeId
+    #: What looks for work.
+    looks: Conversation
 
 
 Attempt = Callable[[Connection, UserId, Home], object]
@@ -206,6 +210,14 @@ ATTEMPTS: dict[str, Attempt] = {
     "journal.settle": lambda db, me, home: journal.settle(
         db, me, home.doubtful, "It happened.", now=NOON
     ),
+    "discovery.find": lambda db, me, _: discovery.find(db, me),
+    "discovery.pass_over": lambda db, me, home: discovery.pass_over(
+        db, replace(home.looks, user_id=me, next_run_at=None)
+    ),
+    "discovery.presence": lambda db, me, _: _without(
+        discovery.presence(db, me), Presence(heard_at=None, is_answered=False)
+    ),
+    "discovery.talk": lambda db, me, _: discovery.talk(db, me, most=9),
     "memories.count": lambda db, me, _: memories.count(db, me),
     "memories.one": lambda db, me, _: memories.one(db, me, "key"),
     "memories.page": lambda db, me, _: memories.page(db, me, None, most=9),
@@ -349,7 +361,9 @@ def furnish(scene: Scene) -> Home:
     home = Home(
         *(held, stopping, kept, queued, item.id, idle.conversation, call, doubtful),
         *(_only_id(scene, tables.messages), _only_id(scene, tables.notices)),
+        scene.discovery(every=LEASE),
     )
+    scene.say(scene.chat())
     for attempt in OF_THEIR_OWN.values():
         scene.run(_for_user(attempt, home))
     return home

@@ -36,6 +36,24 @@ class Limits:
     most_tasks: int = 20
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovery:
+    """Whether agents may look for work by themselves here, and how often."""
+
+    allowed: bool = False
+    every: timedelta = timedelta(minutes=30)
+    #: How long a user has to be silent before.
+    after: timedelta = timedelta(minutes=10)
+
+    @property
+    def looks_after(self) -> timedelta | None:
+        return self.after if self.allowed else None
+
+
+async def no_repository(_user: UserId) -> str:
+    return ""
+
+
 async def no_files(_user: UserId) -> None:
     pass
 
@@ -65,6 +83,9 @@ class Deps:
     #: What may be spent where nothing else was said.
     allowances: tuple[Allowance, ...] = ()
     prices: Mapping[str, Price] = field(default_factory=dict)
+    discovery: Discovery = Discovery()
+    #: Tells the state of the repository that a user's workspace is, if it is one.
+    look_at_repository: Callable[[UserId], Awaitable[str]] = no_repository
     #: Removes what a user has in files on this machine.
     remove_files: Callable[[UserId], Awaitable[None]] = no_files
     #: Copies the whole database to a file that is gone once it is closed.

@@ -127,7 +127,7 @@ class Gate:
         decision = policy.decide(
             call,
             _grants(tx, conversation),
-            scope=conversation.tools,
+            scope=policy.scope_of(conversation),
             in_doubt=_is_in_doubt(conversation, call),
             now=tx.now,
         )

@@ -1,10 +1,10 @@
-"""One's own account: zone, the switch for all background work, what may be spent, what was."""
+"""One's own account: zone, the switches for background work, what may be spent, what was."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from backburner.actions import spending
+from backburner.actions import discovery, spending
 from backburner.actions.deps import Deps
 from backburner.core import allowance
 from backburner.core.allowance import Allowance, Amount, Scope, Standing
@@ -47,6 +47,7 @@ async def change(
     *,
     zone: str | None = None,
     paused: bool | None = None,
+    discovers: bool | None = None,
     limits: Mapping[Scope, str | None] | None = None,
 ) -> Settings:
     """Change what was said; what was not said stays. A limit of None is that of everybody."""
@@ -68,6 +69,8 @@ async def change(
             tx.set_zone(user, zone)
         if paused is not None:
             tx.pause_everything(user, paused=paused)
+        if discovers is not None:
+            discovery.switch_in(deps, tx, user, on=discovers)
         for scope, limit in said.items():
             if limit is None:
                 tx.disallow(user, scope)

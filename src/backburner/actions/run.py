@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from backburner.actions import ending, spending
+from backburner.actions import discovery, ending, spending
 from backburner.actions.deps import Deps
 from backburner.actions.drafts import Drafts
 from backburner.actions.ending import Result
@@ -21,7 +21,7 @@ from backburner.actions.patience import PatientStore
 from backburner.actions.signals import AT_ONCE, Reason, Signals
 from backburner.core import journal, prompt, routing
 from backburner.core.allowance import Allowance
-from backburner.core.conversation import LONGEST_MESSAGE, Conversation, Message, Session
+from backburner.core.conversation import LONGEST_MESSAGE, Conversation, Kind, Message, Session
 from backburner.core.errors import BadOutcome, EngineFailed, Fenced, SessionGone
 from backburner.core.ids import ConversationId
 from backburner.core.journal import JournalEntry
@@ -85,6 +85,8 @@ class Attempt:
     tools: Sequence[Offer] = ()
     #: What the prompt is about.
     shown: Sequence[Item] = ()
+    #: What there is to find work in, for one that looks for some.
+    around: str = ""
     session_id: str | None = None
     memory: list[str] = field(default_factory=list)
 
@@ -152,7 +154,8 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
     shown = [*repeated, *items]
     memories = _recall(tx, conversation, shown, fresh=not memory) if sways and not goes_on else ()
     is_new = sways and not conversation.outside_read
-    if is_new and prompt.holds_outside(recent, shown, memories):
+    looks_around = conversation.kind is Kind.DISCOVERY
+    if is_new and (looks_around or prompt.holds_outside(recent, shown, memories)):
         tx.note_outside(turn)
     zone = claim.zone or tx.person(user).zone
     purse = spending.Purse(deps, turn, root).open(tx, zone)
@@ -306,17 +309,18 @@ async def _try(attempt: Attempt, known: Prepared) -> None:
 
 async def _do(attempt: Attempt, known: Prepared) -> None:
     attempt.tools = await attempt.deps.toolbox.offers(attempt.claim.turn, known.conversation)
+    attempt.around = await _look_around(attempt, known)
     attempt.session_id = None if known.session is None else known.session.id
     attempt.memory = list(known.memory)
     fresh = known.session is None or not known.memory
     try:
-        ended = await _turn(attempt, _prompt_with_memories(attempt, known, fresh=fresh))
+        ended = await _turn(attempt, _whole_prompt(attempt, known, fresh=fresh))
     except SessionGone:
         if known.session is None:
             raise
         attempt.result.session, attempt.result.renewed = None, FORGOTTEN
         attempt.session_id, attempt.memory = None, []
-        ended = await _turn(attempt, _prompt_with_memories(attempt, known, fresh=True))
+        ended = await _turn(attempt, _whole_prompt(attempt, known, fresh=True))
     if ended is None:
         return
     if attempt.claim.turn.kind is RunKind.REPLY:
@@ -324,6 +328,16 @@ async def _do(attempt: Attempt, known: Prepared) -> None:
         attempt.result.is_done = True
     else:
         await _take_outcome(attempt, ended)
+
+
+async def _look_around(attempt: Attempt, known: Prepared) -> str:
+    if known.conversation.kind is not Kind.DISCOVERY:
+        return ""
+    deps, user = attempt.deps, known.conversation.user_id
+    repository = await deps.look_at_repository(user)
+    return await deps.store.transact(
+        lambda tx: discovery.look_around(tx, user, zone=known.zone, repository=repository)
+    )
 
 
 async def _take_outcome(attempt: Attempt, ended: Ended) -> None:
@@ -383,8 +397,9 @@ async def _turn(attempt: Attempt, said: str) -> Ended | None:
     return None
 
 
-def _prompt_with_memories(attempt: Attempt, known: Prepared, *, fresh: bool) -> str:
-    return prompt.with_memories(known.memories, _prompt(attempt, known, fresh=fresh))
+def _whole_prompt(attempt: Attempt, known: Prepared, *, fresh: bool) -> str:
+    said = _prompt(attempt, known, fresh=fresh)
+    return prompt.with_memories(known.memories, said, around=attempt.around)
 
 
 def _prompt(attempt: Attempt, known: Prepared, *, fresh: bool) -> str:

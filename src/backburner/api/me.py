@@ -1,4 +1,4 @@
-"""`/api/me`: one's zone, the switch for all of one's background work, and what may be spent."""
+"""`/api/me`: one's zone, the switches for one's background work, and what may be spent."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -28,6 +28,7 @@ class MeOut(BaseModel):
         zone="Europe/Berlin",
         paused=False,
         all_paused=False,
+        discovery=False,
         allowances=[{"scope": "day", "micros": 5_000_000, "tokens": None}],
     )
 
@@ -38,6 +39,7 @@ class MeOut(BaseModel):
     zone: str
     paused: bool = Field(description="All background work of this user stands still.")
     all_paused: bool = Field(description="That of everybody does.")
+    discovery: bool = Field(description="The agent looks for work to propose.")
     allowances: Sequence[AllowanceOut]
 
     @classmethod
@@ -50,6 +52,7 @@ class MeOut(BaseModel):
             zone=found.me.zone,
             paused=found.me.paused,
             all_paused=found.me.all_paused,
+            discovery=found.me.discovery,
             allowances=[
                 AllowanceOut(scope=one.scope, micros=one.micros, tokens=one.tokens)
                 for one in found.allowances
@@ -64,6 +67,11 @@ class NewSettings(Body):
 
     zone: str | None = Field(default=None, max_length=100)
     paused: bool | None = None
+    discovery: bool | None = Field(
+        default=None,
+        description="Whether the agent looks for work to propose: now and then, when you have been"
+        " silent for a while but not for long. Off ends it; on begins anew.",
+    )
     allowances: dict[Scope, str | None] | None = Field(
         default=None,
         description="Such as `2.50 USD, 500000 tokens` or `none`; null: as for everybody.",
@@ -77,11 +85,16 @@ def build_router() -> APIRouter:
     async def get_me(deps: TheDeps, caller: Reader) -> MeOut:
         return MeOut.of(await me.look(deps, caller.user))
 
-    @router.put("/me", summary="Change one's settings", responses=refusals(*BODY))
+    @router.put("/me", summary="Change one's settings", responses=refusals(409, *BODY))
     async def change_me(body: NewSettings, deps: TheDeps, caller: Writer) -> MeOut:
-        """Change one's zone, what may be spent, or let all one's background work stand still."""
+        """Change one's zone, what may be spent, or what goes on in the background at all."""
         changed = await me.change(
-            deps, caller.user, zone=body.zone, paused=body.paused, limits=body.allowances
+            deps,
+            caller.user,
+            zone=body.zone,
+            paused=body.paused,
+            discovers=body.discovery,
+            limits=body.allowances,
         )
         return MeOut.of(changed)
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
-from backburner.actions.deps import Deps, Limits
+from backburner.actions.deps import Deps, Discovery, Limits
 from backburner.api.app import build_api
 from backburner.app.clock import Clock
 from backburner.app.copying import copy_to_a_file
@@ -79,6 +79,12 @@ def build(
             parse_limit(settings.allowance_day, Scope.DAY),
         ),
         prices={name: parse_price(price) for name, price in settings.all_prices.items()},
+        discovery=Discovery(
+            allowed=settings.discovery_enabled,
+            every=settings.discovery_interval,
+            after=settings.idle_threshold,
+        ),
+        look_at_repository=machines.repository,
         remove_files=lambda user: remove_folder(settings.workspaces, user),
         copy_database=lambda: copy_to_a_file(database, settings.data),
     )

@@ -6,14 +6,16 @@ from dataclasses import dataclass, field
 from ipaddress import ip_network
 from pathlib import Path
 
+from backburner.actions.deps import no_repository
 from backburner.app.engines import build_engine, closing
+from backburner.app.repository import look_at
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadSetting
 from backburner.core.ids import UserId
 from backburner.core.routing import NO_ROUTES, Routes
 from backburner.core.run import Turn
 from backburner.gateway.network import CheckedNetwork
-from backburner.ports import Channel, Engine, Offer, Store, Toolbox
+from backburner.ports import Channel, Engine, Offer, Shell, Store, Toolbox
 from backburner.process.confinement import confine_to
 from backburner.process.memory import free_memory
 from backburner.process.shell import ConfinedShell
@@ -58,6 +60,8 @@ class Machines:
     toolbox: Toolbox | None = None
     #: The files and commands of a user, as tools.
     workspace: Callable[[UserId], Sequence[Offer]] = no_workspace
+    #: The state of the repository that a user's workspace is, if it is one.
+    repository: Callable[[UserId], Awaitable[str]] = no_repository
     channels: Mapping[str, Channel] = field(default_factory=dict)
     #: What the actions see of the database; something may stand in between.
     store: Callable[[Store], Store] = lambda store: store
@@ -69,6 +73,7 @@ def build_machines(settings: Settings) -> Machines:
     _check_hidden(settings)
     profiles = settings.profiles.values()
     engines = {profile.name: build_engine(profile, settings) for profile in profiles}
+    shell = _shell(settings)
     large = {profile.name for profile in profiles if profile.engine == "claude"}
     return Machines(
         engines=engines,
@@ -78,18 +83,28 @@ def build_machines(settings: Settings) -> Machines:
         routes=settings.routes,
         unswayed=frozenset(one.name for one in profiles if one.engine == "demo"),
         claude=frozenset(large),
-        workspace=_workspaces(settings),
+        workspace=_workspaces(settings, shell),
+        repository=_repositories(settings, shell),
         close=closing(engines.values()),
     )
 
 
-def _workspaces(settings: Settings) -> Callable[[UserId], Sequence[Offer]]:
+def _shell(settings: Settings) -> Shell:
     names = settings.command_env
-    shell = ConfinedShell(
+    return ConfinedShell(
         readable=settings.readable,
         variables={name: os.environ[name] for name in names if name in os.environ},
         unconfined=settings.commands == "unconfined",
     )
+
+
+def _repositories(settings: Settings, shell: Shell) -> Callable[[UserId], Awaitable[str]]:
+    if settings.commands == "off":
+        return no_repository
+    return lambda user: look_at(settings.workspaces / user, shell)
+
+
+def _workspaces(settings: Settings, shell: Shell) -> Callable[[UserId], Sequence[Offer]]:
     network = CheckedNetwork(allow=[ip_network(one) for one in settings.private_networks])
 
     def offers(user: UserId) -> Sequence[Offer]:

@@ -31,6 +31,8 @@ COMMANDS = {
     "run-now": "Do background work at once.",
     "cancel": "Stop background work for good.",
     "notices": "List what you were told.",
+    "memories": "See to what is remembered across conversations.",
+    "discovery": "Let the agent look for work to propose, or not.",
     "user": "See to accounts: who there is, and how they get in.",
     "token": "Make, list and revoke tokens for programs.",
     "mcp": "Let an editor or another agent use the tools, over its pipes.",

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, assert_never
 from urllib.parse import urlsplit
 
-from backburner.core.conversation import Kind
+from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest
 from backburner.core.ids import GrantId, derive_grant_id
 from backburner.core.question import NO, YES, Question
@@ -22,6 +22,8 @@ from backburner.core.values import canonical, check_json
 ALWAYS = "always here"
 #: The server of the tools that are part of this program.
 OURS = "backburner"
+#: Discovery looks and proposes; it begins nothing.
+DISCOVERS_WITH = ("task_propose", "task_list", "memory_search", "read_file", "list_files")
 #: A yes is for the run that follows it, not for a day when nobody remembers having said it.
 SINGLE_USE_LASTS = timedelta(days=1)
 MOST_ARGUMENT_BYTES = 512 * 1024
@@ -137,6 +139,14 @@ def decide(
 def in_scope(tool: Tool, scope: tuple[str, ...] | None) -> bool:
     """See whether a conversation that is restricted to these tools may call one."""
     return scope is None or _scope_name(tool) in scope
+
+
+def scope_of(conversation: Conversation) -> tuple[str, ...] | None:
+    """Say which tools a conversation is restricted to, if it is.
+
+    What it hands out is another matter: discovery proposes what it may not do itself.
+    """
+    return DISCOVERS_WITH if conversation.kind is Kind.DISCOVERY else conversation.tools
 
 
 def digest(call: Call) -> str:

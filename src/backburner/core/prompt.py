@@ -108,9 +108,9 @@ def to_go_on(
     return "\n\n".join(part for part in parts if part)
 
 
-def with_memories(memories: Iterable[Memory], said: str) -> str:
-    """Put what is remembered before all the rest."""
-    parts = _part("What you remember", remembered(memories)), said
+def with_memories(memories: Iterable[Memory], said: str, *, around: str = "") -> str:
+    """Put what is remembered before all the rest, and then what there is around."""
+    parts = _part("What you remember", remembered(memories)), around, said
     return "\n\n".join(part for part in parts if part)
 
 
@@ -150,6 +150,17 @@ def fence(source: str, text: str) -> str:
     mark = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:24]
     label = "".join(c if c.isalnum() or c in " -_." else "_" for c in source[:60])
     return f"<outside {mark} from={label!r}>\n{text}\n</outside {mark}>"
+
+
+def line(message: Message, *, longest: int = LONGEST_MESSAGE) -> str:
+    """Write a message down with who said it."""
+    text = shorten(message.content, longest)
+    if message.outside:
+        text = fence("message", text)
+    # Only what begins a line says who speaks, so nobody's words can pass for somebody else's.
+    text = "\n  ".join(text.splitlines())
+    names = {Role.USER: "User", Role.ASSISTANT: "You", Role.SYSTEM: "System"}
+    return f"{names[message.role]} ({message.source.value}): {text}"
 
 
 def about(conversation: Conversation, items: Iterable[Item]) -> str:
@@ -198,22 +209,12 @@ def _transcript(messages: Sequence[Message]) -> str:
     lines: list[str] = []
     room = LONGEST_PART
     for message in reversed(messages[-MOST_MESSAGES:]):
-        line = _line(message)
-        if len(line) > room:
+        said = line(message)
+        if len(said) > room:
             break
-        room -= len(line)
-        lines.insert(0, line)
+        room -= len(said)
+        lines.insert(0, said)
     return "\n".join(lines)
-
-
-def _line(message: Message) -> str:
-    text = shorten(message.content, LONGEST_MESSAGE)
-    if message.outside:
-        text = fence("message", text)
-    # Only what begins a line says who speaks, so nobody's words can pass for somebody else's.
-    text = "\n  ".join(text.splitlines())
-    names = {Role.USER: "User", Role.ASSISTANT: "You", Role.SYSTEM: "System"}
-    return f"{names[message.role]} ({message.source.value}): {text}"
 
 
 def _causes(conversation: Conversation, items: Sequence[Item], *, now: datetime, zone: str) -> str:

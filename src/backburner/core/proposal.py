@@ -37,7 +37,8 @@ DISCOVERY_PROMPT = (
     "the time of day. Is there background work that would truly help: a build to watch, a pull "
     "request left open, something the user said they would do later, a file that was being "
     "discussed? Propose it with task_propose, at most three things. If nothing is worth the "
-    "user's attention, propose nothing."
+    "user's attention, propose nothing. End with complete, without a message: what you propose "
+    "speaks for itself."
 )
 
 

@@ -28,6 +28,7 @@ from backburner.ports.bus import (
     Statement,
 )
 from backburner.ports.channel import Channel
+from backburner.ports.discovery import Discovery
 from backburner.ports.engine import (
     Ended,
     Engine,
@@ -82,6 +83,7 @@ __all__ = [
     "Clients",
     "Credentials",
     "Delivery",
+    "Discovery",
     "Draft",
     "Ended",
     "Engine",

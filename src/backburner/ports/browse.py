@@ -132,6 +132,8 @@ class Me:
     paused: bool
     #: Whether all background work of everybody stands still.
     all_paused: bool
+    #: Whether the agent looks for work to propose to them.
+    discovery: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from backburner.ports.answers import Answers
 from backburner.ports.away import Absence
 from backburner.ports.browse import Browse
 from backburner.ports.bus import Hint
+from backburner.ports.discovery import Discovery
 from backburner.ports.events import EventKind, Events
 from backburner.ports.jobs import Jobs
 from backburner.ports.memories import Memories
@@ -68,6 +69,8 @@ class Claimer:
     cap: int
     #: Engines that have no free seat.
     full: tuple[str, ...] = ()
+    #: How long a user has to be silent before discovery looks for work; None: it does not.
+    discovers_after: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +288,8 @@ class Tx(Protocol):
     def browse(self) -> Browse: ...
     @property
     def accounts(self) -> Accounts: ...
+    @property
+    def discovery(self) -> Discovery: ...
     @property
     def memories(self) -> Memories: ...
     @property

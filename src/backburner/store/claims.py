@@ -7,13 +7,15 @@ from typing import Any
 from sqlalchemy import Connection, Row, Text, and_, bindparam, update
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Status
+from backburner.core.conversation import Conversation, Kind, Status
+from backburner.core.discovery import may_look
 from backburner.core.ids import UserId, new_run_id
 from backburner.core.run import Run, RunKind, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.ports import Claim, Claimer
 from backburner.store import claimable, steps
 from backburner.store import conversations as rows_of_conversations
+from backburner.store import discovery as rows_of_discovery
 from backburner.store import runs as rows_of_runs
 from backburner.store import waits as rows_of_waits
 from backburner.store.dialect import Clock, read_by_clock
@@ -152,12 +154,14 @@ def _claim_row(taker: "_Taker", row: Row[Any], *, has_items: bool) -> Claim | No
     wanted = reasons.work if found.status is Status.BACKGROUND else reasons.work_at_once
     if RunKind.BACKGROUND in handed_back or not _has_work(found, wanted=wanted, now=taker.now):
         return None
+    if not wanted and _is_passed_over(taker, found):
+        return None
     claim = taker.begin(found, RunKind.BACKGROUND, epoch=epoch, unattended=True)
     return claim and replace(claim, has_items=bool(reasons.work))
 
 
 def _begin_what_is_due(taker: "_Taker", found: Conversation, *, epoch: int) -> Claim | None:
-    if not _has_work(found, wanted=False, now=taker.now):
+    if not _has_work(found, wanted=False, now=taker.now) or _is_passed_over(taker, found):
         return None
     claim = taker.begin(found, RunKind.BACKGROUND, epoch=epoch, unattended=True)
     return claim and replace(claim, has_items=False)
@@ -168,6 +172,18 @@ def _has_work(found: Conversation, *, wanted: bool, now: datetime) -> bool:
         return wanted
     is_due = found.next_run_at is not None and found.next_run_at <= now
     return found.status is Status.BACKGROUND and (wanted or is_due)
+
+
+def _is_passed_over(taker: "_Taker", found: Conversation) -> bool:
+    """Let the slot pass in which discovery would look for work, unless its guard lets it."""
+    if found.kind is not Kind.DISCOVERY:
+        return False
+    presence = rows_of_discovery.presence(taker.connection, found.user_id)
+    if may_look(presence, now=taker.now, after=taker.claimer.discovers_after):
+        return False
+    passed = transitions.pass_over(found, now=taker.now)
+    rows_of_discovery.pass_over(taker.connection, passed)
+    return True
 
 
 @dataclass(frozen=True, slots=True)

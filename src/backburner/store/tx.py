@@ -62,6 +62,7 @@ from backburner.store.browse import Browse
 from backburner.store.clients import Clients
 from backburner.store.credentials import Credentials
 from backburner.store.dialect import Clock, read_clock
+from backburner.store.discovery import Discovery
 from backburner.store.events import Events
 from backburner.store.jobs import Jobs
 from backburner.store.memories import Memories
@@ -346,6 +347,10 @@ class Tx:
     @property
     def credentials(self) -> Credentials:
         return Credentials(self.connection)
+
+    @property
+    def discovery(self) -> Discovery:
+        return Discovery(self.connection)
 
     @property
     def memories(self) -> Memories:

@@ -8,16 +8,18 @@ from backburner.core.errors import NotFound
 from backburner.core.ids import UserId
 from backburner.ports import Me, Person
 from backburner.store.dialect import insert_unless_there
-from backburner.store.tables import PAUSED, install, users
+from backburner.store.tables import PAUSED, conversations, install, is_discovery, users
 
 _insert = insert(users)
 _load = select(users.c.id, users.c.zone, users.c.paused).where(users.c.id == bindparam("which"))
 _lock = _load.with_for_update(key_share=True)
 _pause = update(users).where(users.c.id == bindparam("which")).values(paused=bindparam("becomes"))
 _set_zone = update(users).where(users.c.id == bindparam("which")).values(zone=bindparam("becomes"))
-_describe = select(users, exists().where(install.c.key == PAUSED).label("all_paused")).where(
-    users.c.id == bindparam("which")
-)
+_describe = select(
+    users,
+    exists().where(install.c.key == PAUSED).label("all_paused"),
+    exists().where(conversations.c.user_id == users.c.id, is_discovery).label("discovery"),
+).where(users.c.id == bindparam("which"))
 _all = select(users.c.id)
 _resume_all = delete(install).where(install.c.key == PAUSED)
 
@@ -65,6 +67,7 @@ def describe(connection: Connection, user: UserId) -> Me:
         zone=row.zone,
         paused=row.paused,
         all_paused=bool(row.all_paused),
+        discovery=bool(row.discovery),
     )
 
 

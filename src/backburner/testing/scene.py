@@ -64,6 +64,12 @@ class Scene:
         born = transitions.start_task(new_conversation_id(), user, what, now=self.clock.now)
         return self.add(born)
 
+    def discovery(self, *, every: timedelta, user: UserId = USER) -> Conversation:
+        """Set up what looks for work."""
+        self.user(user)
+        which = new_conversation_id()
+        return self.add(transitions.start_discovery(which, user, every=every, now=self.clock.now))
+
     def add(self, step: Step) -> Conversation:
         self.run(lambda db: steps.add(db, step, cause=self._cause(), now=self.clock.now))
         return step.conversation
@@ -117,8 +123,15 @@ class Scene:
         claimer, (now, tick) = replace(CLAIMER, full=full), self.clock()
         return self.run(lambda db: claims.claim_reply(db, claimer, now=now, tick=tick))
 
-    def claim_work(self, *, cap: int = CAP, full: tuple[str, ...] = ()) -> Claim | None:
-        claimer, (now, tick) = replace(CLAIMER, cap=cap, full=full), self.clock()
+    def claim_work(
+        self,
+        *,
+        cap: int = CAP,
+        full: tuple[str, ...] = (),
+        discovers_after: timedelta | None = None,
+    ) -> Claim | None:
+        claimer = replace(CLAIMER, cap=cap, full=full, discovers_after=discovers_after)
+        now, tick = self.clock()
         return self.run(lambda db: claims.claim_work(db, claimer, now=now, tick=tick))
 
     def begin_reply(self) -> Claim:

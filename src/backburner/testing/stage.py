@@ -71,7 +71,8 @@ class Stage:
         self.underway = AllUnderway()
         self._tasks = set[asyncio.Task[None]]()
         self._taken_up = 0
-        claimer = Claimer(worker="stage", lease=LEASE, cap=20)
+        looks_after = self.deps.discovery.looks_after
+        claimer = Claimer(worker="stage", lease=LEASE, cap=20, discovers_after=looks_after)
         seats = seats or Seats(total=20)
         self.claiming = Claiming(self.deps, claimer, seats, 20, self.underway, spawn=self._spawn)
         self.leases = Leases(self.deps, LEASE, self.underway)

@@ -36,4 +36,5 @@ class Toolbox:
             *job_offers(self.deps, Origin.of(turn)),
             *self.workspace(turn.user_id),
         )
-        return [one for one in everything if policy.in_scope(one.tool, conversation.tools)]
+        scope = policy.scope_of(conversation)
+        return [one for one in everything if policy.in_scope(one.tool, scope)]

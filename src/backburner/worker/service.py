@@ -89,7 +89,12 @@ class Worker:
         self._pace = pace
         self._tasks = set[asyncio.Task[None]]()
         self.underway = AllUnderway()
-        claimer = Claimer(worker=self.name, lease=pace.lease, cap=pace.per_user)
+        claimer = Claimer(
+            worker=self.name,
+            lease=pace.lease,
+            cap=pace.per_user,
+            discovers_after=deps.discovery.looks_after,
+        )
         self._claiming = Claiming(
             deps, claimer, seats, pace.batch, self.underway, spawn=self._spawn
         )

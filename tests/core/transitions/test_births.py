@@ -6,7 +6,7 @@ import pytest
 from transition_cases import BRIEF, HOUR, NINE, proposed
 
 from backburner.core import transitions
-from backburner.core.conversation import Kind, Notify, OnRepeatedFailure, Status
+from backburner.core.conversation import Kind, OnRepeatedFailure, Status
 from backburner.core.errors import BadRequest
 from backburner.core.ids import QuestionId
 from backburner.core.schedule import Immediate, Interval
@@ -42,11 +42,7 @@ def test_a_job_is_born_to_run_at_once_whatever_its_brief_says() -> None:
 def test_discovery_looks_first_after_one_interval() -> None:
     born = transitions.start_discovery(make.CONVERSATION, USER, every=HOUR, now=NOON).conversation
 
-    assert (born.kind, born.next_run_at, born.notify) == (
-        Kind.DISCOVERY,
-        NOON + HOUR,
-        Notify.NEVER,
-    )
+    assert (born.kind, born.next_run_at) == (Kind.DISCOVERY, NOON + HOUR)
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ from backburner.core.transitions.runs import (
     fail,
     fail_reply,
     finish,
+    pass_over,
     reply,
 )
 from backburner.core.transitions.step import NewMessage, Report, Signal, Step, Stops
@@ -95,6 +96,7 @@ __all__ = [
     "follow_up",
     "hear_predecessor",
     "park",
+    "pass_over",
     "pause",
     "propose",
     "put_away",

@@ -85,7 +85,6 @@ def start_discovery(
         title=DISCOVERY_TITLE,
         prompt=proposal.DISCOVERY_PROMPT,
         schedule=Interval(every, anchor=now + every),
-        notify=Notify.NEVER,
         created_by=Author.AGENT,
     )
     return Step(conversation=_born(conversation_id, user_id, Kind.DISCOVERY, brief, now))

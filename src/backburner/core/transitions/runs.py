@@ -78,8 +78,17 @@ def begin(conversation: Conversation, *, now: datetime) -> Beginning:
     return Beginning(Step(conversation=passed, skipped=missed), runs=False, slot_at=None)
 
 
+def pass_over(conversation: Conversation, *, now: datetime) -> Conversation:
+    """Let the slots that are due pass without a trace: discovery's, while its guard says no."""
+    passed, _ = advance(conversation, SkipReason.MISSED, now=now)
+    return passed
+
+
 def finish(conversation: Conversation, run: Run, outcome: Outcome, *, now: datetime) -> Step:
     """Apply the outcome of a background run."""
+    if conversation.kind is Kind.DISCOVERY:
+        # What it proposes speaks for itself; it asks nothing else, and does not end.
+        outcome = Complete(state_update=outcome.state_update, next_step=outcome.next_step)
     said = worker_message(outcome.message)
     if conversation.status is Status.ARCHIVED:
         return Step(conversation=conversation, messages=said)

@@ -147,6 +147,17 @@ Index(
     sqlite_where=_is_parked,
 )
 
+#: The conversation that looks for work for its user, while it is switched on.
+is_discovery = and_(
+    conversations.c.kind == text("'discovery'"), conversations.c.schedule.is_not(None)
+)
+Index(
+    "ix_conversations_discovery",
+    conversations.c.user_id,
+    postgresql_where=is_discovery,
+    sqlite_where=is_discovery,
+)
+
 messages = Table(
     "messages",
     metadata,
@@ -164,6 +175,16 @@ messages = Table(
     Index("ix_messages_of_conversation", "user_id", "conversation_id", "number"),
     # A number that was given away never comes back, also not after a deletion.
     sqlite_autoincrement=True,
+)
+
+#: Said by a person.
+is_heard = and_(messages.c.role == text("'user'"), messages.c.source == text("'chat'"))
+Index(
+    "ix_messages_heard",
+    messages.c.user_id,
+    messages.c.number,
+    postgresql_where=is_heard,
+    sqlite_where=is_heard,
 )
 
 inbox = Table(

@@ -13,6 +13,7 @@ from backburner.testing.store_contract import (
     commits,
     conversations,
     crashes,
+    discovery,
     fairness,
     holding,
     memories,
@@ -31,7 +32,7 @@ Promise = Callable[[Scene], None]
 _MODULES = (
     *(conversations, values, waiting, questions, telling, memory, memories, receipts),
     *(tidying, clients),
-    *(claiming, holding, crashes, commits, slots, fairness),
+    *(claiming, holding, crashes, commits, slots, fairness, discovery),
 )
 #: Every public function of these modules, by its name.
 PROMISES: dict[str, Promise] = {

@@ -1,4 +1,7 @@
-"""The words of memories, by which they are found; those of the memories that are there too."""
+"""The words of memories, by which they are found, and what discovery is found by.
+
+The words of the memories that are there are written down too.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,12 +15,19 @@ revision = "0007"
 down_revision = "0006"
 
 EXACT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+IS_HEARD = sa.text("role = 'user' AND source = 'chat'")
+IS_DISCOVERY = sa.text("kind = 'discovery' AND schedule IS NOT NULL")
 IS_TRUSTED = sa.text("NOT outside")
 #: Memories that are read at a time.
 BATCH = 200
 
 
 def upgrade() -> None:
+    for name, table, columns, where in (
+        ("ix_messages_heard", "messages", ["user_id", "number"], IS_HEARD),
+        ("ix_conversations_discovery", "conversations", ["user_id"], IS_DISCOVERY),
+    ):
+        op.create_index(name, table, columns, postgresql_where=where, sqlite_where=where)
     op.create_index(
         "ix_memories_newest",
         "memories",

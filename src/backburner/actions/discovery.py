@@ -1,0 +1,48 @@
+"""Discovery: a conversation of a user's own that looks for work to propose, while they want it."""
+
+from dataclasses import replace
+
+from backburner.actions.deps import Deps
+from backburner.actions.following import save
+from backburner.core import discovery, routing, transitions
+from backburner.core.errors import Conflict
+from backburner.core.ids import UserId, new_conversation_id
+from backburner.core.views import TaskStatus, task_status
+from backburner.ports import Tx, View, Wanted
+
+
+async def switch(deps: Deps, user: UserId, *, on: bool) -> None:
+    await deps.store.transact(lambda tx: switch_in(deps, tx, user, on=on))
+
+
+def switch_in(deps: Deps, tx: Tx, user: UserId, *, on: bool) -> None:
+    """Let discovery begin anew, or end for good; one that is on and works is left alone."""
+    if on and not deps.discovery.allowed:
+        raise Conflict(
+            "Looking for work is switched off for everybody here.",
+            hint="Whoever runs this server can set `discovery_enabled = true`.",
+        )
+    tx.lock_person(user)
+    found = [tx.lock(user, which) for which in tx.discovery.find(user)]
+    if on and any(one.pause_reason is None for one in found):
+        return
+    for one in found:
+        save(tx, transitions.archive(one, now=tx.now))
+    if on:
+        step = transitions.start_discovery(
+            new_conversation_id(), user, every=deps.discovery.every, now=tx.now
+        )
+        tx.add(replace(step, conversation=routing.assign(step.conversation, deps.routes)))
+
+
+def look_around(tx: Tx, user: UserId, *, zone: str, repository: str) -> str:
+    """Put together what there is to find work in."""
+    wanted = Wanted(view=View.TASKS, archived=False)
+    found = tx.browse.conversations(user, wanted, None, most=discovery.MOST_TASKS).conversations
+    tasks = [seen.conversation for seen in found]
+    return discovery.surroundings(
+        tx.discovery.talk(user, most=discovery.MOST_MESSAGES),
+        [task for task in tasks if task_status(task) is not TaskStatus.DONE],
+        repository,
+        zone=zone,
+    )

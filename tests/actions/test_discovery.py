@@ -1,0 +1,204 @@
+"""Discovery is a user's own to switch on, and looks at what there is while they are silent."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from requirements import requirement
+from silences import let_pass
+
+from backburner.actions import background, discovery
+from backburner.actions.deps import Discovery
+from backburner.bus.local import LocalBus
+from backburner.core.conversation import Conversation, Kind, Pause, Status
+from backburner.core.errors import Conflict
+from backburner.core.ids import UserId
+from backburner.core.schedule import Interval
+from backburner.ports import Seen, Tx, View, Wanted
+from backburner.store.db import Database
+from backburner.testing.engine import COMPLETE, End, Say, ScriptedEngine
+from backburner.testing.make import MATE, NOON, USER
+from backburner.testing.scene import read_everything
+from backburner.testing.stage import Stage, prompts
+from backburner.tools.toolbox import Toolbox
+
+MINUTE = timedelta(minutes=1)
+ALLOWED = Discovery(allowed=True)
+
+
+async def a_repository(user: UserId) -> str:
+    return f"## main\n M draft.txt of {user}\n"
+
+
+def make_stage(database: Database, **more: Any) -> Stage:
+    usual: dict[str, Any] = {
+        "discovery": ALLOWED,
+        "toolbox": Toolbox,
+        "look_at_repository": a_repository,
+    }
+    engine = ScriptedEngine(otherwise=lambda _: [Say("I see."), End(COMPLETE)])
+    return Stage(database, LocalBus(), engine, **(usual | more))
+
+
+@pytest.fixture
+def stage(either: Database) -> Stage:
+    stage = make_stage(either)
+    stage.user()
+    return stage
+
+
+def found(stage: Stage, user: UserId = USER) -> list[Conversation]:
+    return stage.database.run(
+        lambda tx: [tx.load(user, which) for which in tx.discovery.find(user)]
+    )
+
+
+async def talk(stage: Stage, text: str, *, user: UserId = USER) -> Conversation:
+    chat = await stage.chat(user)
+    await stage.say(chat, text)
+    await stage.work()
+    return chat
+
+
+@requirement("B-discovery")
+async def test_it_is_off_until_the_user_switches_it_on_for_themselves(stage: Stage) -> None:
+    stage.user(MATE)
+    assert found(stage) == []
+
+    await discovery.switch(stage.deps, USER, on=True)
+    (looks,) = found(stage)
+
+    assert looks.kind is Kind.DISCOVERY
+    assert isinstance(looks.schedule, Interval)
+    assert looks.schedule.every == 30 * MINUTE
+    assert looks.next_run_at == looks.created_at + 30 * MINUTE
+    assert found(stage, MATE) == []
+    await discovery.switch(stage.deps, USER, on=True)
+    assert found(stage) == [looks]
+
+
+async def test_it_is_not_among_chats_nor_tasks(stage: Stage) -> None:
+    await discovery.switch(stage.deps, USER, on=True)
+
+    def listed(tx: Tx) -> list[Seen]:
+        views = (tx.browse.conversations(USER, Wanted(view=view), None, most=9) for view in View)
+        return [seen for view in views for seen in view.conversations]
+
+    assert stage.database.run(listed) == []
+
+
+async def test_switched_off_it_ends_for_good_and_switched_on_it_begins_anew(stage: Stage) -> None:
+    await discovery.switch(stage.deps, USER, on=True)
+    (before,) = found(stage)
+
+    await discovery.switch(stage.deps, USER, on=False)
+    assert found(stage) == []
+    assert stage.load(before).status is Status.ARCHIVED
+    await talk(stage, "Hello.")
+    let_pass(stage, 40 * MINUTE)
+    await stage.work()
+    assert stage.history(before) == ()
+
+    await discovery.switch(stage.deps, USER, on=True)
+    (after,) = found(stage)
+    assert after.id != before.id
+
+
+async def test_one_that_stands_still_begins_anew_when_it_is_switched_on(stage: Stage) -> None:
+    await discovery.switch(stage.deps, USER, on=True)
+    (before,) = found(stage)
+    await background.pause(stage.deps, USER, before.id)
+
+    await discovery.switch(stage.deps, USER, on=True)
+
+    (after,) = found(stage)
+    assert (after.status, after.pause_reason) == (Status.BACKGROUND, None)
+    assert stage.load(before).status is Status.ARCHIVED
+
+
+async def test_where_it_is_off_for_everybody_nobody_switches_it_on(either: Database) -> None:
+    stage = make_stage(either, discovery=Discovery(allowed=False))
+    stage.user()
+    with pytest.raises(Conflict, match="switched off for everybody here") as refused:
+        await discovery.switch(stage.deps, USER, on=True)
+
+    assert "discovery_enabled" in refused.value.hint
+    await discovery.switch(stage.deps, USER, on=False)
+    assert found(stage) == []
+
+
+@requirement("B-discovery-context")
+async def test_while_the_user_is_busy_nothing_runs_and_nothing_is_left_behind(
+    stage: Stage,
+) -> None:
+    await discovery.switch(stage.deps, USER, on=True)
+    (looks,) = found(stage)
+    let_pass(stage, 40 * MINUTE)
+    await talk(stage, "Hello.")
+    asked, before = len(stage.engine.requests), rows_but(stage, looks)
+
+    await stage.work()
+
+    assert len(stage.engine.requests) == asked
+    assert rows_but(stage, looks) == before
+    assert (stage.history(looks), stage.said(looks)) == ((), [])
+    assert stage.load(looks).next_run_at == looks.next_run_at
+
+
+def rows_but(stage: Stage, left_out: Conversation) -> dict[str, list[str]]:
+    """Read every row but that of one conversation."""
+    rows = stage.database.run(lambda tx: read_everything(tx.connection))
+    others = [row for row in rows["conversations"] if left_out.id not in row]
+    return {**rows, "conversations": others}
+
+
+@requirement("B-discovery", "B-discovery-context")
+async def test_once_the_user_is_silent_it_is_shown_what_there_is_and_says_nothing(
+    stage: Stage,
+) -> None:
+    await discovery.switch(stage.deps, USER, on=True)
+    (looks,) = found(stage)
+    await talk(stage, "I will look at the review tomorrow.")
+    await talk(stage, "Of somebody else.", user=MATE)
+    await stage.task(
+        title="Watch", schedule=Interval(60 * MINUTE, anchor=NOON + 3650 * 24 * 60 * MINUTE)
+    )
+    let_pass(stage, 40 * MINUTE)
+    stage.engine.then(End({"complete": True, "message": "I looked around."}))
+    await stage.work()
+
+    (said,) = prompts(stage.engine, looks.id)
+    assert "User (chat): I will look at the review tomorrow." in said
+    assert "You (chat): I see." in said
+    assert "# Open tasks\n- Watch (active, " in said
+    assert f" M draft.txt of {USER}\n" in said
+    assert "\nIt is " in said
+    assert "Of somebody else." not in said
+    assert [run.status.value for run in stage.history(looks)] == ["success"]
+    assert (stage.said(looks), stage.notices()) == ([], [])
+    assert stage.load(looks).outside_read
+
+
+async def test_it_is_offered_nothing_that_could_begin_something(stage: Stage) -> None:
+    await discovery.switch(stage.deps, USER, on=True)
+    await talk(stage, "Hello.")
+    let_pass(stage, 40 * MINUTE)
+    await stage.work()
+
+    offered = {offer.tool.name for offer in stage.engine.requests[-1].tools}
+    assert offered <= {"task_propose", "task_list", "memory_search", "read_file", "list_files"}
+    assert "memory_search" in offered
+
+
+async def test_one_that_fails_twice_stands_still_and_says_so(stage: Stage) -> None:
+    await discovery.switch(stage.deps, USER, on=True)
+    (looks,) = found(stage)
+    await talk(stage, "Hello.")
+    for _ in range(2):
+        let_pass(stage, 40 * MINUTE)
+        stage.engine.then(End({"nonsense": True}))
+        stage.engine.then(End({"nonsense": True}))
+        await stage.work()
+
+    assert stage.load(looks).pause_reason is Pause.FAILURES
+    assert len(stage.notices()) == 1

@@ -1,0 +1,93 @@
+"""The state of a repository is told by commands that run nothing that lies in it."""
+
+import shutil
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from backburner.app import repository
+from backburner.core.errors import ProcessFailed
+from backburner.ports import Ran, Shell
+from backburner.process.shell import ConfinedShell
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    program = shutil.which("git") or "git"
+    subprocess.run([program, *who, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def shell() -> Shell:
+    return ConfinedShell()
+
+
+async def test_it_tells_the_branch_what_changed_and_the_last_commits(
+    folder: Path, shell: Shell
+) -> None:
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "draft.txt").write_text("x")
+    assert await repository.look_at(folder, shell) == "## No commits yet on main\n?? draft.txt\n"
+
+    for number in range(7):
+        git(folder, "commit", "-q", "--allow-empty", "-m", f"Step {number}")
+    lines = (await repository.look_at(folder, shell)).splitlines()
+
+    assert lines[:2] == ["## main", "?? draft.txt"]
+    assert [line.split(" ", 1)[1] for line in lines[2:]] == [f"Step {n}" for n in (6, 5, 4, 3, 2)]
+
+
+async def test_it_tells_nothing_of_a_folder_that_is_no_repository(
+    folder: Path, shell: Shell
+) -> None:
+    assert await repository.look_at(folder, shell) == ""
+    assert await repository.look_at(folder / "nowhere", shell) == ""
+    (folder / ".git").mkdir()
+    assert await repository.look_at(folder, shell) == ""
+
+
+async def test_it_runs_no_program_that_the_repository_names(folder: Path, shell: Shell) -> None:
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "file.txt").write_text("one")
+    (folder / ".gitattributes").write_text("*.txt filter=evil\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "First")
+    touch = f"touch {folder / 'ran'}; cat"
+    git(folder, "config", "core.fsmonitor", touch)
+    git(folder, "config", "filter.evil.clean", touch)
+    (folder / "file.txt").write_text("two")
+
+    found = await repository.look_at(folder, shell)
+
+    assert found.endswith(" First\n")
+    assert "file.txt" not in found
+    assert not (folder / "ran").exists()
+
+
+async def test_it_tells_nothing_where_a_command_cannot_be_run_or_does_not_end(
+    folder: Path,
+) -> None:
+    (folder / ".git").mkdir()
+
+    class Broken:
+        async def run(self, line: str, *, folder: Path, within: timedelta) -> Ran:
+            del line, folder, within
+            raise ProcessFailed
+
+    class Slow:
+        async def run(self, line: str, *, folder: Path, within: timedelta) -> Ran:
+            del line, folder
+            assert within <= timedelta(seconds=10)
+            return Ran(output="half", code=None, signal=9, timed_out=True)
+
+    assert await repository.look_at(folder, Broken()) == ""
+    assert await repository.look_at(folder, Slow()) == ""
