@@ -24,6 +24,7 @@ from backburner.core.prompt import (
     LONGEST_MESSAGE,
     LONGEST_PART,
     MOST_MESSAGES,
+    after_waiting,
     fence,
     fitting,
     for_background,
@@ -285,15 +286,27 @@ def test_what_people_said_is_shown_in_full_or_left_for_the_next_run(items: list[
 
 
 def test_results_of_jobs_are_shown_as_data_and_cut_at_their_limit() -> None:
-    short = job_result(title="Count", request="Count the files.", result="12")
+    short = job_result(
+        title="Count", request="Count the files.", result="12", conversation_id="c_1"
+    )
     long = job_result(title="Read", request="r" * 5_000, result="x" * 30_000, failed=True)
 
-    assert "The job 'Count' has finished. It was asked: Count the files.\n" + fence(
-        "job", "12"
-    ) in (background(items=[short]))
+    told = (
+        f"The job 'Count' (c_1) has finished. It was asked: Count the files.\n{fence('job', '12')}"
+    )
+    assert f"{told}\n" in background(items=[short])
     prompt = background(items=[long])
-    assert "The job 'Read' has failed. It was asked: r" in prompt
-    assert fence("job", "x" * (LONGEST_PART - len(CUT)) + CUT) in prompt
+    assert "The job 'Read' () has failed. It was asked: r" in prompt
+    cut = fence("job", "x" * (LONGEST_PART - len(CUT)) + CUT)
+    assert f"{cut}\nThat is not all of it: background_output has the rest.\n" in prompt
+
+
+def test_whoever_waited_for_jobs_is_told_first_how_they_stand() -> None:
+    assert after_waiting("1 of 1.", "Go.") == "# The jobs you waited for\n1 of 1.\n\nGo."
+    assert after_waiting("", "Go.") == "Go."
+    going_on = to_go_on(WORK, RunKind.REPLY, items=(), waited="1 of 1.", now=NOON, zone="UTC")
+    assert going_on.startswith("# You waited\n")
+    assert "# The jobs you waited for\n1 of 1." in going_on
 
 
 def test_events_are_shown_as_data_and_cut_at_their_limit() -> None:

@@ -2,7 +2,8 @@
 
 from backburner.actions import beginning, setting_up
 from backburner.actions.deps import Deps
-from backburner.actions.following import change
+from backburner.actions.following import change, save
+from backburner.actions.jobs import stop_all
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, State
 from backburner.core.ids import ConversationId, UserId, new_conversation_id
@@ -65,7 +66,19 @@ async def cancel(deps: Deps, user: UserId, which: ConversationId) -> Conversatio
 
 
 async def archive(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
-    return await change(deps, user, which, lambda found, tx: transitions.archive(found, now=tx.now))
+    """Close a conversation; what it handed out and is still at work is cancelled."""
+    tried = dict[ConversationId, str]()
+
+    def work(tx: Tx) -> Conversation:
+        # Parents are locked after their children, as it is when a child reports.
+        _stop_children(tx, user, which, tried)
+        found = tx.lock(user, which)
+        _stop_children(tx, user, which, tried)
+        step = transitions.archive(found, now=tx.now, stopped=list(tried.values()))
+        save(tx, step)
+        return step.conversation
+
+    return await deps.store.transact(work)
 
 
 async def reopen(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
@@ -75,6 +88,14 @@ async def reopen(deps: Deps, user: UserId, which: ConversationId) -> Conversatio
 async def pause_everything(deps: Deps, user: UserId | None, *, paused: bool) -> None:
     """Let all background work stand still or go on: a user's, or everybody's."""
     await deps.store.transact(lambda tx: tx.pause_everything(user, paused=paused))
+
+
+def _stop_children(
+    tx: Tx, user: UserId, which: ConversationId, stopped: dict[ConversationId, str]
+) -> None:
+    for child in tx.open_children(user, which):
+        stop_all(tx, child)
+        stopped[child.id] = child.title
 
 
 def is_running(tx: Tx, user: UserId, which: ConversationId) -> bool:

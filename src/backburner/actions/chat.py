@@ -14,9 +14,12 @@ from backburner.core.ids import (
     new_conversation_id,
     new_message_id,
 )
-from backburner.core.run import RunKind
+from backburner.core.run import RunKind, RunStatus
 from backburner.core.transitions import Step, Stops
 from backburner.ports import Tx
+
+#: A reply that is under way is among the last few runs.
+_FEW = 5
 
 
 async def begin(
@@ -66,12 +69,21 @@ async def stop(deps: Deps, user: UserId, which: ConversationId) -> None:
     def work(tx: Tx) -> None:
         found = tx.lock(user, which)
         is_given = tx.stop_reply(user, which)
-        if not is_given and not tx.items(user, which, RunKind.REPLY):
+        waits = tx.items(user, which, RunKind.REPLY) or _is_put_aside(tx, user, which)
+        if not is_given and not waits:
             raise Conflict("There is no reply to stop.")
         if not is_given:
             save(tx, Step(conversation=found, stops=Stops.REPLIES))
 
     await deps.store.transact(work)
+
+
+def _is_put_aside(tx: Tx, user: UserId, which: ConversationId) -> bool:
+    """See whether a reply was handed back: it is under way, and nobody has its turn."""
+    return any(
+        run.kind is RunKind.REPLY and run.status is RunStatus.QUEUED
+        for run in tx.history(user, which, most=_FEW)
+    )
 
 
 async def edit_last(deps: Deps, user: UserId, which: ConversationId, text: str) -> MessageId:

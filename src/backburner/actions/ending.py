@@ -1,17 +1,18 @@
 """How runs end: every way leaves a state that a person can see, and leave again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from backburner.actions import following, spending
 from backburner.actions.deps import Deps
 from backburner.actions.gate import Gate
+from backburner.actions.jobs import results_of
 from backburner.actions.signals import Reason, Signals
-from backburner.core import journal, transitions
+from backburner.core import jobs, journal, transitions
 from backburner.core.allowance import Allowance, Scope
 from backburner.core.conversation import Conversation, Role, Session, Source, Status
-from backburner.core.ids import ConversationId
+from backburner.core.ids import ConversationId, ItemId
 from backburner.core.outcome import Complete, Outcome
 from backburner.core.question import Question
 from backburner.core.run import (
@@ -37,6 +38,8 @@ class Result:
     """What came of a run so far."""
 
     items: Sequence[Item]
+    #: What it served before it was handed back.
+    before: Sequence[Item] = ()
     zone: str
     root: ConversationId
     text: str = ""
@@ -76,6 +79,7 @@ class _Ending:
 
     def write(self, tx: Tx) -> None:
         turn, result = self.claim.turn, self.result
+        awaited = self._lock_awaited(tx)
         before = tx.hold(turn)
         found = self._renewed(before)
         if before.session is not None and before.session != found.session:
@@ -88,8 +92,39 @@ class _Ending:
             self._done(tx, found)
         elif result.failure is not None:
             self._failed(tx, found, result.failure)
+        elif self.reason is Reason.BLOCKED:
+            self._block(tx, found, awaited)
         else:
             self._interrupted(tx, found)
+
+    def _lock_awaited(self, tx: Tx) -> Mapping[ConversationId, bool]:
+        """See which of the jobs that the run waits for have settled; no more do during this.
+
+        They are locked before their parent is, as it is when one of them reports.
+        """
+        if self.reason is not Reason.BLOCKED:
+            return {}
+        named = dict.fromkeys(job for waiting in self.gate.waiting for job in waiting.jobs)
+        there = tx.jobs.lock(self.claim.turn.user_id, named)
+        return {job: job not in there or jobs.is_settled(there[job]) for job in named}
+
+    def _block(self, tx: Tx, found: Conversation, awaited: Mapping[ConversationId, bool]) -> None:
+        """Hand the run back until the jobs have settled, and keep what they tell for it."""
+        turn = self.claim.turn
+        waiting = results_of(tx, turn.user_id, turn.conversation_id, awaited)
+        tx.jobs.redirect(turn.user_id, [item.id for item in waiting], turn.kind)
+        step = Step(conversation=found, messages=self._said_so_far())
+        longest = max(one.longest for one in self.gate.waiting)
+        self._hand_back(tx, step, until=tx.now + longest)
+        tx.jobs.wait(turn, awaited)
+
+    def _said_so_far(self) -> tuple[NewMessage, ...]:
+        """Keep what a reply has said before it waits: whoever it is for has time to read it."""
+        text = self.result.text.strip()
+        if self.claim.turn.kind is not RunKind.REPLY or not text:
+            return ()
+        source = Source.WORKER if self._is_unattended() else Source.CHAT
+        return (NewMessage(role=Role.ASSISTANT, content=text, source=source),)
 
     def _forget(self, tx: Tx, old: Session, new: Session | None) -> None:
         if new is None or new.id != old.id:
@@ -110,9 +145,10 @@ class _Ending:
             case Reason.SPENT if self.gate.over is not None:
                 self._spent(tx, found, self.gate.over)
             case Reason.PERSON | Reason.DRAINING | Reason.LEAVING:
-                self._hand_back(tx, Step(conversation=found))
+                self._hand_back(tx, Step(conversation=found), until=tx.now)
             case Reason.WAITS:
-                self._hand_back(tx, Step(conversation=found), serves=False)
+                step = Step(conversation=found)
+                self._hand_back(tx, step, until=tx.now + MOMENT, serves=False)
             case Reason.TIMEOUT:
                 failure = Failure(FailureKind.TIMEOUT, "It took longer than a run may.")
                 self._failed(tx, found, failure)
@@ -173,7 +209,7 @@ class _Ending:
             self._commit(tx, step, Ending(status=RunStatus.FAILURE, failure=_SPENT))
         else:
             # What asks waits for the answer anyway.
-            self._hand_back(tx, step if step.asked else transitions.park(found), waits=True)
+            self._hand_back(tx, step if step.asked else transitions.park(found), until=None)
 
     def _ask_about_allowance(
         self, tx: Tx, found: Conversation, over: Allowance, question: Question
@@ -192,15 +228,16 @@ class _Ending:
     def _commit(self, tx: Tx, step: Step, ending: Ending, *, asks: bool = True) -> None:
         step = self._with_doubts(tx, step) if asks else step
         result = self.result
-        served = [item.id for item in result.items]
+        served = self._served() if ending.status is RunStatus.SUCCESS else self._loaded()
         ending = replace(ending, profile=result.profile, escalated_from=result.escalated_from)
         tx.commit(self.claim.turn, self._with_note(tx, step), ending, served=served)
         following.follow(tx, step)
 
-    def _hand_back(self, tx: Tx, step: Step, *, waits: bool = False, serves: bool = True) -> None:
+    def _hand_back(
+        self, tx: Tx, step: Step, *, until: datetime | None, serves: bool = True
+    ) -> None:
         step = self._with_doubts(tx, step)
-        served = [item.id for item in self.result.items] if serves else []
-        until = None if waits else tx.now + (timedelta() if serves else MOMENT)
+        served = self._served() if serves else []
         tx.hand_back(self.claim.turn, self._with_note(tx, step), until=until, served=served)
         following.follow(tx, step)
 
@@ -231,8 +268,16 @@ class _Ending:
             if not tx.was_asked(turn.user_id, journal.question_id(entry))
         ]
 
+    def _loaded(self) -> list[ItemId]:
+        return [item.id for item in self.result.items]
+
+    def _served(self) -> list[ItemId]:
+        """Name what the agent was told when it began, and what it has read by itself since."""
+        loaded = self._loaded()
+        return [*loaded, *sorted(self.gate.read.difference(loaded))]
+
     def _is_unattended(self) -> bool:
-        items = self.result.items
+        items = [*self.result.before, *self.result.items]
         return bool(items) and all(item.kind is ItemKind.JOB_RESULT for item in items)
 
 

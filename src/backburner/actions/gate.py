@@ -18,13 +18,13 @@ from backburner.core import journal, policy
 from backburner.core.allowance import Allowance, Usage
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Conflict, Fenced
-from backburner.core.ids import CallId, derive_question_id, new_call_id
+from backburner.core.ids import CallId, ItemId, derive_question_id, new_call_id
 from backburner.core.journal import JournalEntry
 from backburner.core.policy import Allow, Ask, Call, Deny
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
 from backburner.core.values import canonical, make_readable
-from backburner.ports import Offer, Store, ToolResult, Tx
+from backburner.ports import Offer, Store, ToolResult, Tx, Waiting
 
 LONGEST_RESULT = 100_000
 LONGEST_SHOWN = 3_000
@@ -59,6 +59,9 @@ class Gate:
     sways: bool = True
     #: Calls that need consent, in the order in which the agent wanted to make them.
     asked: list[Call] = field(default_factory=list)
+    #: Jobs the run is to wait for, and what in its inbox tells what the agent has read already.
+    waiting: list[Waiting] = field(default_factory=list)
+    read: set[ItemId] = field(default_factory=set)
     #: The allowance under which all is spent.
     over: Allowance | None = None
     tokens: int = 0
@@ -116,6 +119,10 @@ class Gate:
             return ENOUGH
         finally:
             self._in_flight -= 1
+        self.read.update(result.reads)
+        if result.waits is not None:
+            self.waiting.append(result.waits)
+            self.signals.give(Reason.BLOCKED)
         stop = self.signals.reason is not None
         return ToolResult(text, failed=result.failed, stop=stop)
 

@@ -144,17 +144,29 @@ def are_settled(found: Sequence[Conversation]) -> bool:
     return all(jobs.is_settled(job) for job in found)
 
 
+def read(tx: Tx, user: UserId, which: Collection[ConversationId]) -> Sequence[JobView]:
+    """Take the results of jobs that a run has waited for, as far as they are still there."""
+    if not which:
+        return ()
+    return _retrieve(tx, user, list(tx.jobs.named(user, which).values()))
+
+
 def take(tx: Tx, origin: Origin, found: Sequence[Conversation], unknown: Sequence[str]) -> Found:
     """Note that the results of these are read now."""
-    shown = views(tx, origin.user, found)
-    ended = [one.id for one in shown if one.status in (JobStatus.COMPLETED, JobStatus.ERROR)]
-    tx.jobs.retrieve(origin.user, ended)
-    shown = [
+    shown = _retrieve(tx, origin.user, found)
+    ended = [one.id for one in shown if one.retrieved_at is not None]
+    waiting = results_of(tx, origin.user, origin.conversation, ended)
+    return Found(jobs=shown, unknown=unknown, items=tuple(item.id for item in waiting))
+
+
+def _retrieve(tx: Tx, user: UserId, found: Sequence[Conversation]) -> Sequence[JobView]:
+    shown = views(tx, user, found)
+    ended = {one.id for one in shown if one.status in (JobStatus.COMPLETED, JobStatus.ERROR)}
+    tx.jobs.retrieve(user, ended)
+    return [
         replace(one, retrieved_at=one.retrieved_at or tx.now) if one.id in ended else one
         for one in shown
     ]
-    waiting = results_of(tx, origin.user, origin.conversation, ended)
-    return Found(jobs=shown, unknown=unknown, items=tuple(item.id for item in waiting))
 
 
 async def resume(deps: Deps, origin: Origin, which: str, message: str) -> JobView:

@@ -5,21 +5,21 @@ together, and only if the turn is still this run's.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import structlog
 
-from backburner.actions import discovery, ending, spending
+from backburner.actions import discovery, ending, jobs, spending
 from backburner.actions.deps import Deps
 from backburner.actions.drafts import Drafts
 from backburner.actions.ending import Result
 from backburner.actions.gate import Gate
 from backburner.actions.patience import PatientStore
 from backburner.actions.signals import AT_ONCE, Reason, Signals
-from backburner.core import journal, prompt, routing
+from backburner.core import job_words, journal, prompt, routing
 from backburner.core.allowance import Allowance
 from backburner.core.conversation import LONGEST_MESSAGE, Conversation, Kind, Message, Session
 from backburner.core.errors import BadOutcome, EngineFailed, Fenced, SessionGone
@@ -29,6 +29,7 @@ from backburner.core.memory import Memory
 from backburner.core.outcome import OUTCOME_SCHEMA, Outcome, parse_outcome
 from backburner.core.run import Failure, FailureKind, Item, Run, RunKind, RunStatus
 from backburner.core.values import make_readable
+from backburner.core.views import JobView
 from backburner.core.words import telling_in
 from backburner.ports import Claim, Ended, Offer, Remembered, Request, Said, Tx
 
@@ -59,8 +60,13 @@ class Prepared:
     #: back.
     items: Sequence[Item]
     repeated: Sequence[Item]
+    #: Of that, what this run itself served.
+    served: Sequence[Item]
     #: What those did.
     before: Sequence[JournalEntry]
+    #: How the jobs stand that it waited for, and those of them that are gone.
+    awaited: Sequence[JobView]
+    gone: Collection[ConversationId]
     #: What the agent's session holds, and what is remembered for its user that fits.
     memory: Sequence[str]
     memories: Sequence[Memory]
@@ -99,7 +105,7 @@ async def perform(deps: Deps, claim: Claim, known: Prepared, signals: Signals) -
     try:
         profile = claim.conversation.engine or deps.default_engine
         result = Result(items=known.items, zone=known.zone, root=known.root, profile=profile)
-        result.session, result.renewed = known.session, known.renewed
+        result.session, result.renewed, result.before = known.session, known.renewed, known.served
         earlier = [entry for entry in known.before if entry.run_id != turn.run_id]
         purse = spending.Purse(deps, turn, known.root)
         sways = deps.is_swayed(profile)
@@ -145,9 +151,11 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
     session, renewed = _choose_session(deps, claim, goes_on=goes_on)
     memory = () if session is None else tx.session(turn, session.id)
     attempts = _earlier_attempts(tx, claim)
-    if claim.goes_on:
-        attempts = [*attempts, claim.run]
     repeated = [item for run in attempts for item in tx.items_served_by(user, which, run.id)]
+    served = tx.items_served_by(user, which, turn.run_id) if claim.goes_on else ()
+    if claim.goes_on:
+        attempts, repeated = [*attempts, claim.run], [*repeated, *served]
+    awaited = jobs.read(tx, user, claim.awaited)
     recent = tx.recent_messages(user, which, most=prompt.MOST_MESSAGES)
     items = prompt.fitting(tx.items(user, which, turn.kind)) if claim.has_items else ()
     sways = deps.is_swayed(conversation.engine)
@@ -168,6 +176,9 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
         recent=recent,
         items=items,
         repeated=repeated,
+        served=served,
+        awaited=awaited,
+        gone=set(claim.awaited).difference(job.id for job in awaited),
         before=[entry for run in attempts for entry in tx.calls_of(user, run.id)],
         memory=memory,
         memories=memories,
@@ -197,7 +208,8 @@ def _choose_session(
         return None, None
     if session.engine != (conversation.engine or deps.default_engine):
         return None, FORGOTTEN
-    is_work = claim.turn.kind is RunKind.BACKGROUND
+    # What is asked of a job once more is about what it remembers, all of it.
+    is_work = claim.turn.kind is RunKind.BACKGROUND and not conversation.resuming
     if not goes_on and session.tokens > (limits.context if is_work else limits.context_chat):
         return None, TOO_LONG
     return session, None
@@ -318,6 +330,8 @@ async def _do(attempt: Attempt, known: Prepared) -> None:
     except SessionGone:
         if known.session is None:
             raise
+        if known.conversation.resuming:
+            raise EngineFailed(jobs.NO_MEMORY, hint=jobs.START_ANEW, permanent=True) from None
         attempt.result.session, attempt.result.renewed = None, FORGOTTEN
         attempt.session_id, attempt.memory = None, []
         ended = await _turn(attempt, _whole_prompt(attempt, known, fresh=True))
@@ -407,14 +421,19 @@ def _prompt(attempt: Attempt, known: Prepared, *, fresh: bool) -> str:
     attempt.shown = known.items
     if known.goes_on and not fresh:
         return prompt.to_go_on(
-            conversation, attempt.claim.turn.kind, items=known.items, now=known.now, zone=known.zone
+            conversation,
+            attempt.claim.turn.kind,
+            items=known.items,
+            waited=_waited(known),
+            now=known.now,
+            zone=known.zone,
         )
     # It starts over, and does not remember what it did itself.
     attempt.gate.before = known.before
     items, done_before = [*known.repeated, *known.items], journal.told(known.before)
     attempt.shown = items
     if attempt.claim.turn.kind is RunKind.BACKGROUND:
-        return prompt.for_background(
+        told = prompt.for_background(
             conversation,
             recent=known.recent,
             items=items,
@@ -422,12 +441,22 @@ def _prompt(attempt: Attempt, known: Prepared, *, fresh: bool) -> str:
             now=known.now,
             zone=known.zone,
         )
-    return prompt.for_reply(
-        conversation,
-        recent=known.recent,
-        items=items,
-        done_before=done_before,
-        now=known.now,
-        zone=known.zone,
-        fresh=fresh,
-    )
+    else:
+        told = prompt.for_reply(
+            conversation,
+            recent=known.recent,
+            items=items,
+            done_before=done_before,
+            now=known.now,
+            zone=known.zone,
+            fresh=fresh,
+        )
+    return prompt.after_waiting(_waited(known), told)
+
+
+def _waited(known: Prepared) -> str:
+    """Say how the jobs stand that the run waited for."""
+    if not known.awaited and not known.gone:
+        return ""
+    told = {ConversationId(item.content.get("conversation_id", "")) for item in known.items}
+    return job_words.summary(known.awaited, gone=known.gone, told=told)

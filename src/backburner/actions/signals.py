@@ -13,6 +13,7 @@ class Reason(StrEnum):
     SPENT = "spent"  #: What may be spent has been spent.
     WAITS = "waits"  #: Others are about to spend what is left; they may leave something.
     ASKED = "asked"  #: A call needs its owner's consent.
+    BLOCKED = "blocked"  #: It waits for jobs, and holds nothing meanwhile.
     PERSON = "person"  #: Somebody waits for a reply, and this is in the way.
     LEAVING = "leaving"  #: The process stops now.
     DRAINING = "draining"  #: The process is to stop.

@@ -49,6 +49,13 @@ _none_is_queued = not_(
 )
 
 
+#: What waits in an inbox is served by that run, once it goes on.
+_one_is_queued = exists().where(
+    runs.c.user_id == inbox.c.user_id,
+    runs.c.conversation_id == inbox.c.conversation_id,
+    is_queued,
+    runs.c.kind == inbox.c.run_kind,
+)
 #: Something waits in an inbox where nobody has the turn: it can be served, or nearly.
 _waits = exists().where(
     unserved,
@@ -57,9 +64,14 @@ _waits = exists().where(
     conversations.c.turn_run.is_(None),
     or_(
         inbox.c.from_person,
-        inbox.c.run_kind == "reply",
-        conversations.c.status == "background",
-        and_(conversations.c.status == "active", inbox.c.at_once),
+        and_(
+            not_(_one_is_queued),
+            or_(
+                inbox.c.run_kind == "reply",
+                conversations.c.status == "background",
+                and_(conversations.c.status == "active", inbox.c.at_once),
+            ),
+        ),
     ),
 )
 what_there_is: Select[Any] = select(

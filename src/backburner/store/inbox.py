@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, exists, insert, select, update
 
 from backburner.core.ids import ConversationId, ItemId, RunId, UserId, new_item_id
 from backburner.core.run import Item, ItemKind, NewItem, RunKind
 from backburner.store.mapping import dump, to_item
-from backburner.store.tables import inbox, unserved
+from backburner.store.tables import inbox, outcomes, unserved
 
 _insert = insert(inbox)
 _in_conversation = (inbox.c.user_id == bindparam("owner")) & (
@@ -28,6 +28,15 @@ _serve = (
     update(inbox)
     .where(inbox.c.user_id == bindparam("owner"), inbox.c.id == bindparam("which"), unserved)
     .values(served_at=bindparam("at"), served_by=bindparam("run"))
+)
+_take_back = (
+    update(inbox)
+    .where(
+        _in_conversation,
+        inbox.c.served_by == bindparam("run"),
+        exists().where(outcomes.c.run_id == inbox.c.served_by),
+    )
+    .values(served_at=None, served_by=None)
 )
 _settle = update(inbox).where(_in_conversation, unserved).values(served_at=bindparam("at"))
 _settle_kind = _settle.where(inbox.c.run_kind == bindparam("which_kind"))
@@ -95,6 +104,13 @@ def serve(
     rows = [{"owner": user, "which": item, "at": now, "run": run_id} for item in items]
     if rows:
         connection.execute(_serve, rows)
+
+
+def take_back(
+    connection: Connection, user: UserId, conversation: ConversationId, run: RunId
+) -> None:
+    """Let what a run served when it was handed back be served again: it never came to its end."""
+    connection.execute(_take_back, {"owner": user, "conversation": conversation, "run": run})
 
 
 def settle(

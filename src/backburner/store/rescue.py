@@ -58,6 +58,7 @@ def _settle_crash(
     if turns.is_cancelled(connection, user, run.id):
         runs.end(connection, user, run.id, Ending(status=RunStatus.CANCELLED), now=now)
         return Step(conversation=conversation)
+    inbox.take_back(connection, user, conversation.id, run.id)
     ending = Ending(status=RunStatus.FAILURE, failure=crash)
     runs.end(connection, user, run.id, ending, now=now)
     if run.kind is RunKind.BACKGROUND:

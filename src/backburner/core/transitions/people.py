@@ -1,5 +1,6 @@
 """What people do to a conversation: talk, schedule, pause, stop, archive."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -151,14 +152,18 @@ def cancel(
     )
 
 
-def archive(conversation: Conversation, *, now: datetime) -> Step:
-    """Close a conversation; work that it had is over, and it says so."""
+def archive(conversation: Conversation, *, now: datetime, stopped: Sequence[str] = ()) -> Step:
+    """Close a conversation; work that it had, or had handed out, is over, and it says so."""
     if conversation.status is Status.ARCHIVED:
         raise Conflict("This conversation is already archived.")
-    closed, messages = conversation, tuple[NewMessage, ...]()
+    closed, told = conversation, []
     if conversation.schedule is not None:
         closed = end(conversation, Ended.CANCELLED, now=now)
-        messages = (system_message("Archived. Its background work was stopped."),)
+        told.append("Its background work was stopped.")
+    if stopped:
+        names = ", ".join(repr(title) for title in stopped)
+        told.append(f"What it had handed out was cancelled: {names}. Results are kept.")
+    messages = (system_message(" ".join(["Archived.", *told])),) if told else ()
     return Step(
         conversation=replace(closed, status=Status.ARCHIVED, questions=()),
         messages=messages,
