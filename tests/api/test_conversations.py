@@ -246,7 +246,15 @@ async def test_pages_shift_by_nothing_that_comes_in(
 )
 async def test_a_cursor_that_was_never_given_out_is_refused(ask_as: AskAs, cursor: str) -> None:
     ask = await ask_as(role=Role.OPERATOR)
-    for name in ("conversations", "questions", "notices", "memories", "tokens", "users"):
+    for name in (
+        "conversations",
+        "questions",
+        "notices",
+        "memories",
+        "tokens",
+        "users",
+        "invitations",
+    ):
         path = f"/api/{name}"
         answer = await ask("GET", path, params={"cursor": cursor})
         assert answer.status_code == 400, path

@@ -40,7 +40,8 @@ PATHS = {
     "/api/export": {"get": READ},
     "/api/grants": {"get": READ},
     "/api/grants/{which}": {"patch": WRITE, "delete": WRITE},
-    "/api/invitations": {"post": OPERATE},
+    "/api/invitations": {"get": OPERATE, "post": OPERATE},
+    "/api/invitations/{invitation}": {"delete": OPERATE},
     "/api/invitations/accept": {"post": OPEN},
     "/api/me": {"get": READ, "put": WRITE},
     "/api/memories": {"get": READ},
@@ -81,7 +82,7 @@ def routes(*needing: str) -> Iterator[tuple[str, str]]:
     for path, methods in PATHS.items():
         for method, needs in methods.items():
             if needs in needing:
-                for name in ("which", "key", "session", "token", "user"):
+                for name in ("which", "key", "session", "token", "user", "invitation"):
                     path = path.replace(f"{{{name}}}", f"c_{NOBODYS}")  # noqa: PLW2901
                 yield method.upper(), path
 

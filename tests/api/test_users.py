@@ -125,6 +125,51 @@ async def test_what_is_wrong_with_an_account_leaves_the_invitation_good(
     assert (await accept(browser, link)).status_code == 201
 
 
+async def test_an_invitation_is_listed_until_it_is_used_or_taken_back(
+    stage: Stage, browser: httpx2.AsyncClient, clock: SetClock
+) -> None:
+    headers = await operator(stage)
+    other = await people.add(stage, "bob", Role.OPERATOR)
+    theirs = await people.token(stage, other)
+    used = await invitation(browser, theirs, name="Ada")
+    await invitation(browser, headers, name="Eve", role="operator")
+
+    async def listed() -> list[dict[str, str]]:
+        answer = await browser.get("/api/invitations", headers=headers)
+        assert used.partition("#")[2] not in answer.text
+        found: list[dict[str, str]] = answer.json()["items"]
+        return sorted(found, key=lambda one: one["name"])
+
+    assert [(one["name"], one["role"]) for one in await listed()] == [
+        ("Ada", "member"),
+        ("Eve", "operator"),
+    ]
+    assert (await listed())[0]["made_by"] == other
+    assert (await accept(browser, used)).status_code == 201
+    (left,) = await listed()
+    path = f"/api/invitations/{left['id']}"
+    gone = [await browser.delete(path, headers=theirs) for _ in range(2)]
+    assert [answer.status_code for answer in gone] == [204, 404]
+    assert await listed() == []
+
+    await invitation(browser, headers)
+    clock.advance(timedelta(days=7))
+    assert await listed() == []
+
+
+async def test_only_invitations_are_taken_back(stage: Stage, browser: httpx2.AsyncClient) -> None:
+    headers = await operator(stage)
+    link = await invitation(browser, headers)
+    (token,) = (await browser.get("/api/tokens", headers=headers)).json()["items"]
+    answer = await browser.delete(f"/api/invitations/{token['id']}", headers=headers)
+
+    assert answer.status_code == 404
+    assert (await browser.get("/api/tokens", headers=headers)).status_code == 200
+    (invited,) = (await browser.get("/api/invitations", headers=headers)).json()["items"]
+    await browser.delete(f"/api/invitations/{invited['id']}", headers=headers)
+    assert (await accept(browser, link)).status_code == 401
+
+
 async def test_members_see_to_no_accounts(stage: Stage, browser: httpx2.AsyncClient) -> None:
     user = await people.add(stage)
     narrow = await people.token(

@@ -55,6 +55,18 @@ def test_people_are_let_in_helped_and_shut_out(address: str, call: Call) -> None
     assert call("user", "disable", "nobody").code == 3
 
 
+def test_an_invitation_is_listed_and_taken_back(address: str, call: Call) -> None:
+    assert address
+    for name in ("Ada", "Eve"):
+        only_line(call("user", "invite", "--name", name))
+    (ada,) = [line for line in call("user", "invitations").out if "Ada" in line]
+    assert call("user", "uninvite", ada.split()[0]).code == 0
+    assert call("user", "uninvite", ada.split()[0]).code == 3
+
+    left = json.loads("".join(call("user", "invitations", "--json").out))
+    assert [one["name"] for one in left] == ["Eve"]
+
+
 def test_a_token_is_printed_alone_listed_and_revoked(
     address: str, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

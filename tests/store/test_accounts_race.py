@@ -6,12 +6,12 @@ from datetime import timedelta
 from threading import Barrier
 from typing import TypeVar
 
-from backburner.core.accounts import MOST_ATTEMPTS, CredentialKind, Role
+from backburner.core.accounts import MOST_ATTEMPTS, CredentialKind, Role, Scope
 from backburner.core.ids import UserId, new_user_id
 from backburner.store import users
 from backburner.store.db import Database
 from backburner.store.tx import Tx
-from backburner.testing.make import USER
+from backburner.testing.make import MATE, USER
 
 MANY = 6
 T = TypeVar("T")
@@ -51,6 +51,24 @@ def test_what_can_be_used_once_is_used_once(database: Database) -> None:
     used = at_once(database, lambda tx: tx.credentials.use_up("d", kind, now=tx.now))
 
     assert sorted(used) == [False] * (MANY - 1) + [True]
+
+
+def test_invitations_are_those_of_operators(database: Database) -> None:
+    kind, later = CredentialKind.INVITATION, timedelta(days=1)
+    for user, role in ((USER, Role.OPERATOR), (MATE, Role.MEMBER)):
+
+        def invite(tx: Tx, user: UserId = user, role: Role = role) -> str:
+            tx.accounts.add(user, login=user, name="", role=role, now=tx.now)
+            until = tx.now + later
+            return tx.credentials.issue(user, user, kind, Scope, now=tx.now, expires_at=until)
+
+        database.run(invite)
+
+    (found,) = database.run(lambda tx: tx.credentials.invitations(most=9, now=tx.now))
+    assert (found.made_by, found.role) == (USER, Role.OPERATOR)
+    assert database.run(lambda tx: tx.credentials.invitations(most=9, now=tx.now + later)) == []
+    database.run(lambda tx: tx.credentials.end_invitation(found.id, now=tx.now))
+    assert database.run(lambda tx: tx.credentials.invitations(most=9, now=tx.now)) == []
 
 
 def test_a_login_is_given_once(database: Database) -> None:

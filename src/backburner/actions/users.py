@@ -8,7 +8,16 @@ from backburner.actions.browse import Page, cut
 from backburner.actions.deps import Deps
 from backburner.actions.passwords import hash_password
 from backburner.actions.signing_in import begin_session, set_password
-from backburner.core.accounts import Caller, CredentialKind, Role, Scope, User, digest, scopes_of
+from backburner.core.accounts import (
+    Caller,
+    CredentialKind,
+    Invitation,
+    Role,
+    User,
+    digest,
+    role_of,
+    scopes_of,
+)
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import UserId, new_user_id
 from backburner.core.passwords import check_login, check_name, check_password
@@ -112,6 +121,20 @@ async def invite(deps: Deps, caller: Caller, *, name: str, role: Role) -> Issued
     )
 
 
+async def invitations(deps: Deps, after: Mark | None, *, most: int) -> Page[Invitation]:
+    """List the invitations that are good, whichever operator made them."""
+    (place,) = after or ("",)
+    found = await deps.store.transact(
+        lambda tx: tx.credentials.invitations(after=place, most=most + 1, now=tx.now)
+    )
+    return cut(found, most, lambda last: (last.id,))
+
+
+async def uninvite(deps: Deps, invitation: str) -> None:
+    """Take an invitation back."""
+    await deps.store.transact(lambda tx: tx.credentials.end_invitation(invitation, now=tx.now))
+
+
 async def accept(
     deps: Deps, secret: str, *, login: str, password: str, name: str, address: str
 ) -> Issued | None:
@@ -122,7 +145,7 @@ async def accept(
     found = await attempts.find_by_secret(deps, secret, kind, address=address)
     if found is None:
         return None
-    role = Role.OPERATOR if Scope.OPERATE in found[1] else Role.MEMBER
+    role = role_of(found[1])
     hashed = await hash_password(password)
 
     def work(tx: Tx) -> Issued | None:

@@ -227,6 +227,37 @@ class CredentialBody(BaseModel):
         )
 
 
+class InvitationBody(BaseModel):
+    """An invitation that nobody has used; its secret is kept nowhere."""
+
+    model_config = _shown(
+        id=_CREDENTIAL["id"],
+        name="Ada",
+        role="member",
+        made_by=_USER["id"],
+        created_at="2026-11-16T12:00:00Z",
+        expires_at="2026-11-23T12:00:00Z",
+    )
+
+    id: str
+    name: str
+    role: Role
+    made_by: str
+    created_at: Time
+    expires_at: Time | None
+
+    @classmethod
+    def of(cls, invitation: accounts.Invitation) -> Self:
+        return cls(
+            id=invitation.id,
+            name=invitation.name,
+            role=invitation.role,
+            made_by=invitation.made_by,
+            created_at=invitation.created_at,
+            expires_at=invitation.expires_at,
+        )
+
+
 class MadeToken(BaseModel):
     """A token that is shown this once."""
 

@@ -7,6 +7,7 @@ from backburner.api import pages
 from backburner.api.account_bodies import (
     Accept,
     AddedUser,
+    InvitationBody,
     NewInvitation,
     NewUser,
     OnceOnly,
@@ -28,6 +29,7 @@ def build_router() -> APIRouter:
     _add_users(router)
     _add_changes(router)
     _add_invitations(router)
+    _add_accepting(router)
     return router
 
 
@@ -94,6 +96,26 @@ def _add_invitations(router: APIRouter) -> None:
         made = await users.invite(deps, caller, name=body.name, role=body.role)
         return once_only(request, response, made, "invitation")
 
+    @router.get("/invitations", summary="List invitations", responses=refusals())
+    async def list_invitations(
+        _: Operator, deps: TheDeps, limit: Limit = USUAL, cursor: Cursor = None
+    ) -> Page[InvitationBody]:
+        """List the invitations that can still be used, whoever made them."""
+        found = await users.invitations(deps, pages.read(cursor, str), most=limit)
+        return pages.show(found, InvitationBody.of)
+
+    @router.delete(
+        "/invitations/{invitation}",
+        summary="Take an invitation back",
+        status_code=204,
+        responses=refusals(*BODY, 404),
+    )
+    async def end_invitation(invitation: str, _: Operator, deps: TheDeps) -> None:
+        """End an invitation at once, whoever made it."""
+        await users.uninvite(deps, invitation)
+
+
+def _add_accepting(router: APIRouter) -> None:
     @router.post(
         "/invitations/accept",
         summary="Accept an invitation",

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from backburner.cli.choosing import choose
 from backburner.cli.client import Server
 from backburner.cli.here import or_here
 from backburner.cli.showing import say_json, say_table, short, when
@@ -64,6 +65,31 @@ def add(server: Server, *, login: str, name: str, role: str) -> None:
 def invite(server: Server, *, name: str, role: str) -> None:
     """Print a link with which one person makes an account."""
     click.echo(server.post("/api/invitations", {"name": name, "role": role})["link"])
+
+
+@command.command("invitations")
+@shows
+@talks
+def invitations(server: Server, *, in_json: bool) -> None:
+    """List the invitations that can still be used."""
+    found = list(server.items("/api/invitations"))
+    if in_json:
+        say_json(found)
+        return
+    rows = [
+        (short(one["id"]), one["name"] or "-", one["role"], when(one["expires_at"]))
+        for one in found
+    ]
+    say_table([("ID", "FOR", "ROLE", "EXPIRES"), *rows], empty="There is none.")
+
+
+@command.command("uninvite")
+@click.argument("invitation")
+@talks
+def uninvite(server: Server, *, invitation: str) -> None:
+    """Take an invitation back: its id, or as much of it as is needed."""
+    found = choose(invitation, server.items("/api/invitations"), "invitation", "name")
+    server.delete(f"/api/invitations/{found}")
 
 
 @command.command("reset")

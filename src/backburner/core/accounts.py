@@ -99,6 +99,24 @@ class Credential:
     used_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """What somebody can make an account with, as operators see it."""
+
+    id: str
+    #: For whom it is, as a reminder.
+    name: str
+    role: Role
+    made_by: UserId
+    created_at: datetime
+    expires_at: datetime | None
+
+
+def role_of(scopes: frozenset[Scope]) -> Role:
+    """Give the role that an invitation with these makes."""
+    return Role.OPERATOR if Scope.OPERATE in scopes else Role.MEMBER
+
+
 def scopes_of(role: Role) -> frozenset[Scope]:
     """Give all that somebody in this role can be allowed."""
     everything = frozenset(Scope)

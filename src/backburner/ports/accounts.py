@@ -4,7 +4,15 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from backburner.core.accounts import Caller, Credential, CredentialKind, Role, Scope, User
+from backburner.core.accounts import (
+    Caller,
+    Credential,
+    CredentialKind,
+    Invitation,
+    Role,
+    Scope,
+    User,
+)
 from backburner.core.ids import ConversationId, UserId
 
 
@@ -83,6 +91,12 @@ class Credentials(Protocol):
         self, user: UserId, kinds: Iterable[CredentialKind], *, name: str = "", now: datetime
     ) -> None:
         """End all of these kinds, or those of a name."""
+
+    def invitations(self, *, after: str = "", most: int, now: datetime) -> Sequence[Invitation]:
+        """List those that are good, whichever operator made them, by their ids."""
+
+    def end_invitation(self, invitation: str, *, now: datetime) -> None:
+        """End one that is good, whichever operator made it, or raise `NotFound`."""
 
 
 class Clients(Protocol):

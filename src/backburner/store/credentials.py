@@ -14,8 +14,10 @@ from backburner.core.accounts import (
     Caller,
     Credential,
     CredentialKind,
+    Invitation,
     Role,
     Scope,
+    role_of,
 )
 from backburner.core.errors import NotFound
 from backburner.core.ids import UserId, new_credential_id
@@ -91,6 +93,26 @@ _end_all = (
     .values(ended_at=bindparam("at"))
 )
 _end_named = _end_all.where(credentials.c.name == bindparam("named"))
+_operators = select(users.c.id).where(
+    users.c.role == Role.OPERATOR.value, users.c.disabled_at.is_(None)
+)
+#: Whoever is no operator any longer has none that is good, so these are all there are.
+_is_invitation = (
+    credentials.c.user_id.in_(_operators),
+    credentials.c.kind == CredentialKind.INVITATION.value,
+    *_is_good,
+)
+_invitations = (
+    select(credentials)
+    .where(credentials.c.id > bindparam("after"), *_is_invitation)
+    .order_by(credentials.c.id)
+    .limit(bindparam("most"))
+)
+_end_invitation = (
+    update(credentials)
+    .where(credentials.c.id == bindparam("which"), *_is_invitation)
+    .values(ended_at=bindparam("at"))
+)
 _clear_away = delete(credentials).where(
     credentials.c.user_id == bindparam("user"),
     or_(
@@ -184,6 +206,15 @@ class Credentials:
         else:
             self.connection.execute(_end_all, values)
 
+    def invitations(self, *, after: str = "", most: int, now: datetime) -> Sequence[Invitation]:
+        values = {"after": after, "most": most, "at": now}
+        return [_to_invitation(row) for row in self.connection.execute(_invitations, values)]
+
+    def end_invitation(self, invitation: str, *, now: datetime) -> None:
+        values = {"which": invitation, "at": now}
+        if self.connection.execute(_end_invitation, values).rowcount != 1:
+            raise NotFound
+
     def _find(self, statement: Select[Any], values: dict[str, Any]) -> Row[Any] | None:
         return self.connection.execute(statement, values).one_or_none()
 
@@ -206,4 +237,15 @@ def _to_credential(row: Row[Any]) -> Credential:
         created_at=row.created_at,
         expires_at=row.expires_at,
         used_at=row.used_at,
+    )
+
+
+def _to_invitation(row: Row[Any]) -> Invitation:
+    return Invitation(
+        id=row.id,
+        name=row.name,
+        role=role_of(_read_scopes(row)),
+        made_by=UserId(row.user_id),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
     )
