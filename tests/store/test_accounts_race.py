@@ -1,15 +1,21 @@
 """Accounts on both databases: what may happen once happens once, whoever comes at the same time."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from threading import Barrier
+from threading import Barrier, Event
 from typing import TypeVar
 
+import pytest
+
+from backburner.actions import signing_in
 from backburner.core.accounts import MOST_ATTEMPTS, CredentialKind, Role, Scope
+from backburner.core.errors import Conflict
 from backburner.core.ids import UserId, new_user_id
 from backburner.store import users
 from backburner.store.db import Database
+from backburner.store.dialect import is_sqlite
 from backburner.store.tx import Tx
 from backburner.testing.make import MATE, USER
 
@@ -76,6 +82,38 @@ def test_a_login_is_given_once(database: Database) -> None:
         return tx.accounts.add(new_user_id(), login="ada", name="", role=Role.MEMBER, now=tx.now)
 
     assert sorted(at_once(database, add)) == [False] * (MANY - 1) + [True]
+
+
+def test_two_who_want_the_same_login_at_once_do_not_both_get_it(database: Database) -> None:
+    for user in (USER, MATE):
+        database.run(lambda tx, user=user: users.add(tx.connection, user, name="", now=tx.now))  # type: ignore[misc]
+    has_written = Event()
+
+    def first(tx: Tx) -> None:
+        signing_in.set_password(tx, USER, "ada", "hash")
+        has_written.set()
+        if not is_sqlite(database.engine):
+            # On SQLite the other cannot even begin.
+            wait_until_somebody_waits(tx)
+
+    def second(tx: Tx) -> None:
+        signing_in.set_password(tx, MATE, "ada", "hash")
+
+    with ThreadPoolExecutor(1) as thread:
+        done = thread.submit(database.run, first)
+        assert has_written.wait(20)
+        with pytest.raises(Conflict, match="taken"):
+            database.run(second)
+        done.result(20)
+
+    assert database.run(lambda tx: tx.accounts.hash_of("ada")) == (USER, "hash")
+    assert database.run(lambda tx: tx.accounts.load(MATE)).login is None
+
+
+def wait_until_somebody_waits(tx: Tx) -> None:
+    ends_at = time.monotonic() + 20
+    while not tx.connection.exec_driver_sql("SELECT 1 FROM pg_locks WHERE NOT granted").first():
+        assert time.monotonic() < ends_at
 
 
 def test_attempts_of_all_processes_count_together(database: Database) -> None:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select, update
+from sqlalchemy.exc import IntegrityError
 
 from backburner.core.accounts import Role, User
 from backburner.core.errors import NotFound
@@ -21,9 +22,6 @@ _owner = select(install.c.value).where(install.c.key == OWNER)
 _load = select(users).where(users.c.id == bindparam("which"))
 _by_login = select(users.c.id, users.c.password).where(
     users.c.login == bindparam("named"), users.c.disabled_at.is_(None)
-)
-_is_taken = select(users.c.id).where(
-    users.c.login == bindparam("named"), users.c.id != bindparam("which")
 )
 _all = (
     select(users)
@@ -86,10 +84,13 @@ class Accounts:
         self._update(user, {key: value for key, value in values.items() if value is not None})
 
     def set_password(self, user: UserId, *, login: str, password: str) -> bool:
-        taken = self.connection.execute(_is_taken, {"named": login, "which": user}).first()
-        if taken is None:
-            self._update(user, {"login": login, "password": password})
-        return taken is None
+        # Somebody else may be taking it right now: only writing it shows.
+        try:
+            with self.connection.begin_nested():
+                self._update(user, {"login": login, "password": password})
+        except IntegrityError:
+            return False
+        return True
 
     def disable(self, user: UserId, *, at: datetime | None) -> None:
         self._update(user, {"disabled_at": at})
