@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from programs import Ended
 
-from backburner.cli.client import NoServer, Server
+from backburner.cli.client import BeingAnswered, NoServer, Server
 from backburner.cli.say import Reply
 from backburner.cli.showing import clean
 from backburner.core.errors import BackburnerError
@@ -35,9 +36,43 @@ class Answers(BaseHTTPRequestHandler):
         pass
 
 
+class Busy(BaseHTTPRequestHandler):
+    """Breaks off, then says twice that it is being done, then answers."""
+
+    seen = 0
+
+    def do_POST(self) -> None:
+        type(self).seen += 1
+        if self.seen == 1:
+            self.close_connection = True
+            return
+        is_done = self.path != "/busy" and self.seen > 3
+        sent = b'{"id": "c_1"}' if is_done else b'{"detail": "A request is being answered."}'
+        self.send_response(201 if is_done else 409)
+        self.send_header("retry-after", "0")
+        self.send_header("content-length", str(len(sent)))
+        self.end_headers()
+        self.wfile.write(sent)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
 @pytest.fixture
 def stranger() -> Iterator[Server]:
-    with HTTPServer(("127.0.0.1", 0), Answers) as server:
+    with answering(Answers) as server:
+        yield server
+
+
+@pytest.fixture
+def busy() -> Iterator[Server]:
+    with answering(type("Busy", (Busy,), {})) as server:
+        yield server
+
+
+@contextmanager
+def answering(by: type[BaseHTTPRequestHandler]) -> Iterator[Server]:
+    with HTTPServer(("127.0.0.1", 0), by) as server:
         thread = Thread(target=server.serve_forever, daemon=True)
         thread.start()
         yield Server(f"http://127.0.0.1:{server.server_port}", "secret")
@@ -87,6 +122,16 @@ def test_nobody_is_followed_elsewhere(stranger: Server) -> None:
 def test_an_answer_that_breaks_off_is_an_error(stranger: Server) -> None:
     with pytest.raises(NoServer):
         list(stranger.download("/short"))
+
+
+def test_what_is_still_being_done_is_waited_for(busy: Server) -> None:
+    assert busy.post("/api/conversations") == {"id": "c_1"}
+
+
+def test_a_conflict_of_ones_own_is_told_at_once(busy: Server) -> None:
+    busy.post("/api/conversations")
+    with pytest.raises(BeingAnswered):
+        busy.post_once("/busy")
 
 
 def test_a_token_is_not_shown() -> None:

@@ -38,3 +38,21 @@ def test_nobody_else_could_work_on_a_sqlite_file(
     assert (refused.code, refused.out) == (2, [])
     assert "needs PostgreSQL" in refused.err[0]
     assert "`backburner up`" in refused.err[0]
+
+
+@pytest.mark.parametrize("command", ["up", "serve", "worker", "doctor"])
+def test_the_help_says_where_else_a_secret_can_be(call: Callable[..., Ended], command: str) -> None:
+    shown = " ".join(call(command, "--help").out)
+    assert "BACKBURNER_DATABASE_URL_FILE" in " ".join(shown.split())
+
+
+def test_a_password_in_an_address_on_the_command_line_is_warned_of(
+    call: Callable[..., Ended], tmp_path: Path
+) -> None:
+    where = ("--data", str(tmp_path), "--database-url")
+    open_one = call("worker", *where, "postgresql://ann:secret-words@127.0.0.1:1/none")
+    without = call("worker", *where, "postgresql://ann@127.0.0.1:1/none")
+
+    assert "BACKBURNER_DATABASE_URL_FILE" in open_one.err[0]
+    assert "secret-words" not in "".join(open_one.err)
+    assert len(open_one.err) == len(without.err) + 1

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from a_token import TOKEN, put_token
+from losing import losing
 from programs import PATIENCE, Ended, starter
 
 from backburner.app.clock import Clock
@@ -237,3 +238,44 @@ def test_what_may_be_done_without_asking_is_listed(talk: Call, ask: Callable[...
 
     missing = talk("grants", "widen", "g_0", "git")
     assert (missing.code, missing.err) == (3, ["There is no grant whose id begins with g_0."])
+
+
+def test_what_is_sent_again_because_the_answer_was_lost_is_done_once(
+    talk: Call, ask: Callable[..., Any], running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with losing(running.address) as between:
+        monkeypatch.setenv("BACKBURNER_URL", between.address)
+        said = talk("say", "--no-wait", "Only", "once.")
+        assert (said.code, len(between.lost)) == (0, 2)
+        keys = between.keys
+        assert (keys[0], keys[2]) == (keys[1], keys[3])
+        assert len(set(keys)) == 2
+    monkeypatch.setenv("BACKBURNER_URL", running.address)
+    which = said.err[0].removeprefix("[in ").removesuffix("]")
+
+    shown = ask("conversations", which)
+    assert [one["content"] for one in shown["messages"] if one["role"] == "user"] == ["Only once."]
+    assert [one["id"] for one in ask("conversations")].count(shown["id"]) == 1
+
+
+def test_a_reply_whose_stream_was_lost_is_not_asked_for_twice(
+    talk: Call, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with losing(running.address) as between:
+        monkeypatch.setenv("BACKBURNER_URL", between.address)
+        said = talk("say", "Only once.")
+
+    assert said.code == 0
+    assert "has arrived" in said.out[0]
+
+
+def test_a_secret_is_not_asked_for_twice(
+    talk: Call, ask: Callable[..., Any], running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with losing(running.address) as between:
+        monkeypatch.setenv("BACKBURNER_URL", between.address)
+        lost = talk("token", "create", "--name", "lost")
+    monkeypatch.setenv("BACKBURNER_URL", running.address)
+
+    assert (lost.code, lost.out) == (6, [])
+    assert [one["name"] for one in ask("token", "list")].count("lost") == 1

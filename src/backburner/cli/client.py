@@ -1,12 +1,17 @@
-"""Talks to a server over HTTP: what it answers as values, what it refuses as errors."""
+"""Talks to a server over HTTP: what it answers as values, what it refuses as errors.
+
+Every POST has a key of its own, so that one whose answer was lost is sent again and not done again.
+"""
 
 import http.client
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from backburner.core.errors import (
@@ -25,6 +30,13 @@ PATIENCE = 60
 #: Of a page: as much as there may be.
 PAGE = 200
 _CHUNK = 2**16
+#: How often it is asked, a second or so apart, what became of something that a server still does.
+MOST_LOOKS = 10
+KEY, REPLAYED = "idempotency-key", "idempotency-replayed"
+#: How a connection ends on which something was sent.
+_BROKEN = (ConnectionResetError, BrokenPipeError, http.client.IncompleteRead)
+
+T = TypeVar("T")
 
 
 class NotSignedIn(NotAllowed):
@@ -37,6 +49,18 @@ class NoServer(MachineFailed):
     """No Backburner answers."""
 
     exit_code = 6
+
+
+class Lost(NoServer):
+    """The connection broke before the answer was there."""
+
+
+class BeingAnswered(Conflict):
+    """The server still does what it was asked for under this key."""
+
+    def __init__(self, message: str = "", *, hint: str = "", wait: float = 1) -> None:
+        super().__init__(message, hint=hint)
+        self.wait = wait
 
 
 _ERRORS: Mapping[int, type[BackburnerError]] = {
@@ -60,7 +84,13 @@ class Server:
         return self._ask("GET", _with(path, query))
 
     def post(self, path: str, body: Any = None) -> Any:
-        return self._ask("POST", path, body)
+        """Send something that is done once, also where it has to be sent again."""
+        key = _new_key()
+        return _again(lambda: self._ask("POST", path, body, key=key))
+
+    def post_once(self, path: str, body: Any = None) -> Any:
+        """Send something whose answer no server keeps, because there is a secret in it."""
+        return self._ask("POST", path, body, key=_new_key())
 
     def patch(self, path: str, body: Any) -> Any:
         return self._ask("PATCH", path, body)
@@ -85,7 +115,8 @@ class Server:
 
     def download(self, path: str, *, method: str = "GET") -> Iterator[bytes]:
         """Read an answer piece by piece; one that breaks off is an error."""
-        with self._answer(method, path) as answer:
+        key = _new_key() if method == "POST" else ""
+        with self._answer(method, path, key=key) as answer:
             while piece := answer.read(_CHUNK):
                 yield piece
             # Read like this, the library says nothing of what is missing at the end.
@@ -94,23 +125,37 @@ class Server:
 
     def stream(self, path: str, body: Any) -> Iterator[tuple[str, Any]]:
         """Send something and read the events that come of it: a name and what is said."""
-        with self._answer("POST", path, body, accept="text/event-stream") as answer:
-            if answer.headers.get_content_type() != "text/event-stream":
+        key, stream = _new_key(), "text/event-stream"
+        with ExitStack() as held:
+            answer = _again(
+                lambda: held.enter_context(self._answer("POST", path, body, key=key, accept=stream))
+            )
+            if REPLAYED in answer.headers:
+                yield "later", {"detail": "The connection was lost; what you said has arrived."}
+            elif answer.headers.get_content_type() != stream:
                 yield "answer", _read(answer)
-                return
-            yield from _events(answer)
+            else:
+                yield from _events(answer)
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        with self._answer(method, path, body) as answer:
+    def _ask(self, method: str, path: str, body: Any = None, *, key: str = "") -> Any:
+        with self._answer(method, path, body, key=key) as answer:
             return _read(answer)
 
     @contextmanager
     def _answer(
-        self, method: str, path: str, body: Any = None, *, accept: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        key: str = "",
+        accept: str = "application/json",
     ) -> Iterator[http.client.HTTPResponse]:
         headers = {"accept": accept, "user-agent": "backburner-cli"}
         if self.token:
             headers["authorization"] = f"Bearer {self.token}"
+        if key:
+            headers[KEY] = key
         if body is not None:
             headers["content-type"] = "application/json"
         data = None if body is None else json.dumps(body)
@@ -122,10 +167,29 @@ class Server:
                     raise _refusal(answer)
                 yield answer
         except (OSError, http.client.HTTPException) as error:
-            raise NoServer(
+            kind = Lost if isinstance(error, _BROKEN) else NoServer
+            raise kind(
                 f"No Backburner answers at {self.address}: {_why(error)}.",
                 hint="Start it with `backburner up`, or name another with --url.",
             ) from error
+
+
+def _again(work: Callable[[], T]) -> T:
+    """Do something under its key once more if the answer was lost, and wait while it is done."""
+    try:
+        return work()
+    except Lost:
+        pass
+    for _ in range(MOST_LOOKS):
+        try:
+            return work()
+        except BeingAnswered as busy:
+            time.sleep(busy.wait)
+    return work()
+
+
+def _new_key() -> str:
+    return secrets.token_urlsafe(16)
 
 
 def _connect(address: str) -> http.client.HTTPConnection:
@@ -182,6 +246,9 @@ def _refusal(answer: http.client.HTTPResponse) -> BackburnerError:
         wrong = [f"{one['where']}: {one['what']}" for one in problem.get("errors", ())]
     except (ValueError, KeyError, TypeError):
         detail, hint, wrong = f"The server answered {answer.status}.", "", []
+    wait = answer.headers.get("retry-after", "")
+    if answer.status == 409 and wait.isdigit():
+        return BeingAnswered(detail, hint=hint, wait=int(wait))
     kind = _ERRORS.get(answer.status, MachineFailed)
     if kind is NotSignedIn:
         hint = "Start `backburner up` with this data folder, or give a token with --token-file."

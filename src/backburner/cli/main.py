@@ -37,6 +37,7 @@ COMMANDS = {
     "token": "Make, list and revoke tokens for programs.",
     "mcp": "Let an editor or another agent use the tools, over its pipes.",
     "export": "Take out everything that is yours.",
+    "erase": "Erase everything that is yours, for good.",
     "db": "Copy, put back, check or migrate the database.",
     "serve": "Start a server without a worker, on one PostgreSQL.",
     "worker": "Start a worker beside others on one PostgreSQL.",

@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from traceback import format_exception
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
@@ -20,12 +21,32 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 def setting(name: str, metavar: str) -> Callable[[Decorated], Decorated]:
     """Make an option of a setting; its value is checked together with all other settings."""
     field = Settings.model_fields[name]
-    note = " Others on this machine can see it on a command line." if name in secret_names() else ""
+    is_secret = name in secret_names()
+    note = f" Others can see a command line; {_elsewhere(name)}" if is_secret else ""
     return click.option(
         f"--{name.replace('_', '-')}",
         metavar=metavar,
         help=f"{field.description}{note} [{variable(name)}]",
+        callback=_warn if is_secret else None,
     )
+
+
+def _elsewhere(name: str) -> str:
+    return f"set {variable(name)}, or {variable(name)}_FILE to a file with it."
+
+
+def _warn(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Say so where everybody on the machine can read a password."""
+    # What is no address is refused later, in words.
+    with suppress(ValueError):
+        if value and urlsplit(value).password:
+            name = option.name or ""
+            click.echo(
+                f"Others on this machine can see the password in {option.opts[0]}:"
+                f" {_elsewhere(name)}",
+                err=True,
+            )
+    return value
 
 
 def start(

@@ -32,7 +32,7 @@ def create(server: Server, *, name: str, scopes: tuple[str, ...], expires: str) 
         "scopes": sorted(set(scopes)),
         "expires": None if expires == "never" else expires,
     }
-    click.echo(server.post("/api/tokens", body)["token"])
+    click.echo(server.post_once("/api/tokens", body)["token"])
 
 
 @command.command("list")

@@ -54,7 +54,7 @@ def list_all(server: Server, *, in_json: bool) -> None:
 @talks
 def add(server: Server, *, login: str, name: str, role: str) -> None:
     """Add somebody, and print the link with which they set their password."""
-    added = server.post("/api/users", {"login": login, "name": name, "role": role})
+    added = server.post_once("/api/users", {"login": login, "name": name, "role": role})
     click.echo(added["reset"]["link"])
 
 
@@ -64,7 +64,7 @@ def add(server: Server, *, login: str, name: str, role: str) -> None:
 @talks
 def invite(server: Server, *, name: str, role: str) -> None:
     """Print a link with which one person makes an account."""
-    click.echo(server.post("/api/invitations", {"name": name, "role": role})["link"])
+    click.echo(server.post_once("/api/invitations", {"name": name, "role": role})["link"])
 
 
 @command.command("invitations")
@@ -100,7 +100,7 @@ def reset(server: Server, *, login: str | None) -> None:
     """Print a link with which somebody sets a new password."""
     if login is None:
         raise click.UsageError("Say whose, or --here for the owner's.")
-    click.echo(server.post(f"/api/users/{_find(server, login)}/reset")["link"])
+    click.echo(server.post_once(f"/api/users/{_find(server, login)}/reset")["link"])
 
 
 @command.command("disable")
@@ -120,7 +120,7 @@ def link(server: Server, *, login: str | None) -> None:
     """Print a link that signs you in once, within 15 minutes."""
     if login is not None:
         raise click.UsageError("For somebody else there is a link only with --here.")
-    click.echo(server.post("/api/sign-in-links")["link"])
+    click.echo(server.post_once("/api/sign-in-links")["link"])
 
 
 def _find(server: Server, login: str) -> str:
