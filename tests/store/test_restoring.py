@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from a_token import put_token
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, text
 
 from backburner.core import transitions
 from backburner.core.conversation import Pause, Place, Status
@@ -13,11 +13,15 @@ from backburner.core.policy import Call, Grant, Tool
 from backburner.core.question import Purpose
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
+from backburner.ports import EventKind
 from backburner.store import journal, restoring, tables
 from backburner.store.checking import find_faults
 from backburner.store.db import Database
+from backburner.store.dialect import is_sqlite
 from backburner.store.grants import give, valid
 from backburner.store.restoring import Restored
+from backburner.store.tx import Tx
+from backburner.testing.clock import SetClock
 from backburner.testing.make import USER
 from backburner.testing.scene import Scene
 
@@ -180,3 +184,37 @@ def _question(conversation: str, now: object) -> dict[str, object]:
         "expires_at": now,
         "default_answer": "no",
     }
+
+
+def test_numbers_that_clients_may_have_seen_are_not_given_again(
+    scene: Scene, clock: SetClock
+) -> None:
+    database = scene.database
+    scene.chat()
+    known, lost = change(database), change(database)
+    database.run(lambda tx: lose(tx, known))
+    assert change(database) == lost
+    database.run(lambda tx: lose(tx, known))
+    settle(scene)
+    first = change(database)
+    database.run(lambda tx: lose(tx, known))
+    clock.advance(timedelta(microseconds=5))
+    settle(scene)
+
+    assert lost < first < change(database)
+    assert database.run(lambda tx: tx.events.is_known(USER, known))
+    assert not database.run(lambda tx: tx.events.is_known(USER, lost))
+
+
+def change(database: Database) -> int:
+    database.run(lambda tx: tx.changed(USER, None, EventKind.USER))
+    return database.run(lambda tx: tx.events.newest(USER))
+
+
+def lose(tx: Tx, last: int) -> None:
+    """Let the events be those of a copy, which counts on from its last one."""
+    tx.connection.execute(tables.events.delete().where(tables.events.c.number > last))
+    here = "UPDATE sqlite_sequence SET seq = :last WHERE name = 'events'"
+    there = "SELECT setval(pg_get_serial_sequence('events', 'number'), :last)"
+    rewind = text(here if is_sqlite(tx.connection.engine) else there)
+    tx.connection.execute(rewind, {"last": last})

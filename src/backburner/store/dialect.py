@@ -178,6 +178,15 @@ def check_pages(connection: Connection) -> list[str]:
     return wrong + [f"A row of {row[0]} has no {row[2]} it belongs to." for row in orphans]
 
 
+def number_from(connection: Connection, table: Table, number: int) -> None:
+    """Let the rows of a table that come from now on have greater numbers than this."""
+    values = {"table": table.name, "number": number}
+    if connection.dialect.name != "sqlite":
+        connection.execute(_NUMBER_FROM, {**values, "column": "number"})
+    elif connection.execute(_NUMBER_FROM_HERE, values).rowcount == 0:
+        connection.execute(_NUMBER_FIRST, values)
+
+
 def holding(connection: Connection) -> str:
     """Give a common table of the user `:owner`, read with a lock that is theirs until the commit.
 
@@ -192,6 +201,12 @@ _HOLDING_HERE = "(SELECT id FROM users WHERE id = :owner)"
 _HOLDING = (
     "MATERIALIZED (SELECT id, pg_advisory_xact_lock(7308, hashtext(id))"
     " FROM users WHERE id = :owner)"
+)
+_NUMBER_FROM_HERE = text("UPDATE sqlite_sequence SET seq = max(seq, :number) WHERE name = :table")
+_NUMBER_FIRST = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:table, :number)")
+_NUMBER_FROM = text(
+    "SELECT setval(counter, greatest(nextval(counter), CAST(:number AS bigint)))"
+    " FROM (SELECT CAST(pg_get_serial_sequence(:table, :column) AS regclass)) AS of (counter)"
 )
 _CLOCK = text("SELECT clock_timestamp()")
 _OTHERS = text(

@@ -23,12 +23,13 @@ from sqlalchemy import (
 from backburner.core import transitions
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.question import FIRST_REMINDER
-from backburner.store.dialect import put
+from backburner.store.dialect import number_from, put
 from backburner.store.tables import (
     attempts,
     conversations,
     credentials,
     deliveries,
+    events,
     grants,
     inbox,
     install,
@@ -40,6 +41,7 @@ from backburner.store.tables import (
     unserved,
 )
 from backburner.store.tx import Tx
+from backburner.store.types import to_micros
 
 #: The key in `install` that says when this was last done.
 RESTORED = "restored_at"
@@ -123,5 +125,8 @@ def _end_everything(connection: Connection, now: datetime) -> int:
     connection.execute(_send_nothing)
     connection.execute(_expire_nothing)
     connection.execute(_remind_later, {"later": now + FIRST_REMINDER})
+    # What was numbered after the copy was made, clients may have seen: none of it comes again for
+    # something else, also if the same copy is put back twice.
+    number_from(connection, events, to_micros(now))
     put(connection, install, {"key": RESTORED, "value": now.isoformat()})
     return connection.execute(_end_credentials, {"at": now}).rowcount
