@@ -1,6 +1,6 @@
 """While you were away."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ from sqlalchemy import text
 from stages import clock, database, set_up, stage
 
 from backburner.actions import accounts, away
+from backburner.actions.deps import Limits
 from backburner.api.app import build_api
 from backburner.core.accounts import Scope
 from backburner.core.errors import EngineFailed
@@ -162,7 +163,10 @@ async def test_what_is_unknown_or_not_allowed_is_refused(
     assert (await client.get("/api/away")).status_code == 401
 
 
-async def test_a_summary_stays_short_however_much_happened(stage: Stage, clock: SetClock) -> None:
+async def test_a_summary_stays_short_however_much_happened(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(limits=Limits(most_tasks=100))
     stage.user()
     for number in range(away.MOST + 3):
         await stage.task(title=f"Task {number}")

@@ -23,7 +23,7 @@ from backburner.core.conversation import (
 )
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId
-from backburner.core.outcome import Complete, Continue, NeedsInput
+from backburner.core.outcome import Complete, Continue, NeedsInput, Outcome
 from backburner.core.question import Draft, Purpose, QuestionType
 from backburner.core.run import Failure, FailureKind, Run, RunKind
 from backburner.core.schedule import After, Cron, Event, Immediate, Interval, Schedule, Scheduled
@@ -170,34 +170,33 @@ class Life(RuleBasedStateMachine):
     @rule()
     def a_run_needs_input(self) -> None:
         outcome = NeedsInput(message="There are two.", question=INPUT, state_update={"n": 2})
-        step = self.happen(
-            "needs_input",
-            self.ends(),
-            lambda: transitions.finish(self.conversation, self.run, outcome, now=self.now),
-        )
-        assert step is not None
-        assert [message.content for message in step.messages] == ["There are two."]
-        self.claim()
+        step = self.finishes("needs_input", outcome)
+        said = [] if self.is_discovery else ["There are two."]
+        assert [message.content for message in step.messages] == said
 
     @rule()
     def a_run_goes_on(self) -> None:
-        outcome = Continue(again_in=timedelta(minutes=5))
-        self.happen(
-            "continue",
-            self.ends(),
-            lambda: transitions.finish(self.conversation, self.run, outcome, now=self.now),
-        )
-        self.claim()
+        self.finishes("continue", Continue(again_in=timedelta(minutes=5)))
 
     @rule(final=st.booleans(), message=st.sampled_from([None, "All is well."]))
     def a_run_completes(self, *, final: bool, message: str | None) -> None:
         outcome = Complete(message=message, result="well", final=final)
-        self.happen(
-            "complete",
-            self.ends(final=final),
+        self.finishes("complete", outcome, final=final)
+
+    @property
+    def is_discovery(self) -> bool:
+        return self.conversation.kind is Kind.DISCOVERY
+
+    def finishes(self, event: str, outcome: Outcome, *, final: bool = False) -> Step:
+        """Let a run end; discovery's always goes on as if there were nothing to say."""
+        step = self.happen(
+            "complete" if self.is_discovery else event,
+            self.ends(final=final and not self.is_discovery),
             lambda: transitions.finish(self.conversation, self.run, outcome, now=self.now),
         )
+        assert step is not None
         self.claim()
+        return step
 
     @rule(failure=FAILURES)
     def a_run_fails(self, failure: Failure) -> None:

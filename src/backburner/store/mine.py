@@ -67,6 +67,7 @@ PARTS = {
 #: Belongs to a user and is not taken out, with the reason.
 LEFT_OUT = {
     "inbox": "what waits in it is among the messages, questions and events",
+    "waits": "which runs wait for which jobs",
     "outcomes": "the proof that a run committed",
     "totals": "the sums of what was spent",
     "session_entries": "messages and calls once more, in the words of an engine",
