@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from typing import Any
 
 import pytest
 from requirements import requirement
@@ -17,6 +18,7 @@ from backburner.core.views import (
     is_listed_as_task,
     job_status,
     job_view,
+    takes_room,
     task_status,
     task_view,
 )
@@ -159,3 +161,24 @@ def test_a_job_shows_whether_it_needs_somebody_or_was_paused() -> None:
     )
     assert paused is not None
     assert (paused.status, paused.paused) == (JobStatus.RUNNING, True)
+
+
+@pytest.mark.parametrize(
+    ("facts", "takes"),
+    [
+        ({}, True),
+        ({"kind": Kind.CHAT}, True),
+        ({"kind": Kind.JOB}, False),
+        ({"kind": Kind.DISCOVERY}, False),
+        ({"schedule": None}, False),
+        ({"status": Status.ACTIVE, "pause_reason": Pause.USER}, False),
+        ({"status": Status.ACTIVE, "pause_reason": Pause.FAILURES}, False),
+        ({"status": Status.ACTIVE, "pause_reason": Pause.ALLOWANCE}, True),
+        ({"status": Status.WAITING_INPUT, "questions": (QUESTION,)}, True),
+        ({"status": Status.WAITING_INPUT, "questions": (PROPOSAL,)}, False),
+    ],
+)
+def test_only_work_that_goes_on_by_itself_takes_room(facts: dict[str, Any], *, takes: bool) -> None:
+    task = make.conversation(kind=Kind.TASK, status=Status.BACKGROUND, schedule=DAILY)
+
+    assert takes_room(replace(task, **facts)) is takes

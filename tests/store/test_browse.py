@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from query_plans import plan
 from sqlalchemy import Connection, Select, insert, select
 
 from backburner.core import transitions
@@ -53,16 +54,6 @@ LISTS: dict[str, tuple[Select[Any], str]] = {
 }
 #: What may be put in order after it was found: there is little of it.
 FEW = {"questions", "questions, next"}
-
-
-def plan(database: Database, statement: Select[Any]) -> list[str]:
-    """Ask SQLite how it would go about it; what the values are makes no difference."""
-    asked = statement.compile(
-        dialect=database.engine.dialect, compile_kwargs={"render_postcompile": True}
-    )
-    explain, values = f"EXPLAIN QUERY PLAN {asked}", (None,) * len(asked.positiontup or ())
-    rows = database.run(lambda tx: tx.connection.exec_driver_sql(explain, values).all())
-    return [row[3] for row in rows]
 
 
 @pytest.mark.parametrize("name", LISTS)

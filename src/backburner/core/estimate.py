@@ -7,7 +7,7 @@ from itertools import islice, takewhile
 
 from backburner.core import schedule as schedules
 from backburner.core.allowance import Amount, Cost
-from backburner.core.schedule import Interval, Schedule
+from backburner.core.schedule import Cron, Interval, Schedule
 
 MONTH = timedelta(days=30)
 #: Slots that are counted one by one; what comes more often is counted by how often it comes.
@@ -62,12 +62,12 @@ def _count(schedule: Schedule, now: datetime) -> int | None:
         return 1
     if isinstance(schedule, Interval):
         return max(1, MONTH // schedule.every)
+    return _count_slots(schedule, now) if isinstance(schedule, Cron) else None
+
+
+def _count_slots(schedule: Cron, now: datetime) -> int:
     within = takewhile(lambda slot: slot <= now + MONTH, schedules.slots(schedule, after=now))
     slots = tuple(islice(within, _MOST_COUNTED))
-    if len(slots) == _MOST_COUNTED:
-        return round(_MOST_COUNTED * (MONTH / (slots[-1] - now)))
-    return len(slots) or _unknown_unless_timed(schedule, now)
-
-
-def _unknown_unless_timed(schedule: Schedule, now: datetime) -> int | None:
-    return None if schedules.next_run_at(schedule, after=now) is None else 0
+    if len(slots) < _MOST_COUNTED:
+        return len(slots)
+    return round(_MOST_COUNTED * (MONTH / (slots[-1] - now)))

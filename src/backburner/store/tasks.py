@@ -42,7 +42,7 @@ _LAST = "z" * 26
 _newest_first = (conversations.c.created_at.desc(), conversations.c.id.desc())
 _has_work = and_(
     conversations.c.user_id == _owner,
-    conversations.c.kind.in_((Kind.TASK.value, Kind.CHAT.value)),
+    or_(conversations.c.kind == Kind.TASK.value, conversations.c.kind == Kind.CHAT.value),
     conversations.c.schedule.is_not(None),
 )
 # What stands still for an allowance goes on by itself once there is more to spend.
@@ -85,7 +85,7 @@ def _costs(which_runs: Select[Any]) -> Select[Any]:
         select(
             func.coalesce(func.sum(spend.c.micros), 0).label("micros"),
             func.coalesce(func.sum(spend.c.tokens), 0).label("tokens"),
-            func.coalesce(func.min(case((spend.c.priced, 1), else_=0)), 1).label("priced"),
+            func.min(case((~spend.c.priced, 0), else_=1)).label("priced"),
         )
         .join_from(
             chosen,
@@ -97,7 +97,7 @@ def _costs(which_runs: Select[Any]) -> Select[Any]:
     )
 
 
-_settled = runs.c.status.in_((RunStatus.SUCCESS.value, RunStatus.FAILURE.value))
+_settled = or_(runs.c.status == RunStatus.SUCCESS.value, runs.c.status == RunStatus.FAILURE.value)
 _in_background = and_(runs.c.user_id == _owner, runs.c.kind == RunKind.BACKGROUND.value, _settled)
 costs = _costs(
     select(runs.c.id)

@@ -34,6 +34,13 @@ def test_the_result_of_a_job_is_answered_and_that_of_a_task_only_written_down() 
     assert [(m.content, m.outside) for m in noted.messages] == [("search: Found it.", True)]
 
 
+def test_the_result_of_a_test_run_is_written_down_and_answered_by_nobody() -> None:
+    job = make.conversation(id=make.OTHER, kind=Kind.JOB, batch=transitions.TEST_RUN)
+    step = transitions.receive_report(make.conversation(), job, transitions.Report("Found it."))
+
+    assert (len(step.messages), step.inbox) == (1, ())
+
+
 @pytest.mark.parametrize(
     "parent",
     [make.conversation(status=Status.ARCHIVED), make.conversation(keeps_only=True)],
@@ -71,6 +78,19 @@ def test_a_follower_whose_predecessor_is_gone_pauses_and_says_so() -> None:
     assert step.conversation.pause_reason is Pause.USER
     assert [notice.kind for notice in step.notices] == [NoticeKind.STOPPED]
     assert transitions.hear_predecessor(working(), Signal.GONE).conversation == working()
+
+
+def test_what_comes_after_cancelled_work_runs_one_last_time_or_pauses() -> None:
+    follower = working(schedule=After(make.OTHER, On.ANY), next_run_at=None)
+    last = transitions.hear_predecessor(follower, Signal.STOPPED)
+    assert last.conversation.schedule == After(make.OTHER, On.ANY, once=True)
+    # A run that is under way under the old revision does not end it.
+    assert last.conversation.schedule_revision == follower.schedule_revision + 1
+    assert [item.kind for item in last.inbox] == [ItemKind.EVENT]
+
+    hopeful = replace(follower, schedule=After(make.OTHER))
+    still = transitions.hear_predecessor(hopeful, Signal.STOPPED)
+    assert (still.conversation.pause_reason, still.inbox) == (Pause.USER, ())
 
 
 def test_work_parked_for_an_allowance_goes_on_when_there_is_more() -> None:
