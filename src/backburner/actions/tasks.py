@@ -93,17 +93,10 @@ async def listed(deps: Deps, origin: Origin, status: TaskStatus | None) -> Liste
 async def update(deps: Deps, origin: Origin, called: str, changes: Changes) -> Arranged:
     """Give a task other terms or another time."""
 
-    def work(tx: Tx) -> Arranged:
-        tx.lock_person(origin.user)
-        here = origin.hold(tx)
-        _require_say(origin, here, "changed")
-        found = _find(tx, origin, called)
-        step = rework(tx, found, changes, within=here.tools)
-        beginning.check(deps, tx, step.conversation, before=found)
-        save(tx, step)
-        return setting_up.tell(tx, step.conversation)
+    def changing(found: Conversation, tx: Tx) -> Step:
+        return rework(tx, found, changes, within=origin.hold(tx).tools)
 
-    return await deps.store.transact(work)
+    return await _steer(deps, origin, called, changing, needs_say="changed")
 
 
 async def pause(deps: Deps, origin: Origin, called: str) -> Arranged:
@@ -127,7 +120,7 @@ async def resume(deps: Deps, origin: Origin, called: str) -> Arranged:
         called,
         resuming,
         is_so=lambda found: found.status is Status.BACKGROUND,
-        begins=True,
+        needs_say="resumed",
     )
 
 
@@ -140,7 +133,7 @@ async def run_now(deps: Deps, origin: Origin, called: str) -> Arranged:
         is_asked_for = any(item.kind is ItemKind.RUN_NOW for item in waiting)
         return Step(conversation=found) if is_asked_for else step
 
-    return await _steer(deps, origin, called, running, is_so=lambda _: False)
+    return await _steer(deps, origin, called, running)
 
 
 async def cancel(deps: Deps, origin: Origin, called: str, *, reason: str) -> Arranged:
@@ -243,10 +236,13 @@ async def _steer(
     called: str,
     transition: Callable[[Conversation, Tx], Step],
     *,
-    is_so: Callable[[Conversation], bool],
-    begins: bool = False,
+    is_so: Callable[[Conversation], bool] = lambda _: False,
+    needs_say: str = "",
 ) -> Arranged:
-    """Let something happen to a task; `is_so` tells whether an earlier try has done it."""
+    """Let something happen to a task; `is_so` tells whether an earlier try has done it.
+
+    `needs_say` names what only happens where somebody can have asked for it.
+    """
     tried = list[ConversationId]()
 
     def work(tx: Tx) -> Arranged:
@@ -256,7 +252,7 @@ async def _steer(
         if tried and is_so(found):
             return setting_up.tell(tx, found)
         tried.append(found.id)
-        _require_reach(origin, here, found, begins=begins)
+        _require_reach(origin, here, found, needs_say)
         step = transition(found, tx)
         beginning.check(deps, tx, step.conversation, before=found)
         save(tx, step)
@@ -270,28 +266,22 @@ def _find(tx: Tx, origin: Origin, called: str) -> Conversation:
     return tx.lock(origin.user, found.id)
 
 
-def _require_say(origin: Origin, here: Conversation, done: str) -> None:
-    if not origin.may_start(here):
+def _require_reach(origin: Origin, here: Conversation, found: Conversation, needs_say: str) -> None:
+    """Refuse what nobody in the chat can have asked for, unless it concerns a task of its own."""
+    if origin.may_start(here):
+        return
+    if needs_say:
         raise Conflict(
-            f"Tasks cannot be {done} from here: what was read may have put the idea there.",
+            f"Tasks cannot be {needs_say} from here: what was read may have put the idea there.",
             hint="Tell the user, who can do it; or propose a new task with task_propose.",
         )
-
-
-def _require_reach(
-    origin: Origin, here: Conversation, found: Conversation, *, begins: bool
-) -> None:
-    """Refuse what nobody in the chat can have asked for, unless it concerns a task of its own."""
-    if begins:
-        _require_say(origin, here, "resumed")
-    if origin.may_start(here) or found.parent_id == here.id:
-        return
     if found.id == here.id:
         raise Conflict(
             "A run cannot steer the work it belongs to.", hint="End it with complete and final."
         )
-    raise Conflict(
-        f"{found.title!r} is not a task of this conversation, and what was read here may have put"
-        " the idea there.",
-        hint="Tell the user, who can do it.",
-    )
+    if found.parent_id != here.id:
+        raise Conflict(
+            f"{found.title!r} is not a task of this conversation, and what was read here may have"
+            " put the idea there.",
+            hint="Tell the user, who can do it.",
+        )

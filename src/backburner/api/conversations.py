@@ -164,7 +164,7 @@ def _add_collection(router: APIRouter) -> None:
         "/conversations",
         summary="Begin a conversation",
         status_code=201,
-        responses=refusals(404, 409, *BODY),
+        responses=refusals(404, 409, 429, *BODY),
     )
     async def create_conversation(
         body: NewConversation, deps: TheDeps, caller: Writer
@@ -219,5 +219,5 @@ def _add_verb(router: APIRouter, name: str) -> None:
         name=f"{name.replace('-', '_')}_conversation",
         summary=summary,
         description=meaning,
-        responses=refusals(404, 409),
+        responses=refusals(404, 409, 429),
     )

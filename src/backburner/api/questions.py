@@ -57,7 +57,7 @@ def build_router() -> APIRouter:
     @router.post(
         "/questions/{which}/answer",
         summary="Answer a question",
-        responses=refusals(404, 409, *BODY),
+        responses=refusals(404, 409, 429, *BODY),
     )
     async def answer_question(
         which: Id, body: Answer, deps: TheDeps, caller: Writer

@@ -64,7 +64,7 @@ def build_router() -> APIRouter:
     router = APIRouter(prefix="/api", tags=["schedule"], route_class=KeyedRoute)
     path = "/conversations/{which}/schedule"
 
-    @router.put(path, summary="Set its schedule", responses=refusals(404, 409, *BODY))
+    @router.put(path, summary="Set its schedule", responses=refusals(404, 409, 429, *BODY))
     async def set_schedule(
         which: Id, body: NewSchedule, deps: TheDeps, caller: Writer
     ) -> ConversationOut:

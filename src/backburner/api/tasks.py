@@ -64,7 +64,7 @@ def _add_collection(router: APIRouter) -> None:
         return pages.show(found, lambda seen: TaskItem.of(seen, here, deps))
 
     @router.post(
-        "/tasks", summary="Set up a task", status_code=201, responses=refusals(404, 409, *BODY)
+        "/tasks", summary="Set up a task", status_code=201, responses=refusals(404, 409, 429, *BODY)
     )
     async def create_task(body: NewTaskBody, deps: TheDeps, caller: Writer) -> TaskItem:
         """Set up standing work, which begins."""
@@ -79,7 +79,7 @@ def _add_one(router: APIRouter) -> None:
     async def get_task(which: Id, deps: TheDeps, caller: Reader) -> TaskItem:
         return await show(deps, caller, which)
 
-    @router.patch(path, summary="Change a task", responses=refusals(404, 409, *BODY))
+    @router.patch(path, summary="Change a task", responses=refusals(404, 409, 429, *BODY))
     async def change_task(which: Id, body: TaskChanges, deps: TheDeps, caller: Writer) -> TaskItem:
         """Change what it does, when and for whom; a proposal is asked about anew."""
         await own_tasks.update(deps, caller.user, ConversationId(which), body.changes())
@@ -93,7 +93,9 @@ def _add_one(router: APIRouter) -> None:
 
 def _add_answers(router: APIRouter) -> None:
     @router.post(
-        "/tasks/{which}/approve", summary="Approve a proposal", responses=refusals(404, 409, *BODY)
+        "/tasks/{which}/approve",
+        summary="Approve a proposal",
+        responses=refusals(404, 409, 429, *BODY),
     )
     async def approve_task(
         which: Id, deps: TheDeps, caller: Writer, body: Shown | None = None
@@ -150,7 +152,7 @@ def _add_looks(router: APIRouter) -> None:
         "/tasks/{which}/test-run",
         summary="Try a task out",
         status_code=202,
-        responses=refusals(404, 409),
+        responses=refusals(404, 409, 429),
     )
     async def try_task(which: Id, deps: TheDeps, caller: Writer) -> TriedOut:
         """Do its work once, to see what comes of it; its schedule and its count stay as they are.
@@ -175,5 +177,5 @@ def _add_verb(router: APIRouter, name: str) -> None:
         name=f"{name.replace('-', '_')}_task",
         summary=summary,
         description=meaning,
-        responses=refusals(404, 409),
+        responses=refusals(404, 409, 429),
     )

@@ -1,0 +1,79 @@
+"""What an agent does with a task is done once, though an answer of the database is lost."""
+
+from typing import Any
+
+import pytest
+from task_calls import WATCH, all_tasks, call
+from tool_calls import reply_turn, set_up
+
+from backburner.actions.origin import Origin
+from backburner.core.conversation import Conversation, Pause, Status
+from backburner.core.run import RunKind
+from backburner.testing.simulator.world import FlakyDatabase
+from backburner.testing.stage import Stage
+
+BREAKS = pytest.mark.parametrize("breaks", ["before", "after"])
+
+
+async def begin(flaky: FlakyDatabase) -> tuple[Stage, Origin]:
+    stage = set_up(flaky)
+    return stage, Origin.of(await reply_turn(stage, await stage.chat()))
+
+
+async def steer(
+    flaky: FlakyDatabase, name: str, breaks: str, /, *before: str, **more: Any
+) -> tuple[Stage, Conversation]:
+    stage, origin = await begin(flaky)
+    await call(stage, origin, "task_add", **WATCH)
+    for earlier in before:
+        await call(stage, origin, earlier, task="watch-ci-main")
+    flaky.breaks = (breaks,)
+    told = await call(stage, origin, name, task="watch-ci-main", **more)
+    assert not told.failed, told.text
+    (task,) = all_tasks(stage)
+    return stage, task
+
+
+@BREAKS
+@pytest.mark.parametrize("name", ["task_add", "task_propose"])
+async def test_a_task_is_made_once(flaky: FlakyDatabase, breaks: str, name: str) -> None:
+    stage, origin = await begin(flaky)
+    flaky.breaks = (breaks,)
+    why = {"why": "It helps."} if name == "task_propose" else {}
+    told = await call(stage, origin, name, **WATCH, **why)
+
+    assert not told.failed, told.text
+    (task,) = all_tasks(stage)
+    assert f"'watch-ci-main' ({task.id})" in told.text
+
+
+@BREAKS
+async def test_a_task_is_paused_once(flaky: FlakyDatabase, breaks: str) -> None:
+    _, task = await steer(flaky, "task_pause", breaks)
+    assert task.pause_reason is Pause.USER
+
+
+@BREAKS
+async def test_a_task_is_resumed_once(flaky: FlakyDatabase, breaks: str) -> None:
+    _, task = await steer(flaky, "task_resume", breaks, "task_pause")
+    assert task.status is Status.BACKGROUND
+
+
+@BREAKS
+async def test_a_task_is_cancelled_once(flaky: FlakyDatabase, breaks: str) -> None:
+    stage, task = await steer(flaky, "task_cancel", breaks, reason="Enough.")
+    assert task.status is Status.ARCHIVED
+    assert stage.said(task) == ["It was cancelled: Enough."]
+
+
+@BREAKS
+async def test_a_task_is_run_once(flaky: FlakyDatabase, breaks: str) -> None:
+    stage, task = await steer(flaky, "task_run_now", breaks)
+    items = stage.database.run(lambda tx: tx.items(task.user_id, task.id, RunKind.BACKGROUND))
+    assert len(items) == 1
+
+
+@BREAKS
+async def test_a_task_is_changed(flaky: FlakyDatabase, breaks: str) -> None:
+    _, task = await steer(flaky, "task_update", breaks, name="ci")
+    assert task.title == "ci"
