@@ -22,6 +22,26 @@ def conversation(server: Server, given: str) -> str:
     return choose(given, found, "conversation", "title")
 
 
+def task(server: Server, given: str, **query: Any) -> str:
+    """Take the task of that name, else the one whose id begins so; ended ones too."""
+    if len(given) == WHOLE:
+        return given
+    found = {one["id"]: one for one in _tasks(server, query)}
+    named = [one for one in found.values() if one["name"].casefold() == given.casefold()]
+    if len(named) == 1:
+        return str(named[0]["id"])
+    if len(named) > 1:
+        ids = "; ".join(one["id"] for one in named[:MOST_NAMED])
+        raise BadRequest(f"{len(named)} tasks are called {given}: {ids}.", hint="Give the id.")
+    return choose(given, found.values(), "task", "name")
+
+
+def _tasks(server: Server, query: dict[str, Any]) -> Iterable[Any]:
+    yield from server.items("/api/tasks", **query)
+    if not query:
+        yield from server.items("/api/tasks", status="done")
+
+
 def question(server: Server, given: str) -> str:
     if len(given) == WHOLE:
         return given

@@ -22,6 +22,9 @@ COMMANDS = {
     "status": "See how things stand.",
     "away": "See what happened while you were away.",
     "conversations": "List conversations, or show one.",
+    "tasks": "List tasks, or set up, look at, try, steer and cancel one.",
+    "approve": "Say yes to a proposed task.",
+    "reject": "Say no to a proposed task.",
     "runs": "List what was done in a conversation, or show one run.",
     "questions": "List what waits for your answer.",
     "answer": "Answer a question.",
@@ -44,7 +47,10 @@ COMMANDS = {
     "completion": "Print what lets your shell complete commands.",
 }
 #: Commands that share a file.
-TOGETHER = dict.fromkeys(("pause", "resume", "run-now", "cancel"), "steering")
+TOGETHER = {
+    **dict.fromkeys(("pause", "resume", "run-now", "cancel"), "steering"),
+    **dict.fromkeys(("approve", "reject"), "approve"),
+}
 EXIT_CODES = """\b
 Exit codes: 0 done, 1 it failed, 2 wrong usage, 3 not found,
 4 it does not fit the way things are, 5 not signed in, 6 no server."""

@@ -1,0 +1,183 @@
+"""Tasks from the command line, with a real server: `backburner up` with the demo agent."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from a_token import TOKEN, put_token
+from programs import PATIENCE, Ended, starter
+from requirements import requirement
+
+from backburner.app.clock import Clock
+from backburner.core import transitions
+from backburner.core.ids import UserId, new_conversation_id, new_user_id
+from backburner.core.schedule import Cron
+from backburner.core.transitions import Brief
+from backburner.store import users
+from backburner.store.opening import open_database
+from backburner.store.tx import Tx
+
+Call = Callable[..., Ended]
+#: Its next time is never while a test runs.
+LATER = ("--when", "every monday at 3:33")
+MONDAYS = Cron("33 3 * * 1", "UTC")
+
+
+@dataclass(frozen=True)
+class Running:
+    address: str
+    #: The ids of two proposals: to approve, and to reject.
+    proposed: tuple[str, str]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Start a server for all tests here, with two proposals that wait."""
+    data: Path = tmp_path_factory.mktemp("data")
+    with closing(open_database(f"sqlite:///{data / 'backburner.sqlite3'}", Clock().read)) as made:
+        user = made.run(_add_user)
+        good = made.run(lambda tx: _propose(tx, user, "good"))
+        bad = made.run(lambda tx: _propose(tx, user, "bad"))
+    with starter() as start:
+        address = start("up", "--port", "0", "--data", data).wait_until_ready()
+        yield Running(address, (good, bad))
+
+
+def _add_user(tx: Tx) -> UserId:
+    user = new_user_id()
+    users.add(tx.connection, user, name="Ann", now=tx.now)
+    put_token(tx.connection, user)
+    return user
+
+
+def _propose(tx: Tx, user: UserId, name: str) -> str:
+    which = new_conversation_id()
+    brief = Brief(title=name, prompt=f"Do {name}.", schedule=MONDAYS)
+    tx.add(transitions.propose(which, user, brief, why="It helps.", now=tx.now))
+    return which
+
+
+@pytest.fixture
+def talk(call: Call, running: Running, monkeypatch: pytest.MonkeyPatch) -> Call:
+    monkeypatch.setenv("BACKBURNER_URL", running.address)
+    monkeypatch.setenv("BACKBURNER_TOKEN", TOKEN)
+    return call
+
+
+@pytest.fixture
+def ask(talk: Call) -> Callable[..., Any]:
+    def ask(*arguments: str) -> Any:
+        ended = talk(*arguments, "--json")
+        assert ended.code == 0, ended.err
+        return json.loads("\n".join(ended.out))
+
+    return ask
+
+
+def wait_for(look: Callable[[], Any]) -> Any:
+    ends_at = time.monotonic() + PATIENCE
+    while time.monotonic() < ends_at:
+        if found := look():
+            return found
+    raise AssertionError("It did not happen.")
+
+
+def test_a_task_is_set_up_and_shown(ask: Callable[..., Any], talk: Call) -> None:
+    options = ("--max-runs", "3", "--tool", "look", "--notify", "always", "--description", "Us.")
+    made = talk("tasks", "add", "shown", "Look at CI.", *LATER, *options)
+    listed, shown = talk("tasks", "--status", "active"), talk("tasks", "show", "shown")
+    found = ask("tasks", "show", "SHOWN")
+
+    assert made.out[0].startswith("Set up: shown, at 03:33 on Monday (UTC), next at ")
+    assert listed.out[0].split() == ["ID", "STATUS", "RUNS", "NEXT", "NAME", "WHEN"]
+    assert any(line.startswith(found["id"][:10]) and " shown " in line for line in listed.out)
+    facts = dict(line.split(maxsplit=1) for line in shown.out)
+    assert (facts["does"], facts["runs"], facts["tools"]) == ("Look at CI.", "0 of 3", "look")
+    assert found["id"] in {one["id"] for one in ask("tasks")}
+    assert found["id"] in {one["id"] for one in ask("tasks", "--status", "active")}
+
+
+def test_a_task_is_steered_run_and_looked_back_on(ask: Callable[..., Any], talk: Call) -> None:
+    which = ask("tasks", "add", "steered", "tell me to stretch", *LATER)["id"]
+    paused, resumed = talk("tasks", "pause", "steered"), talk("tasks", "resume", which[:12])
+    ran = talk("tasks", "run-now", which[2:12])
+    wait_for(lambda: [one for one in ask("tasks", "history", which) if one["status"] == "success"])
+    listed = talk("tasks", "history", "steered")
+    cancelled = talk("tasks", "cancel", "steered", "--reason", "Enough.")
+
+    assert paused.out == ["Paused: steered."]
+    assert resumed.out == ["It goes on: steered."]
+    assert ran.out == ["It runs now: steered."]
+    assert listed.out[0].split() == ["STARTED", "STATUS", "TOKENS", "RESULT"]
+    assert " success " in listed.out[1]
+    assert cancelled.out == ["Cancelled."]
+    assert ask("tasks", "show", which)["status"] == "done"
+    messages = ask("conversations", which)["messages"]
+    assert messages[-1]["content"] == "It was cancelled: Enough."
+
+
+def test_a_task_is_previewed_and_tried(ask: Callable[..., Any], talk: Call) -> None:
+    which = ask("tasks", "add", "tried", "tell me to stretch", *LATER)["id"]
+    seen = talk("tasks", "preview", "tried")
+    tried = talk("tasks", "test-run", "tried")
+
+    def said() -> Any:
+        return [
+            one
+            for one in ask("conversations", which)["messages"]
+            if one["content"].startswith("Test run of tried: ")
+        ]
+
+    wait_for(said)
+    assert any(line.startswith("next") and line.count("Mon ") == 5 for line in seen.out)
+    assert any(line.startswith("a month") for line in seen.out)
+    assert which in tried.out[0]
+    assert ask("tasks", "show", which)["run_count"] == 0
+
+
+@requirement("B-approve-cli")
+def test_a_proposal_is_approved_or_rejected_by_its_id(
+    ask: Callable[..., Any], talk: Call, running: Running
+) -> None:
+    good, bad = running.proposed
+    listed = talk("tasks", "--status", "proposed")
+    approved, rejected = talk("approve", good[:10]), talk("reject", bad[:10])
+    again = talk("approve", good)
+
+    assert {line.split()[1] for line in listed.out[1:]} == {"proposed"}
+    assert approved.out[0].startswith("Approved: good, at 03:33 on Monday (UTC), next at ")
+    assert rejected.out == ["Dismissed: bad."]
+    assert again.code == 4
+    assert ask("tasks", "show", good)["status"] == "active"
+    assert talk("tasks", "show", bad).code == 3
+    assert ask("tasks", "--status", "proposed") == []
+
+
+def test_what_is_not_there_or_not_clear_is_said_in_one_line(
+    ask: Callable[..., Any], talk: Call
+) -> None:
+    for _ in range(2):
+        ask("tasks", "add", "twin", "Look.", *LATER)
+    unknown, both = talk("tasks", "show", "nothing"), talk("tasks", "pause", "twin")
+    untimed = talk("tasks", "add", "never", "Look.")
+
+    assert (unknown.code, len(unknown.err)) == (3, 1)
+    assert both.code == 2
+    assert both.err[0].startswith("2 tasks are called twin: c_")
+    assert untimed.code == 2
+    assert untimed.err[0].startswith("Say when. Give one of ")
+
+
+@requirement("B-chaining")
+def test_a_task_is_set_up_to_come_after_another(ask: Callable[..., Any]) -> None:
+    first = ask("tasks", "add", "before", "Look.", *LATER)
+    then = ask("tasks", "add", "behind", "Look.", "--after", "before", "--on", "any")
+    once = ask("tasks", "add", "at-once", "tell me to stretch", "--once")
+
+    assert (then["after"], then["schedule"]["on"]) == (first["id"], "any")
+    assert once["kind"] == "oneshot"
