@@ -35,6 +35,7 @@ seen: set[tuple[str, Status]] = set()
 
 WORK = State(context={"prompt": "Look after it."})
 INPUT = Draft(type=QuestionType.INPUT, prompt="Which one?")
+CHOICE = Draft(type=QuestionType.CHOICE, prompt="Which one?", options=("the blue one", "none"))
 FAILURES = st.sampled_from(
     [
         Failure(FailureKind.TIMEOUT, "It took too long."),
@@ -171,9 +172,9 @@ class Life(RuleBasedStateMachine):
     def a_run_is_asked_for(self) -> None:
         self.happen("run_now", Happening(self.now), lambda: transitions.run_now(self.conversation))
 
-    @rule()
-    def a_run_needs_input(self) -> None:
-        outcome = NeedsInput(message="There are two.", question=INPUT, state_update={"n": 2})
+    @rule(asked=st.sampled_from([INPUT, CHOICE]))
+    def a_run_needs_input(self, asked: Draft) -> None:
+        outcome = NeedsInput(message="There are two.", question=asked, state_update={"n": 2})
         step = self.finishes("needs_input", outcome)
         said = [] if self.is_discovery else ["There are two."]
         assert [message.content for message in step.messages] == said
