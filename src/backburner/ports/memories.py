@@ -41,4 +41,7 @@ class Memories(Protocol):
         """
 
     def recall(self, user: UserId, words: Sequence[str], *, most: int) -> Sequence[Memory]:
-        """Find those that have any of the words, best first, and then the newest trusted ones."""
+        """Find those that have any of the words, best first, and then the newest trusted ones.
+
+        Here the words are whole.
+        """

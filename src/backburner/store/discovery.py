@@ -39,28 +39,36 @@ from backburner.store.tables import (
 _MOST_HEARD = literal_column("15", Integer)
 
 _owner = bindparam("owner", type_=Text())
-_find = select(conversations.c.id).where(conversations.c.user_id == _owner, is_discovery)
+finding = (
+    select(conversations.c.id)
+    .where(conversations.c.user_id == _owner, is_discovery)
+    .order_by(conversations.c.id)
+)
 _heard = select(messages.c.conversation_id, messages.c.number, messages.c.created_at).where(
     messages.c.user_id == _owner, is_heard
 )
 _newest_heard = _heard.order_by(messages.c.number.desc())
-_presence = select(
+presence_of = select(
     _newest_heard.with_only_columns(messages.c.created_at)
     .limit(literal_column("1", Integer))
     .scalar_subquery()
     .label("heard_at"),
     or_(
         exists().where(inbox.c.user_id == _owner, unserved, inbox.c.from_person),
-        exists().where(
-            runs.c.user_id == _owner,
-            or_(is_running, is_queued),
-            runs.c.kind == text("'reply'"),
-            not_(runs.c.unattended),
+        # Apart, so that each has an index.
+        *(
+            exists().where(
+                runs.c.user_id == _owner,
+                stands,
+                runs.c.kind == text("'reply'"),
+                not_(runs.c.unattended),
+            )
+            for stands in (is_running, is_queued)
         ),
     ).label("is_answered"),
 )
 _lately = _newest_heard.limit(_MOST_HEARD).cte("lately")
-_talk = (
+talk_of = (
     select(messages, conversations.c.title)
     .join(
         conversations,
@@ -74,7 +82,7 @@ _talk = (
         messages.c.conversation_id.in_(select(_lately.c.conversation_id)),
         messages.c.number >= select(func.min(_lately.c.number)).scalar_subquery(),
         messages.c.replaced_at.is_(None),
-        messages.c.role.in_([Role.USER.value, Role.ASSISTANT.value]),
+        messages.c.role != Role.SYSTEM.value,
         conversations.c.kind == Kind.CHAT.value,
     )
     .order_by(messages.c.number.desc())
@@ -99,18 +107,20 @@ class Discovery:
 
 
 def find(connection: Connection, user: UserId) -> Sequence[ConversationId]:
-    return [ConversationId(found) for found in connection.execute(_find, {"owner": user}).scalars()]
+    return [
+        ConversationId(found) for found in connection.execute(finding, {"owner": user}).scalars()
+    ]
 
 
 def presence(connection: Connection, user: UserId) -> Presence:
     """See when a user was last heard, and whether something of theirs is being answered."""
-    row = connection.execute(_presence, {"owner": user}).one()
+    row = connection.execute(presence_of, {"owner": user}).one()
     return Presence(heard_at=row.heard_at, is_answered=bool(row.is_answered))
 
 
 def talk(connection: Connection, user: UserId, *, most: int) -> Sequence[Snippet]:
     """Read what was said last in a user's chats, oldest first."""
-    rows = connection.execute(_talk, {"owner": user, "most": most}).all()
+    rows = connection.execute(talk_of, {"owner": user, "most": most}).all()
     return [Snippet(row.title, to_message(row)) for row in reversed(rows)]
 
 

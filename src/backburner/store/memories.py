@@ -7,9 +7,12 @@ one user's.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
+    CompoundSelect,
     Connection,
     Float,
     Row,
@@ -37,6 +40,8 @@ from backburner.store.tables import memories, memory_words
 
 #: Later than whatever a word may go on with.
 _LAST = "\U0010ffff"
+#: Looked at of each word.
+MOST_HITS = 500
 
 _owner, _key = bindparam("owner", type_=Text()), bindparam("which", type_=Text())
 _this = and_(memories.c.user_id == _owner, memories.c.key == _key)
@@ -67,43 +72,60 @@ page_of_all = (
 page_after = page_of_all.where(memories.c.key > bindparam("key", type_=Text()))
 
 
-def _ranked() -> Select[Any]:
-    """Give what has any of the words its score: of each word it has, the rarer the more."""
+@cache
+def found_by(count: int, *, beginning: bool) -> Select[Any]:
+    """Find what has any of so many words, or one that begins with the last; the best first.
+
+    The rarer a word, the more it counts. Of one that is everywhere only some rows are looked at,
+    so a search is over in a moment, whatever there is.
+    """
+    scores = _scores(_hits(count, beginning=beginning)).subquery("scores")
+    return (
+        select(memories, scores.c.score)
+        .join(scores, memories.c.key == scores.c.key)
+        .where(memories.c.user_id == _owner)
+        .order_by(scores.c.score.desc(), memories.c.updated_at.desc(), memories.c.key)
+        .limit(bindparam("most"))
+    )
+
+
+def _hits(count: int, *, beginning: bool) -> CompoundSelect[Any]:
     word = memory_words.c.word
-    is_sought = or_(
-        word.in_(bindparam("words", expanding=True, type_=Text())),
-        and_(word >= bindparam("begins", type_=Text()), word < bindparam("ends", type_=Text())),
-    )
-    share = literal_column("1000000.0", Float) / func.count().over(partition_by=word)
-    hits = select(memory_words.c.key, share.label("share")).where(
-        memory_words.c.user_id == _owner, is_sought
-    )
-    shares = hits.subquery("hits")
+    mine = select(memory_words.c.key, word).where(memory_words.c.user_id == _owner)
+    looks = [mine.where(word == _word(number)).limit(MOST_HITS) for number in range(count)]
+    if beginning:
+        begins = and_(word > _word(count - 1), word < bindparam("end", type_=Text()))
+        looks.append(mine.where(begins).limit(MOST_HITS))
+    return union_all(*(select(look.subquery(f"look_{at}")) for at, look in enumerate(looks)))
+
+
+def _word(number: int) -> BindParameter[str]:
+    return bindparam(f"word_{number}", type_=Text())
+
+
+def _scores(hits: CompoundSelect[Any]) -> Select[Any]:
+    found = hits.subquery("hits")
+    share = literal_column("1000000.0", Float) / func.count().over(partition_by=found.c.word)
+    shares = select(found.c.key, share.label("share")).subquery("shares")
     # Whole numbers: the same shares in another order must not come to something else.
     score = func.round(func.sum(shares.c.share)).label("score")
     return select(shares.c.key, score).group_by(shares.c.key)
 
 
-_scores = _ranked().subquery("scores")
-_found = (
-    select(memories, _scores.c.score)
-    .join(_scores, memories.c.key == _scores.c.key)
-    .where(memories.c.user_id == _owner)
-    .order_by(_scores.c.score.desc(), memories.c.updated_at.desc(), memories.c.key)
-    .limit(bindparam("most"))
-)
 _newest = (
     select(memories, literal_column("0", Float).label("score"))
     .where(memories.c.user_id == _owner, ~memories.c.outside)
     .order_by(memories.c.updated_at.desc())
     .limit(bindparam("most"))
 )
-_recalled = union_all(
-    select(_found.subquery("found")), select(_newest.subquery("newest"))
-).subquery("recalled")
-_recall = select(_recalled).order_by(
-    _recalled.c.score.desc(), _recalled.c.updated_at.desc(), _recalled.c.key
-)
+
+
+@cache
+def recalled_by(count: int) -> Select[Any]:
+    looks = [_newest, *([found_by(count, beginning=False)] if count else [])]
+    all_of_them = union_all(*(select(look.subquery()) for look in looks)).subquery("recalled")
+    best_first = (all_of_them.c.score.desc(), all_of_them.c.updated_at.desc(), all_of_them.c.key)
+    return select(all_of_them).order_by(*best_first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,15 +223,14 @@ def search(
 ) -> Sequence[Memory]:
     if not words:
         return []
-    rows = connection.execute(_found, _sought(user, words, most))
-    return [_read(row) for row in rows]
+    asked = found_by(len(words), beginning=True)
+    return [_read(row) for row in connection.execute(asked, _sought(user, words, most))]
 
 
 def recall(
     connection: Connection, user: UserId, words: Sequence[str], *, most: int
 ) -> Sequence[Memory]:
-    # Without a word it is the newest alone.
-    rows = connection.execute(_recall, _sought(user, words or [_LAST], most))
+    rows = connection.execute(recalled_by(len(words)), _sought(user, words, most))
     recalled: dict[str, Memory] = {}
     for row in rows:
         recalled.setdefault(row.key, _read(row))
@@ -217,14 +238,8 @@ def recall(
 
 
 def _sought(user: UserId, words: Sequence[str], most: int) -> dict[str, Any]:
-    last = words[-1]
-    return {
-        "owner": user,
-        "words": list(words),
-        "begins": last,
-        "ends": last + _LAST,
-        "most": most,
-    }
+    named = {f"word_{number}": word for number, word in enumerate(words)}
+    return {"owner": user, "most": most, "end": "".join(words[-1:]) + _LAST, **named}
 
 
 def _note_words(connection: Connection, user: UserId, memory: NewMemory) -> None:

@@ -154,6 +154,7 @@ is_discovery = and_(
 Index(
     "ix_conversations_discovery",
     conversations.c.user_id,
+    conversations.c.id,
     postgresql_where=is_discovery,
     sqlite_where=is_discovery,
 )

@@ -25,7 +25,7 @@ BATCH = 200
 def upgrade() -> None:
     for name, table, columns, where in (
         ("ix_messages_heard", "messages", ["user_id", "number"], IS_HEARD),
-        ("ix_conversations_discovery", "conversations", ["user_id"], IS_DISCOVERY),
+        ("ix_conversations_discovery", "conversations", ["user_id", "id"], IS_DISCOVERY),
     ):
         op.create_index(name, table, columns, postgresql_where=where, sqlite_where=where)
     op.create_index(

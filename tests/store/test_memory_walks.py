@@ -1,0 +1,48 @@
+"""What is remembered, and what discovery goes by, is found by indexes that begin with the owner."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import Select
+
+from backburner.store import discovery, memories, users
+from backburner.store.db import Database
+
+WALKS: dict[str, tuple[Select[Any], set[str]]] = {
+    "a search": (
+        memories.found_by(2, beginning=True),
+        {"sqlite_autoindex_memory_words_1 (user_id=? AND word=?", "sqlite_autoindex_memories_1"},
+    ),
+    "what comes up": (
+        memories.recalled_by(2),
+        {"sqlite_autoindex_memory_words_1 (user_id=? AND word=?", "ix_memories_newest (user_id=?"},
+    ),
+    "presence": (
+        discovery.presence_of,
+        {
+            *("ix_messages_heard (user_id=?", "ix_inbox_unserved (user_id=?"),
+            *("uq_runs_running (user_id=?", "ix_runs_queued_of_user (user_id=?"),
+        },
+    ),
+    "talk": (
+        discovery.talk_of,
+        {"ix_messages_heard (user_id=?", "ix_messages_of_conversation (user_id=?"},
+    ),
+    "discovery": (discovery.finding, {"ix_conversations_discovery (user_id=?"}),
+    "a user": (users.describing, {"ix_conversations_discovery (user_id=?"}),
+}
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_every_table_is_walked_by_an_index(sqlite: Database, name: str) -> None:
+    statement, indexes = WALKS[name]
+    asked = statement.compile(
+        dialect=sqlite.engine.dialect, compile_kwargs={"render_postcompile": True}
+    )
+    explain, values = f"EXPLAIN QUERY PLAN {asked}", (None,) * len(asked.positiontup or ())
+    rows = sqlite.run(lambda tx: tx.connection.exec_driver_sql(explain, values).all())
+    steps = [row[3] for row in rows]
+
+    assert all(any(f"INDEX {index}" in step for step in steps) for index in indexes), steps
+    tables = ("memories", "memory_words", "messages", "conversations", "runs", "inbox")
+    assert not any(step == f"SCAN {table}" for step in steps for table in tables), steps
