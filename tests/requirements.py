@@ -41,7 +41,6 @@ PENDING = frozenset(
     B-propose
     B-approve-discord
     B-approve-cli
-    B-discovery-limits
     B-events
     B-limit
     B-chaining
