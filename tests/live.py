@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
+from socket import socket
 from typing import Any
 
 import httpx2
@@ -67,15 +68,21 @@ class Stream:
 async def serving(api: FastAPI) -> AsyncIterator[str]:
     """Serve until the end, and give the address."""
     with closing(listen("127.0.0.1", 0)) as listener:
-        server = Server(server_config(api))
-        task = asyncio.create_task(server.serve(sockets=[listener]))
         host, port = listener.getsockname()[:2]
-        try:
+        async with serving_on(listener, api):
             yield f"http://{host}:{port}"
-        finally:
-            api.state.feed.close()
-            server.should_exit = True
-            await task
+
+
+@asynccontextmanager
+async def serving_on(listener: socket, api: FastAPI, **config: Any) -> AsyncIterator[Server]:
+    server = Server(server_config(api, **config))
+    task = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield server
+    finally:
+        api.state.feed.close()
+        server.should_exit = True
+        await task
 
 
 @asynccontextmanager

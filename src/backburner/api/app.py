@@ -1,6 +1,7 @@
 """The HTTP application, put together from one router per path prefix."""
 
 from collections.abc import Collection
+from datetime import timedelta
 from typing import Any
 
 from fastapi import FastAPI
@@ -58,6 +59,8 @@ ROUTERS = (
     tokens.build_router,
     users.build_router,
 )
+#: Often enough for whatever lies between, which ends what seems to be unused after a minute or so.
+HEARTBEAT = timedelta(seconds=15)
 
 
 class Api(FastAPI):
@@ -72,10 +75,12 @@ def build_api(
     checks: health.Checks,
     public_url: str = "",
     tools: mcp.Serve | None = None,
+    heartbeat: timedelta = HEARTBEAT,
 ) -> FastAPI:
     """Build what answers requests to `hosts`; it is ready while every check passes.
 
-    `public_url` is what browsers see of it behind a proxy; `tools` answers clients over MCP.
+    `public_url` is what browsers see of it behind a proxy; `tools` answers clients over MCP;
+    `heartbeat` is how often a stream in which nothing happens says that it is still there.
     """
     api = Api(
         title="Backburner",
@@ -89,6 +94,7 @@ def build_api(
     api.state.deps = deps
     api.state.public_url = public_url
     api.state.feed = Feed(deps)
+    api.state.heartbeat = heartbeat.total_seconds()
     problems.add_handlers(api)
     api.include_router(health.build_router(checks))
     for build_router in ROUTERS:

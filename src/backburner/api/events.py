@@ -4,15 +4,15 @@ import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request
+from starlette.datastructures import State
 
 from backburner.actions.events import Feed
 from backburner.actions.follower import News
 from backburner.api import sse
 from backburner.api.auth import Reader
 from backburner.api.schemas import refusals
-from backburner.core.ids import UserId
+from backburner.core.accounts import Caller
 
-HEARTBEAT_EVERY = 15.0
 #: How long a client is to wait before it comes again, in milliseconds.
 RETRY = b"retry: 1000\n\n"
 #: Between two drafts for one client, in seconds: each repeats all that was said so far.
@@ -64,18 +64,18 @@ def build_router() -> APIRouter:
         that comes without. `draft` is what has been said so far in a reply that is being given; it
         has no number, and is over with the next change of its conversation.
         """
-        feed: Feed = request.app.state.feed
         after = None if last_event_id is None else _number(last_event_id)
-        return sse.Streaming(_events(feed, caller.user, caller.credential, after))
+        return sse.Streaming(_events(request.app.state, caller, after))
 
     return router
 
 
-async def _events(feed: Feed, user: UserId, credential: str, after: int | None) -> sse.Pieces:
-    async with feed.follow(user, credential, after=after) as follower:
+async def _events(state: State, caller: Caller, after: int | None) -> sse.Pieces:
+    feed: Feed = state.feed
+    async with feed.follow(caller.user, caller.credential, after=after) as follower:
         yield RETRY
         while not follower.ended:
-            if not await follower.wait(HEARTBEAT_EVERY):
+            if not await follower.wait(state.heartbeat):
                 yield sse.HEARTBEAT
                 continue
             news = follower.take()

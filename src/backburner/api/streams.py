@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from fastapi import Request
+from starlette.datastructures import State
 
 from backburner.actions import replies
 from backburner.actions.deps import Deps
@@ -19,7 +20,6 @@ from backburner.core.ids import ConversationId, RunId
 from backburner.core.run import RunStatus
 from backburner.ports import Draft, Reply
 
-HEARTBEAT_EVERY = 15.0
 #: Beyond what a run may take: it may have to wait for others.
 LONGEST_WAIT = timedelta(minutes=1)
 
@@ -42,24 +42,20 @@ async def say(
     deps: Deps = request.app.state.deps
     said = await replies.say(deps, caller.user, which, text)
     patience = patience or deps.limits.run_timeout + LONGEST_WAIT
-    return sse.Streaming(_stream(request.app.state.feed, deps, caller, which, said, patience))
+    return sse.Streaming(_stream(request.app.state, caller, which, said, patience))
 
 
 async def _stream(
-    feed: Feed,
-    deps: Deps,
-    caller: Caller,
-    which: ConversationId,
-    said: Said,
-    patience: timedelta,
+    state: State, caller: Caller, which: ConversationId, said: Said, patience: timedelta
 ) -> sse.Pieces:
+    feed: Feed = state.feed
     clock = asyncio.get_running_loop().time
     until = clock() + patience.total_seconds()
     telling = _Telling(which)
     async with feed.follow(caller.user, caller.credential, after=None) as follower:
         yield sse.event("message", _shown(said.message))
         while not follower.ended:
-            reply = await replies.find(deps, caller.user, which, said)
+            reply = await replies.find(state.deps, caller.user, which, said)
             if reply is not None:
                 yield _end(reply)
                 return
@@ -69,7 +65,7 @@ async def _stream(
                 if left <= 0:
                     yield sse.event("later", {"detail": "The reply goes on: see /api/events."})
                     return
-                if not await follower.wait(min(left, HEARTBEAT_EVERY)):
+                if not await follower.wait(min(left, state.heartbeat)):
                     looks_again = True
                     yield sse.HEARTBEAT
                     continue

@@ -7,12 +7,17 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
 
+from backburner.app.patience import ends_when_stalled
 from backburner.core.errors import BadSetting, MachineFailed
+
+#: How long a client may leave what it is sent where it is.
+LONGEST_STALL = timedelta(seconds=30)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -62,6 +67,7 @@ def server_config(
     certificate: Path | None = None,
     key: Path | None = None,
     proxies: Sequence[str] = (),
+    stalled: timedelta = LONGEST_STALL,
 ) -> uvicorn.Config:
     if certificate is not None and key is not None:
         check_certificate(certificate, key)
@@ -70,7 +76,7 @@ def server_config(
         ssl_certfile=certificate,
         ssl_keyfile=key,
         loop="asyncio",
-        http="h11",
+        http=ends_when_stalled(stalled),
         ws="none",
         lifespan="off",
         log_config=None,
