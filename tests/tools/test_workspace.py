@@ -2,14 +2,13 @@
 
 import asyncio
 import errno
-import json
 import os
 import resource
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -19,14 +18,13 @@ import pytest
 
 from backburner.core.errors import MachineFailed, NotAllowed
 from backburner.core.policy import Narrowing
-from backburner.ports import MOST_SHOWN, Offer, Page, Ran, ToolResult
+from backburner.ports import MOST_SHOWN, Page, Ran, ToolResult
 from backburner.process.shell import ConfinedShell
 from backburner.tools.beneath import explained
 from backburner.tools.files import MOST_PASSED, MOST_WRITTEN
 from backburner.tools.listing import MOST_LISTED
 from backburner.tools.workspace import workspace_offers
 
-EXPECTED = Path(__file__).parent / "workspace_tools.json"
 CANARY = "canary-outside-of-the-workspace"
 #: Exchanges two names without end; 2 says to exchange, -100 from where paths begin.
 EXCHANGE = """
@@ -104,18 +102,6 @@ def put(use: Workspace, path: str, content: str | bytes = "text") -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content.encode() if isinstance(content, str) else content)
     return file
-
-
-def shown(offers: Sequence[Offer]) -> list[Mapping[str, Any]]:
-    return [
-        {"name": one.tool.name, "description": one.description, "parameters": one.parameters}
-        for one in offers
-    ]
-
-
-def test_what_the_agent_reads_of_the_tools_is_what_was_agreed(use: Workspace) -> None:
-    # Consent is bound to these words: a change to them asks everybody again.
-    assert shown(list(use.offers.values())) == json.loads(EXPECTED.read_text())
 
 
 def test_what_needs_consent_and_what_does_not(use: Workspace) -> None:

@@ -3,6 +3,8 @@
 That conversation holds things together. Nobody talks in it, and nothing is answered there.
 """
 
+from dataclasses import replace
+
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.core import routing, transitions
@@ -50,7 +52,8 @@ def _settle(deps: Deps, tx: Tx, caller: Caller, client: str, new: ConversationId
             place = new
             born = transitions.start_chat(new, caller.user, now=tx.now).conversation
             named = transitions.rename(born, make_title(client, name)).conversation
-            tx.add(Step(conversation=routing.assign(named, deps.routes)))
+            kept = replace(named, keeps_only=True)
+            tx.add(Step(conversation=routing.assign(kept, deps.routes)))
         tx.clients.keep_place(caller.user, caller.credential, place)
     return place
 

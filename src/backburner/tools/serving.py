@@ -29,6 +29,9 @@ from backburner.actions.origin import Origin
 from backburner.core.accounts import Caller, Scope
 from backburner.core.errors import BackburnerError
 from backburner.ports import Offer, ToolResult
+from backburner.tools.jobs import job_offers
+from backburner.tools.memories import memory_offers
+from backburner.tools.tasks import task_offers
 
 NAME = "backburner"
 INSTRUCTIONS = (
@@ -45,7 +48,7 @@ Send = Callable[[Message], Awaitable[None]]
 Context = ServerRequestContext[Any, Any]
 #: Makes tools for wherever work is handed out from.
 Group = Callable[[Deps, Origin], Sequence[Offer]]
-GROUPS: tuple[Group, ...] = ()
+GROUPS: tuple[Group, ...] = (job_offers, task_offers, memory_offers)
 
 _log = structlog.get_logger(__name__)
 

@@ -1,0 +1,37 @@
+"""What agents and clients read of our tools: pinned, plain enough for any, and not too much."""
+
+import json
+import re
+
+from tool_texts import FILE, all_offers, collect
+
+#: About how many characters make a token, and how many tokens all our tools may take together.
+CHARACTERS_IN_TOKEN = 4
+MOST_TOKENS = 5_200
+#: What stands where a model's server looks no further, or not every one does.
+DIFFICULT = ("$ref", "$defs", "oneOf", "allOf")
+
+
+def test_what_is_read_of_the_tools_is_what_was_agreed() -> None:
+    """If the change is meant: `python tests/tool_texts.py`."""
+    assert collect() == json.loads(FILE.read_text(encoding="utf-8"))
+
+
+def test_all_tools_together_take_little_of_a_context() -> None:
+    read = [[one.tool.name, one.description, dict(one.parameters)] for one in all_offers()]
+    size = len(json.dumps(read, ensure_ascii=False, separators=(",", ":")))
+
+    assert size / CHARACTERS_IN_TOKEN < MOST_TOKENS
+
+
+def test_every_tool_and_every_argument_can_be_used_by_any_model() -> None:
+    offers = all_offers()
+    names = [one.tool.name for one in offers]
+    assert len(set(names)) == len(names)
+    for one in offers:
+        assert re.fullmatch(r"[a-z]+(_[a-z]+)*", one.tool.name)
+        assert one.description.endswith("."), one.tool.name
+        assert one.parameters["type"] == "object", one.tool.name
+        assert not one.parameters["additionalProperties"], one.tool.name
+        written = json.dumps(dict(one.parameters))
+        assert not [sign for sign in DIFFICULT if f'"{sign}"' in written], one.tool.name
