@@ -1,0 +1,135 @@
+"""Claude Code on somebody's own machine hands work to a Backburner that runs, and fetches it."""
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import httpx2
+import pytest
+from claude_code import ask_claude
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_clients import text
+from model_threads import newest
+from programs import Start
+from requirements import requirement
+from workers import Workers
+
+from backburner.app.clock import Clock
+from backburner.testing import script
+from backburner.testing.engine import End, Sleep
+from backburner.testing.model_api import CallTool, Heard, ModelApi, Reply, Say
+from backburner.testing.outside import Outside
+
+#: How long after a job has ended a client that waits may be kept waiting, in seconds.
+LATEST = 0.1
+JOBS = 5
+DONE = "I am a demo without a language model"
+
+
+def hand_out_and_wait(heard: Heard) -> Reply:
+    """Be an agent that has something done and waits for it."""
+    last = newest(heard)
+    if started := re.search(r"Started (c_\w+)", last):
+        return [CallTool("background_block", {"task_ids": [started[1]], "timeout": 30})]
+    if DONE in last:
+        return [Say("It is done.")]
+    return [CallTool("background_task", {"description": "Count", "prompt": "Count the files."})]
+
+
+@pytest.fixture
+def running(start: Start, tmp_path: Path) -> str:
+    """Start what somebody has on their machine, and give its address."""
+    return start("up", "--port", "0", "--data", tmp_path / "data").wait_until_ready()
+
+
+@requirement("C-mcp")
+@pytest.mark.parametrize("kind", ["http", "stdio"])
+async def test_claude_code_hands_out_a_job_and_waits_for_it(
+    running: str, tmp_path: Path, kind: str
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    server = at_its_address(running, tmp_path) if kind == "http" else as_a_program(tmp_path)
+    async with ModelApi(otherwise=hand_out_and_wait) as model:
+        said = await ask_claude(model, home, {"backburner": server})
+        tools = set(model.requests[0].tools)
+
+    assert said == "It is done."
+    assert model.complaints == []
+    assert {"mcp__backburner__background_task", "mcp__backburner__task_add"} <= tools
+
+
+def at_its_address(address: str, folder: Path) -> dict[str, Any]:
+    found = (folder / "data" / "client.toml").read_text()
+    (secret,) = re.findall(r'^token = "(.*)"$', found, re.MULTILINE)
+    return {
+        "type": "http",
+        "url": f"{address}/mcp",
+        "headers": {"Authorization": f"Bearer {secret}"},
+    }
+
+
+def as_a_program(folder: Path) -> dict[str, Any]:
+    arguments = ["-P", "-m", "backburner", "mcp", "--data", str(folder / "data")]
+    return {"command": sys.executable, "args": arguments, "env": dict(os.environ)}
+
+
+@pytest.fixture
+def address(start: Start, tmp_path: Path, migrated_postgres_url: str) -> str:
+    """Start a server that leaves the work to others, and those; give the address."""
+    data = tmp_path / "server"
+    data.mkdir(mode=0o700)
+    # The name of the agent in the other process.
+    profile = 'profile = "scripted"\n[profiles.scripted]\nengine = "demo"\n'
+    (data / "backburner.toml").write_text(profile)
+    there = ("--data", data, "--port", "0", "--database-url", migrated_postgres_url)
+    address = start("serve", *there).wait_until_ready()
+    Workers(start, tmp_path, migrated_postgres_url).start()
+    return address
+
+
+@pytest.fixture
+def secret(outside: Outside) -> str:
+    return outside.token()
+
+
+@requirement("C-mcp")
+async def test_a_client_is_told_at_once_of_what_ends_in_another_process(
+    address: str, secret: str, outside: Outside
+) -> None:
+    late = []
+    async with connected(address, secret) as client, asyncio.timeout(60):
+        for _ in range(JOBS):
+            prompt = script.write(Sleep(0.3), End({"complete": True, "message": "Counted."}))
+            asked = {"description": "Count", "prompt": prompt}
+            started = text(await client.call_tool("background_task", asked))
+            (job,) = re.findall(r"Started (c_\w+)", started)
+            told = await client.call_tool("background_block", {"task_ids": [job]})
+            at = Clock().now()
+            assert "Counted." in text(told)
+            late.append((at - ended_at(outside, job)).total_seconds())
+
+    assert median(late) < LATEST, late
+
+
+@asynccontextmanager
+async def connected(address: str, secret: str) -> AsyncIterator[Client]:
+    headers = {"authorization": f"Bearer {secret}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        transport = streamable_http_client(f"{address}/mcp", http_client=http)
+        async with Client(transport) as client:
+            yield client
+
+
+def ended_at(outside: Outside, job: str) -> datetime:
+    ((moment,),) = outside.rows(f"SELECT ended_at FROM conversations WHERE id = '{job}'")  # noqa: S608
+    assert isinstance(moment, datetime)
+    return moment

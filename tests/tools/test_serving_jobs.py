@@ -1,0 +1,181 @@
+"""Work that clients outside hand out, wait for and fetch, and what nobody else sees of it."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+from api_stage import read_rows
+from mcp import Client
+from mcp_clients import make_token, over_http, text
+from requirements import requirement
+
+from backburner.api.app import build_api
+from backburner.core.accounts import Scope
+from backburner.core.conversation import Conversation, Kind
+from backburner.core.ids import ConversationId
+from backburner.testing.engine import End, Wait
+from backburner.testing.make import MATE, USER
+from backburner.testing.stage import BOUND, Stage
+from backburner.tools.serving import Serving
+
+#: How long after the last job has ended a client that waits may be kept waiting, in seconds.
+LATEST = 0.1
+JOB = {"description": "Count", "prompt": "Count the files."}
+
+
+@pytest.fixture
+async def http(stage: Stage) -> AsyncIterator[httpx2.AsyncClient]:
+    api = build_api(stage.deps, hosts={"localhost"}, checks={}, tools=Serving(stage.deps))
+    transport = httpx2.ASGITransport(app=api)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        yield http
+
+
+async def start(client: Client, **job: str) -> str:
+    """Start a job, and give its id."""
+    started = text(await client.call_tool("background_task", JOB | job))
+    found = re.search(r"c_\w{26}", started)
+    assert found, started
+    return found[0]
+
+
+async def ask(client: Client, tool: str, **arguments: object) -> str:
+    called = await client.call_tool(tool, arguments)
+    assert not called.is_error, text(called)
+    return text(called)
+
+
+def load(stage: Stage, which: str) -> Conversation:
+    return stage.database.run(lambda tx: tx.load(USER, ConversationId(which)))
+
+
+@requirement("C-mcp")
+async def test_a_client_hands_out_a_job_waits_for_it_and_fetches_it(
+    http: httpx2.AsyncClient, stage: Stage
+) -> None:
+    stage.engine.then(End({"complete": True, "message": "There are 7 files."}))
+    async with over_http(http, await make_token(stage)) as client:
+        job = await start(client)
+        assert "running" in await ask(client, "background_list")
+        waiting = asyncio.create_task(ask(client, "background_block", task_ids=[job]))
+        await stage.work()
+        async with asyncio.timeout(BOUND):
+            assert "There are 7 files." in await waiting
+        assert "There are 7 files." in await ask(client, "background_output", task_id=job)
+        await ask(client, "background_clear")
+        assert await ask(client, "background_list") == "There are no such jobs."
+
+
+async def test_results_are_kept_where_they_were_asked_for_and_nobody_answers_them(
+    http: httpx2.AsyncClient, stage: Stage
+) -> None:
+    stage.engine.then(End({"complete": True, "message": "There are 7 files."}))
+    async with over_http(http, await make_token(stage)) as client:
+        job = load(stage, await start(client))
+        await stage.work()
+
+    assert job.kind is Kind.JOB
+    assert job.parent_id
+    place = load(stage, job.parent_id)
+    assert place.keeps_only
+    assert any("There are 7 files." in said for said in stage.said(place))
+    assert not stage.history(place)
+    assert [request.conversation.id for request in stage.engine.requests] == [job.id]
+
+
+@requirement("C-mcp")
+async def test_a_client_that_waits_is_told_at_once(http: httpx2.AsyncClient, stage: Stage) -> None:
+    let_go, clock = asyncio.Event(), asyncio.get_running_loop().time
+    stage.engine.then(Wait(let_go), End({"complete": True, "message": "There are 7 files."}))
+    stage.engine.then(Wait(let_go), End({"complete": True, "message": "There are 8."}))
+    async with over_http(http, await make_token(stage)) as client, asyncio.timeout(BOUND):
+        jobs = [await start(client), await start(client)]
+        waiting = asyncio.create_task(ask(client, "background_block", task_ids=jobs))
+        await stage.take_up()
+        assert not waiting.done()
+        let_go.set()
+        await stage.idle()
+        ended_at = clock()
+        told = await waiting
+
+    assert clock() - ended_at < LATEST
+    assert "There are 7 files." in told
+    assert "There are 8." in told
+
+
+async def test_waiting_ends_when_the_time_is_up(http: httpx2.AsyncClient, stage: Stage) -> None:
+    async with over_http(http, await make_token(stage)) as client, asyncio.timeout(BOUND):
+        job = await start(client)
+        told = await ask(client, "background_block", task_ids=[job], timeout=0.05)
+
+    assert "running" in told
+
+
+async def test_a_client_has_tasks_and_memories_of_its_user(
+    http: httpx2.AsyncClient, stage: Stage
+) -> None:
+    async with over_http(http, await make_token(stage)) as client:
+        task = {"name": "watch-ci", "prompt": "Look at CI.", "interval": "30m"}
+        assert "watch-ci" in await ask(client, "task_add", **task)
+        assert "watch-ci" in await ask(client, "task_list")
+        await ask(client, "memory_set", key="coffee", text="They drink it black.")
+        assert "black" in await ask(client, "memory_search", query="coffee")
+
+
+@requirement("C-mcp")
+async def test_a_token_that_may_only_read_sees_what_there_is_and_leaves_nothing(
+    http: httpx2.AsyncClient, stage: Stage
+) -> None:
+    async with over_http(http, await make_token(stage, scopes=[Scope.READ])) as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        assert await ask(client, "background_list") == "There are no such jobs."
+        assert "c_x" in await ask(client, "background_block", task_ids=["c_x"])
+        missing = await client.call_tool("background_output", {"task_id": "c_x"})
+        await ask(client, "task_list")
+        await ask(client, "memory_search", query="coffee")
+        refused = await client.call_tool("background_task", JOB)
+
+    assert names == [
+        "background_output",
+        "background_block",
+        "background_list",
+        "task_list",
+        "task_history",
+        "memory_search",
+    ]
+    assert missing.is_error
+    assert refused.is_error
+    assert read_rows(stage)["conversations"] == []
+    assert stage.engine.requests == []
+
+
+async def test_what_was_handed_out_with_another_token_cannot_be_reached(
+    http: httpx2.AsyncClient, stage: Stage
+) -> None:
+    stage.engine.then(End({"complete": True, "message": "There are 7 files."}))
+    async with over_http(http, await make_token(stage)) as client:
+        job = await start(client)
+        await ask(client, "task_add", name="mine", prompt="Look.", interval="30m")
+        await ask(client, "memory_set", key="coffee", text="They drink it black.")
+    await stage.work()
+    before = stage.load(load(stage, job))
+
+    for user in (MATE, USER):
+        other = await make_token(stage, user, name="other")
+        async with over_http(http, other) as client:
+            await ask(client, "memory_set", key="tea", text="Green.")
+            for tool in ("background_output", "background_resume"):
+                asked = {"task_id": job} | ({"message": "Go on."} if "resume" in tool else {})
+                assert (await client.call_tool(tool, asked)).is_error
+            for tool in ("background_cancel", "background_clear", "background_block"):
+                told = await ask(client, tool, task_ids=[job])
+                assert told == f"No jobs of this conversation: {job}."
+            assert await ask(client, "background_list") == "There are no such jobs."
+            if user == MATE:
+                assert "mine" not in await ask(client, "task_list")
+                assert (await client.call_tool("task_cancel", {"task": "mine"})).is_error
+                assert "black" not in await ask(client, "memory_search", query="coffee")
+
+    assert stage.load(before) == before
