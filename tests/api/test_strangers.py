@@ -5,11 +5,14 @@ from typing import Any
 from api_stage import NOBODYS, Asker, read_rows
 from requirements import requirement
 
+from backburner.actions import jobs
+from backburner.actions.origin import Origin
 from backburner.core.policy import ALWAYS
 from backburner.testing.engine import Call
 from backburner.testing.make import MATE
 from backburner.testing.stage import Stage
 
+COUNT = jobs.Wish(description="Count", prompt="Count the files.")
 #: By the end of the path, what a request needs to be more than a wrong one.
 BODIES: dict[str, Any] = {
     "messages": {"content": "Hello."},
@@ -20,6 +23,7 @@ BODIES: dict[str, Any] = {
     "conversations/{which}": {"title": "Mine"},
     "grants/{which}": {"words": ["git"]},
     "tasks/{which}": {"name": "Mine"},
+    "jobs/resume": {"message": "Go on."},
 }
 
 
@@ -35,10 +39,12 @@ async def ids_of_mate(stage: Stage) -> dict[str, str]:
     stage.engine.then(Call("send"))
     await stage.say(chat, "Send it.")
     await stage.work()
+    (job,) = await jobs.start(stage.deps, Origin(MATE, chat.id), [COUNT])
     (grant,) = stage.database.run(lambda tx: tx.grants(MATE, task.id))
     return {
         "conversations": chat.id,
         "tasks": task.id,
+        "jobs": job.id,
         "questions": stage.question(chat).id,
         "runs": stage.history(task)[0].id,
         "grants": grant.id,
@@ -55,8 +61,9 @@ async def test_the_ids_of_others_are_answered_as_those_of_nobody(ask: Asker, sta
             continue
         kind = path.split("/")[2]
         for method in operations:
-            end = f"{kind}/{{which}}" if path.endswith("{which}") else path.rsplit("/", 1)[1]
-            body = BODIES.get(end) if method in ("post", "put", "patch") else None
+            end = path.rsplit("/", 1)[1]
+            needed = BODIES.get(f"{kind}/{end}", BODIES.get(end))
+            body = needed if method in ("post", "put", "patch") else None
             before = read_rows(stage)
             other = await ask(method.upper(), path.replace("{which}", theirs[kind]), body)
             nobodys = path.replace("{which}", f"{theirs[kind][0]}_{NOBODYS}")
@@ -82,11 +89,12 @@ async def test_lists_have_nothing_of_others(ask: Asker, mate: Asker, stage: Stag
     await mate.do("PUT", "/api/memories/key", {"text": "Theirs."})
     assert (await mate.get("/api/notices"))["items"]
 
-    for path in ("conversations", "tasks", "questions", "notices", "memories"):
+    for path in ("conversations", "tasks", "jobs", "questions", "notices", "memories"):
         assert (await ask.get(f"/api/{path}"))["items"] == [], path
     of_theirs = {"conversation_id": theirs["conversations"]}
     assert (await ask("GET", "/api/spend", params=of_theirs)).status_code == 404
     assert (await ask("GET", "/api/memories/key")).status_code == 404
+    assert (await ask.get("/api/jobs", parent_id=theirs["conversations"]))["items"] == []
     found = await ask.get("/api/conversations", parent_id=theirs["conversations"])
     assert found["items"] == []
 
@@ -97,3 +105,7 @@ async def test_work_cannot_be_hung_on_what_is_somebody_elses(ask: Asker, stage: 
         after = {"type": "after", "conversation": which}
         body = {"what": "Look.", "schedule": after}
         assert (await ask("POST", "/api/conversations", body)).status_code == 404
+        some = {"conversation": which, "jobs": [theirs["jobs"]], "batch": "b"}
+        job = {"conversation": which, "description": "Count", "prompt": "Count."}
+        for path, body in (("", job), ("/cancel", some), ("/clear", some)):
+            assert (await ask("POST", f"/api/jobs{path}", body)).status_code == 404, path

@@ -41,6 +41,11 @@ LISTS: dict[str, tuple[Select[Any], str]] = {
         browse_conversations.statement(Wanted(status=Status.BACKGROUND, view=View.TASKS), AFTER),
         "ix_conversations_listed",
     ),
+    "jobs": (browse_conversations.statement(Wanted(view=View.JOBS), None), "ix_conversations_jobs"),
+    "jobs of a batch, next": (
+        browse_conversations.statement(Wanted(view=View.JOBS, batch="b"), AFTER),
+        "ix_conversations_jobs",
+    ),
     "messages": (browse_work.messages_page, "ix_messages_of_conversation"),
     "messages, next": (browse_work.messages_after, "ix_messages_of_conversation"),
     "questions": (browse_work.questions_page, "ix_questions_open"),

@@ -26,7 +26,7 @@ from backburner.core.notice import NoticeKind
 from backburner.core.policy import Grant
 from backburner.core.question import Question
 from backburner.core.run import Run
-from backburner.core.views import TaskStatus
+from backburner.core.views import JobStatus, TaskStatus
 
 #: Where a page ends: what the rows are ordered by.
 Mark = tuple[Any, ...]
@@ -49,6 +49,9 @@ class Wanted:
     parent_id: ConversationId | None = None
     #: How it stands as a task.
     task: TaskStatus | None = None
+    #: How it stands as a job, and the group it was handed out in.
+    job: JobStatus | None = None
+    batch: str | None = None
     #: Words that its title or one of its messages has.
     words: str | None = None
 

@@ -26,6 +26,7 @@ from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.question import Question
 from backburner.ports import Found, Mark, Seen, View, Wanted
+from backburner.store.job_status import STANDS, is_job
 from backburner.store.mapping import to_conversation, to_question
 from backburner.store.tables import conversations, is_open, messages, questions
 from backburner.store.task_status import is_listed, stands
@@ -147,6 +148,10 @@ def _conditions(wanted: Wanted) -> Iterable[ColumnElement[bool]]:
         yield from _of_view(wanted.view)
     if wanted.task is not None:
         yield from stands(wanted.task)
+    if wanted.job is not None:
+        yield STANDS[wanted.job]
+    if wanted.batch is not None:
+        yield conversations.c.batch == wanted.batch
 
 
 def _of_view(view: View) -> Iterable[ColumnElement[bool]]:
@@ -155,7 +160,7 @@ def _of_view(view: View) -> Iterable[ColumnElement[bool]]:
         case View.CHATS:
             yield kind == Kind.CHAT.value
         case View.JOBS:
-            yield kind == Kind.JOB.value
+            yield is_job
         case View.TASKS:
             yield is_listed
 

@@ -139,6 +139,16 @@ Index(
     sqlite_where=is_open_job,
 )
 
+_is_job = conversations.c.kind == text("'job'")
+Index(
+    "ix_conversations_jobs",
+    conversations.c.user_id,
+    conversations.c.updated_at,
+    conversations.c.id,
+    postgresql_where=_is_job,
+    sqlite_where=_is_job,
+)
+
 _is_parked = conversations.c.pause_reason == text("'allowance'")
 Index(
     "ix_conversations_parked",

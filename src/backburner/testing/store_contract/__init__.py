@@ -16,6 +16,7 @@ from backburner.testing.store_contract import (
     discovery,
     fairness,
     holding,
+    job_lists,
     memories,
     memory,
     questions,
@@ -31,7 +32,7 @@ Promise = Callable[[Scene], None]
 
 _MODULES = (
     *(conversations, values, waiting, questions, telling, memory, memories, receipts),
-    *(tidying, clients),
+    *(tidying, clients, job_lists),
     *(claiming, holding, crashes, commits, slots, fairness, discovery),
 )
 #: Every public function of these modules, by its name.
