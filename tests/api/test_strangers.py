@@ -105,7 +105,7 @@ async def test_work_cannot_be_hung_on_what_is_somebody_elses(ask: Asker, stage: 
         after = {"type": "after", "conversation": which}
         body = {"what": "Look.", "schedule": after}
         assert (await ask("POST", "/api/conversations", body)).status_code == 404
-        some = {"conversation": which, "jobs": [theirs["jobs"]], "batch": "b"}
+        some: Any = {"conversation": which, "jobs": [theirs["jobs"]], "batch": "b"}
         job = {"conversation": which, "description": "Count", "prompt": "Count."}
-        for path, body in (("", job), ("/cancel", some), ("/clear", some)):
-            assert (await ask("POST", f"/api/jobs{path}", body)).status_code == 404, path
+        for path, asked in (("", job), ("/cancel", some), ("/clear", some)):
+            assert (await ask("POST", f"/api/jobs{path}", asked)).status_code == 404, path

@@ -54,6 +54,12 @@ def grant(server: Server, given: str) -> str:
     return choose(given, server.items("/api/grants"), "grant", "tool")
 
 
+def job(server: Server, given: str) -> str:
+    if len(given) == WHOLE:
+        return given
+    return choose(given, server.items("/api/jobs"), "job", "description")
+
+
 def run(server: Server, of: str, given: str) -> str:
     if len(given) == WHOLE:
         return given

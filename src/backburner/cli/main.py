@@ -33,6 +33,7 @@ COMMANDS = {
     "resume": "Let background work go on.",
     "run-now": "Do background work at once.",
     "cancel": "Stop background work for good.",
+    "jobs": "List jobs, or start, show, await, resume, cancel and clear them.",
     "notices": "List what you were told.",
     "memories": "See to what is remembered across conversations.",
     "discovery": "Let the agent look for work to propose, or not.",
