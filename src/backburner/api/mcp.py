@@ -66,19 +66,20 @@ class _Call:
             serve(self._caller, self._request.scope, self._receive, self._answer)
         )
         losing = asyncio.create_task(self._wait_until_lost())
-        both = {serving, self._leaving, losing}
+        tasks = {serving, self._leaving, losing}
         try:
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             done, lost = serving.done(), losing.done()
-            for task in both:
+            for task in tasks:
                 task.cancel()
-            await asyncio.wait(both)
+            await asyncio.wait(tasks)
         if done:
             serving.result()
         elif lost and not self._answered:
+            losing.result()
             await identify_token(self._request)
-            raise Problem(503, "The server is about to stop.", "Try again in a moment.")
+            raise Problem(503, "The call was cut off.", "Look what became of it, and try again.")
 
     async def _receive(self) -> Message:
         body, self._body = self._body, None
