@@ -33,17 +33,11 @@ PENDING = frozenset(
     A-mcp-isolation
     A-mcp-failure
     A-auth-expired
-    B-memory-only
     B-outbound
     B-discord
     B-cli
-    B-tools
-    B-propose
     B-approve-discord
-    B-approve-cli
     B-events
-    B-limit
-    B-chaining
     B-multichannel
     C-launch
     C-completed

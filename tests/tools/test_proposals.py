@@ -97,7 +97,7 @@ async def test_a_task_added_after_text_of_others_was_read_is_only_proposed(stage
     assert [task_status(child) for child in children(stage, chat)] == [TaskStatus.PROPOSED]
 
 
-@requirement("B-propose", "B-discovery-limits")
+@requirement("B-propose")
 async def test_a_run_proposes_three_things_and_no_more(stage: Stage) -> None:
     work, origin = await at_work(stage)
     for number in range(3):
@@ -123,7 +123,7 @@ async def test_a_run_proposes_three_things_and_no_more(stage: Stage) -> None:
     assert len(children(stage, work)) == 3
 
 
-@requirement("B-propose", "B-discovery-limits")
+@requirement("B-propose")
 async def test_what_was_dismissed_is_not_proposed_again_for_a_day(stage: Stage) -> None:
     chat, task, _ = await with_proposal(stage)
     await own_tasks.reject(stage.deps, chat.user_id, task.id)
