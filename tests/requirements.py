@@ -39,26 +39,6 @@ PENDING = frozenset(
     B-approve-discord
     B-events
     B-multichannel
-    C-launch
-    C-completed
-    C-error
-    C-cancel
-    C-resumed
-    C-output
-    C-persist
-    C-progress
-    C-batch
-    C-resume
-    C-resume-only-completed
-    C-resume-concurrent
-    C-resume-expired
-    C-resume-count
-    C-block
-    C-list
-    C-block-done
-    C-block-timeout
-    C-block-resume
-    C-events
     Z-connections
     """.split()
 )

@@ -148,7 +148,8 @@ def read(tx: Tx, user: UserId, which: Collection[ConversationId]) -> Sequence[Jo
     """Take the results of jobs that a run has waited for, as far as they are still there."""
     if not which:
         return ()
-    return _retrieve(tx, user, list(tx.jobs.named(user, which).values()))
+    found = sorted(tx.jobs.named(user, which).values(), key=lambda job: job.created_at)
+    return _retrieve(tx, user, found)
 
 
 def take(tx: Tx, origin: Origin, found: Sequence[Conversation], unknown: Sequence[str]) -> Found:

@@ -81,7 +81,7 @@ _retrieve = (
 _redirect = (
     update(inbox)
     .where(inbox.c.user_id == _owner, inbox.c.id.in_(_these), unserved)
-    .values(run_kind=bindparam("kind"))
+    .values(run_kind=bindparam("served_as"))
 )
 _remembered = (
     select(session_entries.c.number)
@@ -127,6 +127,7 @@ _said = (
 )
 _ends: Select[Any] = (
     select(conversations.c.id, runs.c.result, runs.c.failure_message, _said.label("said"))
+    .select_from(conversations)
     .join(runs, and_(_same, runs.c.id == _last_ended))
     .where(_of_job)
 )
@@ -237,7 +238,7 @@ class Jobs:
 
     def redirect(self, user: UserId, items: Collection[ItemId], kind: RunKind) -> None:
         if items:
-            values = {"owner": user, "which": list(items), "kind": kind.value}
+            values = {"owner": user, "which": list(items), "served_as": kind.value}
             self.connection.execute(_redirect, values)
 
     def _read(self, user: UserId, rows: Sequence[Row[Any]]) -> Sequence[Conversation]:
