@@ -10,6 +10,7 @@ from requirements import requirement
 from backburner.actions import background
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Role, Source
+from backburner.core.errors import EngineFailed
 from backburner.core.run import RunKind, RunStatus
 from backburner.ports import Request
 from backburner.testing.engine import Call, Fail, Say, Step, Wait
@@ -131,7 +132,7 @@ async def test_what_a_reply_has_read_that_failed_is_told_again(house: House) -> 
     house.chats.append(
         lambda _: [
             Call("background_output", {"task_id": which}),
-            Fail(ValueError("It broke.")),  # type: ignore[arg-type]
+            Fail(EngineFailed("It broke.", permanent=True)),
         ]
     )
     await house.say(chat, "Please.")
