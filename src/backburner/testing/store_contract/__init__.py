@@ -8,6 +8,7 @@ from inspect import isfunction
 
 from backburner.testing.scene import Scene
 from backburner.testing.store_contract import (
+    awaited,
     claiming,
     clients,
     commits,
@@ -33,7 +34,7 @@ Promise = Callable[[Scene], None]
 _MODULES = (
     *(conversations, values, waiting, questions, telling, memory, memories, receipts),
     *(tidying, clients, job_lists),
-    *(claiming, holding, crashes, commits, slots, fairness, discovery),
+    *(awaited, claiming, holding, crashes, commits, slots, fairness, discovery),
 )
 #: Every public function of these modules, by its name.
 PROMISES: dict[str, Promise] = {
