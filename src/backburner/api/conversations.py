@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from pydantic import AfterValidator, Field, model_validator
 
 from backburner.actions import background, browse, chat, tending, timing
@@ -115,7 +115,8 @@ class Changes(Body):
 
 def build_router() -> APIRouter:
     router = APIRouter(prefix="/api", tags=["conversations"], route_class=KeyedRoute)
-    _add_collection(router)
+    _add_list(router)
+    _add_creation(router)
     _add_one(router)
     for name in VERBS:
         _add_verb(router, name)
@@ -127,18 +128,33 @@ async def show(deps: Deps, caller: Caller, which: str) -> ConversationOut:
     return ConversationOut.of(seen, here, deps)
 
 
-def _add_collection(router: APIRouter) -> None:
+def _read_wanted(
+    *,
+    status: Status | None = None,
+    kind: Kind | None = None,
+    view: View | None = None,
+    archived: bool | None = None,
+    parent_id: Parent | None = None,
+    q: Words = None,
+) -> Wanted:
+    words = None if q is None or not q.strip() else check_text("q", q, limit=LONGEST_SEARCH)
+    return Wanted(
+        status=status,
+        kind=kind,
+        view=view,
+        # Who asks for a status has said whether archived ones are meant.
+        archived=bool(archived) if status is None else archived,
+        parent_id=ConversationId(parent_id) if parent_id else None,
+        words=words and words.strip(),
+    )
+
+
+def _add_list(router: APIRouter) -> None:
     @router.get("/conversations", summary="List conversations", responses=refusals(404))
-    async def list_conversations(  # noqa: PLR0913 (each is a parameter of the query)
+    async def list_conversations(
         deps: TheDeps,
         caller: Reader,
-        *,
-        status: Status | None = None,
-        kind: Kind | None = None,
-        view: View | None = None,
-        archived: bool | None = None,
-        parent_id: Parent | None = None,
-        q: Words = None,
+        wanted: Annotated[Wanted, Depends(_read_wanted)],
         limit: Limit = USUAL,
         cursor: Cursor = None,
     ) -> Page[ConversationItem]:
@@ -146,20 +162,12 @@ def _add_collection(router: APIRouter) -> None:
 
         One that changes while pages are turned moves to the front, and is not in those that follow.
         """
-        words = None if q is None or not q.strip() else check_text("q", q, limit=LONGEST_SEARCH)
-        wanted = Wanted(
-            status=status,
-            kind=kind,
-            view=view,
-            # Who asks for a status has said whether archived ones are meant.
-            archived=bool(archived) if status is None else archived,
-            parent_id=ConversationId(parent_id) if parent_id else None,
-            words=words and words.strip(),
-        )
         after = pages.read(cursor, datetime, str)
         found, here = await browse.conversations(deps, caller.user, wanted, after, most=limit)
         return pages.show(found, lambda seen: ConversationItem.of(seen, here, deps))
 
+
+def _add_creation(router: APIRouter) -> None:
     @router.post(
         "/conversations",
         summary="Begin a conversation",

@@ -185,69 +185,68 @@ def _person_first(is_served: ColumnElement[bool]) -> Select[Any]:
     )
 
 
+def _due(is_served: ColumnElement[bool]) -> Select[Any]:
+    """Give the conversations whose time has come."""
+    return select(
+        conversations.c.user_id,
+        conversations.c.id,
+        conversations.c.next_run_at.label("since"),
+    ).where(
+        is_due_some_time,
+        conversations.c.next_run_at <= bindparam("now"),
+        is_served,
+        _no_person_waits(),
+        _none_is_queued(RunKind.BACKGROUND),
+    )
+
+
+def _items(is_served: ColumnElement[bool]) -> Select[Any]:
+    """Give those in whose inbox something waits for a run."""
+    is_for_reply = and_(inbox.c.run_kind == text("'reply'"), _none_is_queued(RunKind.REPLY))
+    is_for_work = and_(
+        inbox.c.run_kind == text("'background'"),
+        or_(
+            conversations.c.status == text("'background'"),
+            and_(conversations.c.status == text("'active'"), inbox.c.at_once),
+        ),
+        _none_is_queued(RunKind.BACKGROUND),
+    )
+    return (
+        select(
+            inbox.c.user_id,
+            inbox.c.conversation_id.label("id"),
+            inbox.c.arrived_at.label("since"),
+        )
+        .join(conversations, _same_conversation)
+        .where(unserved, not_(inbox.c.from_person), is_open, is_served, _no_person_waits())
+        .where(or_(is_for_reply, is_for_work))
+    )
+
+
+def _queued(is_served: ColumnElement[bool]) -> Select[Any]:
+    """Give those with a run that was handed back and may go on."""
+    may_go_on = or_(
+        runs.c.kind == text("'reply'"), conversations.c.status != text("'waiting_input'")
+    )
+    return (
+        select(
+            runs.c.user_id,
+            runs.c.conversation_id.label("id"),
+            runs.c.wait_until.label("since"),
+        )
+        .join(conversations, _run_of_conversation)
+        .where(is_queued, runs.c.wait_until <= bindparam("now"), is_open, is_served)
+        .where(_no_person_waits(), may_go_on)
+    )
+
+
 class _Sources:
     """Where work comes from: schedules, inboxes, and runs that were handed back."""
 
     def __init__(self, is_served: ColumnElement[bool]) -> None:
-        due = and_(
-            is_due_some_time,
-            conversations.c.next_run_at <= bindparam("now"),
-            is_served,
-            _no_person_waits(),
-            _none_is_queued(RunKind.BACKGROUND),
-        )
-        wanted = and_(
-            unserved,
-            not_(inbox.c.from_person),
-            is_open,
-            is_served,
-            _no_person_waits(),
-            or_(
-                and_(inbox.c.run_kind == text("'reply'"), _none_is_queued(RunKind.REPLY)),
-                and_(
-                    inbox.c.run_kind == text("'background'"),
-                    or_(
-                        conversations.c.status == text("'background'"),
-                        and_(conversations.c.status == text("'active'"), inbox.c.at_once),
-                    ),
-                    _none_is_queued(RunKind.BACKGROUND),
-                ),
-            ),
-        )
-        may_go_on = and_(
-            is_queued,
-            runs.c.wait_until <= bindparam("now"),
-            is_open,
-            is_served,
-            _no_person_waits(),
-            or_(
-                runs.c.kind == text("'reply'"),
-                conversations.c.status != text("'waiting_input'"),
-            ),
-        )
-        self._due = select(
-            conversations.c.user_id,
-            conversations.c.id,
-            conversations.c.next_run_at.label("since"),
-        ).where(due)
-        self._items = (
-            select(
-                inbox.c.user_id,
-                inbox.c.conversation_id.label("id"),
-                inbox.c.arrived_at.label("since"),
-            )
-            .join(conversations, _same_conversation)
-            .where(wanted)
-        )
-        self._queued = (
-            select(
-                runs.c.user_id,
-                runs.c.conversation_id.label("id"),
-                runs.c.wait_until.label("since"),
-            )
-            .join(conversations, _run_of_conversation)
-            .where(may_go_on)
-        )
+        self._due = _due(is_served)
+        self._items = _items(is_served)
+        self._queued = _queued(is_served)
 
     def whose_turn(self, *, much_due: bool, much_more: bool, waits: bool) -> Select[Any]:
         more = [self._items, self._queued]
