@@ -2,12 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property
-
-from sqlalchemy import Connection
 
 from backburner.core.allowance import Allowance, Cost, Scope
-from backburner.core.conversation import Conversation, Kind, Message
+from backburner.core.conversation import Conversation, Message
 from backburner.core.ids import (
     CallId,
     ConversationId,
@@ -22,7 +19,7 @@ from backburner.core.journal import JournalEntry
 from backburner.core.policy import Call, Grant
 from backburner.core.question import Purpose, Question
 from backburner.core.run import Ending, Item, Run, RunKind, Turn
-from backburner.core.transitions import Step, Stops
+from backburner.core.transitions import Step
 from backburner.ports import (
     Account,
     Agenda,
@@ -54,62 +51,13 @@ from backburner.store import (
     turns,
     users,
 )
-from backburner.store.accounts import Accounts
-from backburner.store.answers import Answers
-from backburner.store.attempts import Attempts
-from backburner.store.away import Absence
-from backburner.store.browse import Browse
-from backburner.store.clients import Clients
-from backburner.store.credentials import Credentials
-from backburner.store.dialect import Clock, read_clock
-from backburner.store.discovery import Discovery
-from backburner.store.events import Events
-from backburner.store.jobs import Jobs
-from backburner.store.memories import Memories
-from backburner.store.mine import Mine
-from backburner.store.replies import Replies
-from backburner.store.tasks import Tasks
+from backburner.store.groups import Groups
 
 #: Later than any lease.
 _END_OF_TIME = 2**62
 
 
-class Tx:
-    """Takes the time when it is first asked for: not every transaction needs it."""
-
-    def __init__(self, connection: Connection, clock: Clock) -> None:
-        self.connection = connection
-        self._clock = clock
-        self.hints: dict[Hint, None] = {}
-        #: Of less weight: they go out after the commit, if nothing happens in between.
-        self.mentions: dict[Hint, None] = {}
-        self.events = Events(connection)
-
-    @cached_property
-    def _times(self) -> tuple[datetime, int]:
-        return read_clock(self.connection, self._clock)
-
-    @property
-    def now(self) -> datetime:
-        return self._times[0]
-
-    @property
-    def tick(self) -> int:
-        """The clock of leases, in microseconds."""
-        return self._times[1]
-
-    def hint(self, *hints: Hint) -> None:
-        self.hints |= dict.fromkeys(hints)
-
-    def changed(self, user: UserId, conversation: ConversationId | None, *kinds: EventKind) -> None:
-        self.events.note(user, conversation, *kinds)
-        self.hint(Hint(HintKind.CHANGED, user, conversation))
-
-    def write_events(self) -> None:
-        """Write down what changed: the last thing that is done in a transaction."""
-        if self.events.noted:
-            self.events.write(now=self.now)
-
+class Tx(Groups):
     def load(self, user: UserId, which: ConversationId) -> Conversation:
         return conversations.load(self.connection, user, which)
 
@@ -118,11 +66,11 @@ class Tx:
 
     def add(self, step: Step) -> None:
         steps.add(self.connection, step, cause=None, now=self.now)
-        self._announce(step)
+        self.announce(step)
 
     def save(self, step: Step) -> None:
         steps.save(self.connection, step, cause=None, now=self.now)
-        self._announce(step)
+        self.announce(step)
 
     def delete(self, user: UserId, which: ConversationId) -> None:
         conversations.remove(self.connection, user, which, now=self.now)
@@ -175,8 +123,8 @@ class Tx:
         return questions.due(self.connection, most=most, now=self.now)
 
     def claim(self, reply: Claimer | None, work: Claimer | None) -> Claim | None:
-        seen, now, tick = claims.look(self.connection, self._clock)
-        self._times = (now, tick)
+        seen, now, tick = claims.look(self.connection, self.clock)
+        self.set_time(now, tick)
         claim = None
         if reply is not None and seen.people:
             claim = claims.claim_reply(self.connection, reply, now=self.now, tick=self.tick)
@@ -209,26 +157,26 @@ class Tx:
         self, turn: Turn, step: Step, ending: Ending, *, served: Iterable[ItemId] = ()
     ) -> None:
         turns.commit(self.connection, turn, step, ending, served=served, now=self.now)
-        self._announce(step)
-        self._announce_end(turn)
+        self.announce(step)
+        self.announce_end(turn)
 
     def hand_back(
         self, turn: Turn, step: Step, *, until: datetime | None, served: Iterable[ItemId] = ()
     ) -> None:
         turns.hand_back(self.connection, turn, step, until=until, served=served, now=self.now)
-        self._announce(step)
-        self._announce_end(turn)
+        self.announce(step)
+        self.announce_end(turn)
 
     def rescue(self, *, all_of_them: bool = False) -> Rescued | None:
         tick = _END_OF_TIME if all_of_them else self.tick
         freed = rescue.rescue(self.connection, now=self.now, tick=tick)
         if freed is not None:
-            self._announce(freed.step)
-            self._announce_end(freed.turn)
+            self.announce(freed.step)
+            self.announce_end(freed.turn)
         return freed
 
     def agenda(self) -> Agenda:
-        return agenda.look(self.connection, self._clock)
+        return agenda.look(self.connection, self.clock)
 
     def run(self, user: UserId, which: RunId) -> Run:
         return runs.load(self.connection, user, which)
@@ -324,58 +272,6 @@ class Tx:
     def disallow(self, user: UserId, scope: Scope) -> None:
         spending.disallow(self.connection, user, scope)
 
-    @property
-    def jobs(self) -> Jobs:
-        return Jobs(self.connection, self.now)
-
-    @property
-    def answers(self) -> Answers:
-        return Answers(self.connection)
-
-    @property
-    def browse(self) -> Browse:
-        return Browse(self.connection)
-
-    @property
-    def accounts(self) -> Accounts:
-        return Accounts(self.connection)
-
-    @property
-    def attempts(self) -> Attempts:
-        return Attempts(self.connection)
-
-    @property
-    def credentials(self) -> Credentials:
-        return Credentials(self.connection)
-
-    @property
-    def discovery(self) -> Discovery:
-        return Discovery(self.connection)
-
-    @property
-    def memories(self) -> Memories:
-        return Memories(self.connection, self.now)
-
-    @property
-    def clients(self) -> Clients:
-        return Clients(self.connection)
-
-    @property
-    def mine(self) -> Mine:
-        return Mine(self.connection, self.now)
-
-    @property
-    def replies(self) -> Replies:
-        return Replies(self.connection)
-
-    @property
-    def absence(self) -> Absence:
-        return Absence(self.connection)
-
-    @property
-    def tasks(self) -> Tasks:
-        return Tasks(self.connection)
-
     def person(self, user: UserId) -> Person:
         return users.load(self.connection, user)
 
@@ -409,24 +305,3 @@ class Tx:
     def not_delivered(self, delivery: Delivery, why: str, *, again_at: datetime | None) -> bool:
         self.changed(delivery.user_id, delivery.conversation_id, EventKind.NOTICE)
         return notices.failed(self.connection, delivery, why, again_at=again_at, now=self.now)
-
-    def _announce(self, step: Step) -> None:
-        """Tell where to look for what follows from a step."""
-        conversation = step.conversation
-        user, which = conversation.user_id, conversation.id
-        self.events.note_step(step)
-        self.hint(Hint(HintKind.CHANGED, user, which))
-        if any(inbox.is_from_person(item) for item in step.inbox):
-            self.hint(Hint(HintKind.PERSON, user, which))
-        if step.inbox or step.notices or step.asked or conversation.next_run_at is not None:
-            self.hint(Hint(HintKind.WORK, user))
-        if conversation.kind is Kind.JOB:
-            # Whoever waits for it may go on.
-            self.hint(Hint(HintKind.WORK, user))
-        if step.stops is not Stops.NOTHING:
-            self.hint(Hint(HintKind.CANCEL, user, which))
-
-    def _announce_end(self, turn: Turn) -> None:
-        """Somebody may go on now: with the same conversation, or under the user's cap."""
-        self.events.note(turn.user_id, turn.conversation_id, EventKind.RUN)
-        self.hint(Hint(HintKind.WORK, turn.user_id))
