@@ -36,7 +36,7 @@ def test_the_defaults_are_those_that_are_promised() -> None:
     assert (settings.batch, settings.concurrency) == (5, 5)
     assert settings.run_timeout == timedelta(minutes=5)
     assert (settings.lease, settings.heartbeat) == (timedelta(seconds=30), timedelta(seconds=10))
-    assert settings.discovery_enabled is False
+    assert settings.discovery_enabled is True
     assert settings.discovery_interval == timedelta(minutes=30)
     assert settings.idle_threshold == timedelta(minutes=10)
     assert (settings.max_active_tasks, settings.keep_runs_days) == (20, 30)

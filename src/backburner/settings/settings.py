@@ -197,7 +197,9 @@ class Settings(BaseSettings):
         " only the tokens are counted.",
     )
     discovery_enabled: Switch = Field(
-        default=False, description="Whether the agent may look for work to propose by itself."
+        default=True,
+        description="Whether users may let the agent look for work to propose by itself; it does so"
+        " for nobody who has not switched it on.",
     )
     discovery_interval: Duration = Field(
         default=timedelta(minutes=30), description="The time between two looks for such work."
