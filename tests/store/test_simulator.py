@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import sqlite
 
 from backburner.ports import Claim, Claimer
-from backburner.store import claimable, claims, inbox, sessions, steps, turns
+from backburner.store import claimable, claims, inbox, sessions, steps, turns, waits
 from backburner.store.tables import conversations, session_entries, users
 from backburner.store.types import Time
 from backburner.testing.simulator import Violation, simulate
@@ -168,6 +168,18 @@ def proof_not_looked_up(patch: Patch) -> None:
     patch.setattr(turns, "is_committed", lambda *_: False)
 
 
+def settling_wakes_nobody(patch: Patch) -> None:
+    patch.setattr(waits, "settle", lambda *_, **__: None)
+
+
+def speaking_wakes_nobody(patch: Patch) -> None:
+    patch.setattr(waits, "_go_on", waits._go_on.where(waits._all_have_settled))
+
+
+def waits_outlive_their_run(patch: Patch) -> None:
+    patch.setattr(waits, "take", lambda *_: ())
+
+
 @pytest.mark.parametrize(
     "breaks",
     [
@@ -180,6 +192,9 @@ def proof_not_looked_up(patch: Patch) -> None:
         inbox_served_at_claim,
         uncommitted_session_entries_loaded,
         proof_not_looked_up,
+        settling_wakes_nobody,
+        speaking_wakes_nobody,
+        waits_outlive_their_run,
     ],
     ids=lambda variant: variant.__name__,
 )

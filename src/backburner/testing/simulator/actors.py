@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
-from backburner.core import transitions
+from backburner.core import jobs, transitions
 from backburner.core.conversation import Conversation, Place, State
 from backburner.core.errors import Conflict, Fenced
 from backburner.core.ids import (
@@ -31,6 +31,7 @@ from backburner.store import (
     steps,
     turns,
     users,
+    waits,
 )
 from backburner.store import rescue as rescuing
 from backburner.store.tx import Tx
@@ -44,6 +45,8 @@ from backburner.testing.simulator.world import CAP, LEASE, START, Worker, World
 
 OUTSIDE = (Place("simulated", "somebody"),)
 SESSION = "session"
+#: Longer than a run waits for anything that happens here.
+LONG = timedelta(hours=2)
 INPUT = Draft(type=QuestionType.INPUT, prompt="Which one?")
 
 
@@ -84,7 +87,10 @@ def _households(user: UserId, number: int) -> list[Step]:
         )
         for schedule in schedules
     ]
-    return [chat, *tasks]
+    below = chat.conversation.id
+    what = Brief(title="job", prompt="Do it.", schedule=Immediate(), parent_id=below, root_id=below)
+    job = transitions.start_job(new_conversation_id(), user, what, now=START)
+    return [chat, *tasks, job]
 
 
 def work(world: World) -> None:
@@ -206,19 +212,39 @@ def end(world: World, worker: Worker, work: Callable[[Tx], None]) -> None:
 
 
 def _hand_back(world: World, worker: Worker) -> Callable[[Tx], None]:
-    """Make the transaction that hands a run back, sometimes with a question of its owner's."""
+    """Make the transaction that hands a run back: for now, with a question, or to wait for jobs."""
     turn = _turn(worker)
     served = [item.id for item in worker.loaded or ()]
     wait = timedelta(seconds=world.random.choice([0, 20]))
     asks = world.chance(0.3)
+    awaited = [] if asks or world.chance(0.5) else _jobs_of(world, turn)
 
     def back(tx: Tx) -> None:
+        # Before their parent, as it is when one of them reports.
+        settled = {job: _has_settled(tx, turn.user_id, job) for job in awaited}
         step = Step(conversation=turns.hold(tx.connection, turn))
         if asks:
             step = transitions.ask_owner(step.conversation, _allowance_question(turn, tx))
-        turns.hand_back(tx.connection, turn, step, until=tx.now + wait, served=served, now=tx.now)
+        until = tx.now + (LONG if awaited else wait)
+        turns.hand_back(tx.connection, turn, step, until=until, served=served, now=tx.now)
+        if awaited:
+            waits.begin(tx.connection, turn, settled, now=tx.now)
 
     return back
+
+
+def _jobs_of(world: World, turn: Turn) -> list[ConversationId]:
+    """Find what the user of a run has handed out, apart from what the run is about itself."""
+    found = world.rows(
+        "SELECT id FROM conversations WHERE kind = 'job' AND user_id = ? AND id <> ?",
+        turn.user_id,
+        turn.conversation_id,
+    )
+    return [ConversationId(which) for (which,) in found]
+
+
+def _has_settled(tx: Tx, user: UserId, job: ConversationId) -> bool:
+    return jobs.is_settled(conversations.lock(tx.connection, user, job))
 
 
 def _allowance_question(turn: Turn, tx: Tx) -> Question:
@@ -333,6 +359,9 @@ def person(world: World) -> None:
         ),
         "event": lambda c, _: transitions.receive_event(c, {"n": world.step}),
         "run_now": lambda c, _: transitions.run_now(c),
+        "follow_up": lambda c, tx: transitions.follow_up(
+            c, "And now?", message_id=new_message_id(), now=tx.now
+        ),
         "pause": lambda c, _: transitions.pause(c),
         "resume": lambda c, tx: transitions.resume(c, now=tx.now),
         "cancel": lambda c, tx: transitions.cancel(c, now=tx.now),
@@ -350,6 +379,7 @@ def person(world: World) -> None:
         "answer": 10,
         "event": 6,
         "run_now": 3,
+        "follow_up": 4,
         "resume": 3,
         "archive": 2,
         "reopen": 4,

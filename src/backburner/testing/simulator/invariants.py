@@ -34,6 +34,7 @@ def check(world: World) -> None:
     )
     require(not too_many, "a user has more background runs than the cap")
     _check_served(world)
+    _check_waits(world)
     twice = world.rows(
         "SELECT content FROM messages WHERE run_id IS NOT NULL AND role = 'assistant'"
         " GROUP BY content HAVING count(*) > 1"
@@ -50,6 +51,35 @@ def _check_served(world: World) -> None:
     committed = {run for run, _ in world.commits} | world.given_up
     served = world.rows("SELECT DISTINCT served_by FROM inbox WHERE served_by IS NOT NULL")
     require({run for (run,) in served} <= committed, "an item was served by a run that was not")
+    # A reply that is given up at its third crash serves what it was to answer.
+    lost = world.rows(
+        "SELECT i.id FROM inbox i JOIN runs r ON r.id = i.served_by"
+        " WHERE r.failure_kind = 'crashed' AND r.kind = 'background'"
+    )
+    require(not lost, "an item was served by a run that never came to its end")
+
+
+def _check_waits(world: World) -> None:
+    latest = (world.clock.latest - EPOCH) // timedelta(microseconds=1)
+    awaited = world.rows(
+        "SELECT w.run_id FROM waits w JOIN conversations j ON j.id = w.job_id"
+        " WHERE w.settled_at IS NULL AND j.status <> 'background'"
+    )
+    require(not awaited, "a run waits for a job that has settled")
+    late = world.rows(
+        "SELECT r.id FROM runs r WHERE r.status = 'queued' AND r.wait_until > ?"
+        " AND EXISTS (SELECT 1 FROM waits w WHERE w.run_id = r.id)"
+        " AND (NOT EXISTS"
+        " (SELECT 1 FROM waits w WHERE w.run_id = r.id AND w.settled_at IS NULL)"
+        " OR EXISTS (SELECT 1 FROM inbox i WHERE i.conversation_id = r.conversation_id"
+        " AND i.served_at IS NULL AND i.from_person))",
+        latest,
+    )
+    require(not late, "a run waits that could go on")
+    awake = world.rows(
+        "SELECT w.run_id FROM waits w JOIN runs r ON r.id = w.run_id WHERE r.status = 'running'"
+    )
+    require(not awake, "a run waits while it is under way")
 
 
 def someone_waits(world: World) -> bool:
