@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 
 import pytest
 from either import database, emptied_postgres, one_postgres, one_sqlite
 from requirements import requirement
 
-from backburner.actions import background, own_tasks, questions, timing
+from backburner.actions import background, own_tasks, questions, setting_up, timing
 from backburner.actions.deps import Limits
 from backburner.actions.origin import Origin
 from backburner.actions.tasks import NewTask, add, propose, resume
@@ -19,6 +20,7 @@ from backburner.core.errors import LimitReached
 from backburner.core.ids import new_conversation_id
 from backburner.core.schedule import Cron
 from backburner.core.transitions import Brief
+from backburner.ports import Tx
 from backburner.store.db import Database
 from backburner.testing.engine import ScriptedEngine
 from backburner.testing.make import MATE, USER
@@ -152,10 +154,26 @@ async def test_work_that_stands_still_for_an_allowance_keeps_its_room(stage: Sta
         await stage.task(MONDAYS)
 
 
-async def test_two_at_once_do_not_both_get_the_last_place(stage: Stage) -> None:
+@pytest.mark.parametrize("way", WAYS)
+async def test_two_at_once_do_not_both_get_the_last_place(stage: Stage, way: str) -> None:
     await stage.task(MONDAYS)
     await stage.task(MONDAYS)
-    made = await asyncio.gather(*(stage.task(MONDAYS) for _ in range(4)), return_exceptions=True)
+    loop, others = asyncio.get_running_loop(), list[Future[None]]()
 
-    assert sum(isinstance(one, Conversation) for one in made) == 1
-    assert sum(isinstance(one, LimitReached) for one in made) == 3
+    def work(tx: Tx) -> None:
+        tx.lock_person(USER)
+        brief = Brief(title="last", prompt="Look.", schedule=MONDAYS)
+        setting_up.begin(tx, stage.deps, USER, new_conversation_id(), brief)
+        others.append(asyncio.run_coroutine_threadsafe(_go(way, stage), loop))
+        # As long as this is not committed, nobody else can know that it is there.
+        with pytest.raises(TimeoutError):
+            others[0].result(timeout=0.3)
+
+    await asyncio.to_thread(stage.database.run, work)
+
+    with pytest.raises(LimitReached):
+        await asyncio.wrap_future(others[0])
+
+
+async def _go(way: str, stage: Stage) -> None:
+    await WAYS[way](stage)
