@@ -55,22 +55,39 @@ async def test_it_tells_nothing_of_a_folder_that_is_no_repository(
     assert await repository.look_at(folder, shell) == ""
 
 
-async def test_it_runs_no_program_that_the_repository_names(folder: Path, shell: Shell) -> None:
+@pytest.fixture
+def trapped(folder: Path) -> Path:
+    """Make a repository in which a file was changed; `ran` appears if its traps are run."""
     git(folder, "init", "-q", "-b", "main")
     (folder / "file.txt").write_text("one")
     (folder / ".gitattributes").write_text("*.txt filter=evil\n")
     git(folder, "add", ".")
     git(folder, "commit", "-q", "-m", "First")
-    touch = f"touch {folder / 'ran'}; cat"
-    git(folder, "config", "core.fsmonitor", touch)
-    git(folder, "config", "filter.evil.clean", touch)
     (folder / "file.txt").write_text("two")
+    (folder / "trap").write_text("#!/bin/sh\ntouch ran\ncat\n")
+    (folder / "trap").chmod(0o755)
+    return folder
 
-    found = await repository.look_at(folder, shell)
+
+async def test_it_runs_no_program_that_watches_files(trapped: Path, shell: Shell) -> None:
+    git(trapped, "config", "core.fsmonitor", "./trap")
+    (trapped / "ran").unlink(missing_ok=True)
+
+    assert " M file.txt\n" in await repository.look_at(trapped, shell)
+    assert not (trapped / "ran").exists()
+
+
+async def test_where_files_go_through_programs_it_tells_the_history_alone(
+    trapped: Path, shell: Shell
+) -> None:
+    git(trapped, "config", "filter.evil.clean", "./trap")
+    (trapped / "ran").unlink(missing_ok=True)
+
+    found = await repository.look_at(trapped, shell)
 
     assert found.endswith(" First\n")
     assert "file.txt" not in found
-    assert not (folder / "ran").exists()
+    assert not (trapped / "ran").exists()
 
 
 async def test_it_tells_nothing_where_a_command_cannot_be_run_or_does_not_end(

@@ -1,7 +1,9 @@
 """Discovery is claimed while its guard lets it; otherwise its slot passes without a trace."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+
+from sqlalchemy import select
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Status
@@ -9,6 +11,7 @@ from backburner.core.ids import UserId
 from backburner.core.run import RunStatus
 from backburner.ports import Claim
 from backburner.store import discovery
+from backburner.store.tables import conversations
 from backburner.testing.make import MATE, USER
 from backburner.testing.scene import Scene
 
@@ -34,11 +37,11 @@ def discovery_looks_when_its_user_fell_silent_a_while_ago(scene: Scene) -> None:
 def discovery_leaves_no_trace_of_a_look_that_its_guard_prevents(scene: Scene) -> None:
     looks = _begin(scene)
     _talk(scene, at=EVERY - AFTER + MINUTE)
-    before = _other_rows(scene, looks)
+    before = _other_rows(scene, looks), _changed_at(scene, looks)
 
     assert _slot(scene) is None
 
-    assert _other_rows(scene, looks) == before
+    assert (_other_rows(scene, looks), _changed_at(scene, looks)) == before
     passed = scene.load(looks)
     assert passed.next_run_at == looks.next_run_at + EVERY  # type: ignore[operator]
     assert looks == replace(passed, next_run_at=looks.next_run_at, settled_until=None)
@@ -162,3 +165,9 @@ def _other_rows(scene: Scene, looks: Conversation) -> dict[str, list[str]]:
     found = scene.dump()
     rows = found["conversations"]
     return {**found, "conversations": [row for row in rows if looks.id not in row]}
+
+
+def _changed_at(scene: Scene, looks: Conversation) -> datetime:
+    asked = select(conversations.c.updated_at).where(conversations.c.id == looks.id)
+    found: datetime = scene.run(lambda db: db.execute(asked).scalar_one())
+    return found
