@@ -123,7 +123,7 @@ async def test_what_was_rejected_is_not_proposed_again_within_a_day(stage: Stage
     await stage.answer(tasks(stage)[0], "no")
 
     await talk(stage)
-    (same_name,) = await look(stage, propose(prompt="Something else.", name="Watch PR 42!"))
+    (same_name,) = await look(stage, propose(prompt="Something else.", name=f"Watch PR {NUMBER}!"))
     await talk(stage)
     (same_prompt,) = await look(stage, propose(name="another"))
     assert "said no to this within the last day" in same_name
