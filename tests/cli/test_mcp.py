@@ -74,7 +74,7 @@ async def test_a_call_that_the_editor_gives_up_is_ended_at_the_server(
         assert text(await opened.call_tool("look", {"text": "x"})) == "seen: x"
 
 
-async def test_a_server_that_was_started_again_is_found(
+async def test_a_server_that_was_started_again_is_found_and_one_that_refuses_is_told_of(
     stage: Stage, bench: Bench, tmp_path: Path
 ) -> None:
     stage.user()
@@ -85,6 +85,10 @@ async def test_a_server_that_was_started_again_is_found(
                 write_client(tmp_path, address, secret)
                 called = await opened.call_tool("change", {"text": text_})
                 assert text(called) == f"changed: {text_}"
+                await accounts.sign_out_everywhere(stage.deps, USER)
+                refused = await opened.call_tool("change", {})
+                assert refused.is_error
+                assert text(refused).startswith("The server does not know this token.")
         gone = await opened.call_tool("change", {})
 
     assert gone.is_error
@@ -92,17 +96,9 @@ async def test_a_server_that_was_started_again_is_found(
     assert len({origin.conversation for origin in bench.origins}) == 1
 
 
-async def test_a_token_that_is_not_good_is_told_of(address: str, stage: Stage) -> None:
-    stage.user()
-    env = {"BACKBURNER_TOKEN": "bb_no"}
-    async with asyncio.timeout(BOUND), over_pipes("--url", address, env=env) as opened:
-        called = await opened.call_tool("look", {})
-
-    assert called.is_error
-    assert text(called).startswith("The server does not know this token.")
-
-
-async def test_without_a_server_it_says_so_and_nothing_else_is_written(tmp_path: Path) -> None:
+async def test_without_a_server_it_says_so_and_nothing_else_until_a_signal_ends_it(
+    tmp_path: Path,
+) -> None:
     """Also where an editor does not show what it is told, its log does."""
     async with asyncio.timeout(BOUND), started("--data", str(tmp_path)) as program:
         await ask(program, HELLO)
@@ -110,7 +106,12 @@ async def test_without_a_server_it_says_so_and_nothing_else_is_written(tmp_path:
         listed = await ask(program, {"id": 2, "method": "tools/list"})
         call = {"name": "background_task"}
         called = await ask(program, {"id": 3, "method": "tools/call", "params": call})
-        out, err = await program.communicate(b"")
+        # It waits for the next line, which never comes.
+        program.terminate()
+        assert await program.wait() == -signal.SIGTERM
+        assert program.stdout
+        assert program.stderr
+        out, err = await program.stdout.read(), await program.stderr.read()
 
     told = f"No Backburner has run with the data folder {tmp_path}."
     assert listed["error"]["message"].startswith(told)
@@ -118,14 +119,6 @@ async def test_without_a_server_it_says_so_and_nothing_else_is_written(tmp_path:
     assert called["result"]["content"][0]["text"].startswith(told)
     assert out == b""
     assert [line.startswith(told) for line in err.decode().splitlines()] == [True, True]
-    assert program.returncode == 0
-
-
-async def test_a_signal_ends_it(tmp_path: Path) -> None:
-    async with asyncio.timeout(BOUND), started("--data", str(tmp_path)) as program:
-        await ask(program, HELLO)
-        program.terminate()
-        assert await program.wait() == -signal.SIGTERM
 
 
 @asynccontextmanager

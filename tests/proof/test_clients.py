@@ -4,8 +4,9 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -18,7 +19,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_clients import text
 from model_threads import newest
-from programs import Start
+from programs import Start, starter
 from requirements import requirement
 from workers import Workers
 
@@ -44,22 +45,28 @@ def hand_out_and_wait(heard: Heard) -> Reply:
     return [CallTool("background_task", {"description": "Count", "prompt": "Count the files."})]
 
 
-@pytest.fixture
-def running(start: Start, tmp_path: Path) -> str:
-    """Start what somebody has on their machine, and give its address."""
-    return start("up", "--port", "0", "--data", tmp_path / "data").wait_until_ready()
+@dataclass(frozen=True)
+class Here:
+    address: str
+    data: Path
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
+    """Start what somebody has on their machine."""
+    data = tmp_path_factory.mktemp("data")
+    with starter() as start:
+        yield Here(start("up", "--port", "0", "--data", data).wait_until_ready(), data)
 
 
 @requirement("C-mcp")
 @pytest.mark.parametrize("kind", ["http", "stdio"])
 async def test_claude_code_hands_out_a_job_and_waits_for_it(
-    running: str, tmp_path: Path, kind: str
+    running: Here, tmp_path: Path, kind: str
 ) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    server = at_its_address(running, tmp_path) if kind == "http" else as_a_program(tmp_path)
+    server = at_its_address(running) if kind == "http" else as_a_program(running)
     async with ModelApi(otherwise=hand_out_and_wait) as model:
-        said = await ask_claude(model, home, {"backburner": server})
+        said = await ask_claude(model, tmp_path, {"backburner": server})
         tools = set(model.requests[0].tools)
 
     assert said == "It is done."
@@ -67,18 +74,18 @@ async def test_claude_code_hands_out_a_job_and_waits_for_it(
     assert {"mcp__backburner__background_task", "mcp__backburner__task_add"} <= tools
 
 
-def at_its_address(address: str, folder: Path) -> dict[str, Any]:
-    found = (folder / "data" / "client.toml").read_text()
+def at_its_address(running: Here) -> dict[str, Any]:
+    found = (running.data / "client.toml").read_text()
     (secret,) = re.findall(r'^token = "(.*)"$', found, re.MULTILINE)
     return {
         "type": "http",
-        "url": f"{address}/mcp",
+        "url": f"{running.address}/mcp",
         "headers": {"Authorization": f"Bearer {secret}"},
     }
 
 
-def as_a_program(folder: Path) -> dict[str, Any]:
-    arguments = ["-P", "-m", "backburner", "mcp", "--data", str(folder / "data")]
+def as_a_program(running: Here) -> dict[str, Any]:
+    arguments = ["-P", "-m", "backburner", "mcp", "--data", str(running.data)]
     return {"command": sys.executable, "args": arguments, "env": dict(os.environ)}
 
 
