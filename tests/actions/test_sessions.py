@@ -8,7 +8,7 @@ from requirements import requirement
 from sqlalchemy import select
 
 from backburner.actions.deps import Limits
-from backburner.actions.run import FORGOTTEN, TOO_LONG
+from backburner.actions.preparing import FORGOTTEN, TOO_LONG
 from backburner.actions.signals import Reason
 from backburner.core.conversation import Session
 from backburner.core.errors import EngineFailed, SessionGone

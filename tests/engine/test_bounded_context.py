@@ -8,7 +8,7 @@ import pytest
 from requirements import requirement
 from steady_work import SteadyWork, look_and_count, work_stage
 
-from backburner.actions.run import TOO_LONG
+from backburner.actions.preparing import TOO_LONG
 from backburner.core.conversation import Role
 from backburner.core.run import RunStatus
 from backburner.engine.claude.engine import ClaudeEngine, Model

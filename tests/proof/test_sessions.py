@@ -8,7 +8,7 @@ from model_threads import newest
 from real_workers import RealWorkers
 from requirements import requirement
 
-from backburner.actions.run import FORGOTTEN
+from backburner.actions.preparing import FORGOTTEN
 from backburner.core.conversation import Conversation, Status
 from backburner.testing.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply, Say
 from backburner.testing.outside import Outside

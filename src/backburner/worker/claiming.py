@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from backburner.actions import run
+from backburner.actions import preparing, run
 from backburner.actions.deps import Deps
 from backburner.actions.signals import Reason
 from backburner.core.errors import StoreFailed
@@ -79,7 +79,7 @@ class Claiming:
         taken.task = self.spawn(self._perform(taken))
         return True
 
-    def _claim_and_prepare(self, tx: Tx) -> tuple[Claim, run.Prepared | None] | None:
+    def _claim_and_prepare(self, tx: Tx) -> tuple[Claim, preparing.Prepared | None] | None:
         self._claimed = None
         if self.comes_early:
             self.comes_early = False
@@ -90,7 +90,7 @@ class Claiming:
         self._claimed = claim.turn.conversation_id
         if self._claimed in self._unprepared:
             return claim, None
-        return claim, run.prepare(self.deps, tx, claim)
+        return claim, preparing.prepare(self.deps, tx, claim)
 
     def _claimer(self, kind: RunKind) -> Claimer | None:
         taken = self.underway.engines

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from backburner.actions.run import Prepared
+from backburner.actions.preparing import Prepared
 from backburner.actions.signals import Reason, Signals
 from backburner.core.ids import ConversationId, RunId
 from backburner.core.run import RunKind
