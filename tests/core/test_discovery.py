@@ -62,7 +62,7 @@ def test_slots_pass_to_the_next_one_and_leave_nothing_to_account_for() -> None:
 )
 def test_it_says_and_asks_nothing_by_itself_and_goes_on(outcome: Outcome) -> None:
     run = make.run(schedule_revision=LOOKS.schedule_revision)
-    step = transitions.finish(LOOKS, run, outcome, now=NOON + EVERY)
+    step = transitions.finish(LOOKS, run, discovery.quiet(outcome), now=NOON + EVERY)
 
     assert (step.messages, step.notices, step.asked) == ((), (), ())
     assert step.conversation.status is Status.BACKGROUND

@@ -61,17 +61,13 @@ def schedules(now: datetime) -> st.SearchStrategy[Schedule]:
     )
 
 
-#: Discovery enters fewer cells of the table than the others.
-KINDS = (*(Kind.CHAT, Kind.TASK, Kind.JOB) * 3, Kind.DISCOVERY)
-
-
 class Life(RuleBasedStateMachine):
     conversation: Conversation
     run: Run
     now: datetime
     epoch = 0
 
-    @initialize(kind=st.sampled_from(KINDS), data=st.data())
+    @initialize(kind=st.sampled_from(list(Kind)), data=st.data())
     def is_born(self, kind: Kind, data: st.DataObject) -> None:
         self.now = make.NOON
         brief = Brief(
@@ -176,8 +172,7 @@ class Life(RuleBasedStateMachine):
     def a_run_needs_input(self, asked: Draft) -> None:
         outcome = NeedsInput(message="There are two.", question=asked, state_update={"n": 2})
         step = self.finishes("needs_input", outcome)
-        said = [] if self.is_discovery else ["There are two."]
-        assert [message.content for message in step.messages] == said
+        assert [message.content for message in step.messages] == ["There are two."]
 
     @rule()
     def a_run_goes_on(self) -> None:
@@ -188,15 +183,11 @@ class Life(RuleBasedStateMachine):
         outcome = Complete(message=message, result="well", final=final)
         self.finishes("complete", outcome, final=final)
 
-    @property
-    def is_discovery(self) -> bool:
-        return self.conversation.kind is Kind.DISCOVERY
-
     def finishes(self, event: str, outcome: Outcome, *, final: bool = False) -> Step:
-        """Let a run end; discovery's always goes on as if there were nothing to say."""
+        """Let a run end with an outcome."""
         step = self.happen(
-            "complete" if self.is_discovery else event,
-            self.ends(final=final and not self.is_discovery),
+            event,
+            self.ends(final=final),
             lambda: transitions.finish(self.conversation, self.run, outcome, now=self.now),
         )
         assert step is not None

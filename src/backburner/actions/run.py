@@ -20,6 +20,7 @@ from backburner.actions.gate import Gate
 from backburner.actions.patience import PatientStore
 from backburner.actions.preparing import FORGOTTEN, Prepared
 from backburner.actions.signals import AT_ONCE, Reason, Signals
+from backburner.core import discovery as discoveries
 from backburner.core import job_words, journal, prompt, routing
 from backburner.core.conversation import LONGEST_MESSAGE, Kind
 from backburner.core.errors import BadOutcome, EngineFailed, Fenced, SessionGone
@@ -223,21 +224,23 @@ async def _look_around(attempt: Attempt, known: Prepared) -> str:
 async def _take_outcome(attempt: Attempt, ended: Ended) -> None:
     """Read how a background run ended; if that cannot be, have it said once more."""
     try:
-        attempt.result.outcome = _outcome(ended)
+        attempt.result.outcome = _outcome(attempt, ended)
     except BadOutcome as error:
         repaired = await _turn(attempt, prompt.for_repair(error))
         if repaired is None:
             return
         try:
-            attempt.result.outcome = _outcome(repaired)
+            attempt.result.outcome = _outcome(attempt, repaired)
         except BadOutcome as again:
             attempt.result.failure = Failure(FailureKind.INCOMPLETE, str(again))
             return
     attempt.result.is_done = True
 
 
-def _outcome(ended: Ended) -> Outcome:
-    return parse_outcome(ended.text if ended.outcome is None else ended.outcome)
+def _outcome(attempt: Attempt, ended: Ended) -> Outcome:
+    outcome = parse_outcome(ended.text if ended.outcome is None else ended.outcome)
+    is_discovery = attempt.claim.conversation.kind is Kind.DISCOVERY
+    return discoveries.quiet(outcome) if is_discovery else outcome
 
 
 async def _turn(attempt: Attempt, said: str) -> Ended | None:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from backburner.core import proposal
 from backburner.core.conversation import Conversation, Message
+from backburner.core.outcome import Complete, Outcome
 from backburner.core.prompt import fence, line, shorten
 from backburner.core.schedule_words import describe
 from backburner.core.views import task_status
@@ -41,6 +42,14 @@ def may_look(presence: Presence, *, now: datetime, after: timedelta | None) -> b
     if after is None or presence.is_answered:
         return False
     return proposal.may_look(now=now, last_heard_at=presence.heard_at, idle_for=after, enabled=True)
+
+
+def quiet(outcome: Outcome) -> Outcome:
+    """Take from an outcome all but what the next look has to know.
+
+    What is proposed speaks for itself; nothing else is said or asked, and discovery does not end.
+    """
+    return Complete(state_update=outcome.state_update, next_step=outcome.next_step)
 
 
 def surroundings(

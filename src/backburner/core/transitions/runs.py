@@ -86,9 +86,6 @@ def pass_over(conversation: Conversation, *, now: datetime) -> Conversation:
 
 def finish(conversation: Conversation, run: Run, outcome: Outcome, *, now: datetime) -> Step:
     """Apply the outcome of a background run."""
-    if conversation.kind is Kind.DISCOVERY:
-        # What it proposes speaks for itself; it asks nothing else, and does not end.
-        outcome = Complete(state_update=outcome.state_update, next_step=outcome.next_step)
     said = worker_message(outcome.message)
     if conversation.status is Status.ARCHIVED:
         return Step(conversation=conversation, messages=said)
