@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from backburner.core.conversation import Conversation
+from backburner.core.ids import UserId
 from backburner.core.run import Turn
 from backburner.ports import (
     Channel,
@@ -21,7 +21,6 @@ from backburner.ports import (
     Request,
     Said,
     Store,
-    Toolbox,
     ToolResult,
     Tx,
 )
@@ -89,13 +88,12 @@ class HaltingEngine:
 
 
 @dataclass(frozen=True, slots=True)
-class HaltingToolbox:
-    toolbox: Toolbox
+class HaltingTools:
+    tools: Callable[[UserId], Sequence[Offer]]
     halt: Halt
 
-    async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
-        found = await self.toolbox.offers(turn, conversation)
-        return [replace(offer, run=self._halting(offer.run)) for offer in found]
+    def __call__(self, user: UserId) -> Sequence[Offer]:
+        return [replace(offer, run=self._halting(offer.run)) for offer in self.tools(user)]
 
     def _halting(
         self, run: Callable[[Mapping[str, Any]], Awaitable[ToolResult]]

@@ -7,9 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from backburner.core.conversation import Conversation
+from backburner.core.ids import UserId
 from backburner.core.policy import Tool
-from backburner.core.run import Turn
 from backburner.ports import Offer, ToolResult
 from backburner.process.command import Command
 from backburner.process.tree import started
@@ -29,8 +28,8 @@ class LastingTools:
 
     traces: Traces
 
-    async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
-        del turn, conversation
+    def __call__(self, user: UserId) -> Sequence[Offer]:
+        del user
         return [
             self._offer("send"),
             self._offer("slow", free=True),

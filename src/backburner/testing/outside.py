@@ -13,14 +13,16 @@ from typing import Any, Self, TypeVar
 
 from sqlalchemy import text
 
-from backburner.actions import accounts, background, chat, questions
+from backburner.actions import accounts, background, chat, jobs, questions
 from backburner.actions.deps import Deps
+from backburner.actions.jobs import Wish
+from backburner.actions.origin import Origin
 from backburner.app.clock import Clock
 from backburner.app.machines import NoTools
 from backburner.bus.postgres import PostgresBus
 from backburner.core.accounts import Scope
 from backburner.core.conversation import Conversation, Place
-from backburner.core.ids import UserId, derive_grant_id
+from backburner.core.ids import ConversationId, UserId, derive_grant_id
 from backburner.core.policy import Grant
 from backburner.core.question import Question
 from backburner.core.schedule import Immediate
@@ -83,6 +85,12 @@ class Outside:
         if may_send:
             self.allow(task, SERVER, "send", DEFINITION)
         return task
+
+    def jobs(self, chat: Conversation, *prompts: str) -> list[ConversationId]:
+        """Hand out jobs from a conversation."""
+        wishes = [Wish(description=f"Job {n}", prompt=one) for n, one in enumerate(prompts)]
+        origin = Origin(chat.user_id, chat.id)
+        return [job.id for job in self._do(jobs.start(self._deps, origin, wishes))]
 
     def chat(self, *, user: UserId = USER) -> Conversation:
         return self._do(chat.begin(self._deps, self._user(user)))

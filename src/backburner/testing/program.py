@@ -18,7 +18,7 @@ from backburner.testing.halting import (
     HaltingChannel,
     HaltingEngine,
     HaltingStore,
-    HaltingToolbox,
+    HaltingTools,
     Point,
     say,
 )
@@ -47,7 +47,7 @@ def machines(traces: Traces, halt: Halt) -> Machines:
     return Machines(
         engines={ENGINE: HaltingEngine(agent, halt)},
         default_engine=ENGINE,
-        toolbox=HaltingToolbox(LastingTools(traces), halt),
+        workspace=HaltingTools(LastingTools(traces), halt),
         channels={CHANNEL: HaltingChannel(LastingChannel(traces), halt)},
         store=lambda store: HaltingStore(store, halt),
     )
