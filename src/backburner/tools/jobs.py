@@ -157,7 +157,7 @@ class _Tools:
         job = await jobs.resume(self._deps, self._origin, asked.task_id, asked.message)
         return (
             f"{job.id} {job.description!r} works on it: {job.status}, for the"
-            f" {_ordinal(job.resume_count)} time. Its answer will be told here;"
+            f" {ordinal(job.resume_count)} time. Its answer will be told here;"
             " background_block waits for it."
         )
 
@@ -226,7 +226,7 @@ def _batch(job: JobView) -> str:
     return f" Batch {job.batch}." if job.batch else ""
 
 
-def _ordinal(number: int) -> str:
+def ordinal(number: int) -> str:
     endings = {1: "st", 2: "nd", 3: "rd"}
     teen = 10 < number % 100 < 14
     return f"{number}{'th' if teen else endings.get(number % 10, 'th')}"

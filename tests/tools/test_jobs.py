@@ -1,0 +1,196 @@
+"""What an agent is told when it hands out work, looks after it, and clears it away."""
+
+import pytest
+from job_stage import House, started
+from requirements import requirement
+from tool_calls import children, reply_turn
+
+from backburner.actions.origin import Origin
+from backburner.core.conversation import Conversation
+from backburner.core.run import Turn
+from backburner.ports import ToolResult
+from backburner.store.db import Database
+from backburner.testing.simulator.world import FlakyDatabase
+from backburner.tools.jobs import job_offers, ordinal
+
+NAMES = (
+    "background_task",
+    "background_output",
+    "background_block",
+    "background_resume",
+    "background_cancel",
+    "background_list",
+    "background_clear",
+)
+
+
+@pytest.fixture
+def house(database: Database) -> House:
+    return House(database)
+
+
+async def call(
+    house: House, chat: Conversation, name: str, turn: Turn | None = None, **arguments: object
+) -> ToolResult:
+    """Call a tool in a run, or else as a client outside does."""
+    offers = job_offers(house.deps, Origin(chat.user_id, chat.id, turn))
+    (offer,) = (one for one in offers if one.tool.name == name)
+    return await offer.run(arguments)
+
+
+async def test_they_change_nothing_outside_and_say_where_words_of_others_are(
+    house: House,
+) -> None:
+    chat = await house.chat()
+    offers = {one.tool.name: one for one in job_offers(house.deps, Origin(chat.user_id, chat.id))}
+
+    assert tuple(offers) == NAMES
+    assert all(one.tool.free for one in offers.values())
+    assert {name for name, one in offers.items() if one.read_only} == {
+        *("background_output", "background_block", "background_list"),
+    }
+    assert {name for name, one in offers.items() if one.outside} == {
+        *("background_output", "background_block"),
+    }
+    assert all("$ref" not in str(one.parameters) for one in offers.values())
+    assert offers["background_task"].parameters["required"] == ["description", "prompt"]
+    assert offers["background_block"].parameters["properties"]["timeout"]["default"] == 60
+
+
+@requirement("C-launch", "C-list", "C-output")
+async def test_a_job_from_its_start_to_its_result(house: House) -> None:
+    chat = await house.chat()
+    begun = await call(house, chat, "background_task", description="Gold", prompt="find gold")
+    (which,) = started([begun.text])
+    listed = await call(house, chat, "background_list", status="running")
+    running = await call(house, chat, "background_output", task_id=which[:10])
+    await house.work()
+    done = await call(house, chat, "background_output", task_id=which)
+
+    assert begun.text.startswith(f"Started {which} 'Gold', batch b_")
+    assert ": running." in begun.text
+    assert listed.text.startswith(f"- {which} 'Gold': running, 0 tool calls, last heard of at ")
+    assert " Batch b_" in listed.text
+    assert running.text.startswith(f"{which} 'Gold': running")
+    assert done.text.startswith(f"{which} 'Gold': completed at ")
+    assert 'Found gold.\n\nResult: {"it":"gold"}\n</outside' in done.text
+    assert (await call(house, chat, "background_list", status="running")).text == (
+        "There are no such jobs."
+    )
+
+
+@requirement("C-error", "C-list")
+async def test_what_cannot_be_done_is_said_in_words(house: House) -> None:
+    chat = await house.chat()
+
+    unknown = await call(house, chat, "background_output", task_id="c_nowhere")
+    neither = await call(house, chat, "background_cancel")
+    nobody = await call(
+        house, chat, "background_task", description="One", prompt="hang", agent="nobody"
+    )
+    wrong = await call(house, chat, "background_block", task_ids=[])
+
+    assert all(result.failed for result in (unknown, neither, nobody, wrong))
+    assert unknown.text == (
+        "No job of this conversation is called c_nowhere. background_list shows what there is."
+    )
+    assert neither.text == "Which jobs are to be cancelled? Give their ids, or a batch."
+    assert "There is no profile 'nobody'. There are: " in nobody.text
+    assert wrong.text.startswith("background_block was not called.")
+
+
+@requirement("C-batch", "C-cancel", "C-persist", "C-list")
+async def test_a_batch_is_cancelled_and_cleared(house: House) -> None:
+    chat = await house.chat()
+    one, two = await house.start(chat, "say One.", "ask somebody", batch="mine")
+    await house.work()
+
+    cancelled = await call(house, chat, "background_cancel", batch="mine", task_ids=[])
+    cleared = await call(house, chat, "background_clear", task_ids=[one, "c_nowhere"])
+    rest = await call(house, chat, "background_clear")
+
+    assert cancelled.text == (
+        f"Cancelled: {two} 'ask somebody'.\nNot at work any more: {one} 'say One.'."
+    )
+    assert cleared.text == (f"Removed: {one} 'say One.'.\nNo jobs of this conversation: c_nowhere.")
+    assert rest.text == f"Removed: {two} 'ask somebody'."
+    assert (await call(house, chat, "background_clear")).text == "There are no such jobs."
+
+
+@requirement("C-persist")
+async def test_what_has_not_ended_is_not_cleared(house: House) -> None:
+    chat = await house.chat()
+    (which,) = await house.start(chat, "ask somebody")
+    await house.work()
+
+    kept = await call(house, chat, "background_clear")
+
+    assert kept.text == f"Left, because they have not ended: {which} 'ask somebody'."
+
+
+@requirement("C-block", "C-block-timeout")
+async def test_a_client_outside_is_given_the_summary_with_results(house: House) -> None:
+    chat = await house.chat()
+    one, two = await house.start(chat, "say One.", "ask somebody")
+    running = await call(house, chat, "background_block", task_ids=[one, two], timeout=0)
+    await house.work()
+
+    done = await call(house, chat, "background_block", task_ids=[one, two, "x"])
+
+    assert running.text.startswith("0 of 2 have settled.")
+    assert done.text.startswith("2 of 2 have settled.\n")
+    assert f"{one}:\n<outside" in done.text
+    assert done.text.endswith("No jobs of this conversation: x.")
+    assert done.waits is None
+
+
+@pytest.mark.parametrize("breaks", ["before", "after"])
+async def test_what_is_done_is_done_once_though_an_answer_of_the_database_is_lost(
+    flaky: FlakyDatabase, breaks: str
+) -> None:
+    house = House(flaky)
+    chat = await house.chat()
+    (which,) = await house.start(chat, "say One.")
+    await house.work()
+    turn = await reply_turn(house, chat)
+
+    async def lose(name: str, **arguments: object) -> str:
+        flaky.breaks = (breaks,)
+        return (await call(house, chat, name, turn, **arguments)).text
+
+    begun = await lose("background_task", description="Two", prompt="hang")
+    resumed = await lose("background_resume", task_id=which, message="say More.")
+    cancelled = await lose("background_cancel", task_ids=[which])
+    cleared = await lose("background_clear", task_ids=[which])
+
+    (two,) = started([begun])
+    assert resumed.startswith(f"{which} 'say One.' works on it: resumed, for the 1st time.")
+    assert cancelled == f"Cancelled: {which} 'say One.'."
+    assert cleared == f"Removed: {which} 'say One.'."
+    assert [job.id for job in children(house, chat)] == [two]
+
+
+async def test_who_has_lost_the_turn_changes_nothing(house: House) -> None:
+    chat = await house.chat()
+    one, two = await house.start(chat, "say One.", "ask somebody")
+    await house.work()
+    turn = await reply_turn(house, chat)
+    house.lose_turns()
+    await house.rescuer.run_once()
+
+    results = [
+        await call(house, chat, "background_task", turn, description="Two", prompt="hang"),
+        await call(house, chat, "background_resume", turn, task_id=one, message="say More."),
+        await call(house, chat, "background_cancel", turn, task_ids=[two]),
+        await call(house, chat, "background_clear", turn),
+    ]
+
+    assert all(result.failed for result in results)
+    assert len(children(house, chat)) == 2
+    assert (await house.job(chat, one)).resume_count == 0
+    assert (await house.job(chat, two)).needs_you
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, "1st"), (2, "2nd"), (3, "3rd"), (11, "11th")])
+def test_how_often_a_job_was_resumed_is_said_in_words(number: int, said: str) -> None:
+    assert ordinal(number) == said
