@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 from sqlalchemy import text
 
 from backburner.actions import accounts, background, chat, jobs, questions
-from backburner.actions.deps import Deps
+from backburner.actions.deps import Deps, Limits
 from backburner.actions.jobs import Wish
 from backburner.actions.origin import Origin
 from backburner.app.clock import Clock
@@ -53,7 +53,13 @@ class Outside:
             # Never listens: what it tells the others goes out with its transactions.
             self.database.bus = PostgresBus(url)
         self._deps = Deps(
-            store=self.database, engines={}, default_engine="", toolbox=NoTools(), channels={}
+            store=self.database,
+            engines={},
+            default_engine="",
+            toolbox=NoTools(),
+            channels={},
+            # Whoever looks for faults wants more at once than a person does.
+            limits=Limits(most_tasks=10_000),
         )
         # One that leaves the event loop of this thread to whoever set it.
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
