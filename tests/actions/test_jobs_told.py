@@ -128,16 +128,15 @@ async def test_what_a_run_has_read_is_told_again_if_it_crashes_before_its_commit
 @requirement("C-events")
 async def test_what_a_reply_has_read_that_failed_is_told_again(house: House) -> None:
     chat = await house.chat()
-    (which,) = await house.start(chat, "say Hello.")
-    house.chats.append(
-        lambda _: [
-            Call("background_output", {"task_id": which}),
-            Fail(EngineFailed("It broke.", permanent=True)),
-        ]
-    )
-    await house.say(chat, "Please.")
-    await house.work()
 
+    def read_and_fail(request: Request) -> Iterator[Step]:
+        for step in _start_and_read(house, request):
+            is_last = step == Say("I have read it.")
+            yield Fail(EngineFailed("It broke.", permanent=True)) if is_last else step
+
+    await house.ask(chat, read_and_fail)
+
+    assert "Hello." in house.results()[-1]
     assert told(house, chat, "The job 'say Hello.'") == 1
     assert house.said(chat)[-1] == "I see."
 
