@@ -197,6 +197,9 @@ ATTEMPTS: dict[str, Attempt] = {
         db, me, home.kept.id, home.queued.run.id
     ),
     "inbox.settle": lambda db, me, home: inbox.settle(db, me, home.kept.id, kind=None, now=NOON),
+    "inbox.take_back": lambda db, me, home: inbox.take_back(
+        db, me, home.kept.id, home.queued.run.id
+    ),
     "inbox.waiting": lambda db, me, home: inbox.waiting(db, me, home.kept.id, RunKind.REPLY),
     "journal.begin": lambda db, me, home: journal.begin(
         db, turn_of(me, home), ids.new_call_id(), CALL, read_only=False, grant=None, now=NOON
