@@ -40,6 +40,8 @@ async def test_the_parent_is_told_at_once_with_the_request_and_the_whole_result(
     (run,) = house.history(chat)
     assert (run.kind, run.status) == (RunKind.REPLY, RunStatus.SUCCESS)
     assert house.load(chat).unattended_replies == 1
+    # Whoever asked for it may have left.
+    assert house.notices() == ["I see."]
 
 
 @requirement("C-events")

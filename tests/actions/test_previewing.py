@@ -12,7 +12,7 @@ from backburner.actions.tasks import NewTask, propose
 from backburner.actions.timing import Timing
 from backburner.bus.local import LocalBus
 from backburner.core.allowance import Amount, Price
-from backburner.core.conversation import Conversation, Kind, Notify, Place, Status
+from backburner.core.conversation import Conversation, Ended, Kind, Notify, Place, Status
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.question import Purpose
 from backburner.core.schedule import Cron
@@ -169,6 +169,17 @@ async def test_a_test_run_ends_with_its_task(stage: Stage) -> None:
     stage.kill()
     with pytest.raises(Conflict, match="archived"):
         await previewing.try_out(stage.deps, USER, task.id)
+
+
+async def test_a_test_run_ends_when_what_it_tries_is_rejected(stage: Stage) -> None:
+    task = await proposed(stage)
+    stage.engine.then(Wait())
+    job = await previewing.try_out(stage.deps, USER, task.id)
+    await stage.take_up()
+    await own_tasks.reject(stage.deps, USER, task.id)
+
+    assert stage.load(job).ended_as is Ended.CANCELLED
+    stage.kill()
 
 
 async def test_what_is_no_task_or_somebody_elses_is_not_found(stage: Stage) -> None:

@@ -25,7 +25,7 @@ def find(tx: Tx, user: UserId, called: str, *, here: ConversationId | None = Non
     ]
     if not found:
         raise NotFound(
-            f"There is no task called {name[:80]!r}.", hint="task_list shows what there is."
+            f"There is no task called {name[:80]!r}.", hint="List the tasks to see what there is."
         )
     if len(found) > 1:
         names = ", ".join(f"{one.title!r} ({one.id})" for one in found[:_FEW])

@@ -5,11 +5,12 @@ from datetime import datetime, timedelta
 from backburner.actions import beginning, spending
 from backburner.actions.deps import Deps
 from backburner.actions.following import save
+from backburner.actions.jobs import stop_all
 from backburner.core import notice, question, transitions, views
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Conflict
 from backburner.core.ids import CallId, QuestionId, UserId
-from backburner.core.question import Purpose, Question
+from backburner.core.question import NO, Purpose, Question
 from backburner.core.transitions import HAPPENED, LEAVE, Step
 from backburner.core.views import TaskStatus
 from backburner.ports import Tx
@@ -102,3 +103,7 @@ def _settle(tx: Tx, found: Conversation, asked: Question, step: Step) -> None:
         tx.settle_call(found.user_id, CallId(asked.binds_to["call_id"]), _SETTLED[said])
     if asked.purpose is Purpose.ALLOWANCE:
         spending.answered(tx, found, asked, said)
+    if asked.purpose is Purpose.PROPOSAL and said == NO:
+        # It may be being tried out.
+        for child in tx.open_children(found.user_id, found.id):
+            stop_all(tx, child)

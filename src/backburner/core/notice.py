@@ -39,6 +39,12 @@ def of_result(conversation: Conversation, outcome: Complete) -> Notice | None:
     return Notice(NoticeKind.RESULT, outcome.message) if wanted[conversation.notify] else None
 
 
+def of_unattended_reply(conversation: Conversation, text: str) -> Notice | None:
+    """What is said to nobody in particular reaches the user, unless they do not want to be told."""
+    wanted = conversation.notify in (Notify.ALWAYS, Notify.ON_CHANGE)
+    return Notice(NoticeKind.RESULT, text) if wanted and text.strip() else None
+
+
 def of_question(conversation: Conversation, question: Question) -> Notice:
     """Questions always reach the user: nothing goes on without the answer."""
     asks = f"The job {conversation.title!r} asks: " if conversation.kind is Kind.JOB else ""

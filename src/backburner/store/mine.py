@@ -74,7 +74,6 @@ LEFT_OUT = {
     "events": "numbers by which a page notices that something has changed",
     "memory_words": "the words of memories once more, to find them by",
     "answers": "answers to requests, kept for a day",
-    "waits": "which jobs a run waits for just now",
 }
 _PROFILE = ("id", "name", "login", "zone", "role", "paused", "created_at")
 _profile = select(*(users.c[name] for name in _PROFILE))

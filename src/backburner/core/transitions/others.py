@@ -40,12 +40,11 @@ def receive_report(
 
     One that a run waits for is for that run.
     """
-    is_job = child.kind is Kind.JOB
-    text = _result(child, report) if is_job else f"{child.title}: {report.text}"
+    is_handed_out = child.kind is Kind.JOB and child.batch != TEST_RUN
+    text = _result(child, report) if is_handed_out else f"{child.title}: {report.text}"
     noted = NewMessage(role=Role.SYSTEM, content=text, source=Source.WORKER, outside=True)
     archived = conversation.status is Status.ARCHIVED
-    is_answered = is_job and child.batch != TEST_RUN and not conversation.keeps_only
-    if not is_answered or archived:
+    if not is_handed_out or archived or conversation.keeps_only:
         return Step(conversation=conversation, messages=(noted,))
     item = NewItem(
         kind=ItemKind.JOB_RESULT,

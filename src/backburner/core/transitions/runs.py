@@ -155,15 +155,17 @@ def reply(
     if conversation.status is Status.ARCHIVED or not unattended:
         return Step(conversation=conversation, messages=(said,))
     counted = replace(conversation, unattended_replies=conversation.unattended_replies + 1)
+    told = notice.of_unattended_reply(conversation, text)
+    notices = () if told is None else (told,)
     if counted.unattended_replies < MOST_UNATTENDED:
-        return Step(conversation=counted, messages=(said,))
+        return Step(conversation=counted, messages=(said,), notices=notices)
     draft = Draft(
         type=QuestionType.CONFIRMATION,
         prompt=f"I have answered {MOST_UNATTENDED} results of jobs by myself. Shall I go on?",
         options=("yes", "no"),
     )
     step = ask(replace(counted, unattended_replies=0), _question(draft, run, now=now))
-    return replace(step, messages=(said,))
+    return replace(step, messages=(said,), notices=(*notices, *step.notices))
 
 
 def fail_reply(conversation: Conversation, failure: Failure) -> Step:
