@@ -176,4 +176,6 @@ async def test_a_job_that_has_ended_is_told_of(stage: Stage) -> None:
     stage.database.run(lambda tx: tx.add(born))
     await stage.work()
 
-    assert stage.said(chat) == ["Stretching: Time to stretch.", "“Stretching” has finished."]
+    told, reply = stage.said(chat)
+    assert told.startswith("The job 'Stretching' has finished. It was asked: Remind me to stretch.")
+    assert reply == "“Stretching” has finished."
