@@ -6,17 +6,21 @@ Each test that wants a database gets its own, copied from one that was migrated 
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from coverage import Coverage
 from hypothesis import HealthCheck, settings
 from postgres_server import new_postgres, postgres_server
-from sqlalchemy import make_url
+from sqlalchemy import delete, make_url
 
 from backburner.engine.addresses import ONLY_LOOPBACK
+from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.schema import bring_up_to_date
+from backburner.store.tables import users
+from backburner.testing.clock import SetClock
 
 # Suites that are part of the program; their assertions are to say as much as those of tests.
 pytest.register_assert_rewrite(
@@ -118,3 +122,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         test = getattr(item, "obj", None)
         if getattr(test, "is_hypothesis_test", False):
             item.add_marker(pytest.mark.no_cover)
+
+
+@pytest.fixture(scope="session")
+def one_postgres(postgres_url: str, postgres_template: str) -> Iterator[Database]:
+    """Make a database for all who empty it before they use it."""
+    template = make_url(postgres_template).database
+    with (
+        new_postgres(postgres_url, template=template) as url,
+        closing(Database(make_engine(url), SetClock())) as database,
+    ):
+        yield database
+
+
+@pytest.fixture
+def emptied_postgres(one_postgres: Database) -> Database:
+    """Empty a database, which is faster than making one."""
+    one_postgres.run(lambda tx: tx.connection.execute(delete(users)))
+    return one_postgres

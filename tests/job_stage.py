@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from postgres_server import new_postgres
-from sqlalchemy import delete, make_url, select, update
+from sqlalchemy import select, update
 
 from backburner.actions import jobs
 from backburner.actions.jobs import Wish
@@ -40,22 +39,6 @@ ASKS = {
     "message": "I cannot go on.",
     "question": {"type": "input", "prompt": "Which one?"},
 }
-
-
-@pytest.fixture(scope="session")
-def one_postgres(postgres_url: str, postgres_template: str) -> Iterator[Database]:
-    with (
-        new_postgres(postgres_url, template=make_url(postgres_template).database) as url,
-        closing(Database(make_engine(url), SetClock())) as database,
-    ):
-        yield database
-
-
-@pytest.fixture
-def emptied_postgres(one_postgres: Database) -> Database:
-    """Empty a database, which is faster than making one."""
-    one_postgres.run(lambda tx: tx.connection.execute(delete(tables.users)))
-    return one_postgres
 
 
 @pytest.fixture

@@ -32,13 +32,7 @@ def database(tmp_path: Path, clock: SetClock) -> Iterator[Database]:
         yield database
 
 
-@pytest.fixture
-def postgres(migrated_postgres_url: str, clock: SetClock) -> Iterator[Database]:
-    with closing(Database(make_engine(migrated_postgres_url), clock)) as database:
-        yield database
-
-
-@pytest.fixture(params=["database", "postgres"], ids=["sqlite", "postgres"])
+@pytest.fixture(params=["database", "emptied_postgres"], ids=["sqlite", "postgres"])
 def either(request: pytest.FixtureRequest) -> Database:
     """Give one database after the other; PostgreSQL goes by its own clock."""
     found: Database = request.getfixturevalue(request.param)

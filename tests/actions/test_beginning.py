@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 
 import pytest
-from either import database, emptied_postgres, one_postgres, one_sqlite
+from either import database, one_sqlite
 from requirements import requirement
 
 from backburner.actions import background, own_tasks, questions, setting_up, timing
@@ -26,7 +26,7 @@ from backburner.testing.engine import ScriptedEngine
 from backburner.testing.make import MATE, USER
 from backburner.testing.stage import Stage
 
-__all__ = ["database", "emptied_postgres", "one_postgres", "one_sqlite"]
+__all__ = ["database", "one_sqlite"]
 
 MONDAYS = Cron("33 3 * * 1", "UTC")
 LATER = Timing("every monday at 3:33")

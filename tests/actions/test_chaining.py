@@ -1,7 +1,7 @@
 """Work that comes after other work begins when that has ended, and no chain leads back."""
 
 import pytest
-from either import database, emptied_postgres, one_postgres, one_sqlite
+from either import database, one_sqlite
 from requirements import requirement
 
 from backburner.actions import background, own_tasks, tending, timing
@@ -16,7 +16,7 @@ from backburner.testing.engine import End, Fail
 from backburner.testing.make import MATE, USER
 from backburner.testing.stage import Stage, prompts
 
-__all__ = ["database", "emptied_postgres", "one_postgres", "one_sqlite"]
+__all__ = ["database", "one_sqlite"]
 
 #: Its next time is never while a test runs.
 MONDAYS = "every monday at 3:33"

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from either import database, emptied_postgres, one_postgres, one_sqlite
+from either import database, one_sqlite
 from requirements import requirement
 
 from backburner.actions import background, own_tasks, previewing
@@ -23,7 +23,7 @@ from backburner.testing.engine import MODEL, Call, End, ScriptedEngine, Spend, W
 from backburner.testing.make import MATE, USER
 from backburner.testing.stage import PLACE, Stage, prompts
 
-__all__ = ["database", "emptied_postgres", "one_postgres", "one_sqlite"]
+__all__ = ["database", "one_sqlite"]
 
 MONDAYS = Cron("33 3 * * 1", "UTC")
 PRICES = {MODEL: Price(input=0, output=1_000_000)}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from stages import clock, database, either, postgres
+from stages import clock, database, either
 from tool_calls import set_up
 
 from backburner.store.db import Database
@@ -12,7 +12,7 @@ from backburner.testing.clock import SetClock
 from backburner.testing.simulator.world import FlakyDatabase
 from backburner.testing.stage import Stage
 
-__all__ = ["clock", "database", "either", "postgres"]
+__all__ = ["clock", "database", "either"]
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 import tool_calls
-from either import database, emptied_postgres, one_postgres, one_sqlite
+from either import database, one_sqlite
 from requirements import requirement
 from task_calls import WATCH, WHY, add, call, propose, read_outside, tell, work_turn
 from tool_calls import ask, children
@@ -24,7 +24,7 @@ from backburner.testing.engine import Call
 from backburner.testing.make import MATE
 from backburner.testing.stage import Stage
 
-__all__ = ["database", "emptied_postgres", "one_postgres", "one_sqlite"]
+__all__ = ["database", "one_sqlite"]
 
 MONDAYS = Cron("33 3 * * 1", "UTC")
 

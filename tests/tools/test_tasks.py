@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from either import database, emptied_postgres, one_postgres, one_sqlite
+from either import database, one_sqlite
 from requirements import requirement
 from task_calls import WATCH, add, all_tasks, call, tell
 from tool_calls import ask, children, set_up
@@ -30,7 +30,7 @@ from backburner.testing.engine import Call, End, Fail
 from backburner.testing.make import MATE
 from backburner.testing.stage import Stage, prompts
 
-__all__ = ["database", "emptied_postgres", "one_postgres", "one_sqlite"]
+__all__ = ["database", "one_sqlite"]
 
 MONDAYS = Cron("33 3 * * 1", "UTC")
 

@@ -1,8 +1,10 @@
 """Where work is handed out and looked after from: a run, or a client of somebody outside."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from backburner.actions.deps import Deps
+from backburner.actions.patience import PatientStore
+from backburner.actions.signals import Signals
 from backburner.core import proposal
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, UserId
@@ -22,6 +24,15 @@ class Origin:
     @classmethod
     def of(cls, turn: Turn) -> "Origin":
         return cls(turn.user_id, turn.conversation_id, turn)
+
+    def equip(self, deps: Deps) -> Deps:
+        """Give what its tools work with: a run waits for a database that is gone for a while.
+
+        One that loses its turn is cancelled, and with it whatever waits.
+        """
+        if self.turn is None:
+            return deps
+        return replace(deps, store=PatientStore(deps.store, Signals()))
 
     def hold(self, tx: Tx) -> Conversation:
         """Lock the conversation; a run that has lost its turn is told so."""

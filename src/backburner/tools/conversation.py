@@ -1,7 +1,6 @@
 """What an agent may do with the background work of the conversation it is in."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
@@ -9,8 +8,7 @@ from pydantic import Field
 from backburner.actions import arranging
 from backburner.actions.arranging import Wish
 from backburner.actions.deps import Deps
-from backburner.actions.patience import PatientStore
-from backburner.actions.signals import Signals
+from backburner.actions.origin import Origin
 from backburner.core.conversation import LONGEST_TITLE, Notify
 from backburner.core.run import Turn
 from backburner.ports import Offer
@@ -73,8 +71,7 @@ def conversation_offers(deps: Deps, turn: Turn) -> Sequence[Offer]:
 
 class _Tools:
     def __init__(self, deps: Deps, turn: Turn) -> None:
-        # A run that loses its turn is cancelled, and with it whatever waits for the database.
-        self._deps = replace(deps, store=PatientStore(deps.store, Signals()))
+        self._deps = Origin.of(turn).equip(deps)
         self._turn = turn
 
     async def schedule(self, asked: Schedule) -> str:

@@ -1,7 +1,6 @@
 """What an agent may do with work that it hands out to others."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
 
@@ -11,8 +10,6 @@ from backburner.actions import jobs, waiting
 from backburner.actions.deps import Deps
 from backburner.actions.jobs import Changed, Found, Wish
 from backburner.actions.origin import Origin
-from backburner.actions.patience import PatientStore
-from backburner.actions.signals import Signals
 from backburner.core import job_words, prompt
 from backburner.core.conversation import LONGEST_TITLE
 from backburner.core.jobs import LONGEST_BATCH
@@ -101,10 +98,7 @@ def job_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
 
 class _Tools:
     def __init__(self, deps: Deps, origin: Origin) -> None:
-        if origin.turn is not None:
-            # A run that loses its turn is cancelled, and with it whatever waits for the database.
-            deps = replace(deps, store=PatientStore(deps.store, Signals()))
-        self._deps = deps
+        self._deps = origin.equip(deps)
         self._origin = origin
 
     async def start(self, asked: Start) -> str:

@@ -1,7 +1,6 @@
 """What an agent may remember for its user, find again and forget, across conversations."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pydantic import Field
 
@@ -9,8 +8,6 @@ from backburner.actions import memories
 from backburner.actions.deps import Deps
 from backburner.actions.memories import LONGEST_KEY, LONGEST_MEMORY, LONGEST_QUERY
 from backburner.actions.origin import Origin
-from backburner.actions.patience import PatientStore
-from backburner.actions.signals import Signals
 from backburner.core.prompt import remembered
 from backburner.ports import Offer
 from backburner.tools.define import Arguments, define
@@ -54,10 +51,7 @@ def memory_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
 
 class _Tools:
     def __init__(self, deps: Deps, origin: Origin) -> None:
-        if origin.turn is not None:
-            # A run that loses its turn is cancelled, and with it whatever waits for the database.
-            deps = replace(deps, store=PatientStore(deps.store, Signals()))
-        self._deps = deps
+        self._deps = origin.equip(deps)
         self._origin = origin
 
     async def remember(self, asked: Remember) -> str:

@@ -9,8 +9,6 @@ from pydantic import Field
 from backburner.actions import tasks
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
-from backburner.actions.patience import PatientStore
-from backburner.actions.signals import Signals
 from backburner.actions.tasks import Changes, NewTask
 from backburner.actions.timing import Timing
 from backburner.core.conversation import LONGEST_TITLE, Notify
@@ -185,10 +183,7 @@ def task_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
 
 class _Tools:
     def __init__(self, deps: Deps, origin: Origin) -> None:
-        if origin.turn is not None:
-            # A run that loses its turn is cancelled, and with it whatever waits for the database.
-            deps = replace(deps, store=PatientStore(deps.store, Signals()))
-        self._deps = deps
+        self._deps = origin.equip(deps)
         self._origin = origin
 
     async def add(self, asked: Add) -> str:
