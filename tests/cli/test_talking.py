@@ -1,75 +1,23 @@
 """The commands that talk to a server, with a real one: `backburner up` with the demo agent."""
 
 import json
-import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from a_token import TOKEN, put_token
+from a_token import TOKEN
+from cli_server import Call, Running, ask, serving, talk, wait_for
 from losing import losing
-from programs import PATIENCE, Ended, starter
 
-from backburner.app.clock import Clock
-from backburner.core.ids import new_user_id
-from backburner.store import users
-from backburner.store.opening import open_database
-from backburner.store.tx import Tx
-
-Call = Callable[..., Ended]
-
-
-@dataclass(frozen=True)
-class Running:
-    address: str
-    data: Path
+__all__ = ["ask", "talk"]
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Start a server for all tests here; each begins conversations of its own."""
-    data = tmp_path_factory.mktemp("data")
-    with closing(open_database(f"sqlite:///{data / 'backburner.sqlite3'}", Clock().read)) as made:
-        made.run(_add_user)
-    with starter() as start:
-        yield Running(start("up", "--port", "0", "--data", data).wait_until_ready(), data)
-
-
-def _add_user(tx: Tx) -> None:
-    user = new_user_id()
-    users.add(tx.connection, user, name="Ann", now=tx.now)
-    put_token(tx.connection, user)
-
-
-@pytest.fixture
-def talk(call: Call, running: Running, monkeypatch: pytest.MonkeyPatch) -> Call:
-    monkeypatch.setenv("BACKBURNER_URL", running.address)
-    monkeypatch.setenv("BACKBURNER_TOKEN", TOKEN)
-    return call
-
-
-@pytest.fixture
-def ask(talk: Call) -> Callable[..., Any]:
-    """Give what a command answers in JSON."""
-
-    def ask(*arguments: str) -> Any:
-        ended = talk(*arguments, "--json")
-        assert ended.code == 0, ended.err
-        return json.loads("\n".join(ended.out))
-
-    return ask
-
-
-def wait_for(look: Callable[[], Any]) -> Any:
-    """Look until there is something."""
-    ends_at = time.monotonic() + PATIENCE
-    while time.monotonic() < ends_at:
-        if found := look():
-            return found
-    raise AssertionError("It did not happen.")
+    with serving(tmp_path_factory.mktemp("data")) as running:
+        yield running
 
 
 def say(ask: Callable[..., Any], text: str) -> str:

@@ -1,90 +1,40 @@
 """Tasks from the command line, with a real server: `backburner up` with the demo agent."""
 
-import json
-import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-from a_token import TOKEN, put_token
-from programs import PATIENCE, Ended, starter
+from cli_server import Call, Running, ask, serving, talk, wait_for
 from requirements import requirement
 
-from backburner.app.clock import Clock
 from backburner.core import transitions
-from backburner.core.ids import UserId, new_conversation_id, new_user_id
+from backburner.core.ids import UserId, new_conversation_id
 from backburner.core.schedule import Cron
 from backburner.core.transitions import Brief
-from backburner.store import users
-from backburner.store.opening import open_database
 from backburner.store.tx import Tx
 
-Call = Callable[..., Ended]
+__all__ = ["ask", "talk"]
+
 #: Its next time is never while a test runs.
 LATER = ("--when", "every monday at 3:33")
 MONDAYS = Cron("33 3 * * 1", "UTC")
 
 
-@dataclass(frozen=True)
-class Running:
-    address: str
-    #: The ids of two proposals: to approve, and to reject.
-    proposed: tuple[str, str]
+#: Proposals: one to approve, and one to reject.
+GOOD, BAD = new_conversation_id(), new_conversation_id()
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Start a server for all tests here, with two proposals that wait."""
-    data: Path = tmp_path_factory.mktemp("data")
-    with closing(open_database(f"sqlite:///{data / 'backburner.sqlite3'}", Clock().read)) as made:
-        user = made.run(_add_user)
-        good = made.run(lambda tx: _propose(tx, user, "good"))
-        bad = made.run(lambda tx: _propose(tx, user, "bad"))
-    with starter() as start:
-        address = start("up", "--port", "0", "--data", data).wait_until_ready()
-        yield Running(address, (good, bad))
+    with serving(tmp_path_factory.mktemp("data"), _propose_both) as running:
+        yield running
 
 
-def _add_user(tx: Tx) -> UserId:
-    user = new_user_id()
-    users.add(tx.connection, user, name="Ann", now=tx.now)
-    put_token(tx.connection, user)
-    return user
-
-
-def _propose(tx: Tx, user: UserId, name: str) -> str:
-    which = new_conversation_id()
-    brief = Brief(title=name, prompt=f"Do {name}.", schedule=MONDAYS)
-    tx.add(transitions.propose(which, user, brief, why="It helps.", now=tx.now))
-    return which
-
-
-@pytest.fixture
-def talk(call: Call, running: Running, monkeypatch: pytest.MonkeyPatch) -> Call:
-    monkeypatch.setenv("BACKBURNER_URL", running.address)
-    monkeypatch.setenv("BACKBURNER_TOKEN", TOKEN)
-    return call
-
-
-@pytest.fixture
-def ask(talk: Call) -> Callable[..., Any]:
-    def ask(*arguments: str) -> Any:
-        ended = talk(*arguments, "--json")
-        assert ended.code == 0, ended.err
-        return json.loads("\n".join(ended.out))
-
-    return ask
-
-
-def wait_for(look: Callable[[], Any]) -> Any:
-    ends_at = time.monotonic() + PATIENCE
-    while time.monotonic() < ends_at:
-        if found := look():
-            return found
-    raise AssertionError("It did not happen.")
+def _propose_both(tx: Tx, user: UserId) -> None:
+    for which, name in ((GOOD, "good"), (BAD, "bad")):
+        brief = Brief(title=name, prompt=f"Do {name}.", schedule=MONDAYS)
+        tx.add(transitions.propose(which, user, brief, why="It helps.", now=tx.now))
 
 
 def test_a_task_is_set_up_and_shown(ask: Callable[..., Any], talk: Call) -> None:
@@ -141,10 +91,8 @@ def test_a_task_is_previewed_and_tried(ask: Callable[..., Any], talk: Call) -> N
 
 
 @requirement("B-approve-cli")
-def test_a_proposal_is_approved_or_rejected_by_its_id(
-    ask: Callable[..., Any], talk: Call, running: Running
-) -> None:
-    good, bad = running.proposed
+def test_a_proposal_is_approved_or_rejected_by_its_id(ask: Callable[..., Any], talk: Call) -> None:
+    good, bad = GOOD, BAD
     listed = talk("tasks", "--status", "proposed")
     approved, rejected = talk("approve", good[:10]), talk("reject", bad[:10])
     again = talk("approve", good)
