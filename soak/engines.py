@@ -70,7 +70,7 @@ class Use:
             await self.work.run_once(task)
         growth = self.work.growth
         self.expect(f"requests grew to {growth:.2f} times", holds=growth <= MOST_GROWTH)
-        self.expect("programs are left after work", holds=await all_gone())
+        self.expect("programs are left after work", holds=await left(0) == 0)
         self.expect("homes are left after work", holds=self.count_homes() == 0)
         now = open_files()
         self.expect(f"{now - before} more files are open", holds=now <= before)
@@ -88,7 +88,7 @@ class Use:
                 await self.say_something(chat)
                 if number % 4 == 0:
                     await self.work.run_once(task)
-        warm = len(children())
+        warm = await left(WARM)
         self.expect(f"{warm} programs are kept warm", holds=warm == WARM)
         self.expect("homes are left of others", holds=self.count_homes() == WARM)
 
@@ -150,7 +150,7 @@ async def use(folder: Path, runs: int) -> tuple[str, list[str]]:
             task = await one.work_again_and_again(runs)
             await one.talk_in_turns(task)
             await engine.close()
-            one.expect("programs are left", holds=await all_gone())
+            one.expect("programs are left", holds=await left(0) == 0)
             return one.look_back(task), one.broken
 
 
@@ -166,12 +166,13 @@ def children() -> list[int]:
     return found
 
 
-async def all_gone() -> bool:
+async def left(count: int) -> int:
+    """Give those that end the time for it, and say how many are left: so many, if all is well."""
     until = time.monotonic() + SOON
     # Who has started them waits for them by the way, and says nothing.
-    while children() and time.monotonic() < until:  # noqa: ASYNC110
+    while len(children()) != count and time.monotonic() < until:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
-    return not children()
+    return len(children())
 
 
 def open_files() -> int:
