@@ -20,6 +20,13 @@ FROZEN = {
         "c47d96619004189c274cbac36c5b152c3cc32d320e9b537ce56e35bbe95ede7a"
     ),
     "0004_accounts.py": "89e65d6a08bedf530ae40aa99b97b551bc53e046a1df37a99986eaebcbc875d4",
+    "0005_good_grants.py": ("ffe6fe2f1c947c2b81cdd78af7d61a49536988a153420b0ea1a2d9290f6e72a2"),
+    "0006_tasks.py": ("6fffb437538c64c84548a197815f78fbbd9160167ece612d426d63ca8a595b76"),
+    "0007_memory_and_discovery.py": (
+        "abeff958098e7d3d0550b0b93e0ddb2f942cad13b9ef63f7b9a6bec7775bb9b7"
+    ),
+    "0008_jobs.py": ("e7d60bc02cc1e5da538ea8428da19b33c8884430d000b974685a3694784f360d"),
+    "0009_clients.py": ("2503607fc47ac82053af6a76e3d109f3782dbec60a3ff7bd76071b9e067a62b0"),
 }
 
 
