@@ -16,6 +16,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     exists,
+    false,
     select,
     text,
     update,
@@ -131,7 +132,8 @@ def user_picked_by_due(patch: Patch) -> None:
         conversations.c.status == "background",
         conversations.c.next_run_at <= bindparam("now"),
     )
-    statement = select(users.c.id, users.c.zone).where(due).order_by(users.c.served_at).limit(1)
+    picked = select(users.c.id, users.c.zone, false().label("remembers"))
+    statement = picked.where(due).order_by(users.c.served_at).limit(1)
     whose_turn = dict.fromkeys(claimable.statements().whose_turn, statement)
     _replace_statements(patch, whose_turn=whose_turn)
 

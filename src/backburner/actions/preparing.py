@@ -79,7 +79,8 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
     items = prompt.fitting(tx.items(user, which, turn.kind)) if claim.has_items else ()
     sways = deps.is_swayed(conversation.engine)
     shown = [*repeated, *items]
-    memories = _recall(tx, conversation, shown, fresh=not memory) if sways and not goes_on else ()
+    recalls = sways and not goes_on and claim.remembers
+    memories = _recall(tx, conversation, shown, fresh=not memory) if recalls else ()
     is_new = sways and not conversation.outside_read
     looks_around = conversation.kind is Kind.DISCOVERY
     if is_new and (looks_around or prompt.holds_outside(recent, shown, memories)):

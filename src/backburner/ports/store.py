@@ -57,6 +57,8 @@ class Claim:
     has_items: bool = True
     #: The time zone of its owner, where that is known.
     zone: str | None = None
+    #: Something is remembered for its owner, or nobody has looked.
+    remembers: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

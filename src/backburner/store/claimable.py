@@ -42,6 +42,7 @@ from backburner.store.tables import (
     is_due_some_time,
     is_queued,
     is_running,
+    memories,
     runs,
     unserved,
     users,
@@ -240,6 +241,17 @@ def _queued(is_served: ColumnElement[bool]) -> Select[Any]:
     )
 
 
+_remembers = (
+    select(memories.c.key)
+    .where(memories.c.user_id == users.c.id)
+    .limit(_ONE)
+    .correlate(users)
+    .scalar_subquery()
+    .is_not(None)
+    .label("remembers")
+)
+
+
 class _Sources:
     """Where work comes from: schedules, inboxes, and runs that were handed back."""
 
@@ -259,7 +271,7 @@ class _Sources:
         # For a few: the same order, in words that no index has, or PostgreSQL may go through all.
         in_disguise = case((users.c.paused, users.c.created_at), else_=users.c.served_at)
         return (
-            select(users.c.id, users.c.zone)
+            select(users.c.id, users.c.zone, _remembers)
             .where(not_(users.c.paused), users.c.id.not_in(_have_all_they_may), or_(*conditions))
             .order_by(users.c.served_at if asked else in_disguise, users.c.id)
             .limit(_ONE)

@@ -94,7 +94,7 @@ def claim_work(
         locked = _lock_user(connection, statements, seen, values, passed_over, a_lot)
         if locked is None:
             return None
-        user, zone, has_items = locked.id, locked.zone, bool(seen.people or seen.more)
+        user, has_items = locked.id, bool(seen.people or seen.more)
         seen = None
         row = connection.execute(statements.longest_waiting, {"owner": user, **values}).first()
         if row is None:
@@ -104,7 +104,7 @@ def claim_work(
         claim = _claim_row(taker, row, has_items=has_items)
         if claim is not None:
             connection.execute(_serve_user, {"owner": user, "now": now})
-            return replace(claim, zone=zone)
+            return replace(claim, zone=locked.zone, remembers=bool(locked.remembers))
     return None
 
 
