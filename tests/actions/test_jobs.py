@@ -307,3 +307,12 @@ async def test_what_a_job_asks_reaches_the_user_with_its_name(house: House) -> N
     assert (kind, text) == (NoticeKind.QUESTION, "The job 'ask somebody' asks: Which one?")
     (asked,) = house.database.run(lambda tx: tx.browse.questions(chat.user_id, None, most=9))
     assert (asked.conversation_id, asked.title) == (which, "ask somebody")
+
+
+async def test_no_batch_is_called_as_tests_of_tasks_are(house: House) -> None:
+    chat = await house.chat()
+
+    with pytest.raises(BadRequest, match="tests of tasks"):
+        await house.start(chat, "say Hello.", batch=" test run ")
+
+    assert (await jobs.look(house.deps, outside(chat))).jobs == []

@@ -27,7 +27,7 @@ from backburner.core.ids import (
 )
 from backburner.core.run import Item, ItemKind, RunKind
 from backburner.core.schedule import Immediate
-from backburner.core.transitions import Brief
+from backburner.core.transitions import TEST_RUN, Brief
 from backburner.core.values import check_text
 from backburner.core.views import JobStatus, JobView, Work, job_view
 from backburner.ports import Tx
@@ -75,6 +75,10 @@ async def start(
     if not wishes:
         raise BadRequest("There is nothing to do.", hint="Say what is to be done.")
     check_text("The batch", batch, limit=jobs.LONGEST_BATCH)
+    if batch.strip() == TEST_RUN:
+        raise BadRequest(
+            f"{TEST_RUN!r} is what tests of tasks are called.", hint="Choose another name."
+        )
     ids = [new_conversation_id() for _ in wishes]
     together = batch.strip() or _new_batch(origin)
 
