@@ -80,6 +80,9 @@ class _Ending:
     def write(self, tx: Tx) -> None:
         turn, result = self.claim.turn, self.result
         awaited = self._lock_awaited(tx)
+        if self.reason is Reason.SPENT:
+            # Whoever needs both locks takes that of the user first.
+            tx.lock_person(turn.user_id)
         before = tx.hold(turn)
         found = self._renewed(before)
         if before.session is not None and before.session != found.session:
