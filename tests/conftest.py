@@ -113,17 +113,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         forgotten.stop()
 
 
-#: Folders whose files take longest.
-LONGEST = ("worker", "proof", "cli", "engine")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave what properties reach out of the coverage: each line has to have a plain test.
 
-    Measuring them would also take four times as long. Long files begin first, so that no process
-    is left alone with one in the end.
+    Measuring them would also take four times as long.
     """
-    items.sort(key=lambda item: item.path.parent.name not in LONGEST)
     for item in items:
         test = getattr(item, "obj", None)
         if getattr(test, "is_hypothesis_test", False):
