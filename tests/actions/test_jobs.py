@@ -6,7 +6,7 @@ import pytest
 from job_stage import House, hand_out, outside, started
 from requirements import requirement
 
-from backburner.actions import background, jobs, tending
+from backburner.actions import background, jobs, own_tasks, tending
 from backburner.actions.jobs import Wish
 from backburner.core.conversation import Author, Kind, Place, Status
 from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound
@@ -14,11 +14,12 @@ from backburner.core.jobs import MOST_OPEN
 from backburner.core.notice import NoticeKind
 from backburner.core.routing import Routes
 from backburner.core.run import RunStatus
+from backburner.core.schedule import Cron
 from backburner.core.transitions import Step
 from backburner.core.views import JobStatus
 from backburner.store import tables
 from backburner.testing.engine import Say
-from backburner.testing.make import MATE
+from backburner.testing.make import MATE, USER
 
 
 @requirement("C-launch", "C-resume-count")
@@ -316,3 +317,15 @@ async def test_no_batch_is_called_as_tests_of_tasks_are(house: House) -> None:
         await house.start(chat, "say Hello.", batch=" test run ")
 
     assert (await jobs.look(house.deps, outside(chat))).jobs == []
+
+
+async def test_all_that_a_task_handed_out_ends_with_it_however_far_down(house: House) -> None:
+    task = await house.task(Cron("33 3 * * 1", "UTC"))
+    (child,) = await house.start(task, "hang")
+    parent = house.database.run(lambda tx: tx.load(USER, child))
+    (grandchild,) = await house.start(parent, "hang")
+
+    await own_tasks.cancel(house.deps, USER, task.id)
+
+    found = [await house.job(task, child), await house.job(parent, grandchild)]
+    assert [job.status for job in found] == [JobStatus.CANCELLED] * 2

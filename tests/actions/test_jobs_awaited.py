@@ -261,13 +261,13 @@ async def test_a_reply_that_waits_can_be_stopped(house: House) -> None:
 async def test_a_client_outside_is_answered_as_soon_as_the_last_has_settled(house: House) -> None:
     chat = await house.chat()
     ids = await house.start(chat, "say One.", "say Two.")
-    waits = asyncio.create_task(waiting.wait(house.deps, outside(chat), ids, MINUTE))
+    waits = asyncio.create_task(waiting.wait_here(house.deps, outside(chat), ids, MINUTE))
     await house.take_up()
     for which in ids:
         await house.until_settled(chat, which)
     settled_at = time.monotonic()
 
-    found = await waits
+    found = (await waits).jobs
 
     assert time.monotonic() - settled_at < 0.1
     assert [job.result for job in found] == ["One.", "Two."]
@@ -285,8 +285,8 @@ async def test_a_client_outside_hears_in_time_what_still_runs_also_without_hints
     await house.until_settled(chat, done)
 
     moment = timedelta(milliseconds=50)
-    found = await waiting.wait(deps, outside(chat), [hangs, done], moment)
-    at_once = await waiting.wait(deps, outside(chat), [done, "c_nowhere"], MINUTE)
+    found = (await waiting.wait_here(deps, outside(chat), [hangs, done], moment)).jobs
+    at_once = (await waiting.wait_here(deps, outside(chat), [done, "c_nowhere"], MINUTE)).jobs
 
     assert [job.status for job in found] == [JobStatus.RUNNING, JobStatus.COMPLETED]
     assert [job.id for job in at_once] == [done]

@@ -257,13 +257,18 @@ def is_over(job: JobView) -> bool:
     return job.is_settled and job.status not in (JobStatus.RUNNING, JobStatus.RESUMED)
 
 
-def stop_all(tx: Tx, job: Conversation) -> None:
-    """Cancel a job, and first whatever it has handed out and is still at work."""
+def stop_all(tx: Tx, job: Conversation, *, by_parent: bool = True) -> bool:
+    """Cancel what is still at work, and first whatever it has handed out; False: it was not.
+
+    Children come first because that is the order in which they are locked.
+    """
     for child in tx.open_children(job.user_id, job.id):
         stop_all(tx, child)
     found = tx.lock(job.user_id, job.id)
-    if naming.is_open(found):
-        save(tx, transitions.cancel(found, now=tx.now, by_parent=True))
+    if not naming.is_open(found):
+        return False
+    save(tx, transitions.cancel(found, now=tx.now, by_parent=by_parent))
+    return True
 
 
 def views(tx: Tx, user: UserId, found: Sequence[Conversation]) -> Sequence[JobView]:

@@ -5,10 +5,8 @@ from collections.abc import Collection
 from backburner.actions import jobs
 from backburner.actions.browse import Page
 from backburner.actions.deps import Deps
-from backburner.actions.following import save
 from backburner.actions.jobs import Changed, Wish
 from backburner.actions.origin import Origin
-from backburner.core import naming, transitions
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest, Conflict, NotFound
 from backburner.core.ids import ConversationId, UserId
@@ -61,7 +59,9 @@ async def cancel(deps: Deps, user: UserId, which: ConversationId) -> JobView:
     def work(tx: Tx) -> JobView:
         found = _load(tx, user, which)
         # An earlier try may have gone through, and only its answer been lost.
-        if not _stop(tx, found, done) and which not in done:
+        if jobs.stop_all(tx, found, by_parent=False):
+            done.append(which)
+        elif which not in done:
             raise Conflict("This job is not at work any more.")
         return _view(tx, _load(tx, user, which))
 
@@ -84,8 +84,7 @@ async def cancel_some(
     def work(tx: Tx) -> Changed:
         tx.load(user, parent)
         found, unknown = jobs.find(tx, origin, ids, batch)
-        for job in found:
-            _stop(tx, job, done)
+        done.extend(job.id for job in found if jobs.stop_all(tx, job, by_parent=False))
         shown = jobs.views(tx, user, jobs.find(tx, origin, ids, batch)[0])
         return Changed(
             done=[one for one in shown if one.id in done],
@@ -131,15 +130,3 @@ def _load(tx: Tx, user: UserId, which: ConversationId) -> Conversation:
 def _view(tx: Tx, job: Conversation) -> JobView:
     (view,) = jobs.views(tx, job.user_id, [job])
     return view
-
-
-def _stop(tx: Tx, job: Conversation, done: list[ConversationId]) -> bool:
-    """Stop a job that is at work, children first: that is the order in which they are locked."""
-    for child in tx.open_children(job.user_id, job.id):
-        jobs.stop_all(tx, child)
-    found = tx.lock(job.user_id, job.id)
-    if not naming.is_open(found):
-        return False
-    save(tx, transitions.cancel(found, now=tx.now))
-    done.append(job.id)
-    return True

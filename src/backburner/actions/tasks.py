@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from backburner.actions import background, beginning, finding, following, setting_up, timing
+from backburner.actions import background, beginning, finding, setting_up, timing
 from backburner.actions.deps import Deps
 from backburner.actions.following import save
+from backburner.actions.jobs import stop_all
 from backburner.actions.origin import Origin
 from backburner.actions.setting_up import Arranged
 from backburner.actions.timing import Timing
@@ -183,8 +184,7 @@ def stop(tx: Tx, found: Conversation, reason: str, *, by: ConversationId | None 
     )
     if step.conversation.status is Status.ARCHIVED:
         for child in tx.open_children(user, found.id):
-            locked = tx.lock(user, child.id)
-            following.save(tx, transitions.cancel(locked, now=tx.now, by_parent=True))
+            stop_all(tx, child)
     return step
 
 

@@ -1,7 +1,7 @@
 """Waiting for jobs: a run is handed back meanwhile, and whoever calls from outside is kept on."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 
@@ -9,22 +9,14 @@ from backburner.actions import jobs
 from backburner.actions.deps import Deps
 from backburner.actions.jobs import Found
 from backburner.actions.origin import Origin
-from backburner.core.views import JobView
 from backburner.ports import HintKind, Listener, Tx, Waiting
 
 #: How often it is looked whether a hint was lost, in seconds.
 LOOK_EVERY = 1.0
 
 
-async def wait(
-    deps: Deps, origin: Origin, ids: Collection[str], longest: timedelta
-) -> Sequence[JobView]:
-    """Wait until jobs have settled, or for so long; then tell how all of them stand."""
-    return (await wait_here(deps, origin, ids, longest)).jobs
-
-
 async def wait_here(deps: Deps, origin: Origin, ids: Collection[str], longest: timedelta) -> Found:
-    """Wait, and tell as well what was named and is no job here."""
+    """Wait until jobs have settled, or for so long; then tell how all of them stand."""
     loop = asyncio.get_running_loop()
     until = loop.time() + longest.total_seconds()
     with ExitStack() as open_:
