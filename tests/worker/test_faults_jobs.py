@@ -39,7 +39,7 @@ def hand_out(outside: Outside) -> tuple[Conversation, list[ConversationId]]:
     chat = outside.chat()
     prompts = [
         script.write(
-            Sleep(0.02), End({"complete": True, "message": f"Number {n} is done.", "result": n})
+            Sleep(0.3), End({"complete": True, "message": f"Number {n} is done.", "result": n})
         )
         for n in range(MANY)
     ]
