@@ -180,6 +180,8 @@ def script(kind: str, arguments: list[str]) -> int:
     if not arguments or arguments[0] not in known:
         return fail(f"usage: python3 dev.py {kind} NAME; there are: {', '.join(known)}")
     make_environment(TO_DEVELOP)
+    # Benchmarks and soaks use the servers and programs of the tests, in child processes too.
+    os.environ["PYTHONPATH"] = str(ROOT / "tests")
     return run(PYTHON, ROOT / kind / f"{arguments[0]}.py", *arguments[1:])
 
 

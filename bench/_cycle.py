@@ -13,9 +13,9 @@ from backburner.core import transitions
 from backburner.core.outcome import Complete
 from backburner.core.run import Ending, RunStatus
 from backburner.ports import Claim, Claimer
-from backburner.store import claims
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite, make_engine
+from backburner.store.queue import claims
 from backburner.store.tx import Tx
 
 CLAIMER = Claimer(worker="bench", lease=timedelta(seconds=30), cap=5)

@@ -1,7 +1,6 @@
 """Databases to measure on, full of rows: files of SQLite, and a PostgreSQL server; both durable."""
 
 import hashlib
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -13,13 +12,15 @@ from typing import Any
 
 import psycopg
 from sqlalchemy import Connection, Engine, text
+from support.servers.postgres_server import new_postgres, stopped_postgres
 
 from backburner.core import transitions
 from backburner.core.conversation import Notify, Place
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import Interval
 from backburner.core.transitions import Brief
-from backburner.store import steps, tables, users
+from backburner.store import steps, tables
+from backburner.store.accounts import users
 from backburner.store.dialect import is_sqlite, make_engine
 
 
@@ -59,10 +60,6 @@ def sqlite_files() -> Iterator[Maker]:
 
 @contextmanager
 def postgres_databases() -> Iterator[Maker]:
-    # Its programs are those of the tests.
-    sys.path.append(str(Path(__file__).parent.parent / "tests"))
-    from postgres_server import new_postgres, stopped_postgres  # noqa: PLC0415
-
     @contextmanager
     def make() -> Iterator[Engine]:
         with new_postgres(server) as url, _opened(url) as engine:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from _turns import claude_engine, take_turn
-
-from backburner.testing.engine_contract.trial import Shared, Trial
-from backburner.testing.model_api import Heard, ModelApi, Reply, Stall
+from support.contracts.engine.trial import Shared, Trial
+from support.model_api import Heard, ModelApi, Reply, Stall
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 #: For so many to start, in seconds.

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import httpx2
 from _databases import clock
+from support.contracts.engine.trial import Shared, Trial, TrialGate
 
 from backburner.actions import chat
 from backburner.actions.deps import Deps
@@ -25,11 +26,11 @@ from backburner.core.ids import UserId
 from backburner.engine.claude.engine import ClaudeEngine, Model
 from backburner.engine.claude.relay import Relay
 from backburner.ports import Engine, Said
-from backburner.process.launching import CleanLauncher
-from backburner.store import tables, users
+from backburner.process.launcher import CleanLauncher
+from backburner.store import tables
+from backburner.store.accounts import users
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
-from backburner.testing.engine_contract.trial import Shared, Trial, TrialGate
 from backburner.worker.seats import Seats
 from backburner.worker.service import Pace, Worker
 
@@ -53,7 +54,7 @@ Sample = Callable[[], Awaitable[Taken]]
 @contextmanager
 def model_api() -> Iterator[str]:
     """Give the address of a stand-in for a model, in a process of its own; it says hello."""
-    command = [sys.executable, "-m", "backburner.testing.model_api"]
+    command = [sys.executable, "-m", "support.model_api"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield next(iter(process.stdout or ())).strip()

@@ -30,10 +30,10 @@ from _turns import (
     through_relay,
     whole_runs,
 )
+from support.doubles.engine import ScriptedEngine
 
 from backburner.engine.demo import DemoEngine
 from backburner.engine.openai import OpenAIEngine
-from backburner.testing.engine import ScriptedEngine
 
 IS_QUICK = "--quick" in sys.argv[1:]
 ROUNDS = 5 if IS_QUICK else 30

@@ -18,16 +18,16 @@ from _databases import clock, postgres_databases
 from _report import Cell, report
 from sqlalchemy import Engine
 
-from backburner.actions import accounts
+from backburner.actions.accounts import credentials
 from backburner.actions.deps import Deps
 from backburner.app.machines import NoTools
 from backburner.bus.postgres import PostgresBus
 from backburner.core.accounts import Scope
 from backburner.core.ids import UserId
 from backburner.ports import EventKind
-from backburner.store import users
+from backburner.store.accounts import users
 from backburner.store.db import Database
-from backburner.store.schema import bring_up_to_date
+from backburner.store.lifecycle.schema import bring_up_to_date
 from backburner.store.tables import metadata
 
 IS_QUICK = "--quick" in sys.argv[1:]
@@ -71,7 +71,7 @@ def _row(what: str, value: float, most: float) -> dict[str, Cell]:
 
 async def _token(deps: Deps, database: Database, user: UserId) -> str:
     await database.transact(lambda tx: users.add(tx.connection, user, name="", now=tx.now))
-    return await accounts.issue_token(deps, user, [Scope.READ], name="bench")
+    return await credentials.issue_token(deps, user, [Scope.READ], name="bench")
 
 
 @asynccontextmanager
@@ -79,7 +79,7 @@ async def serving(url: str) -> AsyncIterator[tuple[str, int]]:
     """Start the real program, and give its address and process."""
     with tempfile.TemporaryDirectory(prefix="bb-bench-") as folder:
         options = ("--serve", "--traces", f"{folder}/traces", "--data", f"{folder}/data")
-        command = (sys.executable, "-m", "backburner.testing.program", "--database-url", url)
+        command = (sys.executable, "-m", "support.faults.program", "--database-url", url)
         program = await asyncio.create_subprocess_exec(
             *command, *options, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
         )

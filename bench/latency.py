@@ -21,7 +21,7 @@ from _databases import clock, postgres_databases, vacuum
 from _report import Cell, report
 from sqlalchemy import Engine
 
-from backburner.actions import background
+from backburner.actions import conversations
 from backburner.actions.deps import Deps
 from backburner.app.machines import NoTools
 from backburner.bus.postgres import PostgresBus
@@ -29,7 +29,7 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import Immediate, Scheduled
 from backburner.core.transitions import Brief
 from backburner.ports import Ended, Gate, Request
-from backburner.store import users
+from backburner.store.accounts import users
 from backburner.store.db import Database
 from backburner.worker.seats import Seats
 from backburner.worker.service import Pace, Worker
@@ -102,7 +102,7 @@ async def backburner(engine: Engine) -> AsyncIterator[Sample]:
                 due = datetime.fromtimestamp(_now(), UTC) + AHEAD
                 schedule = Scheduled(due) if later else Immediate()
                 brief = Brief(title="Work", prompt="Do it.", schedule=schedule)
-                born = await background.start(deps, USER, brief)
+                born = await conversations.start(deps, USER, brief)
                 wall = _now()
                 due_at = due.timestamp() if later else wall
                 started = began.setdefault(born.id, asyncio.get_running_loop().create_future())

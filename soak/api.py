@@ -6,10 +6,7 @@ import tempfile
 import time
 from pathlib import Path
 
-# The server is started as the tests do.
-sys.path.append(str(Path(__file__).parent.parent / "tests"))
-
-import fuzzing
+from support.servers import fuzzing
 
 
 def main() -> int:

@@ -14,18 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# The work and the table of processes are those of the tests.
-sys.path.append(str(Path(__file__).parent.parent / "tests"))
-from process_table import parent_of
-from steady_work import SteadyWork, look_and_count, work_stage
+from support.doubles.clock import SetClock
+from support.model_api import ModelApi
+from support.programs.process_table import parent_of
+from support.stage.steady_work import SteadyWork, look_and_count, work_stage
 
 from backburner.core.conversation import Conversation
 from backburner.core.ids import UserId
 from backburner.core.run import RunStatus
 from backburner.engine.claude.engine import ClaudeEngine, Model
-from backburner.process.launching import CleanLauncher
-from backburner.testing.clock import SetClock
-from backburner.testing.model_api import ModelApi
+from backburner.process.launcher import CleanLauncher
 
 RUNS, CHATS, ROUNDS = 100, 20, 3
 #: In tokens; reached after a few runs.

@@ -12,11 +12,12 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# The server and the programs are those of the tests.
-sys.path.append(str(Path(__file__).parent.parent / "tests"))
-from postgres_server import postgres_server
-from programs import starter
-from workers import Workers
+from support.doubles.engine import Call, End, Say, Sleep, Spend
+from support.faults.invariants import violations, violations_at_rest
+from support.faults.outside import Outside
+from support.programs.programs import starter
+from support.programs.workers import Workers
+from support.servers.postgres_server import postgres_server
 
 from backburner.core.conversation import Conversation, Ended
 from backburner.core.errors import BackburnerError
@@ -24,10 +25,7 @@ from backburner.core.ids import UserId
 from backburner.core.question import Question
 from backburner.core.transitions import REPEAT
 from backburner.store.dialect import make_engine
-from backburner.store.schema import bring_up_to_date
-from backburner.testing.engine import Call, End, Say, Sleep, Spend
-from backburner.testing.invariants import violations, violations_at_rest
-from backburner.testing.outside import Outside
+from backburner.store.lifecycle.schema import bring_up_to_date
 
 KILLS = 200
 USERS = tuple(UserId(f"u_{number}") for number in range(3))

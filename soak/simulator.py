@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 
-from backburner.testing.simulator import Violation, simulate
+from support.simulator import Violation, simulate
 
 SEEDS = 10_000
 #: Seeds that one process takes at a time.

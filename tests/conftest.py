@@ -12,22 +12,21 @@ from pathlib import Path
 import pytest
 from coverage import Coverage
 from hypothesis import HealthCheck, settings
-from postgres_server import new_postgres, postgres_server
 from sqlalchemy import delete, make_url
+from support.doubles.clock import SetClock
+from support.servers.postgres_server import new_postgres, postgres_server
 
 from backburner.engine.addresses import ONLY_LOOPBACK
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
-from backburner.store.schema import bring_up_to_date
+from backburner.store.lifecycle.schema import bring_up_to_date
 from backburner.store.tables import users
-from backburner.testing.clock import SetClock
 
-# Suites that are part of the program; their assertions are to say as much as those of tests.
-pytest.register_assert_rewrite(
-    "backburner.testing.engine_contract", "backburner.testing.store_contract"
-)
-# Children that tests start inherit it.
+# Contract suites are not test files; their assertions should still explain themselves.
+pytest.register_assert_rewrite("support.contracts.engine", "support.contracts.store")
+# Child processes inherit both.
 os.environ[ONLY_LOOPBACK] = "1"
+os.environ["PYTHONPATH"] = str(Path(__file__).parent)
 
 settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(

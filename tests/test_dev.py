@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from programs import Start, starter
+from support.programs.programs import Start, starter
 
 ROOT = Path(__file__).parent.parent
 DEV = ROOT / "dev.py"

@@ -5,7 +5,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from requirements import ALL, PENDING
+from support.requirements import ALL, PENDING
 
 TESTS = Path(__file__).parent
 DOCUMENT = TESTS.parent / "docs" / "reference" / "requirements.md"

@@ -1,7 +1,7 @@
 """Actions are tried on a stage."""
 
-from job_stage import house, sqlite
-from stages import clock, database, either, set_up, stage
+from support.stage.job_stage import house, sqlite
+from support.stage.stages import clock, database, either, set_up, stage
 
 __all__ = [
     "clock",

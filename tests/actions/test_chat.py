@@ -5,19 +5,19 @@ from datetime import timedelta
 from itertools import count
 
 import pytest
-from requirements import requirement
 from sqlalchemy import select
+from support.doubles.clock import SetClock
+from support.doubles.engine import AtOnce, Call, End, Say, Wait
+from support.requirements import requirement
+from support.stage.make import STRANGER
+from support.stage.stage import LEASE, Stage, prompts
 
-from backburner.actions import background, chat
+from backburner.actions import chat, conversations
 from backburner.actions.signals import Reason
 from backburner.core.conversation import Status
 from backburner.core.errors import BadRequest, Conflict, NotFound
 from backburner.core.run import RunKind, RunStatus
 from backburner.store import tables
-from backburner.testing.clock import SetClock
-from backburner.testing.engine import AtOnce, Call, End, Say, Wait
-from backburner.testing.make import STRANGER
-from backburner.testing.stage import LEASE, Stage, prompts
 from backburner.worker.seats import Seats
 
 MOMENT = timedelta(milliseconds=1)
@@ -266,7 +266,7 @@ async def test_a_stranger_reaches_nothing(stage: Stage) -> None:
         chat.say(stage.deps, STRANGER, here.id, "Hi."),
         chat.stop(stage.deps, STRANGER, here.id),
         chat.edit_last(stage.deps, STRANGER, here.id, "Hi."),
-        background.archive(stage.deps, STRANGER, here.id),
+        conversations.archive(stage.deps, STRANGER, here.id),
     ):
         with pytest.raises(NotFound):
             await attempt

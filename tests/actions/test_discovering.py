@@ -4,20 +4,20 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from requirements import requirement
-from silences import let_pass
+from support.doubles.engine import COMPLETE, Call, End, Say, ScriptedEngine
+from support.requirements import requirement
+from support.stage.make import USER
+from support.stage.silences import let_pass
+from support.stage.stage import Stage, prompts
 
 from backburner.actions import discovery
 from backburner.actions.deps import Discovery
 from backburner.bus.local import LocalBus
 from backburner.core.conversation import Conversation, Kind, Status
 from backburner.core.question import Purpose
-from backburner.core.views import TaskStatus, task_status
+from backburner.core.work.views import TaskStatus, task_status
 from backburner.ports import Seen, View, Wanted
 from backburner.store.db import Database
-from backburner.testing.engine import COMPLETE, Call, End, Say, ScriptedEngine
-from backburner.testing.make import USER
-from backburner.testing.stage import Stage, prompts
 from backburner.tools.toolbox import Toolbox
 
 MINUTE = timedelta(minutes=1)

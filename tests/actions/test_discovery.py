@@ -4,10 +4,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from requirements import requirement
-from silences import let_pass
+from support.doubles.engine import COMPLETE, End, Say, ScriptedEngine
+from support.requirements import requirement
+from support.stage.make import MATE, NOON, USER
+from support.stage.scene import read_everything
+from support.stage.silences import let_pass
+from support.stage.stage import Stage, prompts
 
-from backburner.actions import background, discovery
+from backburner.actions import conversations, discovery
 from backburner.actions.deps import Discovery
 from backburner.bus.local import LocalBus
 from backburner.core.conversation import Conversation, Kind, Pause, Status
@@ -16,10 +20,6 @@ from backburner.core.ids import UserId
 from backburner.core.schedule import Interval
 from backburner.ports import Seen, Tx, View, Wanted
 from backburner.store.db import Database
-from backburner.testing.engine import COMPLETE, End, Say, ScriptedEngine
-from backburner.testing.make import MATE, NOON, USER
-from backburner.testing.scene import read_everything
-from backburner.testing.stage import Stage, prompts
 from backburner.tools.toolbox import Toolbox
 
 MINUTE = timedelta(minutes=1)
@@ -107,7 +107,7 @@ async def test_switched_off_it_ends_for_good_and_switched_on_it_begins_anew(stag
 async def test_one_that_stands_still_begins_anew_when_it_is_switched_on(stage: Stage) -> None:
     await discovery.switch(stage.deps, USER, on=True)
     (before,) = found(stage)
-    await background.pause(stage.deps, USER, before.id)
+    await conversations.pause(stage.deps, USER, before.id)
 
     await discovery.switch(stage.deps, USER, on=True)
 

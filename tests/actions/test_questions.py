@@ -3,14 +3,14 @@
 from datetime import timedelta
 
 import pytest
-from requirements import requirement
+from support.doubles.clock import SetClock
+from support.doubles.engine import End
+from support.requirements import requirement
+from support.stage.make import STRANGER
+from support.stage.stage import Stage
 
 from backburner.actions import questions
 from backburner.core.errors import BadAnswer, BadRequest, Conflict, NotFound
-from backburner.testing.clock import SetClock
-from backburner.testing.engine import End
-from backburner.testing.make import STRANGER
-from backburner.testing.stage import Stage
 
 DAY = timedelta(days=1)
 

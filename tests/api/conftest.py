@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
-from api_stage import ask, ask_as, client, mate
-from stages import clock, database, set_up, stage
+from support.stage.api_stage import ask, ask_as, client, mate
+from support.stage.stage import Stage
+from support.stage.stages import clock, database, set_up, stage
 
 from backburner.api.app import build_api
-from backburner.testing.stage import Stage
 
 __all__ = ["ask", "ask_as", "client", "clock", "database", "mate", "set_up", "stage"]
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-import fuzzing
 import pytest
+from support.servers import fuzzing
 
 
 @pytest.mark.timeout(120)

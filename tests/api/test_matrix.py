@@ -6,14 +6,14 @@ A route without an entry here fails: somebody has to say who may use it.
 from collections.abc import Iterator
 from typing import Any
 
-import people
 import pytest
-from api_stage import NOBODYS, Asker
+from support.people import people
+from support.stage.api_stage import NOBODYS, Asker
+from support.stage.make import NOON
+from support.stage.stage import Stage
 
 from backburner.core.accounts import Role, Scope
 from backburner.store import tables
-from backburner.testing.make import NOON
-from backburner.testing.stage import Stage
 
 READ, WRITE, OPERATE, OPEN, ANYBODY = "read", "write", "operate", "open", "anybody"
 PATHS = {

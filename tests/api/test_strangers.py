@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from api_stage import NOBODYS, Asker, read_rows
-from requirements import requirement
+from support.doubles.engine import Call
+from support.requirements import requirement
+from support.stage.api_stage import NOBODYS, Asker, read_rows
+from support.stage.make import MATE
+from support.stage.stage import Stage
 
-from backburner.actions import jobs
 from backburner.actions.origin import Origin
-from backburner.core.policy import ALWAYS
-from backburner.testing.engine import Call
-from backburner.testing.make import MATE
-from backburner.testing.stage import Stage
+from backburner.actions.work import jobs
+from backburner.core.tool_policy import ALWAYS
 
 COUNT = jobs.Wish(description="Count", prompt="Count the files.")
 #: By the end of the path, what a request needs to be more than a wrong one.

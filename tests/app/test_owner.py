@@ -3,14 +3,14 @@
 from types import SimpleNamespace
 from typing import Any
 
-import people
 import pytest
-from stages import clock, database, set_up, stage
+from support.people import people
+from support.stage.stage import Stage
+from support.stage.stages import clock, database, set_up, stage
 
 from backburner.app.owner import check_open
 from backburner.core.errors import BadSetting
 from backburner.settings import load
-from backburner.testing.stage import Stage
 
 __all__ = ["clock", "database", "set_up", "stage"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
-import postgres_server
 import pytest
-from programs import Start, starter
+from support.programs.programs import Start, starter
+from support.servers import postgres_server
 
 
 @pytest.fixture

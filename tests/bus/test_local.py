@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from threading import Thread
 
 import pytest
+from support.stage.make import CONVERSATION, MATE, OTHER, STRANGER, USER
 
 from backburner.bus.local import MOST_WAITING, LocalBus, Mailbox
 from backburner.core.ids import ConversationId, new_conversation_id
 from backburner.ports import EVERYTHING, Bus, Hint, HintKind
-from backburner.testing.make import CONVERSATION, MATE, OTHER, STRANGER, USER
 
 WORK = Hint(HintKind.WORK, USER, CONVERSATION)
 CHANGED = Hint(HintKind.CHANGED, USER, CONVERSATION)

@@ -8,14 +8,14 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from programs import Start
+from support.faults.postgres_proxy import Proxy
+from support.programs.programs import Start
+from support.stage.make import CONVERSATION, OTHER, USER
 
 from backburner.bus.postgres import PostgresBus, pause_after
 from backburner.core.ids import ConversationId
 from backburner.ports import EVERYTHING, Bus, Hint, HintKind, Listener
 from backburner.store.dialect import make_engine
-from backburner.testing.make import CONVERSATION, OTHER, USER
-from backburner.testing.postgres_proxy import Proxy
 
 WORK = Hint(HintKind.WORK, USER, CONVERSATION)
 CHANGED = Hint(HintKind.CHANGED, USER, OTHER)

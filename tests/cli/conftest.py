@@ -4,7 +4,7 @@ import signal
 from collections.abc import Callable, Iterator
 
 import pytest
-from programs import Ended, Start, starter
+from support.programs.programs import Ended, Start, starter
 
 from backburner.cli.main import main
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
-from programs import Ended, Start
+from support.programs.programs import Ended, Start
 
 Call = Callable[..., Ended]
 

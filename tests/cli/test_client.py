@@ -9,11 +9,11 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from programs import Ended
+from support.programs.programs import Ended
 
 from backburner.cli.client import BeingAnswered, NoServer, Server
-from backburner.cli.say import Reply
-from backburner.cli.showing import clean
+from backburner.cli.commands.say import Reply
+from backburner.cli.output import clean
 from backburner.core.errors import BackburnerError
 
 Call = Callable[..., Ended]

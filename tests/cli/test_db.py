@@ -9,9 +9,10 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
-from a_token import TOKEN, put_token
-from programs import Ended, Start
 from sqlalchemy import update
+from support.people.a_token import TOKEN, put_token
+from support.programs.programs import Ended, Start
+from support.stage.make import USER
 
 from backburner.app.clock import Clock
 from backburner.core import transitions
@@ -19,10 +20,10 @@ from backburner.core.conversation import Conversation, Pause
 from backburner.core.ids import new_conversation_id
 from backburner.core.schedule import Interval
 from backburner.core.transitions import Brief
-from backburner.store import tables, users
-from backburner.store.opening import open_database
+from backburner.store import tables
+from backburner.store.accounts import users
+from backburner.store.lifecycle.opening import open_database
 from backburner.store.tx import Tx
-from backburner.testing.make import USER
 
 Call = Callable[..., Ended]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_servers import ModelServer, model_server
-from programs import Ended, Start
+from support.programs.programs import Ended, Start
+from support.servers.model_servers import ModelServer, model_server
 
 from backburner.app.machines import ONE_CLAUDE
 from backburner.cli.findings import Mark

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from programs import Ended, Start
-from terminals import Terminal, terminal
+from support.programs.programs import Ended, Start
+from support.programs.terminals import Terminal, terminal
 
-from backburner.actions.mine import CONFIRMATION
+from backburner.actions.personal_data import CONFIRMATION
 
 Call = Callable[..., Ended]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from programs import Ended, starter
+from support.programs.programs import Ended, starter
 
 Call = Callable[..., Ended]
 #: What the demo says of whatever it does not understand.

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from programs import Ended, Start
+from support.programs.programs import Ended, Start
 
 from backburner import __version__, log
-from backburner.cli.starting import crashes_explained
+from backburner.cli.server_main import crashes_explained
 from backburner.core.errors import BackburnerError, Conflict
 from backburner.settings import load
 

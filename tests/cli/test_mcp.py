@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live import serving
-from mcp_clients import Bench, build, make_token, over_pipes, text
-from requirements import requirement
-from stages import clock, database, set_up, stage
+from support.people.mcp_clients import Bench, build, make_token, over_pipes, text
+from support.requirements import requirement
+from support.servers.live import serving
+from support.stage.make import USER
+from support.stage.stage import BOUND, Stage
+from support.stage.stages import clock, database, set_up, stage
 
-from backburner.actions import accounts
-from backburner.testing.make import USER
-from backburner.testing.stage import BOUND, Stage
+from backburner.actions.accounts import credentials
 
 __all__ = ["clock", "database", "set_up", "stage"]
 HELLO = {
@@ -81,11 +81,11 @@ async def test_a_server_that_was_started_again_is_found_and_one_that_refuses_is_
     async with asyncio.timeout(BOUND), over_pipes("--data", str(tmp_path)) as opened:
         for text_ in ("one", "two"):
             async with serving(build(stage, bench)) as address:
-                secret = await accounts.replace_local_token(stage.deps, USER)
+                secret = await credentials.replace_local_token(stage.deps, USER)
                 write_client(tmp_path, address, secret)
                 called = await opened.call_tool("change", {"text": text_})
                 assert text(called) == f"changed: {text_}"
-                await accounts.sign_out_everywhere(stage.deps, USER)
+                await credentials.sign_out_everywhere(stage.deps, USER)
                 refused = await opened.call_tool("change", {})
                 assert refused.is_error
                 assert text(refused).startswith("The server does not know this token.")

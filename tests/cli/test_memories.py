@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from programs import Ended, Start
-from requirements import requirement
+from support.programs.programs import Ended, Start
+from support.requirements import requirement
 
 Call = Callable[..., Ended]
 

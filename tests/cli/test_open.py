@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from certificates import make_certificate
-from programs import Start
+from support.programs.programs import Start
+from support.servers.certificates import make_certificate
 
 from backburner.cli.client import Server
 from backburner.core.accounts import MOST_ATTEMPTS

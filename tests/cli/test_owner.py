@@ -10,8 +10,8 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from certificates import make_certificate
-from programs import Running, Start
+from support.programs.programs import Running, Start
+from support.servers.certificates import make_certificate
 
 PASSWORD = "three words or more"  # noqa: S105 (of nobody)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from programs import Ended, Start
+from support.programs.programs import Ended, Start
 
 from backburner.cli.client import NotSignedIn, Server
 

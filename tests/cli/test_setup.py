@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_servers import ModelServer, model_server
-from programs import Ended
-from requirements import requirement
-from terminals import terminal
+from support.programs.programs import Ended
+from support.programs.terminals import terminal
+from support.requirements import requirement
+from support.servers.model_servers import ModelServer, model_server
 
 from backburner.settings import Settings, load
 

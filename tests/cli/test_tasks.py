@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from cli_server import Call, Running, ask, serving, talk, wait_for
-from requirements import requirement
+from support.programs.cli_server import Call, Running, ask, serving, talk, wait_for
+from support.requirements import requirement
 
 from backburner.core import transitions
 from backburner.core.ids import UserId, new_conversation_id

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from programs import AS_NOBODY, Ended, Start
-from requirements import requirement
+from support.programs.programs import AS_NOBODY, Ended, Start
+from support.requirements import requirement
 
 from backburner import __version__
 
@@ -20,7 +20,8 @@ ROOT = Path(__file__).parents[2]
 
 UP_AS_NOBODY = f"""
 import sys
-from backburner.cli import main, up
+from backburner.cli import main
+from backburner.cli.commands import up
 {AS_NOBODY}
 main.main(sys.argv[1:])
 """

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from programs import Ended, Start
+from support.programs.programs import Ended, Start
 
 
 def test_it_works_beside_another_until_a_signal_stops_it(

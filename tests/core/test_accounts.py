@@ -1,9 +1,9 @@
 """Who may do what."""
 
 import pytest
+from support.stage.make import USER
 
 from backburner.core.accounts import Caller, CredentialKind, Role, Scope, digest, place_of
-from backburner.testing.make import USER
 
 
 def caller(role: Role, *scopes: Scope) -> Caller:

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.stage.make import NOON
 
 from backburner.core.allowance import (
     Allowance,
@@ -24,7 +25,6 @@ from backburner.core.allowance import (
     used_up,
 )
 from backburner.core.errors import BadRequest, BadSchedule
-from backburner.testing.make import NOON
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 TICK = timedelta.resolution

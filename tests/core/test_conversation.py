@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.stage import make
 
 from backburner.core.conversation import (
     LONGEST_MESSAGE,
@@ -16,7 +17,6 @@ from backburner.core.conversation import (
 )
 from backburner.core.errors import BadRequest, TooLarge
 from backburner.core.schedule import Cron, Immediate
-from backburner.testing import make
 
 LARGE = {"page": "x" * 20_000}
 

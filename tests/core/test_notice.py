@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from requirements import requirement
+from support.requirements import requirement
+from support.stage import make
 
 from backburner.core.conversation import Notify
 from backburner.core.notice import (
@@ -18,7 +19,6 @@ from backburner.core.notice import (
     result_hash,
 )
 from backburner.core.outcome import Complete
-from backburner.testing import make
 
 GREEN = Complete(message="All green.", result={"ci": "green"})
 RED = Complete(message="It broke.", result={"ci": "red"})

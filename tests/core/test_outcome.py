@@ -5,10 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from requirements import requirement
+from support.cases.examples import examples
+from support.requirements import requirement
 
 from backburner.core.errors import BadOutcome
 from backburner.core.outcome import (

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from examples import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
-from requirements import requirement
+from support.cases.examples import examples
+from support.requirements import requirement
+from support.stage import make
+from support.stage.make import NOON, OTHER
 
 from backburner.core import conversation as conversations
 from backburner.core import question as questions
@@ -34,8 +36,6 @@ from backburner.core.prompt import (
 )
 from backburner.core.run import Item, ItemKind, RunKind
 from backburner.core.schedule import Immediate
-from backburner.testing import make
-from backburner.testing.make import NOON, OTHER
 
 WORK = make.conversation(
     title="Mail",

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+from support.stage import make
+
 from backburner.core import prompt
 from backburner.core.conversation import Kind, State
 from backburner.core.run import ItemKind
-from backburner.testing import make
 
 
 def test_a_run_is_about_what_was_said_and_what_it_is_for() -> None:

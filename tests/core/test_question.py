@@ -5,7 +5,9 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from requirements import requirement
+from support.requirements import requirement
+from support.stage import make
+from support.stage.make import NOON
 
 from backburner.core.errors import BadAnswer, BadRequest, TooLarge
 from backburner.core.question import (
@@ -21,8 +23,6 @@ from backburner.core.question import (
     remind,
     snooze,
 )
-from backburner.testing import make
-from backburner.testing.make import NOON
 
 CONFIRMATION, CHOICE, INPUT = QuestionType
 DAY = timedelta(days=1)

@@ -5,6 +5,8 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.stage import make
+from support.stage.make import NOON
 
 from backburner.core.conversation import Conversation, OnRepeatedFailure
 from backburner.core.question import Purpose
@@ -20,8 +22,6 @@ from backburner.core.retry import (
     judge,
 )
 from backburner.core.run import FailureKind
-from backburner.testing import make
-from backburner.testing.make import NOON
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 TASK = make.conversation(on_repeated_failure=OnRepeatedFailure.PAUSE)

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from requirements import requirement
+from support.requirements import requirement
+from support.stage import make
 
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest
 from backburner.core.routing import NO_ROUTES, Routes, assign, choose, escalate
-from backburner.testing import make
 
 ROUTES = Routes(names=("claude", "local", "demo"), chat="claude", background="local")
 BACKGROUND = (Kind.TASK, Kind.JOB, Kind.DISCOVERY)

@@ -5,15 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stages import clock, database
+from support.doubles.engine import ScriptedEngine
+from support.stage.stage import Stage
+from support.stage.stages import clock, database
 
 from backburner.bus.local import LocalBus
 from backburner.engine.demo import DemoEngine
 from backburner.gateway.network import CheckedNetwork
 from backburner.process.shell import ConfinedShell
 from backburner.store.db import Database
-from backburner.testing.engine import ScriptedEngine
-from backburner.testing.stage import Stage
 from backburner.tools.toolbox import Toolbox
 from backburner.tools.workspace import workspace_offers
 

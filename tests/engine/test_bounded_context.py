@@ -5,17 +5,17 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from requirements import requirement
-from steady_work import SteadyWork, look_and_count, work_stage
+from support.doubles.clock import SetClock
+from support.model_api import ModelApi
+from support.requirements import requirement
+from support.stage.steady_work import SteadyWork, look_and_count, work_stage
 
-from backburner.actions.preparing import TOO_LONG
 from backburner.core.conversation import Role
 from backburner.core.run import RunStatus
 from backburner.engine.claude.engine import ClaudeEngine, Model
 from backburner.engine.openai import OpenAIEngine
-from backburner.process.launching import CleanLauncher
-from backburner.testing.clock import SetClock
-from backburner.testing.model_api import ModelApi
+from backburner.process.launcher import CleanLauncher
+from backburner.runs.prepare import TOO_LONG
 
 #: In tokens; reached after a few runs, again and again.
 SHORT = 4_000

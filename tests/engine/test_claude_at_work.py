@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.contracts.engine.trial import Shared, Trial, ends_soon
+from support.model_api import ModelApi, Stall
 
 from backburner.engine.claude.engine import ClaudeEngine, Model
-from backburner.process.launching import CleanLauncher
-from backburner.testing.engine_contract.trial import Shared, Trial, ends_soon
-from backburner.testing.model_api import ModelApi, Stall
+from backburner.process.launcher import CleanLauncher
 
 
 class BrokenLauncher:

@@ -6,20 +6,20 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from requirements import requirement
+from support.model_api import CallTool, ModelApi, Say
+from support.requirements import requirement
+from support.stage.make import USER
 
-from backburner.core.policy import Narrowing
+from backburner.core.tool_policy import Narrowing
 from backburner.engine.claude.builtins import SERVER
 from backburner.engine.claude.engine import ClaudeEngine, Model
 from backburner.ports import ToolResult
-from backburner.process.launching import CleanLauncher
-from backburner.testing.make import USER
-from backburner.testing.model_api import CallTool, ModelApi, Say
+from backburner.process.launcher import CleanLauncher
 
-pytest.register_assert_rewrite("backburner.testing.engine_contract")
+pytest.register_assert_rewrite("support.contracts.engine")
 
-from backburner.testing.engine_contract.stopping import ASKED  # noqa: E402
-from backburner.testing.engine_contract.trial import PATIENCE, Trial  # noqa: E402
+from support.contracts.engine.stopping import ASKED  # noqa: E402
+from support.contracts.engine.trial import PATIENCE, Trial  # noqa: E402
 
 WRITE = {"command": "echo line >>lines.txt", "description": "Write a line."}
 

@@ -6,12 +6,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from support.contracts.engine import OF_ANY_ENGINE, WITH_MODEL, Promise
+from support.contracts.engine.trial import PATIENCE
+from support.model_api import ModelApi
 
 from backburner.engine.claude.engine import ClaudeEngine, Model
-from backburner.process.launching import CleanLauncher
-from backburner.testing.engine_contract import OF_ANY_ENGINE, WITH_MODEL, Promise
-from backburner.testing.engine_contract.trial import PATIENCE
-from backburner.testing.model_api import ModelApi
+from backburner.process.launcher import CleanLauncher
 
 PROMISES = OF_ANY_ENGINE | WITH_MODEL
 

@@ -9,6 +9,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from support.contracts.engine.trial import TrialGate
+from support.doubles import tools
+from support.model_api import CallTool, ModelApi, Say, Stall
+from support.stage import make
 
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import OUTCOME_SCHEMA
@@ -17,10 +21,7 @@ from backburner.engine.claude.engine import ClaudeEngine, Model
 from backburner.engine.claude.homes import Homes
 from backburner.engine.claude.tools import expose
 from backburner.ports import Remembered, Request
-from backburner.process.launching import CleanLauncher
-from backburner.testing import make, tools
-from backburner.testing.engine_contract.trial import TrialGate
-from backburner.testing.model_api import CallTool, ModelApi, Say, Stall
+from backburner.process.launcher import CleanLauncher
 
 #: How long anything may take, in seconds; only what is broken takes as long.
 BOUND = 30.0

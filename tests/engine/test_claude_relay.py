@@ -8,20 +8,12 @@ from typing import Any
 
 import httpx2
 import pytest
+from support.contracts.engine.trial import TrialGate
+from support.model_api import Cut, Garbage, ModelApi, Refuse, Say, Stall, Usage
 
 from backburner.core.errors import EngineFailed
 from backburner.engine.claude.call import Trouble
 from backburner.engine.claude.relay import Line, Relay
-from backburner.testing.engine_contract.trial import TrialGate
-from backburner.testing.model_api import (
-    Cut,
-    Garbage,
-    ModelApi,
-    Refuse,
-    Say,
-    Stall,
-    Usage,
-)
 
 ASKED = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello!"}]}
 

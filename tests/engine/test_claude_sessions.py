@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from claude_agent_sdk import SessionKey, SessionStoreEntry, project_key_for_directory
 from claude_agent_sdk.testing import run_session_store_conformance
+from support.doubles.clock import SetClock
+from support.stage.scene import Scene
 
 from backburner.core.errors import SessionGone
 from backburner.engine.claude.sessions import Mirror, from_memory, to_memory, write_transcripts
 from backburner.store import tables
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
-from backburner.testing.clock import SetClock
-from backburner.testing.scene import Scene
 
 KEY: SessionKey = {"project_key": "p", "session_id": "s"}
 

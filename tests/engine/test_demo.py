@@ -3,8 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from requirements import requirement
-from talks import SECOND, say, wait
+from support.doubles.clock import SetClock
+from support.requirements import requirement
+from support.stage.make import NOON
+from support.stage.stage import Stage
+from support.stage.talks import SECOND, say, wait
 
 from backburner.actions.watching import Words
 from backburner.core import transitions
@@ -14,9 +17,6 @@ from backburner.core.question import QuestionType
 from backburner.core.schedule import Immediate, Interval
 from backburner.core.transitions import Brief
 from backburner.engine.demo.engine import HELP, NO_TIME
-from backburner.testing.clock import SetClock
-from backburner.testing.make import NOON
-from backburner.testing.stage import Stage
 
 NOT_UNDERSTOOD = "I did not understand “Sing a song!”. Say `help` to see what I do."
 

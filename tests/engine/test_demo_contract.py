@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 import pytest
+from support.contracts.engine import OF_ANY_ENGINE, Promise
+from support.contracts.engine.trial import PATIENCE
 
 from backburner.engine.demo import DemoEngine
-from backburner.testing.engine_contract import OF_ANY_ENGINE, Promise
-from backburner.testing.engine_contract.trial import PATIENCE
 
 
 class Demo:

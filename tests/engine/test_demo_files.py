@@ -4,15 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from talks import SECOND, say, wait
+from support.doubles.clock import SetClock
+from support.stage.make import NOON
+from support.stage.stage import Stage
+from support.stage.talks import SECOND, say, wait
 
-from backburner.actions import background
+from backburner.actions import conversations
 from backburner.core.question import Purpose
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
-from backburner.testing.clock import SetClock
-from backburner.testing.make import NOON
-from backburner.testing.stage import Stage
 
 WATCH = "every 10 seconds check the file notes.txt and tell me when it changes"
 
@@ -48,7 +48,7 @@ async def test_a_file_that_is_there_is_not_worth_a_word_until_it_changes(
     await wait(stage, clock, 10)
     assert stage.notices() == []
 
-    await background.run_now(stage.deps, chat.user_id, chat.id)
+    await conversations.run_now(stage.deps, chat.user_id, chat.id)
     await stage.work()
     assert stage.said(chat)[-1] == "notes.txt has not changed."
 

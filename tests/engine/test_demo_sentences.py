@@ -1,8 +1,9 @@
 """What the demo makes of what people say."""
 
 import pytest
+from support.stage.make import NOON
 
-from backburner.core.phrases import parse_schedule
+from backburner.core.schedule.phrases import parse_schedule
 from backburner.engine.demo.sentences import (
     AskWhether,
     Order,
@@ -15,7 +16,6 @@ from backburner.engine.demo.sentences import (
     read_work,
     split,
 )
-from backburner.testing.make import NOON
 
 STRETCH = Remind("Time to stretch.")
 NOTES = Watch("notes.txt")

@@ -10,28 +10,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
+from support.contracts.engine import OF_ANY_ENGINE, WITH_MODEL, Promise
+from support.contracts.engine.trial import PATIENCE, Shared, Trial
+from support.model_api import CallTool, Cut, Garbage, GiveOutcome, ModelApi, Refuse, Say, Step
 
 from backburner.core.errors import EngineFailed, SessionGone
 from backburner.engine.openai import OpenAIEngine
 from backburner.engine.openai.history import INTERRUPTED
 from backburner.engine.openai.turn import NOT_MADE, TOO_EARLY
 from backburner.engine.persona import SYSTEM_PROMPT
-from backburner.testing.engine_contract import (
-    OF_ANY_ENGINE,
-    WITH_MODEL,
-    Promise,
-)
-from backburner.testing.engine_contract.trial import PATIENCE, Shared, Trial
-from backburner.testing.model_api import (
-    CallTool,
-    Cut,
-    Garbage,
-    GiveOutcome,
-    ModelApi,
-    Refuse,
-    Say,
-    Step,
-)
 
 KEY = "sk-very-secret"
 PROMISES = OF_ANY_ENGINE | WITH_MODEL

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.doubles.clock import SetClock
+from support.model_api import CallTool, GiveOutcome, ModelApi, Refuse, Say
+from support.stage.stage import Stage
 
 from backburner.bus.local import LocalBus
 from backburner.core.run import RunStatus
@@ -14,9 +17,6 @@ from backburner.engine.openai import OpenAIEngine
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.tables import metadata
-from backburner.testing.clock import SetClock
-from backburner.testing.model_api import CallTool, GiveOutcome, ModelApi, Refuse, Say
-from backburner.testing.stage import Stage
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from support.doubles import tools
 
 from backburner.engine.openai.calls import take_calls
 from backburner.engine.openai.naming import LONGEST, name_tools
 from backburner.ports import Offer
-from backburner.testing import tools
 
 
 def offer(name: str, server: str = "one") -> Offer:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from model_servers import ModelServer, model_server
+from support.servers.model_servers import ModelServer, model_server
 
 from backburner.core.errors import EngineFailed
 from backburner.engine.addresses import check_address

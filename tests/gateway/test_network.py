@@ -8,7 +8,7 @@ from datetime import timedelta
 from ipaddress import ip_network
 
 import pytest
-from gateway.web import Answers, answer, redirect, web
+from support.servers.web import Answers, answer, redirect, web
 
 from backburner.core.errors import BadRequest, ConnectionFailed, NotAllowed
 from backburner.gateway.content import MOST_READ

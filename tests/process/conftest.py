@@ -4,8 +4,8 @@ import secrets
 from collections.abc import Iterator
 
 import pytest
-from process_table import wait_until_gone
-from programs import Start, starter
+from support.programs.process_table import wait_until_gone
+from support.programs.programs import Start, starter
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from families import FAMILY, GRACE, MEMBERS, PATH, SOON, assembled
-from process_table import alive
+from support.programs.families import FAMILY, GRACE, MEMBERS, PATH, SOON, assembled
+from support.programs.process_table import alive
 
 from backburner.core.errors import ProcessFailed
 from backburner.process import landlock

@@ -9,9 +9,18 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from families import GRACE, MEMBERS, SOON, assembled, command, family, family_argv, script
-from process_table import alive, parent_of, wait_until_gone, zombies
-from programs import Start
+from support.programs.families import (
+    GRACE,
+    MEMBERS,
+    SOON,
+    assembled,
+    command,
+    family,
+    family_argv,
+    script,
+)
+from support.programs.process_table import alive, parent_of, wait_until_gone, zombies
+from support.programs.programs import Start
 
 from backburner.process.command import Command, Exit
 from backburner.process.tree import Tree, started

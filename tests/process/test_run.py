@@ -8,8 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from families import GRACE, SOON, command, family, script
-from process_table import alive
+from support.programs.families import GRACE, SOON, command, family, script
+from support.programs.process_table import alive
 
 from backburner.process.command import Exit
 from backburner.process.run import Ending, Finished, Output, run

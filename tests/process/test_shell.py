@@ -8,8 +8,8 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from families import FAMILY, SOON
-from process_table import alive, wait_until_gone
+from support.programs.families import FAMILY, SOON
+from support.programs.process_table import alive, wait_until_gone
 
 from backburner.core.errors import BadRequest, ProcessFailed
 from backburner.ports import MOST_SHOWN, Ran

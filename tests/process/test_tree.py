@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from families import GRACE, PATH, SOON, command, script
-from process_table import environment_of, parent_of, zombies
+from support.programs.families import GRACE, PATH, SOON, command, script
+from support.programs.process_table import environment_of, parent_of, zombies
 
 from backburner.core.errors import BadRequest, ProcessFailed
 from backburner.process.command import Command, Exit

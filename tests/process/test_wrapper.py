@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from families import FAMILY, GRACE, MEMBERS, PATH, SOON, assembled
-from process_table import alive, environment_of, wait_until_gone
-from programs import Start
+from support.programs.families import FAMILY, GRACE, MEMBERS, PATH, SOON, assembled
+from support.programs.process_table import alive, environment_of, wait_until_gone
+from support.programs.programs import Start
 
 from backburner.process.confinement import Limits, confine_to
 from backburner.process.wrapper import write_wrapper

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from model_threads import model_in_thread
-from programs import Start, starter
-from real_workers import RealWorkers
-
-from backburner.testing.model_api import ModelApi
-from backburner.testing.outside import Outside
+from support.faults.outside import Outside
+from support.model_api import ModelApi
+from support.programs.programs import Start, starter
+from support.programs.real_workers import RealWorkers
+from support.servers.model_threads import model_in_thread
 
 
 @pytest.fixture

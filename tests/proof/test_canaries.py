@@ -11,17 +11,17 @@ from typing import Any
 
 import psycopg
 import pytest
-from canaries import canary, descendants, found_in, in_files, in_process, write_scan
-from programs import Running
-from real_workers import RealWorkers
-from requirements import requirement
 from sqlalchemy import make_url
+from support.faults.canaries import canary, descendants, found_in, in_files, in_process, write_scan
+from support.faults.outside import Outside
+from support.model_api import CallTool, Heard, ModelApi, Say, Stall
+from support.programs.programs import Running
+from support.programs.real_workers import RealWorkers
+from support.requirements import requirement
 
 from backburner.gateway.network import CheckedNetwork
 from backburner.process.shell import ConfinedShell
 from backburner.settings.settings import secret_names
-from backburner.testing.model_api import CallTool, Heard, ModelApi, Say, Stall
-from backburner.testing.outside import Outside
 from backburner.tools.workspace import workspace_offers
 
 IN_ENVIRONMENT = (

@@ -14,20 +14,20 @@ from typing import Any
 
 import httpx2
 import pytest
-from claude_code import ask_claude
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_clients import text
-from model_threads import newest
-from programs import Start, starter
-from requirements import requirement
-from workers import Workers
+from support.doubles.engine import End, Sleep
+from support.faults import script
+from support.faults.outside import Outside
+from support.model_api import CallTool, Heard, ModelApi, Reply, Say
+from support.people.mcp_clients import text
+from support.programs.claude_code import ask_claude
+from support.programs.programs import Start, starter
+from support.programs.workers import Workers
+from support.requirements import requirement
+from support.servers.model_threads import newest
 
 from backburner.app.clock import Clock
-from backburner.testing import script
-from backburner.testing.engine import End, Sleep
-from backburner.testing.model_api import CallTool, Heard, ModelApi, Reply, Say
-from backburner.testing.outside import Outside
 
 #: How long after a job has ended a client that waits may be kept waiting, in seconds.
 LATEST = 0.1

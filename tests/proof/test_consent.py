@@ -1,13 +1,13 @@
 """A command is run once its owner has said yes: that one, once, whoever is there to run it."""
 
-from model_threads import newest
-from real_workers import RealWorkers
-from requirements import requirement
+from support.faults.outside import Outside
+from support.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply
+from support.programs.real_workers import RealWorkers
+from support.requirements import requirement
+from support.servers.model_threads import newest
 
 from backburner.core.conversation import Status
 from backburner.core.question import YES, Purpose
-from backburner.testing.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply
-from backburner.testing.outside import Outside
 
 FIRST = {"command": "echo first >>lines.txt; cat lines.txt"}
 SECOND = {"command": "echo second >>lines.txt; cat lines.txt"}

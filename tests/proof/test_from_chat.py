@@ -1,13 +1,13 @@
 """Something said in a chat goes on in the background, asks, and comes to its end."""
 
-from model_threads import newest
-from real_workers import RealWorkers
-from requirements import requirement
+from support.faults.outside import Outside
+from support.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply, Say
+from support.programs.real_workers import RealWorkers
+from support.requirements import requirement
+from support.servers.model_threads import newest
 
 from backburner.core.conversation import Ended, Status
 from backburner.core.question import QuestionType
-from backburner.testing.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply, Say
-from backburner.testing.outside import Outside
 
 WATCH = {"what": "Read notes.txt and tell the user when it changes.", "when": "every 2 seconds"}
 CHANGED = {

@@ -2,13 +2,13 @@
 
 import re
 
-from model_threads import newest
-from real_workers import RealWorkers
-from requirements import requirement
+from support.faults.outside import Outside
+from support.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply, Say
+from support.programs.real_workers import RealWorkers
+from support.requirements import requirement
+from support.servers.model_threads import newest
 
 from backburner.core.conversation import Ended
-from backburner.testing.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply, Say
-from backburner.testing.outside import Outside
 
 FRUIT = ("apple", "pear")
 

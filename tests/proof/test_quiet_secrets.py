@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from programs import Running, starter
+from support.programs.programs import Running, starter
 
 KEY, PASSWORD = "sk-canary-of-a-model", "canary words of a person"
 SETTINGS = f"""

@@ -4,14 +4,14 @@ import signal
 from collections.abc import Sequence
 from typing import Any
 
-from model_threads import newest
-from real_workers import RealWorkers
-from requirements import requirement
+from support.faults.outside import Outside
+from support.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply, Say
+from support.programs.real_workers import RealWorkers
+from support.requirements import requirement
+from support.servers.model_threads import newest
 
-from backburner.actions.preparing import FORGOTTEN
 from backburner.core.conversation import Conversation, Status
-from backburner.testing.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply, Say
-from backburner.testing.outside import Outside
+from backburner.runs.prepare import FORGOTTEN
 
 LOOK = {"what": "Find out which fruit it is, in fruit.txt.", "when": "now"}
 

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_threads import newest
-from real_workers import RealWorkers
-from requirements import requirement
+from support.faults.outside import Outside
+from support.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply, Say
+from support.programs.real_workers import RealWorkers
+from support.requirements import requirement
+from support.servers.model_threads import newest
 
 from backburner.core.conversation import Conversation, Ended, Kind, Status
-from backburner.core.policy import ALWAYS
 from backburner.core.question import Purpose
-from backburner.core.views import TaskStatus, task_status
-from backburner.testing.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply, Say
-from backburner.testing.outside import Outside
+from backburner.core.tool_policy import ALWAYS
+from backburner.core.work.views import TaskStatus, task_status
 
 GH = "gh run list --branch main --limit 5"
 KUBECTL = "kubectl rollout status deployment/app -n staging --timeout=10s"

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from programs import Start, starter
+from support.doubles.clock import SetClock
+from support.programs.programs import Start, starter
 
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
-from backburner.testing.clock import SetClock
 
 
 @pytest.fixture

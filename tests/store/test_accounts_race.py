@@ -8,16 +8,16 @@ from threading import Barrier, Event
 from typing import TypeVar
 
 import pytest
+from support.stage.make import MATE, USER
 
-from backburner.actions import signing_in
+from backburner.actions.accounts import sign_in
 from backburner.core.accounts import MOST_ATTEMPTS, CredentialKind, Role, Scope
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId, new_user_id
-from backburner.store import users
+from backburner.store.accounts import users
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
 from backburner.store.tx import Tx
-from backburner.testing.make import MATE, USER
 
 MANY = 6
 T = TypeVar("T")
@@ -90,14 +90,14 @@ def test_two_who_want_the_same_login_at_once_do_not_both_get_it(database: Databa
     has_written = Event()
 
     def first(tx: Tx) -> None:
-        signing_in.set_password(tx, USER, "ada", "hash")
+        sign_in.set_password(tx, USER, "ada", "hash")
         has_written.set()
         if not is_sqlite(database.engine):
             # On SQLite the other cannot even begin.
             wait_until_somebody_waits(tx)
 
     def second(tx: Tx) -> None:
-        signing_in.set_password(tx, MATE, "ada", "hash")
+        sign_in.set_password(tx, MATE, "ada", "hash")
 
     with ThreadPoolExecutor(1) as thread:
         done = thread.submit(database.run, first)

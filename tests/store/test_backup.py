@@ -8,15 +8,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.doubles.clock import SetClock
+from support.stage.scene import Scene
 
 from backburner.core.conversation import Conversation, Pause
 from backburner.core.errors import BadRequest, Conflict, StoreFailed
-from backburner.store import backup
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
-from backburner.store.opening import open_database
-from backburner.testing.clock import SetClock
-from backburner.testing.scene import Scene
+from backburner.store.lifecycle import backup
+from backburner.store.lifecycle.opening import open_database
 
 
 @pytest.fixture

@@ -4,29 +4,23 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from query_plans import plan
 from sqlalchemy import Connection, Select, insert, select
+from support.cases.query_plans import plan
+from support.stage import make
+from support.stage.make import MATE, NOON, USER
+from support.stage.scene import Scene
 
 from backburner.core import transitions
 from backburner.core.conversation import Status
 from backburner.core.ids import new_call_id
-from backburner.core.policy import Call, Tool
 from backburner.core.schedule import Interval
+from backburner.core.tool_policy import Call, Tool
 from backburner.ports import Found, Kept, Mark, NewMemory, View, Wanted
-from backburner.store import (
-    browse_conversations,
-    browse_work,
-    conversations,
-    gauges,
-    journal,
-    memories,
-    tables,
-)
-from backburner.store.answers import Answers
+from backburner.store import tables
 from backburner.store.db import Database
-from backburner.testing import make
-from backburner.testing.make import MATE, NOON, USER
-from backburner.testing.scene import Scene
+from backburner.store.queries import browse_conversations, browse_work, gauges
+from backburner.store.records import conversations, memories, tool_calls
+from backburner.store.records.idempotency import Answers
 
 MINUTE = timedelta(minutes=1)
 AFTER: Mark = (NOON, "c")
@@ -229,7 +223,7 @@ def test_what_is_deleted_leaves_its_receipts(scene: Scene) -> None:
     def make_calls(db: Connection) -> None:
         for read_only in (True, False):
             which = new_call_id()
-            journal.begin(db, claim.turn, which, call, read_only=read_only, grant=None, now=NOON)
+            tool_calls.begin(db, claim.turn, which, call, read_only=read_only, grant=None, now=NOON)
 
     scene.run(make_calls)
 

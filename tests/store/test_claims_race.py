@@ -9,18 +9,19 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from requirements import requirement
 from sqlalchemy import delete, func, select, text
+from support.requirements import requirement
+from support.stage.make import MATE, USER
+from support.stage.scene import CLAIMER, Scene
 
 from backburner.core.ids import UserId
-from backburner.store import claims, conversations, tables
+from backburner.store import tables
 from backburner.store.db import Database
-from backburner.testing.make import MATE, USER
-from backburner.testing.scene import CLAIMER, Scene
+from backburner.store.queue import claims
+from backburner.store.records import conversations
 
 RACERS = 4
 USERS, EACH = 40, 50
@@ -57,7 +58,7 @@ def start_racer(migrated_postgres_url: str) -> Iterator[Start]:
 
 @contextmanager
 def _racer(url: str) -> Iterator[Racer]:
-    command = [sys.executable, str(Path(__file__).with_name("racers.py")), url, "2"]
+    command = [sys.executable, "-m", "support.programs.racers", url, "2"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -2,12 +2,12 @@
 
 import pytest
 from sqlalchemy import text
+from support.contracts.store import PROMISES, Promise
+from support.stage.scene import Scene
 
 from backburner.core.run import RunStatus
 from backburner.store.db import Database
 from backburner.store.tx import Tx
-from backburner.testing.scene import Scene
-from backburner.testing.store_contract import PROMISES, Promise
 
 
 @pytest.fixture(params=["sqlite", "emptied_postgres"], ids=["sqlite", "postgres"])

@@ -8,15 +8,16 @@ from threading import Barrier, Event, Thread
 
 import pytest
 from sqlalchemy import delete, text
+from support.doubles.clock import SetClock
+from support.stage.make import STRANGER, USER
 
 from backburner.core.ids import ConversationId, UserId
 from backburner.ports import EventKind
-from backburner.store import tables, users
+from backburner.store import tables
+from backburner.store.accounts import users
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.tx import Tx
-from backburner.testing.clock import SetClock
-from backburner.testing.make import STRANGER, USER
 
 HERE = ConversationId("c_here")
 WRITERS, EACH = 6, 40

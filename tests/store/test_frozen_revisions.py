@@ -8,7 +8,7 @@ import hashlib
 
 import pytest
 
-from backburner.store.schema import MIGRATIONS
+from backburner.store.lifecycle.schema import MIGRATIONS
 
 VERSIONS = MIGRATIONS / "versions"
 FROZEN = {

@@ -5,11 +5,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.doubles.clock import SetClock
 
 from backburner.core.errors import StoreFailed
-from backburner.store.opening import Found, look_at_database, open_database
-from backburner.store.schema import OUR_VERSIONS, known_revisions
-from backburner.testing.clock import SetClock
+from backburner.store.lifecycle.opening import Found, look_at_database, open_database
+from backburner.store.lifecycle.schema import OUR_VERSIONS, known_revisions
 
 NEWEST = known_revisions(OUR_VERSIONS)[-1]
 

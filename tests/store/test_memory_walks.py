@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Select
 
-from backburner.store import discovery, memories, users
+from backburner.store.accounts import users
 from backburner.store.db import Database
+from backburner.store.queries import discovery
+from backburner.store.records import memories
 
 WALKS: dict[str, tuple[Select[Any], set[str]]] = {
     "a search": (

@@ -29,12 +29,13 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.exc import DBAPIError
+from support.doubles.clock import SetClock
 
 from backburner.core.errors import StoreFailed
 from backburner.core.ids import UserId
 from backburner.store.dialect import make_engine
-from backburner.store.opening import open_database
-from backburner.store.schema import (
+from backburner.store.lifecycle.opening import open_database
+from backburner.store.lifecycle.schema import (
     MIGRATIONS,
     OUR_VERSIONS,
     bring_up_to_date,
@@ -42,7 +43,6 @@ from backburner.store.schema import (
     known_revisions,
 )
 from backburner.store.tables import metadata
-from backburner.testing.clock import SetClock
 
 #: By table, each row by column.
 Rows = dict[str, list[dict[str, Any]]]

@@ -12,16 +12,16 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from programs import AS_NOBODY, Start
 from sqlalchemy import make_url, text
+from support.doubles.clock import SetClock
+from support.programs.programs import AS_NOBODY, Start
 
 from backburner.core.errors import BackburnerError, BadSetting, StoreFailed
 from backburner.settings import load
-from backburner.store import sqlite_file
 from backburner.store.db import Database
-from backburner.store.opening import ask_for_an_answer, open_database
-from backburner.store.schema import APPLICATION_ID
-from backburner.testing.clock import SetClock
+from backburner.store.lifecycle import sqlite_file
+from backburner.store.lifecycle.opening import ask_for_an_answer, open_database
+from backburner.store.lifecycle.schema import APPLICATION_ID
 
 #: Bait: it must not be shown anywhere.
 PASSWORD = "correct-horse"  # noqa: S105 (it is the bait)
@@ -30,8 +30,8 @@ PASSWORD = "correct-horse"  # noqa: S105 (it is the bait)
 OPEN_AS_NOBODY = f"""
 import sys, sqlalchemy.dialects.sqlite.pysqlite
 from backburner.core.errors import StoreFailed
-from backburner.store.opening import open_database
-from backburner.testing.clock import SetClock
+from backburner.store.lifecycle.opening import open_database
+from support.doubles.clock import SetClock
 {AS_NOBODY}
 for url in sys.argv[1:]:
     try:
@@ -44,8 +44,8 @@ for url in sys.argv[1:]:
 HOLD = """
 import signal, sys
 from sqlalchemy import text
-from backburner.store.opening import open_database
-from backburner.testing.clock import SetClock
+from backburner.store.lifecycle.opening import open_database
+from support.doubles.clock import SetClock
 database = open_database(sys.argv[1], SetClock())
 database.run(lambda tx: tx.connection.execute(text(
     "INSERT INTO users (id, served_at, created_at) VALUES ('u_held', 1, 1)")))

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from postgres_server import postgres_server, somebody_waits
-from programs import Start
 from sqlalchemy import make_url
+from support.doubles.clock import SetClock
+from support.programs.programs import Start
+from support.servers.postgres_server import postgres_server, somebody_waits
 
 from backburner.core.errors import StoreFailed
 from backburner.store.db import Database
-from backburner.store.opening import ask_for_an_answer, open_database
-from backburner.store.schema import MIGRATION_LOCK
-from backburner.testing.clock import SetClock
+from backburner.store.lifecycle.opening import ask_for_an_answer, open_database
+from backburner.store.lifecycle.schema import MIGRATION_LOCK
 
 #: Bait: it must not be shown anywhere.
 PASSWORD = "correct-horse"  # noqa: S105 (it is the bait)
@@ -25,8 +25,8 @@ PASSWORD = "correct-horse"  # noqa: S105 (it is the bait)
 #: Opens a database in a process of its own.
 OPEN = """
 import sys
-from backburner.store.opening import open_database
-from backburner.testing.clock import SetClock
+from backburner.store.lifecycle.opening import open_database
+from support.doubles.clock import SetClock
 open_database(sys.argv[1], SetClock()).close()
 print("opened")
 """

@@ -13,16 +13,17 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from sqlalchemy import Connection, Table, select, update
 from sqlalchemy.exc import IntegrityError
+from support.stage import make
+from support.stage.make import NOON, STRANGER, USER
+from support.stage.scene import LEASE, Scene, read_everything
 
 from backburner import store
 from backburner.core import ids, transitions
 from backburner.core.allowance import Allowance, Amount, Cost, Scope
 from backburner.core.conversation import Conversation, Place
-from backburner.core.discovery import Presence
 from backburner.core.errors import Conflict, Fenced, NotFound
 from backburner.core.ids import GrantId, NoticeId, QuestionId, UserId
 from backburner.core.notice import Notice, NoticeKind
-from backburner.core.policy import Call, Grant, Tool
 from backburner.core.question import Purpose
 from backburner.core.run import (
     Ending,
@@ -35,17 +36,19 @@ from backburner.core.run import (
     Turn,
 )
 from backburner.core.schedule import After, Gap, Interval
+from backburner.core.tool_policy import Call, Grant, Tool
 from backburner.core.transitions import Step
 from backburner.core.transitions.step import system_message
+from backburner.core.work.discovery import Presence
 from backburner.ports import Account, Claim, Found, NewMemory, Wanted
-from backburner.store import (
-    browse_conversations,
-    browse_work,
+from backburner.store import steps, tables
+from backburner.store.db import Database
+from backburner.store.queries import browse_conversations, browse_work, discovery
+from backburner.store.queue import turns
+from backburner.store.records import (
     conversations,
-    discovery,
     grants,
     inbox,
-    journal,
     memories,
     messages,
     notices,
@@ -53,15 +56,9 @@ from backburner.store import (
     runs,
     sessions,
     spending,
-    steps,
-    tables,
-    turns,
+    tool_calls,
     waits,
 )
-from backburner.store.db import Database
-from backburner.testing import make
-from backburner.testing.make import NOON, STRANGER, USER
-from backburner.testing.scene import LEASE, Scene, read_everything
 
 #: What says whose something is.
 OWNERS = (UserId, Turn, Conversation, Step)
@@ -201,16 +198,18 @@ ATTEMPTS: dict[str, Attempt] = {
         db, me, home.kept.id, home.queued.run.id
     ),
     "inbox.waiting": lambda db, me, home: inbox.waiting(db, me, home.kept.id, RunKind.REPLY),
-    "journal.begin": lambda db, me, home: journal.begin(
+    "journal.begin": lambda db, me, home: tool_calls.begin(
         db, turn_of(me, home), ids.new_call_id(), CALL, read_only=False, grant=None, now=NOON
     ),
-    "journal.end": lambda db, me, home: journal.end(
+    "journal.end": lambda db, me, home: tool_calls.end(
         db, turn_of(me, home), home.call, "Done.", failed=False, now=NOON
     ),
-    "journal.give_up": lambda db, me, home: journal.give_up(db, turn_of(me, home), now=NOON),
-    "journal.has_begun": lambda db, me, home: journal.has_begun(db, turn_of(me, home), home.call),
-    "journal.of_run": lambda db, me, home: journal.of_run(db, me, home.held.run.id),
-    "journal.settle": lambda db, me, home: journal.settle(
+    "journal.give_up": lambda db, me, home: tool_calls.give_up(db, turn_of(me, home), now=NOON),
+    "journal.has_begun": lambda db, me, home: tool_calls.has_begun(
+        db, turn_of(me, home), home.call
+    ),
+    "journal.of_run": lambda db, me, home: tool_calls.of_run(db, me, home.held.run.id),
+    "journal.settle": lambda db, me, home: tool_calls.settle(
         db, me, home.doubtful, "It happened.", now=NOON
     ),
     "discovery.find": lambda db, me, _: discovery.find(db, me),
@@ -383,7 +382,7 @@ def _for_user(attempt: Attempt, home: Home) -> Callable[[Connection], object]:
 def _made_calls(scene: Scene, claim: Claim) -> list[ids.CallId]:
     def begin(db: Connection) -> ids.CallId:
         which = ids.new_call_id()
-        journal.begin(db, claim.turn, which, CALL, read_only=False, grant=None, now=NOON)
+        tool_calls.begin(db, claim.turn, which, CALL, read_only=False, grant=None, now=NOON)
         return which
 
     calls = [scene.run(begin), scene.run(begin)]

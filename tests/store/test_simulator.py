@@ -22,13 +22,15 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import sqlite
+from support.simulator import Violation, simulate
+from support.simulator import world as simulated
 
 from backburner.ports import Claim, Claimer
-from backburner.store import claimable, claims, inbox, sessions, steps, turns, waits
+from backburner.store import steps
+from backburner.store.queue import claimable, claims, turns
+from backburner.store.records import inbox, sessions, waits
 from backburner.store.tables import conversations, session_entries, users
 from backburner.store.types import Time
-from backburner.testing.simulator import Violation, simulate
-from backburner.testing.simulator import world as simulated
 
 SEEDS = 100
 #: Each variant has to be caught within as many seeds.

@@ -8,10 +8,10 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import psycopg
-from postgres_server import postgres_server, somebody_waits
-from programs import Start
+from support.programs.programs import Start
+from support.servers.postgres_server import postgres_server, somebody_waits
 
-from backburner.store.schema import MIGRATION_LOCK
+from backburner.store.lifecycle.schema import MIGRATION_LOCK
 
 #: Bait: it must not be shown anywhere.
 PASSWORD = "correct-horse"  # noqa: S105 (it is the bait)

@@ -5,26 +5,28 @@ from itertools import product
 from typing import Any
 
 import pytest
-from query_plans import plan
 from sqlalchemy import Select, insert
+from support.cases.query_plans import plan
+from support.stage import make
+from support.stage.make import MATE, NOON, USER
+from support.stage.scene import Scene
 
 from backburner.core import transitions
 from backburner.core.allowance import Amount, Cost
 from backburner.core.conversation import Conversation, Ended, Kind, Pause, Status
 from backburner.core.ids import ConversationId, QuestionId, new_conversation_id
-from backburner.core.proposal import Rejected
 from backburner.core.question import NO, Purpose
 from backburner.core.run import Turn
 from backburner.core.schedule import Cron, Interval
 from backburner.core.transitions import Brief
-from backburner.core.views import TaskStatus, is_listed_as_task, takes_room, task_status
+from backburner.core.work.proposal import Rejected
+from backburner.core.work.views import TaskStatus, is_listed_as_task, takes_room, task_status
 from backburner.ports import View, Wanted
-from backburner.store import browse_conversations, conversations, questions, spending, tables, tasks
+from backburner.store import tables
 from backburner.store.db import Database
-from backburner.store.tasks import Tasks
-from backburner.testing import make
-from backburner.testing.make import MATE, NOON, USER
-from backburner.testing.scene import Scene
+from backburner.store.queries import browse_conversations, tasks
+from backburner.store.queries.tasks import Tasks
+from backburner.store.records import conversations, questions, spending
 
 HOUR = timedelta(hours=1)
 DAILY = Cron("0 9 * * *", "UTC")

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from stages import clock, database, either
-from tool_calls import set_up
+from support.doubles.clock import SetClock
+from support.people.tool_calls import set_up
+from support.simulator.world import FlakyDatabase
+from support.stage.stage import Stage
+from support.stage.stages import clock, database, either
 
 from backburner.store.db import Database
-from backburner.testing.clock import SetClock
-from backburner.testing.simulator.world import FlakyDatabase
-from backburner.testing.stage import Stage
 
 __all__ = ["clock", "database", "either"]
 

@@ -4,20 +4,29 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from requirements import requirement
-from tool_calls import STRETCH, WATCH, ask, call, children, reply_turn, schedule, set_up
+from support.doubles.clock import SetClock
+from support.doubles.engine import End
+from support.people.tool_calls import (
+    STRETCH,
+    WATCH,
+    ask,
+    call,
+    children,
+    reply_turn,
+    schedule,
+    set_up,
+)
+from support.requirements import requirement
+from support.simulator.world import FlakyDatabase
+from support.stage.make import NOON
+from support.stage.stage import Stage
 
-from backburner.actions import background
+from backburner.actions import conversations
 from backburner.core.conversation import Author, Kind, Notify, Place, Status
 from backburner.core.question import Purpose
 from backburner.core.routing import Routes
 from backburner.core.schedule import Cron, Interval, Scheduled
 from backburner.store.db import Database
-from backburner.testing.clock import SetClock
-from backburner.testing.engine import End
-from backburner.testing.make import NOON
-from backburner.testing.simulator.world import FlakyDatabase
-from backburner.testing.stage import Stage
 
 SECOND = timedelta(seconds=1)
 
@@ -201,7 +210,7 @@ async def test_there_are_so_many_active_tasks_and_no_more(stage: Stage) -> None:
     assert "There are already 20 active tasks, and 20 is the limit." in told
     assert len(children(stage, chat)) == 20
 
-    await background.cancel(stage.deps, chat.user_id, children(stage, chat)[0].id)
+    await conversations.cancel(stage.deps, chat.user_id, children(stage, chat)[0].id)
     (told,) = await ask(stage, chat, schedule(**STRETCH, separate=True))
     # What the task left in the chat when it ended are words that others may have put there.
     assert told.startswith("Proposed as 'Stretch'")

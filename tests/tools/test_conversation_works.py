@@ -3,16 +3,25 @@
 from datetime import timedelta
 
 import pytest
-from tool_calls import STRETCH, WATCH, ask, call, children, reply_turn, schedule, set_up
+from support.doubles.clock import SetClock
+from support.doubles.engine import Call, End
+from support.people.tool_calls import (
+    STRETCH,
+    WATCH,
+    ask,
+    call,
+    children,
+    reply_turn,
+    schedule,
+    set_up,
+)
+from support.simulator.world import FlakyDatabase
+from support.stage.make import STRANGER
+from support.stage.stage import Stage
 
-from backburner.actions import background
+from backburner.actions import conversations
 from backburner.core.conversation import Ended, Status
 from backburner.core.schedule import Interval
-from backburner.testing.clock import SetClock
-from backburner.testing.engine import Call, End
-from backburner.testing.make import STRANGER
-from backburner.testing.simulator.world import FlakyDatabase
-from backburner.testing.stage import Stage
 
 SECOND = timedelta(seconds=1)
 
@@ -24,7 +33,7 @@ async def test_what_goes_on_is_listed(stage: Stage, clock: SetClock) -> None:
     (child,) = children(stage, chat)
     clock.advance(SECOND)
     paused = await stage.task(Interval(SECOND, clock.now), parent_id=chat.id, title="Old")
-    await background.pause(stage.deps, chat.user_id, paused.id)
+    await conversations.pause(stage.deps, chat.user_id, paused.id)
 
     (told,) = await ask(stage, chat, Call("list_work"))
 

@@ -3,7 +3,7 @@
 import json
 import re
 
-from tool_texts import FILE, all_offers, collect
+from support.cases.tool_texts import FILE, all_offers, collect
 
 #: About how many characters make a token, and how many tokens all our tools may take together.
 CHARACTERS_IN_TOKEN = 4
@@ -13,7 +13,7 @@ DIFFICULT = ("$ref", "$defs", "oneOf", "allOf")
 
 
 def test_what_is_read_of_the_tools_is_what_was_agreed() -> None:
-    """If the change is meant: `python tests/tool_texts.py`."""
+    """If the change is meant: `python tests/support/cases/tool_texts.py`."""
     assert collect() == json.loads(FILE.read_text(encoding="utf-8"))
 
 

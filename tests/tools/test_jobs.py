@@ -1,16 +1,16 @@
 """What an agent is told when it hands out work, looks after it, and clears it away."""
 
 import pytest
-from job_stage import House, started
-from requirements import requirement
-from tool_calls import children, reply_turn
+from support.people.tool_calls import children, reply_turn
+from support.requirements import requirement
+from support.simulator.world import FlakyDatabase
+from support.stage.job_stage import House, started
 
 from backburner.actions.origin import Origin
 from backburner.core.conversation import Conversation
 from backburner.core.run import Turn
 from backburner.ports import ToolResult
 from backburner.store.db import Database
-from backburner.testing.simulator.world import FlakyDatabase
 from backburner.tools.jobs import job_offers, ordinal
 
 NAMES = (

@@ -3,8 +3,12 @@
 from typing import Any
 
 import pytest
-from requirements import requirement
-from tool_calls import ask, reply_turn, set_up
+from support.doubles.engine import COMPLETE, Call, End
+from support.people.tool_calls import ask, reply_turn, set_up
+from support.requirements import requirement
+from support.simulator.world import FlakyDatabase
+from support.stage.make import OTHER, USER
+from support.stage.stage import Stage
 
 from backburner.actions import memories
 from backburner.actions.origin import Origin
@@ -13,10 +17,6 @@ from backburner.core.memory import Memory
 from backburner.core.schedule import Immediate
 from backburner.core.transitions import Brief, start_job
 from backburner.store.db import Database
-from backburner.testing.engine import COMPLETE, Call, End
-from backburner.testing.make import OTHER, USER
-from backburner.testing.simulator.world import FlakyDatabase
-from backburner.testing.stage import Stage
 from backburner.tools.memories import memory_offers
 
 MEMORY_SET = (

@@ -3,26 +3,27 @@
 from datetime import timedelta
 
 import pytest
-import tool_calls
-from either import database, one_sqlite
-from requirements import requirement
-from task_calls import WATCH, WHY, add, call, propose, read_outside, tell, work_turn
-from tool_calls import ask, children
+from support.doubles.engine import Call
+from support.people import tool_calls
+from support.people.task_calls import WATCH, WHY, add, call, propose, read_outside, tell, work_turn
+from support.people.tool_calls import ask, children
+from support.requirements import requirement
+from support.stage.either import database, one_sqlite
+from support.stage.make import MATE
+from support.stage.stage import Stage
 
-from backburner.actions import own_tasks, questions, tending
+from backburner.actions import questions, tending
+from backburner.actions.create import MOST_PROPOSED
 from backburner.actions.origin import Origin
-from backburner.actions.setting_up import MOST_PROPOSED
-from backburner.actions.tasks import Changes
-from backburner.actions.timing import Timing
+from backburner.actions.schedules import Timing
+from backburner.actions.work import tasks
+from backburner.actions.work.agent_tasks import Changes
 from backburner.core.conversation import Conversation, Ended, Notify, Pause, Status
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.question import Purpose, Question
 from backburner.core.schedule import Cron
-from backburner.core.views import TaskStatus, task_status
+from backburner.core.work.views import TaskStatus, task_status
 from backburner.store import tables
-from backburner.testing.engine import Call
-from backburner.testing.make import MATE
-from backburner.testing.stage import Stage
 
 __all__ = ["database", "one_sqlite"]
 
@@ -70,11 +71,11 @@ async def test_a_proposal_says_what_why_and_how_to_answer_and_runs_after_a_yes(
     assert refused.startswith("This conversation waits for your answer.")
     assert not stage.history(task)
 
-    begun = await own_tasks.approve(stage.deps, chat.user_id, task.id, shown=question.id)
+    begun = await tasks.approve(stage.deps, chat.user_id, task.id, shown=question.id)
 
     assert (begun.status, begun.schedule) == (Status.BACKGROUND, MONDAYS)
     with pytest.raises(Conflict):
-        await own_tasks.approve(stage.deps, chat.user_id, task.id)
+        await tasks.approve(stage.deps, chat.user_id, task.id)
 
 
 @requirement("B-tools", "B-propose")
@@ -109,7 +110,7 @@ async def test_a_run_proposes_three_things_and_no_more(stage: Stage) -> None:
             why=WHY,
         )
         assert not made.failed, made.text
-    await own_tasks.reject(stage.deps, work.user_id, children(stage, work)[0].id)
+    await tasks.reject(stage.deps, work.user_id, children(stage, work)[0].id)
 
     more = await call(stage, origin, "task_propose", **WATCH, why=WHY)
     added = await call(stage, origin, "task_add", **WATCH)
@@ -126,7 +127,7 @@ async def test_a_run_proposes_three_things_and_no_more(stage: Stage) -> None:
 @requirement("B-propose")
 async def test_what_was_dismissed_is_not_proposed_again_for_a_day(stage: Stage) -> None:
     chat, task, _ = await with_proposal(stage)
-    await own_tasks.reject(stage.deps, chat.user_id, task.id)
+    await tasks.reject(stage.deps, chat.user_id, task.id)
     gone = stage.load(task)
     assert (gone.status, gone.ended_as) == (Status.ARCHIVED, Ended.DISMISSED)
 
@@ -148,7 +149,7 @@ async def test_what_was_dismissed_is_not_proposed_again_for_a_day(stage: Stage) 
 
 async def test_what_somebody_else_dismissed_says_nothing(stage: Stage) -> None:
     _, task, _ = await with_proposal(stage)
-    await own_tasks.reject(stage.deps, task.user_id, task.id)
+    await tasks.reject(stage.deps, task.user_id, task.id)
     chat = await stage.chat(MATE)
     (told,) = await ask(stage, chat, propose())
 
@@ -183,13 +184,13 @@ async def test_a_yes_is_for_what_was_shown_and_a_change_asks_anew(stage: Stage) 
     assert "It may use: run_command." in asked.prompt
     assert WHY in asked.prompt
     with pytest.raises(Conflict, match="changed since it was shown"):
-        await own_tasks.approve(stage.deps, chat.user_id, task.id, shown=shown.id)
+        await tasks.approve(stage.deps, chat.user_id, task.id, shown=shown.id)
     with pytest.raises(Conflict):
         await questions.answer(stage.deps, chat.user_id, shown.id, "yes")
     assert stage.load(task).status is Status.WAITING_INPUT
 
     timed = Changes(timing=Timing("every tuesday at 3:33"))
-    await own_tasks.update(stage.deps, chat.user_id, task.id, timed)
+    await tasks.update(stage.deps, chat.user_id, task.id, timed)
     assert "at 03:33 on Tuesday (UTC)" in stage.question(task).prompt
     await tending.amend(stage.deps, chat.user_id, task.id, title="ci", notify=Notify.ALWAYS)
     last = stage.question(task)
@@ -206,9 +207,9 @@ async def test_a_yes_is_for_what_was_shown_and_a_change_asks_anew(stage: Stage) 
 async def test_a_proposal_of_somebody_else_cannot_be_approved(stage: Stage) -> None:
     _, task, shown = await with_proposal(stage)
     with pytest.raises(NotFound):
-        await own_tasks.approve(stage.deps, stage.user(MATE), task.id, shown=shown.id)
+        await tasks.approve(stage.deps, stage.user(MATE), task.id, shown=shown.id)
     with pytest.raises(NotFound):
-        await own_tasks.reject(stage.deps, stage.user(MATE), task.id)
+        await tasks.reject(stage.deps, stage.user(MATE), task.id)
 
     assert stage.load(task) == task
 
@@ -229,7 +230,7 @@ async def test_a_background_run_does_nothing_to_tasks_that_are_not_its_own(
 ) -> None:
     elsewhere = await stage.task(MONDAYS, title="elsewhere")
     if name == "task_resume":
-        await own_tasks.pause(stage.deps, elsewhere.user_id, elsewhere.id)
+        await tasks.pause(stage.deps, elsewhere.user_id, elsewhere.id)
     before = stage.load(elsewhere)
     work, origin = await at_work(stage)
 

@@ -7,16 +7,18 @@ from typing import Any
 import httpx2
 import pytest
 from fastapi import FastAPI
-from live import serving
-from mcp_clients import ALL, Bench, build, make_token, over_http, text
-from requirements import requirement
 from sqlalchemy import func, select
+from support.people.mcp_clients import ALL, Bench, build, make_token, over_http, text
+from support.requirements import requirement
+from support.servers.live import serving
+from support.stage.make import MATE, USER
+from support.stage.stage import BOUND, Stage
 
-from backburner.actions import accounts, background, clients
+from backburner.actions import conversations
+from backburner.actions.accounts import credentials
+from backburner.actions.work import mcp_clients
 from backburner.core.accounts import CredentialKind, Scope
 from backburner.store import tables
-from backburner.testing.make import MATE, USER
-from backburner.testing.stage import BOUND, Stage
 from backburner.tools.serving import NAME
 
 HEADERS = {"accept": "application/json, text/event-stream"}
@@ -139,7 +141,7 @@ async def test_nothing_is_made_for_a_client_that_only_looks(
         await opened.call_tool("look", {})
 
     nowhere, *somewhere = (origin.conversation for origin in bench.origins)
-    assert nowhere == clients.NOWHERE
+    assert nowhere == mcp_clients.NOWHERE
     assert len(set(somewhere)) == count_conversations(stage) == 1
 
 
@@ -149,7 +151,7 @@ async def test_a_conversation_that_was_archived_is_made_anew(
     secret = await make_token(stage)
     async with over_http(http, secret, "legacy") as opened:
         await opened.call_tool("change", {})
-        await background.archive(stage.deps, USER, bench.origins[0].conversation)
+        await conversations.archive(stage.deps, USER, bench.origins[0].conversation)
         await opened.call_tool("change", {})
 
     first, second = (origin.conversation for origin in bench.origins)
@@ -163,7 +165,7 @@ async def test_a_token_that_replaces_one_goes_on_where_that_was(
     stage.user()
     for _ in range(2):
         # As each start of a server on this machine does it.
-        secret = await accounts.replace_local_token(stage.deps, USER)
+        secret = await credentials.replace_local_token(stage.deps, USER)
         async with over_http(http, secret) as opened:
             await opened.call_tool("change", {})
 
@@ -188,9 +190,9 @@ async def test_nobody_is_let_in_without_a_token_that_is_good(
 ) -> None:
     expired = await make_token(stage, expires_at=stage.database.run(lambda tx: tx.now))
     revoked = await make_token(stage, MATE)
-    await accounts.sign_out_everywhere(stage.deps, MATE)
+    await credentials.sign_out_everywhere(stage.deps, MATE)
     session = stage.database.run(
-        lambda tx: accounts.issue(tx, USER, CredentialKind.SESSION, ALL)
+        lambda tx: credentials.issue(tx, USER, CredentialKind.SESSION, ALL)
     ).secret
     for secret in (None, "", "bb_no", expired, revoked, session):
         answer = await post(http, secret, "tools/call", name="change", arguments={})
@@ -267,7 +269,7 @@ async def test_a_call_ends_when_whoever_made_it_is_shut_out(
         async with asyncio.timeout(BOUND):
             await bench.began.wait()
             await until_watched(api)
-            await accounts.sign_out_everywhere(stage.deps, MATE)
+            await credentials.sign_out_everywhere(stage.deps, MATE)
             await bench.ended.wait()
             answer = await calling
 

@@ -6,18 +6,18 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
-from api_stage import read_rows
 from mcp import Client
-from mcp_clients import make_token, over_http, text
-from requirements import requirement
+from support.doubles.engine import End, Wait
+from support.people.mcp_clients import make_token, over_http, text
+from support.requirements import requirement
+from support.stage.api_stage import read_rows
+from support.stage.make import MATE, USER
+from support.stage.stage import BOUND, Stage
 
 from backburner.api.app import build_api
 from backburner.core.accounts import Scope
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.ids import ConversationId
-from backburner.testing.engine import End, Wait
-from backburner.testing.make import MATE, USER
-from backburner.testing.stage import BOUND, Stage
 from backburner.tools.serving import Serving
 
 #: How long after the last job has ended a client that waits may be kept waiting, in seconds.

@@ -4,10 +4,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from either import database, one_sqlite
-from requirements import requirement
-from task_calls import WATCH, add, all_tasks, call, tell
-from tool_calls import ask, children, set_up
+from support.doubles.engine import Call, End, Fail
+from support.people.task_calls import WATCH, add, all_tasks, call, tell
+from support.people.tool_calls import ask, children, set_up
+from support.requirements import requirement
+from support.stage.either import database, one_sqlite
+from support.stage.make import MATE
+from support.stage.stage import Stage, prompts
 
 from backburner.actions.origin import Origin
 from backburner.core.conversation import (
@@ -26,9 +29,6 @@ from backburner.core.routing import Routes
 from backburner.core.schedule import Cron, Immediate, Interval
 from backburner.store import tables
 from backburner.store.db import Database
-from backburner.testing.engine import Call, End, Fail
-from backburner.testing.make import MATE
-from backburner.testing.stage import Stage, prompts
 
 __all__ = ["database", "one_sqlite"]
 

@@ -3,14 +3,14 @@
 from typing import Any
 
 import pytest
-from task_calls import WATCH, all_tasks, call
-from tool_calls import reply_turn, set_up
+from support.people.task_calls import WATCH, all_tasks, call
+from support.people.tool_calls import reply_turn, set_up
+from support.simulator.world import FlakyDatabase
+from support.stage.stage import Stage
 
 from backburner.actions.origin import Origin
 from backburner.core.conversation import Conversation, Pause, Status
 from backburner.core.run import RunKind
-from backburner.testing.simulator.world import FlakyDatabase
-from backburner.testing.stage import Stage
 
 BREAKS = pytest.mark.parametrize("breaks", ["before", "after"])
 

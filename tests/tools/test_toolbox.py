@@ -1,10 +1,9 @@
 """An agent is offered what its work may use."""
 
-from requirements import requirement
-from tool_calls import WATCH, children, schedule
-
-from backburner.testing.engine import Call
-from backburner.testing.stage import Stage
+from support.doubles.engine import Call
+from support.people.tool_calls import WATCH, children, schedule
+from support.requirements import requirement
+from support.stage.stage import Stage
 
 SCHEDULE_WORK = (
     "Do something in the background: later, again and again, or now while the talk goes on. Use it"

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from backburner.core.errors import MachineFailed, NotAllowed
-from backburner.core.policy import Narrowing
+from backburner.core.tool_policy import Narrowing
 from backburner.ports import MOST_SHOWN, Page, Ran, ToolResult
 from backburner.process.shell import ConfinedShell
-from backburner.tools.beneath import explained
 from backburner.tools.files import MOST_PASSED, MOST_WRITTEN
 from backburner.tools.listing import MOST_LISTED
 from backburner.tools.workspace import workspace_offers
+from backburner.tools.workspace_paths import explained
 
 CANARY = "canary-outside-of-the-workspace"
 #: Exchanges two names without end; 2 says to exchange, -100 from where paths begin.

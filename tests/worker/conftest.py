@@ -5,14 +5,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from programs import Start, starter
-from workers import Workers
+from support.faults.outside import Outside
+from support.programs.programs import Start, starter
+from support.programs.workers import Workers
 
 from backburner.app.clock import Clock
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.tables import metadata
-from backburner.testing.outside import Outside
 
 
 @pytest.fixture

@@ -3,15 +3,15 @@
 import time
 
 import pytest
-from workers import LEASE, TAKEOVER, Workers, assert_sound
+from support.doubles.engine import Call, End, Say, Spend
+from support.faults.halting import Point
+from support.faults.outside import Outside
+from support.programs.workers import LEASE, TAKEOVER, Workers, assert_sound
+from support.stage.scene import read_everything
 
 from backburner.core.conversation import Conversation, Ended
 from backburner.core.question import Purpose
 from backburner.core.transitions import HAPPENED
-from backburner.testing.engine import Call, End, Say, Spend
-from backburner.testing.halting import Point
-from backburner.testing.outside import Outside
-from backburner.testing.scene import read_everything
 
 
 def done(name: str) -> End:

@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from postgres_server import stopped_postgres
-from programs import PATIENCE, Start
-from workers import Workers, assert_sound
+from support.doubles.engine import Call, End, Spend
+from support.faults.outside import Outside
+from support.faults.postgres_proxy import Proxy, in_thread
+from support.programs.programs import PATIENCE, Start
+from support.programs.workers import Workers, assert_sound
+from support.servers.postgres_server import stopped_postgres
 
 from backburner.core.conversation import Conversation
 from backburner.store.dialect import make_engine
-from backburner.store.schema import bring_up_to_date
-from backburner.testing.engine import Call, End, Spend
-from backburner.testing.outside import Outside
-from backburner.testing.postgres_proxy import Proxy, in_thread
+from backburner.store.lifecycle.schema import bring_up_to_date
 
 NAMES = ("first", "second", "third", "fourth")
 SPENT = 7

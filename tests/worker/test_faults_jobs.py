@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from programs import Start
-from requirements import requirement
-from workers import Workers, assert_sound
+from support.doubles.engine import Call, End, Say, Sleep
+from support.faults import script
+from support.faults.outside import Outside
+from support.programs.programs import Start
+from support.programs.workers import Workers, assert_sound
+from support.requirements import requirement
 
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId
-from backburner.testing import script
-from backburner.testing.engine import Call, End, Say, Sleep
-from backburner.testing.outside import Outside
 
 MANY = 50
 SOME = 10

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from programs import Start
-from requirements import requirement
-from workers import Workers, assert_sound
-
-from backburner.testing.engine import Call, End, Say, Spend
-from backburner.testing.halting import Point
-from backburner.testing.outside import Outside
+from support.doubles.engine import Call, End, Say, Spend
+from support.faults.halting import Point
+from support.faults.outside import Outside
+from support.programs.programs import Start
+from support.programs.workers import Workers, assert_sound
+from support.requirements import requirement
 
 
 @pytest.fixture

@@ -3,14 +3,14 @@
 import signal
 import time
 
-import process_table
-from families import MEMBERS, family_argv
-from workers import Workers, assert_sound
+from support.doubles.engine import Call, End, Ignore, Say
+from support.faults.outside import Outside
+from support.programs import process_table
+from support.programs.families import MEMBERS, family_argv
+from support.programs.workers import Workers, assert_sound
 
 from backburner.core.question import Purpose
 from backburner.core.transitions import LEAVE
-from backburner.testing.engine import Call, End, Ignore, Say
-from backburner.testing.outside import Outside
 
 #: More than anything takes.
 FOR_EVER = 600

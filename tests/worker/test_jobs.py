@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
-from job_stage import House, hand_out, started
-from requirements import requirement
+from support.doubles.engine import Call, End, Say, Step
+from support.requirements import requirement
+from support.stage.job_stage import House, hand_out, started
 
 from backburner.core.conversation import Conversation, Ended
 from backburner.core.run import RunKind, RunStatus
 from backburner.ports import Request
 from backburner.store.db import Database
-from backburner.testing.engine import Call, End, Say, Step
 from backburner.worker.seats import Seats
 from backburner.worker.service import Pace, Worker
 

@@ -6,9 +6,11 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from requirements import requirement
+from support.doubles.engine import Call, End, Say, ScriptedEngine, Wait
+from support.requirements import requirement
+from support.stage.stage import PLACE, Stage
 
-from backburner.actions import background
+from backburner.actions import conversations
 from backburner.bus.local import LocalBus
 from backburner.core.conversation import Conversation, Ended, Notify, Place, Status
 from backburner.core.errors import StoreFailed
@@ -16,8 +18,6 @@ from backburner.core.run import RunStatus
 from backburner.core.schedule import Scheduled
 from backburner.ports import Hint, Tx
 from backburner.store.db import Database
-from backburner.testing.engine import Call, End, Say, ScriptedEngine, Wait
-from backburner.testing.stage import PLACE, Stage
 from backburner.worker.seats import Seats
 from backburner.worker.service import Pace, Worker
 
@@ -131,7 +131,7 @@ async def test_what_is_cancelled_stops_at_once(database: Database) -> None:
     async with working(stage, pace=Pace(poll=NEVER)) as worker:
         task = await stage.task()
         await until(lambda: stage.engine.requests)
-        await background.cancel(stage.deps, task.user_id, task.id)
+        await conversations.cancel(stage.deps, task.user_id, task.id)
         await until(lambda: not len(worker.underway))
 
     assert [run.status for run in stage.history(task)] == [RunStatus.CANCELLED]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from backburner.actions.deps import Deps
-from backburner.actions.following import change, save
+from backburner.actions.steps import change, save
 from backburner.core import routing, transitions
 from backburner.core.conversation import Conversation, check_message
 from backburner.core.errors import Conflict, NotFound

@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 from backburner.actions.deps import Deps
-from backburner.actions.following import save
-from backburner.core import discovery, routing, transitions
+from backburner.actions.steps import save
+from backburner.core import routing, transitions
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId, new_conversation_id
-from backburner.core.views import TaskStatus, task_status
+from backburner.core.work import discovery
+from backburner.core.work.views import TaskStatus, task_status
 from backburner.ports import Tx, View, Wanted
 
 

@@ -12,7 +12,7 @@ from backburner.core.conversation import Conversation
 from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound
 from backburner.core.ids import UserId
 from backburner.core.memory import Memory
-from backburner.core.values import check_text
+from backburner.core.validation import check_text
 from backburner.core.words import sought_in
 from backburner.ports import NewMemory, Tx, Written
 

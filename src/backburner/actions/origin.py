@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from backburner.actions.deps import Deps
 from backburner.actions.patience import PatientStore
 from backburner.actions.signals import Signals
-from backburner.core import proposal
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import Turn
+from backburner.core.work import proposal
 from backburner.ports import Tx
 
 

@@ -2,17 +2,17 @@
 
 from datetime import datetime, timedelta
 
-from backburner.actions import beginning, spending
+from backburner.actions import active_limit, spending, steps
 from backburner.actions.deps import Deps
-from backburner.actions.following import save
-from backburner.actions.jobs import stop_all
-from backburner.core import notice, question, transitions, views
+from backburner.actions.steps import save
+from backburner.core import notice, question, transitions
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Conflict
 from backburner.core.ids import CallId, QuestionId, UserId
 from backburner.core.question import NO, Purpose, Question
 from backburner.core.transitions import HAPPENED, LEAVE, Step
-from backburner.core.views import TaskStatus
+from backburner.core.work import views
+from backburner.core.work.views import TaskStatus
 from backburner.ports import Tx
 
 _SETTLED = {
@@ -39,7 +39,7 @@ async def answer(deps: Deps, user: UserId, which: QuestionId, text: str) -> Conv
 def settle(tx: Tx, deps: Deps, found: Conversation, which: QuestionId, text: str) -> Conversation:
     """Write an answer down, with all that follows from it."""
     step = transitions.answer(found, which, text, now=tx.now)
-    beginning.check(deps, tx, step.conversation, before=found)
+    active_limit.check(deps, tx, step.conversation, before=found)
     save(tx, step)
     for asked in found.questions:
         if asked.id == which:
@@ -106,4 +106,4 @@ def _settle(tx: Tx, found: Conversation, asked: Question, step: Step) -> None:
     if asked.purpose is Purpose.PROPOSAL and said == NO:
         # It may be being tried out.
         for child in tx.open_children(found.user_id, found.id):
-            stop_all(tx, child)
+            steps.stop_all(tx, child)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from backburner.actions.deps import Deps
-from backburner.actions.following import save
+from backburner.actions.steps import save
 from backburner.core import transitions
 from backburner.core.conversation import Message
 from backburner.core.ids import ConversationId, ItemId, UserId, new_message_id

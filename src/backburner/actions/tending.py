@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from backburner.actions.deps import Deps
-from backburner.actions.following import change, go_on_without, save
-from backburner.core import policy, transitions
+from backburner.actions.steps import change, go_on_without, save
+from backburner.core import tool_policy, transitions
 from backburner.core.conversation import Conversation, Notify
 from backburner.core.ids import ConversationId, GrantId, NoticeId, UserId
 from backburner.core.transitions import Signal, Step
@@ -58,7 +58,7 @@ async def widen(deps: Deps, user: UserId, which: GrantId, words: tuple[str, ...]
         given = tx.browse.grant(user, which)
         # An earlier try may have gone through, and only its answer been lost.
         if given.grant.words != words:
-            tx.hold_to(user, policy.shorten(given.grant, words))
+            tx.hold_to(user, tool_policy.shorten(given.grant, words))
         return tx.browse.grant(user, which)
 
     return await deps.store.transact(work)

@@ -9,9 +9,10 @@ from fastapi.routing import APIRoute
 
 from backburner import __version__
 from backburner.actions.deps import Deps
-from backburner.actions.events import Feed
-from backburner.api import (
-    accounts,
+from backburner.api.http import problems
+from backburner.api.http.hosts import KnownHosts
+from backburner.api.http.limits import BoundedBodies
+from backburner.api.routes import (
     away,
     backup,
     conversations,
@@ -24,23 +25,22 @@ from backburner.api import (
     memories,
     messages,
     metrics,
-    mine,
     notices,
-    problems,
+    personal_data,
     questions,
     runs,
-    schedule,
-    spend,
+    schedules,
+    sign_in,
+    spending,
     tasks,
     tokens,
     users,
 )
-from backburner.api.hosts import KnownHosts
-from backburner.api.limits import BoundedBodies
-from backburner.api.schemas import add_problem
+from backburner.api.schemas.base import add_problem
+from backburner.live.feed import Feed
 
 ROUTERS = (
-    accounts.build_router,
+    sign_in.build_router,
     away.build_router,
     backup.build_router,
     conversations.build_router,
@@ -51,12 +51,12 @@ ROUTERS = (
     memories.build_router,
     messages.build_router,
     metrics.build_router,
-    mine.build_router,
+    personal_data.build_router,
     notices.build_router,
     questions.build_router,
     runs.build_router,
-    schedule.build_router,
-    spend.build_router,
+    schedules.build_router,
+    spending.build_router,
     tasks.build_router,
     tokens.build_router,
     users.build_router,

@@ -11,8 +11,8 @@ from fastapi import FastAPI
 
 from backburner.actions.deps import Deps, Discovery, Limits
 from backburner.api.app import build_api
+from backburner.app.backup import copy_to_a_file
 from backburner.app.clock import Clock
-from backburner.app.copying import copy_to_a_file
 from backburner.app.folder import check_writable, remove_folder
 from backburner.app.machines import Machines, NoTools
 from backburner.app.outside import serve_tools
@@ -24,7 +24,7 @@ from backburner.ports import Bus
 from backburner.settings import Settings
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
-from backburner.store.opening import ask_for_an_answer
+from backburner.store.lifecycle.opening import ask_for_an_answer
 from backburner.tools.toolbox import Toolbox as Tools
 from backburner.web.entrance import build_pages
 from backburner.worker.seats import Seats

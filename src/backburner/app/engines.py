@@ -7,7 +7,7 @@ from backburner.engine.demo.engine import DemoEngine
 from backburner.engine.installed import need_library
 from backburner.ports import Engine
 from backburner.process.confinement import confinement_missing
-from backburner.process.launching import CleanLauncher
+from backburner.process.launcher import CleanLauncher
 from backburner.settings import Profile, Settings
 
 

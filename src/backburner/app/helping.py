@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from backburner.actions import signing_in, users
-from backburner.actions.accounts import Issued
+from backburner.actions.accounts import sign_in, users
+from backburner.actions.accounts.credentials import Issued
 from backburner.actions.deps import Deps
 from backburner.app.clock import Clock
 from backburner.app.machines import NoTools
@@ -18,7 +18,7 @@ from backburner.core.accounts import User
 from backburner.core.errors import NotFound
 from backburner.core.ids import UserId
 from backburner.settings import Settings
-from backburner.store.opening import look_at_database, open_database
+from backburner.store.lifecycle.opening import look_at_database, open_database
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class WayIn:
 
 def make_link(settings: Settings, login: str | None) -> WayIn:
     """Make a link that signs somebody in once; without a login, the owner."""
-    return _make(settings, login, signing_in.make_link, "sign-in")
+    return _make(settings, login, sign_in.make_link, "sign-in")
 
 
 def make_reset(settings: Settings, login: str | None) -> WayIn:

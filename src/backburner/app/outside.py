@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from backburner.actions.deps import Deps
-from backburner.api.mcp import Serve
+from backburner.api.routes.mcp import Serve
 
 
 def serve_tools(deps: Deps) -> Serve:

@@ -7,7 +7,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from backburner.actions import accounts, signing_in, users
+from backburner.actions.accounts import credentials, sign_in, users
 from backburner.app.building import App
 from backburner.core.errors import BadSetting
 from backburner.store.dialect import is_sqlite
@@ -31,14 +31,14 @@ async def welcome(app: App, address: str) -> str | None:
     owner = await users.ensure_owner(app.deps)
     path = app.settings.data / CLIENT_NAME
     if owner is not None and is_sqlite(app.database.engine) and await users.is_alone(app.deps):
-        token = await accounts.replace_local_token(app.deps, owner.id)
+        token = await credentials.replace_local_token(app.deps, owner.id)
         await asyncio.to_thread(_keep, path, address, token)
     else:
         # One that lies there is of a time when the owner was alone.
         await asyncio.to_thread(path.unlink, missing_ok=True)
     if owner is None or owner.has_password or owner.disabled_at is not None:
         return None
-    link = await signing_in.make_link(app.deps, owner.id)
+    link = await sign_in.make_link(app.deps, owner.id)
     return f"{address}/sign-in#{link.secret}"
 
 

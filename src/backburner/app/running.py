@@ -18,7 +18,7 @@ from backburner.bus.local import LocalBus
 from backburner.core.errors import MachineFailed
 from backburner.settings import Settings
 from backburner.store.db import Database
-from backburner.store.opening import open_database
+from backburner.store.lifecycle.opening import open_database
 
 #: How many seconds what is left has to end when the program has stopped.
 LAST_WORDS = 1.0

@@ -49,7 +49,7 @@ COMMANDS = {
 }
 #: Commands that share a file.
 TOGETHER = {
-    **dict.fromkeys(("pause", "resume", "run-now", "cancel"), "steering"),
+    **dict.fromkeys(("pause", "resume", "run-now", "cancel"), "pause_resume"),
     **dict.fromkeys(("approve", "reject"), "approve"),
 }
 EXIT_CODES = """\b
@@ -66,7 +66,7 @@ class LateGroup(click.Group):
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(f"backburner.cli.{TOGETHER.get(name, name)}")
+        module = importlib.import_module(f"backburner.cli.commands.{TOGETHER.get(name, name)}")
         command: click.Command = module.commands[name] if name in TOGETHER else module.command
         return command
 

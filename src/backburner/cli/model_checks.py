@@ -3,7 +3,7 @@
 import asyncio
 from urllib.parse import urlsplit
 
-from backburner.app.looking import look_at_engine, try_profile
+from backburner.app.doctor import look_at_engine, try_profile
 from backburner.cli.findings import Finding, Mark
 from backburner.cli.models import describe
 from backburner.core.errors import MachineFailed

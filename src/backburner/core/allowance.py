@@ -9,8 +9,8 @@ from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 
-from backburner.core.cron import find_zone
 from backburner.core.errors import BadRequest
+from backburner.core.schedule.cron import find_zone
 
 MILLION = 1_000_000
 _LIMIT_UNITS = {"usd": "micros", "tokens": "tokens"}

@@ -9,7 +9,7 @@ from typing import Any
 from backburner.core.ids import ConversationId, MessageId, RunId, UserId
 from backburner.core.question import Question
 from backburner.core.schedule import Schedule, is_recurring
-from backburner.core.values import check_json, check_text
+from backburner.core.validation import check_json, check_text
 
 #: Of the context and of the data, each: a prompt has to have room for both.
 MOST_STATE_BYTES = 24_000

@@ -9,7 +9,7 @@ from backburner.core.ids import QuestionId
 from backburner.core.outcome import Complete
 from backburner.core.question import Question
 from backburner.core.run import Failure
-from backburner.core.values import canonical
+from backburner.core.validation import canonical
 
 
 class NoticeKind(StrEnum):

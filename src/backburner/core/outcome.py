@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 from backburner.core import question
 from backburner.core.conversation import LONGEST_MESSAGE, LONGEST_STEP, MOST_STATE_BYTES
 from backburner.core.errors import BackburnerError, BadOutcome
-from backburner.core.phrases import parse_duration
-from backburner.core.values import as_object, check_json, check_text
+from backburner.core.schedule.phrases import parse_duration
+from backburner.core.validation import as_object, check_json, check_text
 
 MOST_OUTCOME_BYTES = 512 * 1024
 MOST_RESULT_BYTES = 64 * 1024

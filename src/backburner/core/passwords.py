@@ -3,7 +3,7 @@
 import re
 
 from backburner.core.errors import BadRequest
-from backburner.core.values import check_text
+from backburner.core.validation import check_text
 
 SHORTEST = 12
 LONGEST = 200

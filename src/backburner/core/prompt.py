@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any, assert_never
 
 from backburner.core.conversation import Conversation, Kind, Message, Role
-from backburner.core.cron import find_zone
 from backburner.core.errors import BadOutcome
 from backburner.core.memory import Memory
 from backburner.core.run import Item, ItemKind, RunKind
-from backburner.core.values import canonical
+from backburner.core.schedule.cron import find_zone
+from backburner.core.validation import canonical
 
 MOST_MESSAGES = 20
 LONGEST_MESSAGE = 4_000

@@ -9,7 +9,7 @@ from typing import Any
 from backburner.core.errors import BadAnswer, BadRequest
 from backburner.core.ids import QuestionId, RunId
 from backburner.core.run import RunKind
-from backburner.core.values import check_text
+from backburner.core.validation import check_text
 
 MOST_OPTIONS = 25
 LONGEST_OPTION = 200

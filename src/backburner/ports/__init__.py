@@ -1,7 +1,6 @@
 """What the actions need from the machines, as Protocols; the machines are plugged in by app."""
 
 from backburner.ports.accounts import Accounts, Attempts, Clients, Credentials
-from backburner.ports.answers import Answers, Kept
 from backburner.ports.away import Absence, Needs, RanHere, RunCounts, Spent, ToldSince
 from backburner.ports.browse import (
     Asked,
@@ -43,9 +42,10 @@ from backburner.ports.engine import (
     Waiting,
 )
 from backburner.ports.events import Change, Draft, EventKind, Events
+from backburner.ports.idempotency import Answers, Kept
 from backburner.ports.jobs import Jobs
 from backburner.ports.memories import Memories, NewMemory, Written
-from backburner.ports.mine import Mine
+from backburner.ports.personal_data import Mine
 from backburner.ports.process import Launcher
 from backburner.ports.replies import Replies, Reply
 from backburner.ports.store import (

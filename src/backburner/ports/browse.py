@@ -23,10 +23,10 @@ from backburner.core.ids import (
 )
 from backburner.core.memory import Memory
 from backburner.core.notice import NoticeKind
-from backburner.core.policy import Grant
 from backburner.core.question import Question
 from backburner.core.run import Run
-from backburner.core.views import JobStatus, TaskStatus
+from backburner.core.tool_policy import Grant
+from backburner.core.work.views import JobStatus, TaskStatus
 
 #: Where a page ends: what the rows are ordered by.
 Mark = tuple[Any, ...]

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from backburner.core.discovery import Snippet
 from backburner.core.ids import ConversationId, UserId
+from backburner.core.work.discovery import Snippet
 
 
 class Discovery(Protocol):

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from backburner.core.allowance import Usage
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, ItemId
-from backburner.core.policy import Tool
 from backburner.core.run import Item, RunKind, Turn
+from backburner.core.tool_policy import Tool
 
 
 @dataclass(frozen=True, slots=True)

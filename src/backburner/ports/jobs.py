@@ -6,7 +6,7 @@ from typing import Protocol
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, ItemId, UserId
 from backburner.core.run import RunKind, Turn
-from backburner.core.views import Work
+from backburner.core.work.views import Work
 
 
 class Jobs(Protocol):

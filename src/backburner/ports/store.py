@@ -21,21 +21,21 @@ from backburner.core.ids import (
     RunId,
     UserId,
 )
-from backburner.core.journal import JournalEntry
-from backburner.core.policy import Call, Grant
 from backburner.core.question import Purpose, Question
 from backburner.core.run import Ending, Item, Run, RunKind, Turn
+from backburner.core.tool_journal import JournalEntry
+from backburner.core.tool_policy import Call, Grant
 from backburner.core.transitions import Step
 from backburner.ports.accounts import Accounts, Attempts, Clients, Credentials
-from backburner.ports.answers import Answers
 from backburner.ports.away import Absence
 from backburner.ports.browse import Browse
 from backburner.ports.bus import Hint
 from backburner.ports.discovery import Discovery
 from backburner.ports.events import EventKind, Events
+from backburner.ports.idempotency import Answers
 from backburner.ports.jobs import Jobs
 from backburner.ports.memories import Memories
-from backburner.ports.mine import Mine
+from backburner.ports.personal_data import Mine
 from backburner.ports.replies import Replies
 from backburner.ports.tasks import Tasks
 

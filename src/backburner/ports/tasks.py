@@ -7,7 +7,7 @@ from typing import Protocol
 from backburner.core.allowance import Cost
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, UserId
-from backburner.core.proposal import Rejected
+from backburner.core.work.proposal import Rejected
 
 
 class Tasks(Protocol):

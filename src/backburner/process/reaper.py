@@ -10,7 +10,7 @@ socket or is gone, and on SIGTERM. Then they exit as the command did.
 
 Every command pays for the start of this, so it imports next to nothing: `signal`, `ctypes`,
 `typing`, `contextlib` or `pathlib` would each take longer than all the rest. What the second
-line of options is for is in `launch`, imported for commands that have any.
+line of options is for is in `child`, imported for commands that have any.
 """
 
 import os
@@ -138,11 +138,11 @@ def start(command: list[str], environment: dict[str, str], launching: list[str])
 
 def import_launch() -> "Callable[[list[str], dict[str, str], list[str]], int]":
     if TYPE_CHECKING:
-        from backburner.process.launch import launch
+        from backburner.process.child import launch
     else:
         # There is no package here, and nothing else to be found by its name.
         sys.path.append(os.path.dirname(__file__))
-        from launch import launch
+        from child import launch
 
     return launch
 

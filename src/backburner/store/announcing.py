@@ -10,9 +10,9 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import Turn
 from backburner.core.transitions import Step, Stops
 from backburner.ports import EventKind, Hint, HintKind
-from backburner.store import inbox
 from backburner.store.dialect import Clock, read_clock
-from backburner.store.events import Events
+from backburner.store.records import inbox
+from backburner.store.records.events import Events
 
 
 class Announcing:

@@ -11,13 +11,13 @@ from sqlalchemy.exc import DBAPIError
 from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import Turn
 from backburner.ports import Bus
-from backburner.store import turns
 from backburner.store.dialect import (
     Clock,
     is_connection_lost,
     is_sqlite,
     is_worth_repeating,
 )
+from backburner.store.queue import turns
 from backburner.store.tx import Tx
 
 T = TypeVar("T")

@@ -1,19 +1,19 @@
 """What belongs together in a transaction, each under a name of its own."""
 
-from backburner.store.accounts import Accounts
+from backburner.store.accounts.accounts import Accounts
+from backburner.store.accounts.credentials import Credentials
+from backburner.store.accounts.mcp_clients import Clients
+from backburner.store.accounts.personal_data import Mine
+from backburner.store.accounts.rate_limit import Attempts
 from backburner.store.announcing import Announcing
-from backburner.store.answers import Answers
-from backburner.store.attempts import Attempts
-from backburner.store.away import Absence
-from backburner.store.browse import Browse
-from backburner.store.clients import Clients
-from backburner.store.credentials import Credentials
-from backburner.store.discovery import Discovery
-from backburner.store.jobs import Jobs
-from backburner.store.memories import Memories
-from backburner.store.mine import Mine
-from backburner.store.replies import Replies
-from backburner.store.tasks import Tasks
+from backburner.store.queries.away import Absence
+from backburner.store.queries.browse import Browse
+from backburner.store.queries.discovery import Discovery
+from backburner.store.queries.jobs import Jobs
+from backburner.store.queries.replies import Replies
+from backburner.store.queries.tasks import Tasks
+from backburner.store.records.idempotency import Answers
+from backburner.store.records.memories import Memories
 
 
 class Groups(Announcing):

@@ -37,7 +37,7 @@ from backburner.core.run import (
     SkipReason,
 )
 from backburner.core.schedule import After, Gap
-from backburner.core.schedule_json import from_json, to_json
+from backburner.core.schedule.serialize import from_json, to_json
 
 #: Fields of a conversation that are columns of the same name and type.
 _PLAIN = tuple(

@@ -4,12 +4,12 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from backburner.core import jobs
 from backburner.core.conversation import Kind
 from backburner.core.ids import RunId
 from backburner.core.run import RunKind
 from backburner.core.transitions import Step, Stops
-from backburner.store import (
+from backburner.core.work import jobs
+from backburner.store.records import (
     conversations,
     grants,
     inbox,

@@ -15,10 +15,10 @@ from backburner.core.ids import (
     RunId,
     UserId,
 )
-from backburner.core.journal import JournalEntry
-from backburner.core.policy import Call, Grant
 from backburner.core.question import Purpose, Question
 from backburner.core.run import Ending, Item, Run, RunKind, Turn
+from backburner.core.tool_journal import JournalEntry
+from backburner.core.tool_policy import Call, Grant
 from backburner.core.transitions import Step
 from backburner.ports import (
     Account,
@@ -33,25 +33,22 @@ from backburner.ports import (
     Person,
     Rescued,
 )
-from backburner.store import (
-    agenda,
-    claims,
+from backburner.store import steps
+from backburner.store.accounts import users
+from backburner.store.groups import Groups
+from backburner.store.queue import agenda, claims, rescue, turns
+from backburner.store.records import (
     conversations,
     grants,
     inbox,
-    journal,
     messages,
     notices,
     questions,
-    rescue,
     runs,
     sessions,
     spending,
-    steps,
-    turns,
-    users,
+    tool_calls,
 )
-from backburner.store.groups import Groups
 
 #: Later than any lease.
 _END_OF_TIME = 2**62
@@ -218,24 +215,24 @@ class Tx(Groups):
     ) -> None:
         if uses is not None:
             grants.use(self.connection, turn.user_id, turn.conversation_id, uses, now=self.now)
-        journal.begin(
+        tool_calls.begin(
             self.connection, turn, which, call, read_only=read_only, grant=uses, now=self.now
         )
 
     def has_begun(self, turn: Turn, which: CallId) -> bool:
-        return journal.has_begun(self.connection, turn, which)
+        return tool_calls.has_begun(self.connection, turn, which)
 
     def end_call(self, turn: Turn, call: CallId, result: str, *, failed: bool) -> None:
-        journal.end(self.connection, turn, call, result, failed=failed, now=self.now)
+        tool_calls.end(self.connection, turn, call, result, failed=failed, now=self.now)
 
     def give_up_calls(self, turn: Turn) -> None:
-        journal.give_up(self.connection, turn, now=self.now)
+        tool_calls.give_up(self.connection, turn, now=self.now)
 
     def settle_call(self, user: UserId, call: CallId, result: str) -> None:
-        journal.settle(self.connection, user, call, result, now=self.now)
+        tool_calls.settle(self.connection, user, call, result, now=self.now)
 
     def calls_of(self, user: UserId, run: RunId) -> Sequence[JournalEntry]:
-        return journal.of_run(self.connection, user, run)
+        return tool_calls.of_run(self.connection, user, run)
 
     def grants(self, user: UserId, which: ConversationId) -> Sequence[Grant]:
         return grants.valid(self.connection, user, which)

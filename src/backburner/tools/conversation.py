@@ -5,10 +5,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from backburner.actions import arranging
-from backburner.actions.arranging import Wish
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
+from backburner.actions.work import conversation_work
+from backburner.actions.work.conversation_work import Wish
 from backburner.core.conversation import LONGEST_TITLE, Notify
 from backburner.core.run import Turn
 from backburner.ports import Offer
@@ -90,18 +90,18 @@ class _Tools:
             notify=Notify(asked.notify) if asked.notify else None,
         )
         if asked.change.strip():
-            done = await arranging.rearrange(self._deps, self._turn, asked.change, wish)
+            done = await conversation_work.rearrange(self._deps, self._turn, asked.change, wish)
             return f"Changed. {wording.of_arranged(done, here=self._turn.conversation_id)}"
-        done = await arranging.arrange(self._deps, self._turn, wish)
+        done = await conversation_work.arrange(self._deps, self._turn, wish)
         return wording.of_arranged(done, here=self._turn.conversation_id)
 
     async def stop(self, asked: Which) -> str:
         """Stop background work of this conversation, or of a task under it, for good."""
-        stopped = await arranging.stop(self._deps, self._turn, asked.which)
+        stopped = await conversation_work.stop(self._deps, self._turn, asked.which)
         return wording.of_stopped(stopped)
 
     async def look(self, asked: Nothing) -> str:
         """List the background work of this conversation and of the tasks under it."""
         del asked
-        works = await arranging.look(self._deps, self._turn)
+        works = await conversation_work.look(self._deps, self._turn)
         return wording.of_works(works)

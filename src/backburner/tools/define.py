@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from backburner.core.errors import BackburnerError
-from backburner.core.policy import OURS, Narrowing, Tool
-from backburner.core.values import canonical
+from backburner.core.tool_policy import OURS, Narrowing, Tool
+from backburner.core.validation import canonical
 from backburner.ports import Offer, ToolResult
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import IO
 
 from backburner.core.errors import BadRequest, TooLarge
-from backburner.core.values import check_text
+from backburner.core.validation import check_text
 from backburner.ports import MOST_SHOWN
-from backburner.tools.beneath import found, status
+from backburner.tools.workspace_paths import found, status
 
 MOST_WRITTEN = 400_000
 MOST_LINES = 2_000

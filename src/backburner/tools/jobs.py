@@ -6,15 +6,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from backburner.actions import jobs, waiting
 from backburner.actions.deps import Deps
-from backburner.actions.jobs import Changed, Found, Wish
 from backburner.actions.origin import Origin
-from backburner.core import job_words, prompt
+from backburner.actions.work import jobs, wait
+from backburner.actions.work.jobs import Changed, Found, Wish
+from backburner.core import prompt
 from backburner.core.conversation import LONGEST_TITLE
-from backburner.core.jobs import LONGEST_BATCH
-from backburner.core.values import canonical
-from backburner.core.views import JobStatus, JobView
+from backburner.core.validation import canonical
+from backburner.core.work import job_words
+from backburner.core.work.jobs import LONGEST_BATCH
+from backburner.core.work.views import JobStatus, JobView
 from backburner.ports import Offer, ToolResult, Waiting
 from backburner.tools.define import Arguments, define
 
@@ -136,9 +137,9 @@ class _Tools:
         """
         longest = timedelta(seconds=asked.timeout)
         if self._origin.turn is None:
-            found = await waiting.wait_here(self._deps, self._origin, asked.task_ids, longest)
+            found = await wait.wait_here(self._deps, self._origin, asked.task_ids, longest)
             return ToolResult(_summary(found))
-        known = await waiting.wait_elsewhere(self._deps, self._origin, asked.task_ids, longest)
+        known = await wait.wait_elsewhere(self._deps, self._origin, asked.task_ids, longest)
         if isinstance(known, Waiting):
             return ToolResult(WAITS, waits=known)
         return ToolResult(_summary(known), reads=known.items)

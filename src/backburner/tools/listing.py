@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from backburner.core.errors import BadRequest
-from backburner.tools.beneath import FOLDER, found
+from backburner.tools.workspace_paths import FOLDER, found
 
 MOST_LISTED = 500
 #: How many are looked at.

@@ -23,9 +23,9 @@ from mcp_types import (
 )
 
 from backburner import __version__
-from backburner.actions import clients
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
+from backburner.actions.work import mcp_clients
 from backburner.core.accounts import Caller, Scope
 from backburner.core.errors import BackburnerError
 from backburner.ports import Offer, ToolResult
@@ -79,7 +79,9 @@ class Serving:
         """Make what one caller talks to."""
         shown = {
             offer.tool.name: offer
-            for offer in offers_for(self._deps, Origin(caller.user, clients.NOWHERE), self._groups)
+            for offer in offers_for(
+                self._deps, Origin(caller.user, mcp_clients.NOWHERE), self._groups
+            )
             if _may_call(caller, offer)
         }
 
@@ -108,10 +110,10 @@ class Serving:
         try:
             if reads:
                 # Nothing is made by looking.
-                origin = await clients.find_origin(self._deps, caller)
+                origin = await mcp_clients.find_origin(self._deps, caller)
             else:
                 client = _client(context)
-                origin = await clients.make_origin(self._deps, caller, client=client)
+                origin = await mcp_clients.make_origin(self._deps, caller, client=client)
             offers = offers_for(self._deps, origin, self._groups)
             offer = next(offer for offer in offers if offer.tool.name == asked.name)
             return await offer.run(asked.arguments or {})

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from backburner.actions.setting_up import Arranged
-from backburner.actions.tasks import Listed
-from backburner.core import views
+from backburner.actions.create import Arranged
+from backburner.actions.work.agent_tasks import Listed
 from backburner.core.conversation import Conversation, Notify, Status
 from backburner.core.run import Run
 from backburner.core.schedule import After
-from backburner.core.schedule_words import describe
-from backburner.core.views import TaskStatus
+from backburner.core.schedule.describe import describe
+from backburner.core.work import views
+from backburner.core.work.views import TaskStatus
 from backburner.tools import wording
 
 NO_TASKS = "There are no tasks."

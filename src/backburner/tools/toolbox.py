@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
-from backburner.core import policy
+from backburner.core import tool_policy
 from backburner.core.conversation import Conversation
 from backburner.core.ids import UserId
 from backburner.core.run import Turn
@@ -36,5 +36,5 @@ class Toolbox:
             *job_offers(self.deps, Origin.of(turn)),
             *self.workspace(turn.user_id),
         )
-        scope = policy.scope_of(conversation)
-        return [one for one in everything if policy.in_scope(one.tool, scope)]
+        scope = tool_policy.scope_of(conversation)
+        return [one for one in everything if tool_policy.in_scope(one.tool, scope)]

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
 
-from backburner.actions.arranging import Works
-from backburner.actions.setting_up import Arranged
-from backburner.core import schedule, views
+from backburner.actions.create import Arranged
+from backburner.actions.work.conversation_work import Works
+from backburner.core import schedule
 from backburner.core.conversation import Conversation, Status
 from backburner.core.ids import ConversationId
-from backburner.core.schedule_words import describe, say_times
-from backburner.core.views import TaskStatus
+from backburner.core.schedule.describe import describe, say_times
+from backburner.core.work import views
+from backburner.core.work.views import TaskStatus
 
 NOTHING = "There is no background work here."
 #: Next times that are named.

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from pydantic import Field
 
-from backburner.core.policy import Narrowing
+from backburner.core.tool_policy import Narrowing
 from backburner.ports import Network, Offer, Page, Ran, Shell
-from backburner.tools.beneath import found
 from backburner.tools.define import Arguments, define
 from backburner.tools.files import MOST_LINES, read_lines, write_text
 from backburner.tools.listing import list_files
+from backburner.tools.workspace_paths import found
 
 USUAL_SECONDS = 120
 MOST_SECONDS = 600

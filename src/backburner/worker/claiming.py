@@ -9,13 +9,13 @@ from typing import Any
 
 import structlog
 
-from backburner.actions import preparing, run
 from backburner.actions.deps import Deps
 from backburner.actions.signals import Reason
 from backburner.core.errors import StoreFailed
 from backburner.core.ids import ConversationId
 from backburner.core.run import RunKind
 from backburner.ports import Claim, Claimer, Tx
+from backburner.runs import perform, prepare
 from backburner.worker.seats import Seats
 from backburner.worker.underway import AllUnderway, Underway
 
@@ -79,7 +79,7 @@ class Claiming:
         taken.task = self.spawn(self._perform(taken))
         return True
 
-    def _claim_and_prepare(self, tx: Tx) -> tuple[Claim, preparing.Prepared | None] | None:
+    def _claim_and_prepare(self, tx: Tx) -> tuple[Claim, prepare.Prepared | None] | None:
         self._claimed = None
         if self.comes_early:
             self.comes_early = False
@@ -90,7 +90,7 @@ class Claiming:
         self._claimed = claim.turn.conversation_id
         if self._claimed in self._unprepared:
             return claim, None
-        return claim, preparing.prepare(self.deps, tx, claim)
+        return claim, prepare.prepare(self.deps, tx, claim)
 
     def _claimer(self, kind: RunKind) -> Claimer | None:
         taken = self.underway.engines
@@ -101,10 +101,10 @@ class Claiming:
     async def _perform(self, taken: Underway) -> None:
         try:
             if taken.known is None:
-                await run.give_up(self.deps, taken.claim, taken.signals)
+                await perform.give_up(self.deps, taken.claim, taken.signals)
                 self._unprepared.discard(taken.claim.turn.conversation_id)
             else:
-                await run.perform(self.deps, taken.claim, taken.known, taken.signals)
+                await perform.perform(self.deps, taken.claim, taken.known, taken.signals)
         except Exception:  # noqa: BLE001 (whatever it was, the worker goes on)
             # Its lease runs out, and it is given again.
             _log.exception("a run broke", run=taken.claim.run.id)

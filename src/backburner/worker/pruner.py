@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from backburner.actions import repeats
+from backburner.actions import idempotency
 from backburner.actions.deps import Deps
 from backburner.ports import Tx
 
@@ -22,7 +22,7 @@ class Pruner:
 
     async def run_once(self) -> bool:
         more = await self.deps.store.transact(self._prune)
-        more_answers = await repeats.prune(self.deps)
+        more_answers = await idempotency.prune(self.deps)
         return more or more_answers
 
     def _prune(self, tx: Tx) -> bool:

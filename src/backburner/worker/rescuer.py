@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from backburner.actions import following
+from backburner.actions import steps
 from backburner.actions.deps import Deps
 from backburner.ports import Rescued, Tx
 
@@ -28,7 +28,7 @@ class Rescuer:
         def work(tx: Tx) -> Rescued | None:
             freed = tx.rescue(all_of_them=all_of_them)
             if freed is not None:
-                following.follow(tx, freed.step)
+                steps.follow(tx, freed.step)
             return freed
 
         freed = await self.deps.store.transact(work)

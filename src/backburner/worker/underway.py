@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from backburner.actions.preparing import Prepared
 from backburner.actions.signals import Reason, Signals
 from backburner.core.ids import ConversationId, RunId
 from backburner.core.run import RunKind
 from backburner.ports import Claim
+from backburner.runs.prepare import Prepared
 
 
 @dataclass(slots=True)

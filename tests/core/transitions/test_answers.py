@@ -3,18 +3,28 @@
 from dataclasses import replace
 
 import pytest
-from transition_cases import ASKS, DAILY, HOUR, NINE, RUN, cannot_go_on, once, proposed, working
+from support.cases.transition_cases import (
+    ASKS,
+    DAILY,
+    HOUR,
+    NINE,
+    RUN,
+    cannot_go_on,
+    once,
+    proposed,
+    working,
+)
+from support.stage import make
+from support.stage.make import NOON
 
 from backburner.core import transitions
 from backburner.core.conversation import Ended, Role, Status
 from backburner.core.errors import Conflict
 from backburner.core.ids import QuestionId
-from backburner.core.policy import ALWAYS, Call, Narrowing, Tool, approval_binding
 from backburner.core.question import Draft, Purpose, QuestionType
 from backburner.core.run import ItemKind, RunKind, SkipReason
 from backburner.core.schedule import Interval
-from backburner.testing import make
-from backburner.testing.make import NOON
+from backburner.core.tool_policy import ALWAYS, Call, Narrowing, Tool, approval_binding
 
 
 def test_the_answer_to_a_background_question_starts_the_work_at_once() -> None:

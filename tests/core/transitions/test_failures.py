@@ -3,8 +3,10 @@
 from datetime import timedelta
 
 import pytest
-from requirements import requirement
-from transition_cases import BROKEN, DAILY, DONE, HOUR, NINE, RUN, WORK, once, working
+from support.cases.transition_cases import BROKEN, DAILY, DONE, HOUR, NINE, RUN, WORK, once, working
+from support.requirements import requirement
+from support.stage import make
+from support.stage.make import NOON
 
 from backburner.core import transitions
 from backburner.core.conversation import Ended, Kind, Notify, OnRepeatedFailure, Pause, Role, Status
@@ -14,8 +16,6 @@ from backburner.core.question import Purpose
 from backburner.core.run import Failure, FailureKind
 from backburner.core.schedule import Event, Interval
 from backburner.core.transitions import Signal, Stops
-from backburner.testing import make
-from backburner.testing.make import NOON
 
 
 def test_failing_in_its_last_permitted_run_ends_work_in_error() -> None:

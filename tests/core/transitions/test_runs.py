@@ -4,8 +4,21 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from requirements import requirement
-from transition_cases import ASKS, BROKEN, DAILY, DONE, HOUR, NINE, RUN, WORK, once, working
+from support.cases.transition_cases import (
+    ASKS,
+    BROKEN,
+    DAILY,
+    DONE,
+    HOUR,
+    NINE,
+    RUN,
+    WORK,
+    once,
+    working,
+)
+from support.requirements import requirement
+from support.stage import make
+from support.stage.make import NOON
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Ended, Pause, Role, Source, State, Status
@@ -15,8 +28,6 @@ from backburner.core.question import Purpose
 from backburner.core.run import Failure, FailureKind, RunKind, SkipReason
 from backburner.core.schedule import CatchUp
 from backburner.core.transitions import Signal, Stops
-from backburner.testing import make
-from backburner.testing.make import NOON
 
 
 def test_a_run_that_begins_stands_for_the_newest_slot_and_reports_the_missed_ones() -> None:

@@ -17,23 +17,14 @@ from backburner.core.transitions.answers import (
     answer,
     expire,
 )
-from backburner.core.transitions.births import (
-    TEST_RUN,
-    Brief,
-    propose,
-    start_chat,
-    start_discovery,
-    start_job,
-    start_task,
-)
-from backburner.core.transitions.others import (
+from backburner.core.transitions.by_others import (
     hear_predecessor,
     park,
     receive_event,
     receive_report,
     unpark,
 )
-from backburner.core.transitions.people import (
+from backburner.core.transitions.by_user import (
     archive,
     cancel,
     follow_up,
@@ -45,8 +36,17 @@ from backburner.core.transitions.people import (
     say,
     set_schedule,
 )
-from backburner.core.transitions.restoring import restore
-from backburner.core.transitions.reworking import Terms, ask_anew, put_away, rework
+from backburner.core.transitions.create import (
+    TEST_RUN,
+    Brief,
+    propose,
+    start_chat,
+    start_discovery,
+    start_job,
+    start_task,
+)
+from backburner.core.transitions.edit import Terms, ask_anew, put_away, rework
+from backburner.core.transitions.restore import restore
 from backburner.core.transitions.runs import (
     MOST_AGAIN,
     MOST_UNATTENDED,

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from backburner.core import policy, schedule
+from backburner.core import schedule, tool_policy
 from backburner.core.conversation import Conversation, Ended, Status
 from backburner.core.errors import Conflict
 from backburner.core.ids import QuestionId
 from backburner.core.question import NO, YES, Purpose, Question, accept
 from backburner.core.run import ItemKind, NewItem, RunKind, SkipReason
 from backburner.core.schedule import Interval
-from backburner.core.transitions.parts import account, advance, close_question, end
+from backburner.core.transitions.moves import account, advance, close_question, end
 from backburner.core.transitions.step import Report, Signal, Step, Stops, system_message
 
 #: How one can answer when the work cannot go on as it is.
@@ -30,10 +30,10 @@ def answer(
     said = accept(question, text)
     if question.purpose is Purpose.APPROVAL:
         step = _tell_agent(conversation, question, said, now=now)
-        step = replace(step, grants=policy.grants_given(question, said, now=now))
+        step = replace(step, grants=tool_policy.grants_given(question, said, now=now))
     elif question.purpose is Purpose.IN_DOUBT and said == REPEAT:
         step = _tell_agent(conversation, question, said, now=now)
-        step = replace(step, grants=policy.grants_given(question, YES, now=now))
+        step = replace(step, grants=tool_policy.grants_given(question, YES, now=now))
     else:
         step = _EFFECTS[question.purpose](conversation, question, said, now=now)
     return replace(step, answered=((question.id, said),))

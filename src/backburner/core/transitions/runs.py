@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from backburner.core import jobs, notice, retry, schedule
+from backburner.core import notice, retry, schedule
 from backburner.core.conversation import (
     Conversation,
     Ended,
@@ -26,14 +26,7 @@ from backburner.core.outcome import Complete, Continue, NeedsInput, Outcome
 from backburner.core.question import FIRST_REMINDER, Draft, Purpose, Question, QuestionType
 from backburner.core.run import Failure, FailureKind, Run, Skipped, SkipReason
 from backburner.core.transitions.answers import SKIP, STOP, TRY_AGAIN
-from backburner.core.transitions.parts import (
-    account,
-    advance,
-    ask,
-    end,
-    stand_still,
-    tell_stop,
-)
+from backburner.core.transitions.moves import account, advance, ask, end, stand_still, tell_stop
 from backburner.core.transitions.step import (
     NewMessage,
     Report,
@@ -43,6 +36,7 @@ from backburner.core.transitions.step import (
     system_message,
     worker_message,
 )
+from backburner.core.work import jobs
 
 #: One-time work that keeps saying "not yet" asks after this many times or this long.
 MOST_AGAIN = 20

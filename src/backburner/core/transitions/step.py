@@ -6,9 +6,9 @@ from enum import StrEnum
 from backburner.core.conversation import Conversation, Role, Source
 from backburner.core.ids import MessageId, QuestionId
 from backburner.core.notice import Notice
-from backburner.core.policy import Grant
 from backburner.core.question import Question
 from backburner.core.run import NewItem, Skipped
+from backburner.core.tool_policy import Grant
 
 
 class Stops(StrEnum):

@@ -18,7 +18,7 @@ from claude_agent_sdk import (
     PreToolUseHookSpecificOutput,
 )
 
-from backburner.core.policy import Narrowing, Tool
+from backburner.core.tool_policy import Narrowing, Tool
 from backburner.engine.claude.relay import Line
 from backburner.engine.claude.tools import Hands
 from backburner.ports import Offer, ToolResult

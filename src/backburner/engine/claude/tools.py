@@ -13,7 +13,7 @@ import mcp_types as types
 from claude_agent_sdk import McpSdkServerConfig
 from mcp.server import Server, ServerRequestContext
 
-from backburner.core.values import canonical
+from backburner.core.validation import canonical
 from backburner.ports import Gate, Offer, ToolResult
 
 LONGEST_NAME = 64

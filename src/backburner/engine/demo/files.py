@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from backburner.core.errors import BackburnerError
-from backburner.core.values import check_json
+from backburner.core.validation import check_json
 from backburner.ports import ToolResult
 
 #: Of a file that is kept to be compared line by line, in bytes of JSON.

@@ -10,10 +10,11 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 
 from backburner.core.errors import EngineFailed
 from backburner.core.ids import new_session_id
-from backburner.engine.openai import history, sizes
+from backburner.engine.openai import history
+from backburner.engine.openai import usage as counting
 from backburner.engine.openai.calls import Call, read_object, take_calls
 from backburner.engine.openai.naming import name_tools
-from backburner.engine.openai.offering import OUTCOME_TOOL, parameters_for
+from backburner.engine.openai.tools import OUTCOME_TOOL, parameters_for
 from backburner.ports import Ended, Event, Gate, Remembered, Request, ToolResult
 
 ACCEPTED = "The outcome was taken."
@@ -63,8 +64,8 @@ class Turn:
         """Do what follows from the model's message."""
         answer, calls = take_calls(self._answer)
         text, self._text = self._text, ""
-        usage = sizes.usage(answer, self.messages, self.parameters)
-        tokens = sizes.session(usage, self.messages, self.parameters)
+        usage = counting.usage(answer, self.messages, self.parameters)
+        tokens = counting.session(usage, self.messages, self.parameters)
         may_go_on = await self._gate.pay(self._model, usage)
         if not (calls or self._said):
             raise EngineFailed("The model gave no answer.")

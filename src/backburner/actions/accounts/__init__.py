@@ -1,0 +1,1 @@
+"""Accounts: sign-in, passwords, tokens, users, profiles."""

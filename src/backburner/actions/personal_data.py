@@ -1,0 +1,101 @@
+"""What is a user's own: taken out as a whole, or erased."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from backburner.actions.deps import Deps
+from backburner.core.errors import BadRequest, Conflict
+from backburner.core.ids import ConversationId, UserId
+from backburner.ports import Hint, HintKind, Tx
+from backburner.ports.personal_data import Key
+
+FORMAT, VERSION = "backburner", 1
+#: What has to be said to erase everything.
+CONFIRMATION = "erase everything of mine"
+#: Rows of one transaction: others get their turn in between.
+AT_ONCE = 100
+#: How often it is seen, at most, whether what is under way has ended, and how many seconds apart.
+LOOKS, BETWEEN_LOOKS = 150, 0.1
+
+
+async def export(deps: Deps, user: UserId) -> AsyncIterator[str]:
+    """Give everything that is a user's, as one JSON document, piece by piece."""
+    profile, parts, now = await deps.store.transact(
+        lambda tx: (tx.mine.profile(user), tx.mine.parts, tx.now)
+    )
+    head = {"format": FORMAT, "version": VERSION, "exported_at": _time(now), "profile": profile}
+    yield _dump(head).removesuffix("}")
+    for part in parts:
+        yield f', "{part}": ['
+        async for piece in _rows(deps, user, part):
+            yield piece
+        yield "]"
+    yield "}\n"
+
+
+async def erase(deps: Deps, user: UserId, confirmation: str) -> None:
+    """Delete a user with everything that is theirs, after what is under way has stopped."""
+    if confirmation.strip().lower() != CONFIRMATION:
+        raise BadRequest(
+            "Nothing was erased: this cannot be undone, so it has to be confirmed.",
+            hint=f'Confirm it with "{CONFIRMATION}".',
+        )
+    await deps.store.transact(partial(_stop, user))
+    await _wait_until_idle(deps, user)
+    await deps.store.transact(partial(_erase, user))
+    await deps.remove_files(user)
+
+
+async def _rows(deps: Deps, user: UserId, part: str) -> AsyncIterator[str]:
+    keys = await deps.store.transact(lambda tx: tx.mine.keys(user, part))
+    comma = ""
+    for start in range(0, len(keys), AT_ONCE):
+        read = partial(_read, user, part, keys[start : start + AT_ONCE])
+        for row in await deps.store.transact(read):
+            yield comma + _dump(row)
+            comma = ",\n"
+
+
+def _read(user: UserId, part: str, keys: Sequence[Key], tx: Tx) -> Sequence[Mapping[str, Any]]:
+    return tx.mine.read(user, part, keys)
+
+
+def _stop(user: UserId, tx: Tx) -> Sequence[ConversationId]:
+    if tx.mine.is_needed(user):
+        raise Conflict(
+            "You are the only operator, and there are others here.",
+            hint="Make somebody else an operator first.",
+        )
+    stopped = tx.mine.stop(user)
+    tx.hint(*(Hint(HintKind.CANCEL, user, which) for which in stopped))
+    return stopped
+
+
+def _erase(user: UserId, tx: Tx) -> None:
+    # Somebody may have come or gone meanwhile.
+    _stop(user, tx)
+    tx.mine.erase(user)
+    tx.hint(Hint(HintKind.CHANGED, user))
+
+
+async def _wait_until_idle(deps: Deps, user: UserId) -> None:
+    """Wait for runs to stop, so that none of them writes files that are about to go.
+
+    What does not end loses its turn with all the rest, and can write nothing down.
+    """
+    for _ in range(LOOKS):
+        if not await deps.store.transact(partial(_stop, user)):
+            return
+        await asyncio.sleep(BETWEEN_LOOKS)
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _time(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")

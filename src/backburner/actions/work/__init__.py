@@ -1,0 +1,1 @@
+"""Tasks and jobs: create, find, change, pause, resume, preview, wait for."""

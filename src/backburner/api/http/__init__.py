@@ -1,0 +1,1 @@
+"""HTTP plumbing: authentication, limits, pagination, idempotency, problem details, SSE."""

@@ -1,0 +1,111 @@
+"""A message and its reply in one answer that goes on until the reply is there."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from fastapi import Request
+from starlette.datastructures import State
+
+from backburner.actions import replies
+from backburner.actions.deps import Deps
+from backburner.actions.replies import Said
+from backburner.api.http import sse
+from backburner.api.schemas.shown import MessageOut
+from backburner.core.accounts import Caller
+from backburner.core.conversation import Message
+from backburner.core.ids import ConversationId, RunId
+from backburner.core.run import RunStatus
+from backburner.live.feed import Feed
+from backburner.ports import Draft, Reply
+
+#: Beyond what a run may take: it may have to wait for others.
+LONGEST_WAIT = timedelta(minutes=1)
+
+
+async def say(
+    request: Request,
+    caller: Caller,
+    which: ConversationId,
+    text: str,
+    *,
+    patience: timedelta | None = None,
+) -> sse.Streaming:
+    """Store a message and stream what comes of it; what is refused is raised before it begins.
+
+    `message` is what was stored. `delta` is a further piece of the reply: `text` goes to the place
+    `at`, and whatever stood from there on is void; it does so from 0 where a reply is begun again.
+    At the end there is `done` or `error`, with the messages that are kept. `later` ends an answer
+    that takes too long: the reply goes on, and can be followed in /api/events.
+    """
+    deps: Deps = request.app.state.deps
+    said = await replies.say(deps, caller.user, which, text)
+    patience = patience or deps.limits.run_timeout + LONGEST_WAIT
+    return sse.Streaming(_stream(request.app.state, caller, which, said, patience))
+
+
+async def _stream(
+    state: State, caller: Caller, which: ConversationId, said: Said, patience: timedelta
+) -> sse.Pieces:
+    feed: Feed = state.feed
+    clock = asyncio.get_running_loop().time
+    until = clock() + patience.total_seconds()
+    telling = _Telling(which)
+    async with feed.follow(caller.user, caller.credential, after=None) as follower:
+        yield sse.event("message", _shown(said.message))
+        while not follower.ended:
+            reply = await replies.find(state.deps, caller.user, which, said)
+            if reply is not None:
+                yield _end(reply)
+                return
+            looks_again = False
+            while not looks_again and not follower.ended:
+                left = until - clock()
+                if left <= 0:
+                    yield sse.event("later", {"detail": "The reply goes on: see /api/events."})
+                    return
+                if not await follower.wait(min(left, state.heartbeat)):
+                    looks_again = True
+                    yield sse.HEARTBEAT
+                    continue
+                news = follower.take()
+                for delta in telling.tell(news.drafts):
+                    yield delta
+                looks_again = news.resets or any(one.conversation == which for one in news.changes)
+
+
+class _Telling:
+    """What a client has been told of a reply."""
+
+    def __init__(self, which: ConversationId) -> None:
+        self._which = which
+        self._run: RunId | None = None
+        self._text = ""
+
+    def tell(self, drafts: Sequence[Draft]) -> list[bytes]:
+        return [self._tell(draft) for draft in drafts if draft.conversation == self._which]
+
+    def _tell(self, draft: Draft) -> bytes:
+        goes_on = draft.run == self._run and draft.text.startswith(self._text)
+        at = len(self._text) if goes_on else 0
+        self._run, self._text = draft.run, draft.text
+        return sse.event("delta", {"run": draft.run, "at": at, "text": draft.text[at:]})
+
+
+def _end(reply: Reply) -> bytes:
+    run = reply.run
+    data: dict[str, Any] = {
+        "run": run and run.id,
+        "status": run.status.value if run else None,
+        "messages": [_shown(message) for message in reply.messages],
+    }
+    if run is not None and run.status is RunStatus.FAILURE:
+        why = run.failure.message if run.failure else "The reply failed."
+        return sse.event("error", {**data, "detail": why})
+    return sse.event("done", data)
+
+
+def _shown(message: Message) -> dict[str, Any]:
+    """Show a message as it is shown everywhere."""
+    return MessageOut.of(message).model_dump(mode="json")

@@ -1,0 +1,158 @@
+"""How conversations come to be: as a chat, a task, a job, a proposal, or discovery."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from backburner.core import schedule
+from backburner.core.conversation import (
+    LONGEST_TITLE,
+    Author,
+    Conversation,
+    Kind,
+    Notify,
+    OnRepeatedFailure,
+    Place,
+    State,
+    Status,
+    check_state,
+)
+from backburner.core.errors import BadRequest
+from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
+from backburner.core.question import Purpose
+from backburner.core.schedule import Immediate, Interval, Schedule
+from backburner.core.transitions.moves import ask
+from backburner.core.transitions.step import Step
+from backburner.core.validation import check_text
+from backburner.core.work import proposal
+
+DISCOVERY_TITLE = "Discovery"
+#: The batch of jobs that only show what a task would do; nobody answers what they report.
+TEST_RUN = "test run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """What a piece of work is: enough to do it without having heard the talk it came from."""
+
+    title: str
+    prompt: str
+    schedule: Schedule
+    description: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    notify: Notify = Notify.ON_CHANGE
+    max_runs: int | None = None
+    run_timeout: timedelta | None = None
+    tools: tuple[str, ...] | None = None
+    profile: str | None = None
+    reports_to: tuple[Place, ...] = ()
+    parent_id: ConversationId | None = None
+    parent_run_id: RunId | None = None
+    parent_message_id: MessageId | None = None
+    root_id: ConversationId | None = None
+    batch: str | None = None
+    created_by: Author = Author.USER
+    on_repeated_failure: OnRepeatedFailure = OnRepeatedFailure.PAUSE
+
+
+def start_chat(conversation_id: ConversationId, user_id: UserId, *, now: datetime) -> Step:
+    return Step(
+        conversation=Conversation(
+            id=conversation_id, user_id=user_id, kind=Kind.CHAT, created_at=now
+        )
+    )
+
+
+def start_task(
+    conversation_id: ConversationId, user_id: UserId, brief: Brief, *, now: datetime
+) -> Step:
+    return Step(conversation=_born(conversation_id, user_id, Kind.TASK, brief, now))
+
+
+def start_job(
+    conversation_id: ConversationId, user_id: UserId, brief: Brief, *, now: datetime
+) -> Step:
+    """Start a piece of work that another conversation handed out: at once, and once."""
+    at_once = replace(brief, schedule=Immediate())
+    return Step(conversation=_born(conversation_id, user_id, Kind.JOB, at_once, now))
+
+
+def start_discovery(
+    conversation_id: ConversationId, user_id: UserId, *, every: timedelta, now: datetime
+) -> Step:
+    """Set up the conversation that looks for useful work to propose; its first look is later."""
+    brief = Brief(
+        title=DISCOVERY_TITLE,
+        prompt=proposal.DISCOVERY_PROMPT,
+        schedule=Interval(every, anchor=now + every),
+        created_by=Author.AGENT,
+    )
+    return Step(conversation=_born(conversation_id, user_id, Kind.DISCOVERY, brief, now))
+
+
+def propose(
+    conversation_id: ConversationId,
+    user_id: UserId,
+    brief: Brief,
+    *,
+    why: str,
+    now: datetime,
+    zone: str = "UTC",
+) -> Step:
+    """Suggest a task: nothing runs until its owner says yes to just this."""
+    born = _born(conversation_id, user_id, Kind.TASK, brief, now)
+    asked = proposal.question(born, why, now=now, zone=zone)
+    return ask(replace(born, next_run_at=None), asked)
+
+
+def propose_anew(conversation: Conversation, *, now: datetime) -> Step:
+    """Ask again about a proposal that was changed: a yes is for what was shown."""
+    withdrawn: tuple[QuestionId, ...] = ()
+    why, zone = "", "UTC"
+    for asked in conversation.questions:
+        withdrawn = (*withdrawn, asked.id)
+        if asked.purpose is Purpose.PROPOSAL:
+            why, zone = str(asked.binds_to["why"]), str(asked.binds_to.get("zone", zone))
+    parked = replace(conversation, questions=(), next_run_at=None)
+    step = ask(parked, proposal.question(parked, why, now=now, zone=zone))
+    return replace(step, withdrawn=withdrawn, drops_queued=True)
+
+
+def _born(
+    conversation_id: ConversationId, user_id: UserId, kind: Kind, brief: Brief, now: datetime
+) -> Conversation:
+    check_text("The title", brief.title, limit=LONGEST_TITLE)
+    if not brief.title.strip() or not brief.prompt.strip():
+        raise BadRequest("Work needs a name and a prompt.", hint="Say what is to be done.")
+    if brief.max_runs is not None and brief.max_runs < 1:
+        raise BadRequest("max_runs must be 1 or more.", hint="Leave it out for no limit.")
+    schedule.check(brief.schedule, now=now)
+    context = {**brief.params, "prompt": brief.prompt, "description": brief.description}
+    state = State(context=context)
+    check_state(state)
+    return Conversation(
+        id=conversation_id,
+        user_id=user_id,
+        kind=kind,
+        created_at=now,
+        status=Status.BACKGROUND,
+        title=" ".join(brief.title.split()),
+        created_by=brief.created_by,
+        parent_id=brief.parent_id,
+        parent_run_id=brief.parent_run_id,
+        parent_message_id=brief.parent_message_id,
+        root_id=brief.root_id,
+        batch=brief.batch,
+        schedule=brief.schedule,
+        schedule_revision=1,
+        next_run_at=schedule.first_run_at(brief.schedule, now=now),
+        state=state,
+        max_runs=brief.max_runs,
+        run_timeout=brief.run_timeout,
+        tools=brief.tools,
+        profile=brief.profile,
+        on_repeated_failure=brief.on_repeated_failure,
+        notify=brief.notify,
+        reports_to=brief.reports_to,
+    )

@@ -1,0 +1,129 @@
+"""What people change about work that is there, and how they put it away."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from backburner.core.conversation import (
+    LONGEST_TITLE,
+    Conversation,
+    Kind,
+    Notify,
+    Place,
+    Status,
+    check_message,
+    check_state,
+)
+from backburner.core.errors import BadRequest, Conflict
+from backburner.core.schedule import Schedule
+from backburner.core.transitions import by_user, create
+from backburner.core.transitions.moves import is_proposal, refuse_archived
+from backburner.core.transitions.step import Report, Signal, Step, Stops, system_message
+from backburner.core.validation import check_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a piece of work is, apart from when it is done."""
+
+    title: str
+    prompt: str
+    description: str
+    notify: Notify
+    max_runs: int | None
+    run_timeout: timedelta | None
+    tools: tuple[str, ...] | None
+    reports_to: tuple[Place, ...]
+
+    @classmethod
+    def of(cls, conversation: Conversation) -> "Terms":
+        context = conversation.state.context
+        return cls(
+            title=conversation.title,
+            prompt=str(context.get("prompt", "")),
+            description=str(context.get("description", "")),
+            notify=conversation.notify,
+            max_runs=conversation.max_runs,
+            run_timeout=conversation.run_timeout,
+            tools=conversation.tools,
+            reports_to=conversation.reports_to,
+        )
+
+
+def rework(
+    conversation: Conversation, terms: Terms, *, now: datetime, schedule: Schedule | None = None
+) -> Step:
+    """Give work other terms, and perhaps another time; a proposal is asked about anew."""
+    refuse_archived(conversation)
+    _check(conversation, terms)
+    context = {
+        **conversation.state.context,
+        "prompt": terms.prompt,
+        "description": terms.description,
+    }
+    reworked = replace(
+        conversation,
+        title=" ".join(terms.title.split()),
+        state=replace(conversation.state, context=context),
+        notify=terms.notify,
+        max_runs=terms.max_runs,
+        run_timeout=terms.run_timeout,
+        tools=terms.tools,
+        reports_to=terms.reports_to,
+    )
+    check_state(reworked.state)
+    if schedule is not None:
+        return by_user.set_schedule(reworked, schedule, now=now)
+    return ask_anew(conversation, reworked, now=now)
+
+
+def ask_anew(before: Conversation, after: Conversation, *, now: datetime) -> Step:
+    """Keep a change; if it is one of a proposal, ask about that: a yes is for what was shown."""
+    if after == before or not is_proposal(before):
+        return Step(conversation=after)
+    # What was asked about before may come to be proposed again, as another question.
+    later = replace(after, schedule_revision=before.schedule_revision + 1)
+    return create.propose_anew(later, now=now)
+
+
+def put_away(
+    conversation: Conversation,
+    reason: str,
+    *,
+    now: datetime,
+    by_parent: bool = False,
+    running: bool = False,
+) -> Step:
+    """Stop work for good and archive what was made for it, with the reason; a chat stays open."""
+    refuse_archived(conversation)
+    reason = " ".join(check_message(reason).split())
+    told = f"It was cancelled: {reason}" if reason else "It was cancelled."
+    is_chat = conversation.kind is Kind.CHAT
+    is_at_work = conversation.schedule is not None
+    is_busy = is_at_work or running or conversation.status is Status.WAITING_INPUT
+    if is_chat and not is_busy:
+        raise Conflict("There is no background work to stop.")
+    step = Step(conversation=conversation)
+    if is_busy:
+        step = by_user.cancel(conversation, now=now, by_parent=by_parent, running=running)
+    report = None if step.report is None else Report(told, failed=True)
+    step = replace(step, messages=(system_message(told),), report=report)
+    if is_chat:
+        return step
+    return replace(
+        step,
+        conversation=replace(step.conversation, status=Status.ARCHIVED),
+        stops=Stops.EVERYTHING,
+        signal=Signal.STOPPED if is_at_work else Signal.GONE,
+    )
+
+
+def _check(conversation: Conversation, terms: Terms) -> None:
+    check_text("The title", terms.title, limit=LONGEST_TITLE)
+    if not terms.title.strip() or not terms.prompt.strip():
+        raise BadRequest("Work needs a name and a prompt.", hint="Say what is to be done.")
+    ran, most = conversation.run_count, terms.max_runs
+    if most is not None and most != conversation.max_runs and most <= ran:
+        raise BadRequest(
+            f"It has run {ran} times, so max_runs must be {ran + 1} or more.",
+            hint="Leave it out for no limit.",
+        )

@@ -1,0 +1,88 @@
+"""Discovery: when the agent may look for work to propose, and what it is shown."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from backburner.core.conversation import Conversation, Message
+from backburner.core.outcome import Complete, Outcome
+from backburner.core.prompt import fence, line, shorten
+from backburner.core.schedule.describe import describe
+from backburner.core.work import proposal
+from backburner.core.work.views import task_status
+
+#: Of what was said lately: messages, and characters of each and of all.
+MOST_MESSAGES = 40
+LONGEST_MESSAGE = 600
+LONGEST_TALK = 10_000
+LONGEST_REPOSITORY = 4_000
+MOST_TASKS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presence:
+    """Whether somebody is there."""
+
+    #: When the user last said something in a chat; None: never.
+    heard_at: datetime | None
+    #: Something they said is being answered, or waits to be.
+    is_answered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Something that was said in a chat."""
+
+    title: str
+    message: Message
+
+
+def may_look(presence: Presence, *, now: datetime, after: timedelta | None) -> bool:
+    """Decide whether discovery runs; `after` some silence, or never here."""
+    if after is None or presence.is_answered:
+        return False
+    return proposal.may_look(now=now, last_heard_at=presence.heard_at, idle_for=after, enabled=True)
+
+
+def quiet(outcome: Outcome) -> Outcome:
+    """Take from an outcome all but what the next look has to know.
+
+    What is proposed speaks for itself; nothing else is said or asked, and discovery does not end.
+    """
+    return Complete(state_update=outcome.state_update, next_step=outcome.next_step)
+
+
+def surroundings(
+    talk: Sequence[Snippet], tasks: Iterable[Conversation], repository: str, *, zone: str
+) -> str:
+    """Show what there is to find work in; what others wrote as data."""
+    parts = {
+        "What was talked about lately": _talk(talk),
+        "Open tasks": "\n".join(_task(one, zone) for one in tasks) or "None.",
+        "The state of the repository": _repository(repository),
+    }
+    return "\n\n".join(f"# {title}\n{body}" for title, body in parts.items() if body)
+
+
+def _talk(talk: Sequence[Snippet]) -> str:
+    """Show the newest of what was said that fits, oldest first, with where it was said."""
+    lines: list[str] = []
+    room = LONGEST_TALK
+    for snippet in reversed(talk[-MOST_MESSAGES:]):
+        title = " ".join(snippet.title.split())
+        said = f"[{title}] {line(snippet.message, longest=LONGEST_MESSAGE)}"
+        room -= len(said)
+        if room < 0:
+            break
+        lines.insert(0, said)
+    return "\n".join(lines)
+
+
+def _task(task: Conversation, zone: str) -> str:
+    status = task_status(task)
+    when = "" if task.schedule is None else f", {describe(task.schedule, zone=zone)}"
+    return f"- {task.title} ({'' if status is None else status.value}{when})"
+
+
+def _repository(said: str) -> str:
+    return fence("repository", shorten(said.strip(), LONGEST_REPOSITORY)) if said.strip() else ""

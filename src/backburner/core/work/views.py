@@ -1,0 +1,253 @@
+"""A conversation seen as a task or as a job. Derived from stored facts, never stored itself."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from backburner.core.conversation import (
+    Author,
+    Conversation,
+    Ended,
+    Kind,
+    Notify,
+    Pause,
+    Place,
+    Status,
+)
+from backburner.core.ids import ConversationId, MessageId, RunId
+from backburner.core.question import Purpose
+from backburner.core.schedule import Event, Schedule, is_recurring
+from backburner.core.work.jobs import DONE
+
+
+class TaskStatus(StrEnum):
+    PROPOSED = "proposed"
+    ACTIVE = "active"
+    PAUSED = "paused"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class TaskKind(StrEnum):
+    SCHEDULED = "scheduled"
+    EVENT = "event"
+    ONESHOT = "oneshot"
+
+
+class JobStatus(StrEnum):
+    RUNNING = "running"
+    COMPLETED = "completed"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+    RESUMED = "resumed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskView:
+    id: ConversationId
+    name: str
+    description: str
+    prompt: str
+    kind: TaskKind
+    status: TaskStatus
+    needs_you: bool
+    schedule: Schedule | None
+    event_source: str | None
+    event_config: Mapping[str, Any] | None
+    next_run_at: datetime | None
+    last_run_at: datetime | None
+    run_count: int
+    max_runs: int | None
+    notify: Notify
+    last_result_hash: str | None
+    tools: tuple[str, ...] | None
+    reports_to: tuple[Place, ...]
+    created_by: Author
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What is known of the runs of a job."""
+
+    #: Of the last one that ended: what the agent said, its bare finding as JSON, why it failed.
+    said: str | None = None
+    found: str | None = None
+    failure: str | None = None
+    #: How many calls of tools there were, and the last few, newest first.
+    calls: int = 0
+    recent_tools: tuple[str, ...] = ()
+    #: When it was last heard of.
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    id: ConversationId
+    description: str
+    prompt: str
+    agent: str | None
+    status: JobStatus
+    needs_you: bool
+    paused: bool
+    #: What is asked of the user.
+    question: str | None
+    parent_id: ConversationId | None
+    parent_run_id: RunId | None
+    parent_message_id: MessageId | None
+    batch: str | None
+    resume_count: int
+    created_at: datetime
+    completed_at: datetime | None
+    retrieved_at: datetime | None
+    #: Of a completed one: what it said in the end, and its bare finding.
+    result: str | None
+    data: Any
+    #: Of one that failed.
+    error: str | None
+    calls: int
+    recent_tools: tuple[str, ...]
+    updated_at: datetime
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing more happens by itself: it has ended, stands still, or asks."""
+        at_work = self.status in (JobStatus.RUNNING, JobStatus.RESUMED)
+        return not at_work or self.needs_you or self.paused
+
+
+UNKNOWN_ERROR = "It failed, and what is known of it is no longer there."
+
+
+def task_status(conversation: Conversation) -> TaskStatus | None:
+    """Say how a conversation stands as a task; None: it is none, or one that was dismissed."""
+    if conversation.status is Status.ARCHIVED:
+        return None if conversation.ended_as is Ended.DISMISSED else TaskStatus.DONE
+    if any(question.purpose is Purpose.PROPOSAL for question in conversation.questions):
+        return TaskStatus.PROPOSED
+    if conversation.questions or conversation.status is Status.BACKGROUND:
+        return TaskStatus.ACTIVE
+    match conversation.pause_reason:
+        case Pause.FAILURES | Pause.CRASHES:
+            return TaskStatus.FAILED
+        case Pause.USER | Pause.ALLOWANCE:
+            return TaskStatus.PAUSED
+    match conversation.ended_as:
+        case Ended.COMPLETED | Ended.CANCELLED:
+            return TaskStatus.DONE
+        case Ended.ERROR:
+            return TaskStatus.FAILED
+    return None
+
+
+def job_status(conversation: Conversation) -> JobStatus | None:
+    """Say how a conversation stands as a job; None: it is none."""
+    if conversation.kind is not Kind.JOB:
+        return None
+    ended = {
+        Ended.COMPLETED: JobStatus.COMPLETED,
+        Ended.ERROR: JobStatus.ERROR,
+        Ended.CANCELLED: JobStatus.CANCELLED,
+        Ended.DISMISSED: JobStatus.CANCELLED,
+    }
+    if conversation.status is Status.ARCHIVED:
+        return ended.get(conversation.ended_as, JobStatus.CANCELLED)  # type: ignore[arg-type]
+    if conversation.questions or conversation.status is Status.BACKGROUND:
+        return JobStatus.RESUMED if conversation.resuming else JobStatus.RUNNING
+    if conversation.pause_reason in (Pause.FAILURES, Pause.CRASHES):
+        return JobStatus.ERROR
+    if conversation.pause_reason is not None:
+        return JobStatus.RUNNING
+    return None if conversation.ended_as is None else ended[conversation.ended_as]
+
+
+def is_listed_as_task(conversation: Conversation) -> bool:
+    """The task list shows what was born a task, and chats that have a schedule."""
+    chat_at_work = conversation.kind is Kind.CHAT and conversation.schedule is not None
+    return (conversation.kind is Kind.TASK or chat_at_work) and task_status(
+        conversation
+    ) is not None
+
+
+def takes_room(conversation: Conversation) -> bool:
+    """See whether it is one of the active tasks of which a user may have so many.
+
+    What stands still for an allowance is, because it goes on by itself; a proposal is not.
+    """
+    is_task = conversation.kind in (Kind.TASK, Kind.CHAT) and conversation.schedule is not None
+    goes_on = conversation.pause_reason in (None, Pause.ALLOWANCE)
+    return is_task and goes_on and task_status(conversation) is not TaskStatus.PROPOSED
+
+
+def task_view(conversation: Conversation) -> TaskView | None:
+    status = task_status(conversation)
+    if status is None:
+        return None
+    context, schedule = conversation.state.context, conversation.schedule
+    event = schedule if isinstance(schedule, Event) else None
+    return TaskView(
+        id=conversation.id,
+        name=conversation.title,
+        description=str(context.get("description", "")),
+        prompt=str(context.get("prompt", "")),
+        kind=kind_of(schedule),
+        status=status,
+        needs_you=bool(conversation.questions),
+        schedule=schedule,
+        event_source=event.source if event else None,
+        event_config=event.config if event else None,
+        next_run_at=conversation.next_run_at,
+        last_run_at=conversation.last_run_at,
+        run_count=conversation.run_count,
+        max_runs=conversation.max_runs,
+        notify=conversation.notify,
+        last_result_hash=conversation.last_result_hash,
+        tools=conversation.tools,
+        reports_to=conversation.reports_to,
+        created_by=conversation.created_by,
+        created_at=conversation.created_at,
+    )
+
+
+def job_view(conversation: Conversation, work: Work | None = None) -> JobView | None:
+    status = job_status(conversation)
+    if status is None:
+        return None
+    context, asked = conversation.state.context, conversation.pending_question
+    is_done = work is not None and status is JobStatus.COMPLETED
+    has_failed = work is not None and status is JobStatus.ERROR
+    work = work or Work()
+    return JobView(
+        id=conversation.id,
+        description=conversation.title,
+        prompt=str(context.get("prompt", "")),
+        agent=conversation.profile,
+        status=status,
+        needs_you=bool(conversation.questions),
+        paused=conversation.pause_reason in (Pause.USER, Pause.ALLOWANCE),
+        question=None if asked is None else asked.prompt,
+        parent_id=conversation.parent_id,
+        parent_run_id=conversation.parent_run_id,
+        parent_message_id=conversation.parent_message_id,
+        batch=conversation.batch,
+        resume_count=conversation.resume_count,
+        created_at=conversation.created_at,
+        completed_at=conversation.ended_at,
+        retrieved_at=conversation.retrieved_at,
+        result=(work.said or work.found or DONE) if is_done else None,
+        data=json.loads(work.found) if is_done and work.found is not None else None,
+        error=(work.failure or UNKNOWN_ERROR) if has_failed else None,
+        calls=work.calls,
+        recent_tools=work.recent_tools,
+        updated_at=work.updated_at or conversation.ended_at or conversation.created_at,
+    )
+
+
+def kind_of(schedule: Schedule | None) -> TaskKind:
+    """Say what kind of task a schedule makes."""
+    if isinstance(schedule, Event):
+        return TaskKind.EVENT
+    return TaskKind.SCHEDULED if schedule and is_recurring(schedule) else TaskKind.ONESHOT

@@ -1,0 +1,212 @@
+"""The gate: every tool call passes it before it is made, and after.
+
+Before: is the turn still ours, may the run go on, does policy allow the call; then it is written
+down, in one transaction. After: what came of it is written down, and whether the run may go on.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from backburner.actions.signals import Reason, Signals
+from backburner.actions.spending import Purse
+from backburner.core import tool_journal, tool_policy
+from backburner.core.allowance import Allowance, Usage
+from backburner.core.conversation import Conversation
+from backburner.core.errors import Conflict, Fenced
+from backburner.core.ids import CallId, ItemId, derive_question_id, new_call_id
+from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
+from backburner.core.run import Turn
+from backburner.core.tool_journal import JournalEntry
+from backburner.core.tool_policy import Allow, Ask, Call, Deny
+from backburner.core.validation import canonical, make_readable
+from backburner.ports import Offer, Store, ToolResult, Tx, Waiting
+
+LONGEST_RESULT = 100_000
+LONGEST_SHOWN = 3_000
+
+ENOUGH = ToolResult("The run ends here.", failed=True, stop=True)
+WAIT_FOR_CONSENT = ToolResult(
+    "This call needs the consent of the owner, who has been asked. End here; a new run begins"
+    " when they have answered.",
+    failed=True,
+    stop=True,
+)
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    id: CallId
+
+
+@dataclass(slots=True)
+class Gate:
+    """Of one run."""
+
+    store: Store
+    turn: Turn
+    signals: Signals
+    #: What earlier attempts at the same work did.
+    before: Sequence[JournalEntry]
+    purse: Purse
+    #: What the agent reads may put it up to something.
+    sways: bool = True
+    #: Calls that need consent, in the order in which the agent wanted to make them.
+    asked: list[Call] = field(default_factory=list)
+    #: Jobs the run is to wait for, and what in its inbox tells what the agent has read already.
+    waiting: list[Waiting] = field(default_factory=list)
+    read: set[ItemId] = field(default_factory=set)
+    #: The allowance under which all is spent.
+    over: Allowance | None = None
+    tokens: int = 0
+    _in_flight: int = 0
+    #: Earlier calls, and which one of this run each has answered.
+    _answered: dict[CallId, CallId] = field(default_factory=dict)
+
+    @property
+    def in_call(self) -> bool:
+        return self._in_flight > 0
+
+    async def call(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
+        """Make a call, or say why not."""
+        if self.signals.reason not in (None, Reason.ASKED):
+            return ENOUGH
+        call, which, tried = Call(offer.tool, arguments), new_call_id(), list[Tx]()
+
+        def admit(tx: Tx) -> _Admitted | ToolResult:
+            # An earlier try may have gone through, and only its answer been lost.
+            if tried and tx.has_begun(self.turn, which):
+                return _Admitted(which)
+            tried.append(tx)
+            return self._admit(tx, offer, call, which)
+
+        try:
+            admitted = await self.store.transact(admit)
+        except Fenced:
+            self.signals.give(Reason.FENCED)
+            return ENOUGH
+        if isinstance(admitted, ToolResult):
+            return admitted
+        return await self._make(offer, arguments, admitted)
+
+    async def pay(self, model: str, usage: Usage) -> bool:
+        """Write down a call of a model that was made; False: no further one may be."""
+        self.tokens += usage.input + usage.output + usage.cache_read + usage.cache_write
+        over = await self.purse.pay(model, usage)
+        if over is not None:
+            self.over = over
+            self.signals.give(Reason.SPENT)
+        return self.signals.reason in (None, Reason.ASKED)
+
+    async def _make(
+        self, offer: Offer, arguments: Mapping[str, Any], admitted: _Admitted
+    ) -> ToolResult:
+        self._in_flight += 1
+        try:
+            result = await _run(offer, arguments)
+            text = make_readable(result.text[:LONGEST_RESULT])
+            await self.store.transact(
+                lambda tx: tx.end_call(self.turn, admitted.id, text, failed=result.failed)
+            )
+        except Fenced:
+            self.signals.give(Reason.FENCED)
+            return ENOUGH
+        finally:
+            self._in_flight -= 1
+        self.read.update(result.reads)
+        if result.waits is not None:
+            self.waiting.append(result.waits)
+            self.signals.give(Reason.BLOCKED)
+        stop = self.signals.reason is not None
+        return ToolResult(text, failed=result.failed, stop=stop)
+
+    def _admit(self, tx: Tx, offer: Offer, call: Call, which: CallId) -> _Admitted | ToolResult:
+        conversation = tx.hold(self.turn)
+        if tx.is_cancelled(self.turn):
+            self.signals.give(Reason.CANCELLED)
+            return ENOUGH
+        decision = tool_policy.decide(
+            call,
+            _grants(tx, conversation),
+            scope=tool_policy.scope_of(conversation),
+            in_doubt=_is_in_doubt(conversation, call),
+            now=tx.now,
+        )
+        if isinstance(decision, Deny):
+            return ToolResult(decision.reason, failed=True)
+        used = {earlier for earlier, by in self._answered.items() if by != which}
+        known = tool_journal.answering(tool_policy.digest(call), self.before, used=used)
+        if known is not None:
+            self._answered[known.id] = which
+            return ToolResult(known.result or "")
+        match decision:
+            case Ask():
+                return self._ask(call)
+            case Allow(uses):
+                if self.asked:
+                    # Another call of the same message waits for consent: the run is about to end.
+                    return ENOUGH
+                with suppress(Conflict):
+                    if offer.outside and self.sways and not conversation.outside_read:
+                        tx.note_outside(self.turn)
+                    tx.begin_call(self.turn, which, call, read_only=offer.read_only, uses=uses)
+                    return _Admitted(which)
+                return self._ask(call)
+
+    def _ask(self, call: Call) -> ToolResult:
+        if call not in self.asked:
+            self.asked.append(call)
+        self.signals.give(Reason.ASKED)
+        return WAIT_FOR_CONSENT
+
+    def question(self, *, now: datetime) -> Question:
+        """Ask for consent to the calls that need it, all in one."""
+        shown = "\n".join(
+            f"{call.tool.name} {canonical(dict(call.arguments))[:LONGEST_SHOWN]}"
+            for call in self.asked
+        )
+        digests = [tool_policy.digest(call) for call in self.asked]
+        return Question(
+            id=derive_question_id(self.turn.run_id, self.turn.epoch, "approval", *digests),
+            purpose=Purpose.APPROVAL,
+            type=QuestionType.CHOICE,
+            prompt=f"May I do this?\n{shown}",
+            options=tool_policy.approval_options(self.asked),
+            run_id=self.turn.run_id,
+            run_kind=self.turn.kind,
+            binds_to=tool_policy.approval_binding(self.asked),
+            asked_at=now,
+            remind_at=now + FIRST_REMINDER,
+        )
+
+
+async def _run(offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
+    try:
+        return await offer.run(arguments)
+    except Exception as error:  # noqa: BLE001 (whatever goes wrong in a tool is for the agent)
+        _log.warning("a tool failed", tool=offer.tool.name, error=repr(error))
+        return ToolResult(f"{offer.tool.name} failed: {error}", failed=True)
+
+
+def _grants(tx: Tx, conversation: Conversation) -> Sequence[tool_policy.Grant]:
+    own = list(tx.grants(conversation.user_id, conversation.id))
+    if tool_policy.inherits_grants(conversation.kind) and conversation.parent_id is not None:
+        theirs = tx.grants(conversation.user_id, conversation.parent_id)
+        own += [grant for grant in theirs if grant.call is None]
+    return own
+
+
+def _is_in_doubt(conversation: Conversation, call: Call) -> bool:
+    """See whether the owner has yet to say what became of an earlier call of the same tool."""
+    return any(
+        bound["server"] == call.tool.server and bound["tool"] == call.tool.name
+        for asked in conversation.questions
+        if asked.purpose is Purpose.IN_DOUBT
+        for bound in asked.binds_to["calls"]
+    )

@@ -1,0 +1,152 @@
+"""What a run knows when it begins: read together with its claim, in one transaction."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from backburner.actions import spending
+from backburner.actions.deps import Deps
+from backburner.actions.work import jobs
+from backburner.core import prompt
+from backburner.core.allowance import Allowance
+from backburner.core.conversation import Conversation, Kind, Message, Session
+from backburner.core.ids import ConversationId
+from backburner.core.memory import Memory
+from backburner.core.run import Item, Run, RunKind, RunStatus
+from backburner.core.tool_journal import JournalEntry
+from backburner.core.words import telling_in
+from backburner.core.work.views import JobView
+from backburner.ports import Claim, Tx
+
+#: Memories that are looked at for a prompt.
+_MOST_RECALLED = 20
+#: How far back an earlier attempt at the same work may lie.
+_MOST_ATTEMPTS = 20
+
+FORGOTTEN = "What I remembered of this was gone; I went on from what is here."
+TOO_LONG = "What I remembered of this had become long; I went on from what matters of it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What a run knows when it begins."""
+
+    conversation: Conversation
+    #: The agent's session that is gone on with, if there is one.
+    session: Session | None
+    #: Why one that there was is not.
+    renewed: str | None
+    zone: str
+    now: datetime
+    recent: Sequence[Message]
+    #: What it is to serve; what earlier attempts at it were to, and this run until it was handed
+    #: back.
+    items: Sequence[Item]
+    repeated: Sequence[Item]
+    #: Of that, what this run itself served.
+    served: Sequence[Item]
+    #: What those did.
+    before: Sequence[JournalEntry]
+    #: How the jobs stand that it waited for, and those of them that are gone.
+    awaited: Sequence[JobView]
+    gone: Collection[ConversationId]
+    #: What the agent's session holds, and what is remembered for its user that fits.
+    memory: Sequence[str]
+    memories: Sequence[Memory]
+    #: The agent was interrupted in this run and remembers what it is about.
+    goes_on: bool
+    root: ConversationId
+    over: Allowance | None
+    #: There is only left what other runs may be about to spend.
+    waits: bool
+
+
+def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
+    """Read what the run is about, and set aside what it may spend: together with its claim."""
+    turn = claim.turn
+    user, which = turn.user_id, turn.conversation_id
+    conversation = claim.conversation
+    root = spending.find_root(tx, conversation)
+    goes_on = claim.goes_on and tx.has_remembered(turn)
+    session, renewed = _choose_session(deps, claim, goes_on=goes_on)
+    memory = () if session is None else tx.session(turn, session.id)
+    attempts = _earlier_attempts(tx, claim)
+    repeated = [item for run in attempts for item in tx.items_served_by(user, which, run.id)]
+    served = tx.items_served_by(user, which, turn.run_id) if claim.goes_on else ()
+    if claim.goes_on:
+        attempts, repeated = [*attempts, claim.run], [*repeated, *served]
+    awaited = jobs.read(tx, user, claim.awaited)
+    recent = tx.recent_messages(user, which, most=prompt.MOST_MESSAGES)
+    items = prompt.fitting(tx.items(user, which, turn.kind)) if claim.has_items else ()
+    sways = deps.is_swayed(conversation.engine)
+    shown = [*repeated, *items]
+    recalls = sways and not goes_on and claim.remembers
+    memories = _recall(tx, conversation, shown, fresh=not memory) if recalls else ()
+    is_new = sways and not conversation.outside_read
+    looks_around = conversation.kind is Kind.DISCOVERY
+    if is_new and (looks_around or prompt.holds_outside(recent, shown, memories)):
+        tx.note_outside(turn)
+    zone = claim.zone or tx.person(user).zone
+    purse = spending.Purse(deps, turn, root).open(tx, zone)
+    return Prepared(
+        conversation=conversation,
+        session=session,
+        renewed=renewed,
+        zone=zone,
+        now=tx.now,
+        recent=recent,
+        items=items,
+        repeated=repeated,
+        served=served,
+        awaited=awaited,
+        gone=set(claim.awaited).difference(job.id for job in awaited),
+        before=[entry for run in attempts for entry in tx.calls_of(user, run.id)],
+        memory=memory,
+        memories=memories,
+        goes_on=goes_on,
+        root=root,
+        over=purse.over,
+        waits=purse.waits and turn.kind is RunKind.BACKGROUND,
+    )
+
+
+def _recall(
+    tx: Tx, conversation: Conversation, items: Sequence[Item], *, fresh: bool
+) -> Sequence[Memory]:
+    """Find what is remembered that fits; for one who knows nothing yet, the newest as well."""
+    words = telling_in(prompt.about(conversation, items))
+    look = tx.memories.recall if fresh else tx.memories.search
+    return prompt.recalled(look(conversation.user_id, words, most=_MOST_RECALLED))
+
+
+def _choose_session(
+    deps: Deps, claim: Claim, *, goes_on: bool
+) -> tuple[Session | None, str | None]:
+    """Choose the agent's session to go on with; where it is not the one there was, say why."""
+    conversation, limits = claim.conversation, deps.limits
+    session = conversation.session
+    if session is None:
+        return None, None
+    if session.engine != (conversation.engine or deps.default_engine):
+        return None, FORGOTTEN
+    # What is asked of a job once more is about what it remembers, all of it.
+    is_work = claim.turn.kind is RunKind.BACKGROUND and not conversation.resuming
+    if not goes_on and session.tokens > (limits.context if is_work else limits.context_chat):
+        return None, TOO_LONG
+    return session, None
+
+
+def _earlier_attempts(tx: Tx, claim: Claim) -> Sequence[Run]:
+    """Find the runs of the same kind that failed since the last one that did not, oldest first."""
+    turn, failed = claim.turn, list[Run]()
+    troubles = claim.conversation.failures + claim.conversation.crashes
+    if turn.kind is RunKind.BACKGROUND and not troubles:
+        return ()
+    for other in tx.history(turn.user_id, turn.conversation_id, most=_MOST_ATTEMPTS):
+        stands_for_none = other.status is RunStatus.SKIPPED
+        if other.id == turn.run_id or other.kind is not turn.kind or stands_for_none:
+            continue
+        if other.status is not RunStatus.FAILURE:
+            break
+        failed.insert(0, other)
+    return failed

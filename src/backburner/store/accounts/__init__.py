@@ -1,0 +1,1 @@
+"""Users, their credentials, sign-in rate limits, MCP clients, and personal data."""

@@ -1,0 +1,151 @@
+"""All that is one user's: read out part by part, and deleted.
+
+What is left out of a copy is what others could do something with, and what means nothing to people.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Column, Connection, RowMapping, Table, delete, exists, func, select
+
+from backburner.core.accounts import Role
+from backburner.core.errors import NotFound
+from backburner.core.ids import ConversationId, UserId
+from backburner.ports.personal_data import Key
+from backburner.store import tables
+from backburner.store.accounts.users import pause_everything
+from backburner.store.records.runs import ask_to_stop
+from backburner.store.tables import is_running, runs, users
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    table: Table
+    #: Tells its rows of one user apart, and has an index.
+    key: Column[Any]
+    #: Columns that are text with JSON in it.
+    json: frozenset[str] = frozenset()
+    left_out: frozenset[str] = frozenset()
+
+    @property
+    def columns(self) -> list[Column[Any]]:
+        return [one for one in self.table.columns if one.name not in self.left_out | {"user_id"}]
+
+
+def _part(
+    table: Table, key: str = "id", *, json: Sequence[str] = (), left_out: Sequence[str] = ()
+) -> Part:
+    return Part(table, table.c[key], frozenset(json), frozenset(left_out))
+
+
+PARTS = {
+    "conversations": _part(
+        tables.conversations,
+        json=["schedule", "context", "data", "tools", "reports_to"],
+        left_out=["turn_run", "turn_until", "epoch", "last_result_hash", "session_id", "after_id"],
+    ),
+    "messages": _part(tables.messages, "number"),
+    "questions": _part(tables.questions, json=["options", "binds_to"]),
+    "runs": _part(tables.runs, left_out=["epoch", "worker", "draft"]),
+    "tool_calls": _part(
+        tables.tool_calls, json=["arguments"], left_out=["epoch", "digest", "definition"]
+    ),
+    "receipts": _part(tables.receipts, json=["arguments"], left_out=["digest"]),
+    "grants": _part(tables.grants, json=["words"], left_out=["definition", "call"]),
+    "notices": _part(tables.notices, "number"),
+    "deliveries": _part(
+        tables.deliveries, "number", left_out=["key", "lease", "leased_until", "not_before"]
+    ),
+    "memories": _part(tables.memories, "key"),
+    "spend": _part(tables.spend, "number"),
+    "allowances": _part(tables.allowances, "scope"),
+    "credentials": _part(tables.credentials, left_out=["digest"]),
+}
+#: Belongs to a user and is not taken out, with the reason.
+LEFT_OUT = {
+    "inbox": "what waits in it is among the messages, questions and events",
+    "waits": "which runs wait for which jobs",
+    "outcomes": "the proof that a run committed",
+    "totals": "the sums of what was spent",
+    "session_entries": "messages and calls once more, in the words of an engine",
+    "events": "numbers by which a page notices that something has changed",
+    "memory_words": "the words of memories once more, to find them by",
+    "answers": "answers to requests, kept for a day",
+}
+_PROFILE = ("id", "name", "login", "zone", "role", "paused", "created_at")
+_profile = select(*(users.c[name] for name in _PROFILE))
+_under_way = select(runs.c.conversation_id).where(is_running)
+
+
+@dataclass(frozen=True, slots=True)
+class Mine:
+    connection: Connection
+    now: datetime
+
+    @property
+    def parts(self) -> Sequence[str]:
+        return tuple(PARTS)
+
+    def profile(self, user: UserId) -> Mapping[str, Any]:
+        row = self.connection.execute(_profile.where(users.c.id == user)).mappings().one_or_none()
+        if row is None:
+            raise NotFound
+        return _plain(row, frozenset())
+
+    def keys(self, user: UserId, part: str) -> Sequence[Key]:
+        # One look at a table, also where its rows have no index by owner; they are then read by
+        # their keys, however many there are.
+        found = PARTS[part]
+        wanted = select(found.key).where(found.table.c.user_id == user).distinct()
+        return self.connection.execute(wanted.order_by(found.key)).scalars().all()
+
+    def read(self, user: UserId, part: str, keys: Sequence[Key]) -> Sequence[Mapping[str, Any]]:
+        found = PARTS[part]
+        wanted = select(*found.columns).where(found.table.c.user_id == user, found.key.in_(keys))
+        rows = self.connection.execute(wanted.order_by(found.key)).mappings()
+        return [_plain(row, found.json) for row in rows]
+
+    def is_needed(self, user: UserId) -> bool:
+        others = select(func.count()).where(users.c.id != user)
+        can_operate = (users.c.role == Role.OPERATOR.value) & users.c.disabled_at.is_(None)
+        is_operator = exists().where(users.c.id == user, users.c.role == Role.OPERATOR.value)
+        if not self.connection.execute(select(is_operator)).scalar_one():
+            return False
+        has_others = self.connection.execute(others).scalar_one() > 0
+        return has_others and self.connection.execute(others.where(can_operate)).scalar_one() == 0
+
+    def stop(self, user: UserId) -> Sequence[ConversationId]:
+        pause_everything(self.connection, user, paused=True)
+        found = self.connection.execute(_under_way.where(runs.c.user_id == user)).scalars().all()
+        for which in found:
+            ask_to_stop(self.connection, user, which, kind=None, now=self.now)
+        return found
+
+    def erase(self, user: UserId) -> None:
+        # All of one kind at a time: what goes by itself is looked for once for each conversation.
+        for table in reversed(tables.metadata.sorted_tables):
+            if "user_id" in table.c:
+                self.connection.execute(delete(table).where(table.c.user_id == user))
+        if self.connection.execute(delete(users).where(users.c.id == user)).rowcount != 1:
+            raise NotFound
+
+
+def _plain(row: RowMapping, in_json: frozenset[str]) -> dict[str, Any]:
+    """Make of a row what JSON can say."""
+    return {
+        name: json.loads(value) if name in in_json and value is not None else _value(value)
+        for name, value in row.items()
+    }
+
+
+def _value(value: Any) -> Any:
+    match value:
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case timedelta():
+            return value.total_seconds()
+        case _:
+            return value

@@ -1,0 +1,1 @@
+"""Opening, migrating, checking, backing up and restoring a database."""

@@ -1,0 +1,200 @@
+"""Copies of a SQLite database: made whether it is in use or not, and put back in its place.
+
+PostgreSQL has its own programs for this; what they have loaded is settled here all the same.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+from urllib.parse import quote
+
+from sqlalchemy import Connection
+
+from backburner.core.errors import BadRequest, Conflict, StoreFailed
+from backburner.store.db import Database
+from backburner.store.dialect import Clock, count_others, is_sqlite
+from backburner.store.lifecycle import restore, sqlite_file
+from backburner.store.lifecycle.check import find_faults
+from backburner.store.lifecycle.opening import file_of, open_database
+from backburner.store.lifecycle.restore import Restored
+from backburner.store.lifecycle.schema import find_revision, refuse_others
+
+#: Between so many of them, whoever else needs the database gets to it.
+_PAGES_AT_ONCE = 256
+_WAIT = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    what: Restored
+    #: Where the database is that was here before.
+    kept: Path | None
+
+
+def copy_in_use(database: Database, to: Path) -> None:
+    """Copy the database that this process has open, while others go on using it."""
+    if not is_sqlite(database.engine):
+        raise use_pg_dump()
+    # The same connection, not a second one: what is written meanwhile gets into the copy too, and
+    # older versions of SQLite do not bear two. It is taken out of the pool for a moment only.
+    source = database.run(lambda tx: _driver_of(tx.connection))
+    with _writing(to) as target:
+        source.backup(target, pages=_PAGES_AT_ONCE, sleep=_WAIT)
+
+
+def copy_at_rest(url: str, to: Path) -> None:
+    """Copy a database that no process has open."""
+    path = _need_file(url)
+    if not path.exists():
+        raise BadRequest(f"There is no database at {path}.", hint="Name its folder with --data.")
+    with sqlite_file.owned(path), sqlite_file.look(path) as found, _writing(to) as target:
+        _driver_of(found).backup(target)
+
+
+def put_back(url: str, copy: Path, clock: Clock) -> PutBack:
+    """Put a copy in the place of a database; until the last moment that one is left as it is."""
+    path = _need_file(url)
+    with sqlite_file.owned(path):
+        fresh = path.with_name(f"{path.name}.restoring")
+        _clear_away(fresh)
+        try:
+            _take_in(copy, fresh)
+            with closing(open_database(f"sqlite:///{quote(str(fresh))}", clock)) as database:
+                what = database.run(restore.settle)
+            kept = _set_aside(path)
+            fresh.replace(path)
+            _sync(path.parent)
+        finally:
+            _clear_away(fresh)
+    return PutBack(what, kept)
+
+
+def settle_loaded(url: str, clock: Clock) -> Restored:
+    """Settle a database into which something else has loaded a copy."""
+    with closing(open_database(url, clock)) as database:
+        with database.engine.begin() as connection:
+            others = count_others(connection)
+        if others:
+            raise Conflict(
+                f"{others} other connections have this database open.",
+                hint="Stop every server and worker first.",
+            )
+        return database.run(restore.settle)
+
+
+def check_copy(copy: Path) -> list[str]:
+    """Name what is wrong with a copy."""
+    with _looked_at(copy) as found:
+        return find_faults(found)
+
+
+def use_pg_dump() -> Conflict:
+    return Conflict(
+        "PostgreSQL makes its own copies.",
+        hint="Run: pg_dump --format=custom --no-owner --file=FILE URL",
+    )
+
+
+def use_pg_restore() -> Conflict:
+    return Conflict(
+        "PostgreSQL puts its own copies back.",
+        hint="Stop every server and worker, run"
+        " `pg_restore --clean --if-exists --no-owner --dbname=URL FILE`,"
+        " and then `backburner db restore --loaded`.",
+    )
+
+
+def _need_file(url: str) -> Path:
+    path = file_of(url)
+    if path is None:
+        raise use_pg_restore()
+    return path
+
+
+@contextmanager
+def _looked_at(copy: Path) -> Iterator[Connection]:
+    """Open a copy to read it, once it has proved to be a database of ours."""
+    if not copy.is_file():
+        raise BadRequest(f"There is no file {copy}.")
+    sqlite_file.check_head(copy)
+    with sqlite_file.look(copy) as found:
+        refuse_others(found, f"The file {copy}")
+        if find_revision(found) is None:
+            raise BadRequest(f"The file {copy} is not a copy of a Backburner database.")
+        yield found
+
+
+def _take_in(copy: Path, fresh: Path) -> None:
+    with _looked_at(copy) as found:
+        if faults := find_faults(found):
+            raise StoreFailed(
+                f"The file {copy} is damaged: {faults[0]}",
+                hint="Nothing was changed; use another copy.",
+                permanent=True,
+            )
+        with _writing(fresh) as target:
+            _driver_of(found).backup(target)
+
+
+def _driver_of(connection: Connection) -> sqlite3.Connection:
+    return cast("sqlite3.Connection", connection.connection.driver_connection)
+
+
+@contextmanager
+def _writing(to: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database that appears under its name when it is whole, for its owner alone."""
+    part = to.with_name(f"{to.name}.part")
+    try:
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        try:
+            with closing(sqlite3.connect(part)) as target:
+                yield target
+            _sync(part)
+            # Unlike a move, this never replaces what is there.
+            to.hardlink_to(part)
+        finally:
+            part.unlink(missing_ok=True)
+    except FileExistsError as error:
+        raise Conflict(
+            f"{error.filename2 or part} is there already.", hint="Choose another name."
+        ) from None
+    except OSError as error:
+        raise StoreFailed(
+            f"{to} cannot be written: {(error.strerror or str(error)).lower()}.", permanent=True
+        ) from error
+
+
+def _set_aside(path: Path) -> Path | None:
+    """Move a database out of the way, with its log; it may be damaged."""
+    if not path.exists():
+        return None
+    kept = next(
+        name
+        for number in range(1, 10_000)
+        if not (name := path.with_name(f"{path.name}.before-{number}")).exists()
+    )
+    # While its log is still there it belongs to it: so it goes last.
+    with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for ending in ("", "-wal", "-shm"):
+        part = Path(f"{path}{ending}")
+        if part.exists():
+            part.replace(f"{kept}{ending}")
+    return kept
+
+
+def _clear_away(fresh: Path) -> None:
+    for ending in ("", ".part", "-wal", "-shm", "-journal", ".lock"):
+        Path(f"{fresh}{ending}").unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

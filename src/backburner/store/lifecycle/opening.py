@@ -1,0 +1,148 @@
+"""Opening a database: found fit for use, kept for this process where it is a file, brought up to
+date. Whatever is in the way is refused in a sentence, and left as it was.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from backburner.core.errors import BadSetting, StoreFailed
+from backburner.store.db import Database
+from backburner.store.dialect import Clock, is_sqlite, make_engine
+from backburner.store.lifecycle import postgres_server, sqlite_file
+from backburner.store.lifecycle.schema import (
+    OUR_VERSIONS,
+    Versions,
+    bring_up_to_date,
+    find_revision,
+    known_revisions,
+    refuse_others,
+)
+from backburner.store.tx import Tx
+
+_SELECT_1 = text("SELECT 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a look at a database has found."""
+
+    #: Of its tables; None: there are none yet, or they cannot be looked at.
+    revision: str | None
+    #: What they are brought to when it is opened.
+    newest: str
+    #: Another process of ours has it.
+    in_use: bool = False
+
+
+def open_database(url: str, clock: Clock, *, versions: Versions = OUR_VERSIONS) -> Database:
+    """Open what a URL names; `versions` are the folders with the revisions of its tables."""
+    engine = _make_engine(url)
+    with ExitStack() as held, _explained(engine):
+        if path := _file_of(engine):
+            held.enter_context(sqlite_file.owned(path))
+            if sqlite_file.check(path):
+                with sqlite_file.look(path) as connection:
+                    refuse_others(connection, f"The database file {path}", versions=versions)
+        held.callback(engine.dispose)
+        if not is_sqlite(engine):
+            name = postgres_server.name_of(engine.url)
+            with engine.begin() as connection:
+                postgres_server.check(connection, name)
+                refuse_others(connection, name, versions=versions)
+        bring_up_to_date(engine, versions=versions)
+        return Database(engine, clock, release=held.pop_all().close)
+
+
+def look_at_database(url: str, *, versions: Versions = OUR_VERSIONS) -> Found:
+    """See what is there, and refuse what `open_database` would; nothing is changed."""
+    engine = _make_engine(url)
+    with ExitStack() as held, _explained(engine):
+        held.callback(engine.dispose)
+        if path := _file_of(engine):
+            return _look_at_file(path, versions)
+        name = postgres_server.name_of(engine.url)
+        with engine.begin() as connection:
+            postgres_server.check(connection, name)
+            return _look(connection, name, versions)
+
+
+def file_of(url: str) -> Path | None:
+    """Find the file that a URL names; None: it names a server."""
+    return _file_of(_make_engine(url))
+
+
+def ask_for_an_answer(tx: Tx) -> None:
+    """See that the database does anything at all."""
+    tx.connection.execute(_SELECT_1)
+
+
+def _look_at_file(path: Path, versions: Versions) -> Found:
+    newest = known_revisions(versions)[-1]
+    if not path.exists() or not path.stat().st_size:
+        return Found(None, newest)
+    with ExitStack() as held:
+        try:
+            held.enter_context(sqlite_file.owned(path))
+        except StoreFailed as error:
+            if error.permanent:
+                raise
+            # A second connection beside that of its owner is one too many.
+            return Found(None, newest, in_use=True)
+        sqlite_file.check(path)
+        connection = held.enter_context(sqlite_file.look(path))
+        return _look(connection, f"The database file {path}", versions)
+
+
+def _look(connection: Connection, name: str, versions: Versions) -> Found:
+    refuse_others(connection, name, versions=versions)
+    return Found(find_revision(connection), known_revisions(versions)[-1])
+
+
+def _make_engine(url: str) -> Engine:
+    try:
+        parsed = make_url(url)
+        if parsed.get_backend_name() == "sqlite" and "?" in url:
+            raise BadSetting(
+                "--database-url has a question mark in the name of a SQLite file.",
+                hint="Write %3F for it; SQLite takes no options here.",
+            )
+        # Without this, part of the password would be taken for the host, and be shown.
+        if "@" in (parsed.host or ""):
+            raise BadSetting(
+                "--database-url has more than one @ in it.", hint="In a password it is written %40."
+            )
+        return make_engine(url)
+    except (ArgumentError, ValueError):
+        # Their text may quote any part of it.
+        raise BadSetting(
+            "--database-url cannot be read.",
+            hint="It takes sqlite:////a/path or postgresql://user:password@host/name.",
+        ) from None
+
+
+def _file_of(engine: Engine) -> Path | None:
+    name = engine.url.database
+    return Path(name).resolve() if is_sqlite(engine) and name and name != ":memory:" else None
+
+
+@contextmanager
+def _explained(engine: Engine) -> Iterator[None]:
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error, UnicodeError) as error:
+        explanation = _explain(engine, getattr(error, "orig", None) or error)
+        if explanation is None:
+            raise
+        raise explanation from error
+
+
+def _explain(engine: Engine, error: BaseException) -> StoreFailed | None:
+    if path := _file_of(engine):
+        return sqlite_file.explain(path, error)
+    return None if is_sqlite(engine) else postgres_server.explain(engine.url, error)

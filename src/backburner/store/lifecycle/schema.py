@@ -1,0 +1,132 @@
+"""Which revision of the tables a database has, whether they are ours, and bringing them up to date.
+
+All revisions that are missing are applied in one transaction, on both databases: whatever goes
+wrong in one of them, the database is left as it was.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, inspect, text
+
+from backburner.core.errors import StoreFailed
+from backburner.store.dialect import is_sqlite
+from backburner.store.tables import conversations, metadata, users
+
+MIGRATIONS = Path(__file__).parents[1] / "migrations"
+#: Folders with a file for each revision.
+Versions = tuple[Path, ...]
+OUR_VERSIONS: Versions = (MIGRATIONS / "versions",)
+
+#: Says in the head of a SQLite file whose it is: "BKBR".
+APPLICATION_ID = 0x424B4252
+#: Held on PostgreSQL by whoever migrates: "backburn".
+MIGRATION_LOCK = 0x6261636B6275726E
+#: How long one process waits for another to finish a migration.
+LONGEST_WAIT = "10min"
+
+#: Alembic's own table.
+REVISIONS = "alembic_version"
+#: What every revision has.
+_OUR_TABLES = {REVISIONS, users.name, conversations.name}
+
+
+def known_revisions(versions: Versions) -> list[str]:
+    """List the revisions in order; the name of each file starts with its revision."""
+    files = (file for folder in versions for file in folder.glob("[0-9]*.py"))
+    return sorted(file.name.partition("_")[0] for file in files)
+
+
+def find_revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table(REVISIONS):
+        return None
+    # A database of ours has one; whatever else uses Alembic may have several.
+    found: str | None = connection.execute(
+        text(f"SELECT max(version_num) FROM {REVISIONS}")  # noqa: S608 (a constant)
+    ).scalar()
+    return found
+
+
+def refuse_others(connection: Connection, name: str, *, versions: Versions = OUR_VERSIONS) -> None:
+    """Refuse tables that something else made, or a Backburner that is newer than this one."""
+    tables = set(inspect(connection).get_table_names())
+    revision, known = find_revision(connection), known_revisions(versions)
+    is_ours = tables >= _OUR_TABLES
+    is_new = not tables & {REVISIONS, *metadata.tables}
+    if is_new or (is_ours and revision in known):
+        return
+    if is_ours and revision is not None and revision > known[-1]:
+        raise StoreFailed(
+            f"{name} was last used by a newer Backburner:"
+            f" its tables are of revision {revision}, and this one knows none after {known[-1]}.",
+            hint="Start the newer one again, or go back to a copy from before it.",
+            permanent=True,
+        )
+    raise somebody_elses(name)
+
+
+def somebody_elses(name: str) -> StoreFailed:
+    return StoreFailed(
+        f"{name} has tables in it that are not Backburner's.",
+        hint="Choose one that is empty or new with --database-url.",
+        permanent=True,
+    )
+
+
+def bring_up_to_date(engine: Engine, *, versions: Versions = OUR_VERSIONS) -> None:
+    """Apply the revisions that are missing, all or none."""
+    newest = known_revisions(versions)[-1]
+    with engine.begin() as connection:
+        if find_revision(connection) == newest:
+            return
+    with _migrating(engine) as connection:
+        # Another process may have done it meanwhile.
+        if find_revision(connection) != newest:
+            upgrade(connection, newest, versions=versions)
+
+
+def upgrade(connection: Connection, revision: str, *, versions: Versions = OUR_VERSIONS) -> None:
+    # Late, because it takes as long as everything else, and hardly a start has any use for it.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config(attributes={"connection": connection})
+    for option, value in {
+        "script_location": str(MIGRATIONS),
+        "path_separator": "newline",
+        "version_locations": "\n".join(map(str, versions)),
+    }.items():
+        config.set_main_option(option, value.replace("%", "%%"))
+    command.upgrade(config, revision)
+
+
+@contextmanager
+def _migrating(engine: Engine) -> Iterator[Connection]:
+    """Open a transaction that nobody else migrates in at the same time."""
+    with engine.connect() as connection:
+        if is_sqlite(engine):
+            yield from _migrating_sqlite(connection)
+        else:
+            with connection.begin():
+                for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
+                    connection.exec_driver_sql(f"SET LOCAL {name} = 0")
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LONGEST_WAIT}'")
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
+                yield connection
+
+
+def _migrating_sqlite(connection: Connection) -> Iterator[Connection]:
+    driver = connection.connection.cursor()
+    # A table is changed by making a new one, and to drop the old one would delete whatever refers
+    # to it. This can be set outside of a transaction only.
+    driver.execute("PRAGMA foreign_keys = OFF")
+    try:
+        with connection.begin():
+            connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+            yield connection
+            if connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
+                raise StoreFailed("A migration would have left rows without an owner.")
+    finally:
+        driver.execute("PRAGMA foreign_keys = ON")
+        driver.close()

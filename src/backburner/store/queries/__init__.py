@@ -1,0 +1,1 @@
+"""Read-only lists and counts: pages, summaries, metrics."""

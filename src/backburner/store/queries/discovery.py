@@ -1,0 +1,135 @@
+"""What discovery goes by: who was heard when, what was said lately, and slots that pass."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    Connection,
+    Integer,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    not_,
+    or_,
+    select,
+    text,
+    update,
+)
+
+from backburner.core.conversation import Conversation, Kind, Role
+from backburner.core.ids import ConversationId, UserId
+from backburner.core.work.discovery import Presence, Snippet
+from backburner.store.mapping import to_message
+from backburner.store.tables import (
+    conversations,
+    inbox,
+    is_discovery,
+    is_heard,
+    is_queued,
+    is_running,
+    messages,
+    runs,
+    unserved,
+)
+
+#: What a user said last: from there on their chats are read.
+_MOST_HEARD = literal_column("15", Integer)
+
+_owner = bindparam("owner", type_=Text())
+finding = (
+    select(conversations.c.id)
+    .where(conversations.c.user_id == _owner, is_discovery)
+    .order_by(conversations.c.id)
+)
+_heard = select(messages.c.conversation_id, messages.c.number, messages.c.created_at).where(
+    messages.c.user_id == _owner, is_heard
+)
+_newest_heard = _heard.order_by(messages.c.number.desc())
+presence_of = select(
+    _newest_heard.with_only_columns(messages.c.created_at)
+    .limit(literal_column("1", Integer))
+    .scalar_subquery()
+    .label("heard_at"),
+    or_(
+        exists().where(inbox.c.user_id == _owner, unserved, inbox.c.from_person),
+        # Apart, so that each has an index.
+        *(
+            exists().where(
+                runs.c.user_id == _owner,
+                stands,
+                runs.c.kind == text("'reply'"),
+                not_(runs.c.unattended),
+            )
+            for stands in (is_running, is_queued)
+        ),
+    ).label("is_answered"),
+)
+_lately = _newest_heard.limit(_MOST_HEARD).cte("lately")
+talk_of = (
+    select(messages, conversations.c.title)
+    .join(
+        conversations,
+        and_(
+            conversations.c.user_id == messages.c.user_id,
+            conversations.c.id == messages.c.conversation_id,
+        ),
+    )
+    .where(
+        messages.c.user_id == _owner,
+        messages.c.conversation_id.in_(select(_lately.c.conversation_id)),
+        messages.c.number >= select(func.min(_lately.c.number)).scalar_subquery(),
+        messages.c.replaced_at.is_(None),
+        messages.c.role != Role.SYSTEM.value,
+        conversations.c.kind == Kind.CHAT.value,
+    )
+    .order_by(messages.c.number.desc())
+    .limit(bindparam("most"))
+)
+_pass = (
+    update(conversations)
+    .where(conversations.c.user_id == _owner, conversations.c.id == bindparam("which"))
+    .values(next_run_at=bindparam("following"), settled_until=bindparam("settled"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    connection: Connection
+
+    def find(self, user: UserId) -> Sequence[ConversationId]:
+        return find(self.connection, user)
+
+    def talk(self, user: UserId, *, most: int) -> Sequence[Snippet]:
+        return talk(self.connection, user, most=most)
+
+
+def find(connection: Connection, user: UserId) -> Sequence[ConversationId]:
+    return [
+        ConversationId(found) for found in connection.execute(finding, {"owner": user}).scalars()
+    ]
+
+
+def presence(connection: Connection, user: UserId) -> Presence:
+    """See when a user was last heard, and whether something of theirs is being answered."""
+    row = connection.execute(presence_of, {"owner": user}).one()
+    return Presence(heard_at=row.heard_at, is_answered=bool(row.is_answered))
+
+
+def talk(connection: Connection, user: UserId, *, most: int) -> Sequence[Snippet]:
+    """Read what was said last in a user's chats, oldest first."""
+    rows = connection.execute(talk_of, {"owner": user, "most": most}).all()
+    return [Snippet(row.title, to_message(row)) for row in reversed(rows)]
+
+
+def pass_over(connection: Connection, passed: Conversation) -> None:
+    """Go on to the next slot, and nothing else: nobody is to see that there was one."""
+    values = {
+        "owner": passed.user_id,
+        "which": passed.id,
+        "following": passed.next_run_at,
+        "settled": passed.settled_until,
+    }
+    connection.execute(_pass, values)

@@ -1,0 +1,143 @@
+"""Grants: what an owner said yes to."""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, Text, bindparam, insert, select, tuple_, update
+
+from backburner.core.errors import Conflict, NotFound
+from backburner.core.ids import ConversationId, GrantId, UserId
+from backburner.core.tool_policy import Grant
+from backburner.ports import Given, Mark
+from backburner.store.tables import grants, is_good
+from backburner.store.types import Time
+
+_insert = insert(grants)
+_good = select(grants).where(grants.c.user_id == bindparam("owner"), is_good)
+_valid = _good.where(grants.c.conversation_id == bindparam("conversation"))
+_one = _good.where(grants.c.id == bindparam("which"))
+_newest = grants.c.given_at.desc(), grants.c.id.desc()
+page_of_all = _good.order_by(*_newest).limit(bindparam("most"))
+page_after = page_of_all.where(
+    tuple_(grants.c.given_at, grants.c.id)
+    < tuple_(bindparam("last_at", type_=Time), bindparam("last", type_=Text()))
+)
+_change = update(grants).where(
+    grants.c.user_id == bindparam("owner"), grants.c.id == bindparam("which"), is_good
+)
+_revoke = _change.values(ended_at=bindparam("at"))
+_hold_to = _change.values(words=bindparam("begins"))
+_use = (
+    update(grants)
+    .where(
+        grants.c.user_id == bindparam("owner"),
+        grants.c.conversation_id == bindparam("conversation"),
+        grants.c.id == bindparam("which"),
+        grants.c.call.is_not(None),
+        is_good,
+    )
+    .values(ended_at=bindparam("at"))
+)
+
+
+def give(
+    connection: Connection,
+    user: UserId,
+    conversation: ConversationId,
+    given: Iterable[Grant],
+    *,
+    now: datetime,
+) -> None:
+    rows = [
+        {
+            "id": grant.id,
+            "user_id": user,
+            "conversation_id": conversation,
+            "server": grant.server,
+            "tool": grant.tool,
+            "definition": grant.definition,
+            "call": grant.call,
+            "words": json.dumps(grant.words),
+            "whole": grant.whole,
+            "expires_at": grant.expires_at,
+            "given_at": now,
+        }
+        for grant in given
+    ]
+    if rows:
+        connection.execute(_insert, rows)
+
+
+def use(
+    connection: Connection,
+    user: UserId,
+    conversation: ConversationId,
+    which: GrantId,
+    *,
+    now: datetime,
+) -> None:
+    """Use up a grant that is for one call."""
+    values = {"owner": user, "conversation": conversation, "which": which, "at": now}
+    if connection.execute(_use, values).rowcount != 1:
+        raise Conflict("This permission has been used or taken back.")
+
+
+def valid(connection: Connection, user: UserId, conversation: ConversationId) -> tuple[Grant, ...]:
+    found = connection.execute(_valid, {"owner": user, "conversation": conversation})
+    return tuple(_read(row) for row in found)
+
+
+def given(connection: Connection, user: UserId, conversation: ConversationId) -> Sequence[Given]:
+    """Read what is allowed in a conversation, with the time when that was said, newest first."""
+    found = connection.execute(_valid, {"owner": user, "conversation": conversation}).all()
+    newest_first = sorted(found, key=lambda row: (row.given_at, row.id), reverse=True)
+    return [_given(row) for row in newest_first]
+
+
+def page(connection: Connection, user: UserId, after: Mark | None, *, most: int) -> Sequence[Given]:
+    """Read all that is allowed, wherever, newest first."""
+    values: dict[str, Any] = {"owner": user, "most": most}
+    asked = page_of_all
+    if after is not None:
+        asked, (values["last_at"], values["last"]) = page_after, after
+    return [_given(row) for row in connection.execute(asked, values)]
+
+
+def one(connection: Connection, user: UserId, which: GrantId) -> Given:
+    row = connection.execute(_one, {"owner": user, "which": which}).one_or_none()
+    if row is None:
+        raise NotFound
+    return _given(row)
+
+
+def hold_to(connection: Connection, user: UserId, grant: Grant) -> None:
+    """Hold a grant to the words that it now has."""
+    values = {"owner": user, "which": grant.id, "begins": json.dumps(grant.words)}
+    if connection.execute(_hold_to, values).rowcount != 1:
+        raise NotFound
+
+
+def revoke(connection: Connection, user: UserId, which: GrantId, *, now: datetime) -> None:
+    """Take a grant back: the next call that would need it is asked about."""
+    done = connection.execute(_revoke, {"owner": user, "which": which, "at": now})
+    if done.rowcount != 1:
+        raise NotFound
+
+
+def _given(row: Row[Any]) -> Given:
+    return Given(_read(row), ConversationId(row.conversation_id), row.given_at)
+
+
+def _read(row: Row[Any]) -> Grant:
+    return Grant(
+        id=GrantId(row.id),
+        server=row.server,
+        tool=row.tool,
+        definition=row.definition,
+        call=row.call,
+        words=tuple(json.loads(row.words)),
+        whole=row.whole,
+        expires_at=row.expires_at,
+    )

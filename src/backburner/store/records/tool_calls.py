@@ -1,0 +1,130 @@
+"""The journal of tool calls: written down before each is made, and after."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
+
+from backburner.core import tool_policy
+from backburner.core.errors import Fenced, NotFound
+from backburner.core.ids import CallId, RunId, UserId
+from backburner.core.run import Turn
+from backburner.core.tool_journal import JournalEntry
+from backburner.core.tool_policy import Call
+from backburner.store.mapping import dump
+from backburner.store.tables import tool_calls
+
+_insert = insert(tool_calls)
+_by_id = (tool_calls.c.user_id == bindparam("owner")) & (tool_calls.c.id == bindparam("which"))
+_values = {
+    "state": "done",
+    "result": bindparam("found"),
+    "failed": bindparam("went_wrong"),
+    "ended_at": bindparam("at"),
+}
+_end = (
+    update(tool_calls)
+    .where(_by_id, tool_calls.c.epoch == bindparam("held"), tool_calls.c.state == "started")
+    .values(_values)
+)
+_begun = select(tool_calls).where(_by_id, tool_calls.c.epoch == bindparam("held"))
+_settle = update(tool_calls).where(_by_id, tool_calls.c.state == "unknown").values(_values)
+_give_up = (
+    update(tool_calls)
+    .where(
+        tool_calls.c.user_id == bindparam("owner"),
+        tool_calls.c.run_id == bindparam("run"),
+        tool_calls.c.state == "started",
+    )
+    .values(state="unknown", ended_at=bindparam("at"))
+)
+_of_run = (
+    select(tool_calls)
+    .where(tool_calls.c.user_id == bindparam("owner"), tool_calls.c.run_id == bindparam("run"))
+    .order_by(tool_calls.c.started_at, tool_calls.c.id)
+)
+
+
+def begin(
+    connection: Connection,
+    turn: Turn,
+    which: CallId,
+    call: Call,
+    *,
+    read_only: bool,
+    grant: str | None,
+    now: datetime,
+) -> None:
+    row = {
+        "id": which,
+        "user_id": turn.user_id,
+        "conversation_id": turn.conversation_id,
+        "run_id": turn.run_id,
+        "epoch": turn.epoch,
+        "server": call.tool.server,
+        "tool": call.tool.name,
+        "definition": call.tool.definition,
+        "arguments": dump(call.arguments),
+        "digest": tool_policy.digest(call),
+        "read_only": read_only,
+        "state": "started",
+        "grant_id": grant,
+        "started_at": now,
+    }
+    connection.execute(_insert, row)
+
+
+def has_begun(connection: Connection, turn: Turn, which: CallId) -> bool:
+    """See whether a call was written down by this holder."""
+    values = {"owner": turn.user_id, "which": which, "held": turn.epoch}
+    return connection.execute(_begun, values).first() is not None
+
+
+def end(
+    connection: Connection, turn: Turn, which: CallId, result: str, *, failed: bool, now: datetime
+) -> None:
+    """Write down what came of a call; whoever lost the turn meanwhile cannot."""
+    values = {"owner": turn.user_id, "which": which, "held": turn.epoch}
+    values |= {"found": result, "went_wrong": failed, "at": now}
+    if connection.execute(_end, values).rowcount != 1:
+        # Perhaps by itself: an earlier try went through, and only its answer was lost.
+        written = connection.execute(_begun, values).one_or_none()
+        if written is None or (written.state, written.result) != ("done", result):
+            raise Fenced
+
+
+def give_up(connection: Connection, turn: Turn, *, now: datetime) -> None:
+    """Note that nobody knows what became of the calls of a run that are still under way."""
+    values = {"owner": turn.user_id, "run": turn.run_id, "at": now}
+    connection.execute(_give_up, values)
+
+
+def settle(
+    connection: Connection, user: UserId, which: CallId, result: str, *, now: datetime
+) -> None:
+    """Write down what became of a call that nobody knew about."""
+    values = {"owner": user, "which": which, "found": result, "went_wrong": False, "at": now}
+    if connection.execute(_settle, values).rowcount != 1:
+        raise NotFound
+
+
+def of_run(connection: Connection, user: UserId, run: RunId) -> Sequence[JournalEntry]:
+    """Read what a run did, in the order in which it did it."""
+    return [_entry(row) for row in connection.execute(_of_run, {"owner": user, "run": run})]
+
+
+def _entry(row: Row[tuple[object, ...]]) -> JournalEntry:
+    return JournalEntry(
+        id=CallId(row.id),
+        run_id=RunId(row.run_id),
+        server=row.server,
+        tool=row.tool,
+        definition=row.definition,
+        arguments=json.loads(row.arguments),
+        digest=row.digest,
+        read_only=row.read_only,
+        done=row.state == "done",
+        result=row.result,
+        failed=row.failed,
+    )

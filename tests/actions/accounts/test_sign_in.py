@@ -1,0 +1,31 @@
+"""Signing in: how long it takes says nothing of who there is."""
+
+from statistics import median
+from time import perf_counter
+
+from support.people import people
+from support.stage.stage import Stage
+
+from backburner.actions.accounts import sign_in, users
+from backburner.core.accounts import Role
+
+#: Enough for a steady middle, and fewer than lead to a wait.
+ROUNDS = 5
+
+
+async def test_an_attempt_takes_as_long_whether_there_is_anybody_or_not(stage: Stage) -> None:
+    await people.add(stage)
+    await users.add(stage.deps, login="eve", name="", role=Role.MEMBER)
+    times = dict[str, list[float]]()
+    for attempt in range(ROUNDS + 1):
+        for login in ("ada", "eve", "nobody"):
+            began = perf_counter()
+            address = f"192.0.2.{attempt}"
+            tried = await sign_in.sign_in(stage.deps, login, "wrong words", address=address)
+            times.setdefault(login, []).append(perf_counter() - began)
+            assert tried is None
+
+    # The first of each is left out: something is made only then.
+    usual = {login: median(taken[1:]) for login, taken in times.items()}
+    for login in ("eve", "nobody"):
+        assert 0.5 < usual[login] / usual["ada"] < 2, usual

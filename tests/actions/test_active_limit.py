@@ -1,0 +1,180 @@
+"""A user has so many active tasks and no more, whichever way work begins."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+
+import pytest
+from support.doubles.engine import ScriptedEngine
+from support.requirements import requirement
+from support.stage.either import database, one_sqlite
+from support.stage.make import MATE, USER
+from support.stage.stage import Stage
+
+from backburner.actions import conversations, create, questions, schedules
+from backburner.actions.deps import Limits
+from backburner.actions.origin import Origin
+from backburner.actions.schedules import Timing
+from backburner.actions.work import tasks
+from backburner.actions.work.agent_tasks import NewTask, add, propose, resume
+from backburner.bus.local import LocalBus
+from backburner.core import transitions
+from backburner.core.conversation import Conversation
+from backburner.core.errors import LimitReached
+from backburner.core.ids import new_conversation_id
+from backburner.core.schedule import Cron
+from backburner.core.transitions import Brief
+from backburner.ports import Tx
+from backburner.store.db import Database
+
+__all__ = ["database", "one_sqlite"]
+
+MONDAYS = Cron("33 3 * * 1", "UTC")
+LATER = Timing("every monday at 3:33")
+LIMIT = 3
+
+
+@pytest.fixture
+def stage(database: Database) -> Stage:
+    return Stage(database, LocalBus(), ScriptedEngine(), limits=Limits(most_tasks=LIMIT))
+
+
+async def fill(stage: Stage) -> list[Conversation]:
+    """Let there be as many active tasks as there may be, one of them the work of a chat."""
+    chat = await stage.chat()
+    made = [await stage.task(MONDAYS, title=f"task {number}") for number in range(LIMIT - 1)]
+    await schedules.set_schedule(stage.deps, USER, chat.id, LATER, what="Look.")
+    return [*made, chat]
+
+
+async def by_start(stage: Stage) -> None:
+    await stage.task(MONDAYS)
+
+
+async def by_api(stage: Stage) -> None:
+    new = NewTask(name="new", prompt="Look.", timing=LATER)
+    await tasks.create(stage.deps, USER, new)
+
+
+async def by_tool(stage: Stage) -> None:
+    chat = await stage.chat()
+    new = NewTask(name="new", prompt="Look.", timing=LATER)
+    await add(stage.deps, Origin(USER, chat.id), new)
+
+
+async def by_schedule(stage: Stage) -> None:
+    chat = await stage.chat()
+    await schedules.set_schedule(stage.deps, USER, chat.id, LATER, what="Look.")
+
+
+WAYS: dict[str, Callable[[Stage], Awaitable[None]]] = {
+    "start": by_start,
+    "API": by_api,
+    "tool": by_tool,
+    "schedule": by_schedule,
+}
+
+
+@requirement("B-limit")
+@pytest.mark.parametrize("way", WAYS)
+async def test_one_task_more_is_refused_with_those_that_could_be_stopped(
+    stage: Stage, way: str
+) -> None:
+    full = await fill(stage)
+    with pytest.raises(LimitReached, match="There are already 3 active tasks, and 3 is") as refused:
+        await WAYS[way](stage)
+    assert "Stop one of them first: " in refused.value.hint
+    assert "task 0" in refused.value.hint
+    assert full[-1].id in refused.value.hint
+
+    await tasks.cancel(stage.deps, USER, full[0].id)
+    await WAYS[way](stage)
+    assert len(stage.database.run(lambda tx: tx.tasks.active(USER))) == LIMIT
+
+
+@requirement("B-limit")
+async def test_paused_work_is_resumed_only_if_there_is_room(stage: Stage) -> None:
+    paused = await stage.task(MONDAYS, title="paused")
+    await conversations.pause(stage.deps, USER, paused.id)
+    full = await fill(stage)
+    chat = full[-1]
+    for resuming in (
+        conversations.resume(stage.deps, USER, paused.id),
+        tasks.resume(stage.deps, USER, paused.id),
+        resume(stage.deps, Origin(USER, chat.id), "paused"),
+        schedules.set_schedule(stage.deps, USER, paused.id, LATER),
+    ):
+        with pytest.raises(LimitReached):
+            await resuming
+
+    await conversations.pause(stage.deps, USER, full[0].id)
+    await conversations.resume(stage.deps, USER, paused.id)
+
+
+@requirement("B-limit")
+async def test_a_proposal_takes_no_room_before_it_is_approved(stage: Stage) -> None:
+    full = await fill(stage)
+    new = NewTask(name="new", prompt="Look.", timing=LATER)
+    made = await propose(stage.deps, Origin(USER, full[-1].id), new, why="It helps.")
+    asked = stage.question(made.work)
+    with pytest.raises(LimitReached):
+        await tasks.approve(stage.deps, USER, made.work.id)
+    with pytest.raises(LimitReached):
+        await questions.answer(stage.deps, USER, asked.id, "yes")
+    assert stage.question(made.work) == asked
+
+    await conversations.cancel(stage.deps, USER, full[0].id)
+    await tasks.approve(stage.deps, USER, made.work.id)
+
+
+def hand_out(stage: Stage) -> None:
+    brief = Brief(title="job", prompt="Look.", schedule=MONDAYS)
+    which = new_conversation_id()
+    stage.database.run(lambda tx: tx.add(transitions.start_job(which, USER, brief, now=tx.now)))
+
+
+@requirement("B-limit")
+async def test_jobs_and_the_tasks_of_others_take_no_room(stage: Stage) -> None:
+    await stage.task(MONDAYS, user=MATE)
+    stage.user()
+    for _ in range(LIMIT):
+        hand_out(stage)
+    assert len(await fill(stage)) == LIMIT
+
+
+async def test_what_is_there_already_can_be_changed_though_there_is_no_room(stage: Stage) -> None:
+    full = await fill(stage)
+    for task in full:
+        await schedules.set_schedule(stage.deps, USER, task.id, Timing("every tuesday at 3:33"))
+
+
+async def test_work_that_stands_still_for_an_allowance_keeps_its_room(stage: Stage) -> None:
+    full = await fill(stage)
+    stage.database.run(lambda tx: tx.save(transitions.park(tx.lock(USER, full[0].id))))
+    with pytest.raises(LimitReached):
+        await stage.task(MONDAYS)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_two_at_once_do_not_both_get_the_last_place(stage: Stage, way: str) -> None:
+    await stage.task(MONDAYS)
+    await stage.task(MONDAYS)
+    loop, others = asyncio.get_running_loop(), list[Future[None]]()
+
+    def work(tx: Tx) -> None:
+        tx.lock_person(USER)
+        brief = Brief(title="last", prompt="Look.", schedule=MONDAYS)
+        create.begin(tx, stage.deps, USER, new_conversation_id(), brief)
+        others.append(asyncio.run_coroutine_threadsafe(_go(way, stage), loop))
+        # As long as this is not committed, nobody else can know that it is there.
+        with pytest.raises(TimeoutError):
+            others[0].result(timeout=0.3)
+
+    await asyncio.to_thread(stage.database.run, work)
+
+    with pytest.raises(LimitReached):
+        await asyncio.wrap_future(others[0])
+
+
+async def _go(way: str, stage: Stage) -> None:
+    await WAYS[way](stage)

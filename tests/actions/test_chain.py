@@ -1,0 +1,196 @@
+"""Work that comes after other work begins when that has ended, and no chain leads back."""
+
+import pytest
+from support.doubles.engine import End, Fail
+from support.requirements import requirement
+from support.stage.either import database, one_sqlite
+from support.stage.make import MATE, USER
+from support.stage.stage import Stage, prompts
+
+from backburner.actions import conversations, schedules, tending
+from backburner.actions.chain import LONGEST_CHAIN
+from backburner.actions.schedules import Timing
+from backburner.actions.work import tasks
+from backburner.actions.work.agent_tasks import NewTask
+from backburner.core.conversation import Conversation, Ended, Pause, Status
+from backburner.core.errors import BadSchedule, Conflict, EngineFailed, NotFound
+from backburner.core.run import RunStatus
+from backburner.core.schedule import After, Cron, On
+
+__all__ = ["database", "one_sqlite"]
+
+#: Its next time is never while a test runs.
+MONDAYS = "every monday at 3:33"
+BROKEN = Fail(EngineFailed("Broken.", permanent=True))
+
+
+async def make(stage: Stage, name: str, **when: str | On) -> Conversation:
+    stage.user()
+    times = when or {"words": MONDAYS}
+    new = NewTask(name=name, prompt=f"Do {name}.", timing=Timing(**times))  # type: ignore[arg-type]
+    return await tasks.create(stage.deps, USER, new)
+
+
+async def once_later(stage: Stage, name: str) -> Conversation:
+    return await make(stage, name, words="in 5 days")
+
+
+async def run(stage: Stage, task: Conversation) -> None:
+    await conversations.run_now(stage.deps, task.user_id, task.id)
+    await stage.work()
+
+
+def runs(stage: Stage, task: Conversation) -> int:
+    return len([one for one in stage.history(task) if one.status is not RunStatus.SKIPPED])
+
+
+@requirement("B-chaining")
+async def test_what_comes_after_one_time_work_is_done_once(stage: Stage) -> None:
+    first = await once_later(stage, "build")
+    then = await make(stage, "deploy", after="build")
+    last = await make(stage, "tell", after=then.id)
+    assert then.schedule == After(first.id, On.SUCCESS, once=True)
+    await stage.work()
+    assert runs(stage, then) == 0
+
+    await run(stage, first)
+
+    assert [stage.load(task).ended_as for task in (first, then, last)] == [Ended.COMPLETED] * 3
+    assert "Do deploy." in prompts(stage.engine, then.id)[0]
+    assert [runs(stage, task) for task in (first, then, last)] == [1, 1, 1]
+
+
+@requirement("B-chaining")
+async def test_what_comes_after_recurring_work_is_done_every_time(stage: Stage) -> None:
+    first = await make(stage, "build")
+    then = await make(stage, "deploy", after="build")
+    assert then.schedule == After(first.id, On.SUCCESS, once=False)
+    await run(stage, first)
+    await run(stage, first)
+
+    assert runs(stage, then) == 2
+    assert stage.load(then).status is Status.BACKGROUND
+
+
+@requirement("B-chaining")
+@pytest.mark.parametrize(("on", "count"), [(On.SUCCESS, 0), (On.ANY, 1)])
+async def test_an_error_starts_only_what_comes_after_any_end(
+    stage: Stage, on: On, count: int
+) -> None:
+    first = await once_later(stage, "build")
+    then = await make(stage, "deploy", after="build", on=on)
+    stage.engine.then(BROKEN)
+    await run(stage, first)
+
+    assert stage.load(first).ended_as is Ended.ERROR
+    assert runs(stage, then) == count
+
+
+@requirement("B-chaining")
+@pytest.mark.parametrize(("on", "count"), [(On.SUCCESS, 0), (On.ANY, 1)])
+async def test_so_does_a_pause_for_failures(stage: Stage, on: On, count: int) -> None:
+    first = await make(stage, "build")
+    then = await make(stage, "deploy", after="build", on=on)
+    for _ in range(2):
+        stage.engine.then(Fail(EngineFailed("Broken.")))
+        await run(stage, first)
+
+    assert stage.load(first).pause_reason is Pause.FAILURES
+    assert runs(stage, then) == count
+
+
+@requirement("B-chaining")
+@pytest.mark.parametrize(("on", "count"), [(On.SUCCESS, 0), (On.ANY, 1)])
+async def test_so_does_stopped_work(stage: Stage, on: On, count: int) -> None:
+    first = await make(stage, "build")
+    then = await make(stage, "deploy", after="build", on=on)
+    await conversations.cancel(stage.deps, USER, first.id)
+    await stage.work()
+
+    assert runs(stage, then) == count
+    assert stage.load(then).pause_reason is None
+
+
+@requirement("B-chaining")
+async def test_a_cancelled_task_starts_what_comes_after_any_end_for_the_last_time(
+    stage: Stage,
+) -> None:
+    first = await make(stage, "build")
+    hopeful = await make(stage, "deploy", after="build")
+    then = await make(stage, "tell", after="build", on=On.ANY)
+    await tasks.cancel(stage.deps, USER, first.id)
+    await stage.work()
+
+    assert (runs(stage, then), stage.load(then).ended_as) == (1, Ended.COMPLETED)
+    assert (runs(stage, hopeful), stage.load(hopeful).pause_reason) == (0, Pause.USER)
+
+
+@requirement("B-chaining")
+@pytest.mark.parametrize("goes", ["archived", "deleted"])
+async def test_what_comes_after_something_gone_pauses_and_says_so(stage: Stage, goes: str) -> None:
+    first = await make(stage, "build")
+    then = await make(stage, "deploy", after="build", on=On.ANY)
+    if goes == "archived":
+        await conversations.archive(stage.deps, USER, first.id)
+    else:
+        await tending.delete(stage.deps, USER, first.id)
+    await stage.work()
+
+    told = "The work is paused: what it was to come after is no longer there."
+    assert stage.load(then).pause_reason is Pause.USER
+    assert stage.said(then) == [told]
+    assert stage.notices() == [told]
+    assert runs(stage, then) == 0
+    with pytest.raises(Conflict, match="no longer there"):
+        await conversations.resume(stage.deps, USER, then.id)
+
+
+@requirement("B-chaining")
+async def test_a_chain_that_leads_back_is_refused_in_words(stage: Stage) -> None:
+    first = await make(stage, "build")
+    then = await make(stage, "deploy", after="build")
+    last = await make(stage, "tell", after="deploy")
+    back = Timing(structured={"type": "after", "conversation": last.id})
+
+    with pytest.raises(BadSchedule) as refused:
+        await schedules.set_schedule(stage.deps, USER, first.id, back)
+    assert refused.value.message == (
+        "That would never begin: 'tell' comes after 'deploy', which would come after it."
+    )
+    itself = Timing(after="build")
+    with pytest.raises(BadSchedule, match="cannot come after itself"):
+        await schedules.set_schedule(stage.deps, USER, first.id, itself)
+    assert stage.load(first) == first
+    assert isinstance(stage.load(then).schedule, After)
+
+
+async def test_a_chain_has_an_end(stage: Stage) -> None:
+    before = await make(stage, "0")
+    for number in range(1, LONGEST_CHAIN):
+        # Paused, they take no room.
+        before = await make(stage, f"n{number}", after=before.id)
+        await conversations.pause(stage.deps, USER, before.id)
+    with pytest.raises(BadSchedule, match="a chain of more than 20"):
+        await make(stage, "one more", after=(await make(stage, "last", after=before.id)).id)
+
+
+async def test_nothing_comes_after_what_has_no_work_or_is_somebody_elses(stage: Stage) -> None:
+    chat, theirs = await stage.chat(), await stage.task(Cron("33 3 * * 1", "UTC"), user=MATE)
+    gone = await make(stage, "build")
+    await conversations.archive(stage.deps, USER, gone.id)
+    for which, error in ((chat, Conflict), (gone, Conflict), (theirs, NotFound)):
+        after = {"type": "after", "conversation": which.id}
+        new = NewTask(name="deploy", prompt="Deploy.", timing=Timing(structured=after))
+        with pytest.raises(error):
+            await tasks.create(stage.deps, USER, new)
+
+
+async def test_work_that_had_nothing_to_say_is_followed_all_the_same(
+    stage: Stage,
+) -> None:
+    first = await make(stage, "build")
+    then = await make(stage, "deploy", after="build")
+    stage.engine.then(End({"complete": True}))
+    await run(stage, first)
+
+    assert runs(stage, then) == 1

@@ -1,0 +1,324 @@
+"""What people do with background work, and what becomes of it."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+from support.doubles.clock import SetClock
+from support.doubles.engine import Call, End, Say
+from support.requirements import requirement
+from support.stage.make import MATE, NOON, USER
+from support.stage.stage import PLACE, Stage
+
+from backburner.actions import conversations
+from backburner.core.conversation import Ended, Notify, Pause, Place, State, Status
+from backburner.core.errors import BadRequest, ChannelFailed, Conflict
+from backburner.core.ids import UserId
+from backburner.core.run import RunStatus, SkipReason
+from backburner.core.schedule import After, Immediate, Interval
+from backburner.core.work.views import TaskStatus, task_view
+from backburner.store import tables
+from backburner.worker.deliverer import Deliverer
+from backburner.worker.pruner import Pruner
+from backburner.worker.seats import Seats
+
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+EVERY_MINUTE = Interval(MINUTE, anchor=NOON)
+TOLD = End({"complete": True, "message": "Found."})
+
+
+async def test_paused_work_is_not_due_and_goes_on_from_when_it_is_resumed(
+    stage: Stage, clock: SetClock
+) -> None:
+    task = await stage.task(EVERY_MINUTE)
+    await stage.work()
+    await conversations.pause(stage.deps, task.user_id, task.id)
+    clock.advance(10 * MINUTE + timedelta(seconds=30))
+    await stage.work()
+    assert len(stage.engine.requests) == 1
+    assert stage.load(task).pause_reason is Pause.USER
+
+    await conversations.resume(stage.deps, task.user_id, task.id)
+
+    assert stage.load(task).next_run_at == NOON + 11 * MINUTE
+    clock.advance(MINUTE)
+    await stage.work()
+    assert len(stage.engine.requests) == 2
+    assert not [run for run in stage.history(task) if run.status is RunStatus.SKIPPED]
+
+
+@requirement("B-run-now")
+async def test_work_can_be_run_at_once_whatever_its_schedule_says(stage: Stage) -> None:
+    task = await stage.task(Interval(DAY, anchor=NOON + DAY))
+    await stage.work()
+    assert stage.engine.requests == []
+
+    await conversations.run_now(stage.deps, task.user_id, task.id)
+    await stage.work()
+
+    assert "The user asked for a run now." in stage.engine.requests[0].prompt
+    assert stage.load(task).next_run_at == NOON + DAY
+
+
+@requirement("A-background", "A-active")
+async def test_a_chat_that_is_given_a_schedule_works_in_the_background(
+    stage: Stage, clock: SetClock
+) -> None:
+    here = await stage.chat()
+    with pytest.raises(BadRequest):
+        await conversations.set_schedule(stage.deps, here.user_id, here.id, EVERY_MINUTE)
+    await stage.work()
+    assert stage.engine.requests == []
+    state = State(context={"prompt": "Watch the mail."})
+
+    await conversations.set_schedule(stage.deps, here.user_id, here.id, EVERY_MINUTE, state=state)
+    clock.advance(MINUTE)
+    await stage.work()
+
+    assert "Watch the mail." in stage.engine.requests[0].prompt
+    assert stage.load(here).status is Status.BACKGROUND
+
+
+@requirement("A-archived")
+async def test_what_is_archived_is_never_taken_up_and_can_be_reopened(
+    stage: Stage, clock: SetClock
+) -> None:
+    task = await stage.task(EVERY_MINUTE)
+    await conversations.archive(stage.deps, task.user_id, task.id)
+    clock.advance(MINUTE)
+    await stage.work()
+    assert stage.engine.requests == []
+    assert stage.said(task) == ["Archived. Its background work was stopped."]
+    with pytest.raises(Conflict):
+        await stage.say(task, "Hello?")
+
+    await conversations.reopen(stage.deps, task.user_id, task.id)
+    await stage.say(task, "Hello?")
+    await stage.work()
+
+    assert stage.said(task)[-2:] == ["Hello?", "Hello."]
+
+
+async def test_work_that_is_cancelled_is_over_and_the_conversation_stays(stage: Stage) -> None:
+    task = await stage.task(EVERY_MINUTE)
+
+    await conversations.cancel(stage.deps, task.user_id, task.id)
+
+    assert stage.load(task).ended_as is Ended.CANCELLED
+    with pytest.raises(Conflict):
+        await conversations.cancel(stage.deps, task.user_id, task.id)
+
+
+@requirement("Z-everything-off")
+async def test_one_switch_lets_all_background_work_stand_still_and_chat_goes_on(
+    stage: Stage,
+) -> None:
+    mine, theirs = await stage.task(), await stage.task(user=MATE)
+    here = await stage.chat()
+    await conversations.pause_everything(stage.deps, mine.user_id, paused=True)
+    await stage.say(here, "Hello?")
+    await stage.work()
+    assert stage.said(here)[-1] == "Hello."
+    assert not stage.history(mine)
+    assert len(stage.history(theirs)) == 1
+    await conversations.pause_everything(stage.deps, None, paused=True)
+    other = await stage.task(user=MATE)
+    await stage.work()
+    assert not stage.history(other)
+
+    await conversations.pause_everything(stage.deps, None, paused=False)
+    await conversations.pause_everything(stage.deps, mine.user_id, paused=False)
+    await stage.work()
+
+    assert [len(stage.history(task)) for task in (mine, other)] == [1, 1]
+
+
+@requirement("Z-honest", "B-runs")
+async def test_after_forty_days_down_each_schedule_is_caught_up_with_once(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=lambda _: (Call("look"),), seats=Seats(total=5))
+    stage.tools.handlers["look"] = take_a_moment
+    make_fast(stage)
+    tasks = [
+        await stage.task(EVERY_MINUTE, user=UserId(f"u_{number % 25}")) for number in range(500)
+    ]
+    clock.advance(40 * DAY)
+
+    await stage.work()
+
+    assert stage.engine.most_underway == 4  # One seat is kept for chat.
+    for task in tasks:
+        caught_up, gap = stage.history(task)
+        assert (caught_up.status, gap.status) == (RunStatus.SUCCESS, RunStatus.SKIPPED)
+        assert gap.skipped is not None
+        assert (gap.skipped.reason, gap.skipped.gap.first_at) == (SkipReason.MISSED, NOON)
+        assert caught_up.slot_at is not None
+        assert gap.skipped.gap.last_at < caught_up.slot_at
+
+
+async def take_a_moment(arguments: object) -> str:
+    del arguments
+    await asyncio.sleep(0.01)
+    return ""
+
+
+def make_fast(stage: Stage) -> None:
+    """Do without what a power failure would need."""
+    with closing(stage.database.engine.raw_connection()) as connection:
+        connection.cursor().execute("PRAGMA synchronous = OFF")
+
+
+async def test_what_comes_after_other_work_begins_when_that_is_complete(stage: Stage) -> None:
+    first = await stage.task(Interval(DAY, anchor=NOON + DAY))
+    then = await stage.task(After(first.id))
+    await stage.work()
+    assert not stage.history(then)
+
+    await conversations.run_now(stage.deps, first.user_id, first.id)
+    await stage.work()
+
+    assert [run.status for run in stage.history(then)] == [RunStatus.SUCCESS]
+
+
+async def test_what_a_child_found_is_told_in_the_conversation_it_came_from(stage: Stage) -> None:
+    here = await stage.chat()
+    stage.engine.then(TOLD)
+    await stage.task(parent_id=here.id)
+
+    await stage.work()
+
+    assert stage.said(here) == ["Work: Found."]
+
+
+@requirement("B-notify")
+@pytest.mark.parametrize(
+    ("notify", "told"),
+    [
+        (Notify.ALWAYS, 3),
+        (Notify.ON_CHANGE, 2),
+        (Notify.ON_FAILURE, 0),
+        (Notify.NEVER, 0),
+    ],
+)
+async def test_results_are_told_as_somebody_wants_to_hear_of_them(
+    stage: Stage, clock: SetClock, notify: Notify, told: int
+) -> None:
+    for found in ("one", "one", "two"):
+        stage.engine.then(End({"complete": True, "message": f"Found {found}.", "result": found}))
+    await stage.task(EVERY_MINUTE, notify=notify, reports_to=(Place(PLACE, "me"),))
+    for _ in range(3):
+        await stage.work()
+        clock.advance(MINUTE)
+    while await stage.deliverer.run_once():
+        pass
+
+    assert len(stage.notices()) == told
+    assert [text for _, text, _ in stage.channel.sent] == stage.notices()
+
+
+async def test_what_cannot_be_sent_is_tried_again_apart_from_the_run(
+    stage: Stage, clock: SetClock
+) -> None:
+    stage.engine.then(TOLD)
+    task = await stage.task(notify=Notify.ALWAYS, reports_to=(Place(PLACE, "me"),))
+    await stage.work()
+    stage.channel.failures += [ChannelFailed("busy"), ChannelFailed("later", retry_after=MINUTE)]
+    assert stage.history(task)[0].status is RunStatus.SUCCESS
+
+    assert await stage.deliverer.run_once()
+    assert not await stage.deliverer.run_once()
+    clock.advance(timedelta(seconds=5))
+    assert await stage.deliverer.run_once()
+    clock.advance(timedelta(seconds=59))
+    assert not await stage.deliverer.run_once()
+    clock.advance(timedelta(seconds=1))
+    assert await stage.deliverer.run_once()
+
+    assert [text for _, text, _ in stage.channel.sent] == ["Found."]
+
+
+async def test_one_channel_that_hangs_holds_up_no_other_and_is_tried_again(
+    stage: Stage, clock: SetClock
+) -> None:
+    class Hangs:
+        async def send(self, target: str, text: str, *, key: str) -> str | None:
+            del target, text, key
+            await asyncio.Event().wait()
+            return None
+
+    stage.deps.channels["hangs"] = Hangs()  # type: ignore[index]
+    stage.engine.then(TOLD)
+    await stage.task(notify=Notify.ALWAYS, reports_to=(Place("hangs", "me"), Place(PLACE, "me")))
+    await stage.work()
+
+    assert await Deliverer(stage.deps, lease=timedelta(milliseconds=200)).run_once()
+
+    assert len(stage.channel.sent) == 1
+    clock.advance(timedelta(seconds=5))
+    again = await stage.deps.store.transact(lambda tx: tx.take_delivery(lease=MINUTE))
+    assert again is not None
+    assert (again.channel, again.attempts) == ("hangs", 2)
+
+
+async def test_what_can_never_be_sent_is_given_up_and_the_reason_kept(stage: Stage) -> None:
+    stage.engine.then(TOLD)
+    places = (Place("nowhere", "me"), Place(PLACE, "me"))
+    task = await stage.task(notify=Notify.ALWAYS, reports_to=places)
+    await stage.work()
+    stage.channel.failures.append(ChannelFailed("no such channel", permanent=True))
+    while await stage.deliverer.run_once():
+        pass
+
+    rows = stage.database.run(
+        lambda tx: tx.connection.exec_driver_sql("SELECT state, error FROM deliveries").all()
+    )
+    assert {tuple(row) for row in rows} == {
+        ("failed", "There is no channel 'nowhere' here."),
+        ("failed", "no such channel"),
+    }
+    assert sorted(stage.said(task)[1:]) == [
+        "This could not be told through nowhere: There is no channel 'nowhere' here.",
+        "This could not be told through outside: no such channel",
+    ]
+
+
+@requirement("B-compact")
+async def test_old_runs_are_removed_but_for_the_last(stage: Stage, clock: SetClock) -> None:
+    task = await stage.task(EVERY_MINUTE)
+    for _ in range(3):
+        await stage.work()
+        clock.advance(MINUTE)
+    await stage.say(task, "Hello?")
+    stage.engine.then(Say("Yes?"))
+    await stage.work()
+    clock.advance(31 * DAY)
+
+    assert not await Pruner(stage.deps, keep=30 * DAY).run_once()
+
+    (last,) = stage.history(task)
+    assert last.slot_at == NOON + 3 * MINUTE
+    assert stage.load(task).run_count == 4
+    assert stage.said(task)[-1] == "Done."
+
+
+@requirement("A-one-model")
+async def test_a_chat_that_is_given_work_and_a_task_that_is_talked_to_are_one_and_the_same(
+    stage: Stage,
+) -> None:
+    chat, task = await stage.chat(), await stage.task()
+    state = State({"prompt": "Do it."})
+    await conversations.set_schedule(stage.deps, USER, chat.id, Immediate(), state=state)
+    await stage.say(task, "Hello?")
+
+    await stage.work()
+
+    for conversation in (chat, task):
+        view = task_view(stage.load(conversation))
+        assert view is not None
+        assert (view.prompt, view.status) == ("Do it.", TaskStatus.DONE)
+    assert stage.said(chat) == ["Done."]
+    assert sorted(stage.said(task)) == ["Done.", "Hello.", "Hello?"]
+    assert not {"tasks", "jobs", "proposals"} & set(tables.metadata.tables)

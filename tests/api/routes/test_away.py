@@ -1,0 +1,188 @@
+"""While you were away."""
+
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from typing import Any
+
+import httpx2
+import pytest
+from sqlalchemy import text
+from support.doubles.clock import SetClock
+from support.doubles.engine import End, Fail, Spend
+from support.requirements import requirement
+from support.stage.make import NOON, STRANGER, USER
+from support.stage.stage import Stage
+from support.stage.stages import clock, database, set_up, stage
+
+from backburner.actions import away
+from backburner.actions.accounts import credentials
+from backburner.actions.deps import Limits
+from backburner.api.app import build_api
+from backburner.core.accounts import Scope
+from backburner.core.errors import EngineFailed
+from backburner.core.ids import UserId
+from backburner.core.schedule import Interval
+
+__all__ = ["clock", "database", "set_up", "stage"]
+
+HOUR = timedelta(hours=1)
+ASKS = {
+    "needs_input": True,
+    "message": "I need to know.",
+    "question": {"type": "confirmation", "prompt": "Go on?"},
+}
+
+
+@pytest.fixture
+async def client(stage: Stage) -> AsyncIterator[httpx2.AsyncClient]:
+    api = build_api(stage.deps, hosts={"localhost"}, checks={})
+    transport = httpx2.ASGITransport(app=api)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        yield client
+
+
+async def header(stage: Stage, user: UserId = USER, *scopes: Scope) -> dict[str, str]:
+    given = scopes or (Scope.READ, Scope.WRITE)
+    token = await credentials.issue_token(stage.deps, stage.user(user), given, name="Test")
+    return {"authorization": f"Bearer {token}"}
+
+
+async def look(client: httpx2.AsyncClient, headers: dict[str, str], **query: str) -> Any:
+    answer = await client.get("/api/away", headers=headers, params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def let_things_happen(stage: Stage, clock: SetClock) -> None:
+    """Let one thing succeed twice, one fail, and one ask."""
+    done = End({"complete": True, "message": "All is well."})
+    every = Interval(HOUR, anchor=clock.now)
+    await stage.task(every, title="Succeeds")
+    stage.engine.then(Spend(100), done)
+    await stage.work()
+    await stage.task(title="Fails")
+    stage.engine.then(Fail(EngineFailed("The model is gone.", permanent=True)))
+    await stage.work()
+    await stage.task(title="Asks")
+    stage.engine.then(End(ASKS))
+    await stage.work()
+    clock.advance(HOUR)
+    stage.engine.then(Spend(20), done)
+    await stage.work()
+
+
+@requirement("Z-away")
+async def test_whoever_comes_back_sees_what_ran_what_needs_them_and_what_it_cost(
+    stage: Stage, client: httpx2.AsyncClient, clock: SetClock
+) -> None:
+    headers = await header(stage)
+    await let_things_happen(stage, clock)
+
+    found = await look(client, headers, since=(NOON - HOUR).isoformat())
+
+    assert found["totals"] == {"succeeded": 3, "failed": 1, "skipped": 0, "cancelled": 0}
+    ran = {one["title"]: one for one in found["ran"]}
+    assert found["ran"][0]["title"] == "Fails"
+    assert ran["Fails"]["failure"] == "The model is gone."
+    assert ran["Succeeds"]["counts"]["succeeded"] == 2
+    assert ran["Succeeds"]["failure"] is None
+    assert "Go on?" in [one["prompt"] for one in found["needs"]]
+    assert found["spent"]["tokens"] == 120
+    assert "All is well." in [one["text"] for one in found["told"]]
+    assert found["until"].endswith("Z")
+
+
+async def test_a_summary_begins_where_the_last_one_was_seen(
+    stage: Stage, client: httpx2.AsyncClient, clock: SetClock
+) -> None:
+    headers = await header(stage)
+    clock.advance(HOUR)
+    await let_things_happen(stage, clock)
+    first = await look(client, headers)
+    seen = await client.post("/api/away/seen", headers=headers, json={"until": first["until"]})
+    clock.advance(HOUR)
+    then = await look(client, headers)
+
+    assert sum(first["totals"].values()) == 4
+    assert seen.json() == {"since": first["until"]}
+    assert then["since"] == first["until"]
+    assert sum(then["totals"].values()) == 0
+    assert (then["spent"]["tokens"], then["told"]) == (0, [])
+    # It still waits for an answer, however long ago it was asked.
+    assert len(then["needs"]) == len(first["needs"])
+
+
+async def test_what_was_seen_never_goes_back_nor_beyond_now(
+    stage: Stage, client: httpx2.AsyncClient, clock: SetClock
+) -> None:
+    headers = await header(stage)
+    clock.advance(HOUR)
+    for until in (NOON + HOUR, NOON - HOUR, NOON + 9 * HOUR):
+        body = {"until": until.isoformat()}
+        answer = await client.post("/api/away/seen", headers=headers, json=body)
+        found = await look(client, headers)
+
+        assert answer.json() == {"since": found["since"]}
+        assert found["since"] == found["until"]
+
+
+async def test_nobody_sees_what_happened_to_another(
+    stage: Stage, client: httpx2.AsyncClient, clock: SetClock
+) -> None:
+    stranger = await header(stage, STRANGER)
+    await let_things_happen(stage, clock)
+
+    found = await look(client, stranger, since=(NOON - HOUR).isoformat())
+
+    assert sum(found["totals"].values()) == 0
+    assert (found["ran"], found["needs"], found["told"]) == ([], [], [])
+    assert found["spent"]["tokens"] == 0
+
+
+@pytest.mark.parametrize(
+    ("since", "status"),
+    [("tomorrow", 422), ("2026-03-02T12:00:00", 422), ("2999-01-01T00:00:00Z", 400)],
+)
+async def test_a_time_that_is_none_or_yet_to_come_is_refused(
+    stage: Stage, client: httpx2.AsyncClient, since: str, status: int
+) -> None:
+    headers = await header(stage)
+    answer = await client.get("/api/away", headers=headers, params={"since": since})
+
+    assert answer.status_code == status
+
+
+async def test_what_is_unknown_or_not_allowed_is_refused(
+    stage: Stage, client: httpx2.AsyncClient
+) -> None:
+    headers = await header(stage)
+    reads = await header(stage, USER, Scope.READ)
+    unknown = await client.post("/api/away/seen", headers=headers, json={"until": None, "x": 1})
+
+    assert unknown.status_code == 422
+    assert (await client.post("/api/away/seen", headers=reads)).status_code == 403
+    assert (await client.get("/api/away")).status_code == 401
+
+
+async def test_a_summary_stays_short_however_much_happened(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(limits=Limits(most_tasks=100))
+    stage.user()
+    for number in range(away.MOST + 3):
+        await stage.task(title=f"Task {number}")
+        await stage.work()
+    found = await away.summarise(stage.deps, USER, since=clock.now - HOUR)
+
+    assert found.totals.succeeded == away.MOST + 3
+    assert len(found.ran) == away.MOST
+
+
+async def test_what_is_counted_is_found_by_an_index(stage: Stage) -> None:
+    query = (
+        "EXPLAIN QUERY PLAN SELECT count(*) FROM runs"
+        " WHERE user_id = 'u' AND ended_at > 0 AND unattended"
+    )
+    plan = stage.database.run(lambda tx: tx.connection.execute(text(query)).all())
+
+    assert "ix_runs_of_user" in str(plan)

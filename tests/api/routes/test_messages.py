@@ -1,0 +1,130 @@
+"""`/api/conversations/{id}/messages`: reading, saying, taking back, stopping."""
+
+import asyncio
+
+import pytest
+from support.doubles.engine import Say, Wait
+from support.requirements import requirement
+from support.stage.api_stage import Asker
+from support.stage.stage import BOUND, Stage
+
+PATH = "/api/conversations"
+
+
+@requirement("A-api", "A-fields")
+async def test_what_is_said_is_kept_at_once_and_answered_later(ask: Asker, stage: Stage) -> None:
+    chat = await stage.chat()
+    path = f"{PATH}/{chat.id}/messages"
+
+    answer = await ask("POST", path, {"content": "Hello?"})
+
+    assert answer.status_code == 202
+    said = answer.json()
+    assert said["id"].startswith("m_")
+    assert (said["role"], said["content"], said["source"]) == ("user", "Hello?", "chat")
+    assert said["created_at"] == "2026-11-16T12:00:00Z"
+    assert (await ask.get(path))["items"] == [said]
+    await stage.work()
+    reply, first = (await ask.get(path))["items"]
+    assert (reply["role"], reply["content"], first) == ("assistant", "Hello.", said)
+    assert reply["run_id"]
+
+
+async def test_who_accepts_a_stream_gets_the_reply_as_one_and_no_second_one_for_its_key(
+    ask: Asker, stage: Stage
+) -> None:
+    chat = await stage.chat()
+    path, body = f"{PATH}/{chat.id}/messages", {"content": "Hello?"}
+    headers = {"accept": "text/event-stream", "idempotency-key": "k"}
+    asking = asyncio.create_task(ask("POST", path, body, headers=headers))
+    async with asyncio.timeout(BOUND):
+        while "Hello?" not in stage.said(chat):  # noqa: ASYNC110 (a row sets no event)
+            await asyncio.sleep(0.01)
+    await stage.work()
+    first = await asyncio.wait_for(asking, BOUND)
+    again = await ask("POST", path, body, headers=headers)
+
+    assert first.headers["content-type"].startswith("text/event-stream")
+    assert "event: message" in first.text
+    assert "event: done" in first.text
+    # A stream cannot be given again; that it was done can be said.
+    assert (again.status_code, again.headers["idempotency-replayed"]) == (200, "true")
+    assert stage.said(chat) == ["Hello?", "Hello."]
+
+
+async def test_pages_of_messages_go_back_from_the_newest(ask: Asker, stage: Stage) -> None:
+    chat = await stage.chat()
+    path = f"{PATH}/{chat.id}/messages"
+    for number in range(5):
+        await stage.say(chat, f"{number}")
+
+    first = await ask.get(path, limit=2)
+    await stage.say(chat, "new")
+    second = await ask.get(path, limit=2, cursor=first["next"])
+    third = await ask.get(path, limit=2, cursor=second["next"])
+
+    shown = [[one["content"] for one in page["items"]] for page in (first, second, third)]
+    assert shown == [["4", "3"], ["2", "1"], ["0"]]
+    assert third["next"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"content": ""}, 400),
+        ({"content": " \n"}, 400),
+        ({"content": "a\0b"}, 400),
+        ({"content": "x" * 100_001}, 413),
+        ({}, 422),
+        ({"content": None}, 422),
+        ({"content": "a", "role": "system"}, 422),
+    ],
+)
+async def test_what_cannot_be_said_is_refused_and_not_kept(
+    ask: Asker, stage: Stage, body: object, status: int
+) -> None:
+    chat = await stage.chat()
+
+    assert (await ask("POST", f"{PATH}/{chat.id}/messages", body)).status_code == status
+
+    assert stage.said(chat) == []
+
+
+async def test_nothing_is_said_in_what_is_archived(ask: Asker, stage: Stage) -> None:
+    chat = await stage.chat()
+    await ask.do("POST", f"{PATH}/{chat.id}/archive")
+
+    answer = await ask("POST", f"{PATH}/{chat.id}/messages", {"content": "Hello?"})
+
+    assert answer.status_code == 409
+    assert answer.json()["hint"]
+
+
+async def test_the_last_message_is_taken_back_and_said_differently(
+    ask: Asker, stage: Stage
+) -> None:
+    chat = await stage.chat()
+    path = f"{PATH}/{chat.id}/messages"
+    assert (await ask("PUT", f"{path}/last", {"content": "Hello!"})).status_code == 409
+    await stage.say(chat, "Helo")
+    await stage.work()
+
+    said = await ask.do("PUT", f"{path}/last", {"content": "Hello!"})
+
+    assert (await ask.get(path))["items"] == [said]
+    assert said["content"] == "Hello!"
+
+
+async def test_a_reply_is_stopped(ask: Asker, stage: Stage) -> None:
+    chat = await stage.chat()
+    assert (await ask("POST", f"{PATH}/{chat.id}/stop")).status_code == 409
+    stage.engine.then(Say("One moment"), Wait())
+    await stage.say(chat, "Go on.")
+    await stage.take_up()
+    await stage.engine.began.wait()
+
+    await ask.do("POST", f"{PATH}/{chat.id}/stop")
+    await stage.renew()
+    await stage.idle()
+
+    assert stage.history(chat)[0].status == "cancelled"

@@ -1,0 +1,105 @@
+"""`/metrics`: numbers for operators, and nothing of anybody's."""
+
+import re
+from datetime import timedelta
+
+from support.doubles.clock import SetClock
+from support.doubles.engine import End, Wait
+from support.requirements import requirement
+from support.stage.api_stage import AskAs, Asker
+from support.stage.make import MATE, NOON, USER
+from support.stage.stage import Stage
+
+from backburner.actions import conversations
+from backburner.core.accounts import Role, Scope
+from backburner.core.schedule import Scheduled
+
+MINUTE = timedelta(minutes=1)
+
+
+async def numbers(ask: Asker) -> dict[str, float]:
+    answer = await ask("GET", "/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = [line for line in answer.text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+
+async def operator(ask_as: AskAs) -> Asker:
+    return await ask_as(USER, Scope.OPERATE, role=Role.OPERATOR)
+
+
+@requirement("A-starvation")
+async def test_the_length_of_the_queue_can_be_observed(
+    ask_as: AskAs, stage: Stage, clock: SetClock
+) -> None:
+    ask = await operator(ask_as)
+    await stage.task()
+    await stage.task(user=MATE)
+    await stage.task(Scheduled(NOON + 60 * MINUTE))
+    clock.advance(2 * MINUTE)
+    await stage.say(await stage.chat(MATE), "Hello?")
+
+    waiting = await numbers(ask)
+    assert waiting["backburner_queue_depth"] == 3
+    assert waiting["backburner_queue_oldest_seconds"] == 120
+    assert waiting["backburner_people_waiting"] == 1
+
+    await stage.work()
+    done = await numbers(ask)
+    assert (done["backburner_queue_depth"], done["backburner_queue_oldest_seconds"]) == (0, 0)
+    assert done['backburner_runs_ended_last_hour{status="success"}'] == 3
+    assert done["backburner_users"] == 2
+    clock.advance(80 * MINUTE)
+    later = await numbers(ask)
+    assert later["backburner_queue_depth"] == 1
+    assert later["backburner_queue_oldest_seconds"] == 22 * 60
+    assert later['backburner_runs_ended_last_hour{status="success"}'] == 0
+
+
+async def test_what_is_under_way_or_waits_for_somebody_is_counted(
+    ask_as: AskAs, stage: Stage
+) -> None:
+    ask = await operator(ask_as)
+    question = {"type": "confirmation", "prompt": "Well?"}
+    stage.engine.then(End({"needs_input": True, "message": "Hm.", "question": question}))
+    await stage.task()
+    await stage.work()
+    stage.engine.then(Wait())
+    await stage.task()
+    await stage.take_up()
+
+    shown = await numbers(ask)
+
+    assert shown["backburner_questions_open"] == 1
+    assert shown['backburner_runs{status="running"}'] == 1
+    assert shown["backburner_deliveries_waiting"] == 0
+    stage.kill()
+
+
+async def test_work_that_stands_still_is_not_in_the_queue(ask_as: AskAs, stage: Stage) -> None:
+    ask = await operator(ask_as)
+    await stage.task()
+    await conversations.pause_everything(stage.deps, USER, paused=True)
+    assert (await numbers(ask))["backburner_queue_depth"] == 0
+
+    await conversations.pause_everything(stage.deps, None, paused=True)
+    assert (await numbers(ask))["backburner_paused"] == 1
+
+
+async def test_only_operators_get_numbers(ask_as: AskAs, stage: Stage) -> None:
+    member = await ask_as(MATE)
+    stage.user()
+
+    assert (await member("GET", "/metrics")).status_code == 403
+    assert (await member.client.get("/metrics")).status_code == 401
+
+
+async def test_every_line_is_as_prometheus_reads_it(ask_as: AskAs) -> None:
+    text = (await (await operator(ask_as))("GET", "/metrics")).text
+
+    for line in text.splitlines():
+        assert re.fullmatch(
+            r'# (HELP|TYPE) backburner_\w+ .+|backburner_\w+(\{status="\w+"\})? \d+(\.\d+)?', line
+        ), line
+    assert text.endswith("\n")

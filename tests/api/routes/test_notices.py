@@ -1,0 +1,59 @@
+"""`/api/notices`: what users were told, and whether they have seen it."""
+
+import pytest
+from support.stage.api_stage import NOBODYS, Asker
+from support.stage.stage import Stage
+
+
+async def test_notices_are_listed_newest_first_and_seen(ask: Asker, stage: Stage) -> None:
+    for _ in range(3):
+        await stage.task()
+        await stage.work()
+    told = (await ask.get("/api/notices"))["items"]
+    assert [one["text"] for one in told] == ["Done."] * 3
+    assert (told[0]["kind"], told[0]["seen_at"]) == ("result", None)
+
+    assert await ask.do("POST", "/api/notices/seen", {"ids": [told[0]["id"]]}) == {"seen": 1}
+    unseen = (await ask.get("/api/notices", unseen=True))["items"]
+    assert [one["id"] for one in unseen] == [one["id"] for one in told[1:]]
+    assert await ask.do("POST", "/api/notices/seen", {"up_to": told[1]["id"]}) == {"seen": 2}
+    assert (await ask.get("/api/notices", unseen=True))["items"] == []
+    assert await ask.do("POST", "/api/notices/seen", {"up_to": told[1]["id"]}) == {"seen": 0}
+
+
+async def test_pages_of_notices_shift_by_nothing(ask: Asker, stage: Stage) -> None:
+    for number in range(3):
+        await stage.task(title=f"{number}")
+        await stage.work()
+    everything = [one["id"] for one in (await ask.get("/api/notices"))["items"]]
+
+    first = await ask.get("/api/notices", limit=2)
+    await stage.task()
+    await stage.work()
+    second = await ask.get("/api/notices", limit=2, cursor=first["next"])
+
+    assert [one["id"] for page in (first, second) for one in page["items"]] == everything
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({}, 400),
+        ({"ids": [], "up_to": "n_1"}, 400),
+        ({"ids": ["n_1"] * 201}, 422),
+        ({"up_to": f"n_{NOBODYS}"}, 404),
+    ],
+)
+async def test_what_was_seen_has_to_be_said(ask: Asker, body: object, status: int) -> None:
+    assert (await ask("POST", "/api/notices/seen", body)).status_code == status
+
+
+async def test_nobody_sees_for_somebody_else(ask: Asker, mate: Asker, stage: Stage) -> None:
+    await stage.task()
+    await stage.work()
+    (told,) = (await ask.get("/api/notices"))["items"]
+
+    assert await mate.do("POST", "/api/notices/seen", {"ids": [told["id"]]}) == {"seen": 0}
+    theirs = await mate("POST", "/api/notices/seen", {"up_to": told["id"]})
+    assert theirs.status_code == 404
+    assert (await ask.get("/api/notices", unseen=True))["items"] == [told]

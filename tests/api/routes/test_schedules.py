@@ -1,0 +1,104 @@
+"""`/api/conversations/{id}/schedule`, and what a schedule would mean."""
+
+from typing import Any
+
+import pytest
+from support.requirements import requirement
+from support.stage.api_stage import Asker, read_rows
+from support.stage.stage import Stage
+
+from backburner.core.schedule.serialize import to_json
+
+PATH = "/api/conversations"
+CRON = {"type": "cron", "cron_expression": "0 9 * * 1-5", "timezone": "Europe/Berlin"}
+
+
+@requirement("A-api")
+@pytest.mark.parametrize("when", [{"when": "every weekday at 9"}, {"schedule": CRON}])
+async def test_a_chat_is_put_in_the_background_in_words_or_in_full(
+    ask: Asker, stage: Stage, when: dict[str, Any]
+) -> None:
+    await ask.do("PUT", "/api/me", {"zone": "Europe/Berlin"})
+    chat = await stage.chat()
+
+    shown = await ask.do("PUT", f"{PATH}/{chat.id}/schedule", {**when, "what": "Look."})
+
+    assert (shown["status"], shown["state"]["context"]) == ("background", {"prompt": "Look."})
+    assert shown["schedule"] == {**CRON, "catch_up": "once"}
+    assert shown["next_times"] == [f"2026-11-{day}T08:00:00Z" for day in (17, 18, 19)]
+    assert shown["next_times_in_words"][0] == "Tue 17 Nov 2026, 09:00 CET"
+    assert "Europe/Berlin" in shown["schedule_in_words"]
+
+
+async def test_another_time_leaves_what_is_to_be_done(ask: Asker, stage: Stage) -> None:
+    task = await stage.task()
+    shown = await ask.do("PUT", f"{PATH}/{task.id}/schedule", {"when": "every 2h"})
+
+    assert shown["schedule"]["every"] == 7200
+    assert shown["state"]["context"]["prompt"] == "Do it."
+
+
+@requirement("A-api")
+async def test_a_schedule_is_cleared(ask: Asker, stage: Stage) -> None:
+    task = await stage.task()
+
+    shown = await ask.do("DELETE", f"{PATH}/{task.id}/schedule")
+
+    assert (shown["schedule"], shown["status"], shown["ended_as"]) == (None, "active", "cancelled")
+    assert (await ask("DELETE", f"{PATH}/{task.id}/schedule")).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"when": "every full moon", "what": "Look."}, 400),
+        ({"when": "every 30m"}, 400),
+        ({"when": "every 30m", "what": " "}, 400),
+        ({"what": "Look."}, 400),
+        ({"when": "now", "schedule": CRON, "what": "Look."}, 400),
+        ({"schedule": {**CRON, "timezone": "Mars"}, "what": "Look."}, 400),
+        ({"schedule": {**CRON, "seconds": 1}, "what": "Look."}, 400),
+        ({"schedule": {"type": "event", "source": "a", "config": {"a": "x" * 9000}}}, 413),
+        ({"schedule": "now", "what": "Look."}, 422),
+    ],
+)
+async def test_what_is_no_schedule_is_refused_and_changes_nothing(
+    ask: Asker, stage: Stage, body: object, status: int
+) -> None:
+    chat = await stage.chat()
+    before = read_rows(stage)
+
+    assert (await ask("PUT", f"{PATH}/{chat.id}/schedule", body)).status_code == status
+
+    assert read_rows(stage) == before
+
+
+async def test_work_cannot_come_after_itself(ask: Asker, stage: Stage) -> None:
+    chat = await stage.chat()
+    body = {"what": "Look.", "schedule": {"type": "after", "conversation": chat.id}}
+
+    assert (await ask("PUT", f"{PATH}/{chat.id}/schedule", body)).status_code == 400
+
+
+async def test_a_preview_says_when_and_changes_nothing(ask: Asker, stage: Stage) -> None:
+    before = read_rows(stage)
+    shown = await ask.do("POST", "/api/schedule/preview", {"when": "every 30m"})
+
+    assert shown["in_words"] == "every 30 minutes"
+    assert shown["zone"] == "UTC"
+    assert shown["next_times"] == [f"2026-11-16T{at}:00Z" for at in ("12:00", "12:30", "13:00")]
+    assert shown["next_times_in_words"][1] == "Mon 16 Nov 2026, 12:30 UTC"
+    assert (await ask("POST", "/api/schedule/preview", {"when": "at times"})).status_code == 400
+    assert read_rows(stage) == before
+
+
+async def test_what_is_shown_as_a_schedule_is_taken_as_one(ask: Asker, stage: Stage) -> None:
+    task = await stage.task()
+    await ask.do("PUT", f"{PATH}/{task.id}/schedule", {"when": "every monday at 9:30"})
+    shown = (await ask.get(f"{PATH}/{task.id}"))["schedule"]
+
+    again = await ask.do("PUT", f"{PATH}/{task.id}/schedule", {"schedule": shown})
+
+    assert again["schedule"] == shown
+    assert stage.load(task).schedule is not None
+    assert to_json(stage.load(task).schedule) == shown  # type: ignore[arg-type]

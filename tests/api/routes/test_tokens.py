@@ -1,0 +1,216 @@
+"""API tokens: listed, ended, and never wider than whoever asks for one."""
+
+from datetime import timedelta
+from typing import Any
+
+import httpx2
+from hypothesis import given
+from hypothesis import strategies as st
+from support.doubles.clock import SetClock
+from support.people import people
+from support.stage.make import NOON, USER
+from support.stage.stage import Stage
+
+from backburner.actions.accounts import credentials
+from backburner.core.accounts import (
+    Caller,
+    CredentialKind,
+    Role,
+    Scope,
+    narrow,
+)
+from backburner.core.errors import NotAllowed
+
+SCOPES = st.frozensets(st.sampled_from(list(Scope)))
+ENDS = st.none() | st.timedeltas(timedelta(1), timedelta(9)).map(lambda later: NOON + later)
+
+
+def bearer(secret: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {secret}"}
+
+
+async def test_a_token_is_shown_once_and_lets_in(stage: Stage, browser: httpx2.AsyncClient) -> None:
+    await people.add(stage)
+    await people.sign_in(browser)
+    body = {"name": "calendar", "scopes": ["read"], "expires": "90d"}
+    made = (await browser.post("/api/tokens", json=body)).json()
+    listed = await browser.get("/api/tokens")
+    browser.cookies.clear()
+
+    assert made["token"].startswith("bb_")
+    assert made["expires_at"] == "2027-02-14T12:00:00Z"
+    assert made["token"] not in listed.text
+    (item,) = listed.json()["items"]
+    assert (item["name"], item["scopes"], item["is_this"]) == ("calendar", ["read"], False)
+    again = await browser.get("/api/tokens", headers=bearer(made["token"]))
+    assert again.json()["items"][0]["is_this"] is True
+
+
+async def test_a_token_ends_when_it_is_revoked_and_by_itself(
+    stage: Stage, browser: httpx2.AsyncClient, clock: SetClock
+) -> None:
+    headers = await people.token(stage, await people.add(stage))
+    made = []
+    for _ in range(2):
+        answer = await browser.post("/api/tokens", json={"name": "x"}, headers=headers)
+        made.append(answer.json())
+
+    gone = await browser.delete(f"/api/tokens/{made[0]['id']}", headers=headers)
+    assert gone.status_code == 204
+    for token, status in zip(made, (401, 200), strict=True):
+        answer = await browser.get("/api/tokens", headers=bearer(token["token"]))
+        assert answer.status_code == status
+    clock.advance(timedelta(days=90))
+    answer = await browser.get("/api/tokens", headers=bearer(made[1]["token"]))
+    assert answer.status_code == 401
+
+
+async def test_nobody_ends_what_is_somebody_elses(
+    stage: Stage, browser: httpx2.AsyncClient
+) -> None:
+    mine = await people.token(stage, await people.add(stage, role=Role.OPERATOR))
+    theirs = await people.token(stage, await people.add(stage, "bob"))
+    token = (await browser.get("/api/tokens", headers=theirs)).json()["items"][0]["id"]
+    await people.sign_in(browser, "bob")
+    session = (await browser.get("/api/sessions")).json()["items"][0]["id"]
+    browser.cookies.clear()
+
+    for path in (f"tokens/{token}", "tokens/k_nothing", f"sessions/{session}", f"tokens/{session}"):
+        answer = await browser.delete(f"/api/{path}", headers=mine)
+        nothing = await browser.delete("/api/tokens/k_none", headers=mine)
+        assert (answer.status_code, answer.text) == (404, nothing.text)
+    assert token not in (await browser.get("/api/tokens", headers=mine)).text
+    assert (await browser.get("/api/tokens", headers=theirs)).status_code == 200
+
+
+async def test_another_browser_can_be_signed_out(stage: Stage, browser: httpx2.AsyncClient) -> None:
+    headers = await people.token(stage, await people.add(stage))
+    await people.sign_in(browser)
+    (session,) = (await browser.get("/api/sessions", headers=headers)).json()["items"]
+
+    gone = await browser.delete(f"/api/sessions/{session['id']}", headers=headers)
+    assert gone.status_code == 204
+    assert (await browser.get("/api/tokens")).status_code == 401
+
+
+async def test_a_token_that_reads_makes_and_ends_nothing(
+    stage: Stage, browser: httpx2.AsyncClient
+) -> None:
+    reads = await people.token(stage, await people.add(stage), Scope.READ)
+    answers = [
+        await browser.post("/api/tokens", json={"name": "x"}, headers=reads),
+        await browser.delete("/api/tokens/k_none", headers=reads),
+        await browser.delete("/api/sessions/k_none", headers=reads),
+        await browser.post("/api/sign-out-everywhere", headers=reads),
+    ]
+
+    assert [answer.status_code for answer in answers] == [403] * 4
+
+
+async def test_nobody_gives_what_they_do_not_have(
+    stage: Stage, browser: httpx2.AsyncClient
+) -> None:
+    member = await people.token(stage, await people.add(stage))
+    narrow_one = await people.token(
+        stage, await people.add(stage, "bob", Role.OPERATOR), Scope.READ, Scope.WRITE
+    )
+    body = {"name": "x", "scopes": ["read", "operate"]}
+    for headers in (member, narrow_one):
+        answer = await browser.post("/api/tokens", json=body, headers=headers)
+        assert answer.status_code == 403
+        assert "operate" in answer.json()["detail"]
+
+
+async def test_a_token_made_with_a_token_lives_no_longer(
+    stage: Stage, browser: httpx2.AsyncClient, clock: SetClock
+) -> None:
+    user = await people.add(stage)
+    soon = clock.now + timedelta(days=1)
+    secret = await credentials.issue_token(stage.deps, user, Scope, name="", expires_at=soon)
+    for expires in ("90d", None):
+        body = {"name": "x", "expires": expires}
+        answer = await browser.post("/api/tokens", json=body, headers=bearer(secret))
+        assert answer.json()["expires_at"] == "2026-11-17T12:00:00Z"
+
+
+@given(
+    role=st.sampled_from(list(Role)),
+    has=SCOPES,
+    kind=st.sampled_from([CredentialKind.SESSION, CredentialKind.TOKEN]),
+    ends=ENDS,
+    asked=SCOPES,
+    until=ENDS,
+)
+def test_no_pair_of_credentials_widens(
+    role: Role,
+    has: frozenset[Scope],
+    kind: CredentialKind,
+    ends: object,
+    asked: frozenset[Scope],
+    until: object,
+) -> None:
+    caller = Caller(user=USER, role=role, scopes=has, credential="k", kind=kind, expires_at=ends)  # type: ignore[arg-type]
+    try:
+        given_until = narrow(caller, asked, until)  # type: ignore[arg-type]
+    except NotAllowed:
+        assert not all(caller.may(scope) for scope in asked)
+        return
+    made = Caller(
+        user=USER,
+        role=role,
+        scopes=asked,
+        credential="m",
+        kind=CredentialKind.TOKEN,
+        expires_at=given_until,
+    )
+    assert all(caller.may(scope) for scope in Scope if made.may(scope))
+    assert made.is_whole <= caller.is_whole
+    if kind is CredentialKind.TOKEN and caller.expires_at is not None:
+        assert given_until is not None
+        assert given_until <= caller.expires_at
+
+
+async def test_lists_come_in_pages(stage: Stage, browser: httpx2.AsyncClient) -> None:
+    user = await people.add(stage)
+    headers = await people.token(stage, user)
+    for _ in range(4):
+        await people.token(stage, user)
+    seen: list[str] = []
+    params: dict[str, Any] = {"limit": 2}
+    while params.get("cursor", "") is not None:
+        page = (await browser.get("/api/tokens", params=params, headers=headers)).json()
+        seen += [item["id"] for item in page["items"]]
+        params["cursor"] = page["next"]
+
+    assert len(seen) == len(set(seen)) == 5
+    for query, status in (("cursor=%27--", 400), ("limit=0", 422), ("limit=201", 422)):
+        answer = await browser.get(f"/api/tokens?{query}", headers=headers)
+        assert answer.status_code == status
+
+
+async def test_bad_wishes_are_refused(stage: Stage, browser: httpx2.AsyncClient) -> None:
+    headers = await people.token(stage, await people.add(stage))
+    for body, status in (
+        ({}, 422),
+        ({"name": ""}, 422),
+        ({"name": " "}, 400),
+        ({"name": credentials.LOCAL_NAME}, 400),
+        ({"name": "x", "scopes": []}, 422),
+        ({"name": "x", "scopes": ["all"]}, 422),
+        ({"name": "x", "expires": "soon"}, 400),
+        ({"name": "x", "user": "u_other"}, 422),
+    ):
+        answer = await browser.post("/api/tokens", json=body, headers=headers)
+        assert answer.status_code == status, body
+
+
+async def test_there_are_so_many_tokens_and_no_more(
+    stage: Stage, browser: httpx2.AsyncClient
+) -> None:
+    user = await people.add(stage)
+    headers = await people.token(stage, user)
+    for _ in range(credentials.MOST_TOKENS - 1):
+        await people.token(stage, user)
+
+    answer = await browser.post("/api/tokens", json={"name": "x"}, headers=headers)
+    assert answer.status_code == 429

@@ -1,0 +1,187 @@
+"""A message and its reply in one answer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
+
+import httpx2
+import pytest
+from fastapi import APIRouter, FastAPI, Request
+from support.doubles.engine import End, Fail, Say, Wait
+from support.servers.live import Stream, following, serving
+from support.stage.make import STRANGER, USER
+from support.stage.stage import Stage
+from support.stage.stages import clock, database, set_up, stage
+
+from backburner.actions import chat
+from backburner.actions.accounts import credentials
+from backburner.api.app import build_api
+from backburner.api.http.auth import Writer
+from backburner.api.http.sse import Streaming
+from backburner.api.routes import streams
+from backburner.core.accounts import Scope
+from backburner.core.conversation import Conversation
+from backburner.core.errors import EngineFailed
+from backburner.core.ids import ConversationId
+
+__all__ = ["clock", "database", "set_up", "stage"]
+
+
+def build(stage: Stage) -> FastAPI:
+    """Build the API with a route as small as may be."""
+    router = APIRouter()
+
+    @router.post("/say/{which}")
+    async def say(
+        request: Request, caller: Writer, which: ConversationId, text: str, seconds: float = 60
+    ) -> Streaming:
+        patience = timedelta(seconds=seconds)
+        return await streams.say(request, caller, which, text, patience=patience)
+
+    api = build_api(stage.deps, hosts={"127.0.0.1"}, checks={})
+    api.include_router(router)
+    return api
+
+
+@pytest.fixture
+async def client(stage: Stage) -> AsyncIterator[httpx2.AsyncClient]:
+    async with serving(build(stage)) as address, httpx2.AsyncClient(base_url=address) as client:
+        stage.user()
+        token = await credentials.issue_token(stage.deps, USER, list(Scope), name="Test")
+        client.headers["authorization"] = f"Bearer {token}"
+        yield client
+
+
+def asking(
+    client: httpx2.AsyncClient, here: Conversation, text: str, **more: object
+) -> AbstractAsyncContextManager[Stream]:
+    token = client.headers["authorization"].removeprefix("Bearer ")
+    return following(
+        client, token, method="POST", path=f"/say/{here.id}", params={"text": text, **more}
+    )
+
+
+async def test_a_reply_comes_in_pieces_and_then_as_it_is_kept(
+    stage: Stage, client: httpx2.AsyncClient
+) -> None:
+    more, end = asyncio.Event(), asyncio.Event()
+    stage.engine.then(Say("One "), Wait(more), Say("two."), Wait(end))
+    here = await stage.chat()
+    async with asking(client, here, "Hello?") as stream:
+        message = await stream.next()
+        await stage.take_up()
+        first = await stream.next()
+        more.set()
+        second = await stream.next()
+        end.set()
+        done = await stream.next()
+        await stage.idle()
+
+        assert await stream.is_over()
+    assert (message.name, message.data["content"], message.data["role"]) == (
+        "message",
+        "Hello?",
+        "user",
+    )
+    assert (first.name, first.data["at"], first.data["text"]) == ("delta", 0, "One ")
+    assert (second.name, second.data["at"], second.data["text"]) == ("delta", 4, "two.")
+    assert (done.name, done.data["status"]) == ("done", "success")
+    assert [one["content"] for one in done.data["messages"]] == ["One two."]
+
+
+async def test_a_reply_that_is_there_at_once_is_not_missed(
+    stage: Stage, client: httpx2.AsyncClient
+) -> None:
+    here = await stage.chat()
+    async with asking(client, here, "Hello?") as stream:
+        await stream.next("message")
+        await stage.work()
+        done = await stream.next("done")
+
+    assert [one["content"] for one in done.data["messages"]] == ["Hello."]
+
+
+async def test_a_reply_that_fails_says_why(stage: Stage, client: httpx2.AsyncClient) -> None:
+    stage.engine.then(Fail(EngineFailed("The model is gone.", permanent=True)))
+    here = await stage.chat()
+    async with asking(client, here, "Hello?") as stream:
+        await stream.next("message")
+        await stage.work()
+        error = await stream.next("error", "done")
+
+    assert error.name == "error"
+    assert "The model is gone." in error.data["detail"]
+
+
+async def test_a_reply_that_is_stopped_ends_with_what_is_kept(
+    stage: Stage, client: httpx2.AsyncClient
+) -> None:
+    stage.engine.then(Say("One "), Wait())
+    here = await stage.chat()
+    async with asking(client, here, "Hello?") as stream:
+        await stream.next("message")
+        await stage.take_up()
+        await stream.next("delta")
+        await chat.stop(stage.deps, here.user_id, here.id)
+        await stage.renew()
+        done = await stream.next("done")
+        await stage.idle()
+
+    assert done.data["status"] == "cancelled"
+
+
+async def test_a_reply_that_nobody_will_give_ends_too(
+    stage: Stage, client: httpx2.AsyncClient
+) -> None:
+    here = await stage.chat()
+    async with asking(client, here, "Hello?") as stream:
+        await stream.next("message")
+        await chat.stop(stage.deps, here.user_id, here.id)
+        done = await stream.next("done")
+
+    assert (done.data["run"], done.data["messages"]) == (None, [])
+
+
+async def test_a_reply_that_goes_on_elsewhere_is_told_from_its_beginning(
+    stage: Stage, client: httpx2.AsyncClient
+) -> None:
+    stage.engine.then(Say("Lost wo"), Wait())
+    stage.engine.then(Say("Found words."), End())
+    here = await stage.chat()
+    async with asking(client, here, "Hello?") as stream:
+        await stream.next("message")
+        await stage.take_up()
+        first = await stream.next("delta")
+        stage.kill()
+        await stage.rescuer.settle_all()
+        await stage.work()
+        done = await stream.next("done")
+
+    assert first.data["text"] == "Lost wo"
+    assert [one["content"] for one in done.data["messages"]] == ["Found words."]
+
+
+async def test_an_answer_that_takes_too_long_ends_and_the_reply_goes_on(
+    stage: Stage, client: httpx2.AsyncClient
+) -> None:
+    here = await stage.chat()
+    async with asking(client, here, "Hello?", seconds=0.05) as stream:
+        await stream.next("message")
+        later = await stream.next()
+        assert await stream.is_over()
+    await stage.work()
+
+    assert later.name == "later"
+    assert stage.said(here) == ["Hello?", "Hello."]
+
+
+async def test_what_is_refused_is_refused_before_the_answer_begins(
+    stage: Stage, client: httpx2.AsyncClient
+) -> None:
+    here, theirs = await stage.chat(), await stage.chat(STRANGER)
+
+    for which, text, status in ((theirs, "Hello?", 404), (here, " ", 400)):
+        async with asking(client, which, text) as stream:
+            assert stream.answer.status_code == status
+    assert stage.said(theirs) == []

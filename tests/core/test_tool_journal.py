@@ -1,0 +1,90 @@
+"""What a run that starts over is told of what an earlier one did, and asked about."""
+
+from dataclasses import replace
+from typing import Any
+
+from support.stage import make
+from support.stage.make import NOON
+
+from backburner.core import tool_journal, transitions
+from backburner.core.ids import CallId
+from backburner.core.question import Purpose
+from backburner.core.run import RunKind
+from backburner.core.tool_journal import JournalEntry
+from backburner.core.tool_policy import Allow, Ask, Call, Tool, decide, digest
+from backburner.core.transitions import HAPPENED, LEAVE, REPEAT
+
+CALL = Call(Tool(server="mail", name="send", definition="d"), {"to": "Ann"})
+
+
+def entry(**changes: Any) -> JournalEntry:
+    made = JournalEntry(
+        id=CallId("t_call"),
+        run_id=make.RUN,
+        server="mail",
+        tool="send",
+        definition="d",
+        arguments=CALL.arguments,
+        digest=digest(CALL),
+        read_only=False,
+        done=True,
+        result="Sent.",
+    )
+    return replace(made, **changes)
+
+
+def test_only_what_may_have_had_an_effect_is_in_doubt() -> None:
+    unknown = entry(done=False)
+
+    assert tool_journal.doubtful([entry(), unknown, entry(done=False, read_only=True)]) == [unknown]
+
+
+def test_an_identical_call_is_answered_once_by_each_that_was_made() -> None:
+    first, second = entry(), entry(id=CallId("t_second"))
+    others = [
+        entry(id=CallId("t_1"), done=False),
+        entry(id=CallId("t_2"), failed=True),
+        entry(id=CallId("t_3"), read_only=True),
+        entry(id=CallId("t_4"), digest="another"),
+    ]
+    made = [*others, first, second]
+
+    assert tool_journal.answering(digest(CALL), made, used=()) == first
+    assert tool_journal.answering(digest(CALL), made, used={first.id}) == second
+    assert tool_journal.answering(digest(CALL), made, used={first.id, second.id}) is None
+
+
+def test_a_new_attempt_is_told_what_had_an_effect() -> None:
+    made = [entry(), entry(read_only=True), entry(done=False), entry(failed=True)]
+
+    assert tool_journal.told(made) == ['send {"to":"Ann"} gave: Sent.']
+
+
+def test_what_it_is_told_has_its_limits() -> None:
+    (line,) = tool_journal.told([entry(arguments={"to": "x" * 10_000}, result="y" * 10_000)])
+
+    assert len(line) < 2 * tool_journal.LONGEST_TOLD + 100
+
+
+def test_to_do_it_again_is_a_yes_to_just_that_call() -> None:
+    question = tool_journal.ask(entry(done=False), RunKind.BACKGROUND, now=NOON)
+    assert (question.purpose, question.options) == (Purpose.IN_DOUBT, (HAPPENED, REPEAT, LEAVE))
+    waiting = transitions.ask_owner(make.conversation(), question).conversation
+
+    again = transitions.answer(waiting, question.id, REPEAT, now=NOON)
+
+    judged = decide(CALL, again.grants, scope=None, in_doubt=False, now=NOON)
+    assert isinstance(judged, Allow)
+    assert judged.uses == again.grants[0].id
+    other = Call(CALL.tool, {"to": "Bob"})
+    assert isinstance(decide(other, again.grants, scope=None, in_doubt=False, now=NOON), Ask)
+
+
+def test_any_other_answer_allows_nothing() -> None:
+    question = tool_journal.ask(entry(done=False), RunKind.REPLY, now=NOON)
+    waiting = transitions.ask_owner(make.conversation(), question).conversation
+
+    for said in (HAPPENED, LEAVE):
+        step = transitions.answer(waiting, question.id, said, now=NOON)
+        assert step.grants == ()
+        assert [item.content["answer"] for item in step.inbox] == [said]

@@ -1,0 +1,127 @@
+"""What each kind of answer to an approval grants, and for how long."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from support.cases.policy_cases import MAIL, SEND, command, fetch, granted, judge
+from support.stage.make import NOON
+
+from backburner.core.conversation import Kind
+from backburner.core.question import NO, YES
+from backburner.core.tool_policy import (
+    ALWAYS,
+    SINGLE_USE_LASTS,
+    Allow,
+    Ask,
+    Call,
+    Narrowing,
+    Tool,
+    approval_binding,
+    approval_options,
+    decide,
+    digest,
+    inherits_grants,
+)
+
+
+def test_a_yes_is_for_one_call_and_is_used_up_by_it() -> None:
+    (grant,) = granted(YES, SEND)
+
+    assert judge(SEND, grant) == Allow(uses=grant.id)
+    assert grant.expires_at == NOON + SINGLE_USE_LASTS
+
+
+def test_a_no_leaves_nothing_behind() -> None:
+    assert granted(NO, SEND) == ()
+
+
+def test_what_is_neither_yes_nor_always_leaves_nothing_behind() -> None:
+    assert granted("perhaps", SEND) == ()
+
+
+def test_a_yes_that_was_not_used_in_time_is_void() -> None:
+    (grant,) = granted(YES, SEND)
+
+    just_before = decide(
+        SEND,
+        [grant],
+        scope=None,
+        in_doubt=False,
+        now=NOON + SINGLE_USE_LASTS - timedelta(seconds=1),
+    )
+    too_late = decide(SEND, [grant], scope=None, in_doubt=False, now=NOON + SINGLE_USE_LASTS)
+
+    assert just_before == Allow(uses=grant.id)
+    assert too_late == Ask(digest(SEND))
+
+
+def test_two_calls_asked_about_together_get_a_grant_each() -> None:
+    other = Call(MAIL, {"to": "bob@example.com"})
+
+    first, second = granted(YES, SEND, other)
+
+    assert first.id != second.id
+    assert judge(SEND, first, second) == Allow(uses=first.id)
+    assert judge(other, first, second) == Allow(uses=second.id)
+
+
+def test_the_same_call_twice_uses_up_one_grant_at_a_time() -> None:
+    first, second = granted(YES, SEND, SEND)
+
+    assert judge(SEND, first, second) == Allow(uses=first.id)
+    assert judge(SEND, second) == Allow(uses=second.id)
+
+
+def test_always_here_reaches_every_call_of_the_tool_and_is_not_used_up() -> None:
+    (lasting,) = granted(ALWAYS, SEND)
+    (single,) = granted(YES, SEND)
+
+    assert judge(Call(MAIL, {"to": "anyone"}), lasting) == Allow()
+    assert judge(SEND, single, lasting) == Allow()
+    assert lasting.expires_at is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(MAIL, definition="d9"),
+        replace(MAIL, server="mail2"),
+        replace(MAIL, name="send_all"),
+        replace(MAIL, narrowing=Narrowing.COMMAND),
+    ],
+)
+def test_always_here_ends_where_the_tool_is_no_longer_the_same(other: Tool) -> None:
+    (lasting,) = granted(ALWAYS, SEND)
+    call = Call(other, {**SEND.arguments, "command": "ls"})
+
+    assert judge(call, lasting) == Ask(digest(call))
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_only_jobs_work_under_the_grants_of_their_parent(kind: Kind) -> None:
+    assert inherits_grants(kind) == (kind is Kind.JOB)
+
+
+def test_always_here_is_offered_where_every_call_can_be_held_to_something() -> None:
+    calls = [SEND, command("git status"), fetch("https://example.com/")]
+
+    assert approval_options(calls) == (YES, ALWAYS, NO)
+
+
+def test_what_is_asked_about_is_written_down_to_the_last_byte() -> None:
+    binding = approval_binding([command("git status")])
+
+    assert binding == {
+        "calls": [
+            {
+                "server": "backburner",
+                "tool": "run_command",
+                "definition": "d2",
+                "arguments": {"command": "git status"},
+                "digest": digest(command("git status")),
+                "words": ["git", "status"],
+                "whole": False,
+            }
+        ]
+    }

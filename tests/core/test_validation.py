@@ -1,0 +1,160 @@
+"""Which text and JSON from outside can be kept."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backburner.core.errors import BadRequest, TooLarge
+from backburner.core.validation import (
+    DEEPEST,
+    LARGEST_INTEGER,
+    as_object,
+    canonical,
+    check_json,
+    check_text,
+    make_readable,
+    size_of,
+)
+
+PLENTY = 1_000_000
+
+storable = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9)
+plain_json: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-LARGEST_INTEGER, LARGEST_INTEGER)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | storable,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(storable, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def nested(levels: int) -> object:
+    inner: object = 1
+    for _ in range(levels - 1):
+        inner = [inner]
+    return inner
+
+
+@pytest.mark.parametrize("text", ["", "x" * 20, "naïve 🚀\r\n\t", "\u202e", "\ufffe"])
+def test_text_within_its_limit_is_kept_as_it_is(text: str) -> None:
+    assert check_text("It", text, limit=20) == text
+
+
+@pytest.mark.parametrize("thing", [None, 3, b"bytes", ["a"], {"a": 1}])
+def test_what_is_not_text_is_refused_by_its_type(thing: object) -> None:
+    with pytest.raises(BadRequest, match=f"It must be text, not {type(thing).__name__}"):
+        check_text("It", thing, limit=20)
+
+
+@pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "a\udfff"])
+def test_text_that_no_database_takes_is_refused(text: str) -> None:
+    with pytest.raises(BadRequest, match="It has characters that are no text"):
+        check_text("It", text, limit=20)
+
+
+def test_text_beyond_its_limit_is_refused_with_both_numbers() -> None:
+    with pytest.raises(TooLarge, match=r"It has 2,001 characters; the limit is 2,000") as refused:
+        check_text("It", "x" * 2_001, limit=2_000)
+
+    assert (refused.value.size, refused.value.limit) == (2_001, 2_000)
+
+
+@given(plain_json)
+def test_plain_json_is_kept(value: object) -> None:
+    check_json("It", value, limit=PLENTY)
+
+    assert json.loads(canonical(value)) == value
+
+
+@pytest.mark.parametrize("extreme", [LARGEST_INTEGER, -LARGEST_INTEGER, 1.7e308, -0.0, 5e-324])
+def test_the_extremes_of_numbers_are_kept(extreme: float) -> None:
+    check_json("It", {"n": extreme}, limit=PLENTY)
+
+
+REFUSED: list[tuple[object, str]] = [
+    (LARGEST_INTEGER + 1, "number that is too large"),
+    (-LARGEST_INTEGER - 1, "number that is too large"),
+    (10**5_000, "number that is too large"),
+    (float("nan"), "number that is not finite"),
+    (float("-inf"), "number that is not finite"),
+    ("\0", "no text"),
+    ("\ud800", "no text"),
+    ({"\0": 1}, "no text"),
+    ({"\ud800": 1}, "no text"),
+    ({1: 1}, "name that is not text"),
+    ({None: 1}, "name that is not text"),
+    ((1, 2), "has a tuple"),
+    ({1, 2}, "has a set"),
+    (b"bytes", "has a bytes"),
+    (object(), "has a object"),
+]
+
+
+@pytest.mark.parametrize("wrap", [lambda it: it, lambda it: [it], lambda it: {"a": {"b": it}}])
+@pytest.mark.parametrize(("value", "fault"), REFUSED, ids=[fault for _, fault in REFUSED])
+def test_what_is_not_plain_json_is_refused_wherever_it_stands(
+    wrap: Any, value: object, fault: str
+) -> None:
+    with pytest.raises(BadRequest, match=fault):
+        check_json("It", wrap(value), limit=PLENTY)
+
+
+def test_json_is_kept_down_to_the_deepest_level_and_no_further() -> None:
+    check_json("It", nested(DEEPEST), limit=PLENTY)
+
+    for levels in (DEEPEST + 1, 10_000):
+        with pytest.raises(BadRequest, match=f"nested more than {DEEPEST} levels"):
+            check_json("It", nested(levels), limit=PLENTY)
+
+
+def test_json_that_holds_itself_is_refused() -> None:
+    endless: list[object] = []
+    endless.append(endless)
+
+    with pytest.raises(BadRequest, match="nested"):
+        check_json("It", endless, limit=PLENTY)
+
+
+def test_the_size_of_json_is_counted_in_bytes() -> None:
+    check_json("It", "é" * 4, limit=10)
+
+    assert size_of("é" * 4) == 10
+    with pytest.raises(TooLarge, match=r"It has 10 bytes; the limit is 9\. Send less, or in parts"):
+        check_json("It", "é" * 4, limit=9)
+
+
+def test_equal_objects_are_written_alike() -> None:
+    assert canonical({"b": [1, "é"], "a": None}) == canonical({"a": None, "b": [1, "é"]})
+    assert canonical({"b": [1, "é"], "a": None}) == '{"a":null,"b":[1,"é"]}'
+
+
+@pytest.mark.parametrize("pair", [(1, True), (1, 1.0), (0, False), (1, "1"), ([], {}), (None, "")])
+def test_different_values_are_written_differently(pair: tuple[object, object]) -> None:
+    one, other = pair
+
+    assert canonical(one) != canonical(other)
+
+
+def test_an_object_is_told_from_other_things() -> None:
+    assert as_object("It", {"a": 1}) == {"a": 1}
+    with pytest.raises(BadRequest, match="It must be an object with names and values"):
+        as_object("It", [("a", 1)])
+
+
+@pytest.mark.parametrize(
+    ("text", "readable"),
+    [
+        ("plain é 😀", "plain é 😀"),
+        ("half \ud83d of one", "half \ufffd of one"),
+        ("both \ud83d\ude00 halves", "both 😀 halves"),
+        ("nothing\0 here", "nothing\ufffd here"),
+    ],
+)
+def test_what_cannot_be_kept_is_marked(text: str, readable: str) -> None:
+    assert make_readable(text) == readable
+    assert check_text("It", readable, limit=100) == readable

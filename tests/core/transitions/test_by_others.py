@@ -1,0 +1,107 @@
+"""What events, other conversations and allowances do to a conversation."""
+
+from dataclasses import replace
+
+import pytest
+from support.cases.transition_cases import ASKS, HOUR, NINE, RUN, cannot_go_on, proposed, working
+from support.stage import make
+
+from backburner.core import transitions
+from backburner.core.conversation import Conversation, Kind, Pause, Status
+from backburner.core.notice import NoticeKind
+from backburner.core.run import ItemKind, RunKind
+from backburner.core.schedule import After, On
+from backburner.core.transitions import Signal
+
+
+def test_an_event_waits_behind_an_open_question() -> None:
+    waiting = transitions.finish(working(), RUN, ASKS, now=NINE).conversation
+    step = transitions.receive_event(waiting, {"source": "file"})
+
+    assert [(i.kind, i.at_once) for i in step.inbox] == [(ItemKind.EVENT, False)]
+
+
+def test_the_result_of_a_job_is_answered_and_that_of_a_task_only_written_down() -> None:
+    parent, report = make.conversation(), transitions.Report("Found it.")
+    job = make.conversation(id=make.OTHER, kind=Kind.JOB, title="search")
+    task = replace(job, kind=Kind.TASK)
+    answered = transitions.receive_report(parent, job, report)
+    noted = transitions.receive_report(parent, task, report)
+
+    assert [(i.kind, i.run_kind) for i in answered.inbox] == [(ItemKind.JOB_RESULT, RunKind.REPLY)]
+    assert answered.inbox[0].content["result"] == "Found it."
+    assert noted.inbox == ()
+    assert [(m.content, m.outside) for m in noted.messages] == [("search: Found it.", True)]
+
+
+def test_the_result_of_a_test_run_is_written_down_and_answered_by_nobody() -> None:
+    job = make.conversation(id=make.OTHER, kind=Kind.JOB, batch=transitions.TEST_RUN)
+    step = transitions.receive_report(make.conversation(), job, transitions.Report("Found it."))
+
+    assert (len(step.messages), step.inbox) == (1, ())
+
+
+@pytest.mark.parametrize(
+    "parent",
+    [make.conversation(status=Status.ARCHIVED), make.conversation(keeps_only=True)],
+    ids=["archived", "nobody there"],
+)
+def test_a_parent_that_cannot_answer_keeps_the_words(parent: Conversation) -> None:
+    job = make.conversation(id=make.OTHER, kind=Kind.JOB)
+    step = transitions.receive_report(parent, job, transitions.Report("Found it."))
+
+    assert (len(step.messages), step.inbox) == (1, ())
+
+
+@pytest.mark.parametrize(
+    ("on", "signal", "fires"),
+    [
+        (On.SUCCESS, Signal.COMPLETED, True),
+        (On.SUCCESS, Signal.ENDED, False),
+        (On.ANY, Signal.COMPLETED, True),
+        (On.ANY, Signal.ENDED, True),
+    ],
+)
+def test_what_comes_after_another_conversation_starts_when_that_has_ended(
+    on: On, signal: Signal, *, fires: bool
+) -> None:
+    follower = working(schedule=After(make.OTHER, on), next_run_at=None)
+    step = transitions.hear_predecessor(follower, signal)
+
+    assert bool(step.inbox) is fires
+
+
+def test_a_follower_whose_predecessor_is_gone_pauses_and_says_so() -> None:
+    follower = working(schedule=After(make.OTHER), next_run_at=None)
+    step = transitions.hear_predecessor(follower, Signal.GONE)
+
+    assert step.conversation.pause_reason is Pause.USER
+    assert [notice.kind for notice in step.notices] == [NoticeKind.STOPPED]
+    assert transitions.hear_predecessor(working(), Signal.GONE).conversation == working()
+
+
+def test_what_comes_after_cancelled_work_runs_one_last_time_or_pauses() -> None:
+    follower = working(schedule=After(make.OTHER, On.ANY), next_run_at=None)
+    last = transitions.hear_predecessor(follower, Signal.STOPPED)
+    assert last.conversation.schedule == After(make.OTHER, On.ANY, once=True)
+    # A run that is under way under the old revision does not end it.
+    assert last.conversation.schedule_revision == follower.schedule_revision + 1
+    assert [item.kind for item in last.inbox] == [ItemKind.EVENT]
+
+    hopeful = replace(follower, schedule=After(make.OTHER))
+    still = transitions.hear_predecessor(hopeful, Signal.STOPPED)
+    assert (still.conversation.pause_reason, still.inbox) == (Pause.USER, ())
+
+
+def test_work_parked_for_an_allowance_goes_on_when_there_is_more() -> None:
+    parked = transitions.park(working()).conversation
+    assert (parked.status, parked.pause_reason) == (Status.ACTIVE, Pause.ALLOWANCE)
+    assert transitions.park(parked).conversation == parked
+    assert transitions.park(proposed()).conversation == proposed()
+
+    going = transitions.unpark(parked, now=NINE + HOUR).conversation
+
+    assert (going.status, going.next_run_at) == (Status.BACKGROUND, NINE + 24 * HOUR)
+    assert transitions.unpark(going, now=NINE).conversation == going
+    waiting = transitions.park(cannot_go_on(working())).conversation
+    assert transitions.unpark(waiting, now=NINE).conversation.status is Status.WAITING_INPUT

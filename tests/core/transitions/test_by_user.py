@@ -1,0 +1,250 @@
+"""What the user of a conversation says and does, besides answering."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from support.cases.transition_cases import ASKS, BRIEF, DAILY, DONE, HOUR, NINE, RUN, WORK, working
+from support.requirements import requirement
+from support.stage import make
+from support.stage.make import MESSAGE, NOON, USER
+
+from backburner.core import transitions
+from backburner.core.conversation import Conversation, Ended, Pause, Role, Source, Status
+from backburner.core.errors import BadRequest, BadSchedule, Conflict, TooLarge
+from backburner.core.run import ItemKind, RunKind
+from backburner.core.schedule import Immediate, Interval, Scheduled
+from backburner.core.transitions import Signal, Step, Stops
+
+
+def test_a_message_is_written_down_and_waits_for_its_reply() -> None:
+    step = transitions.say(make.conversation(), "Hello there.\nMore.", message_id=MESSAGE, now=NOON)
+
+    (message,), (item,) = step.messages, step.inbox
+    assert (message.role, message.source, message.id) == (Role.USER, Source.CHAT, MESSAGE)
+    assert (item.kind, item.run_kind, item.content) == (
+        ItemKind.MESSAGE,
+        RunKind.REPLY,
+        {"message_id": MESSAGE, "text": "Hello there.\nMore."},
+    )
+    assert step.conversation.title == "Hello there."
+
+
+def test_a_title_that_is_there_stays() -> None:
+    chat = make.conversation(title="Build", unattended_replies=7)
+    after = transitions.say(chat, "Hello.", message_id=MESSAGE, now=NOON).conversation
+
+    assert (after.title, after.unattended_replies) == ("Build", 0)
+
+
+@pytest.mark.parametrize(("text", "error"), [(" \n", BadRequest), ("x" * 100_001, TooLarge)])
+def test_a_message_that_says_nothing_or_too_much_is_refused(
+    text: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        transitions.say(make.conversation(), text, message_id=MESSAGE, now=NOON)
+
+
+def test_a_message_that_fits_the_shown_question_answers_it() -> None:
+    waiting = transitions.finish(working(), RUN, ASKS, now=NINE).conversation
+    step = transitions.say(waiting, "The blue one.", message_id=MESSAGE, now=NINE + HOUR)
+
+    assert step.conversation.status is Status.BACKGROUND
+    assert step.messages[0].content == "The blue one."
+    assert [(item.kind, item.content["answer"]) for item in step.inbox] == [
+        (ItemKind.ANSWER, "The blue one.")
+    ]
+
+
+@requirement("A-context")
+def test_work_needs_a_description_and_starts_when_its_schedule_says() -> None:
+    chat = make.conversation()
+    step = transitions.set_schedule(chat, Immediate(), now=NOON, state=WORK)
+
+    assert step.conversation.next_run_at == NOON
+    assert step.conversation.state.context == {"prompt": "Watch the build."}
+    with pytest.raises(BadRequest):
+        transitions.set_schedule(chat, Immediate(), now=NOON)
+
+
+def test_a_new_schedule_makes_a_fresh_start_and_drops_a_run_that_was_handed_back() -> None:
+    troubled = working(failures=2, crashes=1, ended_as=None, run_count=4)
+    step = transitions.set_schedule(troubled, Interval(HOUR, anchor=NOON), now=NOON)
+
+    after = step.conversation
+    assert (after.failures, after.crashes, after.run_count) == (0, 0, 4)
+    assert (after.next_run_at, after.schedule_revision) == (NOON, 2)
+    assert step.drops_queued
+
+
+def test_a_schedule_that_cannot_be_is_refused() -> None:
+    with pytest.raises(BadSchedule):
+        transitions.set_schedule(working(), Scheduled(NOON - HOUR), now=NOON)
+
+
+def test_new_work_in_an_old_conversation_counts_from_zero() -> None:
+    done = make.conversation(run_count=9, last_result_hash="x", state=WORK, ended_as=Ended.ERROR)
+    after = transitions.set_schedule(done, DAILY, now=NOON).conversation
+
+    assert (after.run_count, after.last_result_hash, after.ended_as) == (0, None, None)
+
+
+def test_a_conversation_can_be_renamed() -> None:
+    renamed = transitions.rename(make.conversation(), "  The  build ").conversation
+
+    assert renamed.title == "The build"
+    with pytest.raises(BadRequest):
+        transitions.rename(renamed, "  ")
+
+
+def test_paused_slots_are_never_due_and_resuming_counts_from_now() -> None:
+    paused = transitions.pause(working()).conversation
+    assert (paused.next_run_at, paused.schedule, paused.pause_reason) == (None, DAILY, Pause.USER)
+
+    resumed = transitions.resume(paused, now=NINE + 60 * HOUR).conversation
+
+    assert resumed.next_run_at == NINE + 72 * HOUR
+    assert transitions.begin(resumed, now=NINE + 72 * HOUR).step.skipped == ()
+
+
+def test_pausing_withdraws_what_was_asked() -> None:
+    waiting = transitions.finish(working(), RUN, ASKS, now=NINE).conversation
+    step = transitions.pause(waiting)
+
+    assert step.withdrawn == tuple(question.id for question in waiting.questions)
+    assert step.conversation.questions == ()
+
+
+@pytest.mark.parametrize(
+    "conversation",
+    [
+        make.conversation(),
+        working(status=Status.ACTIVE, pause_reason=Pause.USER, next_run_at=None),
+        transitions.propose(make.CONVERSATION, USER, BRIEF, why="", now=NOON).conversation,
+    ],
+    ids=["no work", "already paused", "only proposed"],
+)
+def test_what_cannot_be_paused_says_why(conversation: Conversation) -> None:
+    with pytest.raises(Conflict) as refused:
+        transitions.pause(conversation)
+
+    assert refused.value.message
+
+
+@pytest.mark.parametrize(
+    "conversation",
+    [make.conversation(), working(), transitions.archive(working(), now=NINE).conversation],
+    ids=["no work", "not paused", "archived"],
+)
+def test_what_cannot_be_resumed_says_why(conversation: Conversation) -> None:
+    with pytest.raises(Conflict) as refused:
+        transitions.resume(conversation, now=NINE)
+
+    assert refused.value.message
+
+
+def test_run_now_starts_one_run_even_of_paused_work() -> None:
+    paused = transitions.pause(working()).conversation
+    step = transitions.run_now(paused)
+
+    assert [(i.kind, i.run_kind, i.at_once) for i in step.inbox] == [
+        (ItemKind.RUN_NOW, RunKind.BACKGROUND, True)
+    ]
+
+
+def test_cancelling_ends_the_work_and_tells_who_waits_for_it() -> None:
+    waiting = transitions.finish(working(), RUN, ASKS, now=NINE).conversation
+    step = transitions.cancel(waiting, now=NINE)
+
+    after = step.conversation
+    assert (after.schedule, after.ended_as, after.questions) == (None, Ended.CANCELLED, ())
+    assert (step.stops, step.signal) == (Stops.WORK, Signal.ENDED)
+    assert step.report is not None
+    assert transitions.cancel(waiting, now=NINE, by_parent=True).report is None
+
+
+def test_a_run_by_hand_can_be_cancelled_where_there_is_no_other_work() -> None:
+    step = transitions.cancel(make.conversation(), now=NOON, running=True)
+
+    assert (step.stops, step.conversation) == (Stops.WORK, make.conversation())
+
+
+def test_cancelling_a_mere_question_withdraws_it() -> None:
+    asked = transitions.ask_owner(make.conversation(), make.question()).conversation
+    step = transitions.cancel(asked, now=NOON)
+
+    assert (step.conversation.ended_as, step.signal) == (None, None)
+    assert step.withdrawn == (make.QUESTION,)
+
+
+def test_archiving_stops_the_work_and_says_so() -> None:
+    step = transitions.archive(working(), now=NINE)
+
+    assert (step.conversation.schedule, step.conversation.next_run_at) == (None, None)
+    assert (step.stops, step.signal) == (Stops.EVERYTHING, Signal.GONE)
+    assert [message.role for message in step.messages] == [Role.SYSTEM]
+    assert transitions.archive(make.conversation(), now=NOON).messages == ()
+
+
+def test_what_does_not_fit_the_status_is_refused_in_words() -> None:
+    archived = transitions.archive(working(), now=NINE).conversation
+    waiting = transitions.finish(working(), RUN, ASKS, now=NINE).conversation
+    refusals: list[Callable[[], Step]] = [
+        lambda: transitions.archive(archived, now=NINE),
+        lambda: transitions.reopen(working()),
+        lambda: transitions.say(archived, "Hello?", message_id=MESSAGE, now=NINE),
+        lambda: transitions.resume(waiting, now=NINE),
+        lambda: transitions.run_now(waiting),
+        lambda: transitions.run_now(make.conversation()),
+        lambda: transitions.cancel(make.conversation(), now=NINE),
+        lambda: transitions.receive_event(make.conversation(), {}),
+        lambda: transitions.answer(working(), make.QUESTION, "yes", now=NINE),
+    ]
+    for refused in refusals:
+        with pytest.raises(Conflict) as conflict:
+            refused()
+        assert conflict.value.message
+
+
+def test_a_reopened_conversation_does_not_take_its_work_up_again() -> None:
+    archived = transitions.archive(working(), now=NINE).conversation
+    reopened = transitions.reopen(archived).conversation
+
+    assert (reopened.status, reopened.schedule) == (Status.ACTIVE, None)
+    assert reopened.ended_as is Ended.CANCELLED
+
+
+def test_a_dismissed_proposal_that_is_reopened_is_an_ordinary_conversation() -> None:
+    dismissed = make.conversation(status=Status.ARCHIVED, ended_as=Ended.DISMISSED)
+
+    assert transitions.reopen(dismissed).conversation.ended_as is None
+
+
+def completed_job() -> Conversation:
+    job = transitions.start_job(make.CONVERSATION, USER, BRIEF, now=NOON).conversation
+    return transitions.finish(job, make.run(schedule_revision=1), DONE, now=NOON).conversation
+
+
+def test_a_follow_up_puts_a_completed_job_to_work_again() -> None:
+    step = transitions.follow_up(completed_job(), "And then?", message_id=MESSAGE, now=NINE)
+
+    after = step.conversation
+    assert (after.status, after.resuming, after.resume_count) == (Status.BACKGROUND, True, 1)
+    assert (after.ended_as, after.next_run_at) == (None, NINE)
+    assert [message.content for message in step.messages] == ["And then?"]
+    assert [(item.run_kind, item.content["text"]) for item in step.inbox] == [
+        (RunKind.BACKGROUND, "And then?")
+    ]
+
+
+def test_a_job_being_resumed_says_so_and_one_that_failed_says_something_else() -> None:
+    resumed = transitions.follow_up(completed_job(), "?", message_id=MESSAGE, now=NOON).conversation
+    failed = replace(completed_job(), ended_as=Ended.ERROR)
+
+    with pytest.raises(Conflict) as concurrent:
+        transitions.follow_up(resumed, "?", message_id=MESSAGE, now=NOON)
+    with pytest.raises(Conflict) as not_completed:
+        transitions.follow_up(failed, "?", message_id=MESSAGE, now=NOON)
+    with pytest.raises(Conflict):
+        transitions.follow_up(make.conversation(), "?", message_id=MESSAGE, now=NOON)
+    assert concurrent.value.message != not_completed.value.message

@@ -1,0 +1,160 @@
+"""What is changed about work that is there, and how it is put away."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.cases.transition_cases import DAILY, HOUR, NINE, proposed, working
+from support.stage.make import NOON
+
+from backburner.core import transitions
+from backburner.core.conversation import Ended, Kind, Notify, Place, State, Status
+from backburner.core.errors import BadRequest, Conflict, TooLarge
+from backburner.core.question import YES
+from backburner.core.schedule import Interval
+from backburner.core.transitions import Signal, Stops, Terms
+
+TASK = working(kind=Kind.TASK, title="watch")
+TWO_HOURLY = Interval(2 * HOUR, anchor=NOON)
+
+
+def reworked(conversation: Any = TASK, **changes: Any) -> transitions.Step:
+    terms = replace(Terms.of(conversation), **changes)
+    return transitions.rework(conversation, terms, now=NOON)
+
+
+def test_all_terms_of_some_work_can_be_changed() -> None:
+    places = (Place("discord", "42"),)
+    step = reworked(
+        title=" watch  it ",
+        prompt="Look.",
+        description="It matters.",
+        notify=Notify.NEVER,
+        max_runs=3,
+        run_timeout=timedelta(minutes=1),
+        tools=("look",),
+        reports_to=places,
+    )
+
+    after = step.conversation
+    assert (after.title, after.notify, after.max_runs) == ("watch it", Notify.NEVER, 3)
+    assert after.state.context == {"prompt": "Look.", "description": "It matters."}
+    assert (after.tools, after.reports_to) == (("look",), places)
+    assert after.run_timeout == timedelta(minutes=1)
+    # Its time and what is under way stay.
+    assert (after.next_run_at, after.schedule_revision) == (NINE, 1)
+    assert not step.drops_queued
+
+
+def test_another_time_counts_from_now() -> None:
+    step = transitions.rework(TASK, Terms.of(TASK), now=NOON, schedule=TWO_HOURLY)
+
+    assert (step.conversation.schedule, step.conversation.next_run_at) == (TWO_HOURLY, NOON)
+    assert step.conversation.schedule_revision == 2
+
+
+def test_a_changed_proposal_is_asked_about_anew() -> None:
+    before = proposed()
+    step = reworked(before, prompt="Look twice.")
+
+    (question,) = step.asked
+    assert step.withdrawn == (before.questions[0].id,)
+    assert "Look twice." in question.prompt
+    assert "It broke twice." in question.prompt
+    with pytest.raises(Conflict):
+        transitions.answer(step.conversation, before.questions[0].id, YES, now=NOON)
+    # What it was before is another question by now.
+    back = reworked(step.conversation, prompt="Watch the build.")
+    assert back.asked[0].id != before.questions[0].id
+
+
+def test_a_proposal_that_stays_as_it_is_is_not_asked_about_again() -> None:
+    before = proposed(description="It matters.")
+
+    assert reworked(before) == transitions.Step(conversation=before)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"title": " "}, "Work needs a name and a prompt."),
+        ({"prompt": " "}, "Work needs a name and a prompt."),
+        ({"title": "x" * 201}, "the limit is 200"),
+        ({"max_runs": 5}, "It has run 5 times, so max_runs must be 6 or more."),
+        ({"prompt": "x" * 30_000}, "the limit is 24,000"),
+    ],
+)
+def test_terms_that_make_no_sense_are_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises((BadRequest, TooLarge), match=said):
+        reworked(replace(TASK, run_count=5), **changes)
+
+
+def test_a_limit_that_was_there_before_is_no_hindrance() -> None:
+    assert reworked(replace(TASK, run_count=5, max_runs=5), title="w").conversation.title == "w"
+
+
+def test_what_is_archived_is_not_changed() -> None:
+    with pytest.raises(Conflict):
+        reworked(replace(TASK, status=Status.ARCHIVED))
+
+
+def test_a_task_is_put_away_with_the_reason() -> None:
+    step = transitions.put_away(TASK, " It was\nmerged. ", now=NOON)
+
+    after = step.conversation
+    assert (after.status, after.ended_as, after.schedule) == (
+        Status.ARCHIVED,
+        Ended.CANCELLED,
+        None,
+    )
+    assert [message.content for message in step.messages] == ["It was cancelled: It was merged."]
+    assert (step.stops, step.signal) == (Stops.EVERYTHING, Signal.STOPPED)
+    assert step.report is not None
+    assert step.report.text == "It was cancelled: It was merged."
+
+
+def test_who_made_a_task_is_not_told_what_they_did_themselves() -> None:
+    step = transitions.put_away(TASK, "", now=NOON, by_parent=True)
+
+    assert (step.report, step.messages[0].content) == (None, "It was cancelled.")
+
+
+def test_a_task_that_has_ended_is_only_put_away() -> None:
+    ended = transitions.cancel(TASK, now=NOON).conversation
+    step = transitions.put_away(replace(ended, ended_as=Ended.COMPLETED), "Old.", now=NOON)
+
+    assert (step.conversation.status, step.conversation.ended_as) == (
+        Status.ARCHIVED,
+        Ended.COMPLETED,
+    )
+    assert (step.signal, step.report) == (Signal.GONE, None)
+
+
+def test_a_proposal_is_put_away_with_its_question() -> None:
+    before = proposed()
+    step = transitions.put_away(before, "", now=NOON)
+
+    assert step.withdrawn == (before.questions[0].id,)
+    assert step.conversation.status is Status.ARCHIVED
+
+
+def test_of_a_chat_only_the_work_is_put_away() -> None:
+    chat = working(schedule=DAILY)
+    step = transitions.put_away(chat, "Enough.", now=NOON)
+
+    assert (step.conversation.status, step.signal) == (Status.ACTIVE, Signal.ENDED)
+    with pytest.raises(Conflict, match="no background work"):
+        transitions.put_away(step.conversation, "", now=NOON)
+
+
+def test_what_was_put_away_cannot_be_put_away_again() -> None:
+    away = transitions.put_away(TASK, "", now=NOON).conversation
+    with pytest.raises(Conflict):
+        transitions.put_away(away, "", now=NOON)
+
+
+def test_a_conversation_that_is_no_proposal_is_changed_without_a_word() -> None:
+    after = replace(TASK, state=State())
+
+    assert transitions.ask_anew(TASK, after, now=NOON) == transitions.Step(conversation=after)

@@ -1,0 +1,81 @@
+"""What becomes of a conversation that wakes up in a database from a copy."""
+
+from datetime import timedelta
+
+import pytest
+from support.cases.transition_cases import ASKS, DAILY, HOUR, NINE, RUN, once, proposed, working
+from support.stage import make
+
+from backburner.core import transitions
+from backburner.core.conversation import Conversation, Pause, Status
+from backburner.core.run import SkipReason
+from backburner.core.schedule import Immediate, Scheduled
+from backburner.core.transitions import Stops
+
+LATER = NINE + timedelta(days=3, hours=1)
+
+
+def test_recurring_work_stands_still_and_the_times_that_went_by_are_skipped() -> None:
+    step = transitions.restore(working(settled_until=None), now=LATER)
+    resumed = transitions.resume(step.conversation, now=LATER).conversation
+
+    assert (step.conversation.status, step.conversation.pause_reason) == (
+        Status.ACTIVE,
+        Pause.USER,
+    )
+    assert [(s.gap.count, s.reason) for s in step.skipped] == [(4, SkipReason.MISSED)]
+    assert step.conversation.schedule == DAILY
+    assert resumed.next_run_at == NINE + timedelta(days=4)
+    assert "skipped" in step.messages[0].content
+    assert step.stops is Stops.EVERYTHING
+
+
+@pytest.mark.parametrize(
+    ("conversation", "words"),
+    [
+        (once(), "It was due at 2026-11-17 09:00 UTC. Resume it to do it now"),
+        (working(schedule=Immediate()), "It may have been done already. Resume it to do it now"),
+        (once(schedule=Scheduled(LATER + HOUR)), "It is due at 2026-11-20"),
+    ],
+    ids=["past", "at once", "to come"],
+)
+def test_one_time_work_is_not_done_again_by_itself(conversation: Conversation, words: str) -> None:
+    step = transitions.restore(conversation, now=LATER)
+
+    assert (step.conversation.pause_reason, step.conversation.next_run_at) == (Pause.USER, None)
+    assert words in step.messages[0].content
+    assert step.notices[0].text == step.messages[0].content
+
+
+def test_a_question_stays_open_though_the_work_stands_still() -> None:
+    waiting = transitions.finish(working(), RUN, ASKS, now=NINE).conversation
+    step = transitions.restore(waiting, now=LATER)
+
+    assert step.conversation.status is Status.WAITING_INPUT
+    assert step.conversation.questions == waiting.questions
+    assert step.conversation.pause_reason is Pause.USER
+
+
+@pytest.mark.parametrize(
+    "conversation",
+    [proposed(), working(pause_reason=Pause.FAILURES, status=Status.ACTIVE), make.conversation()],
+    ids=["proposed", "paused", "chat"],
+)
+def test_what_does_nothing_by_itself_stays_as_it_is(conversation: Conversation) -> None:
+    step = transitions.restore(conversation, now=LATER)
+
+    assert (step.conversation, step.messages) == (conversation, ())
+    assert step.stops is Stops.EVERYTHING
+
+
+def test_what_was_not_answered_is_dropped_and_says_so() -> None:
+    step = transitions.restore(make.conversation(), now=LATER, unserved=True)
+
+    assert "say it again" in step.messages[0].content
+
+
+def test_what_is_archived_stays_archived() -> None:
+    archived = make.conversation(status=Status.ARCHIVED)
+    step = transitions.restore(archived, now=LATER, unserved=True)
+
+    assert (step.conversation, step.messages, step.stops) == (archived, (), Stops.NOTHING)

@@ -1,0 +1,120 @@
+"""Discovery looks only while it makes sense, sees what is bounded, and says nothing by itself."""
+
+from datetime import timedelta
+
+import pytest
+from support.requirements import requirement
+from support.stage import make
+from support.stage.make import NOON, USER
+
+from backburner.core import prompt, tool_policy, transitions
+from backburner.core.conversation import Kind, Notify, Role, Status
+from backburner.core.outcome import Complete, Continue, NeedsInput, Outcome
+from backburner.core.question import Draft, QuestionType
+from backburner.core.schedule import Interval
+from backburner.core.tool_policy import Tool
+from backburner.core.work import discovery
+from backburner.core.work.discovery import Presence, Snippet
+
+MINUTE = timedelta(minutes=1)
+EVERY = 30 * MINUTE
+LOOKS = transitions.start_discovery(make.CONVERSATION, USER, every=EVERY, now=NOON).conversation
+DRAFT = Draft(type=QuestionType.INPUT, prompt="Which?")
+
+
+@pytest.mark.parametrize(
+    ("silence", "is_answered", "after", "looks"),
+    [
+        (9, False, 10, False),
+        (10, False, 10, True),
+        (120, False, 10, True),
+        (121, False, 10, False),
+        (20, True, 10, False),
+        (20, False, None, False),
+        (None, False, 10, False),
+    ],
+)
+def test_it_looks_while_the_user_is_silent_and_has_not_left(
+    silence: int | None, after: int | None, *, is_answered: bool, looks: bool
+) -> None:
+    heard_at = None if silence is None else NOON - silence * MINUTE
+    presence = Presence(heard_at=heard_at, is_answered=is_answered)
+
+    found = discovery.may_look(presence, now=NOON, after=None if after is None else after * MINUTE)
+
+    assert found is looks
+
+
+def test_slots_pass_to_the_next_one_and_leave_nothing_to_account_for() -> None:
+    passed = transitions.pass_over(LOOKS, now=NOON + 65 * MINUTE)
+
+    assert passed.next_run_at == NOON + 90 * MINUTE
+    begun = transitions.begin(passed, now=NOON + 90 * MINUTE)
+    assert (begun.slot_at, begun.step.skipped) == (NOON + 90 * MINUTE, ())
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Complete(message="I found something.", final=True),
+        Continue(message="More later."),
+        NeedsInput(message="Well?", question=DRAFT),
+    ],
+)
+def test_it_says_and_asks_nothing_by_itself_and_goes_on(outcome: Outcome) -> None:
+    run = make.run(schedule_revision=LOOKS.schedule_revision)
+    step = transitions.finish(LOOKS, run, discovery.quiet(outcome), now=NOON + EVERY)
+
+    assert (step.messages, step.notices, step.asked) == ((), (), ())
+    assert step.conversation.status is Status.BACKGROUND
+    assert step.conversation.next_run_at == NOON + 2 * EVERY
+
+
+def test_it_looks_and_proposes_and_can_begin_nothing() -> None:
+    scope = tool_policy.scope_of(LOOKS)
+
+    assert scope == ("task_propose", "task_list", "memory_search", "read_file", "list_files")
+    assert tool_policy.scope_of(make.conversation(tools=("a",))) == ("a",)
+    assert not tool_policy.in_scope(Tool(server="claude", name="read_file", definition=""), scope)
+    # What it proposes is not held to what it may do itself, nor kept from being told of.
+    assert (LOOKS.kind, LOOKS.tools, LOOKS.notify) == (Kind.DISCOVERY, None, Notify.ON_CHANGE)
+
+
+@requirement("B-discovery-context")
+def test_it_is_shown_talk_tasks_and_the_repository() -> None:
+    said = make.message("I will merge it later.")
+    told = make.message("From\noutside.", role=Role.ASSISTANT, outside=True)
+    task = make.conversation(
+        kind=Kind.TASK, title="Watch", status=Status.BACKGROUND, schedule=Interval(EVERY, NOON)
+    )
+
+    shown = discovery.surroundings(
+        [Snippet("A\nreview", said), Snippet("Mail", told)],
+        [task, make.conversation(title="Odd")],
+        "## main\n",
+        zone="UTC",
+    )
+
+    talk, tasks, repository = shown.split("\n\n# ")
+    assert talk.startswith(
+        "# What was talked about lately\n[A review] User (chat): I will merge it later.\n"
+        "[Mail] You (chat): <outside "
+    )
+    assert tasks == "Open tasks\n- Watch (active, every 30 minutes)\n- Odd ()"
+    assert repository.startswith("The state of the repository\n<outside ")
+    assert "## main" in repository
+
+
+def test_where_there_is_nothing_it_is_told_so() -> None:
+    assert discovery.surroundings([], [], " ", zone="UTC") == "# Open tasks\nNone."
+
+
+def test_what_it_is_shown_is_bounded_and_the_newest() -> None:
+    talk = [Snippet("t", make.message(f"{number} " + "x" * 5_000)) for number in range(100)]
+
+    shown = discovery.surroundings(talk, [], "y" * 50_000, zone="UTC")
+
+    assert len(shown) < discovery.LONGEST_TALK + discovery.LONGEST_REPOSITORY + 500
+    assert " 99 x" in shown
+    assert " 50 x" not in shown
+    assert prompt.CUT in shown

@@ -1,0 +1,200 @@
+"""How much may be handed out, when a job has settled, and what is said of it."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from support.stage import make
+from support.stage.make import NOON, OTHER, USER
+
+from backburner.core import transitions
+from backburner.core.conversation import Conversation, Ended, Pause, Status
+from backburner.core.errors import BadRequest, Conflict, LimitReached
+from backburner.core.ids import ConversationId
+from backburner.core.notice import of_question
+from backburner.core.outcome import Complete
+from backburner.core.run import ItemKind, RunKind
+from backburner.core.schedule import Immediate
+from backburner.core.transitions import Brief, Report
+from backburner.core.work import job_words
+from backburner.core.work.jobs import MOST_OPEN, check_start, is_settled, tell_result
+from backburner.core.work.views import JobStatus, JobView, Work, job_view
+
+CHAT = make.conversation()
+JOB = transitions.start_job(
+    OTHER,
+    USER,
+    Brief(title="Search", prompt="Find it.", schedule=Immediate(), parent_id=CHAT.id),
+    now=NOON,
+).conversation
+DONE = transitions.finish(
+    JOB, make.run(schedule_revision=1), Complete(message="Found."), now=NOON
+).conversation
+WORK = Work(
+    said="Found.",
+    found='{"it":1}',
+    failure="It broke.",
+    calls=7,
+    recent_tools=("read_file", "list_files"),
+    updated_at=NOON + timedelta(seconds=5),
+)
+
+
+def view(job: Conversation, work: Work | None = None) -> JobView:
+    found = job_view(job, work)
+    assert found is not None
+    return found
+
+
+def test_jobs_of_jobs_hand_out_no_more() -> None:
+    below = replace(JOB, parent_id=OTHER)
+
+    check_start([CHAT], are_open=0)
+    check_start([JOB, CHAT], are_open=MOST_OPEN - 1)
+    with pytest.raises(LimitReached, match="cannot hand out more"):
+        check_start([below, JOB, CHAT], are_open=0)
+
+
+def test_there_is_an_end_to_how_many_are_under_way() -> None:
+    check_start([CHAT], are_open=MOST_OPEN - 3, more=3)
+    with pytest.raises(LimitReached, match=r"already 62 jobs.*64 is the limit.*background_block"):
+        check_start([CHAT], are_open=MOST_OPEN - 2, more=3)
+
+
+def test_what_is_archived_hands_out_nothing() -> None:
+    with pytest.raises(Conflict, match="archived"):
+        check_start([replace(CHAT, status=Status.ARCHIVED)], are_open=0)
+
+
+def test_a_job_has_settled_when_nothing_more_happens_by_itself() -> None:
+    asking = transitions.ask_owner(JOB, make.question()).conversation
+    parked = transitions.park(JOB).conversation
+    archived = transitions.archive(JOB, now=NOON).conversation
+
+    assert not is_settled(JOB)
+    for settled in (asking, parked, archived, DONE):
+        assert is_settled(settled)
+        assert view(settled).is_settled
+    assert not view(JOB).is_settled
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        (Complete(), "It is done."),
+        (Complete(message="Found."), "Found."),
+        (Complete(result=[1]), "[1]"),
+        (Complete(message="Found.", result=[1]), "Found.\n\nResult: [1]"),
+    ],
+)
+def test_a_job_reports_all_that_it_found(outcome: Complete, told: str) -> None:
+    step = transitions.finish(JOB, make.run(schedule_revision=1), outcome, now=NOON)
+
+    assert tell_result(outcome) == told
+    assert step.report == Report(told)
+
+
+def test_a_job_shows_its_result_or_why_it_failed() -> None:
+    done, failed = view(DONE, WORK), view(replace(DONE, ended_as=Ended.ERROR), WORK)
+
+    assert (done.result, done.data, done.error) == ("Found.", {"it": 1}, None)
+    assert (failed.status, failed.result, failed.data) == (JobStatus.ERROR, None, None)
+    assert failed.error == "It broke."
+    assert (done.calls, done.recent_tools, done.updated_at) == (
+        7,
+        ("read_file", "list_files"),
+        NOON + timedelta(seconds=5),
+    )
+    assert view(DONE, Work(found="[1]")).result == "[1]"
+    assert view(DONE, Work()).result == "It is done."
+    assert "no longer there" in str(view(replace(DONE, ended_as=Ended.ERROR), Work()).error)
+    assert (view(DONE).result, view(DONE).updated_at) == (None, NOON)
+    assert (view(JOB, WORK).result, view(JOB).updated_at) == (None, NOON)
+
+
+def test_the_message_has_the_request_and_the_result() -> None:
+    step = transitions.receive_report(CHAT, JOB, Report("It broke.", failed=True))
+
+    (message,) = step.messages
+    assert message.content == "The job 'Search' has failed. It was asked: Find it.\n\nIt broke."
+    (item,) = step.inbox
+    assert (item.kind, item.run_kind) == (ItemKind.JOB_RESULT, RunKind.REPLY)
+    assert item.content["conversation_id"] == OTHER
+    assert item.content["request"] == "Find it."
+
+
+def test_a_result_that_work_waits_for_is_for_that_work() -> None:
+    step = transitions.receive_report(CHAT, JOB, Report("Found."), awaited_by=RunKind.BACKGROUND)
+
+    assert [item.run_kind for item in step.inbox] == [RunKind.BACKGROUND]
+
+
+def test_what_a_job_asks_is_told_with_its_name() -> None:
+    assert of_question(JOB, make.question()).text == "The job 'Search' asks: Shall I go on?"
+    assert of_question(CHAT, make.question()).text == "Shall I go on?"
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        (JOB, "this one is running. Wait until"),
+        (replace(DONE, ended_as=Ended.ERROR), "this one is error. Start a new one"),
+        (replace(DONE, ended_as=None), "this one is none. Start a new one"),
+    ],
+)
+def test_a_job_that_is_not_completed_says_so_when_it_is_to_be_resumed(
+    job: Conversation, why: str
+) -> None:
+    with pytest.raises(Conflict, match=why):
+        transitions.follow_up(job, "More.", message_id=make.MESSAGE, now=NOON)
+
+
+def test_a_follow_up_has_to_say_something() -> None:
+    with pytest.raises(BadRequest, match="empty"):
+        transitions.follow_up(DONE, " ", message_id=make.MESSAGE, now=NOON)
+
+
+def test_archiving_says_what_was_cancelled() -> None:
+    step = transitions.archive(CHAT, now=NOON, stopped=["Search", "Count"])
+    both = transitions.archive(JOB, now=NOON, stopped=["Search"])
+
+    assert [message.content for message in step.messages] == [
+        "Archived. What it had handed out was cancelled: 'Search', 'Count'. Results are kept."
+    ]
+    assert both.messages[0].content.startswith("Archived. Its background work was stopped. What")
+    assert transitions.archive(CHAT, now=NOON).messages == ()
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        (JOB, "running, 7 tool calls (last: read_file, list_files), last heard of at"),
+        (DONE, "completed at 2026-11-16 12:00:00 UTC."),
+        (replace(DONE, resume_count=2), "12:00:00 UTC, resumed 2 times so far."),
+        (replace(JOB, status=Status.ACTIVE, pause_reason=Pause.USER), "running, but it stands"),
+        (
+            transitions.ask_owner(JOB, make.question(prompt="Why? " * 99)).conversation,
+            "running, waits for the user's answer to: Why? Why?",
+        ),
+    ],
+)
+def test_a_line_says_how_a_job_stands(job: Conversation, said: str) -> None:
+    line = job_words.line(view(job, WORK))
+
+    assert line.startswith(f"{OTHER} 'Search': ")
+    assert said in line
+    assert len(line) < 500
+
+
+def test_a_summary_says_where_results_are() -> None:
+    jobs = [view(DONE), view(JOB, Work(calls=1))]
+
+    plain = job_words.summary(jobs)
+    told = job_words.summary(jobs, told=[OTHER], gone=[ConversationId("c_gone")])
+    untold = job_words.summary(jobs, told=())
+
+    assert plain.startswith("1 of 2 have settled.\n- ")
+    assert "1 tool call, last heard of" in plain
+    assert "background_output" not in plain + told
+    assert told.endswith("- c_gone: it is no longer there.")
+    assert untold.count("background_output gives its result.") == 1

@@ -1,0 +1,346 @@
+"""Every tool call passes the gate: consent, receipts, doubt."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.doubles.clock import SetClock
+from support.doubles.engine import AtOnce, Call, Fail, Say, Wait
+from support.requirements import requirement
+from support.stage.make import NOON
+from support.stage.stage import LEASE, Stage
+
+from backburner.actions import conversations, questions
+from backburner.actions.signals import Reason
+from backburner.core.conversation import Conversation, Status
+from backburner.core.errors import Conflict, SessionGone
+from backburner.core.question import NO, YES, Purpose
+from backburner.core.run import RunStatus
+from backburner.core.schedule import Interval
+from backburner.core.tool_policy import ALWAYS
+from backburner.core.transitions import HAPPENED, LEAVE, REPEAT
+
+SEND = Call("send", {"to": "Ann"})
+MINUTE = timedelta(minutes=1)
+EVERY_MINUTE = Interval(MINUTE, anchor=NOON)
+
+
+async def test_what_changes_nothing_is_simply_called(stage: Stage) -> None:
+    stage.engine.then(Call("look"))
+    await stage.task()
+
+    await stage.work()
+
+    assert stage.tools.calls == [("look", {})]
+    assert [result.text for result in stage.engine.results] == ["look is done."]
+
+
+@requirement("Z-approve")
+async def test_a_call_that_needs_consent_ends_the_run_and_is_made_once_after_the_yes(
+    stage: Stage, set_up: Callable[..., Stage]
+) -> None:
+    stage.engine.then(SEND, Say("Never said."))
+    task = await stage.task()
+    await stage.work()
+    question = stage.question(task)
+    assert (question.purpose, stage.load(task).status) == (Purpose.APPROVAL, Status.WAITING_INPUT)
+    assert "send" in question.prompt
+    assert "Ann" in question.prompt
+    assert (stage.tools.calls, len(stage.underway)) == ([], 0)
+
+    stage = set_up([SEND, SEND])  # The process was started again.
+    await stage.answer(task, YES)
+    await stage.work()
+
+    assert stage.tools.calls == [("send", {"to": "Ann"})]
+    # The second call of the same run is another call.
+    assert stage.question(task).purpose is Purpose.APPROVAL
+    assert "The user answered: yes" in stage.engine.requests[-1].prompt
+
+
+async def test_other_arguments_are_asked_about_anew(stage: Stage) -> None:
+    stage.engine.then(SEND)
+    stage.engine.then(Call("send", {"to": "Bob"}))
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, YES)
+
+    await stage.work()
+
+    assert stage.tools.calls == []
+    assert "Bob" in stage.question(task).prompt
+
+
+async def test_a_no_makes_no_call(stage: Stage) -> None:
+    stage.engine.then(SEND)
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, NO)
+
+    await stage.work()
+
+    assert stage.tools.calls == []
+    assert "The user answered: no" in stage.engine.requests[-1].prompt
+
+
+async def test_always_here_is_for_every_call_of_the_tool_in_this_conversation(
+    stage: Stage,
+) -> None:
+    stage.engine.then(SEND)
+    stage.engine.then(SEND, Call("send", {"to": "Bob"}))
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, ALWAYS)
+    await stage.work()
+    assert stage.tools.count("send") == 2
+
+    stage.engine.then(SEND)
+    other = await stage.task()
+    await stage.work()
+
+    assert stage.tools.count("send") == 2
+    assert stage.question(other).purpose is Purpose.APPROVAL
+
+
+async def test_of_two_answers_that_race_one_wins(stage: Stage) -> None:
+    stage.engine.then(SEND)
+    task = await stage.task()
+    await stage.work()
+    question = stage.question(task)
+
+    async def answer(text: str) -> bool:
+        try:
+            await questions.answer(stage.deps, task.user_id, question.id, text)
+        except Conflict:
+            return False
+        return True
+
+    won = await asyncio.gather(*(answer(text) for text in (YES, NO, YES, NO)))
+
+    assert sum(won) == 1
+
+
+async def test_calls_of_one_message_are_asked_about_together(stage: Stage) -> None:
+    stage.engine.then(AtOnce(SEND, Call("send", {"to": "Bob"}), Call("look")))
+    task = await stage.task()
+
+    await stage.work()
+
+    (question,) = stage.load(task).questions
+    assert [call["arguments"]["to"] for call in question.binds_to["calls"]] == ["Ann", "Bob"]
+    stage.engine.then(AtOnce(SEND, Call("send", {"to": "Bob"})))
+    await stage.answer(task, YES)
+    await stage.work()
+    assert stage.tools.count("send") == 2
+
+
+async def test_a_tool_outside_its_scope_is_denied_and_the_run_goes_on(stage: Stage) -> None:
+    stage.engine.then(Call("look"), Say("Fine."))
+    task = await stage.task(tools=("other",))
+
+    await stage.work()
+
+    assert stage.tools.calls == []
+    assert [result.failed for result in stage.engine.results] == [True]
+    assert stage.history(task)[0].status is RunStatus.SUCCESS
+
+
+async def test_arguments_that_cannot_be_written_down_are_denied(stage: Stage) -> None:
+    stage.engine.then(Call("look", {"n": float("nan")}), Say("Fine."))
+    task = await stage.task()
+
+    await stage.work()
+
+    assert stage.tools.calls == []
+    assert [result.failed for result in stage.engine.results] == [True]
+    assert stage.history(task)[0].status is RunStatus.SUCCESS
+
+
+async def test_a_tool_that_breaks_is_told_to_the_agent(stage: Stage) -> None:
+    async def breaks(arguments: Mapping[str, Any]) -> str:
+        raise OSError(f"no route to {arguments['to']}")
+
+    stage.tools.handlers["look"] = breaks
+    stage.engine.then(Call("look", {"to": "Ann"}))
+    await stage.task()
+
+    await stage.work()
+
+    (result,) = stage.engine.results
+    assert (result.failed, result.text) == (True, "look failed: no route to Ann")
+
+
+@requirement("Z-receipts")
+async def test_after_a_crash_what_was_done_is_not_done_again(stage: Stage, clock: SetClock) -> None:
+    stage.engine.then(Call("send", {"to": "Ann"}))
+    task = await stage.task(EVERY_MINUTE)
+    await stage.work()
+    await stage.answer(task, ALWAYS)
+    stage.engine.then(SEND, Call("slow"))
+    await stage.take_up()
+    await stage.tools.started["slow"].wait()
+    assert stage.tools.count("send") == 1
+    stage.kill()
+    clock.advance(2 * LEASE)
+    await stage.rescuer.run_once()
+    # The slow one may have happened, for all that is known.
+    await stage.answer(task, LEAVE)
+
+    stage.engine.then(SEND, SEND)
+    await stage.work()
+
+    assert 'send {"to":"Ann"} gave: send is done.' in stage.engine.requests[-1].prompt
+    # The first is answered from the journal, the second is one more.
+    assert [result.text for result in stage.engine.results[-2:]] == ["send is done."] * 2
+    assert stage.tools.count("send") == 2
+
+
+async def crash_while_sending(stage: Stage, clock: SetClock, *, consent: str) -> Conversation:
+    """Let a process die in the middle of a call that its owner agreed to."""
+    stage.engine.then(SEND)
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, consent)
+
+    async def hang(arguments: Mapping[str, Any]) -> str:
+        del arguments
+        await asyncio.Event().wait()
+        return ""
+
+    stage.tools.handlers["send"] = hang
+    stage.engine.then(SEND)
+    await stage.take_up()
+    await stage.tools.started["send"].wait()
+    stage.kill()
+    del stage.tools.handlers["send"]
+    clock.advance(2 * LEASE)
+    await stage.rescuer.run_once()
+    return task
+
+
+@pytest.mark.parametrize(
+    ("said", "calls"), [(HAPPENED, 1), (REPEAT, 2), (LEAVE, 1)], ids=["happened", "again", "leave"]
+)
+async def test_a_call_that_a_crash_cut_off_is_asked_about_and_not_repeated(
+    stage: Stage, clock: SetClock, said: str, calls: int
+) -> None:
+    task = await crash_while_sending(stage, clock, consent=YES)
+    question = stage.question(task)
+    assert question.purpose is Purpose.IN_DOUBT
+    stage.engine.then(SEND)
+    await stage.work()
+    assert stage.tools.count("send") == 1
+
+    await stage.answer(task, said)
+    await stage.work()
+
+    assert stage.tools.count("send") == calls
+    if said == HAPPENED:
+        assert stage.engine.results[-1].text == "Its owner says that it happened."
+
+
+@requirement("A-pause")
+async def test_a_cancelled_run_makes_no_further_call(stage: Stage) -> None:
+    stage.engine.then(Call("slow"), Call("look"), Say("Never."))
+    task = await stage.task()
+    await stage.take_up()
+    await stage.tools.started["slow"].wait()
+    await conversations.cancel(stage.deps, task.user_id, task.id)
+    stage.tools.let_go.set()
+
+    await stage.idle()
+
+    assert stage.tools.count("look") == 0
+    assert [run.status for run in stage.history(task)] == [RunStatus.CANCELLED]
+
+
+async def test_a_cancelled_run_is_interrupted_in_a_call(stage: Stage) -> None:
+    stage.engine.then(Call("slow"))
+    task = await stage.task()
+    await stage.take_up()
+    await stage.tools.started["slow"].wait()
+    await conversations.cancel(stage.deps, task.user_id, task.id)
+
+    await stage.renew()
+    await stage.idle()
+
+    assert [run.status for run in stage.history(task)] == [RunStatus.CANCELLED]
+    assert "may or may not have happened" in stage.said(task)[-1]
+    assert stage.load(task).questions == ()
+
+
+@pytest.mark.parametrize("said", [REPEAT, LEAVE], ids=["again", "leave"])
+async def test_doubt_that_was_settled_is_not_brought_up_again_when_the_same_run_goes_on(
+    stage: Stage, clock: SetClock, said: str
+) -> None:
+    stage.engine.then(Call("slow"))
+    task = await stage.task()
+    await stage.take_up()
+    await stage.tools.started["slow"].wait()
+    stage.only_run().signals.give(Reason.LEAVING)
+    await stage.idle()
+    assert stage.question(task).purpose is Purpose.IN_DOUBT
+
+    await stage.answer(task, said)
+    stage.engine.then(Wait())
+    await stage.take_up()
+    stage.kill()
+    clock.advance(2 * LEASE)
+    assert await stage.rescuer.run_once()
+    await stage.work()
+
+    assert stage.load(task).questions == ()
+    assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS, RunStatus.FAILURE]
+
+
+async def test_a_run_that_goes_on_after_doubt_was_settled_ends_as_it_should(stage: Stage) -> None:
+    stage.engine.then(Call("slow"))
+    task = await stage.task()
+    await stage.take_up()
+    await stage.tools.started["slow"].wait()
+    stage.only_run().signals.give(Reason.LEAVING)
+    await stage.idle()
+
+    await stage.answer(task, LEAVE)
+    await stage.work()
+
+    assert stage.load(task).questions == ()
+    assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS]
+
+
+async def test_leave_it_holds_also_where_the_tool_is_always_allowed(
+    stage: Stage, clock: SetClock
+) -> None:
+    task = await crash_while_sending(stage, clock, consent=ALWAYS)
+
+    stage.engine.then(SEND)
+    await stage.answer(task, LEAVE)
+    await stage.work()
+
+    assert stage.tools.count("send") == 1
+    assert "leave it" in stage.engine.results[-1].text
+
+
+async def test_an_agent_whose_memory_is_gone_gets_what_the_same_run_did_before(
+    stage: Stage,
+) -> None:
+    stage.engine.then(SEND)
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, ALWAYS)
+    stage.engine.then(SEND, Call("look"), Wait())
+    await stage.take_up()
+    await stage.tools.started["look"].wait()
+    stage.only_run().signals.give(Reason.LEAVING)
+    await stage.idle()
+
+    stage.engine.then(Fail(SessionGone()))
+    stage.engine.then(SEND)
+    await stage.work()
+
+    assert stage.tools.count("send") == 1
+    prompt = stage.engine.requests[-1].prompt
+    assert 'send {"to":"Ann"} gave: send is done.' in prompt
+    assert f"The user answered: {ALWAYS}" in prompt

@@ -1,0 +1,123 @@
+"""Transactions that are run again, because nobody knows whether they went through."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from support.doubles.channel import RecordingChannel
+from support.doubles.clock import SetClock
+from support.doubles.engine import Call, Fail, ScriptedEngine, Spend, Step, Wait
+from support.simulator.world import FlakyDatabase
+from support.stage.stage import PLACE, Stage
+
+from backburner.bus.local import LocalBus
+from backburner.core.conversation import Place
+from backburner.core.errors import EngineFailed
+from backburner.core.question import YES
+from backburner.core.run import RunStatus
+from backburner.core.tool_policy import ALWAYS
+from backburner.store.db import Database
+from backburner.worker.deliverer import Deliverer
+
+SEND = Call("send", {"to": "Ann"})
+
+
+@pytest.fixture
+def flaky(database: Database, clock: SetClock) -> Iterator[FlakyDatabase]:
+    with closing(FlakyDatabase(database.engine, clock)) as flaky:
+        yield flaky
+
+
+@pytest.fixture
+def stage(flaky: FlakyDatabase) -> Stage:
+    return Stage(flaky, LocalBus(), ScriptedEngine())
+
+
+async def work_losing(stage: Stage, flaky: FlakyDatabase, step: Step, breaks: str) -> None:
+    """Let a run do one step, and lose the answer to its first transaction or the question."""
+    goes_on = asyncio.Event()
+
+    def script() -> Iterator[Step]:
+        yield Wait(goes_on)
+        flaky.breaks = (breaks,)
+        yield step
+
+    stage.engine._scripts.append(script())
+    await stage.take_up()
+    # From here on there are no transactions but those of the run.
+    goes_on.set()
+    await stage.idle()
+
+
+@pytest.mark.parametrize("breaks", ["before", "after"])
+async def test_a_call_is_written_down_and_made_once(
+    stage: Stage, flaky: FlakyDatabase, breaks: str
+) -> None:
+    stage.engine.then(SEND)
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, YES)
+
+    await work_losing(stage, flaky, SEND, breaks)
+
+    assert stage.tools.count("send") == 1
+    assert stage.load(task).questions == ()
+    assert stage.history(task)[0].status is RunStatus.SUCCESS
+
+
+@pytest.mark.parametrize("breaks", ["before", "after"])
+async def test_a_call_that_an_earlier_attempt_made_is_not_made_again(
+    stage: Stage, clock: SetClock, flaky: FlakyDatabase, breaks: str
+) -> None:
+    stage.engine.then(SEND)
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, ALWAYS)
+    stage.engine.then(SEND, Fail(EngineFailed("The model is overloaded.")))
+    await stage.work()
+    clock.advance(timedelta(minutes=1))
+
+    await work_losing(stage, flaky, SEND, breaks)
+
+    assert stage.tools.count("send") == 1
+    assert stage.history(task)[0].status is RunStatus.SUCCESS
+
+
+@pytest.mark.parametrize("breaks", ["before", "after"])
+async def test_what_was_spent_is_counted_once(
+    stage: Stage, flaky: FlakyDatabase, breaks: str
+) -> None:
+    await stage.task()
+
+    await work_losing(stage, flaky, Spend(10), breaks)
+
+    assert rows(stage, "SELECT tokens FROM spend") == [(10,)]
+
+
+@pytest.mark.parametrize("breaks", ["before", "after"])
+async def test_what_was_sent_is_written_down_once_the_database_is_back(
+    stage: Stage, flaky: FlakyDatabase, breaks: str
+) -> None:
+    class Breaking(RecordingChannel):
+        async def send(self, target: str, text: str, *, key: str) -> str | None:
+            flaky.breaks = (breaks,)
+            return await super().send(target, text, key=key)
+
+    channel = Breaking()
+    deliverer = Deliverer(replace(stage.deps, channels={PLACE: channel}), abreast=1)
+    await stage.task(reports_to=(Place(PLACE, "somebody"),))
+    await stage.work()
+
+    assert await deliverer.run_once()
+
+    assert not await deliverer.run_once()
+    assert len(channel.sent) == 1
+    assert rows(stage, "SELECT state FROM deliveries") == [("sent",)]
+
+
+def rows(stage: Stage, query: str) -> list[tuple[object, ...]]:
+    found = stage.database.run(lambda tx: tx.connection.exec_driver_sql(query).all())
+    return [tuple(row) for row in found]

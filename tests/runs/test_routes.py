@@ -1,0 +1,44 @@
+"""A new conversation gets its profile when it is made."""
+
+from collections.abc import Callable
+
+import pytest
+from support.requirements import requirement
+from support.stage.stage import Stage
+
+from backburner.actions import chat
+from backburner.core.errors import BadRequest
+from backburner.core.routing import Routes
+
+SetUp = Callable[..., Stage]
+ROUTES = Routes(names=("scripted", "local"), chat="scripted", background="local")
+
+
+@requirement("B-routing")
+async def test_a_chat_and_a_task_each_get_their_profile(set_up: SetUp) -> None:
+    stage = set_up(routes=ROUTES)
+    talk, task = await stage.chat(), await stage.task()
+
+    assert stage.load(talk).engine == "scripted"
+    assert stage.load(task).engine == "local"
+
+
+async def test_a_profile_that_was_asked_for_is_kept_with_the_wish(
+    set_up: SetUp,
+) -> None:
+    stage = set_up(routes=ROUTES)
+    talk = await chat.begin(stage.deps, stage.user(), profile="local")
+    task = await stage.task(profile="scripted")
+
+    assert (stage.load(talk).engine, stage.load(talk).profile) == ("local", "local")
+    assert (stage.load(task).engine, stage.load(task).profile) == ("scripted", "scripted")
+
+
+async def test_a_profile_that_does_not_exist_leaves_no_conversation(
+    set_up: SetUp,
+) -> None:
+    stage = set_up(routes=ROUTES)
+    with pytest.raises(BadRequest, match="There are: scripted, local"):
+        await chat.begin(stage.deps, stage.user(), profile="clod")
+    with pytest.raises(BadRequest, match="There are: scripted, local"):
+        await stage.task(profile="clod")

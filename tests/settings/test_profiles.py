@@ -1,0 +1,283 @@
+"""Profiles: what is filled in, where they come from, and how a wrong one is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.requirements import requirement
+
+from backburner.core.allowance import Usage, cost, parse_price
+from backburner.core.errors import BadSetting
+from backburner.settings import LIST_PRICES, Profile, load
+
+CANARY = "sk-ant-canary-31415926"
+CLAUDE = {"engine": "claude", "key": CANARY}
+LOCAL = {"engine": "openai", "address": "http://127.0.0.1:11434/v1/", "model": "qwen3:8b"}
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BACKBURNER_DATA", str(tmp_path))
+    return tmp_path
+
+
+def one(table: dict[str, Any], name: str = "mine") -> Profile:
+    return load(profiles={name: table}).profiles[name]
+
+
+def refused(**options: Any) -> str:
+    with pytest.raises(BadSetting) as caught:
+        load(**options)
+    assert CANARY not in str(caught.value) + repr(caught.value.__cause__)
+    return str(caught.value)
+
+
+def test_where_nothing_is_configured_there_is_the_demo() -> None:
+    settings = load()
+
+    assert list(settings.profiles) == ["demo"]
+    assert settings.routes.chat == "demo"
+    assert settings.routes.background is None
+    assert settings.seats == {}
+
+
+def test_what_is_left_out_of_a_claude_profile_is_filled_in() -> None:
+    profile = one(CLAUDE)
+
+    assert (profile.engine, profile.model) == ("claude", "claude-sonnet-5-5")
+    assert profile.address == "https://api.anthropic.com"
+    assert profile.seats == 5
+    assert profile.key
+    assert profile.key.get_secret_value() == CANARY
+    assert profile.token is None
+
+
+@requirement("B-single")
+@pytest.mark.parametrize(
+    ("address", "seats"),
+    [
+        ("http://127.0.0.1:11434/v1", 1),
+        ("http://localhost:1", 1),
+        ("http://192.168.1.7:8000/v1", 1),
+        ("http://[::1]:1/v1", 1),
+        ("http://ollama:11434/v1", 1),
+        ("http://box.local/v1", 1),
+        ("https://api.example.org/v1", 5),
+        ("https://93.184.216.34/v1", 5),
+    ],
+)
+def test_a_model_close_by_has_one_seat(address: str, seats: int) -> None:
+    assert one({**LOCAL, "address": address}).seats == seats
+    assert load(profiles={"x": {**LOCAL, "address": address}}).seats == {"x": seats}
+
+
+def test_addresses_are_written_one_way() -> None:
+    assert one(LOCAL).address == "http://127.0.0.1:11434/v1"
+    assert one({**CLAUDE, "address": "http://127.0.0.1:1/v1/"}).address == "http://127.0.0.1:1"
+
+
+def test_the_first_profile_is_what_chats_use_unless_another_is_named() -> None:
+    both = {"claude": CLAUDE, "local": LOCAL}
+
+    assert load(profiles=both).routes.chat == "claude"
+    assert load(profiles=both, profile="local").routes.chat == "local"
+    routes = load(profiles=both, background_profile="local").routes
+    assert (routes.chat, routes.background) == ("claude", "local")
+    assert routes.names == ("claude", "local", "demo")
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({}, "mine has no engine; there are claude, openai, demo"),
+        ({"engine": "clod"}, "mine has the engine 'clod'; there are claude, openai, demo"),
+        ({"engine": "claude"}, "mine has neither a key nor a token"),
+        ({**CLAUDE, "token": CANARY}, "mine has key and token; give it one of them"),
+        ({**CLAUDE, "key_file": "/x"}, "mine has key and key_file"),
+        ({**CLAUDE, "key": ""}, "mine has a key that is not text"),
+        ({**CLAUDE, "key": f"{CANARY} {CANARY}"}, "it is one word"),
+        ({**CLAUDE, "key": 7}, "mine has a key that is not text"),
+        ({**CLAUDE, "address": "ftp://x"}, "mine has an address that does not look like"),
+        ({**CLAUDE, "address": "http://x:port"}, "mine has an address that does not look like"),
+        ({**CLAUDE, "address": f"https://me:{CANARY}@x"}, "mine has a user or password in its"),
+        ({**CLAUDE, "address": f"https://x?key={CANARY}"}, "mine has an address that"),
+        ({**CLAUDE, "seats": 0}, "mine has seats that are not a whole number from 1"),
+        ({**CLAUDE, "seats": True}, "mine has seats that are not"),
+        ({**CLAUDE, "price": "cheap"}, "is not a price"),
+        ({**CLAUDE, "colour": "red"}, "mine has 'colour', which is not among engine, model"),
+        ({**CLAUDE, "key_file": 1}, "mine has a key_file that is not text"),
+        ({"engine": "claude", "key_file": "/absent"}, "/absent cannot be read"),
+        ({"engine": "openai", "model": "m"}, "mine needs address, such as http://127.0.0.1"),
+        ({"engine": "openai", "address": "http://x"}, "mine needs model, such as"),
+        ({**LOCAL, "token": CANARY}, "mine has a token, which is for claude alone"),
+        ({**LOCAL, "key": CANARY, "key_file": "x"}, "mine has key and key_file"),
+        ({"engine": "demo", "key": CANARY}, "mine has key, which the demo has no use for"),
+        ("claude", "mine is not a table such as"),
+    ],
+)
+def test_a_wrong_profile_is_one_line_that_says_what_to_do(table: object, words: str) -> None:
+    line = refused(profiles={"mine": table})
+
+    assert line.startswith("--profiles is wrong: mine ")
+    assert words in line
+    assert "\n" not in line
+
+
+def test_the_name_of_the_demo_is_taken() -> None:
+    assert "choose another name" in refused(profiles={"demo": CLAUDE})
+    assert load(profiles={"demo": {"engine": "demo", "seats": 2}}).seats == {"demo": 2}
+
+
+@pytest.mark.parametrize("setting", ["profile", "background_profile"])
+def test_a_profile_that_does_not_exist_is_refused_with_those_that_do(setting: str) -> None:
+    line = refused(profiles={"claude": CLAUDE}, **{setting: "clod"})
+
+    assert line.startswith(f"`{setting}` is 'clod', and there is no profile of that name.")
+    assert "claude, demo" in line
+
+
+def test_a_secret_may_lie_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(f"{CANARY}\n")
+    for what in ("key", "token"):
+        profile = one({"engine": "claude", f"{what}_file": str(tmp_path / "key")})
+        secret = getattr(profile, what)
+        assert secret.get_secret_value() == CANARY
+
+
+def test_secrets_of_profiles_are_known_by_value_and_do_not_show() -> None:
+    settings = load(profiles={"a": CLAUDE, "b": {"engine": "claude", "token": "tok-canary-27182"}})
+
+    assert {CANARY, "tok-canary-27182"} <= set(settings.secrets())
+    shown = repr(settings) + str(settings.profiles) + str(settings.model_dump_json())
+    assert "canary" not in shown
+
+
+def test_profiles_come_from_the_environment_as_json(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("BACKBURNER_PROFILES", json.dumps({"claude": CLAUDE}))
+    assert load().routes.chat == "claude"
+
+    monkeypatch.delenv("BACKBURNER_PROFILES")
+    (tmp_path / "p.json").write_text(json.dumps({"local": LOCAL}))
+    monkeypatch.setenv("BACKBURNER_PROFILES_FILE", str(tmp_path / "p.json"))
+    assert load().routes.chat == "local"
+
+
+@pytest.mark.parametrize("name", ["PROFILES", "PRICES"])
+@pytest.mark.parametrize("text", [CANARY, f'["{CANARY}"]', f'{{"{CANARY}'])
+def test_a_variable_that_is_no_table_is_refused_without_showing_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    monkeypatch.setenv(f"BACKBURNER_{name}", text)
+
+    assert refused() == (
+        f'BACKBURNER_{name} is not a table in JSON. Write {{"name": ...}}, or use a TOML file.'
+    )
+
+
+def test_a_profile_comes_from_the_strongest_source_as_a_whole(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (data / "models.toml").write_text(
+        f'profile = "local"\n[profiles.claude]\nengine = "claude"\nkey = "{CANARY}"\n'
+        '[profiles.local]\nengine = "openai"\naddress = "http://a"\nmodel = "weakest"\n'
+    )
+    (data / "backburner.toml").write_text(
+        '[profiles.claude]\nengine = "claude"\ntoken = "from-the-file"\n'
+        '[profiles.local]\nengine = "openai"\naddress = "http://b"\nmodel = "middle"\n'
+    )
+    monkeypatch.setenv("BACKBURNER_PROFILES", json.dumps({"local": LOCAL}))
+    settings = load()
+
+    assert settings.routes.chat == "local"
+    assert settings.profiles["local"].address == "http://127.0.0.1:11434/v1"
+    assert settings.profiles["claude"].key is None
+    assert settings.profiles["claude"].token
+
+
+def test_what_setup_kept_holds_nothing_but_models(data: Path) -> None:
+    (data / "models.toml").write_text("port = 1\n")
+
+    assert f"`port` in {data / 'models.toml'} is not a setting." in refused()
+
+
+@pytest.mark.parametrize("file", ["models.toml", "backburner.toml"])
+def test_a_wrong_profile_names_the_file_it_came_from(data: Path, file: str) -> None:
+    (data / file).write_text('[profiles.mine]\nengine = "claude"\n')
+
+    assert refused().startswith(f"`profiles` in {data / file} is wrong: mine has neither")
+
+
+def test_models_are_found_in_a_data_folder_that_a_chosen_file_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BACKBURNER_DATA")
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "models.toml").write_text('[profiles.x]\nengine = "demo"\n')
+    (tmp_path / "x.toml").write_text(f'data = "{tmp_path / "there"}"\n')
+
+    assert load(config=tmp_path / "x.toml").routes.chat == "x"
+
+
+def test_claude_models_have_list_prices() -> None:
+    prices = {name: parse_price(price) for name, price in load().all_prices.items()}
+    spent = cost("claude-sonnet-5-5-20260901", Usage(1_000_000, 1_000_000, 0, 0), prices)
+
+    assert spent.priced
+    assert spent.amount.micros == 12_000_000
+    for name, price in prices.items():
+        assert price.cache_read * 10 <= price.input, name
+        assert price.cache_write * 100 == price.input * 125, name
+
+
+def test_what_the_operator_says_of_a_price_wins_over_the_list() -> None:
+    everything = load(prices={"claude": "1 in, 1 out"}).all_prices
+    assert everything == {"claude": "1 in, 1 out", "demo": LIST_PRICES["demo"]}
+
+    profiles = {"mine": {**CLAUDE, "price": "2 in, 2 out"}}
+    assert load(profiles=profiles).all_prices["claude-sonnet-5-5"] == "2 in, 2 out"
+    twice = load(profiles=profiles, prices={"claude-sonnet-5-5": "3 in, 3 out"})
+    assert twice.all_prices["claude-sonnet-5-5"] == "3 in, 3 out"
+
+
+def test_lists_have_commas_between_their_parts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("BACKBURNER_READABLE", f"{tmp_path}/a, {tmp_path}/b,")
+    monkeypatch.setenv("BACKBURNER_COMMAND_ENV", "LANG,TZ")
+    monkeypatch.setenv("BACKBURNER_PRIVATE_NETWORKS", "10.0.0.0/8, fd00::/8")
+    monkeypatch.setenv("BACKBURNER_CLAUDE_TOOLS", "WebSearch")
+    settings = load()
+
+    assert settings.readable == (tmp_path / "a", tmp_path / "b")
+    assert settings.command_env == ("LANG", "TZ")
+    assert [str(network) for network in settings.private_networks] == ["10.0.0.0/8", "fd00::/8"]
+    assert settings.claude_tools == ("WebSearch",)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("COMMAND_ENV", "A-B", "not the name of a variable"),
+        ("COMMAND_ENV", "BACKBURNER_PROFILES", "are not passed on"),
+        ("PRIVATE_NETWORKS", "10.0.0.1/8", "'10.0.0.1/8' is not a network such as"),
+        ("CLAUDE_TOOLS", "rm -rf", "is not the name of a tool"),
+        ("COMMANDS", "on", "it takes confined, unconfined or off"),
+        ("WARM_CHATS", "-1", "it takes a whole number from 0"),
+    ],
+)
+def test_a_wrong_part_of_a_list_is_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
+) -> None:
+    monkeypatch.setenv(f"BACKBURNER_{name}", value)
+    line = refused()
+
+    assert line.startswith(f"BACKBURNER_{name} cannot be ")
+    assert words in line
+
+
+def test_workspaces_are_in_the_data_folder_unless_said_otherwise(tmp_path: Path) -> None:
+    assert load().workspaces == tmp_path / "workspaces"
+    assert load(workspace="/elsewhere").workspaces == Path("/elsewhere")

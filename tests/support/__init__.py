@@ -1,0 +1,1 @@
+"""Test support: doubles, stages, contracts, fault injection. Nothing here ships."""

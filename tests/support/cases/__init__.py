@@ -1,0 +1,1 @@
+"""Tables, examples and snapshots that several tests share."""

@@ -1,0 +1,49 @@
+"""Tools, calls of them, and what was granted for a call, for tests of the policy."""
+
+from backburner.core.question import Purpose, Question, QuestionType
+from backburner.core.tool_policy import (
+    Call,
+    Decision,
+    Grant,
+    Narrowing,
+    Tool,
+    approval_binding,
+    approval_options,
+    decide,
+    grants_given,
+)
+from support.stage import make
+from support.stage.make import NOON
+
+MAIL = Tool(server="mail", name="send", definition="d1")
+RUN_COMMAND = Tool(
+    server="backburner", name="run_command", definition="d2", narrowing=Narrowing.COMMAND
+)
+FETCH_URL = Tool(server="backburner", name="fetch_url", definition="d3", narrowing=Narrowing.HOST)
+READ = Tool(server="backburner", name="read_file", definition="d4", free=True)
+SEND = Call(MAIL, {"to": "ann@example.com", "copies": 2})
+
+
+def command(line: object) -> Call:
+    return Call(RUN_COMMAND, {"command": line})
+
+
+def fetch(url: object) -> Call:
+    return Call(FETCH_URL, {"url": url})
+
+
+def asked_about(*calls: Call) -> Question:
+    return make.question(
+        purpose=Purpose.APPROVAL,
+        type=QuestionType.CHOICE,
+        options=approval_options(calls),
+        binds_to=approval_binding(calls),
+    )
+
+
+def granted(answer: str, *calls: Call) -> tuple[Grant, ...]:
+    return grants_given(asked_about(*calls), answer, now=NOON)
+
+
+def judge(call: Call, *grants: Grant) -> Decision:
+    return decide(call, grants, scope=None, in_doubt=False, now=NOON)

@@ -1,0 +1,60 @@
+"""Tool texts as agents and clients read them; run this file to rewrite `all_tools.json`.
+
+A changed word makes an agent behave differently, and ends consents that were given to the tool.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from backburner.actions.deps import Deps
+from backburner.actions.origin import Origin
+from backburner.core.ids import ConversationId, RunId, UserId
+from backburner.core.run import RunKind, Turn
+from backburner.gateway.network import CheckedNetwork
+from backburner.ports import Offer, Store
+from backburner.process.shell import ConfinedShell
+from backburner.tools.conversation import conversation_offers
+from backburner.tools.serving import INSTRUCTIONS, offers_for
+from backburner.tools.workspace import workspace_offers
+from support.doubles.tools import TestTools
+
+FILE = Path(__file__).with_name("all_tools.json")
+_USER, _PLACE = UserId("u_user"), ConversationId("c_place")
+
+
+def all_offers() -> Sequence[Offer]:
+    """Make every tool of ours, to be read and never called."""
+    deps = Deps(store=cast("Store", None), engines={}, default_engine="", toolbox=TestTools())
+    turn = Turn(
+        user_id=_USER, conversation_id=_PLACE, run_id=RunId("r_run"), epoch=1, kind=RunKind.REPLY
+    )
+    return (
+        *conversation_offers(deps, turn),
+        *offers_for(deps, Origin(_USER, _PLACE)),
+        *workspace_offers(Path("workspace"), ConfinedShell(), CheckedNetwork()),
+    )
+
+
+def describe(offer: Offer) -> dict[str, Any]:
+    return {
+        "name": offer.tool.name,
+        "description": offer.description,
+        "parameters": dict(offer.parameters),
+        "free": offer.tool.free,
+        "read_only": offer.read_only,
+        "outside": offer.outside,
+    }
+
+
+def collect() -> dict[str, Any]:
+    return {"instructions": INSTRUCTIONS, "tools": [describe(offer) for offer in all_offers()]}
+
+
+def main() -> None:
+    FILE.write_text(json.dumps(collect(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

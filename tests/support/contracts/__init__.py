@@ -1,0 +1,1 @@
+"""Behaviour suites that every engine and every store must pass."""

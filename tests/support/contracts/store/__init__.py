@@ -1,0 +1,45 @@
+"""What the store promises, whatever database is behind it: one function for each promise.
+
+Each takes a `Scene` on a database with all tables and no row, and raises where it is not kept.
+"""
+
+from collections.abc import Callable
+from inspect import isfunction
+
+from support.contracts.store import (
+    awaited,
+    claiming,
+    clients,
+    commits,
+    conversations,
+    crashes,
+    discovery,
+    fairness,
+    holding,
+    job_lists,
+    memories,
+    memory,
+    questions,
+    receipts,
+    slots,
+    telling,
+    tidying,
+    values,
+    waiting,
+)
+from support.stage.scene import Scene
+
+Promise = Callable[[Scene], None]
+
+_MODULES = (
+    *(conversations, values, waiting, questions, telling, memory, memories, receipts),
+    *(tidying, clients, job_lists),
+    *(awaited, claiming, holding, crashes, commits, slots, fairness, discovery),
+)
+#: Every public function of these modules, by its name.
+PROMISES: dict[str, Promise] = {
+    name: value
+    for module in _MODULES
+    for name, value in vars(module).items()
+    if isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
+}

@@ -1,0 +1,75 @@
+"""A question is answered once, by whoever is first."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from sqlalchemy import select
+
+from backburner.core import transitions
+from backburner.core.conversation import Conversation
+from backburner.core.errors import Conflict
+from backburner.core.ids import QuestionId
+from backburner.core.question import NO, YES
+from backburner.core.run import RunKind
+from backburner.core.transitions import Step
+from backburner.store import tables
+from backburner.store.records import questions
+from support.stage import make
+from support.stage.make import NOON, USER
+from support.stage.scene import Scene
+
+
+def the_first_answer_wins_and_the_second_changes_nothing(scene: Scene) -> None:
+    chat = _asking(scene)
+    scene.run(lambda db: questions.close(db, USER, make.QUESTION, YES, now=NOON))
+    assert scene.load(chat).questions == ()
+    before = scene.dump()
+
+    with pytest.raises(Conflict):
+        scene.run(lambda db: questions.close(db, USER, make.QUESTION, NO, now=NOON))
+
+    assert scene.dump() == before
+
+
+def of_answers_that_race_exactly_one_wins(scene: Scene) -> None:
+    task = scene.task()
+    for number in range(5):
+        assert _race(scene, task, QuestionId(f"q_{number}")) == 1
+
+    assert len(scene.waiting(task, RunKind.BACKGROUND)) == 5
+
+
+def a_withdrawn_question_can_no_longer_be_answered(scene: Scene) -> None:
+    chat = _asking(scene)
+    scene.change(chat, lambda found: Step(conversation=found, withdrawn=(make.QUESTION,)))
+    assert scene.load(chat).questions == ()
+
+    with pytest.raises(Conflict):
+        scene.run(lambda db: questions.close(db, USER, make.QUESTION, YES, now=NOON))
+
+    closed = scene.run(lambda db: db.execute(select(tables.questions)).one())
+    assert (closed.closed_at, closed.answer) == (NOON, None)
+
+
+def _asking(scene: Scene) -> Conversation:
+    chat = scene.chat()
+    return scene.change(chat, lambda found: transitions.ask_owner(found, make.question()))
+
+
+def _race(scene: Scene, task: Conversation, asked: QuestionId) -> int:
+    """Let two people answer at the same time, and count the winners."""
+    question = make.question(id=asked)
+    scene.change(task, lambda found: transitions.ask_owner(found, question))
+    start = Barrier(2)
+
+    def answer(text: str) -> bool:
+        start.wait(timeout=10)
+        try:
+            scene.change(task, lambda found: transitions.answer(found, asked, text, now=NOON))
+        except Conflict:
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as people:
+        return sum(people.map(answer, (YES, NO)))

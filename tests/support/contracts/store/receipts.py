@@ -1,0 +1,195 @@
+"""What was done, what it cost, and what may be spent is written down, and stays what it is."""
+
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from sqlalchemy import func, select
+
+from backburner.core import transitions
+from backburner.core.allowance import Allowance, Amount, Cost, Scope
+from backburner.core.conversation import Conversation
+from backburner.core.errors import Conflict, Fenced, NotFound
+from backburner.core.ids import CallId, GrantId, new_call_id
+from backburner.core.question import Purpose
+from backburner.core.schedule import Scheduled
+from backburner.core.tool_journal import JournalEntry
+from backburner.core.tool_policy import Call, Grant, Tool, digest
+from backburner.core.transitions import Step
+from backburner.ports import Account, Claim
+from backburner.store import tables
+from backburner.store.records import grants, spending, tool_calls
+from support.stage.make import NOON, USER
+from support.stage.scene import Scene
+
+CALL = Call(Tool(server="mail", name="send", definition="d"), {"to": "é", "n": 1})
+ONCE = Grant(id=GrantId("g_once"), server="mail", tool="send", definition="d", call=digest(CALL))
+
+
+def a_call_is_written_down_before_and_after(scene: Scene) -> None:
+    scene.task()
+    claim = scene.begin_work()
+
+    which = _begin(scene, claim)
+    (begun,) = _calls(scene, claim)
+    scene.run(lambda db: tool_calls.end(db, claim.turn, which, "Sent.", failed=False, now=NOON))
+
+    expected = JournalEntry(
+        id=which,
+        run_id=claim.run.id,
+        server="mail",
+        tool="send",
+        definition="d",
+        arguments=CALL.arguments,
+        digest=digest(CALL),
+        read_only=False,
+        done=False,
+    )
+    assert begun == expected
+    (ended,) = _calls(scene, claim)
+    assert (ended.done, ended.result, ended.failed) == (True, "Sent.", False)
+
+
+def a_holder_that_lost_its_turn_ends_no_call(scene: Scene) -> None:
+    scene.task()
+    claim = scene.begin_work()
+    which = _begin(scene, claim)
+    scene.crash(claim)
+
+    with pytest.raises(Fenced):
+        scene.run(lambda db: tool_calls.end(db, claim.turn, which, "Sent.", failed=False, now=NOON))
+
+
+def a_call_that_a_crash_cut_off_is_asked_about(scene: Scene) -> None:
+    task = scene.task()
+    claim = scene.begin_work()
+    which = _begin(scene, claim)
+    read = _begin(scene, claim, read_only=True)
+
+    scene.crash(claim)
+
+    assert [entry.done for entry in _calls(scene, claim)] == [False, False]
+    (question,) = scene.load(task).questions
+    assert (question.purpose, question.binds_to["call_id"]) == (Purpose.IN_DOUBT, which)
+    assert read != which
+    assert scene.claim_work() is None
+
+
+def what_the_owner_says_of_a_call_is_written_down(scene: Scene) -> None:
+    scene.task()
+    claim = scene.begin_work()
+    which = _begin(scene, claim)
+    scene.crash(claim)
+
+    scene.run(lambda db: tool_calls.settle(db, USER, which, "It happened.", now=NOON))
+
+    (entry,) = _calls(scene, claim)
+    assert (entry.done, entry.result) == (True, "It happened.")
+    with pytest.raises(NotFound):
+        scene.run(lambda db: tool_calls.settle(db, USER, which, "Or not.", now=NOON))
+
+
+def a_grant_for_one_call_is_used_once(scene: Scene) -> None:
+    task = scene.task()
+    scene.change(task, lambda found: Step(conversation=found, grants=(ONCE,)))
+
+    scene.run(lambda db: grants.use(db, USER, task.id, ONCE.id, now=NOON))
+
+    assert scene.run(lambda db: grants.valid(db, USER, task.id)) == ()
+    with pytest.raises(Conflict):
+        scene.run(lambda db: grants.use(db, USER, task.id, ONCE.id, now=NOON))
+
+
+def sums_are_those_of_the_receipts(scene: Scene) -> None:
+    scene.task()
+    claim = scene.begin_work()
+    for number in range(1, 4):
+        cost = Cost(Amount(number, 10 * number), priced=True)
+        _spend(scene, claim, cost, "user", "day")
+
+    sums = ["user", "day", "other"]
+    found = scene.run(lambda db: spending.account(db, USER, claim.conversation.id, sums))
+
+    assert found.spent == {"user": Amount(6, 60), "day": Amount(6, 60)}
+    table = tables.spend.c
+    rows = scene.run(lambda db: db.execute(select(func.sum(table.micros), func.count())).one())
+    assert tuple(rows) == (6, 3)
+
+
+def receipts_outlive_their_conversation(scene: Scene) -> None:
+    scene.task()
+    claim = scene.begin_work()
+    cost = Cost(Amount(1, 1), priced=False)
+    _spend(scene, claim, cost, "user")
+    scene.run(lambda db: db.execute(tables.conversations.delete()))
+
+    assert scene.run(lambda db: db.execute(select(func.count()).select_from(tables.spend)).scalar())
+
+
+def runs_under_way_are_counted_to_the_conversation_at_the_top(scene: Scene) -> None:
+    top = scene.chat()
+    middle = scene.task(Scheduled(NOON + timedelta(days=1)), parent_id=top.id)
+    scene.task(parent_id=middle.id)
+    claim = scene.begin_work()
+    scene.say(top)
+    reply = scene.begin_reply()
+
+    found = _account(scene, top).underway
+
+    assert sorted(found) == sorted([(claim.run.id, top.id), (reply.run.id, top.id)])
+    scene.finish(claim)
+    assert _account(scene, top).underway == [(reply.run.id, top.id)]
+
+
+def what_may_be_spent_is_what_was_said_last(scene: Scene) -> None:
+    task, other = scene.task(), scene.task()
+    said = [
+        Allowance(Scope.CONVERSATION, 1, None),
+        Allowance(Scope.CONVERSATION, 2, 3),
+        Allowance(Scope.DAY, None, 4),
+    ]
+    for allowance in said:
+        scene.run(partial(spending.allow, user=USER, allowance=allowance, root=task.id))
+
+    found = _account(scene, task).allowances
+
+    assert sorted(found, key=lambda one: one.scope) == said[1:]
+    assert _account(scene, other).allowances == said[2:]
+
+
+def a_run_that_is_to_be_cancelled_asks_about_what_it_left_undecided(scene: Scene) -> None:
+    task = scene.task()
+    claim = scene.begin_work()
+    _begin(scene, claim)
+    scene.change(task, lambda found: transitions.cancel(found, now=NOON))
+
+    scene.crash(claim)
+
+    assert [question.purpose for question in scene.load(task).questions] == [Purpose.IN_DOUBT]
+
+
+def _begin(scene: Scene, claim: Claim, *, read_only: bool = False) -> CallId:
+    which = new_call_id()
+    scene.run(
+        lambda db: tool_calls.begin(
+            db, claim.turn, which, CALL, read_only=read_only, grant=None, now=scene.clock.now
+        )
+    )
+    return which
+
+
+def _calls(scene: Scene, claim: Claim) -> list[JournalEntry]:
+    return list(scene.run(lambda db: tool_calls.of_run(db, USER, claim.run.id)))
+
+
+def _spend(scene: Scene, claim: Claim, cost: Cost, *counts_to: str) -> None:
+    turn = claim.turn
+    scene.run(
+        lambda db: spending.add(
+            db, turn, turn.conversation_id, "model", cost, counts_to=counts_to, now=NOON
+        )
+    )
+
+
+def _account(scene: Scene, conversation: Conversation) -> Account:
+    return scene.run(lambda db: spending.account(db, USER, conversation.id, ["user"]))

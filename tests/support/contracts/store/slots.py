@@ -1,0 +1,131 @@
+"""Every slot ends as a run, or in a skipped row with the reason; a gap is one row."""
+
+from datetime import timedelta
+
+from backburner.core import transitions
+from backburner.core.conversation import Conversation, Status
+from backburner.core.run import RunStatus, Skipped, SkipReason
+from backburner.core.schedule import CatchUp, Cron, Gap, Interval, Scheduled
+from support.contracts.store.claiming import HOUR, HOURLY, QUESTION
+from support.stage.make import NOON
+from support.stage.scene import Scene
+
+SKIPPING = Interval(HOUR, anchor=NOON, catch_up=CatchUp.SKIP)
+
+
+def slots_that_nobody_served_are_one_row_and_the_newest_is_run(scene: Scene) -> None:
+    task = scene.task(HOURLY)
+    scene.clock.advance(3.5 * HOUR)
+
+    claim = scene.begin_work()
+
+    assert claim.run.slot_at == NOON + 3 * HOUR
+    missed = Skipped(Gap(3, NOON, NOON + 2 * HOUR), SkipReason.MISSED)
+    assert _skipped(scene, task) == [missed]
+    scene.finish(claim)
+    assert scene.load(task).next_run_at == NOON + 4 * HOUR
+
+
+def slots_that_came_during_a_run_are_one_row(scene: Scene) -> None:
+    task = scene.task(HOURLY)
+    claim = scene.begin_work()
+    scene.clock.advance(2.5 * HOUR)
+    scene.finish(claim)
+
+    passed = Skipped(Gap(2, NOON + HOUR, NOON + 2 * HOUR), SkipReason.STILL_RUNNING)
+    assert _skipped(scene, task) == [passed]
+    assert scene.load(task).next_run_at == NOON + 3 * HOUR
+
+
+def slots_that_came_behind_a_question_are_one_row(scene: Scene) -> None:
+    task = scene.task(HOURLY)
+    scene.finish(scene.begin_work(), QUESTION)
+    scene.clock.advance(2 * HOUR)
+    assert scene.claim_work() is None
+
+    scene.answer(task, "this one")
+
+    passed = Skipped(Gap(2, NOON + HOUR, NOON + 2 * HOUR), SkipReason.WAITING)
+    assert _skipped(scene, task) == [passed]
+    assert scene.begin_work().run.slot_at is None
+
+
+def a_slot_is_missed_once_however_often_its_run_crashes(scene: Scene) -> None:
+    task = scene.task(HOURLY)
+    scene.clock.advance(2 * HOUR)
+    scene.crash(scene.begin_work())
+
+    claim = scene.begin_work()
+    scene.finish(claim)
+
+    assert claim.run.slot_at is None
+    missed = Skipped(Gap(2, NOON, NOON + HOUR), SkipReason.MISSED)
+    assert _skipped(scene, task) == [missed]
+
+
+def a_run_that_was_handed_back_stays_the_run_of_its_slot(scene: Scene) -> None:
+    task = scene.task(HOURLY)
+    scene.hand_back(scene.begin_work())
+    scene.clock.advance(HOUR)
+
+    claim = scene.begin_work()
+    scene.finish(claim)
+
+    assert claim.run.slot_at == NOON
+    passed = Skipped(Gap(1, NOON + HOUR, NOON + HOUR), SkipReason.STILL_RUNNING)
+    assert _skipped(scene, task) == [passed]
+
+
+def what_is_not_to_be_caught_up_with_is_skipped(scene: Scene) -> None:
+    task = scene.task(SKIPPING)
+    scene.clock.advance(3.5 * HOUR)
+
+    assert scene.claim_work() is None
+
+    missed = Skipped(Gap(4, NOON, NOON + 3 * HOUR), SkipReason.MISSED)
+    assert _skipped(scene, task) == [missed]
+    found = scene.load(task)
+    assert (found.status, found.next_run_at) == (Status.BACKGROUND, NOON + 4 * HOUR)
+    assert scene.claim_work() is None
+    assert len(scene.history(task)) == 1
+    scene.clock.advance(HOUR / 2)
+    assert scene.begin_work().run.slot_at == NOON + 4 * HOUR
+
+
+def missed_slots_of_others_do_not_hide_work(scene: Scene) -> None:
+    missed = [scene.task(SKIPPING) for _ in range(30)]
+    work = scene.task(Scheduled(NOON + HOUR))
+    scene.clock.advance(3.5 * HOUR)
+
+    assert scene.begin_work().conversation.id == work.id
+
+    assert [len(_skipped(scene, task)) for task in missed] == [1] * len(missed)
+
+
+def a_gap_too_long_to_be_counted_says_so(scene: Scene) -> None:
+    minute = timedelta(minutes=1)
+    task = scene.task(Cron("* * * * *", "UTC"))
+    scene.clock.advance(timedelta(days=2))
+
+    scene.begin_work()
+
+    gap = Gap(1000, NOON + minute, scene.clock.now - minute, or_more=True)
+    assert _skipped(scene, task) == [Skipped(gap, SkipReason.MISSED)]
+
+
+def slots_of_paused_work_are_nobodys(scene: Scene) -> None:
+    task = scene.task(HOURLY)
+    scene.finish(scene.begin_work())
+    scene.change(task, transitions.pause)
+    scene.clock.advance(3.5 * HOUR)
+    assert scene.claim_work() is None
+
+    scene.change(task, lambda found: transitions.resume(found, now=scene.clock.now))
+
+    assert _skipped(scene, task) == []
+    assert scene.load(task).next_run_at == NOON + 4 * HOUR
+
+
+def _skipped(scene: Scene, task: Conversation) -> list[Skipped | None]:
+    runs = scene.history(task)
+    return [run.skipped for run in runs if run.status is RunStatus.SKIPPED]

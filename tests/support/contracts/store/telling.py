@@ -1,0 +1,104 @@
+"""What is to be told goes out once to every place it is for, whoever sends it."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+
+from backburner.core.conversation import Conversation, Place
+from backburner.core.notice import Notice, NoticeKind
+from backburner.core.transitions import Step
+from backburner.ports import Delivery
+from backburner.store import steps, tables
+from backburner.store.records import notices
+from support.stage.make import NOON
+from support.stage.scene import LEASE, Scene
+
+PLACES = (Place("discord", "somebody"), Place("mail", "a@b"))
+
+
+def a_notice_goes_out_once_to_every_place_it_is_for(scene: Scene) -> None:
+    task = scene.task(reports_to=PLACES)
+    _tell(scene, task, "One.", "Two.")
+
+    out = [_take(scene) for _ in range(4)]
+
+    assert {(part.channel, part.target, part.text) for part in out} == {
+        (place.channel, place.target, text) for place in PLACES for text in ("One.", "Two.")
+    }
+    assert len({part.key for part in out}) == 4
+    assert _next_part(scene) is None
+
+
+def what_follows_from_one_cause_is_never_put_out_twice(scene: Scene) -> None:
+    task = scene.task(reports_to=PLACES)
+    _tell(scene, task, "One.", cause="the same")
+    before = scene.dump()
+
+    with pytest.raises(IntegrityError):
+        _tell(scene, task, "One.", cause="the same")
+
+    assert scene.dump() == before
+
+
+def a_notice_for_no_place_is_kept_and_goes_nowhere(scene: Scene) -> None:
+    _tell(scene, scene.task(), "One.")
+
+    kept = scene.run(lambda db: db.execute(select(tables.notices.c.text)).scalars().all())
+    assert kept == ["One."]
+    assert _next_part(scene) is None
+
+
+def a_part_whose_sender_fell_silent_is_sent_by_another(scene: Scene) -> None:
+    _tell(scene, scene.task(reports_to=PLACES[:1]), "One.")
+    silent = _take(scene)
+    assert _next_part(scene) is None
+    scene.clock.advance(2 * LEASE)
+
+    other = _take(scene)
+
+    assert (other.key, other.attempts) == (silent.key, 2)
+    assert not _sent(scene, silent)
+    assert _sent(scene, other)
+    assert not _sent(scene, other)
+    scene.clock.advance(2 * LEASE)
+    assert _next_part(scene) is None
+
+
+def a_part_that_failed_is_tried_again_when_it_says_or_never(scene: Scene) -> None:
+    _tell(scene, scene.task(reports_to=PLACES[:1]), "One.")
+    part, again_at = _take(scene), NOON + timedelta(minutes=1)
+    scene.run(lambda db: notices.failed(db, part, "no", again_at=again_at, now=NOON))
+    assert _next_part(scene) is None
+    scene.clock.advance(timedelta(minutes=1))
+
+    again = _take(scene)
+    scene.run(lambda db: notices.failed(db, again, "no", again_at=None, now=again_at))
+
+    scene.clock.advance(timedelta(days=1))
+    assert _next_part(scene) is None
+    row = scene.run(lambda db: db.execute(select(tables.deliveries)).one())
+    assert (row.state, row.error, row.attempts) == ("failed", "no", 2)
+
+
+def _tell(scene: Scene, task: Conversation, *texts: str, cause: str = "cause") -> None:
+    told = tuple(Notice(NoticeKind.RESULT, text) for text in texts)
+    step = Step(conversation=replace(task, title="Told"), notices=told)
+    scene.run(lambda db: steps.save(db, step, cause=cause, now=scene.clock.now))
+
+
+def _next_part(scene: Scene) -> Delivery | None:
+    now, tick = scene.clock()
+    return scene.run(lambda db: notices.take(db, now=now, tick=tick, lease=LEASE))
+
+
+def _take(scene: Scene) -> Delivery:
+    part = _next_part(scene)
+    assert part is not None
+    return part
+
+
+def _sent(scene: Scene, part: Delivery) -> bool:
+    return scene.run(lambda db: notices.sent(db, part, provider_id="1", now=scene.clock.now))

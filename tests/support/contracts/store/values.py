@@ -1,0 +1,194 @@
+"""What belongs to a conversation comes back as it was: messages, items, questions, runs, grants."""
+
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from backburner.core import transitions
+from backburner.core.conversation import LONGEST_MESSAGE, Conversation, Role, Source, Status
+from backburner.core.ids import GrantId, QuestionId, new_message_id
+from backburner.core.question import Purpose, Question, QuestionType
+from backburner.core.run import Ending, Failure, FailureKind, ItemKind, NewItem, RunKind, RunStatus
+from backburner.core.tool_policy import Grant
+from backburner.core.transitions import NewMessage, Step
+from backburner.store import steps
+from backburner.store.queue import turns
+from backburner.store.records import grants, inbox, messages, questions, runs
+from support.contracts.store.conversations import ANY_TEXT, ASKED, LATER
+from support.stage import make
+from support.stage.make import NOON, USER
+from support.stage.scene import Scene
+
+
+def the_newest_messages_are_read_in_the_order_they_were_written(scene: Scene) -> None:
+    chat = scene.chat()
+    written = [
+        NewMessage(role=role, content=f"{role} {text}", source=source, outside=outside)
+        for role in Role
+        for source, outside in ((Source.CHAT, False), (Source.WORKER, True))
+        for text in (ANY_TEXT, "")
+    ]
+    longest = NewMessage(role=Role.USER, content="é" * LONGEST_MESSAGE, source=Source.CHAT)
+
+    def append(db: Connection) -> None:
+        for said in (written[:5], written[5:], [longest]):
+            messages.append(db, USER, chat.id, said, run_id=make.RUN, now=NOON)
+
+    scene.run(append)
+    found = scene.run(lambda db: messages.recent(db, USER, chat.id, most=8))
+
+    newest = [*written, longest][-8:]
+    assert [(one.role, one.content, one.source, one.outside) for one in found] == [
+        (one.role, one.content, one.source, one.outside) for one in newest
+    ]
+    assert {(one.run_id, one.created_at) for one in found} == {(make.RUN, NOON)}
+
+
+def a_message_keeps_the_id_it_was_given(scene: Scene) -> None:
+    chat, given = scene.chat(), new_message_id()
+    said = [_message(given), _message(None)]
+    scene.run(lambda db: messages.append(db, USER, chat.id, said, run_id=None, now=NOON))
+
+    one, two = scene.run(lambda db: messages.recent(db, USER, chat.id, most=10))
+
+    assert one.id == given
+    assert two.id not in ("", given)
+
+
+def an_item_comes_back_as_it_was_put_in(scene: Scene) -> None:
+    chat = scene.chat()
+    made = [
+        NewItem(kind=kind, run_kind=run_kind, at_once=at_once, content={"text": ANY_TEXT})
+        for run_kind in RunKind
+        for kind in ItemKind
+        for at_once in (True, False)
+    ]
+
+    def put(db: Connection) -> None:
+        for number, item in enumerate(made):
+            inbox.put(db, USER, chat.id, [item], now=NOON + timedelta(microseconds=number))
+
+    scene.run(put)
+
+    found = [item for kind in RunKind for item in scene.waiting(chat, kind)]
+    assert [(one.kind, one.run_kind, one.at_once, one.content) for one in found] == [
+        (one.kind, one.run_kind, one.at_once, one.content) for one in made
+    ]
+
+
+def a_question_comes_back_as_it_was_asked(scene: Scene) -> None:
+    chat = scene.chat()
+    bare = Question(
+        id=make.QUESTION,
+        purpose=Purpose.QUESTION,
+        type=QuestionType.INPUT,
+        prompt="",
+        asked_at=NOON - timedelta(hours=1),
+    )
+    kinds: list[tuple[Question, dict[str, Any]]] = [
+        *((bare, {"purpose": purpose}) for purpose in Purpose),
+        *((ASKED, {"type": kind}) for kind in QuestionType),
+        *((ASKED, {"run_kind": kind}) for kind in RunKind),
+    ]
+    asked = tuple(
+        replace(
+            one,
+            id=QuestionId(f"q_{number}"),
+            asked_at=one.asked_at + timedelta(seconds=number),
+            **changes,
+        )
+        for number, (one, changes) in enumerate(kinds)
+    )
+    for one in reversed(asked):
+        scene.change(chat, partial(_ask, question=one))
+
+    assert scene.load(chat).questions == asked
+
+
+def a_question_that_is_put_off_says_when_it_comes_up_again(scene: Scene) -> None:
+    chat = scene.chat()
+    scene.change(chat, partial(_ask, question=ASKED))
+    put_off = replace(ASKED, remind_at=LATER + timedelta(days=2), reminders=4)
+
+    scene.run(lambda db: questions.put_off(db, USER, put_off))
+
+    assert scene.load(chat).questions == (put_off,)
+
+
+def a_run_comes_back_with_how_it_ended(scene: Scene) -> None:
+    _ends(scene, Ending(status=RunStatus.SUCCESS, result=ANY_TEXT, tokens=2**40))
+    _ends(scene, Ending(status=RunStatus.CANCELLED))
+    for kind in FailureKind:
+        failure = Failure(kind, ANY_TEXT)
+        _ends(scene, Ending(status=RunStatus.FAILURE, failure=failure, tokens=1))
+
+
+def a_grant_comes_back_as_it_was_given(scene: Scene) -> None:
+    chat = scene.chat()
+    once = Grant(
+        id=GrantId("g_once"),
+        server=ANY_TEXT,
+        tool=ANY_TEXT,
+        definition="d",
+        call="digest",
+        expires_at=LATER,
+    )
+    lasting = Grant(
+        id=GrantId("g_lasting"),
+        server="backburner",
+        tool="run_command",
+        definition="",
+        words=("git", ANY_TEXT),
+        whole=True,
+    )
+    scene.run(lambda db: grants.give(db, USER, chat.id, [once, lasting], now=NOON))
+
+    found = scene.run(lambda db: grants.valid(db, USER, chat.id))
+    assert {grant.id: grant for grant in found} == {once.id: once, lasting.id: lasting}
+
+
+def all_of_a_step_is_written_or_nothing(scene: Scene) -> None:
+    task = scene.task()
+    before = scene.dump()
+    twice = _message(new_message_id())
+    step = Step(
+        conversation=replace(task, title="Another"), asked=(ASKED,), messages=(twice, twice)
+    )
+
+    with pytest.raises(IntegrityError):
+        scene.run(lambda db: steps.save(db, step, cause="cause", now=NOON))
+
+    assert scene.dump() == before
+
+
+def _message(given: Any) -> NewMessage:
+    return NewMessage(role=Role.USER, content="Hello.", source=Source.CHAT, id=given)
+
+
+def _ends(scene: Scene, ending: Ending) -> None:
+    scene.task()
+    claim = scene.begin_work()
+    assert scene.run(lambda db: runs.load(db, USER, claim.run.id)) == claim.run
+    scene.clock.advance(timedelta(seconds=1, microseconds=1))
+    step = transitions.archive(claim.conversation, now=scene.clock.now)
+
+    scene.run(lambda db: turns.commit(db, claim.turn, step, ending, now=scene.clock.now))
+
+    assert scene.run(lambda db: runs.load(db, USER, claim.run.id)) == replace(
+        claim.run,
+        status=ending.status,
+        ended_at=scene.clock.now,
+        failure=ending.failure,
+        result=ending.result,
+        tokens=ending.tokens,
+    )
+
+
+def _ask(found: Conversation, question: Question) -> Step:
+    waiting = replace(found, status=Status.WAITING_INPUT)
+    return Step(conversation=waiting, asked=(question,))

@@ -1,0 +1,98 @@
+"""Whatever reaches a conversation waits in its inbox until a run has served it."""
+
+from sqlalchemy import select
+
+from backburner.core import transitions
+from backburner.core.run import RunKind
+from backburner.core.schedule import Event
+from backburner.store import tables
+from backburner.store.records import conversations
+from support.stage.make import NOON, USER
+from support.stage.scene import Scene
+
+
+def an_item_waits_until_a_run_that_loaded_it_commits(scene: Scene) -> None:
+    chat = scene.chat()
+    scene.say(chat)
+    claim = scene.begin_reply()
+    loaded = scene.items(claim)
+    assert scene.waiting(chat, RunKind.REPLY) == loaded
+
+    scene.finish(claim, "Hello.", served=loaded)
+
+    assert scene.waiting(chat, RunKind.REPLY) == ()
+    assert _served_by(scene) == [claim.run.id]
+
+
+def a_message_during_a_reply_waits_for_the_next_reply(scene: Scene) -> None:
+    chat = scene.chat()
+    scene.say(chat, "One.")
+    first = scene.begin_reply()
+    loaded = scene.items(first)
+    scene.say(chat, "Two.")
+    assert scene.claim_reply() is None
+    scene.finish(first, "Hello.", served=loaded)
+
+    second = scene.begin_reply()
+
+    assert second.turn.epoch == first.turn.epoch + 1
+    assert [item.content["text"] for item in scene.items(second)] == ["Two."]
+
+
+def an_event_during_a_run_waits_for_the_next_run(scene: Scene) -> None:
+    task = scene.task(Event("file", {}))
+    scene.change(task, lambda found: transitions.receive_event(found, {"n": 1}))
+    first = scene.begin_work()
+    loaded = scene.items(first)
+    scene.change(task, lambda found: transitions.receive_event(found, {"n": 2}))
+    scene.finish(first, served=loaded)
+
+    assert [item.content for item in scene.items(scene.begin_work())] == [{"n": 2}]
+
+
+def what_one_run_served_no_later_one_serves(scene: Scene) -> None:
+    chat = scene.chat()
+    scene.say(chat, "One.")
+    first = scene.begin_reply()
+    loaded = scene.items(first)
+    scene.finish(first, "Hello.", served=loaded)
+    scene.say(chat, "Two.")
+    second = scene.begin_reply()
+
+    scene.finish(second, "Hello.", served=[*loaded, *scene.items(second)])
+
+    assert sorted(_served_by(scene)) == sorted([first.run.id, second.run.id])
+
+
+def a_person_waits_from_the_message_to_the_reply(scene: Scene) -> None:
+    chat = scene.chat()
+
+    def waits() -> bool:
+        return scene.run(lambda db: conversations.person_waits(db, USER, chat.id))
+
+    assert not waits()
+    scene.say(chat)
+    assert waits()
+    claim = scene.begin_reply()
+    assert waits()
+    scene.finish(claim, "Hello.", served=scene.items(claim))
+    assert not waits()
+
+
+def what_nobody_will_serve_is_taken_out(scene: Scene) -> None:
+    task = scene.task()
+    scene.say(task)
+    scene.change(task, transitions.run_now)
+    scene.change(task, lambda found: transitions.cancel(found, now=NOON))
+    assert scene.waiting(task, RunKind.BACKGROUND) == ()
+    assert len(scene.waiting(task, RunKind.REPLY)) == 1
+
+    scene.change(task, lambda found: transitions.archive(found, now=NOON))
+
+    assert scene.waiting(task, RunKind.REPLY) == ()
+    assert _served_by(scene) == []
+
+
+def _served_by(scene: Scene) -> list[str]:
+    found = scene.run(lambda db: db.execute(select(tables.inbox.c.served_by)).scalars().all())
+    return [run for run in found if run]

@@ -1,0 +1,61 @@
+"""Tools to be called in tests: they count their calls, and do what they are told to do."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from backburner.core.conversation import Conversation
+from backburner.core.run import Turn
+from backburner.core.tool_policy import Narrowing, Tool
+from backburner.ports import Offer, ToolResult
+
+Handler = Callable[[Mapping[str, Any]], Awaitable[str]]
+
+
+class TestTools:
+    """`look` only reads; `send` and `command` need consent; `slow` waits to be let go."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, Mapping[str, Any]]] = []
+        #: By the name of the tool.
+        self.started = defaultdict[str, asyncio.Event](asyncio.Event)
+        self.let_go = asyncio.Event()
+        self.handlers: dict[str, Handler] = {}
+
+    async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
+        del turn, conversation
+        return [
+            self.offer("look", free=True, read_only=True),
+            self.offer("send"),
+            self.offer("command", narrowing=Narrowing.COMMAND),
+            self.offer("slow", free=True),
+        ]
+
+    def offer(
+        self,
+        name: str,
+        *,
+        free: bool = False,
+        read_only: bool = False,
+        narrowing: Narrowing = Narrowing.TOOL,
+    ) -> Offer:
+        async def run(arguments: Mapping[str, Any]) -> ToolResult:
+            self.calls.append((name, arguments))
+            self.started[name].set()
+            if name in self.handlers:
+                return ToolResult(await self.handlers[name](arguments))
+            if name == "slow":
+                await self.let_go.wait()
+            return ToolResult(f"{name} is done.")
+
+        return Offer(
+            tool=Tool(server="test", name=name, definition="d", free=free, narrowing=narrowing),
+            description=name,
+            parameters={"type": "object"},
+            read_only=read_only,
+            run=run,
+        )
+
+    def count(self, name: str) -> int:
+        return sum(1 for called, _ in self.calls if called == name)

@@ -1,0 +1,1 @@
+"""Fault injection: a program that halts where it is told, proxies that lose answers, invariants."""

@@ -1,0 +1,44 @@
+"""People with accounts, for tests of the API."""
+
+from typing import Any
+
+import httpx2
+
+from backburner.actions.accounts import credentials, users
+from backburner.actions.accounts import sign_in as entry
+from backburner.actions.accounts.passwords import hash_password
+from backburner.core.accounts import Role, Scope, User
+from backburner.core.ids import UserId
+from support.stage.stage import Stage
+
+PASSWORD = "three words or more"  # noqa: S105 (of nobody)
+_hashes: dict[str, str] = {}
+
+
+async def add(stage: Stage, login: str = "ada", role: Role = Role.MEMBER) -> UserId:
+    """Add somebody with a password."""
+    user, _ = await users.add(stage.deps, login=login, name="", role=role)
+    if PASSWORD not in _hashes:
+        # It takes its time.
+        _hashes[PASSWORD] = await hash_password(PASSWORD)
+    hashed = _hashes[PASSWORD]
+    stage.database.run(lambda tx: entry.set_password(tx, user.id, login, hashed))
+    return user.id
+
+
+async def owner(stage: Stage) -> User:
+    found = await users.ensure_owner(stage.deps)
+    assert found
+    return found
+
+
+async def token(stage: Stage, user: UserId, *scopes: Scope) -> dict[str, str]:
+    """Give the header of somebody's program."""
+    secret = await credentials.issue_token(stage.deps, user, scopes or tuple(Scope), name="Test")
+    return {"authorization": f"Bearer {secret}"}
+
+
+async def sign_in(
+    browser: httpx2.AsyncClient, login: str = "ada", password: str = PASSWORD, **more: Any
+) -> httpx2.Response:
+    return await browser.post("/api/sign-in", json={"login": login, "password": password}, **more)

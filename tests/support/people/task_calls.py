@@ -1,0 +1,70 @@
+"""An agent that calls the tools for tasks, and what became of them."""
+
+from typing import Any
+
+from backburner.actions.origin import Origin
+from backburner.core.conversation import Conversation
+from backburner.core.run import RunKind, Turn
+from backburner.ports import Claimer, ToolResult
+from backburner.store import tables
+from backburner.tools.tasks import task_offers
+from support.doubles.engine import Call
+from support.people.tool_calls import ask
+from support.stage.stage import LEASE, Stage
+
+#: Its next time is never while a test runs.
+WATCH: dict[str, Any] = {
+    "name": "watch-ci-main",
+    "prompt": "Look at CI on main and say what broke.",
+    "when": "every monday at 3:33",
+}
+WHY = "CI broke twice this week."
+
+
+def add(**changes: Any) -> Call:
+    return Call("task_add", WATCH | changes)
+
+
+def propose(**changes: Any) -> Call:
+    return Call("task_propose", {**WATCH, "why": WHY, **changes})
+
+
+async def tell(stage: Stage, chat: Conversation, name: str, /, **arguments: Any) -> str:
+    """Let the agent make one call in a reply, and hear what it gave."""
+    (told,) = await ask(stage, chat, Call(name, arguments))
+    return told
+
+
+async def call(stage: Stage, origin: Origin, name: str, /, **arguments: Any) -> ToolResult:
+    (offer,) = (one for one in task_offers(stage.deps, origin) if one.tool.name == name)
+    return await offer.run(arguments)
+
+
+async def work_turn(stage: Stage, work: Conversation) -> Turn:
+    """Take the turn for background work and keep it."""
+    claimer = Claimer(worker="stage", lease=LEASE, cap=20)
+    claim = stage.database.run(lambda tx: tx.claim(None, claimer))
+    assert claim is not None
+    assert (claim.turn.kind, claim.turn.conversation_id) == (RunKind.BACKGROUND, work.id)
+    return claim.turn
+
+
+def read_outside(stage: Stage, conversation: Conversation) -> None:
+    """Let words of others have been read in a conversation."""
+    change = tables.conversations.update().where(tables.conversations.c.id == conversation.id)
+    stage.database.run(lambda tx: tx.connection.execute(change.values(outside_read=True)))
+
+
+def all_tasks(stage: Stage) -> list[Conversation]:
+    """Read every task there is, by its title."""
+    rows = stage.database.run(
+        lambda tx: tx.connection.execute(
+            tables.conversations.select()
+            .where(tables.conversations.c.kind == "task")
+            .order_by(tables.conversations.c.title)
+        ).all()
+    )
+    return [
+        stage.database.run(lambda tx, row=row: tx.load(row.user_id, row.id))  # type: ignore[misc]
+        for row in rows
+    ]

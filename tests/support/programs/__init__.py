@@ -1,0 +1,1 @@
+"""Real programs that tests start, and how they are found and ended."""

@@ -1,0 +1,100 @@
+"""A process that claims turns on a PostgreSQL that others share.
+
+It does what it reads from stdin, a line at a time, and answers each with a line of JSON.
+"""
+
+import json
+import sys
+from datetime import timedelta
+
+from sqlalchemy import text
+
+from backburner.core import transitions
+from backburner.core.errors import Fenced
+from backburner.core.outcome import Complete
+from backburner.core.run import Ending, RunStatus
+from backburner.ports import Claim, Claimer, Rescued
+from backburner.store.db import Database
+from backburner.store.dialect import make_engine
+from backburner.store.queue import claims, rescue, turns
+from backburner.store.tx import Tx
+from support.doubles.clock import SetClock
+
+#: As many runs of a user's as there are rows.
+CAP = 1_000_000
+
+
+class Racer:
+    def __init__(self, url: str, lease: timedelta) -> None:
+        self._database = Database(make_engine(url), SetClock())
+        self._lease = lease
+        self._held: Claim | None = None
+
+    def connect(self) -> None:
+        """Be ready, so that all start from the same line."""
+        self._database.run(lambda tx: tx.connection.execute(text("SELECT 1")))
+
+    def claim_all(self) -> int:
+        """Claim as long as there is anything, and count."""
+        count = 0
+        while self._database.run(self._claim):
+            count += 1
+        return count
+
+    def claim(self) -> int | None:
+        """Take a turn and keep it; answers with its epoch."""
+        self._held = self._database.run(self._claim)
+        return self._held.turn.epoch if self._held else None
+
+    def take_over(self) -> int | None:
+        """Wait until a turn can be freed, and take it."""
+        while self._database.run(_rescue) is None:
+            pass
+        return self.claim()
+
+    def renew(self) -> str:
+        assert self._held
+        turn = self._held.turn
+        try:
+            self._database.run(
+                lambda tx: turns.renew(tx.connection, turn, lease=self._lease, tick=tx.tick)
+            )
+        except Fenced:
+            return "fenced"
+        return "renewed"
+
+    def commit(self) -> str:
+        """Commit without a look at what has become of the turn."""
+        assert self._held
+        held = self._held
+
+        def commit(tx: Tx) -> None:
+            outcome = Complete(message=f"Done under epoch {held.turn.epoch}.")
+            step = transitions.finish(held.conversation, held.run, outcome, now=tx.now)
+            ending = Ending(status=RunStatus.SUCCESS)
+            turns.commit(tx.connection, held.turn, step, ending, now=tx.now)
+
+        try:
+            self._database.commit_here(held.turn, commit)
+        except Fenced:
+            return "fenced"
+        return "committed"
+
+    def _claim(self, tx: Tx) -> Claim | None:
+        claimer = Claimer(worker="racer", lease=self._lease, cap=CAP)
+        return claims.claim_work(tx.connection, claimer, now=tx.now, tick=tx.tick)
+
+
+def _rescue(tx: Tx) -> Rescued | None:
+    return rescue.rescue(tx.connection, now=tx.now, tick=tx.tick)
+
+
+def main() -> None:
+    url, seconds = sys.argv[1:]
+    racer = Racer(url, timedelta(seconds=float(seconds)))
+    for line in sys.stdin:
+        print(json.dumps(getattr(racer, line.strip())()), flush=True)  # noqa: T201 (its answer)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""`backburner worker` as an operator starts it: its settings in a file, a folder of its own."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from support.programs.programs import Running, Start
+from support.stage.make import USER
+
+MODEL = "claude-sonnet-4-5"
+#: What it is held to here so that nobody waits for long.
+USUAL: Mapping[str, Any] = {
+    "lease": "2s",
+    "heartbeat": "500ms",
+    "drain": "2s",
+    "poll_interval": "1s",
+    "warm_chats": 0,
+}
+
+
+class RealWorkers:
+    """Starts them on one database, with Claude Code and a model on this machine."""
+
+    def __init__(self, start: Start, folder: Path, url: str, model: str) -> None:
+        self._start = start
+        self._folder = folder
+        self._url = url
+        self.profiles: dict[str, dict[str, Any]] = {
+            "claude": {"engine": "claude", "address": model, "model": MODEL, "key": "key"}
+        }
+        self.settings: dict[str, Any] = dict(USUAL)
+
+    def start(
+        self, name: str = "data", *, env: Mapping[str, str] | None = None, **settings: Any
+    ) -> Running:
+        """Start one with a data folder of that name, and wait until it works."""
+        data = self.data(name)
+        data.mkdir(mode=0o700, exist_ok=True)
+        chosen = {"database_url": self._url} | self.settings | settings
+        (data / "backburner.toml").write_text(_toml(chosen, self.profiles))
+        environment = {**os.environ, **(env or {})}
+        running = self._start("worker", "--data", data, env=environment)
+        assert " works as " in running.read_line(), running.end()
+        return running
+
+    def data(self, name: str = "data") -> Path:
+        return self._folder / name
+
+    def workspace(self, name: str = "data") -> Path:
+        """Give the folder in which agents work for the user."""
+        folder = self.data(name) / "workspaces" / USER
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+
+def _toml(settings: Mapping[str, Any], profiles: Mapping[str, Mapping[str, Any]]) -> str:
+    # What stands here is written in TOML as it is in JSON.
+    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+    for name, table in profiles.items():
+        lines += [f"[profiles.{name}]", *(f"{key} = {json.dumps(table[key])}" for key in table)]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,397 @@
+"""Who acts in the simulated world: workers, people, the outside, the rescuer, the deliverer."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+
+from backburner.core import transitions
+from backburner.core.conversation import Conversation, Place, State
+from backburner.core.errors import Conflict, Fenced
+from backburner.core.ids import (
+    ConversationId,
+    UserId,
+    derive_question_id,
+    new_conversation_id,
+    new_message_id,
+    new_user_id,
+)
+from backburner.core.outcome import Complete, Continue, NeedsInput, Outcome
+from backburner.core.question import Draft, Purpose, Question, QuestionType
+from backburner.core.run import Ending, Failure, FailureKind, RunKind, RunStatus, Turn
+from backburner.core.schedule import Event, Immediate, Interval, Scheduled
+from backburner.core.transitions import Brief, Step
+from backburner.core.work import jobs
+from backburner.ports import Claim, Claimer
+from backburner.store import steps
+from backburner.store.accounts import users
+from backburner.store.queue import claimable, claims, turns
+from backburner.store.queue import rescue as rescuing
+from backburner.store.records import conversations, inbox, notices, sessions, waits
+from backburner.store.tx import Tx
+from support.simulator.invariants import claimable_work, require, someone_waits, whose_turn
+from support.simulator.world import CAP, LEASE, START, Worker, World
+
+OUTSIDE = (Place("simulated", "somebody"),)
+SESSION = "session"
+#: Longer than a run waits for anything that happens here.
+LONG = timedelta(hours=2)
+INPUT = Draft(type=QuestionType.INPUT, prompt="Which one?")
+
+
+def populate(world: World) -> None:
+    """Put three users with a chat and a few kinds of work each into the world."""
+
+    def birth(tx: Tx) -> None:
+        for number in range(3):
+            user = new_user_id()
+            # Ids are chance: nothing may hang on their order, or a seed would not repeat.
+            joined_at = tx.now - timedelta(days=1 + number)
+            users.add(tx.connection, user, name=f"user {number}", now=joined_at)
+            world.users.append(user)
+            for step in _households(user, number):
+                steps.add(tx.connection, step, cause="birth", now=tx.now)
+                which = step.conversation.id
+                world.conversations.append((user, which))
+                if isinstance(step.conversation.schedule, Interval):
+                    world.undisturbed[which] = START
+
+    world.db.run(birth)
+
+
+def _households(user: UserId, number: int) -> list[Step]:
+    schedules = (
+        Interval(timedelta(minutes=2 + number), anchor=START),
+        Scheduled(START + timedelta(minutes=3)),
+        Event("file", {}),
+        Immediate(),
+    )
+    chat = transitions.start_chat(new_conversation_id(), user, now=START)
+    tasks = [
+        transitions.start_task(
+            new_conversation_id(),
+            user,
+            Brief(title="work", prompt="Do it.", schedule=schedule, reports_to=OUTSIDE),
+            now=START,
+        )
+        for schedule in schedules
+    ]
+    below = chat.conversation.id
+    what = Brief(title="job", prompt="Do it.", schedule=Immediate(), parent_id=below, root_id=below)
+    job = transitions.start_job(new_conversation_id(), user, what, now=START)
+    return [chat, *tasks, job]
+
+
+def work(world: World) -> None:
+    """Let one worker take its next step."""
+    worker = world.random.choice(world.workers)
+    if worker.stalled_until > world.step:
+        return
+    if worker.claim is None:
+        claim(world, worker)
+    elif worker.loaded is None:
+        prepare(world, worker)
+    else:
+        _go_on(world, worker)
+
+
+def claim(world: World, worker: Worker) -> None:
+    """Claim a reply, else work; nothing claimed has to mean that there was nothing."""
+    taken = world.transact(
+        lambda tx: claims.claim_reply(tx.connection, _claimer(worker), now=tx.now, tick=tx.tick)
+    )
+    if taken is None:
+        require(not someone_waits(world), "somebody waits and got no reply")
+        taken = world.transact(partial(_claim_work, world, worker))
+    if taken is None:
+        require(not claimable_work(world), "work could be claimed and was not")
+        return
+    held = world.holders.get(taken.turn.conversation_id)
+    require(held is None, "a turn was claimed that somebody has")
+    world.holders[taken.turn.conversation_id] = taken.turn
+    worker.claim = taken
+
+
+def _claim_work(world: World, worker: Worker, tx: Tx) -> Claim | None:
+    in_turn = whose_turn(world)
+    taken = claims.claim_work(
+        tx.connection,
+        _claimer(worker),
+        now=tx.now,
+        tick=tx.tick,
+        # Either way of finding out whose turn it is has to find the same.
+        a_lot=world.random.choice([1, claimable.A_LOT]),
+    )
+    require(taken is None or taken.turn.user_id == in_turn, "somebody else was to be served first")
+    return taken
+
+
+def _claimer(worker: Worker) -> Claimer:
+    return Claimer(worker=worker.name, lease=LEASE, cap=CAP)
+
+
+def prepare(world: World, worker: Worker) -> None:
+    """Load what the run is for, and what the agent remembers."""
+    turn = _turn(worker)
+
+    def load(tx: Tx) -> tuple[object, tuple[str, ...]]:
+        waiting = inbox.waiting(tx.connection, turn.user_id, turn.conversation_id, turn.kind)
+        return waiting, sessions.load(tx.connection, turn, SESSION)
+
+    loaded, remembered = world.transact(load)
+    worker.loaded = loaded  # type: ignore[assignment]
+    if world.holders.get(turn.conversation_id) == turn:
+        known = world.memory[turn.conversation_id]
+        require(list(remembered) == known, "the agent remembers what nobody committed")
+
+
+def _go_on(world: World, worker: Worker) -> None:
+    dice = world.random.random()
+    if dice < 0.08:
+        worker.forget()  # it crashed
+    elif dice < 0.16:
+        worker.stalled_until = world.step + world.random.randint(5, 60)
+    elif dice < 0.4:
+        renew(world, worker)
+    elif dice < 0.5:
+        _remember(world, worker)
+    elif dice < 0.56:
+        end(world, worker, _hand_back(world, worker))
+    else:
+        end(world, worker, commit_work(world, worker))
+
+
+def renew(world: World, worker: Worker) -> None:
+    turn = _turn(worker)
+    try:
+        flags = world.transact(
+            lambda tx: turns.renew(tx.connection, turn, lease=LEASE, tick=tx.tick)
+        )
+    except Fenced:
+        worker.forget()
+        return
+    if flags.person_waits and turn.kind is RunKind.BACKGROUND:
+        end(world, worker, _hand_back(world, worker))
+
+
+def _remember(world: World, worker: Worker) -> None:
+    turn = _turn(worker)
+    entry = f"{turn.run_id}:{turn.epoch}:{len(worker.written)}"
+    world.transact(lambda tx: sessions.append(tx.connection, turn, SESSION, [entry]))
+    worker.written.append(entry)
+
+
+def end(world: World, worker: Worker, work: Callable[[Tx], None]) -> None:
+    """Commit, through connections that may break; know afterwards what became of it."""
+    turn = _turn(worker)
+    world.clock.pass_by(timedelta(milliseconds=1))
+    if world.chance(0.1):
+        world.db.breaks = world.random.choices(["before", "after"], k=world.random.randint(1, 2))
+    try:
+        world.db.commit_here(turn, work)
+    except Fenced:
+        held = world.holders.get(turn.conversation_id)
+        require(held != turn, "a holder was fenced off although it had the turn")
+    else:
+        held = world.holders.pop(turn.conversation_id, None)
+        require(held == turn, "an outcome was accepted from somebody without the turn")
+        world.commits.add((turn.run_id, turn.epoch))
+        world.memory[turn.conversation_id] += worker.written
+    worker.forget()
+
+
+def _hand_back(world: World, worker: Worker) -> Callable[[Tx], None]:
+    """Make the transaction that hands a run back: for now, with a question, or to wait for jobs."""
+    turn = _turn(worker)
+    served = [item.id for item in worker.loaded or ()]
+    wait = timedelta(seconds=world.random.choice([0, 20]))
+    asks = world.chance(0.3)
+    awaited = [] if asks or world.chance(0.5) else _jobs_of(world, turn)
+
+    def back(tx: Tx) -> None:
+        # Before their parent, as it is when one of them reports.
+        settled = {job: _has_settled(tx, turn.user_id, job) for job in awaited}
+        step = Step(conversation=turns.hold(tx.connection, turn))
+        if asks:
+            step = transitions.ask_owner(step.conversation, _allowance_question(turn, tx))
+        until = tx.now + (LONG if awaited else wait)
+        turns.hand_back(tx.connection, turn, step, until=until, served=served, now=tx.now)
+        if awaited:
+            waits.begin(tx.connection, turn, settled, now=tx.now)
+
+    return back
+
+
+def _jobs_of(world: World, turn: Turn) -> list[ConversationId]:
+    """Find what the user of a run has handed out, apart from what the run is about itself."""
+    found = world.rows(
+        "SELECT id FROM conversations WHERE kind = 'job' AND user_id = ? AND id <> ?",
+        turn.user_id,
+        turn.conversation_id,
+    )
+    return [ConversationId(which) for (which,) in found]
+
+
+def _has_settled(tx: Tx, user: UserId, job: ConversationId) -> bool:
+    return jobs.is_settled(conversations.lock(tx.connection, user, job))
+
+
+def _allowance_question(turn: Turn, tx: Tx) -> Question:
+    return Question(
+        id=derive_question_id(turn.run_id, turn.epoch, "allowance"),
+        purpose=Purpose.ALLOWANCE,
+        type=QuestionType.CHOICE,
+        prompt=f"{turn.run_id}:{turn.epoch} has spent what it may. Shall it go on?",
+        options=(transitions.RAISE, transitions.STOP),
+        asked_at=tx.now,
+        run_id=turn.run_id,
+        run_kind=turn.kind,
+    )
+
+
+def commit_work(world: World, worker: Worker, *, calmly: bool = False) -> Callable[[Tx], None]:
+    """Make the transaction that ends the worker's run, in one of the ways a run ends."""
+    taken, turn = worker.claim, _turn(worker)
+    assert taken is not None
+    served = [item.id for item in worker.loaded or ()]
+    word = f"{turn.run_id}:{turn.epoch}"
+    outcome: Outcome | Failure = Complete(message=word)
+    if not calmly:
+        ways: list[Outcome | Failure] = [
+            Complete(message=word),
+            Complete(),
+            Continue(message=word, again_in=timedelta(seconds=40)),
+            NeedsInput(message=word, question=INPUT),
+            Failure(FailureKind.TIMEOUT, word),
+        ]
+        outcome = world.random.choice(ways)
+
+    def commit(tx: Tx) -> None:
+        found = turns.hold(tx.connection, turn)
+        ending = Ending(status=RunStatus.SUCCESS)
+        if turn.kind is RunKind.REPLY:
+            step = transitions.reply(found, taken.run, word, now=tx.now)
+        elif isinstance(outcome, Failure):
+            step = transitions.fail(found, taken.run, outcome, now=tx.now)
+            ending = Ending(status=RunStatus.FAILURE, failure=outcome)
+        else:
+            step = transitions.finish(found, taken.run, outcome, now=tx.now)
+        turns.commit(tx.connection, turn, step, ending, served=served, now=tx.now)
+
+    return commit
+
+
+def rescue(world: World) -> None:
+    freed = world.transact(lambda tx: rescuing.rescue(tx.connection, now=tx.now, tick=tx.tick))
+    if freed is None:
+        return
+    turn = freed.turn
+    held = world.holders.pop(turn.conversation_id, None)
+    require(held == turn, "a turn was rescued from somebody who did not have it")
+    if turn.kind is RunKind.REPLY:
+        world.given_up.add(turn.run_id)
+
+
+def deliver(world: World, *, calmly: bool = False) -> bool:
+    """Send one part; sometimes the sender dies between sending and saying so."""
+    parcel = world.transact(
+        lambda tx: notices.take(tx.connection, now=tx.now, tick=tx.tick, lease=LEASE)
+    )
+    if parcel is None:
+        return False
+    dice = 1.0 if calmly else world.random.random()
+    if dice < 0.1:
+        return True
+    if dice < 0.25:
+        again_at = world.clock.now + timedelta(seconds=20)
+        world.transact(
+            lambda tx: notices.failed(
+                tx.connection, parcel, "refused", again_at=again_at, now=tx.now
+            )
+        )
+        return True
+    world.sent[parcel.key] += 1
+    if dice < 0.35:
+        return True
+    world.transact(lambda tx: notices.sent(tx.connection, parcel, provider_id="1", now=tx.now))
+    return True
+
+
+def change(
+    world: World,
+    user: UserId,
+    which: ConversationId,
+    transition: Callable[[Conversation, Tx], Step],
+    cause: str,
+) -> bool:
+    """Let somebody do something to a conversation; what does not fit is refused and that is all."""
+
+    def apply(tx: Tx) -> None:
+        found = conversations.lock(tx.connection, user, which)
+        steps.save(tx.connection, transition(found, tx), cause=cause, now=tx.now)
+
+    try:
+        world.transact(apply)
+    except Conflict:
+        return False
+    return True
+
+
+def person(world: World) -> None:
+    """Let somebody say, answer, or do something."""
+    user, which = world.random.choice(world.conversations)
+    cause = f"person:{world.step}"
+    verbs: dict[str, Callable[[Conversation, Tx], Step]] = {
+        "say": lambda c, tx: transitions.say(c, "Hello?", message_id=new_message_id(), now=tx.now),
+        "answer": lambda c, tx: transitions.answer(
+            c, c.questions[0].id, fitting(c.questions[0].options), now=tx.now
+        ),
+        "event": lambda c, _: transitions.receive_event(c, {"n": world.step}),
+        "run_now": lambda c, _: transitions.run_now(c),
+        "follow_up": lambda c, tx: transitions.follow_up(
+            c, "And now?", message_id=new_message_id(), now=tx.now
+        ),
+        "pause": lambda c, _: transitions.pause(c),
+        "resume": lambda c, tx: transitions.resume(c, now=tx.now),
+        "cancel": lambda c, tx: transitions.cancel(c, now=tx.now),
+        "archive": lambda c, tx: transitions.archive(c, now=tx.now),
+        "reopen": lambda c, _: transitions.reopen(c),
+        "set_schedule": lambda c, tx: transitions.set_schedule(
+            c,
+            Interval(timedelta(minutes=3), anchor=tx.now),
+            now=tx.now,
+            state=State(context={"prompt": "Do it."}),
+        ),
+    }
+    weights = {
+        "say": 10,
+        "answer": 10,
+        "event": 6,
+        "run_now": 3,
+        "follow_up": 4,
+        "resume": 3,
+        "archive": 2,
+        "reopen": 4,
+        "set_schedule": 3,
+    }
+    verb = world.random.choices(list(verbs), [weights.get(name, 1) for name in verbs])[0]
+    if verb == "answer" and not _asks(world, which):
+        return
+    if change(world, user, which, verbs[verb], cause) and verb in (
+        *("pause", "resume", "cancel", "archive", "set_schedule", "reopen"),
+    ):
+        world.undisturbed.pop(which, None)
+
+
+def _asks(world: World, which: ConversationId) -> bool:
+    return bool(
+        world.rows("SELECT 1 FROM questions WHERE conversation_id = ? AND closed_at IS NULL", which)
+    )
+
+
+def _turn(worker: Worker) -> Turn:
+    assert worker.claim is not None
+    return worker.claim.turn
+
+
+def fitting(options: tuple[str, ...]) -> str:
+    return options[0] if options else "this one"

@@ -1,0 +1,1 @@
+"""Stages: the product on a real database with a scripted agent."""

@@ -1,0 +1,250 @@
+"""A store to try things on: people, their conversations, whoever works on them, and a set clock.
+
+Every function of the store is told the time, so this clock counts on both databases.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Text, cast, insert, literal, select, true
+
+from backburner.core import transitions
+from backburner.core.conversation import Conversation
+from backburner.core.ids import UserId, new_conversation_id, new_message_id
+from backburner.core.outcome import Complete, Outcome
+from backburner.core.run import Ending, Failure, Item, Run, RunKind, RunStatus, Turn
+from backburner.core.schedule import Immediate, Schedule
+from backburner.core.transitions import Brief, Step
+from backburner.ports import Claim, Claimer
+from backburner.store import steps, tables
+from backburner.store.accounts import users
+from backburner.store.db import Database
+from backburner.store.queue import claims, rescue, turns
+from backburner.store.records import conversations, inbox, runs
+from support.doubles.clock import SetClock
+from support.stage.make import USER
+
+T = TypeVar("T")
+LEASE = timedelta(seconds=30)
+#: More runs of a user's than there are in most tests.
+CAP = 20
+CLAIMER = Claimer(worker="worker", lease=LEASE, cap=CAP)
+DONE = Complete(message="Done.")
+
+
+class Scene:
+    """Takes a database with all tables and no row."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.clock = SetClock()
+        self._known: set[UserId] = set()
+        self._causes = count(1)
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        return self.database.run(lambda tx: work(tx.connection))
+
+    def user(self, user: UserId = USER) -> UserId:
+        if user not in self._known:
+            self._known.add(user)
+            self.run(lambda db: users.add(db, user, name="", now=self.clock.now))
+        return user
+
+    def chat(self, user: UserId = USER) -> Conversation:
+        self.user(user)
+        which = new_conversation_id()
+        return self.add(transitions.start_chat(which, user, now=self.clock.now))
+
+    def task(
+        self, schedule: Schedule | None = None, *, user: UserId = USER, **brief: Any
+    ) -> Conversation:
+        """Set up work: once and at once, unless something else is said."""
+        self.user(user)
+        what = Brief(title="Work", prompt="Do it.", schedule=schedule or Immediate(), **brief)
+        born = transitions.start_task(new_conversation_id(), user, what, now=self.clock.now)
+        return self.add(born)
+
+    def discovery(self, *, every: timedelta, user: UserId = USER) -> Conversation:
+        """Set up what looks for work."""
+        self.user(user)
+        which = new_conversation_id()
+        return self.add(transitions.start_discovery(which, user, every=every, now=self.clock.now))
+
+    def add(self, step: Step) -> Conversation:
+        self.run(lambda db: steps.add(db, step, cause=self._cause(), now=self.clock.now))
+        return step.conversation
+
+    def crowd(self, like: Conversation, *, each: int = 1) -> None:
+        """Give every other user that many conversations like this one, quickly."""
+        table, person = tables.conversations, tables.users
+        numbers = select(literal(1).label("n")).cte("numbers", recursive=True)
+        numbers = numbers.union_all(select(numbers.c.n + 1).where(numbers.c.n < each))
+        copied = [column for column in table.columns if column.name not in ("user_id", "id")]
+        number = literal("c_", Text) + cast(numbers.c.n, Text)
+        others = table.join(person, person.c.id != table.c.user_id).join(numbers, true())
+        rows = select(person.c.id, number, *copied).select_from(others)
+        rows = rows.where(table.c.id == like.id)
+        names = ["user_id", "id", *(column.name for column in copied)]
+        self.run(lambda db: db.execute(insert(table).from_select(names, rows)))
+
+    def load(self, conversation: Conversation) -> Conversation:
+        return self.run(lambda db: conversations.load(db, conversation.user_id, conversation.id))
+
+    def change(
+        self, conversation: Conversation, transition: Callable[[Conversation], Step]
+    ) -> Conversation:
+        """Let something happen to a conversation."""
+
+        def apply(db: Connection) -> Conversation:
+            step = transition(conversations.lock(db, conversation.user_id, conversation.id))
+            steps.save(db, step, cause=self._cause(), now=self.clock.now)
+            return step.conversation
+
+        return self.run(apply)
+
+    def say(self, conversation: Conversation, text: str = "Hello?") -> Conversation:
+        return self.change(
+            conversation,
+            lambda found: transitions.say(
+                found, text, message_id=new_message_id(), now=self.clock.now
+            ),
+        )
+
+    def answer(self, conversation: Conversation, text: str) -> Conversation:
+        """Answer the question that is shown."""
+        return self.change(
+            conversation,
+            lambda found: transitions.answer(
+                found, found.questions[0].id, text, now=self.clock.now
+            ),
+        )
+
+    def claim_reply(self, *, full: tuple[str, ...] = ()) -> Claim | None:
+        claimer, (now, tick) = replace(CLAIMER, full=full), self.clock()
+        return self.run(lambda db: claims.claim_reply(db, claimer, now=now, tick=tick))
+
+    def claim_work(
+        self,
+        *,
+        cap: int = CAP,
+        full: tuple[str, ...] = (),
+        discovers_after: timedelta | None = None,
+    ) -> Claim | None:
+        claimer = replace(CLAIMER, cap=cap, full=full, discovers_after=discovers_after)
+        now, tick = self.clock()
+        return self.run(lambda db: claims.claim_work(db, claimer, now=now, tick=tick))
+
+    def begin_reply(self) -> Claim:
+        """Claim a reply that there has to be."""
+        claim = self.claim_reply()
+        assert claim is not None
+        return claim
+
+    def begin_work(self) -> Claim:
+        """Claim work that there has to be."""
+        claim = self.claim_work()
+        assert claim is not None
+        return claim
+
+    def items(self, claim: Claim) -> tuple[Item, ...]:
+        turn = claim.turn
+        return self.run(lambda db: inbox.waiting(db, turn.user_id, turn.conversation_id, turn.kind))
+
+    def finish(
+        self,
+        claim: Claim,
+        how: Outcome | Failure | str = DONE,
+        *,
+        served: Iterable[Item] = (),
+    ) -> None:
+        """Commit a run: background work with its outcome, a reply with its text."""
+        self.run(self.finishing(claim, how, served=served))
+
+    def finishing(
+        self,
+        claim: Claim,
+        how: Outcome | Failure | str = DONE,
+        *,
+        served: Iterable[Item] = (),
+    ) -> Callable[[Connection], None]:
+        """Give the transaction that commits a run."""
+        turn, now = claim.turn, self.clock.now
+        ids = [item.id for item in served]
+
+        def commit(db: Connection) -> None:
+            found = turns.hold(db, turn)
+            ending = Ending(status=RunStatus.SUCCESS)
+            if isinstance(how, str):
+                step = transitions.reply(found, claim.run, how, now=now)
+            elif isinstance(how, Failure):
+                step = transitions.fail(found, claim.run, how, now=now)
+                ending = Ending(status=RunStatus.FAILURE, failure=how)
+            else:
+                step = transitions.finish(found, claim.run, how, now=now)
+            turns.commit(db, turn, step, ending, served=ids, now=now)
+
+        return commit
+
+    def hand_back(
+        self,
+        claim: Claim,
+        *,
+        after: timedelta | None = timedelta(),
+        served: Iterable[Item] = (),
+    ) -> None:
+        """Let a run go on later; None: only when something lets it."""
+        self.run(self.handing_back(claim, after=after, served=served))
+
+    def handing_back(
+        self,
+        claim: Claim,
+        *,
+        after: timedelta | None = timedelta(),
+        served: Iterable[Item] = (),
+    ) -> Callable[[Connection], None]:
+        """Give the transaction that hands a run back."""
+        turn, now = claim.turn, self.clock.now
+        until = None if after is None else now + after
+        ids = [item.id for item in served]
+
+        def back(db: Connection) -> None:
+            step = Step(conversation=turns.hold(db, turn))
+            turns.hand_back(db, turn, step, until=until, served=ids, now=now)
+
+        return back
+
+    def rescue(self) -> Turn | None:
+        now, tick = self.clock()
+        freed = self.run(lambda db: rescue.rescue(db, now=now, tick=tick))
+        return None if freed is None else freed.turn
+
+    def crash(self, claim: Claim) -> None:
+        """Let the lease of whoever has this turn run out, and the turn be freed."""
+        self.clock.advance(2 * LEASE)
+        assert self.rescue() == claim.turn
+
+    def history(self, conversation: Conversation) -> tuple[Run, ...]:
+        """Read all runs, newest first."""
+        return self.run(
+            lambda db: runs.history(db, conversation.user_id, conversation.id, most=1000)
+        )
+
+    def waiting(self, conversation: Conversation, kind: RunKind) -> tuple[Item, ...]:
+        return self.run(lambda db: inbox.waiting(db, conversation.user_id, conversation.id, kind))
+
+    def dump(self) -> dict[str, list[str]]:
+        """Read every row there is, to see whether any changed."""
+        return self.run(read_everything)
+
+    def _cause(self) -> str:
+        return f"cause:{next(self._causes)}"
+
+
+def read_everything(db: Connection) -> dict[str, list[str]]:
+    return {
+        name: sorted(str(row) for row in db.execute(select(table)))
+        for name, table in tables.metadata.tables.items()
+    }

@@ -1,0 +1,177 @@
+"""Everything but the outside: actions and chores on a real database, with a scripted agent.
+
+Nothing happens by itself: `work` lets the worker take up what there is, and waits until it is done.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from backburner.actions import chat, conversations, questions
+from backburner.actions.deps import Deps, Limits
+from backburner.core.conversation import Conversation, Message
+from backburner.core.ids import ConversationId, UserId
+from backburner.core.question import Question
+from backburner.core.run import Run
+from backburner.core.schedule import Immediate, Schedule
+from backburner.core.transitions import Brief
+from backburner.ports import Bus, Claimer, Toolbox
+from backburner.store import tables
+from backburner.store.accounts import users
+from backburner.store.db import Database
+from backburner.worker.claiming import Claiming
+from backburner.worker.deliverer import Deliverer
+from backburner.worker.lease import Leases
+from backburner.worker.reminder import Reminder
+from backburner.worker.rescuer import Rescuer
+from backburner.worker.seats import Seats
+from backburner.worker.underway import AllUnderway, Underway
+from support.doubles.channel import RecordingChannel
+from support.doubles.engine import ScriptedEngine
+from support.doubles.tools import TestTools
+from support.stage.make import USER
+
+LEASE = timedelta(seconds=30)
+PLACE = "outside"
+#: How long anything may take, in seconds; only what is broken takes as long.
+BOUND = 20
+
+
+class Stage:
+    """`more` is whatever else the actions work with; `toolbox` makes their tools of all the rest.
+
+    Without them the scripted agent works with `TestTools`.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        bus: Bus,
+        engine: ScriptedEngine,
+        *,
+        seats: Seats | None = None,
+        toolbox: Callable[[Deps], Toolbox] | None = None,
+        **more: Any,
+    ) -> None:
+        database.bus = bus
+        self.database = database
+        self.engine = engine
+        self.tools = TestTools()
+        self.channel = RecordingChannel()
+        limits = Limits(patience=timedelta(milliseconds=200), last_words=timedelta(seconds=2))
+        usual: dict[str, Any] = {
+            "engines": {"scripted": engine},
+            "default_engine": "scripted",
+            "channels": {PLACE: self.channel},
+            "limits": limits,
+        }
+        deps = Deps(store=database, bus=bus, toolbox=self.tools, **(usual | more))
+        self.deps = deps if toolbox is None else replace(deps, toolbox=toolbox(deps))
+        self.underway = AllUnderway()
+        self._tasks = set[asyncio.Task[None]]()
+        self._taken_up = 0
+        looks_after = self.deps.discovery.looks_after
+        claimer = Claimer(worker="stage", lease=LEASE, cap=20, discovers_after=looks_after)
+        seats = seats or Seats(total=20)
+        self.claiming = Claiming(self.deps, claimer, seats, 20, self.underway, spawn=self._spawn)
+        self.leases = Leases(self.deps, LEASE, self.underway)
+        self.rescuer = Rescuer(self.deps)
+        self.deliverer = Deliverer(self.deps, abreast=1)
+        self.reminder = Reminder(self.deps)
+        self._known: set[UserId] = set()
+
+    def user(self, user: UserId = USER) -> UserId:
+        if user not in self._known:
+            self._known.add(user)
+            self.database.run(lambda tx: users.add(tx.connection, user, name="", now=tx.now))
+        return user
+
+    async def chat(self, user: UserId = USER) -> Conversation:
+        return await chat.begin(self.deps, self.user(user))
+
+    async def say(self, conversation: Conversation, text: str) -> None:
+        await chat.say(self.deps, conversation.user_id, conversation.id, text)
+
+    async def task(
+        self, schedule: Schedule | None = None, *, user: UserId = USER, **brief: Any
+    ) -> Conversation:
+        self.user(user)
+        what = Brief(title="Work", prompt="Do it.", schedule=schedule or Immediate())
+        return await conversations.start(self.deps, user, replace(what, **brief))
+
+    async def answer(self, conversation: Conversation, text: str) -> None:
+        question = self.question(conversation)
+        await questions.answer(self.deps, conversation.user_id, question.id, text)
+
+    async def take_up(self) -> None:
+        """Let the worker take up what there is, and do not wait for it."""
+        await self.claiming.run_once()
+
+    async def work(self) -> None:
+        """Let the worker take up what there is, until nothing is left."""
+        taken_up = -1
+        while taken_up != self._taken_up:
+            taken_up = self._taken_up
+            await self.claiming.run_once()
+            await self.idle()
+
+    async def idle(self) -> None:
+        """Wait until nothing is under way."""
+        async with asyncio.timeout(BOUND):
+            while self._tasks:
+                await asyncio.wait(self._tasks)
+
+    async def renew(self) -> None:
+        await self.leases.run_once()
+
+    def only_run(self) -> Underway:
+        (run,) = self.underway
+        return run
+
+    def kill(self) -> None:
+        """Let this process vanish: whatever is under way is never heard of again."""
+        for task in self._tasks:
+            task.cancel()
+        self._tasks.clear()
+        self.underway = self.claiming.underway = self.leases.underway = AllUnderway()
+
+    def load(self, conversation: Conversation) -> Conversation:
+        user, which = conversation.user_id, conversation.id
+        return self.database.run(lambda tx: tx.load(user, which))
+
+    def question(self, conversation: Conversation) -> Question:
+        return self.load(conversation).questions[0]
+
+    def messages(self, conversation: Conversation) -> Sequence[Message]:
+        user, which = conversation.user_id, conversation.id
+        return self.database.run(lambda tx: tx.recent_messages(user, which, most=100))
+
+    def said(self, conversation: Conversation) -> list[str]:
+        return [message.content for message in self.messages(conversation)]
+
+    def history(self, conversation: Conversation) -> Sequence[Run]:
+        """Read all runs, newest first."""
+        user, which = conversation.user_id, conversation.id
+        return self.database.run(lambda tx: tx.history(user, which, most=100))
+
+    def notices(self) -> list[str]:
+        rows = self.database.run(
+            lambda tx: tx.connection.execute(
+                tables.notices.select().order_by(tables.notices.c.number)
+            ).all()
+        )
+        return [row.text for row in rows]
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        self._taken_up += 1
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def prompts(engine: ScriptedEngine, which: ConversationId) -> list[str]:
+    """Tell what the agent was asked in a conversation."""
+    return [request.prompt for request in engine.requests if request.conversation.id == which]
