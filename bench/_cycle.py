@@ -11,7 +11,7 @@ from sqlalchemy import Engine, event, text
 
 from backburner.core import transitions
 from backburner.core.outcome import Complete
-from backburner.core.run import Ending, RunStatus
+from backburner.core.run import RunEnding, RunStatus
 from backburner.ports import Claim, Claimer
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite, make_engine
@@ -59,7 +59,7 @@ def commit(held: Claim | None, tx: Tx) -> None:
     if held is None:
         raise LookupError("There was nothing to claim.")
     step = transitions.finish(tx.hold(held.turn), held.run, Complete(message=SAID), now=tx.now)
-    tx.commit(held.turn, step, Ending(status=RunStatus.SUCCESS))
+    tx.commit(held.turn, step, RunEnding(status=RunStatus.SUCCESS))
 
 
 class Cycles:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, text
 from support.servers.postgres_server import new_postgres, stopped_postgres
 
 from backburner.core import transitions
-from backburner.core.conversation import Notify, Place
+from backburner.core.conversation import Destination, Notify
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import Interval
 from backburner.core.transitions import Brief
@@ -141,7 +141,7 @@ def _add_templates(connection: Connection) -> None:
             prompt="Read what came in since yesterday and say in three lines what matters." * 3,
             schedule=Interval(_EVERY, anchor=first_at),
             notify=Notify.ALWAYS,
-            reports_to=(Place("discord", "1234567890"),),
+            reports_to=(Destination("discord", "1234567890"),),
         )
         task = transitions.start_task(ConversationId(name), user, brief, now=_BORN)
         steps.add(connection, task, cause=None, now=_BORN)

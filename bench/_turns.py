@@ -19,13 +19,13 @@ from support.contracts.engine.trial import Shared, Trial, TrialGate
 
 from backburner.actions import chat
 from backburner.actions.deps import Deps
-from backburner.actions.watching import Over
+from backburner.actions.watching import DraftClosed
 from backburner.app.machines import NoTools
 from backburner.bus.local import LocalBus
 from backburner.core.ids import UserId
 from backburner.engine.claude.engine import ClaudeEngine, Model
 from backburner.engine.claude.relay import Relay
-from backburner.ports import Engine, Said
+from backburner.ports import Engine, TextDelta
 from backburner.process.launcher import CleanLauncher
 from backburner.store import tables
 from backburner.store.accounts import users
@@ -128,7 +128,7 @@ async def take_turn(trial: Trial) -> Taken:
     began, first = time.perf_counter(), 0.0
     async with trial.events("Please.") as events:
         async for event in events:
-            if not first and isinstance(event, Said):
+            if not first and isinstance(event, TextDelta):
                 first = time.perf_counter() - began
         whole = time.perf_counter() - began
     return Taken(first, whole)
@@ -154,7 +154,7 @@ async def whole_runs(engine: Engine, folder: Path) -> AsyncIterator[Sample]:
                 await chat.say(deps, USER, here.id, "Hello?")
                 await sights.get()
                 first = time.perf_counter() - began
-                while not isinstance(await sights.get(), Over):
+                while not isinstance(await sights.get(), DraftClosed):
                     pass
                 return Taken(first, time.perf_counter() - began)
 

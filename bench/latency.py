@@ -28,7 +28,7 @@ from backburner.bus.postgres import PostgresBus
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import Immediate, Scheduled
 from backburner.core.transitions import Brief
-from backburner.ports import Ended, Gate, Request
+from backburner.ports import Gate, TurnEnded, TurnRequest
 from backburner.store.accounts import users
 from backburner.store.db import Database
 from backburner.worker.seats import Seats
@@ -117,12 +117,12 @@ async def backburner(engine: Engine) -> AsyncIterator[Sample]:
 
 def _deps(database: Database, began: dict[ConversationId, "asyncio.Future[float]"]) -> Deps:
     class Noting:
-        async def run(self, request: Request, gate: Gate) -> Any:
+        async def run(self, request: TurnRequest, gate: Gate) -> Any:
             del gate
             loop = asyncio.get_running_loop()
             future = began.setdefault(request.conversation.id, loop.create_future())
             future.set_result(_now())
-            yield Ended("", {"complete": True})
+            yield TurnEnded("", {"complete": True})
 
     return Deps(store=database, engines={"": Noting()}, default_engine="", toolbox=NoTools())
 

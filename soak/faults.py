@@ -19,7 +19,7 @@ from support.programs.programs import starter
 from support.programs.workers import Workers
 from support.servers.postgres_server import postgres_server
 
-from backburner.core.conversation import Conversation, Ended
+from backburner.core.conversation import Conversation, EndedAs
 from backburner.core.errors import BackburnerError
 from backburner.core.ids import UserId
 from backburner.core.question import Question
@@ -130,7 +130,7 @@ class People:
             ended_as = self.outside.load(task).ended_as
             if ended_as is None:
                 found.append(f"{text} never ended")
-            elif ended_as is Ended.COMPLETED and not self.doubted[text] and sent[text] != 1:
+            elif ended_as is EndedAs.COMPLETED and not self.doubted[text] and sent[text] != 1:
                 found.append(f"{text} is done, and was sent {sent[text]} times")
         for text, chat in self.replies.items():
             said = "\n".join(self.outside.said(chat))

@@ -4,7 +4,7 @@ import pytest
 
 from backburner.core.errors import BadRequest, TooLarge
 from backburner.core.ids import ConversationId, UserId, new_conversation_id, new_user_id
-from backburner.ports import LONGEST_ID, Hint, HintKind
+from backburner.ports import MAX_ID_CHARS, Hint, HintKind
 
 
 def test_a_hint_takes_the_ids_that_are_made() -> None:
@@ -19,7 +19,7 @@ def test_an_id_that_is_too_long_is_refused_and_not_quoted() -> None:
     with pytest.raises(TooLarge) as refused:
         Hint(HintKind.CHANGED, UserId(text))
 
-    assert refused.value.limit == LONGEST_ID
+    assert refused.value.limit == MAX_ID_CHARS
     assert "secret" not in str(refused.value)
 
 

@@ -8,11 +8,11 @@ from support.stage.make import MATE, USER
 from support.stage.stage import Stage, prompts
 
 from backburner.actions import conversations, schedules, tending
-from backburner.actions.chain import LONGEST_CHAIN
+from backburner.actions.chain import MAX_CHAIN_LENGTH
 from backburner.actions.schedules import Timing
 from backburner.actions.work import tasks
 from backburner.actions.work.agent_tasks import NewTask
-from backburner.core.conversation import Conversation, Ended, Pause, Status
+from backburner.core.conversation import Conversation, EndedAs, PauseReason, Status
 from backburner.core.errors import BadSchedule, Conflict, EngineFailed, NotFound
 from backburner.core.run import RunStatus
 from backburner.core.schedule import After, Cron, On
@@ -55,7 +55,7 @@ async def test_what_comes_after_one_time_work_is_done_once(stage: Stage) -> None
 
     await run(stage, first)
 
-    assert [stage.load(task).ended_as for task in (first, then, last)] == [Ended.COMPLETED] * 3
+    assert [stage.load(task).ended_as for task in (first, then, last)] == [EndedAs.COMPLETED] * 3
     assert "Do deploy." in prompts(stage.engine, then.id)[0]
     assert [runs(stage, task) for task in (first, then, last)] == [1, 1, 1]
 
@@ -82,7 +82,7 @@ async def test_an_error_starts_only_what_comes_after_any_end(
     stage.engine.then(BROKEN)
     await run(stage, first)
 
-    assert stage.load(first).ended_as is Ended.ERROR
+    assert stage.load(first).ended_as is EndedAs.ERROR
     assert runs(stage, then) == count
 
 
@@ -95,7 +95,7 @@ async def test_so_does_a_pause_for_failures(stage: Stage, on: On, count: int) ->
         stage.engine.then(Fail(EngineFailed("Broken.")))
         await run(stage, first)
 
-    assert stage.load(first).pause_reason is Pause.FAILURES
+    assert stage.load(first).pause_reason is PauseReason.FAILURES
     assert runs(stage, then) == count
 
 
@@ -121,8 +121,8 @@ async def test_a_cancelled_task_starts_what_comes_after_any_end_for_the_last_tim
     await tasks.cancel(stage.deps, USER, first.id)
     await stage.work()
 
-    assert (runs(stage, then), stage.load(then).ended_as) == (1, Ended.COMPLETED)
-    assert (runs(stage, hopeful), stage.load(hopeful).pause_reason) == (0, Pause.USER)
+    assert (runs(stage, then), stage.load(then).ended_as) == (1, EndedAs.COMPLETED)
+    assert (runs(stage, hopeful), stage.load(hopeful).pause_reason) == (0, PauseReason.USER)
 
 
 @requirement("B-chaining")
@@ -137,7 +137,7 @@ async def test_what_comes_after_something_gone_pauses_and_says_so(stage: Stage, 
     await stage.work()
 
     told = "The work is paused: what it was to come after is no longer there."
-    assert stage.load(then).pause_reason is Pause.USER
+    assert stage.load(then).pause_reason is PauseReason.USER
     assert stage.said(then) == [told]
     assert stage.notices() == [told]
     assert runs(stage, then) == 0
@@ -166,7 +166,7 @@ async def test_a_chain_that_leads_back_is_refused_in_words(stage: Stage) -> None
 
 async def test_a_chain_has_an_end(stage: Stage) -> None:
     before = await make(stage, "0")
-    for number in range(1, LONGEST_CHAIN):
+    for number in range(1, MAX_CHAIN_LENGTH):
         # Paused, they take no room.
         before = await make(stage, f"n{number}", after=before.id)
         await conversations.pause(stage.deps, USER, before.id)

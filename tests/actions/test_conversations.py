@@ -13,7 +13,7 @@ from support.stage.make import MATE, NOON, USER
 from support.stage.stage import PLACE, Stage
 
 from backburner.actions import conversations
-from backburner.core.conversation import Ended, Notify, Pause, Place, State, Status
+from backburner.core.conversation import Destination, EndedAs, Notify, PauseReason, State, Status
 from backburner.core.errors import BadRequest, ChannelFailed, Conflict
 from backburner.core.ids import UserId
 from backburner.core.run import RunStatus, SkipReason
@@ -38,7 +38,7 @@ async def test_paused_work_is_not_due_and_goes_on_from_when_it_is_resumed(
     clock.advance(10 * MINUTE + timedelta(seconds=30))
     await stage.work()
     assert len(stage.engine.requests) == 1
-    assert stage.load(task).pause_reason is Pause.USER
+    assert stage.load(task).pause_reason is PauseReason.USER
 
     await conversations.resume(stage.deps, task.user_id, task.id)
 
@@ -106,7 +106,7 @@ async def test_work_that_is_cancelled_is_over_and_the_conversation_stays(stage: 
 
     await conversations.cancel(stage.deps, task.user_id, task.id)
 
-    assert stage.load(task).ended_as is Ended.CANCELLED
+    assert stage.load(task).ended_as is EndedAs.CANCELLED
     with pytest.raises(Conflict):
         await conversations.cancel(stage.deps, task.user_id, task.id)
 
@@ -208,7 +208,7 @@ async def test_results_are_told_as_somebody_wants_to_hear_of_them(
 ) -> None:
     for found in ("one", "one", "two"):
         stage.engine.then(End({"complete": True, "message": f"Found {found}.", "result": found}))
-    await stage.task(EVERY_MINUTE, notify=notify, reports_to=(Place(PLACE, "me"),))
+    await stage.task(EVERY_MINUTE, notify=notify, reports_to=(Destination(PLACE, "me"),))
     for _ in range(3):
         await stage.work()
         clock.advance(MINUTE)
@@ -223,7 +223,7 @@ async def test_what_cannot_be_sent_is_tried_again_apart_from_the_run(
     stage: Stage, clock: SetClock
 ) -> None:
     stage.engine.then(TOLD)
-    task = await stage.task(notify=Notify.ALWAYS, reports_to=(Place(PLACE, "me"),))
+    task = await stage.task(notify=Notify.ALWAYS, reports_to=(Destination(PLACE, "me"),))
     await stage.work()
     stage.channel.failures += [ChannelFailed("busy"), ChannelFailed("later", retry_after=MINUTE)]
     assert stage.history(task)[0].status is RunStatus.SUCCESS
@@ -251,7 +251,9 @@ async def test_one_channel_that_hangs_holds_up_no_other_and_is_tried_again(
 
     stage.deps.channels["hangs"] = Hangs()  # type: ignore[index]
     stage.engine.then(TOLD)
-    await stage.task(notify=Notify.ALWAYS, reports_to=(Place("hangs", "me"), Place(PLACE, "me")))
+    await stage.task(
+        notify=Notify.ALWAYS, reports_to=(Destination("hangs", "me"), Destination(PLACE, "me"))
+    )
     await stage.work()
 
     assert await Deliverer(stage.deps, lease=timedelta(milliseconds=200)).run_once()
@@ -265,7 +267,7 @@ async def test_one_channel_that_hangs_holds_up_no_other_and_is_tried_again(
 
 async def test_what_can_never_be_sent_is_given_up_and_the_reason_kept(stage: Stage) -> None:
     stage.engine.then(TOLD)
-    places = (Place("nowhere", "me"), Place(PLACE, "me"))
+    places = (Destination("nowhere", "me"), Destination(PLACE, "me"))
     task = await stage.task(notify=Notify.ALWAYS, reports_to=places)
     await stage.work()
     stage.channel.failures.append(ChannelFailed("no such channel", permanent=True))

@@ -11,12 +11,12 @@ from support.stage.silences import let_pass
 from support.stage.stage import Stage, prompts
 
 from backburner.actions import discovery
-from backburner.actions.deps import Discovery
+from backburner.actions.deps import DiscoverySettings
 from backburner.bus.local import LocalBus
 from backburner.core.conversation import Conversation, Kind, Status
 from backburner.core.question import Purpose
 from backburner.core.work.views import TaskStatus, task_status
-from backburner.ports import Seen, View, Wanted
+from backburner.ports import ConversationFilter, ConversationRow, View
 from backburner.store.db import Database
 from backburner.tools.toolbox import Toolbox
 
@@ -38,7 +38,7 @@ async def stage(either: Database) -> Stage:
         LocalBus(),
         ScriptedEngine(otherwise=lambda _: [Say("I see."), End(COMPLETE)]),
         toolbox=Toolbox,
-        discovery=Discovery(allowed=True),
+        discovery=DiscoverySettings(allowed=True),
     )
     stage.user()
     await discovery.switch(stage.deps, USER, on=True)
@@ -50,8 +50,8 @@ def looks(stage: Stage) -> Conversation:
 
 
 def tasks(stage: Stage) -> list[Conversation]:
-    def find(tx: Any) -> list[Seen]:
-        found = tx.browse.conversations(USER, Wanted(view=View.TASKS), None, most=9)
+    def find(tx: Any) -> list[ConversationRow]:
+        found = tx.browse.conversations(USER, ConversationFilter(view=View.TASKS), None, most=9)
         return list(found.conversations)
 
     return [seen.conversation for seen in stage.database.run(find)]

@@ -12,18 +12,18 @@ from support.stage.silences import let_pass
 from support.stage.stage import Stage, prompts
 
 from backburner.actions import conversations, discovery
-from backburner.actions.deps import Discovery
+from backburner.actions.deps import DiscoverySettings
 from backburner.bus.local import LocalBus
-from backburner.core.conversation import Conversation, Kind, Pause, Status
+from backburner.core.conversation import Conversation, Kind, PauseReason, Status
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId
 from backburner.core.schedule import Interval
-from backburner.ports import Seen, Tx, View, Wanted
+from backburner.ports import ConversationFilter, ConversationRow, Tx, View
 from backburner.store.db import Database
 from backburner.tools.toolbox import Toolbox
 
 MINUTE = timedelta(minutes=1)
-ALLOWED = Discovery(allowed=True)
+ALLOWED = DiscoverySettings(allowed=True)
 
 
 async def a_repository(user: UserId) -> str:
@@ -80,8 +80,11 @@ async def test_it_is_off_until_the_user_switches_it_on_for_themselves(stage: Sta
 async def test_it_is_not_among_chats_nor_tasks(stage: Stage) -> None:
     await discovery.switch(stage.deps, USER, on=True)
 
-    def listed(tx: Tx) -> list[Seen]:
-        views = (tx.browse.conversations(USER, Wanted(view=view), None, most=9) for view in View)
+    def listed(tx: Tx) -> list[ConversationRow]:
+        views = (
+            tx.browse.conversations(USER, ConversationFilter(view=view), None, most=9)
+            for view in View
+        )
         return [seen for view in views for seen in view.conversations]
 
     assert stage.database.run(listed) == []
@@ -117,7 +120,7 @@ async def test_one_that_stands_still_begins_anew_when_it_is_switched_on(stage: S
 
 
 async def test_where_it_is_off_for_everybody_nobody_switches_it_on(either: Database) -> None:
-    stage = make_stage(either, discovery=Discovery(allowed=False))
+    stage = make_stage(either, discovery=DiscoverySettings(allowed=False))
     stage.user()
     with pytest.raises(Conflict, match="switched off for everybody here") as refused:
         await discovery.switch(stage.deps, USER, on=True)
@@ -200,5 +203,5 @@ async def test_one_that_fails_twice_stands_still_and_says_so(stage: Stage) -> No
         stage.engine.then(End({"nonsense": True}))
         await stage.work()
 
-    assert stage.load(looks).pause_reason is Pause.FAILURES
+    assert stage.load(looks).pause_reason is PauseReason.FAILURES
     assert len(stage.notices()) == 1

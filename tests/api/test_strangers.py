@@ -10,9 +10,9 @@ from support.stage.stage import Stage
 
 from backburner.actions.origin import Origin
 from backburner.actions.work import jobs
-from backburner.core.tool_policy import ALWAYS
+from backburner.core.tool_policy import ALWAYS_HERE
 
-COUNT = jobs.Wish(description="Count", prompt="Count the files.")
+COUNT = jobs.JobRequest(description="Count", prompt="Count the files.")
 #: By the end of the path, what a request needs to be more than a wrong one.
 BODIES: dict[str, Any] = {
     "messages": {"content": "Hello."},
@@ -33,7 +33,7 @@ async def ids_of_mate(stage: Stage) -> dict[str, str]:
     stage.engine.then(Call("send"), Call("send"))
     task = await stage.task(user=MATE)
     await stage.work()
-    await stage.answer(task, ALWAYS)
+    await stage.answer(task, ALWAYS_HERE)
     await stage.work()
     chat = await stage.chat(MATE)
     stage.engine.then(Call("send"))

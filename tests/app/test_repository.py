@@ -9,7 +9,7 @@ import pytest
 
 from backburner.app import repository
 from backburner.core.errors import ProcessFailed
-from backburner.ports import Ran, Shell
+from backburner.ports import CommandResult, Shell
 from backburner.process.shell import ConfinedShell
 
 
@@ -96,15 +96,15 @@ async def test_it_tells_nothing_where_a_command_cannot_be_run_or_does_not_end(
     (folder / ".git").mkdir()
 
     class Broken:
-        async def run(self, line: str, *, folder: Path, within: timedelta) -> Ran:
+        async def run(self, line: str, *, folder: Path, within: timedelta) -> CommandResult:
             del line, folder, within
             raise ProcessFailed
 
     class Slow:
-        async def run(self, line: str, *, folder: Path, within: timedelta) -> Ran:
+        async def run(self, line: str, *, folder: Path, within: timedelta) -> CommandResult:
             del line, folder
             assert within <= timedelta(seconds=10)
-            return Ran(output="half", code=None, signal=9, timed_out=True)
+            return CommandResult(output="half", code=None, signal=9, timed_out=True)
 
     assert await repository.look_at(folder, Broken()) == ""
     assert await repository.look_at(folder, Slow()) == ""

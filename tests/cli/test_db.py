@@ -16,7 +16,7 @@ from support.stage.make import USER
 
 from backburner.app.clock import Clock
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Pause
+from backburner.core.conversation import Conversation, PauseReason
 from backburner.core.ids import new_conversation_id
 from backburner.core.schedule import Interval
 from backburner.core.transitions import Brief
@@ -83,7 +83,7 @@ def test_a_copy_is_made_while_it_runs_and_put_back_once_it_does_not(
     assert checked.code == 1
     assert restored.code == 0, restored.err
     assert restored.out[0].startswith("Restored. Conversations that are paused now: 1.")
-    assert load(data, task).pause_reason is Pause.USER
+    assert load(data, task).pause_reason is PauseReason.USER
 
 
 def test_after_it_was_put_back_nobody_is_signed_in(

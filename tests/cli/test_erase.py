@@ -7,7 +7,7 @@ import pytest
 from support.programs.programs import Ended, Start
 from support.programs.terminals import Terminal, terminal
 
-from backburner.actions.personal_data import CONFIRMATION
+from backburner.actions.personal_data import ERASE_CONFIRMATION
 
 Call = Callable[..., Ended]
 
@@ -29,7 +29,7 @@ def is_there(call: Call, data: str) -> bool:
 
 
 def test_whoever_types_the_confirmation_is_erased(call: Call, asked: Terminal, data: str) -> None:
-    asked.answer("to go on:", CONFIRMATION)
+    asked.answer("to go on:", ERASE_CONFIRMATION)
 
     assert asked.end() == 0
     assert "erased" in asked.seen
@@ -46,6 +46,6 @@ def test_whoever_types_anything_else_is_not(call: Call, asked: Terminal, data: s
 
 
 def test_a_script_says_it_in_an_option(call: Call, data: str) -> None:
-    for words, code in (((), 2), (("--yes", "yes"), 2), (("--yes", CONFIRMATION), 0)):
+    for words, code in (((), 2), (("--yes", "yes"), 2), (("--yes", ERASE_CONFIRMATION), 0)):
         assert call("erase", *words, "--data", data).code == code
         assert is_there(call, data) is (code != 0)

@@ -15,7 +15,7 @@ from support.programs.programs import Start
 from support.servers.certificates import make_certificate
 
 from backburner.cli.client import Server
-from backburner.core.accounts import MOST_ATTEMPTS
+from backburner.core.accounts import MAX_SIGN_IN_ATTEMPTS
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 (for as long as a test takes)
 PASSWORD = "three words or more"  # noqa: S105 (of nobody)
@@ -118,7 +118,7 @@ def test_what_is_forwarded_counts_only_from_a_proxy_that_is_trusted(
 
     first = try_from("198.51.100.1", link)
     assert ("secure" in first.headers["set-cookie"].lower()) is is_believed
-    statuses = [try_from("198.51.100.1").status for _ in range(MOST_ATTEMPTS + 1)]
-    assert statuses == [401] * MOST_ATTEMPTS + [429]
+    statuses = [try_from("198.51.100.1").status for _ in range(MAX_SIGN_IN_ATTEMPTS + 1)]
+    assert statuses == [401] * MAX_SIGN_IN_ATTEMPTS + [429]
     # Somebody else behind the same proxy; or the same one who says to be somebody else.
     assert try_from("198.51.100.2").status == (401 if is_believed else 429)

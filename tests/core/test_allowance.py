@@ -10,11 +10,11 @@ from support.stage.make import NOON
 
 from backburner.core.allowance import (
     Allowance,
+    AllowanceScope,
+    AllowanceState,
     Amount,
     Cost,
     Price,
-    Scope,
-    Standing,
     Usage,
     cost,
     day_of,
@@ -36,8 +36,10 @@ ZONES = sorted(available_timezones() - {"localtime", "Factory"})
 
 counts = st.integers(0, 10**9)
 amounts = st.builds(Amount, counts, counts)
-allowances = st.builds(Allowance, st.sampled_from(Scope), st.none() | counts, st.none() | counts)
-standings = st.builds(Standing, allowances, amounts, amounts)
+allowances = st.builds(
+    Allowance, st.sampled_from(AllowanceScope), st.none() | counts, st.none() | counts
+)
+standings = st.builds(AllowanceState, allowances, amounts, amounts)
 
 
 def test_a_call_costs_the_sum_of_its_parts() -> None:
@@ -92,17 +94,19 @@ def test_a_model_nobody_has_a_price_for_counts_tokens_only_and_says_so(model: st
 
 
 def test_what_is_left_is_the_limit_less_what_is_spent_and_set_aside() -> None:
-    standing = Standing(Allowance(Scope.DAY, 100, 1_000), Amount(30, 300), Amount(20, 200))
+    standing = AllowanceState(
+        Allowance(AllowanceScope.DAY, 100, 1_000), Amount(30, 300), Amount(20, 200)
+    )
 
     assert left(standing) == Amount(50, 500)
 
 
 def test_without_a_limit_there_is_nothing_to_be_left() -> None:
-    assert left(Standing(Allowance(Scope.RUN), Amount(10, 10))) is None
+    assert left(AllowanceState(Allowance(AllowanceScope.RUN), Amount(10, 10))) is None
 
 
 @given(standings)
-def test_what_is_left_is_never_less_than_nothing(standing: Standing) -> None:
+def test_what_is_left_is_never_less_than_nothing(standing: AllowanceState) -> None:
     rest = left(standing)
 
     assert rest is None or (rest.micros >= 0 and rest.tokens >= 0)
@@ -111,28 +115,28 @@ def test_what_is_left_is_never_less_than_nothing(standing: Standing) -> None:
 @pytest.mark.parametrize(
     ("allowance", "over"),
     [
-        (Allowance(Scope.DAY), False),
-        (Allowance(Scope.DAY, micros=11), False),
-        (Allowance(Scope.DAY, micros=10), True),
-        (Allowance(Scope.DAY, micros=9), True),
-        (Allowance(Scope.DAY, tokens=21), False),
-        (Allowance(Scope.DAY, tokens=20), True),
-        (Allowance(Scope.DAY, micros=11, tokens=20), True),
-        (Allowance(Scope.DAY, micros=0), True),
+        (Allowance(AllowanceScope.DAY), False),
+        (Allowance(AllowanceScope.DAY, micros=11), False),
+        (Allowance(AllowanceScope.DAY, micros=10), True),
+        (Allowance(AllowanceScope.DAY, micros=9), True),
+        (Allowance(AllowanceScope.DAY, tokens=21), False),
+        (Allowance(AllowanceScope.DAY, tokens=20), True),
+        (Allowance(AllowanceScope.DAY, micros=11, tokens=20), True),
+        (Allowance(AllowanceScope.DAY, micros=0), True),
     ],
 )
 def test_an_allowance_is_used_up_when_either_of_its_limits_is_reached(
     allowance: Allowance, *, over: bool
 ) -> None:
-    standing = Standing(allowance, Amount(6, 15), reserved=Amount(4, 5))
+    standing = AllowanceState(allowance, Amount(6, 15), reserved=Amount(4, 5))
 
     assert used_up([standing]) == (allowance if over else None)
 
 
 def test_the_first_allowance_that_is_used_up_is_named() -> None:
-    free = Standing(Allowance(Scope.RUN), Amount())
-    empty = Standing(Allowance(Scope.USER, micros=0), Amount())
-    other = Standing(Allowance(Scope.DAY, micros=0), Amount())
+    free = AllowanceState(Allowance(AllowanceScope.RUN), Amount())
+    empty = AllowanceState(Allowance(AllowanceScope.USER, micros=0), Amount())
+    other = AllowanceState(Allowance(AllowanceScope.DAY, micros=0), Amount())
 
     assert used_up([free, empty, other]) == empty.allowance
     assert used_up([]) is None
@@ -141,15 +145,21 @@ def test_the_first_allowance_that_is_used_up_is_named() -> None:
 def test_raising_an_allowance_adds_to_the_limits_it_has() -> None:
     more = Amount(5, 50)
 
-    assert raise_by(Allowance(Scope.DAY, 10, 100), more) == Allowance(Scope.DAY, 15, 150)
-    assert raise_by(Allowance(Scope.DAY, micros=10), more) == Allowance(Scope.DAY, micros=15)
-    assert raise_by(Allowance(Scope.DAY, tokens=100), more) == Allowance(Scope.DAY, tokens=150)
+    assert raise_by(Allowance(AllowanceScope.DAY, 10, 100), more) == Allowance(
+        AllowanceScope.DAY, 15, 150
+    )
+    assert raise_by(Allowance(AllowanceScope.DAY, micros=10), more) == Allowance(
+        AllowanceScope.DAY, micros=15
+    )
+    assert raise_by(Allowance(AllowanceScope.DAY, tokens=100), more) == Allowance(
+        AllowanceScope.DAY, tokens=150
+    )
 
 
 @pytest.mark.parametrize("more", [Amount(), Amount(-1, 5), Amount(5, -1), Amount(0, 5)])
 def test_an_allowance_is_raised_by_something(more: Amount) -> None:
     with pytest.raises(BadRequest, match="does not raise"):
-        raise_by(Allowance(Scope.DAY, micros=10), more)
+        raise_by(Allowance(AllowanceScope.DAY, micros=10), more)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +232,7 @@ def test_an_unknown_zone_is_refused() -> None:
     ],
 )
 def test_a_limit_is_read_from_words(text: str, micros: int | None, tokens: int | None) -> None:
-    assert parse_limit(text, Scope.DAY) == Allowance(Scope.DAY, micros, tokens)
+    assert parse_limit(text, AllowanceScope.DAY) == Allowance(AllowanceScope.DAY, micros, tokens)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +241,7 @@ def test_a_limit_is_read_from_words(text: str, micros: int | None, tokens: int |
 )
 def test_what_is_no_limit_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
-        parse_limit(text, Scope.RUN)
+        parse_limit(text, AllowanceScope.RUN)
 
 
 def test_a_price_is_read_from_words() -> None:

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from support.stage import make
 
 from backburner.core.conversation import (
-    LONGEST_MESSAGE,
-    LONGEST_TITLE,
+    MAX_MESSAGE_CHARS,
+    MAX_TITLE_CHARS,
     State,
     Status,
     advance_state,
@@ -92,9 +92,9 @@ def test_a_state_that_is_given_as_a_whole_is_held_to_the_same_limits() -> None:
 
 
 def test_a_message_has_a_limit() -> None:
-    assert check_message("x" * LONGEST_MESSAGE) == "x" * LONGEST_MESSAGE
+    assert check_message("x" * MAX_MESSAGE_CHARS) == "x" * MAX_MESSAGE_CHARS
     with pytest.raises(TooLarge, match="The message has 100,001 characters"):
-        check_message("x" * (LONGEST_MESSAGE + 1))
+        check_message("x" * (MAX_MESSAGE_CHARS + 1))
 
 
 @pytest.mark.parametrize(
@@ -116,5 +116,5 @@ def test_a_title_is_the_first_line_cut_at_a_word(said: str, title: str) -> None:
 
 @given(st.text())
 def test_a_title_always_fits(said: str) -> None:
-    assert len(make_title(said)) <= 61 <= LONGEST_TITLE
+    assert len(make_title(said)) <= 61 <= MAX_TITLE_CHARS
     assert make_title(said) == make_title(said).strip()

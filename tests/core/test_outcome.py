@@ -19,7 +19,7 @@ from backburner.core.outcome import (
     parse_outcome,
 )
 from backburner.core.prompt import for_repair
-from backburner.core.question import Draft, QuestionType
+from backburner.core.question import NewQuestion, QuestionType
 
 ASKED = {"type": "choice", "prompt": "Which one?", "options": ["this", "that"]}
 NEEDS_INPUT = {"needs_input": True, "message": "I need to know.", "question": ASKED}
@@ -68,7 +68,9 @@ def test_a_run_that_needs_input_says_what_it_wants_to_know() -> None:
 
     assert said == NeedsInput(
         message="I need to know.",
-        question=Draft(type=QuestionType.CHOICE, prompt="Which one?", options=("this", "that")),
+        question=NewQuestion(
+            type=QuestionType.CHOICE, prompt="Which one?", options=("this", "that")
+        ),
         state_update={"seen": 3},
         next_step="waiting for a choice",
     )

@@ -22,7 +22,7 @@ from backburner.core.outcome import (
     Outcome,
     parse_outcome,
 )
-from backburner.core.question import Draft
+from backburner.core.question import NewQuestion
 
 #: So many outcomes take long enough without being measured.
 pytestmark = pytest.mark.no_cover
@@ -203,7 +203,7 @@ def is_valid(said: object, read: Outcome) -> None:
             is_valid_question(given["question"], question)
 
 
-def is_valid_question(said: dict[str, Any], read: Draft) -> None:
+def is_valid_question(said: dict[str, Any], read: NewQuestion) -> None:
     given = {name: value for name, value in said.items() if value is not None}
     assert conforms(given, OUTCOME_SCHEMA["properties"]["question"])
     assert said.keys() <= {"type", "prompt", "options", "default", "expires_in"}

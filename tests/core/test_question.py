@@ -12,8 +12,8 @@ from support.stage.make import NOON
 from backburner.core.errors import BadAnswer, BadRequest, TooLarge
 from backburner.core.question import (
     DELIBERATE,
-    LONGEST_ANSWER,
-    Draft,
+    MAX_ANSWER_CHARS,
+    NewQuestion,
     Purpose,
     Question,
     QuestionType,
@@ -35,11 +35,11 @@ def test_a_question_has_a_type_a_prompt_and_options_and_names_them_when_it_refus
     asked = draft(CHOICE, "Which one?", ("this", "that"))
     question = make.question(type=asked.type, prompt=asked.prompt, options=asked.options)
 
-    assert asked == Draft(type=CHOICE, prompt="Which one?", options=("this", "that"))
-    assert draft(CONFIRMATION, "Go on?") == Draft(
+    assert asked == NewQuestion(type=CHOICE, prompt="Which one?", options=("this", "that"))
+    assert draft(CONFIRMATION, "Go on?") == NewQuestion(
         type=CONFIRMATION, prompt="Go on?", options=("yes", "no")
     )
-    assert draft(INPUT, "Where?") == Draft(type=INPUT, prompt="Where?")
+    assert draft(INPUT, "Where?") == NewQuestion(type=INPUT, prompt="Where?")
     assert accept(question, "that") == "that"
     with pytest.raises(BadAnswer, match=r"'neither' does not answer .* one of: this, that.") as no:
         accept(question, "neither")
@@ -153,7 +153,7 @@ def test_an_empty_answer_is_refused_as_such(blank: str) -> None:
 
 def test_an_answer_has_a_limit() -> None:
     with pytest.raises(TooLarge, match="The answer has 32,001 characters"):
-        accept(WHERE, "x" * (LONGEST_ANSWER + 1))
+        accept(WHERE, "x" * (MAX_ANSWER_CHARS + 1))
 
 
 @requirement("A-question")
@@ -166,8 +166,8 @@ def test_chat_text_answers_a_question_that_it_fits_and_is_talk_otherwise() -> No
 
 
 def test_a_message_too_long_for_an_answer_is_talk() -> None:
-    assert read_chat(WHERE, "x" * LONGEST_ANSWER) is not None
-    assert read_chat(WHERE, "x" * (LONGEST_ANSWER + 1)) is None
+    assert read_chat(WHERE, "x" * MAX_ANSWER_CHARS) is not None
+    assert read_chat(WHERE, "x" * (MAX_ANSWER_CHARS + 1)) is None
 
 
 @pytest.mark.parametrize("purpose", Purpose)

@@ -11,10 +11,10 @@ from backburner.core.ids import CallId
 from backburner.core.question import Purpose
 from backburner.core.run import RunKind
 from backburner.core.tool_journal import JournalEntry
-from backburner.core.tool_policy import Allow, Ask, Call, Tool, decide, digest
+from backburner.core.tool_policy import Allow, Ask, Tool, ToolCall, decide, digest
 from backburner.core.transitions import HAPPENED, LEAVE, REPEAT
 
-CALL = Call(Tool(server="mail", name="send", definition="d"), {"to": "Ann"})
+CALL = ToolCall(Tool(server="mail", name="send", definition="d"), {"to": "Ann"})
 
 
 def entry(**changes: Any) -> JournalEntry:
@@ -76,7 +76,7 @@ def test_to_do_it_again_is_a_yes_to_just_that_call() -> None:
     judged = decide(CALL, again.grants, scope=None, in_doubt=False, now=NOON)
     assert isinstance(judged, Allow)
     assert judged.uses == again.grants[0].id
-    other = Call(CALL.tool, {"to": "Bob"})
+    other = ToolCall(CALL.tool, {"to": "Bob"})
     assert isinstance(decide(other, again.grants, scope=None, in_doubt=False, now=NOON), Ask)
 
 

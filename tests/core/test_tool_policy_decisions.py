@@ -12,14 +12,14 @@ from support.stage.make import NOON
 
 from backburner.core.question import YES
 from backburner.core.tool_policy import (
-    ALWAYS,
-    MOST_ARGUMENT_BYTES,
-    OURS,
+    ALWAYS_HERE,
+    MAX_ARGUMENT_BYTES,
+    OWN_SERVER,
     Allow,
     Ask,
-    Call,
     Deny,
     Tool,
+    ToolCall,
     decide,
     digest,
 )
@@ -39,7 +39,7 @@ def test_a_call_that_nobody_has_agreed_to_is_asked_about() -> None:
 
 
 def test_a_free_tool_is_called_without_asking() -> None:
-    assert judge(Call(READ, {"path": "x"})) == Allow()
+    assert judge(ToolCall(READ, {"path": "x"})) == Allow()
 
 
 @examples(200)
@@ -48,17 +48,17 @@ def test_any_change_to_a_call_asks_again(
     server: str, name: str, definition: str, given_arguments: dict[str, Any], data: st.DataObject
 ) -> None:
     tool = Tool(server=server, name=name, definition=definition)
-    call = Call(tool, given_arguments)
+    call = ToolCall(tool, given_arguments)
     (grant,) = granted(YES, call)
     what = data.draw(st.sampled_from(["server", "name", "definition", "arguments"]))
     if what == "arguments":
-        changed = Call(tool, data.draw(arguments))
+        changed = ToolCall(tool, data.draw(arguments))
         assume(canonical(changed.arguments) != canonical(call.arguments))
     else:
         text = data.draw(some_text)
         assume(text != getattr(tool, what))
         changes: dict[str, Any] = {what: text}
-        changed = Call(replace(tool, **changes), given_arguments)
+        changed = ToolCall(replace(tool, **changes), given_arguments)
 
     assert judge(call, grant) == Allow(uses=grant.id)
     assert judge(changed, grant) == Ask(digest(changed))
@@ -69,7 +69,7 @@ def test_where_one_part_of_a_call_ends_and_the_next_begins_makes_a_difference() 
     one = Tool(server="ab", name="c", definition="d")
     other = Tool(server="a", name="bc", definition="d")
 
-    assert digest(Call(one, {})) != digest(Call(other, {}))
+    assert digest(ToolCall(one, {})) != digest(ToolCall(other, {}))
 
 
 @pytest.mark.parametrize(
@@ -88,18 +88,18 @@ def test_where_one_part_of_a_call_ends_and_the_next_begins_makes_a_difference() 
 def test_arguments_that_only_look_the_same_ask_again(arguments: dict[str, Any]) -> None:
     (grant,) = granted(YES, SEND)
 
-    assert isinstance(judge(Call(MAIL, arguments), grant), Ask)
+    assert isinstance(judge(ToolCall(MAIL, arguments), grant), Ask)
 
 
 def test_the_order_of_the_arguments_makes_no_difference() -> None:
     (grant,) = granted(YES, SEND)
     turned = {name: SEND.arguments[name] for name in reversed(list(SEND.arguments))}
 
-    assert judge(Call(MAIL, turned), grant) == Allow(uses=grant.id)
+    assert judge(ToolCall(MAIL, turned), grant) == Allow(uses=grant.id)
 
 
 def test_a_tool_outside_the_scope_of_the_work_is_denied_whatever_was_granted() -> None:
-    grants = granted(ALWAYS, SEND)
+    grants = granted(ALWAYS_HERE, SEND)
 
     out = decide(SEND, grants, scope=("read_file", "search"), in_doubt=False, now=NOON)
     within = decide(SEND, grants, scope=("mail/send",), in_doubt=False, now=NOON)
@@ -109,8 +109,8 @@ def test_a_tool_outside_the_scope_of_the_work_is_denied_whatever_was_granted() -
 
 
 def test_a_scope_names_our_tools_and_does_not_let_in_others_of_the_same_name() -> None:
-    ours = Call(replace(READ, server=OURS), {})
-    theirs = Call(replace(READ, server="mail"), {})
+    ours = ToolCall(replace(READ, server=OWN_SERVER), {})
+    theirs = ToolCall(replace(READ, server="mail"), {})
     scope = (READ.name,)
 
     assert decide(ours, [], scope=scope, in_doubt=False, now=NOON) == Allow()
@@ -118,14 +118,14 @@ def test_a_scope_names_our_tools_and_does_not_let_in_others_of_the_same_name() -
 
 
 def test_a_scope_denies_even_free_tools() -> None:
-    denied = decide(Call(READ, {}), [], scope=(), in_doubt=False, now=NOON)
+    denied = decide(ToolCall(READ, {}), [], scope=(), in_doubt=False, now=NOON)
 
     assert isinstance(denied, Deny)
 
 
-@pytest.mark.parametrize("call", [SEND, Call(READ, {"path": "x"})])
-def test_a_tool_in_doubt_is_denied_even_if_free_or_granted(call: Call) -> None:
-    denied = decide(call, granted(ALWAYS, call), scope=None, in_doubt=True, now=NOON)
+@pytest.mark.parametrize("call", [SEND, ToolCall(READ, {"path": "x"})])
+def test_a_tool_in_doubt_is_denied_even_if_free_or_granted(call: ToolCall) -> None:
+    denied = decide(call, granted(ALWAYS_HERE, call), scope=None, in_doubt=True, now=NOON)
 
     assert isinstance(denied, Deny)
     assert "may or may not have happened" in denied.reason
@@ -137,14 +137,14 @@ def test_a_tool_in_doubt_is_denied_even_if_free_or_granted(call: Call) -> None:
         ({"text": "\ud800"}, "no text"),
         ({"text": "a\0b"}, "no text"),
         ({"number": float("nan")}, "not finite"),
-        ({"text": "x" * MOST_ARGUMENT_BYTES}, "the limit is"),
+        ({"text": "x" * MAX_ARGUMENT_BYTES}, "the limit is"),
     ],
 )
 def test_a_call_that_cannot_be_written_down_is_denied(
     arguments: dict[str, Any], fault: str
 ) -> None:
     for tool in (MAIL, READ):
-        denied = judge(Call(tool, arguments))
+        denied = judge(ToolCall(tool, arguments))
 
         assert isinstance(denied, Deny)
         assert fault in denied.reason

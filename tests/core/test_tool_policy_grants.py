@@ -10,13 +10,13 @@ from support.stage.make import NOON
 from backburner.core.conversation import Kind
 from backburner.core.question import NO, YES
 from backburner.core.tool_policy import (
-    ALWAYS,
-    SINGLE_USE_LASTS,
+    ALWAYS_HERE,
+    SINGLE_USE_LIFETIME,
     Allow,
     Ask,
-    Call,
     Narrowing,
     Tool,
+    ToolCall,
     approval_binding,
     approval_options,
     decide,
@@ -29,7 +29,7 @@ def test_a_yes_is_for_one_call_and_is_used_up_by_it() -> None:
     (grant,) = granted(YES, SEND)
 
     assert judge(SEND, grant) == Allow(uses=grant.id)
-    assert grant.expires_at == NOON + SINGLE_USE_LASTS
+    assert grant.expires_at == NOON + SINGLE_USE_LIFETIME
 
 
 def test_a_no_leaves_nothing_behind() -> None:
@@ -48,16 +48,16 @@ def test_a_yes_that_was_not_used_in_time_is_void() -> None:
         [grant],
         scope=None,
         in_doubt=False,
-        now=NOON + SINGLE_USE_LASTS - timedelta(seconds=1),
+        now=NOON + SINGLE_USE_LIFETIME - timedelta(seconds=1),
     )
-    too_late = decide(SEND, [grant], scope=None, in_doubt=False, now=NOON + SINGLE_USE_LASTS)
+    too_late = decide(SEND, [grant], scope=None, in_doubt=False, now=NOON + SINGLE_USE_LIFETIME)
 
     assert just_before == Allow(uses=grant.id)
     assert too_late == Ask(digest(SEND))
 
 
 def test_two_calls_asked_about_together_get_a_grant_each() -> None:
-    other = Call(MAIL, {"to": "bob@example.com"})
+    other = ToolCall(MAIL, {"to": "bob@example.com"})
 
     first, second = granted(YES, SEND, other)
 
@@ -74,10 +74,10 @@ def test_the_same_call_twice_uses_up_one_grant_at_a_time() -> None:
 
 
 def test_always_here_reaches_every_call_of_the_tool_and_is_not_used_up() -> None:
-    (lasting,) = granted(ALWAYS, SEND)
+    (lasting,) = granted(ALWAYS_HERE, SEND)
     (single,) = granted(YES, SEND)
 
-    assert judge(Call(MAIL, {"to": "anyone"}), lasting) == Allow()
+    assert judge(ToolCall(MAIL, {"to": "anyone"}), lasting) == Allow()
     assert judge(SEND, single, lasting) == Allow()
     assert lasting.expires_at is None
 
@@ -92,8 +92,8 @@ def test_always_here_reaches_every_call_of_the_tool_and_is_not_used_up() -> None
     ],
 )
 def test_always_here_ends_where_the_tool_is_no_longer_the_same(other: Tool) -> None:
-    (lasting,) = granted(ALWAYS, SEND)
-    call = Call(other, {**SEND.arguments, "command": "ls"})
+    (lasting,) = granted(ALWAYS_HERE, SEND)
+    call = ToolCall(other, {**SEND.arguments, "command": "ls"})
 
     assert judge(call, lasting) == Ask(digest(call))
 
@@ -106,7 +106,7 @@ def test_only_jobs_work_under_the_grants_of_their_parent(kind: Kind) -> None:
 def test_always_here_is_offered_where_every_call_can_be_held_to_something() -> None:
     calls = [SEND, command("git status"), fetch("https://example.com/")]
 
-    assert approval_options(calls) == (YES, ALWAYS, NO)
+    assert approval_options(calls) == (YES, ALWAYS_HERE, NO)
 
 
 def test_what_is_asked_about_is_written_down_to_the_last_byte() -> None:

@@ -11,12 +11,12 @@ from support.cases.policy_cases import RUN_COMMAND, command, fetch, granted, jud
 from backburner.core.errors import BadRequest
 from backburner.core.question import NO, YES
 from backburner.core.tool_policy import (
-    ALWAYS,
+    ALWAYS_HERE,
     WRAPPERS,
     Allow,
     Ask,
-    Call,
     Narrowing,
+    ToolCall,
     approval_options,
     digest,
     shorten,
@@ -24,8 +24,8 @@ from backburner.core.tool_policy import (
 
 
 def test_a_lasting_grant_for_a_command_does_not_reach_a_tool_held_to_nothing() -> None:
-    (lasting,) = granted(ALWAYS, command("git status"))
-    call = Call(replace(RUN_COMMAND, narrowing=Narrowing.TOOL), {"command": "git status"})
+    (lasting,) = granted(ALWAYS_HERE, command("git status"))
+    call = ToolCall(replace(RUN_COMMAND, narrowing=Narrowing.TOOL), {"command": "git status"})
 
     assert judge(call, lasting) == Ask(digest(call))
 
@@ -35,7 +35,7 @@ def test_a_lasting_grant_for_a_command_does_not_reach_a_tool_held_to_nothing() -
     ["git status", "git status --short", "git  status 'my file'", ["git", "status", "-s; x"]],
 )
 def test_a_lasting_grant_for_a_command_reaches_what_begins_with_its_words(line: object) -> None:
-    (grant,) = granted(ALWAYS, command("git status"))
+    (grant,) = granted(ALWAYS_HERE, command("git status"))
 
     assert judge(command(line), grant) == Allow()
 
@@ -53,7 +53,7 @@ def test_a_lasting_grant_for_a_command_reaches_what_begins_with_its_words(line: 
     ],
 )
 def test_a_lasting_grant_for_a_command_reaches_nothing_else(line: object) -> None:
-    (grant,) = granted(ALWAYS, command("git status"))
+    (grant,) = granted(ALWAYS_HERE, command("git status"))
 
     assert judge(command(line), grant) == Ask(digest(command(line)))
 
@@ -61,7 +61,7 @@ def test_a_lasting_grant_for_a_command_reaches_nothing_else(line: object) -> Non
 @examples(300)
 @given(st.text("git status;&|<>$`(){}*?[]~#\\\n\r'\"=x", max_size=12))
 def test_no_sign_of_the_shell_passes_under_a_prefix(rest: str) -> None:
-    (grant,) = granted(ALWAYS, command("git status"))
+    (grant,) = granted(ALWAYS_HERE, command("git status"))
     line = "git status" + rest
 
     allowed = judge(command(line), grant) == Allow()
@@ -84,7 +84,7 @@ def test_always_here_is_not_offered_for_what_cannot_be_held_to_words(line: objec
 def test_always_here_never_reaches_what_it_was_not_offered_for() -> None:
     line = command("git status; ls")
 
-    for grant in granted(ALWAYS, line):
+    for grant in granted(ALWAYS_HERE, line):
         assert judge(line, grant) == Ask(digest(line))
         assert judge(command("git status"), grant) == Ask(digest(command("git status")))
 
@@ -99,7 +99,7 @@ def test_always_here_never_reaches_what_it_was_not_offered_for() -> None:
     ],
 )
 def test_what_runs_its_arguments_is_only_ever_granted_whole(line: str | list[str]) -> None:
-    (grant,) = granted(ALWAYS, command(line))
+    (grant,) = granted(ALWAYS_HERE, command(line))
     longer = [*line, "more"] if isinstance(line, list) else f"{line} more"
 
     assert judge(command(line), grant) == Allow()
@@ -108,7 +108,7 @@ def test_what_runs_its_arguments_is_only_ever_granted_whole(line: str | list[str
 
 @pytest.mark.parametrize("name", sorted(WRAPPERS))
 def test_no_wrapper_is_ever_granted_by_a_prefix(name: str) -> None:
-    (grant,) = granted(ALWAYS, command([name, "one"]))
+    (grant,) = granted(ALWAYS_HERE, command([name, "one"]))
 
     assert judge(command([name, "one", "two"]), grant) == Ask(digest(command([name, "one", "two"])))
     with pytest.raises(BadRequest):
@@ -116,7 +116,7 @@ def test_no_wrapper_is_ever_granted_by_a_prefix(name: str) -> None:
 
 
 def test_a_grant_for_a_command_can_be_shortened_to_reach_further() -> None:
-    (grant,) = granted(ALWAYS, command("git log --oneline"))
+    (grant,) = granted(ALWAYS_HERE, command("git log --oneline"))
 
     shorter = shorten(grant, ("git", "log"))
 
@@ -127,14 +127,17 @@ def test_a_grant_for_a_command_can_be_shortened_to_reach_further() -> None:
 
 @pytest.mark.parametrize("words", [(), ("git", "push"), ("git", "log", "-1", "-2"), ("log",)])
 def test_a_grant_cannot_be_shortened_to_other_words(words: tuple[str, ...]) -> None:
-    (grant,) = granted(ALWAYS, command("git log -1"))
+    (grant,) = granted(ALWAYS_HERE, command("git log -1"))
 
     with pytest.raises(BadRequest, match="Keep one or more of its first words"):
         shorten(grant, words)
 
 
 def test_only_grants_for_commands_can_be_shortened() -> None:
-    for grant in (*granted(ALWAYS, fetch("https://a.org/")), *granted(YES, command("git log"))):
+    for grant in (
+        *granted(ALWAYS_HERE, fetch("https://a.org/")),
+        *granted(YES, command("git log")),
+    ):
         with pytest.raises(BadRequest):
             shorten(grant, ("https",))
         with pytest.raises(BadRequest):
@@ -149,7 +152,7 @@ def test_only_grants_for_commands_can_be_shortened() -> None:
     ],
 )
 def test_a_lasting_grant_for_a_host_reaches_every_page_of_it(url: str) -> None:
-    (grant,) = granted(ALWAYS, fetch("https://example.com/page"))
+    (grant,) = granted(ALWAYS_HERE, fetch("https://example.com/page"))
 
     assert judge(fetch(url), grant) == Allow()
 
@@ -181,7 +184,7 @@ ODD = [
     ],
 )
 def test_a_lasting_grant_for_a_host_reaches_no_other(url: object) -> None:
-    (grant,) = granted(ALWAYS, fetch("https://example.com/page"))
+    (grant,) = granted(ALWAYS_HERE, fetch("https://example.com/page"))
 
     assert judge(fetch(url), grant) != Allow()
 
@@ -193,7 +196,7 @@ def test_always_here_is_not_offered_for_an_odd_address(url: object) -> None:
 
 @pytest.mark.parametrize("host", ["[::1]", "[2001:DB8::1]", "127.0.0.1", "localhost"])
 def test_a_host_may_be_a_number_or_a_local_name(host: str) -> None:
-    (grant,) = granted(ALWAYS, fetch(f"http://{host}:8080/a"))
+    (grant,) = granted(ALWAYS_HERE, fetch(f"http://{host}:8080/a"))
 
     assert judge(fetch(f"http://{host}:8080/b"), grant) == Allow()
     assert judge(fetch(f"http://{host}/b"), grant) != Allow()

@@ -10,12 +10,12 @@ from support.model_api import ModelApi
 from support.requirements import requirement
 from support.stage.steady_work import SteadyWork, look_and_count, work_stage
 
-from backburner.core.conversation import Role
+from backburner.core.conversation import MessageRole
 from backburner.core.run import RunStatus
 from backburner.engine.claude.engine import ClaudeEngine, Model
 from backburner.engine.openai import OpenAIEngine
 from backburner.process.launcher import CleanLauncher
-from backburner.runs.prepare import TOO_LONG
+from backburner.runs.prepare import SESSION_RENEWED
 
 #: In tokens; reached after a few runs, again and again.
 SHORT = 4_000
@@ -62,7 +62,9 @@ async def stay_within_bounds(work: SteadyWork, runs: int) -> None:
     assert stage.load(task).state.data == {"count": runs}
     assert stage.tools.count("look") == runs
     assert len(work.sessions) > 2
-    assert [(one.role, one.content) for one in stage.messages(task)] == [(Role.SYSTEM, TOO_LONG)]
+    assert [(one.role, one.content) for one in stage.messages(task)] == [
+        (MessageRole.SYSTEM, SESSION_RENEWED)
+    ]
 
 
 @requirement("Z-context")

@@ -20,7 +20,7 @@ from backburner.core.run import RunKind
 from backburner.engine.claude.engine import ClaudeEngine, Model
 from backburner.engine.claude.homes import Homes
 from backburner.engine.claude.tools import expose
-from backburner.ports import Remembered, Request
+from backburner.ports import SessionEntries, TurnRequest
 from backburner.process.launcher import CleanLauncher
 
 #: How long anything may take, in seconds; only what is broken takes as long.
@@ -66,7 +66,7 @@ class Chat:
         self.memory: list[str] = []
 
     async def say(self, text: str, *, works: bool = False) -> None:
-        request = Request(
+        request = TurnRequest(
             conversation=self.conversation,
             kind=RunKind.BACKGROUND if works else RunKind.REPLY,
             prompt=text,
@@ -78,7 +78,7 @@ class Chat:
         )
         async with asyncio.timeout(BOUND):
             async for event in self.engine.run(request, self.gate):
-                if isinstance(event, Remembered):
+                if isinstance(event, SessionEntries):
                     self.session = event.session_id
                     self.memory += event.entries
 

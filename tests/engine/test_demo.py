@@ -9,9 +9,9 @@ from support.stage.make import NOON
 from support.stage.stage import Stage
 from support.stage.talks import SECOND, say, wait
 
-from backburner.actions.watching import Words
+from backburner.actions.watching import DraftPiece
 from backburner.core import transitions
-from backburner.core.conversation import Ended, Status
+from backburner.core.conversation import EndedAs, Status
 from backburner.core.ids import new_conversation_id
 from backburner.core.question import QuestionType
 from backburner.core.schedule import Immediate, Interval
@@ -37,7 +37,7 @@ async def test_a_reminder_comes_when_its_time_has_come(stage: Stage, clock: SetC
     assert stage.said(chat)[-1] == "Time to stretch."
     assert stage.notices() == ["Time to stretch."]
     now = stage.load(chat)
-    assert (now.status, now.ended_as) == (Status.ACTIVE, Ended.COMPLETED)
+    assert (now.status, now.ended_as) == (Status.ACTIVE, EndedAs.COMPLETED)
 
 
 async def test_a_reminder_that_comes_back_is_told_of_every_time(
@@ -67,7 +67,7 @@ async def test_a_question_is_asked_again_until_the_answer_is_no(
 
     assert await say(stage, chat, "No!") == "All right, I stop here."
     now = stage.load(chat)
-    assert (now.status, now.schedule, now.ended_as) == (Status.ACTIVE, None, Ended.COMPLETED)
+    assert (now.status, now.schedule, now.ended_as) == (Status.ACTIVE, None, EndedAs.COMPLETED)
 
 
 async def test_a_question_that_is_asked_once_ends_with_its_answer(
@@ -148,7 +148,11 @@ async def test_an_answer_is_said_word_by_word(stage: Stage) -> None:
         await say(stage, chat, "thanks")
 
     words = [seen.get_nowait() for _ in range(seen.qsize())]
-    assert [one.text for one in words if isinstance(one, Words)] == ["You", " are", " welcome."]
+    assert [one.text for one in words if isinstance(one, DraftPiece)] == [
+        "You",
+        " are",
+        " welcome.",
+    ]
 
 
 @pytest.mark.parametrize("prompt", ["Summarise my inbox, and ask before you answer.", "x" * 20_000])
@@ -163,7 +167,7 @@ async def test_work_meant_for_a_real_model_is_not_pretended_to_be_done(
     assert "backburner setup" in said
     assert len(said) < 500
     now = stage.load(task)
-    assert (now.schedule, now.ended_as) == (None, Ended.COMPLETED)
+    assert (now.schedule, now.ended_as) == (None, EndedAs.COMPLETED)
     assert stage.notices() == [said]
 
 

@@ -14,7 +14,7 @@ from backburner.core.errors import BadRequest, ConnectionFailed, NotAllowed
 from backburner.gateway.content import MOST_READ
 from backburner.gateway.network import MOST_REDIRECTS, CheckedNetwork
 from backburner.gateway.transport import CheckedTransport, Resolve, checked_client
-from backburner.ports import MOST_SHOWN, Page
+from backburner.ports import MAX_SHOWN_CHARS, WebPage
 
 LOOPBACK = [ip_network("127.0.0.1/32")]
 #: What was read from a server that must not be reached.
@@ -38,7 +38,7 @@ def names(**addresses: str) -> Resolve:
     return resolve
 
 
-async def fetch(answers: Answers, path: str = "/") -> Page:
+async def fetch(answers: Answers, path: str = "/") -> WebPage:
     async with web(answers) as serving:
         return await network().fetch(serving.url(path))
 
@@ -47,7 +47,7 @@ async def test_a_page_of_text_is_given_as_it_is() -> None:
     async with web(lambda _: answer("text, with ü")) as serving:
         page = await network().fetch(serving.url("/a?b=c#d"))
 
-        assert page == Page(
+        assert page == WebPage(
             url=serving.url("/a?b=c#d"), status=200, kind="text/plain", text="text, with ü"
         )
         assert serving.asked[0].startswith("GET /a?b=c HTTP/1.1\r\n")
@@ -248,7 +248,7 @@ async def test_all_of_it_together_has_some_seconds(given: bytes | None) -> None:
 async def test_what_is_large_is_read_in_part() -> None:
     page = await fetch(lambda _: answer(b"x" * (3 * MOST_READ)))
 
-    assert (len(page.text), page.cut) == (MOST_SHOWN, True)
+    assert (len(page.text), page.cut) == (MAX_SHOWN_CHARS, True)
 
 
 async def test_an_answer_without_end_is_read_in_part() -> None:
@@ -279,7 +279,7 @@ async def test_a_bomb_is_unpacked_in_part() -> None:
     page = await fetch(lambda _: answer(bomb, Content_Encoding="gzip"))
 
     assert page.cut
-    assert len(page.text) <= MOST_SHOWN
+    assert len(page.text) <= MAX_SHOWN_CHARS
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "zstd"])

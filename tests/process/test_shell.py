@@ -12,7 +12,7 @@ from support.programs.families import FAMILY, SOON
 from support.programs.process_table import alive, wait_until_gone
 
 from backburner.core.errors import BadRequest, ProcessFailed
-from backburner.ports import MOST_SHOWN, Ran
+from backburner.ports import MAX_SHOWN_CHARS, CommandResult
 from backburner.process.excerpt import Excerpt
 from backburner.process.shell import FLOOD, GRACE, ConfinedShell
 
@@ -45,24 +45,24 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return temporary
 
 
-async def do(folder: Path, line: str, within: timedelta = SOON) -> Ran:
+async def do(folder: Path, line: str, within: timedelta = SOON) -> CommandResult:
     return await ConfinedShell().run(line, folder=folder, within=within)
 
 
 async def test_both_streams_come_in_order_with_the_code(folder: Path) -> None:
     ran = await do(folder, "echo one; echo two >&2; echo three; exit 3")
 
-    assert ran == Ran(output="one\ntwo\nthree\n", code=3)
+    assert ran == CommandResult(output="one\ntwo\nthree\n", code=3)
 
 
 async def test_a_line_runs_in_bash_in_its_folder_with_nothing_to_read(folder: Path) -> None:
     ran = await do(folder, '[[ $PWD = "$HOME" ]] && pwd && cat && diff <(echo x) <(echo x)')
 
-    assert ran == Ran(output=f"{folder}\n", code=0)
+    assert ran == CommandResult(output=f"{folder}\n", code=0)
 
 
 async def test_a_signal_is_told(folder: Path) -> None:
-    assert await do(folder, "kill -9 $$") == Ran(output="", code=None, signal=9)
+    assert await do(folder, "kill -9 $$") == CommandResult(output="", code=None, signal=9)
 
 
 async def test_the_environment_has_nothing_of_ours(
@@ -131,7 +131,7 @@ async def test_much_output_is_shown_by_its_beginning_and_end(folder: Path) -> No
     assert ran.output.startswith("begin\n1\n")
     assert ran.output.endswith("1000000\nend\n")
     assert "bytes left out ...]" in ran.output
-    assert len(ran.output) < MOST_SHOWN + 100
+    assert len(ran.output) < MAX_SHOWN_CHARS + 100
 
 
 async def test_a_command_that_prints_without_end_is_cut_off(folder: Path, word: str) -> None:
@@ -142,7 +142,7 @@ async def test_a_command_that_prints_without_end_is_cut_off(folder: Path, word: 
     assert ran.flooded
     assert not ran.timed_out
     assert monotonic() - before < SOON.total_seconds()
-    assert len(ran.output) < MOST_SHOWN + 100
+    assert len(ran.output) < MAX_SHOWN_CHARS + 100
     assert alive(word) == []
 
 
@@ -250,4 +250,4 @@ def test_an_excerpt_is_the_same_however_it_comes(chunk: int) -> None:
 
 
 def test_a_flood_is_more_than_is_shown() -> None:
-    assert FLOOD > MOST_SHOWN
+    assert FLOOD > MAX_SHOWN_CHARS

@@ -6,7 +6,7 @@ from support.programs.real_workers import RealWorkers
 from support.requirements import requirement
 from support.servers.model_threads import newest
 
-from backburner.core.conversation import Ended, Status
+from backburner.core.conversation import EndedAs, Status
 from backburner.core.question import QuestionType
 
 WATCH = {"what": "Read notes.txt and tell the user when it changes.", "when": "every 2 seconds"}
@@ -67,7 +67,7 @@ def test_what_is_asked_for_in_a_chat_is_watched_asked_about_and_ended(
 
     outside.wait_for(lambda: outside.load(chat).ended_as)
     done = outside.load(chat)
-    assert (done.status, done.ended_as, done.schedule) == (Status.ACTIVE, Ended.COMPLETED, None)
+    assert (done.status, done.ended_as, done.schedule) == (Status.ACTIVE, EndedAs.COMPLETED, None)
     assert outside.said(chat)[-1] == ENOUGH["message"]
     _assert_history(outside, done.run_count)
 

@@ -8,7 +8,7 @@ from support.programs.real_workers import RealWorkers
 from support.requirements import requirement
 from support.servers.model_threads import newest
 
-from backburner.core.conversation import Ended
+from backburner.core.conversation import EndedAs
 
 FRUIT = ("apple", "pear")
 
@@ -58,7 +58,7 @@ def test_a_chat_starts_two_jobs_waits_for_them_and_reports(
     )
     assert (status, kind) == ("success", "reply")
     jobs = outside.rows("SELECT title, ended_as FROM conversations WHERE kind = 'job'")
-    ended = Ended.COMPLETED.value
+    ended = EndedAs.COMPLETED.value
     assert sorted(jobs) == [("The apple", ended), ("The pear", ended)]
     calls = outside.rows("SELECT tool, count(*) FROM tool_calls GROUP BY tool")
     assert dict(calls) == {"background_task": 2, "background_block": 1, "read_file": 2}

@@ -11,7 +11,7 @@ from support.requirements import requirement
 from support.servers.model_threads import newest
 
 from backburner.core.conversation import Conversation, Status
-from backburner.runs.prepare import FORGOTTEN
+from backburner.runs.prepare import SESSION_LOST
 
 LOOK = {"what": "Find out which fruit it is, in fruit.txt.", "when": "now"}
 
@@ -95,8 +95,8 @@ def test_work_whose_transcript_is_gone_goes_on_from_its_state(
     request = model.requests[asked]
     assert calls_in(request) == []
     assert all(map(request.holds, ("Read the book.", '"page":7', "At page 7.")))
-    assert outside.said(task)[-2:] == [FORGOTTEN, "Read to the end."]
-    roles = outside.rows("SELECT role FROM messages WHERE content = :said", said=FORGOTTEN)
+    assert outside.said(task)[-2:] == [SESSION_LOST, "Read to the end."]
+    roles = outside.rows("SELECT role FROM messages WHERE content = :said", said=SESSION_LOST)
     assert roles == [("system",)]
     assert _session(outside, task) not in (None, before)
     assert outside.rows("SELECT DISTINCT status FROM runs") == [("success",)]

@@ -16,9 +16,9 @@ from support.programs.real_workers import RealWorkers
 from support.requirements import requirement
 from support.servers.model_threads import newest
 
-from backburner.core.conversation import Conversation, Ended, Kind, Status
+from backburner.core.conversation import Conversation, EndedAs, Kind, Status
 from backburner.core.question import Purpose
-from backburner.core.tool_policy import ALWAYS
+from backburner.core.tool_policy import ALWAYS_HERE
 from backburner.core.work.views import TaskStatus, task_status
 
 GH = "gh run list --branch main --limit 5"
@@ -150,7 +150,7 @@ def consent(outside: Outside, task: Conversation, command: str) -> None:
     question = outside.question(task)
     assert question.purpose is Purpose.APPROVAL
     assert command in question.prompt
-    outside.answer(task, question, ALWAYS)
+    outside.answer(task, question, ALWAYS_HERE)
 
 
 def results(outside: Outside) -> list[str]:
@@ -213,7 +213,7 @@ def test_a_deploy_is_watched_until_it_is_done_or_was_looked_at_often_enough(
 
     done = outside.load(task)
     assert (done.ended_as, done.status, done.run_count) == (
-        Ended.COMPLETED,
+        EndedAs.COMPLETED,
         Status.ACTIVE,
         1 if finishes else 3,
     )

@@ -12,8 +12,8 @@ from support.stage.make import NOON
 from support.stage.stage import Stage
 
 from backburner.actions import conversations, tending
-from backburner.core.allowance import Allowance, Price, Scope
-from backburner.core.conversation import Ended, Pause, Status
+from backburner.core.allowance import Allowance, AllowanceScope, Price
+from backburner.core.conversation import EndedAs, PauseReason, Status
 from backburner.core.ids import ConversationId
 from backburner.core.question import Purpose
 from backburner.core.run import RunKind, RunStatus
@@ -25,13 +25,13 @@ SetUp = Callable[..., Stage]
 HOURLY = Interval(timedelta(hours=1), anchor=NOON)
 
 
-def limited(set_up: SetUp, scope: Scope, tokens: int, **more: Any) -> Stage:
+def limited(set_up: SetUp, scope: AllowanceScope, tokens: int, **more: Any) -> Stage:
     return set_up(allowances=(Allowance(scope, tokens=tokens),), **more)
 
 
 @requirement("Z-allowance")
 async def test_a_run_that_has_spent_what_it_may_stops_and_asks(set_up: SetUp) -> None:
-    stage = limited(set_up, Scope.RUN, 100)
+    stage = limited(set_up, AllowanceScope.RUN, 100)
     stage.engine.then(Spend(60), Spend(60), Call("look"), Say("Never."))
     task = await stage.task(HOURLY)
 
@@ -46,7 +46,7 @@ async def test_a_run_that_has_spent_what_it_may_stops_and_asks(set_up: SetUp) ->
 
 
 async def test_a_raised_allowance_lets_the_same_run_go_on(set_up: SetUp) -> None:
-    stage = limited(set_up, Scope.RUN, 100)
+    stage = limited(set_up, AllowanceScope.RUN, 100)
     stage.engine.then(Spend(120))
     task = await stage.task(HOURLY)
     await stage.work()
@@ -60,7 +60,7 @@ async def test_a_raised_allowance_lets_the_same_run_go_on(set_up: SetUp) -> None
 
 
 async def test_one_that_is_not_raised_ends_the_work(set_up: SetUp) -> None:
-    stage = limited(set_up, Scope.RUN, 100)
+    stage = limited(set_up, AllowanceScope.RUN, 100)
     stage.engine.then(Spend(120))
     task = await stage.task(HOURLY)
     await stage.work()
@@ -76,7 +76,7 @@ async def test_one_that_is_not_raised_ends_the_work(set_up: SetUp) -> None:
 async def test_one_question_parks_all_that_share_an_allowance_and_one_answer_frees_them(
     set_up: SetUp, clock: SetClock
 ) -> None:
-    stage = limited(set_up, Scope.DAY, 100)
+    stage = limited(set_up, AllowanceScope.DAY, 100)
     stage.engine.then(Spend(120))
     first = await stage.task(HOURLY)
     await stage.work()
@@ -84,7 +84,7 @@ async def test_one_question_parks_all_that_share_an_allowance_and_one_answer_fre
     second = await stage.task(Interval(timedelta(hours=1), anchor=clock.now))
     await stage.work()
     assert len(stage.engine.requests) == 1
-    assert stage.load(second).pause_reason is Pause.ALLOWANCE
+    assert stage.load(second).pause_reason is PauseReason.ALLOWANCE
     assert stage.load(second).questions == ()
 
     clock.advance(timedelta(seconds=1))
@@ -97,7 +97,7 @@ async def test_one_question_parks_all_that_share_an_allowance_and_one_answer_fre
 
 
 async def test_what_is_to_wait_until_tomorrow_does(set_up: SetUp, clock: SetClock) -> None:
-    stage = limited(set_up, Scope.DAY, 100)
+    stage = limited(set_up, AllowanceScope.DAY, 100)
     stage.engine.then(Spend(120))
     task = await stage.task(HOURLY)
     await stage.work()
@@ -114,14 +114,14 @@ async def test_what_is_to_wait_until_tomorrow_does(set_up: SetUp, clock: SetCloc
 
 
 async def test_what_children_spend_counts_to_the_conversation_at_the_top(set_up: SetUp) -> None:
-    stage = limited(set_up, Scope.CONVERSATION, 100)
+    stage = limited(set_up, AllowanceScope.CONVERSATION, 100)
     top = await stage.chat()
     stage.engine.then(Spend(120))
     child = await stage.task(parent_id=top.id)
     await stage.work()
     # It is asked where all of it hangs together, and the child stands still.
     assert stage.question(top).purpose is Purpose.ALLOWANCE
-    assert stage.load(child).pause_reason is Pause.ALLOWANCE
+    assert stage.load(child).pause_reason is PauseReason.ALLOWANCE
     await stage.say(top, "Hello?")
 
     await stage.work()
@@ -132,12 +132,12 @@ async def test_what_children_spend_counts_to_the_conversation_at_the_top(set_up:
 
 
 async def test_an_answer_at_the_top_frees_all_that_hangs_under_it(set_up: SetUp) -> None:
-    stage = limited(set_up, Scope.CONVERSATION, 100)
+    stage = limited(set_up, AllowanceScope.CONVERSATION, 100)
     top = await stage.chat()
     stage.engine.then(Spend(120))
     children = [await stage.task(parent_id=top.id) for _ in range(3)]
     await stage.work()
-    assert [stage.load(child).pause_reason for child in children] == [Pause.ALLOWANCE] * 3
+    assert [stage.load(child).pause_reason for child in children] == [PauseReason.ALLOWANCE] * 3
     assert len(stage.load(top).questions) == 1
 
     await stage.answer(top, RAISE)
@@ -151,7 +151,7 @@ async def test_an_answer_at_the_top_frees_all_that_hangs_under_it(set_up: SetUp)
 async def test_to_stop_at_the_top_stops_all_that_hangs_under_it_and_nothing_else(
     set_up: SetUp,
 ) -> None:
-    stage = limited(set_up, Scope.CONVERSATION, 100)
+    stage = limited(set_up, AllowanceScope.CONVERSATION, 100)
     children = []
     tops = [await stage.chat(), await stage.chat()]
     for top in tops:
@@ -163,13 +163,15 @@ async def test_to_stop_at_the_top_stops_all_that_hangs_under_it_and_nothing_else
     await stage.work()
 
     found = [stage.load(child) for child in children]
-    assert [one.ended_as for one in found] == [Ended.CANCELLED, Ended.CANCELLED, None, None]
-    assert [one.pause_reason for one in found[2:]] == [Pause.ALLOWANCE] * 2
+    assert [one.ended_as for one in found] == [EndedAs.CANCELLED, EndedAs.CANCELLED, None, None]
+    assert [one.pause_reason for one in found[2:]] == [PauseReason.ALLOWANCE] * 2
 
 
-@pytest.mark.parametrize("scope", [Scope.CONVERSATION, Scope.USER, Scope.DAY])
+@pytest.mark.parametrize(
+    "scope", [AllowanceScope.CONVERSATION, AllowanceScope.USER, AllowanceScope.DAY]
+)
 async def test_what_was_not_raised_is_asked_about_again_when_work_is_resumed(
-    set_up: SetUp, scope: Scope
+    set_up: SetUp, scope: AllowanceScope
 ) -> None:
     stage = limited(set_up, scope, 100)
     stage.engine.then(Spend(120))
@@ -186,7 +188,7 @@ async def test_what_was_not_raised_is_asked_about_again_when_work_is_resumed(
     await stage.answer(task, STOP)
     other = await stage.task(HOURLY)
     await stage.work()
-    asks = scope in (Scope.USER, Scope.DAY)
+    asks = scope in (AllowanceScope.USER, AllowanceScope.DAY)
     assert bool(stage.load(other).questions) is asks
 
 
@@ -194,13 +196,13 @@ async def test_what_was_not_raised_is_asked_about_again_when_work_is_resumed(
 async def test_work_that_waits_for_an_answer_asks_itself_when_nobody_else_does_any_more(
     set_up: SetUp, how: Callable[..., Any]
 ) -> None:
-    stage = limited(set_up, Scope.USER, 100)
+    stage = limited(set_up, AllowanceScope.USER, 100)
     stage.engine.then(Spend(120))
     asking = await stage.task(HOURLY)
     await stage.work()
     waiting = await stage.task(HOURLY)
     await stage.work()
-    assert stage.load(waiting).pause_reason is Pause.ALLOWANCE
+    assert stage.load(waiting).pause_reason is PauseReason.ALLOWANCE
 
     await how(stage.deps, asking.user_id, asking.id)
     await stage.work()
@@ -212,7 +214,7 @@ async def test_work_that_waits_for_an_answer_asks_itself_when_nobody_else_does_a
 async def test_to_stop_for_a_day_lets_other_work_go_on_the_next(
     set_up: SetUp, clock: SetClock
 ) -> None:
-    stage = limited(set_up, Scope.DAY, 100)
+    stage = limited(set_up, AllowanceScope.DAY, 100)
     stage.engine.then(Spend(120))
     first = await stage.task(HOURLY)
     await stage.work()
@@ -226,11 +228,11 @@ async def test_to_stop_for_a_day_lets_other_work_go_on_the_next(
     await stage.work()
 
     assert stage.history(second)[-1].status is RunStatus.SUCCESS
-    assert stage.load(first).ended_as is Ended.CANCELLED
+    assert stage.load(first).ended_as is EndedAs.CANCELLED
 
 
 async def test_work_whose_parent_is_gone_counts_for_itself(set_up: SetUp) -> None:
-    stage = limited(set_up, Scope.CONVERSATION, 100)
+    stage = limited(set_up, AllowanceScope.CONVERSATION, 100)
     orphan = await stage.task(parent_id=ConversationId("c_gone"))
 
     await stage.work()
@@ -239,7 +241,7 @@ async def test_work_whose_parent_is_gone_counts_for_itself(set_up: SetUp) -> Non
 
 
 async def test_a_reply_that_finds_nothing_left_says_so_and_is_served(set_up: SetUp) -> None:
-    stage = limited(set_up, Scope.USER, 100)
+    stage = limited(set_up, AllowanceScope.USER, 100)
     stage.engine.then(Spend(120), Say("Hello."))
     here = await stage.chat()
     await stage.say(here, "One.")
@@ -254,7 +256,7 @@ async def test_a_reply_that_finds_nothing_left_says_so_and_is_served(set_up: Set
 
 
 async def test_runs_at_the_same_time_do_not_spend_the_same_twice(set_up: SetUp) -> None:
-    stage = limited(set_up, Scope.USER, 100_000)
+    stage = limited(set_up, AllowanceScope.USER, 100_000)
     for _ in range(3):
         stage.engine.then(Call("slow"), Spend(60_000), Call("look"), Spend(60_000))
         await stage.task()
@@ -274,7 +276,9 @@ def _receipts(tx: Any) -> list[Any]:
 
 async def test_money_is_counted_where_a_price_is_known(set_up: SetUp) -> None:
     price = Price(input=1_000_000, output=2_000_000)
-    stage = set_up(allowances=(Allowance(Scope.RUN, micros=300),), prices={MODEL[:8]: price})
+    stage = set_up(
+        allowances=(Allowance(AllowanceScope.RUN, micros=300),), prices={MODEL[:8]: price}
+    )
     stage.engine.then(Spend(100), Spend(100), Say("Never."))
     here = await stage.chat()
     await stage.say(here, "Hello?")

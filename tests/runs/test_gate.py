@@ -13,13 +13,13 @@ from support.stage.make import NOON
 from support.stage.stage import LEASE, Stage
 
 from backburner.actions import conversations, questions
-from backburner.actions.signals import Reason
+from backburner.actions.signals import StopReason
 from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import Conflict, SessionGone
 from backburner.core.question import NO, YES, Purpose
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
-from backburner.core.tool_policy import ALWAYS
+from backburner.core.tool_policy import ALWAYS_HERE
 from backburner.core.transitions import HAPPENED, LEAVE, REPEAT
 
 SEND = Call("send", {"to": "Ann"})
@@ -92,7 +92,7 @@ async def test_always_here_is_for_every_call_of_the_tool_in_this_conversation(
     stage.engine.then(SEND, Call("send", {"to": "Bob"}))
     task = await stage.task()
     await stage.work()
-    await stage.answer(task, ALWAYS)
+    await stage.answer(task, ALWAYS_HERE)
     await stage.work()
     assert stage.tools.count("send") == 2
 
@@ -177,7 +177,7 @@ async def test_after_a_crash_what_was_done_is_not_done_again(stage: Stage, clock
     stage.engine.then(Call("send", {"to": "Ann"}))
     task = await stage.task(EVERY_MINUTE)
     await stage.work()
-    await stage.answer(task, ALWAYS)
+    await stage.answer(task, ALWAYS_HERE)
     stage.engine.then(SEND, Call("slow"))
     await stage.take_up()
     await stage.tools.started["slow"].wait()
@@ -279,7 +279,7 @@ async def test_doubt_that_was_settled_is_not_brought_up_again_when_the_same_run_
     task = await stage.task()
     await stage.take_up()
     await stage.tools.started["slow"].wait()
-    stage.only_run().signals.give(Reason.LEAVING)
+    stage.only_run().signals.give(StopReason.LEAVING)
     await stage.idle()
     assert stage.question(task).purpose is Purpose.IN_DOUBT
 
@@ -300,7 +300,7 @@ async def test_a_run_that_goes_on_after_doubt_was_settled_ends_as_it_should(stag
     task = await stage.task()
     await stage.take_up()
     await stage.tools.started["slow"].wait()
-    stage.only_run().signals.give(Reason.LEAVING)
+    stage.only_run().signals.give(StopReason.LEAVING)
     await stage.idle()
 
     await stage.answer(task, LEAVE)
@@ -313,7 +313,7 @@ async def test_a_run_that_goes_on_after_doubt_was_settled_ends_as_it_should(stag
 async def test_leave_it_holds_also_where_the_tool_is_always_allowed(
     stage: Stage, clock: SetClock
 ) -> None:
-    task = await crash_while_sending(stage, clock, consent=ALWAYS)
+    task = await crash_while_sending(stage, clock, consent=ALWAYS_HERE)
 
     stage.engine.then(SEND)
     await stage.answer(task, LEAVE)
@@ -329,11 +329,11 @@ async def test_an_agent_whose_memory_is_gone_gets_what_the_same_run_did_before(
     stage.engine.then(SEND)
     task = await stage.task()
     await stage.work()
-    await stage.answer(task, ALWAYS)
+    await stage.answer(task, ALWAYS_HERE)
     stage.engine.then(SEND, Call("look"), Wait())
     await stage.take_up()
     await stage.tools.started["look"].wait()
-    stage.only_run().signals.give(Reason.LEAVING)
+    stage.only_run().signals.give(StopReason.LEAVING)
     await stage.idle()
 
     stage.engine.then(Fail(SessionGone()))
@@ -343,4 +343,4 @@ async def test_an_agent_whose_memory_is_gone_gets_what_the_same_run_did_before(
     assert stage.tools.count("send") == 1
     prompt = stage.engine.requests[-1].prompt
     assert 'send {"to":"Ann"} gave: send is done.' in prompt
-    assert f"The user answered: {ALWAYS}" in prompt
+    assert f"The user answered: {ALWAYS_HERE}" in prompt

@@ -14,11 +14,11 @@ from support.simulator.world import FlakyDatabase
 from support.stage.stage import PLACE, Stage
 
 from backburner.bus.local import LocalBus
-from backburner.core.conversation import Place
+from backburner.core.conversation import Destination
 from backburner.core.errors import EngineFailed
 from backburner.core.question import YES
 from backburner.core.run import RunStatus
-from backburner.core.tool_policy import ALWAYS
+from backburner.core.tool_policy import ALWAYS_HERE
 from backburner.store.db import Database
 from backburner.worker.deliverer import Deliverer
 
@@ -75,7 +75,7 @@ async def test_a_call_that_an_earlier_attempt_made_is_not_made_again(
     stage.engine.then(SEND)
     task = await stage.task()
     await stage.work()
-    await stage.answer(task, ALWAYS)
+    await stage.answer(task, ALWAYS_HERE)
     stage.engine.then(SEND, Fail(EngineFailed("The model is overloaded.")))
     await stage.work()
     clock.advance(timedelta(minutes=1))
@@ -108,7 +108,7 @@ async def test_what_was_sent_is_written_down_once_the_database_is_back(
 
     channel = Breaking()
     deliverer = Deliverer(replace(stage.deps, channels={PLACE: channel}), abreast=1)
-    await stage.task(reports_to=(Place(PLACE, "somebody"),))
+    await stage.task(reports_to=(Destination(PLACE, "somebody"),))
     await stage.work()
 
     assert await deliverer.run_once()

@@ -10,7 +10,7 @@ from support.stage.make import MATE, NOON
 from support.stage.stage import Stage, prompts
 
 from backburner.actions import conversations
-from backburner.core.conversation import LONGEST_MESSAGE, Ended, Notify, Pause, Status
+from backburner.core.conversation import MAX_MESSAGE_CHARS, EndedAs, Notify, PauseReason, Status
 from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.question import Purpose
 from backburner.core.run import FailureKind, RunStatus
@@ -89,7 +89,7 @@ async def test_one_time_work_that_is_complete_is_over(stage: Stage) -> None:
     await stage.work()
 
     now = stage.load(task)
-    assert (now.status, now.schedule, now.ended_as) == (Status.ACTIVE, None, Ended.COMPLETED)
+    assert (now.status, now.schedule, now.ended_as) == (Status.ACTIVE, None, EndedAs.COMPLETED)
     assert stage.said(task) == ["Found it."]
     assert stage.notices() == ["Found it."]
     (run,) = stage.history(task)
@@ -204,7 +204,7 @@ async def test_a_task_that_fails_twice_is_paused_and_its_owner_told(
     await stage.work()
 
     paused = stage.load(task)
-    assert (paused.status, paused.pause_reason) == (Status.ACTIVE, Pause.FAILURES)
+    assert (paused.status, paused.pause_reason) == (Status.ACTIVE, PauseReason.FAILURES)
     assert any("overloaded" in text for text in stage.notices())
 
 
@@ -214,7 +214,7 @@ async def test_a_failure_that_trying_cannot_mend_stops_at_once(stage: Stage) -> 
 
     await stage.work()
 
-    assert stage.load(task).ended_as is Ended.ERROR
+    assert stage.load(task).ended_as is EndedAs.ERROR
     assert len(stage.engine.requests) == 1
 
 
@@ -271,7 +271,7 @@ async def test_a_run_that_takes_too_long_has_failed_and_is_tried_again(
     assert stage.load(task).status is Status.BACKGROUND
     clock.advance(MINUTE)
     await stage.work()
-    assert stage.load(task).ended_as is Ended.COMPLETED
+    assert stage.load(task).ended_as is EndedAs.COMPLETED
 
 
 async def test_without_an_engine_a_message_is_answered_with_what_is_missing(stage: Stage) -> None:
@@ -293,7 +293,7 @@ async def test_a_task_stops_after_as_many_runs_as_it_may_have(
         await stage.work()
         clock.advance(MINUTE)
 
-    assert stage.load(task).ended_as is Ended.COMPLETED
+    assert stage.load(task).ended_as is EndedAs.COMPLETED
     assert len(stage.engine.requests) == 2
 
 
@@ -400,5 +400,5 @@ async def test_an_endless_answer_is_cut(stage: Stage) -> None:
     await stage.say(chat, "Talk.")
     await stage.work()
 
-    assert len(stage.said(chat)[1]) == LONGEST_MESSAGE
+    assert len(stage.said(chat)[1]) == MAX_MESSAGE_CHARS
     assert stage.said(chat)[1].endswith("[…]")

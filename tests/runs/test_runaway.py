@@ -17,13 +17,13 @@ from support.stage.stage import Stage
 
 from backburner.actions.deps import Limits
 from backburner.bus.local import LocalBus
-from backburner.core.allowance import Allowance, Amount, Scope
-from backburner.core.conversation import Conversation, Kind, Pause
+from backburner.core.allowance import Allowance, AllowanceScope, Amount
+from backburner.core.conversation import Conversation, Kind, PauseReason
 from backburner.core.question import Purpose
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
-from backburner.core.work.jobs import MOST_OPEN
-from backburner.ports import Request
+from backburner.core.work.jobs import MAX_OPEN_JOBS
+from backburner.ports import TurnRequest
 from backburner.store import tables
 from backburner.store.db import Database
 from backburner.tools.toolbox import Toolbox
@@ -66,12 +66,12 @@ async def settle(stage: Stage) -> None:
 
 @requirement("Z-allowance", "B-budget")
 async def test_the_same_call_for_ever_ends_with_what_a_run_may_spend(either: Database) -> None:
-    def for_ever(_: Request) -> Iterator[Step]:
+    def for_ever(_: TurnRequest) -> Iterator[Step]:
         for call in repeat(Call("list_work")):
             yield Spend(CALL)
             yield call
 
-    stage = runaway(either, for_ever, Allowance(Scope.RUN, tokens=10 * CALL))
+    stage = runaway(either, for_ever, Allowance(AllowanceScope.RUN, tokens=10 * CALL))
     task = await stage.task()
 
     await settle(stage)
@@ -85,7 +85,9 @@ async def test_the_same_call_for_ever_ends_with_what_a_run_may_spend(either: Dat
 async def test_work_of_every_minute_ends_with_what_a_day_may_cost(
     database: Database, clock: SetClock
 ) -> None:
-    stage = runaway(database, lambda _: (Spend(CALL),), Allowance(Scope.DAY, tokens=5 * CALL))
+    stage = runaway(
+        database, lambda _: (Spend(CALL),), Allowance(AllowanceScope.DAY, tokens=5 * CALL)
+    )
     tasks = [await stage.task(Interval(timedelta(minutes=1), anchor=NOON)) for _ in range(3)]
 
     for _ in range(20):
@@ -96,13 +98,13 @@ async def test_work_of_every_minute_ends_with_what_a_day_may_cost(
     asking = [stage.load(task) for task in tasks if stage.load(task).questions]
     assert len(asking) == 1
     others = [stage.load(task) for task in tasks if not stage.load(task).questions]
-    assert [task.pause_reason for task in others] == [Pause.ALLOWANCE] * 2
+    assert [task.pause_reason for task in others] == [PauseReason.ALLOWANCE] * 2
 
 
 def starting_jobs(count: int, *, each: int) -> Any:
     """Let a chat start so many, and each of them some more."""
 
-    def script(request: Request) -> Iterable[Step]:
+    def script(request: TurnRequest) -> Iterable[Step]:
         yield Spend(CALL)
         for number in range(count if request.conversation.kind is Kind.CHAT else each):
             yield Call("background_task", {"description": f"Job {number}", "prompt": "More."})
@@ -115,7 +117,9 @@ async def test_jobs_that_start_jobs_end_with_what_the_conversation_may_spend(
     either: Database,
 ) -> None:
     limit = 15 * CALL
-    stage = runaway(either, starting_jobs(3, each=3), Allowance(Scope.CONVERSATION, tokens=limit))
+    stage = runaway(
+        either, starting_jobs(3, each=3), Allowance(AllowanceScope.CONVERSATION, tokens=limit)
+    )
     here = await stage.chat()
     await stage.say(here, "Go.")
 
@@ -129,18 +133,18 @@ async def test_jobs_that_start_jobs_end_with_what_the_conversation_may_spend(
 
 
 async def test_jobs_that_start_jobs_start_no_more_than_there_may_be(either: Database) -> None:
-    stage = runaway(either, starting_jobs(MOST_OPEN, each=1))
+    stage = runaway(either, starting_jobs(MAX_OPEN_JOBS, each=1))
     here = await stage.chat()
     await stage.say(here, "Go.")
 
     await stage.take_up()
     await stage.idle()
-    assert len(of_kind(stage, Kind.JOB)) == MOST_OPEN
+    assert len(of_kind(stage, Kind.JOB)) == MAX_OPEN_JOBS
     assert not any(result.failed for result in stage.engine.results)
     await stage.take_up()
     await stage.idle()
 
     refused = [result.text for result in stage.engine.results if result.failed]
     assert refused
-    assert all(f"{MOST_OPEN} is the limit" in text for text in refused)
-    assert len([job for job in of_kind(stage, Kind.JOB) if job.schedule]) <= MOST_OPEN
+    assert all(f"{MAX_OPEN_JOBS} is the limit" in text for text in refused)
+    assert len([job for job in of_kind(stage, Kind.JOB) if job.schedule]) <= MAX_OPEN_JOBS

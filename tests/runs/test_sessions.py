@@ -12,13 +12,13 @@ from support.stage.make import NOON
 from support.stage.stage import Stage
 
 from backburner.actions.deps import Limits
-from backburner.actions.signals import Reason
+from backburner.actions.signals import StopReason
 from backburner.core.conversation import Session
 from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.routing import Routes
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
-from backburner.runs.prepare import FORGOTTEN, TOO_LONG
+from backburner.runs.prepare import SESSION_LOST, SESSION_RENEWED
 from backburner.store import tables
 
 MINUTE = timedelta(minutes=1)
@@ -47,7 +47,7 @@ async def test_work_begins_a_new_session_once_the_old_one_is_long(
 
     sessions = [request.session_id for request in stage.engine.requests]
     assert sessions == [None, "session-1", None, "session-3"]
-    assert stage.said(task) == [TOO_LONG]
+    assert stage.said(task) == [SESSION_RENEWED]
     assert "What this work is for" in stage.engine.requests[2].prompt
     # Nobody will ever go on with the first one.
     kept = select(tables.session_entries.c.session_id).distinct()
@@ -63,7 +63,7 @@ async def test_that_a_session_was_begun_anew_is_not_said_twice_in_a_row(
         await stage.work()
         lengthen(stage, 20_000)
         clock.advance(MINUTE)
-    assert stage.said(task) == [TOO_LONG]
+    assert stage.said(task) == [SESSION_RENEWED]
 
     stage.engine.then(End({"complete": True, "message": "Found."}))
     await stage.work()
@@ -71,7 +71,7 @@ async def test_that_a_session_was_begun_anew_is_not_said_twice_in_a_row(
     clock.advance(MINUTE)
     stage.engine.then(QUIET)
     await stage.work()
-    assert stage.said(task) == [TOO_LONG, "Found.", TOO_LONG]
+    assert stage.said(task) == [SESSION_RENEWED, "Found.", SESSION_RENEWED]
 
 
 async def test_a_reply_goes_on_in_a_session_that_is_long_for_work(stage: Stage) -> None:
@@ -83,7 +83,7 @@ async def test_a_reply_goes_on_in_a_session_that_is_long_for_work(stage: Stage) 
 
     sessions = [request.session_id for request in stage.engine.requests]
     assert sessions == [None, "session-1", None]
-    assert stage.said(chat)[-2:] == [TOO_LONG, "Hello."]
+    assert stage.said(chat)[-2:] == [SESSION_RENEWED, "Hello."]
 
 
 async def test_a_run_that_was_interrupted_goes_on_in_its_session_however_long(
@@ -94,7 +94,7 @@ async def test_a_run_that_was_interrupted_goes_on_in_its_session_however_long(
     await stage.take_up()
     await stage.tools.started["slow"].wait()
     await stage.say(task, "Are you there?")
-    stage.only_run().signals.give(Reason.PERSON)
+    stage.only_run().signals.give(StopReason.PERSON)
     stage.tools.let_go.set()
     await stage.idle()
     lengthen(stage, 17_000)
@@ -127,7 +127,7 @@ async def test_the_session_of_another_model_is_not_gone_on_with(stage: Stage) ->
     await stage.work()
 
     assert stage.engine.requests[1].session_id is None
-    assert stage.said(chat)[-2:] == [FORGOTTEN, "Hello."]
+    assert stage.said(chat)[-2:] == [SESSION_LOST, "Hello."]
 
 
 @requirement("A-session-expired")
@@ -141,7 +141,7 @@ async def test_a_session_of_which_nothing_is_left_is_begun_anew(stage: Stage) ->
     await stage.work()
 
     assert [request.session_id for request in stage.engine.requests] == [None, "session-1", None]
-    assert stage.said(chat)[-2:] == [FORGOTTEN, "Hello."]
+    assert stage.said(chat)[-2:] == [SESSION_LOST, "Hello."]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from support.stage.make import MATE, USER
 
 from backburner.actions.accounts import sign_in
-from backburner.core.accounts import MOST_ATTEMPTS, CredentialKind, Role, Scope
+from backburner.core.accounts import MAX_SIGN_IN_ATTEMPTS, CredentialKind, Role, Scope
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId, new_user_id
 from backburner.store.accounts import users
@@ -123,7 +123,7 @@ def test_attempts_of_all_processes_count_together(database: Database) -> None:
         for wait in at_once(database, lambda tx: tx.attempts.count(["b", "a"], now=tx.now))
     ]
 
-    assert waits.count(None) == MOST_ATTEMPTS
+    assert waits.count(None) == MAX_SIGN_IN_ATTEMPTS
     assert all(timedelta(minutes=14) < wait <= timedelta(minutes=15) for wait in waits if wait)
 
 

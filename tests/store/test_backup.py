@@ -11,7 +11,7 @@ import pytest
 from support.doubles.clock import SetClock
 from support.stage.scene import Scene
 
-from backburner.core.conversation import Conversation, Pause
+from backburner.core.conversation import Conversation, PauseReason
 from backburner.core.errors import BadRequest, Conflict, StoreFailed
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
@@ -64,7 +64,7 @@ def test_what_is_committed_is_in_the_copy_and_what_came_later_is_not(
     in_use.close()
     put = backup.put_back(url, tmp_path / "copy", clock)
 
-    assert load(url, clock, task).pause_reason is Pause.USER
+    assert load(url, clock, task).pause_reason is PauseReason.USER
     assert put.what.paused == 1
     with pytest.raises(Exception, match="nothing here"):
         load(url, clock, later)
@@ -180,4 +180,4 @@ def test_what_was_loaded_into_postgres_is_settled_once_nobody_else_is_there(
             backup.settle_loaded(migrated_postgres_url, clock)
 
     assert backup.settle_loaded(migrated_postgres_url, clock).paused == 1
-    assert load(migrated_postgres_url, clock, task).pause_reason is Pause.USER
+    assert load(migrated_postgres_url, clock, task).pause_reason is PauseReason.USER

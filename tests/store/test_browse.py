@@ -14,30 +14,45 @@ from backburner.core import transitions
 from backburner.core.conversation import Status
 from backburner.core.ids import new_call_id
 from backburner.core.schedule import Interval
-from backburner.core.tool_policy import Call, Tool
-from backburner.ports import Found, Kept, Mark, NewMemory, View, Wanted
+from backburner.core.tool_policy import Tool, ToolCall
+from backburner.ports import (
+    ConversationFilter,
+    ConversationPage,
+    NewMemory,
+    PageKey,
+    StoredResponse,
+    View,
+)
 from backburner.store import tables
 from backburner.store.db import Database
 from backburner.store.queries import browse_conversations, browse_work, gauges
 from backburner.store.records import conversations, memories, tool_calls
-from backburner.store.records.idempotency import Answers
+from backburner.store.records.idempotency import StoredResponses
 
 MINUTE = timedelta(minutes=1)
-AFTER: Mark = (NOON, "c")
+AFTER: PageKey = (NOON, "c")
 #: With what each may be found by: an index, or the primary key of its table.
 LISTS: dict[str, tuple[Select[Any], str]] = {
-    "conversations": (browse_conversations.statement(Wanted(), None), "ix_conversations_listed"),
+    "conversations": (
+        browse_conversations.statement(ConversationFilter(), None),
+        "ix_conversations_listed",
+    ),
     "conversations, next": (
-        browse_conversations.statement(Wanted(archived=False), AFTER),
+        browse_conversations.statement(ConversationFilter(archived=False), AFTER),
         "ix_conversations_listed",
     ),
     "conversations by status": (
-        browse_conversations.statement(Wanted(status=Status.BACKGROUND, view=View.TASKS), AFTER),
+        browse_conversations.statement(
+            ConversationFilter(status=Status.BACKGROUND, view=View.TASKS), AFTER
+        ),
         "ix_conversations_listed",
     ),
-    "jobs": (browse_conversations.statement(Wanted(view=View.JOBS), None), "ix_conversations_jobs"),
+    "jobs": (
+        browse_conversations.statement(ConversationFilter(view=View.JOBS), None),
+        "ix_conversations_jobs",
+    ),
     "jobs of a batch, next": (
-        browse_conversations.statement(Wanted(view=View.JOBS, batch="b"), AFTER),
+        browse_conversations.statement(ConversationFilter(view=View.JOBS, batch="b"), AFTER),
         "ix_conversations_jobs",
     ),
     "messages": (browse_work.messages_page, "ix_messages_of_conversation"),
@@ -73,7 +88,9 @@ def scene(database: Database) -> Scene:
     return Scene(database)
 
 
-def look(scene: Scene, wanted: Wanted, after: Mark | None = None, **more: int) -> Found:
+def look(
+    scene: Scene, wanted: ConversationFilter, after: PageKey | None = None, **more: int
+) -> ConversationPage:
     return scene.run(
         lambda db: browse_conversations.page(db, USER, wanted, after, **{"most": 9, **more})
     )
@@ -83,7 +100,7 @@ def titled(scene: Scene, title: str) -> None:
     scene.change(scene.task(), lambda found: transitions.rename(found, title))
 
 
-def found_titles(found: Found) -> list[str]:
+def found_titles(found: ConversationPage) -> list[str]:
     return [seen.conversation.title for seen in found.conversations]
 
 
@@ -92,7 +109,7 @@ def test_a_search_looks_at_so_many_at_a_time_and_goes_on(scene: Scene) -> None:
         scene.clock.advance(MINUTE)
         titled(scene, f"Task {number}" if number % 3 else "Other")
 
-    wanted, shown, after, pages = Wanted(words="TASK"), list[str](), None, 0
+    wanted, shown, after, pages = ConversationFilter(words="TASK"), list[str](), None, 0
     while after is not None or not pages:
         page = look(scene, wanted, after, most=2, looked_at=3)
         shown += found_titles(page)
@@ -105,7 +122,7 @@ def test_a_search_looks_at_so_many_at_a_time_and_goes_on(scene: Scene) -> None:
 def test_words_are_looked_for_in_the_newest_messages(scene: Scene) -> None:
     chat = scene.chat()
     scene.say(chat, "Needle")
-    assert found_titles(look(scene, Wanted(words="needle")))
+    assert found_titles(look(scene, ConversationFilter(words="needle")))
     many = browse_conversations.MOST_READ
     rows = [
         {
@@ -123,8 +140,8 @@ def test_words_are_looked_for_in_the_newest_messages(scene: Scene) -> None:
     scene.change(chat, lambda found: transitions.rename(found, "Chat"))
     scene.run(lambda db: db.execute(insert(tables.messages), rows))
 
-    assert found_titles(look(scene, Wanted(words="hay"))) == ["Chat"]
-    assert found_titles(look(scene, Wanted(words="needle"))) == []
+    assert found_titles(look(scene, ConversationFilter(words="hay"))) == ["Chat"]
+    assert found_titles(look(scene, ConversationFilter(words="needle"))) == []
 
 
 def test_pages_go_on_where_several_were_changed_at_the_same_moment(scene: Scene) -> None:
@@ -132,11 +149,11 @@ def test_pages_go_on_where_several_were_changed_at_the_same_moment(scene: Scene)
         titled(scene, f"{number}")
     scene.task(user=MATE)
 
-    first = look(scene, Wanted(), most=2)
+    first = look(scene, ConversationFilter(), most=2)
     scene.clock.advance(MINUTE)
     titled(scene, "New")
-    second = look(scene, Wanted(), first.mark, most=2)
-    third = look(scene, Wanted(), second.mark, most=2)
+    second = look(scene, ConversationFilter(), first.mark, most=2)
+    third = look(scene, ConversationFilter(), second.mark, most=2)
 
     shown = [title for page in (first, second, third) for title in found_titles(page)]
     assert (sorted(shown), third.mark) == ([f"{number}" for number in range(5)], None)
@@ -152,7 +169,7 @@ def test_pages_of_everything_go_on_where_they_ended(scene: Scene) -> None:
         scene.say(chat, f"{number}")
         remember(scene, f"{number}")
 
-    def said(after: Mark | None) -> list[tuple[int, str]]:
+    def said(after: PageKey | None) -> list[tuple[int, str]]:
         found = scene.run(lambda db: browse_work.page_of_messages(db, USER, chat.id, after, most=2))
         return [(one.number, one.message.content) for one in found]
 
@@ -201,24 +218,24 @@ def test_what_there_is_to_do_is_counted_on_both_databases(scene: Scene) -> None:
 def test_a_key_is_taken_once_until_it_is_let_go(scene: Scene) -> None:
     scene.user()
 
-    def begin(request: str) -> Kept | None:
-        return scene.run(lambda db: Answers(db).begin(USER, "k", request, now=NOON))
+    def begin(request: str) -> StoredResponse | None:
+        return scene.run(lambda db: StoredResponses(db).begin(USER, "k", request, now=NOON))
 
     assert begin("one") is None
-    assert begin("two") == Kept("one", None, None, NOON)
-    scene.run(lambda db: Answers(db).release(USER, "k"))
+    assert begin("two") == StoredResponse("one", None, None, NOON)
+    scene.run(lambda db: StoredResponses(db).release(USER, "k"))
     assert begin("two") is None
-    scene.run(lambda db: Answers(db).keep(USER, "k", 200, "{}"))
-    scene.run(lambda db: Answers(db).release(USER, "k"))
-    assert begin("two") == Kept("two", 200, "{}", NOON)
-    assert scene.run(lambda db: Answers(db).prune(before=NOON, most=9)) == 0
-    assert scene.run(lambda db: Answers(db).prune(before=NOON + MINUTE, most=9)) == 1
+    scene.run(lambda db: StoredResponses(db).keep(USER, "k", 200, "{}"))
+    scene.run(lambda db: StoredResponses(db).release(USER, "k"))
+    assert begin("two") == StoredResponse("two", 200, "{}", NOON)
+    assert scene.run(lambda db: StoredResponses(db).prune(before=NOON, most=9)) == 0
+    assert scene.run(lambda db: StoredResponses(db).prune(before=NOON + MINUTE, most=9)) == 1
 
 
 def test_what_is_deleted_leaves_its_receipts(scene: Scene) -> None:
     scene.task()
     claim = scene.begin_work()
-    call = Call(Tool(server="s", name="t", definition="d"), {"to": "Ann"})
+    call = ToolCall(Tool(server="s", name="t", definition="d"), {"to": "Ann"})
 
     def make_calls(db: Connection) -> None:
         for read_only in (True, False):

@@ -8,7 +8,7 @@ import pytest
 from support.doubles.clock import SetClock
 
 from backburner.core.errors import StoreFailed
-from backburner.store.lifecycle.opening import Found, look_at_database, open_database
+from backburner.store.lifecycle.opening import DatabaseState, look_at_database, open_database
 from backburner.store.lifecycle.schema import OUR_VERSIONS, known_revisions
 
 NEWEST = known_revisions(OUR_VERSIONS)[-1]
@@ -30,31 +30,31 @@ def url(request: pytest.FixtureRequest) -> str:
 
 
 def test_tables_that_are_up_to_date(url: str) -> None:
-    assert look_at_database(url) == Found(NEWEST, NEWEST)
+    assert look_at_database(url) == DatabaseState(NEWEST, NEWEST)
 
 
 def test_tables_that_are_older_stay_so(url: str, later: Path) -> None:
     versions = (*OUR_VERSIONS, later)
 
     for _ in range(2):
-        assert look_at_database(url, versions=versions) == Found(NEWEST, "9999")
+        assert look_at_database(url, versions=versions) == DatabaseState(NEWEST, "9999")
 
 
 def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    assert look_at_database(f"sqlite:///{tmp_path}/absent.sqlite3") == Found(None, NEWEST)
+    assert look_at_database(f"sqlite:///{tmp_path}/absent.sqlite3") == DatabaseState(None, NEWEST)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_server_stays_empty(empty_postgres_url: str) -> None:
     for _ in range(2):
-        assert look_at_database(empty_postgres_url) == Found(None, NEWEST)
+        assert look_at_database(empty_postgres_url) == DatabaseState(None, NEWEST)
 
 
 def test_a_file_that_a_process_has_is_left_to_it(migrated_sqlite_url: str) -> None:
     with closing(open_database(migrated_sqlite_url, SetClock())):
-        assert look_at_database(migrated_sqlite_url) == Found(None, NEWEST, in_use=True)
+        assert look_at_database(migrated_sqlite_url) == DatabaseState(None, NEWEST, in_use=True)
 
-    assert look_at_database(migrated_sqlite_url) == Found(NEWEST, NEWEST)
+    assert look_at_database(migrated_sqlite_url) == DatabaseState(NEWEST, NEWEST)
 
 
 def bad_urls(tmp_path: Path) -> Iterator[str]:

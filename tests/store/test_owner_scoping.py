@@ -19,28 +19,28 @@ from support.stage.scene import LEASE, Scene, read_everything
 
 from backburner import store
 from backburner.core import ids, transitions
-from backburner.core.allowance import Allowance, Amount, Cost, Scope
-from backburner.core.conversation import Conversation, Place
+from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
+from backburner.core.conversation import Conversation, Destination
 from backburner.core.errors import Conflict, Fenced, NotFound
 from backburner.core.ids import GrantId, NoticeId, QuestionId, UserId
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.question import Purpose
 from backburner.core.run import (
-    Ending,
     ItemKind,
     NewItem,
+    RunEnding,
     RunKind,
     RunStatus,
-    Skipped,
+    SkippedSlots,
     SkipReason,
     Turn,
 )
 from backburner.core.schedule import After, Gap, Interval
-from backburner.core.tool_policy import Call, Grant, Tool
+from backburner.core.tool_policy import Grant, Tool, ToolCall
 from backburner.core.transitions import Step
 from backburner.core.transitions.step import system_message
 from backburner.core.work.discovery import Presence
-from backburner.ports import Account, Claim, Found, NewMemory, Wanted
+from backburner.ports import Claim, ConversationFilter, ConversationPage, NewMemory, SpendingState
 from backburner.store import steps, tables
 from backburner.store.db import Database
 from backburner.store.queries import browse_conversations, browse_work, discovery
@@ -100,18 +100,18 @@ Attempt = Callable[[Connection, UserId, Home], object]
 GRANT = Grant(id=GrantId("g_new"), server="s", tool="t", definition="d")
 OLD_GRANT = replace(GRANT, id=GrantId("g_old"))
 SINGLE_USE = replace(GRANT, id=GrantId("g_once"), call="digest")
-CALL = Call(Tool(server="s", name="t", definition="d"), {})
+CALL = ToolCall(Tool(server="s", name="t", definition="d"), {})
 MEMORY = NewMemory(key="key", text="text")
 COST = Cost(Amount(1, 1), priced=True)
-ALLOWANCE = Allowance(Scope.CONVERSATION, 1, 1)
+ALLOWANCE = Allowance(AllowanceScope.CONVERSATION, 1, 1)
 EVENT = NewItem(kind=ItemKind.EVENT, run_kind=RunKind.BACKGROUND)
-SKIPPED = Skipped(Gap(1, NOON, NOON), SkipReason.MISSED)
+SKIPPED = SkippedSlots(Gap(1, NOON, NOON), SkipReason.MISSED)
 ABOUT_ALLOWANCE = make.question(
     id=QuestionId("q_allowance"), purpose=Purpose.ALLOWANCE, binds_to={"about": "all of it"}
 )
 SAID = (system_message("Said."),)
 TOLD = (Notice(NoticeKind.RESULT, "Told."),)
-SUCCESS = Ending(status=RunStatus.SUCCESS)
+SUCCESS = RunEnding(status=RunStatus.SUCCESS)
 
 
 def turn_of(me: UserId, home: Home) -> Turn:
@@ -133,7 +133,8 @@ def _without(found: object, nothing: object) -> object:
 ATTEMPTS: dict[str, Attempt] = {
     "browse_conversations.one": lambda db, me, home: browse_conversations.one(db, me, home.kept.id),
     "browse_conversations.page": lambda db, me, _: _without(
-        browse_conversations.page(db, me, Wanted(words="work"), None, most=9), Found([], None)
+        browse_conversations.page(db, me, ConversationFilter(words="work"), None, most=9),
+        ConversationPage([], None),
     ),
     "browse_work.calls_of": lambda db, me, home: browse_work.calls_of(db, me, home.held.run.id),
     "browse_work.one_message": lambda db, me, home: browse_work.one_message(
@@ -275,10 +276,10 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "sessions.load": lambda db, me, home: sessions.load(db, turn_of(me, home), "s"),
     "spending.account": lambda db, me, home: _without(
-        spending.account(db, me, home.kept.id, ["user"]), Account({}, [], [])
+        spending.account(db, me, home.kept.id, ["user"]), SpendingState({}, [], [])
     ),
     "spending.has_spent": lambda db, me, home: spending.has_spent(db, turn_of(me, home), NOON),
-    "spending.disallow": lambda db, me, _: spending.disallow(db, me, Scope.DAY),
+    "spending.disallow": lambda db, me, _: spending.disallow(db, me, AllowanceScope.DAY),
     "steps.save": lambda db, me, home: steps.save(
         db, Step(conversation=kept_by(me, home), messages=SAID), cause="new", now=NOON
     ),
@@ -341,7 +342,9 @@ def furnish(scene: Scene) -> Home:
     idle = _begin(scene)
     scene.hand_back(idle, after=None)
     scene.change(idle.conversation, transitions.park)
-    kept = scene.task(Interval(LEASE, anchor=NOON), reports_to=(Place("discord", "somebody"),))
+    kept = scene.task(
+        Interval(LEASE, anchor=NOON), reports_to=(Destination("discord", "somebody"),)
+    )
     queued = scene.begin_work()
     scene.run(lambda db: inbox.put(db, USER, kept.id, [EVENT], now=NOON))
     scene.run(lambda db: sessions.append(db, queued.turn, "s", ["entry"]))
@@ -359,7 +362,7 @@ def furnish(scene: Scene) -> Home:
     (item,) = scene.waiting(kept, RunKind.REPLY)
     kept = scene.load(kept)
     scene.run(lambda db: notices.put(db, kept, TOLD, cause="old", run_id=None, now=NOON))
-    scene.run(lambda db: spending.allow(db, USER, Allowance(Scope.DAY, 1, 1), kept.id))
+    scene.run(lambda db: spending.allow(db, USER, Allowance(AllowanceScope.DAY, 1, 1), kept.id))
     home = Home(
         *(held, stopping, kept, queued, item.id, idle.conversation, call, doubtful),
         *(_only_id(scene, tables.messages), _only_id(scene, tables.notices)),

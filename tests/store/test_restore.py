@@ -10,12 +10,12 @@ from support.stage.make import USER
 from support.stage.scene import Scene
 
 from backburner.core import transitions
-from backburner.core.conversation import Pause, Place, Status
+from backburner.core.conversation import Destination, PauseReason, Status
 from backburner.core.ids import CallId, GrantId
 from backburner.core.question import Purpose
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
-from backburner.core.tool_policy import Call, Grant, Tool
+from backburner.core.tool_policy import Grant, Tool, ToolCall
 from backburner.ports import EventKind
 from backburner.store import tables
 from backburner.store.db import Database
@@ -28,7 +28,7 @@ from backburner.store.records.grants import give, valid
 from backburner.store.tx import Tx
 
 SEND = Tool(server="mail", name="send", definition="d")
-CALL = Call(tool=SEND, arguments={"to": "ann"})
+CALL = ToolCall(tool=SEND, arguments={"to": "ann"})
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_nothing_that_was_due_or_waited_is_taken_up(scene: Scene) -> None:
     assert (scene.claim_reply(), scene.claim_work()) == (None, None)
     assert restored.paused == 2
     for one in (due, recurring):
-        assert scene.load(one).pause_reason is Pause.USER
+        assert scene.load(one).pause_reason is PauseReason.USER
     assert scene.load(chat).status is Status.ACTIVE
     said = scene.database.run(lambda tx: tx.recent_messages(USER, chat.id, most=5))
     assert "say it again" in said[-1].content
@@ -85,7 +85,7 @@ def test_a_run_that_was_under_way_has_crashed_and_its_call_is_in_doubt(scene: Sc
     found = scene.load(task)
 
     assert [one.purpose for one in found.questions] == [Purpose.IN_DOUBT]
-    assert found.pause_reason is Pause.USER
+    assert found.pause_reason is PauseReason.USER
     ended = scene.database.run(lambda tx: tx.run(USER, claim.turn.run_id))
     assert ended.status is RunStatus.FAILURE
     assert ended.failure
@@ -137,7 +137,7 @@ def test_a_yes_to_one_call_is_used_up_and_one_for_good_is_not(scene: Scene) -> N
 
 
 def test_nothing_goes_out_and_everything_can_be_seen(scene: Scene) -> None:
-    scene.task(reports_to=(Place("mail", "ann"),))
+    scene.task(reports_to=(Destination("mail", "ann"),))
     settle(scene)
     states = scene.run(lambda db: db.execute(select(tables.deliveries.c.state)).scalars().all())
     notices = scene.run(lambda db: db.execute(select(tables.notices.c.text)).scalars().all())

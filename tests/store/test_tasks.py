@@ -13,15 +13,15 @@ from support.stage.scene import Scene
 
 from backburner.core import transitions
 from backburner.core.allowance import Amount, Cost
-from backburner.core.conversation import Conversation, Ended, Kind, Pause, Status
+from backburner.core.conversation import Conversation, EndedAs, Kind, PauseReason, Status
 from backburner.core.ids import ConversationId, QuestionId, new_conversation_id
 from backburner.core.question import NO, Purpose
 from backburner.core.run import Turn
 from backburner.core.schedule import Cron, Interval
 from backburner.core.transitions import Brief
-from backburner.core.work.proposal import Rejected
+from backburner.core.work.proposal import RejectedProposal
 from backburner.core.work.views import TaskStatus, is_listed_as_task, takes_room, task_status
-from backburner.ports import View, Wanted
+from backburner.ports import ConversationFilter, View
 from backburner.store import tables
 from backburner.store.db import Database
 from backburner.store.queries import browse_conversations, tasks
@@ -62,9 +62,9 @@ def test_a_look_at_tasks_walks_an_index_that_begins_with_the_owner(
 
 def every_way_to_stand() -> list[Conversation]:
     """Make a conversation of every kind in every state that one can get into."""
-    ends = [None, Ended.COMPLETED, Ended.ERROR, Ended.CANCELLED]
+    ends = [None, EndedAs.COMPLETED, EndedAs.ERROR, EndedAs.CANCELLED]
     asked = make.question(purpose=Purpose.QUESTION)
-    facts = product(Kind, Status, ends, [None, *Pause], [None, DAILY], [asked, None])
+    facts = product(Kind, Status, ends, [None, *PauseReason], [None, DAILY], [asked, None])
     made = [
         make.conversation(
             id=new_conversation_id(),
@@ -81,7 +81,7 @@ def every_way_to_stand() -> list[Conversation]:
         if asked is None or status is Status.WAITING_INPUT
     ]
     dismissed = make.conversation(
-        id=new_conversation_id(), kind=Kind.TASK, status=Status.ARCHIVED, ended_as=Ended.DISMISSED
+        id=new_conversation_id(), kind=Kind.TASK, status=Status.ARCHIVED, ended_as=EndedAs.DISMISSED
     )
     return [*made, dismissed]
 
@@ -108,7 +108,7 @@ def test_every_conversation_is_listed_under_the_status_it_has_as_a_task(scene: S
     def listed(**wanted: Any) -> set[ConversationId]:
         page = scene.run(
             lambda db: browse_conversations.page(
-                db, USER, Wanted(view=View.TASKS, **wanted), None, most=5_000
+                db, USER, ConversationFilter(view=View.TASKS, **wanted), None, most=5_000
             )
         )
         return {seen.conversation.id for seen in page.conversations}
@@ -167,7 +167,7 @@ def test_what_was_dismissed_is_remembered_with_its_time(scene: Scene) -> None:
 
     rejected = scene.run(lambda db: Tasks(db).dismissed(USER, since=NOON))
 
-    assert rejected == [Rejected("New", "Do New.", NOON + HOUR)]
+    assert rejected == [RejectedProposal("New", "Do New.", NOON + HOUR)]
     assert scene.run(lambda db: Tasks(db).dismissed(MATE, since=NOON)) == []
 
 

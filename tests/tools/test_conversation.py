@@ -22,7 +22,7 @@ from support.stage.make import NOON
 from support.stage.stage import Stage
 
 from backburner.actions import conversations
-from backburner.core.conversation import Author, Kind, Notify, Place, Status
+from backburner.core.conversation import Author, Destination, Kind, Notify, Status
 from backburner.core.question import Purpose
 from backburner.core.routing import Routes
 from backburner.core.schedule import Cron, Interval, Scheduled
@@ -79,7 +79,7 @@ async def test_a_conversation_that_has_work_gets_a_task_under_it_that_reports_th
     (child,) = children(stage, chat)
     assert (child.kind, child.title, child.created_by) == (Kind.TASK, "Stretch", Author.AGENT)
     assert child.schedule == Scheduled(NOON + 20 * SECOND)
-    assert child.reports_to == (Place("outside", "me"),)
+    assert child.reports_to == (Destination("outside", "me"),)
     assert told == (
         f"A task of its own, 'Stretch' ({child.id}), works on it and reports here, once, on Monday"
         " 16 November 2026 at 12:00:20 (UTC). It is active."

@@ -20,7 +20,7 @@ from support.stage.make import STRANGER
 from support.stage.stage import Stage
 
 from backburner.actions import conversations
-from backburner.core.conversation import Ended, Status
+from backburner.core.conversation import EndedAs, Status
 from backburner.core.schedule import Interval
 
 SECOND = timedelta(seconds=1)
@@ -73,7 +73,7 @@ async def test_the_only_work_there_is_needs_no_name_to_be_stopped(stage: Stage) 
         "There is no background work here.",
     ]
     now = stage.load(chat)
-    assert (now.status, now.ended_as) == (Status.ACTIVE, Ended.CANCELLED)
+    assert (now.status, now.ended_as) == (Status.ACTIVE, EndedAs.CANCELLED)
 
 
 async def test_a_name_that_could_mean_several_is_asked_about(stage: Stage) -> None:
@@ -98,7 +98,7 @@ async def test_a_name_that_could_mean_several_is_asked_about(stage: Stage) -> No
     )
     assert told[2] == "No work here is called 'tea'. list_work shows what there is."
     assert told[3:] == ["Stopped: Remind the user to stretch."] * 2
-    assert [stage.load(child).ended_as for child in (first, second)] == [Ended.CANCELLED] * 2
+    assert [stage.load(child).ended_as for child in (first, second)] == [EndedAs.CANCELLED] * 2
     # Who stopped it does not have to be told.
     assert not any("It was cancelled." in text for text in stage.said(chat))
     assert stage.load(chat).status is Status.BACKGROUND
@@ -123,7 +123,7 @@ async def test_a_run_does_not_stop_itself(stage: Stage) -> None:
     await stage.work()
 
     assert "End it with complete and final." in stage.engine.results[-1].text
-    assert stage.load(chat).ended_as is Ended.COMPLETED
+    assert stage.load(chat).ended_as is EndedAs.COMPLETED
 
 
 async def test_nobody_elses_work_is_seen_or_stopped(stage: Stage) -> None:
@@ -156,4 +156,4 @@ async def test_work_is_stopped_though_an_answer_of_the_database_is_lost(
     result = await call(stage, turn, "stop_work")
 
     assert result.text == "Stopped: Remind the user to stretch."
-    assert stage.load(chat).ended_as is Ended.CANCELLED
+    assert stage.load(chat).ended_as is EndedAs.CANCELLED

@@ -13,12 +13,12 @@ from support.stage.make import MATE
 from support.stage.stage import Stage
 
 from backburner.actions import questions, tending
-from backburner.actions.create import MOST_PROPOSED
+from backburner.actions.create import MAX_OPEN_PROPOSALS
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work import tasks
-from backburner.actions.work.agent_tasks import Changes
-from backburner.core.conversation import Conversation, Ended, Notify, Pause, Status
+from backburner.actions.work.agent_tasks import TaskChanges
+from backburner.core.conversation import Conversation, EndedAs, Notify, PauseReason, Status
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.question import Purpose, Question
 from backburner.core.schedule import Cron
@@ -129,7 +129,7 @@ async def test_what_was_dismissed_is_not_proposed_again_for_a_day(stage: Stage) 
     chat, task, _ = await with_proposal(stage)
     await tasks.reject(stage.deps, chat.user_id, task.id)
     gone = stage.load(task)
-    assert (gone.status, gone.ended_as) == (Status.ARCHIVED, Ended.DISMISSED)
+    assert (gone.status, gone.ended_as) == (Status.ARCHIVED, EndedAs.DISMISSED)
 
     by_name, by_prompt, other = await ask(
         stage,
@@ -166,7 +166,7 @@ async def test_what_waits_for_an_answer_is_not_proposed_twice(stage: Stage) -> N
 async def test_only_so_many_proposals_wait_at_a_time(stage: Stage) -> None:
     chat = await stage.chat()
     origin = Origin(chat.user_id, chat.id)
-    for number in range(MOST_PROPOSED):
+    for number in range(MAX_OPEN_PROPOSALS):
         named = WATCH | {"name": f"{number}", "prompt": f"{number}."}
         assert not (await call(stage, origin, "task_propose", **named, why=WHY)).failed
     one_more = await call(stage, origin, "task_propose", **WATCH, why=WHY)
@@ -189,7 +189,7 @@ async def test_a_yes_is_for_what_was_shown_and_a_change_asks_anew(stage: Stage) 
         await questions.answer(stage.deps, chat.user_id, shown.id, "yes")
     assert stage.load(task).status is Status.WAITING_INPUT
 
-    timed = Changes(timing=Timing("every tuesday at 3:33"))
+    timed = TaskChanges(timing=Timing("every tuesday at 3:33"))
     await tasks.update(stage.deps, chat.user_id, task.id, timed)
     assert "at 03:33 on Tuesday (UTC)" in stage.question(task).prompt
     await tending.amend(stage.deps, chat.user_id, task.id, title="ci", notify=Notify.ALWAYS)
@@ -265,7 +265,7 @@ async def test_a_run_that_read_text_of_others_steers_its_own_tasks_and_changes_n
     assert resumed.startswith("Tasks cannot be resumed from here")
     assert stage.load(elsewhere).status is Status.BACKGROUND
     now = stage.load(task)
-    assert (now.pause_reason, now.state) == (Pause.USER, task.state)
+    assert (now.pause_reason, now.state) == (PauseReason.USER, task.state)
     cancelled = await tell(stage, chat, "task_cancel", task="watch-ci-main")
     assert cancelled.startswith("Cancelled")
 

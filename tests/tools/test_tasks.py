@@ -16,11 +16,11 @@ from backburner.actions.origin import Origin
 from backburner.core.conversation import (
     Author,
     Conversation,
-    Ended,
+    Destination,
+    EndedAs,
     Kind,
     Notify,
-    Pause,
-    Place,
+    PauseReason,
     Status,
 )
 from backburner.core.errors import EngineFailed
@@ -55,7 +55,7 @@ async def test_a_task_that_is_asked_for_is_set_up_and_told_of(stage: Stage) -> N
     assert (task.kind, task.status, task.schedule) == (Kind.TASK, Status.BACKGROUND, MONDAYS)
     assert (task.title, task.max_runs, task.created_by) == ("watch-ci-main", 30, Author.AGENT)
     assert task.state.context == {"prompt": WATCH["prompt"], "description": "CI."}
-    assert (task.notify, task.reports_to) == (Notify.ON_CHANGE, (Place("outside", "me"),))
+    assert (task.notify, task.reports_to) == (Notify.ON_CHANGE, (Destination("outside", "me"),))
     begins = f"Task 'watch-ci-main' ({task.id}), at 03:33 on Monday (UTC). Next: Mon "
     assert told.startswith(begins)
     assert told.endswith(
@@ -129,7 +129,7 @@ async def test_tasks_are_listed_by_how_they_stand_wherever_they_were_made(stage:
 async def test_a_task_is_paused_resumed_run_and_looked_back_on(stage: Stage) -> None:
     chat, task = await with_task(stage)
     await tell(stage, chat, "task_pause", task="watch-ci-main")
-    assert stage.load(task).pause_reason is Pause.USER
+    assert stage.load(task).pause_reason is PauseReason.USER
     again = await tell(stage, chat, "task_pause", task="watch-ci-main")
     resumed = await tell(stage, chat, "task_resume", task=task.id[:12])
     assert (stage.load(task).pause_reason, stage.load(task).status) == (None, Status.BACKGROUND)
@@ -195,7 +195,7 @@ async def test_a_cancelled_task_is_put_away_with_the_reason(stage: Stage) -> Non
     assert told == f"Cancelled: 'watch-ci-main' ({task.id})."
     assert (gone.status, gone.ended_as, gone.schedule) == (
         Status.ARCHIVED,
-        Ended.CANCELLED,
+        EndedAs.CANCELLED,
         None,
     )
     assert stage.said(task) == ["It was cancelled: It was merged."]
@@ -214,7 +214,7 @@ async def test_of_a_chat_that_works_only_the_work_is_cancelled(stage: Stage) -> 
     assert f"({chat.id}): active" in listed
     assert told.startswith("Cancelled: ")
     now = stage.load(chat)
-    assert (now.status, now.ended_as) == (Status.ACTIVE, Ended.CANCELLED)
+    assert (now.status, now.ended_as) == (Status.ACTIVE, EndedAs.CANCELLED)
     assert "It was cancelled: Enough." in stage.said(chat)
 
 

@@ -9,7 +9,7 @@ from support.simulator.world import FlakyDatabase
 from support.stage.stage import Stage
 
 from backburner.actions.origin import Origin
-from backburner.core.conversation import Conversation, Pause, Status
+from backburner.core.conversation import Conversation, PauseReason, Status
 from backburner.core.run import RunKind
 
 BREAKS = pytest.mark.parametrize("breaks", ["before", "after"])
@@ -50,7 +50,7 @@ async def test_a_task_is_made_once(flaky: FlakyDatabase, breaks: str, name: str)
 @BREAKS
 async def test_a_task_is_paused_once(flaky: FlakyDatabase, breaks: str) -> None:
     _, task = await steer(flaky, "task_pause", breaks)
-    assert task.pause_reason is Pause.USER
+    assert task.pause_reason is PauseReason.USER
 
 
 @BREAKS

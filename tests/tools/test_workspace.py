@@ -18,7 +18,7 @@ import pytest
 
 from backburner.core.errors import MachineFailed, NotAllowed
 from backburner.core.tool_policy import Narrowing
-from backburner.ports import MOST_SHOWN, Page, Ran, ToolResult
+from backburner.ports import MAX_SHOWN_CHARS, CommandResult, ToolResult, WebPage
 from backburner.process.shell import ConfinedShell
 from backburner.tools.files import MOST_PASSED, MOST_WRITTEN
 from backburner.tools.listing import MOST_LISTED
@@ -38,11 +38,11 @@ while rename(-100, one, -100, other, 2) == 0:
 
 
 class RecordingShell:
-    def __init__(self, ran: Ran) -> None:
+    def __init__(self, ran: CommandResult) -> None:
         self.ran = ran
         self.asked: list[tuple[str, Path, timedelta]] = []
 
-    async def run(self, line: str, *, folder: Path, within: timedelta) -> Ran:
+    async def run(self, line: str, *, folder: Path, within: timedelta) -> CommandResult:
         self.asked.append((line, folder, within))
         return self.ran
 
@@ -51,17 +51,17 @@ class RecordingNetwork:
     def __init__(self) -> None:
         self.asked: list[tuple[str, bool]] = []
 
-    async def fetch(self, url: str, *, other_hosts: bool = False) -> Page:
+    async def fetch(self, url: str, *, other_hosts: bool = False) -> WebPage:
         self.asked.append((url, other_hosts))
         if "inner" in url:
             raise NotAllowed("inner is not a public address.")
-        return Page(url=url, status=200, kind="text/html", text="words", cut="long" in url)
+        return WebPage(url=url, status=200, kind="text/html", text="words", cut="long" in url)
 
 
 class Workspace:
-    def __init__(self, folder: Path, ran: Ran | None = None) -> None:
+    def __init__(self, folder: Path, ran: CommandResult | None = None) -> None:
         self.folder = folder
-        self.shell = RecordingShell(ran or Ran(output="out\n", code=0))
+        self.shell = RecordingShell(ran or CommandResult(output="out\n", code=0))
         self.network = RecordingNetwork()
         self.offers = {
             offer.tool.name: offer for offer in workspace_offers(folder, self.shell, self.network)
@@ -284,7 +284,7 @@ async def test_what_is_shown_of_a_file_is_bounded(use: Workspace) -> None:
     assert text.endswith("[There is more, from offset 3 on.]")
     text = await use.text("read_file", path="one-line")
     assert "Line 1 is too long to show whole" in text
-    assert len(text) < MOST_SHOWN + 200
+    assert len(text) < MAX_SHOWN_CHARS + 200
     assert await use.text("read_file", path="one-line", offset=2) == "next\n"
 
 
@@ -432,20 +432,20 @@ async def test_a_command_runs_in_the_workspace_for_as_long_as_asked(use: Workspa
 @pytest.mark.parametrize(
     ("ran", "text"),
     [
-        (Ran(output="", code=0), "[Exit code 0.]"),
-        (Ran(output="no newline", code=2), "no newline\n[Exit code 2.]"),
-        (Ran(output="", code=None, signal=9), "[It was ended by signal 9.]"),
+        (CommandResult(output="", code=0), "[Exit code 0.]"),
+        (CommandResult(output="no newline", code=2), "no newline\n[Exit code 2.]"),
+        (CommandResult(output="", code=None, signal=9), "[It was ended by signal 9.]"),
         (
-            Ran(output="x\n", code=None, signal=15, timed_out=True),
+            CommandResult(output="x\n", code=None, signal=15, timed_out=True),
             "x\n[It was ended, because it took longer than 120 seconds.]",
         ),
         (
-            Ran(output="x\n", code=None, signal=15, flooded=True),
+            CommandResult(output="x\n", code=None, signal=15, flooded=True),
             "x\n[It was ended, because it wrote too much. Let it write to a file, or less.]",
         ),
     ],
 )
-async def test_how_a_command_ended_is_told(tmp_path: Path, ran: Ran, text: str) -> None:
+async def test_how_a_command_ended_is_told(tmp_path: Path, ran: CommandResult, text: str) -> None:
     assert await Workspace(tmp_path, ran).text("run_command", command="x") == text
 
 

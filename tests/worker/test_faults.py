@@ -9,7 +9,7 @@ from support.faults.outside import Outside
 from support.programs.workers import LEASE, TAKEOVER, Workers, assert_sound
 from support.stage.scene import read_everything
 
-from backburner.core.conversation import Conversation, Ended
+from backburner.core.conversation import Conversation, EndedAs
 from backburner.core.question import Purpose
 from backburner.core.transitions import HAPPENED
 
@@ -34,7 +34,7 @@ def assert_all_done(
 ) -> None:
     assert_sound(outside, workers)
     assert workers.sent() == ["first", "second"]
-    assert [outside.load(task).ended_as for task in tasks] == [Ended.COMPLETED] * 2
+    assert [outside.load(task).ended_as for task in tasks] == [EndedAs.COMPLETED] * 2
     assert [outside.said(task) for task in tasks] == [["first is done."], ["second is done."]]
     assert outside.said(chat) == ["Good morning."]
 

@@ -9,9 +9,9 @@ from support.doubles.engine import Call, End, Say, Step
 from support.requirements import requirement
 from support.stage.job_stage import House, hand_out, started
 
-from backburner.core.conversation import Conversation, Ended
+from backburner.core.conversation import Conversation, EndedAs
 from backburner.core.run import RunKind, RunStatus
-from backburner.ports import Request
+from backburner.ports import TurnRequest
 from backburner.store.db import Database
 from backburner.worker.seats import Seats
 from backburner.worker.service import Pace, Worker
@@ -22,10 +22,10 @@ PACE = Pace(poll=NEVER, per_user=5)
 PARENTS = 5
 
 
-def block(house: House) -> Callable[[Request], Iterator[Step]]:
+def block(house: House) -> Callable[[TurnRequest], Iterator[Step]]:
     """Hand out two jobs and wait for them; where the run goes on, say that it did."""
 
-    def script(request: Request) -> Iterator[Step]:
+    def script(request: TurnRequest) -> Iterator[Step]:
         if "The jobs you waited for" in request.prompt:
             yield Say("Both are back.")
             yield End({"complete": True, "message": "Both are back."})
@@ -63,7 +63,7 @@ async def test_parents_that_wait_leave_their_seats_to_their_children(
 
     def have_ended() -> bool:
         return "Both are back." in house.said(chat) and all(
-            house.load(parent).ended_as is Ended.COMPLETED for parent in parents
+            house.load(parent).ended_as is EndedAs.COMPLETED for parent in parents
         )
 
     await work(house, seats, have_ended)

@@ -12,7 +12,7 @@ from support.stage.stage import PLACE, Stage
 
 from backburner.actions import conversations
 from backburner.bus.local import LocalBus
-from backburner.core.conversation import Conversation, Ended, Notify, Place, Status
+from backburner.core.conversation import Conversation, Destination, EndedAs, Notify, Status
 from backburner.core.errors import StoreFailed
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Scheduled
@@ -63,7 +63,7 @@ async def test_it_wakes_at_once_for_a_message_and_for_work(database: Database) -
         here = await stage.chat()
         await stage.say(here, "Hello?")
         task = await stage.task()
-        await until(lambda: stage.load(task).ended_as is Ended.COMPLETED)
+        await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
         await until(lambda: len(stage.said(here)) == 2)
 
 
@@ -90,7 +90,7 @@ async def test_it_finds_what_a_lost_hint_was_for(database: Database) -> None:
     stage = make_stage(database, bus=DeafBus())
     async with working(stage, pace=Pace(poll=timedelta(milliseconds=100))):
         task = await stage.task()
-        await until(lambda: stage.load(task).ended_as is Ended.COMPLETED)
+        await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
 
 
 @requirement("A-cap", "A-batch", "A-spawn")
@@ -121,7 +121,7 @@ async def test_a_message_interrupts_work_in_the_same_conversation(database: Data
         task = await stage.task()
         await until(lambda: stage.engine.requests)
         await stage.say(task, "Are you there?")
-        await until(lambda: stage.load(task).ended_as is Ended.COMPLETED)
+        await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
 
     assert stage.said(task) == ["Are you there?", "Yes?", "Done."]
 
@@ -153,7 +153,7 @@ async def test_runs_hand_back_when_it_stops(database: Database) -> None:
 async def test_what_is_told_is_sent(database: Database) -> None:
     stage = make_stage(database, [End({"complete": True, "message": "Found."})])
     async with working(stage):
-        await stage.task(notify=Notify.ALWAYS, reports_to=(Place(PLACE, "me"),))
+        await stage.task(notify=Notify.ALWAYS, reports_to=(Destination(PLACE, "me"),))
         await until(lambda: stage.channel.sent)
 
     assert [text for _, text, _ in stage.channel.sent] == ["Found."]
@@ -167,7 +167,7 @@ async def test_a_run_whose_process_went_away_is_taken_over(database: Database) -
     stage.kill()
     async with working(stage):
         await stage.rescuer.settle_all()
-        await until(lambda: stage.load(task).ended_as is Ended.COMPLETED)
+        await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
 
     assert stage.history(task)[-1].status is RunStatus.FAILURE
 
@@ -217,7 +217,7 @@ async def test_it_goes_on_when_the_database_is_back(database: Database) -> None:
         stage.tools.let_go.set()
         await asyncio.sleep(0.3)
         broken.gone = False
-        await until(lambda: stage.load(task).ended_as is Ended.COMPLETED)
+        await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
 
     assert stage.tools.count("slow") == 1
     assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS]
@@ -235,4 +235,4 @@ async def test_an_answer_lets_work_go_on_at_once(database: Database) -> None:
         task = await stage.task()
         await until(lambda: stage.load(task).questions)
         await stage.answer(task, "yes")
-        await until(lambda: stage.load(task).ended_as is Ended.COMPLETED)
+        await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)

@@ -7,41 +7,48 @@ from datetime import datetime, timedelta
 from backburner.actions.deps import Deps
 from backburner.core.errors import BadRequest
 from backburner.core.ids import UserId
-from backburner.ports import Needs, RanHere, RunCounts, Spent, ToldSince, Tx
+from backburner.ports import (
+    ConversationRuns,
+    PendingQuestion,
+    RecentNotice,
+    RunCounts,
+    SpendTotal,
+    Tx,
+)
 
 #: Of each kind; the totals count all there are.
-MOST = 50
+MAX_AWAY_ROWS = 50
 #: Nobody is told of what is longer ago; most of it is deleted by then.
-LONGEST = timedelta(days=30)
+MAX_AWAY = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class AwaySummary:
     since: datetime
     until: datetime
     totals: RunCounts
-    ran: Sequence[RanHere]
-    needs: Sequence[Needs]
-    spent: Spent
-    told: Sequence[ToldSince]
+    ran: Sequence[ConversationRuns]
+    needs: Sequence[PendingQuestion]
+    spent: SpendTotal
+    told: Sequence[RecentNotice]
 
 
-async def summarise(deps: Deps, user: UserId, *, since: datetime | None = None) -> Summary:
+async def summarise(deps: Deps, user: UserId, *, since: datetime | None = None) -> AwaySummary:
     """Sum up what happened since then, or since the user was last told."""
 
-    def work(tx: Tx) -> Summary:
+    def work(tx: Tx) -> AwaySummary:
         away, now = tx.absence, tx.now
-        start = max(since or away.since(user), now - LONGEST)
+        start = max(since or away.since(user), now - MAX_AWAY)
         if start > now:
             raise BadRequest("That is yet to come.", hint="Give a time that has passed.")
-        return Summary(
+        return AwaySummary(
             since=start,
             until=now,
             totals=away.totals(user, start),
-            ran=away.ran(user, start, most=MOST),
-            needs=away.needs(user, most=MOST),
+            ran=away.ran(user, start, most=MAX_AWAY_ROWS),
+            needs=away.needs(user, most=MAX_AWAY_ROWS),
             spent=away.spent(user, start),
-            told=away.told(user, start, most=MOST),
+            told=away.told(user, start, most=MAX_AWAY_ROWS),
         )
 
     return await deps.store.transact(work)

@@ -11,15 +11,15 @@ from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, Us
 from backburner.core.memory import Memory
 from backburner.core.run import Run
 from backburner.ports import (
-    Asked,
+    ConversationFilter,
+    ConversationRow,
     Gauges,
-    Given,
-    Mark,
-    Seen,
-    Told,
-    ToolCall,
+    GrantRow,
+    NoticeRow,
+    PageKey,
+    QuestionRow,
+    ToolCallRow,
     Tx,
-    Wanted,
 )
 
 T = TypeVar("T")
@@ -29,11 +29,11 @@ T = TypeVar("T")
 class Page(Generic[T]):
     items: Sequence[T]
     #: Where the next one begins; None: this is the last.
-    mark: Mark | None
+    mark: PageKey | None
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class DisplayContext:
     """When and where something is looked at: times are told by it."""
 
     now: datetime
@@ -41,23 +41,25 @@ class Here:
 
 
 async def conversations(
-    deps: Deps, user: UserId, wanted: Wanted, after: Mark | None, *, most: int
-) -> tuple[Page[Seen], Here]:
-    def work(tx: Tx) -> tuple[Page[Seen], Here]:
+    deps: Deps, user: UserId, wanted: ConversationFilter, after: PageKey | None, *, most: int
+) -> tuple[Page[ConversationRow], DisplayContext]:
+    def work(tx: Tx) -> tuple[Page[ConversationRow], DisplayContext]:
         found = tx.browse.conversations(user, wanted, after, most=most)
         return Page(found.conversations, found.mark), _here(tx, user)
 
     return await deps.store.transact(work)
 
 
-async def conversation(deps: Deps, user: UserId, which: ConversationId) -> tuple[Seen, Here]:
+async def conversation(
+    deps: Deps, user: UserId, which: ConversationId
+) -> tuple[ConversationRow, DisplayContext]:
     return await deps.store.transact(
         lambda tx: (tx.browse.conversation(user, which), _here(tx, user))
     )
 
 
 async def messages(
-    deps: Deps, user: UserId, which: ConversationId, after: Mark | None, *, most: int
+    deps: Deps, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
 ) -> Page[Message]:
     found = await deps.store.transact(
         lambda tx: tx.browse.messages(user, which, after, most=most + 1)
@@ -70,51 +72,55 @@ async def message(deps: Deps, user: UserId, which: MessageId) -> Message:
     return await deps.store.transact(lambda tx: tx.browse.message(user, which))
 
 
-async def questions(deps: Deps, user: UserId, after: Mark | None, *, most: int) -> Page[Asked]:
+async def questions(
+    deps: Deps, user: UserId, after: PageKey | None, *, most: int
+) -> Page[QuestionRow]:
     found = await deps.store.transact(lambda tx: tx.browse.questions(user, after, most=most + 1))
     return cut(found, most, lambda last: (last.question.asked_at, last.question.id))
 
 
-async def question(deps: Deps, user: UserId, which: QuestionId) -> Asked:
+async def question(deps: Deps, user: UserId, which: QuestionId) -> QuestionRow:
     return await deps.store.transact(lambda tx: tx.browse.question(user, which))
 
 
 async def runs(
-    deps: Deps, user: UserId, which: ConversationId, after: Mark | None, *, most: int
+    deps: Deps, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
 ) -> Page[Run]:
     return await deps.store.transact(lambda tx: page_of_runs(tx, user, which, after, most=most))
 
 
 def page_of_runs(
-    tx: Tx, user: UserId, which: ConversationId, after: Mark | None, *, most: int
+    tx: Tx, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
 ) -> Page[Run]:
     found = tx.browse.runs(user, which, after, most=most + 1)
     return cut(found, most, lambda last: (last.started_at, last.epoch, last.id))
 
 
-async def run(deps: Deps, user: UserId, which: RunId) -> tuple[Run, Sequence[ToolCall]]:
+async def run(deps: Deps, user: UserId, which: RunId) -> tuple[Run, Sequence[ToolCallRow]]:
     return await deps.store.transact(lambda tx: (tx.run(user, which), tx.browse.calls(user, which)))
 
 
 async def notices(
-    deps: Deps, user: UserId, after: Mark | None, *, unseen: bool, most: int
-) -> Page[Told]:
+    deps: Deps, user: UserId, after: PageKey | None, *, unseen: bool, most: int
+) -> Page[NoticeRow]:
     found = await deps.store.transact(
         lambda tx: tx.browse.notices(user, after, unseen=unseen, most=most + 1)
     )
     return cut(found, most, lambda last: (last.number,))
 
 
-async def grants(deps: Deps, user: UserId, which: ConversationId) -> Sequence[Given]:
+async def grants(deps: Deps, user: UserId, which: ConversationId) -> Sequence[GrantRow]:
     return await deps.store.transact(lambda tx: tx.browse.grants(user, which))
 
 
-async def all_grants(deps: Deps, user: UserId, after: Mark | None, *, most: int) -> Page[Given]:
+async def all_grants(
+    deps: Deps, user: UserId, after: PageKey | None, *, most: int
+) -> Page[GrantRow]:
     found = await deps.store.transact(lambda tx: tx.browse.all_grants(user, after, most=most + 1))
     return cut(found, most, lambda last: (last.given_at, last.grant.id))
 
 
-async def memories(deps: Deps, user: UserId, after: Mark | None, *, most: int) -> Page[Memory]:
+async def memories(deps: Deps, user: UserId, after: PageKey | None, *, most: int) -> Page[Memory]:
     found = await deps.store.transact(lambda tx: tx.browse.memories(user, after, most=most + 1))
     return cut(found, most, lambda last: (last.key,))
 
@@ -127,11 +133,11 @@ async def gauges(deps: Deps) -> Gauges:
     return await deps.store.transact(lambda tx: tx.browse.gauges(now=tx.now))
 
 
-def _here(tx: Tx, user: UserId) -> Here:
-    return Here(tx.now, tx.person(user).zone)
+def _here(tx: Tx, user: UserId) -> DisplayContext:
+    return DisplayContext(tx.now, tx.person(user).zone)
 
 
-def cut(found: Sequence[T], most: int, mark: Callable[[T], Mark]) -> Page[T]:
+def cut(found: Sequence[T], most: int, mark: Callable[[T], PageKey]) -> Page[T]:
     """Leave out the one too many that was asked for to see whether there are more."""
     shown = found[:most]
     return Page(shown, mark(shown[-1]) if len(found) > most else None)

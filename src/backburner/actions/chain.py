@@ -10,7 +10,7 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import After
 from backburner.ports import Tx
 
-LONGEST_CHAIN = 20
+MAX_CHAIN_LENGTH = 20
 
 
 def settle(tx: Tx, user: UserId, after: After, *, of: ConversationId | None) -> After:
@@ -53,9 +53,9 @@ def _walk(tx: Tx, user: UserId, first: Conversation, of: ConversationId | None) 
                 f"That would never begin: {names}, which would come after it.",
                 hint="Let one of them run at a time of its own.",
             )
-        if len(chain) >= LONGEST_CHAIN:
+        if len(chain) >= MAX_CHAIN_LENGTH:
             raise BadSchedule(
-                f"That is a chain of more than {LONGEST_CHAIN}.", hint="Make it shorter."
+                f"That is a chain of more than {MAX_CHAIN_LENGTH}.", hint="Make it shorter."
             )
         chain.append(tx.load(user, before.conversation))
 

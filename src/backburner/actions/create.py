@@ -15,16 +15,20 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import After
 from backburner.core.transitions import Brief, Step
 from backburner.core.work import proposal
-from backburner.core.work.proposal import MOST_A_RUN, REJECTED_RESTS, Rejected
+from backburner.core.work.proposal import (
+    MAX_PROPOSALS_PER_RUN,
+    REJECTION_COOLDOWN,
+    RejectedProposal,
+)
 from backburner.core.work.views import TaskStatus, task_status
 from backburner.ports import Tx
 
 #: Proposals of one user that wait for an answer.
-MOST_PROPOSED = 20
+MAX_OPEN_PROPOSALS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arranged:
+class WorkCreated:
     """A piece of work as it now is, for those who tell of it."""
 
     work: Conversation
@@ -64,13 +68,13 @@ def find_made(
     return None
 
 
-def tell(tx: Tx, work: Conversation) -> Arranged:
+def tell(tx: Tx, work: Conversation) -> WorkCreated:
     after = work.schedule
     title = None
     if isinstance(after, After):
         with suppress(NotFound):
             title = tx.load(work.user_id, after.conversation).title
-    return Arranged(work=work, zone=tx.person(work.user_id).zone, now=tx.now, after=title)
+    return WorkCreated(work=work, zone=tx.person(work.user_id).zone, now=tx.now, after=title)
 
 
 def narrow(tools: Sequence[str] | None, allowed: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -97,9 +101,9 @@ def _check_count(tx: Tx, origin: Origin) -> None:
         return
     began_at = tx.run(origin.user, origin.turn.run_id).started_at
     made = tx.tasks.count_proposed(origin.user, origin.conversation, since=began_at)
-    if made >= MOST_A_RUN:
+    if made >= MAX_PROPOSALS_PER_RUN:
         raise LimitReached(
-            f"This run has proposed {made} tasks, and {MOST_A_RUN} is the limit.",
+            f"This run has proposed {made} tasks, and {MAX_PROPOSALS_PER_RUN} is the limit.",
             hint="Leave it at that; the owner has been asked about them.",
         )
 
@@ -107,18 +111,18 @@ def _check_count(tx: Tx, origin: Origin) -> None:
 def _check_news(tx: Tx, user: UserId, brief: Brief) -> None:
     """Refuse what waits for an answer already, and what was dismissed within a day."""
     waiting = [
-        Rejected(one.title, str(one.state.context.get("prompt", "")), tx.now)
-        for one in tx.tasks.open(user, most=10 * MOST_PROPOSED)
+        RejectedProposal(one.title, str(one.state.context.get("prompt", "")), tx.now)
+        for one in tx.tasks.open(user, most=10 * MAX_OPEN_PROPOSALS)
         if task_status(one) is TaskStatus.PROPOSED
     ]
     if proposal.is_repeat(brief.title, brief.prompt, waiting, now=tx.now):
         raise Conflict("This is proposed already, and waits for the owner's answer.")
-    if len(waiting) >= MOST_PROPOSED:
+    if len(waiting) >= MAX_OPEN_PROPOSALS:
         raise LimitReached(
             f"{len(waiting)} proposals wait for the owner's answer already.",
             hint="Propose no more before some are answered.",
         )
-    dismissed = tx.tasks.dismissed(user, since=tx.now - REJECTED_RESTS)
+    dismissed = tx.tasks.dismissed(user, since=tx.now - REJECTION_COOLDOWN)
     if proposal.is_repeat(brief.title, brief.prompt, dismissed, now=tx.now):
         raise Conflict(
             "The owner said no to this within the last day.",

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import IO
 
-from backburner.actions.watching import Watchers
+from backburner.actions.watching import DraftBroadcast
 from backburner.core.allowance import Allowance, Amount, Price
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId
 from backburner.core.routing import NO_ROUTES, Routes
 from backburner.ports import Bus, Channel, Engine, Store, Toolbox
 
-SLICE = Amount(micros=250_000, tokens=50_000)
+DEFAULT_RESERVATION = Amount(micros=250_000, tokens=50_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +31,13 @@ class Limits:
     context: int = 16_000
     context_chat: int = 100_000
     #: What a run sets aside of an allowance, as long as there is as much.
-    slice: Amount = SLICE
+    slice: Amount = DEFAULT_RESERVATION
     #: Active tasks of one user.
     most_tasks: int = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Discovery:
+class DiscoverySettings:
     """Whether agents may look for work by themselves here, and how often."""
 
     allowed: bool = False
@@ -78,12 +78,12 @@ class Deps:
     #: Which profile a new conversation gets.
     routes: Routes = NO_ROUTES
     channels: Mapping[str, Channel] = field(default_factory=dict)
-    watchers: Watchers = field(default_factory=Watchers)
+    watchers: DraftBroadcast = field(default_factory=DraftBroadcast)
     limits: Limits = Limits()
     #: What may be spent where nothing else was said.
     allowances: tuple[Allowance, ...] = ()
     prices: Mapping[str, Price] = field(default_factory=dict)
-    discovery: Discovery = Discovery()
+    discovery: DiscoverySettings = DiscoverySettings()
     #: Tells the state of the repository that a user's workspace is, if it is one.
     look_at_repository: Callable[[UserId], Awaitable[str]] = no_repository
     #: Removes what a user has in files on this machine.

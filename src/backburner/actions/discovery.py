@@ -9,7 +9,7 @@ from backburner.core.errors import Conflict
 from backburner.core.ids import UserId, new_conversation_id
 from backburner.core.work import discovery
 from backburner.core.work.views import TaskStatus, task_status
-from backburner.ports import Tx, View, Wanted
+from backburner.ports import ConversationFilter, Tx, View
 
 
 async def switch(deps: Deps, user: UserId, *, on: bool) -> None:
@@ -38,11 +38,13 @@ def switch_in(deps: Deps, tx: Tx, user: UserId, *, on: bool) -> None:
 
 def look_around(tx: Tx, user: UserId, *, zone: str, repository: str) -> str:
     """Put together what there is to find work in."""
-    wanted = Wanted(view=View.TASKS, archived=False)
-    found = tx.browse.conversations(user, wanted, None, most=discovery.MOST_TASKS).conversations
+    wanted = ConversationFilter(view=View.TASKS, archived=False)
+    found = tx.browse.conversations(
+        user, wanted, None, most=discovery.MAX_SHOWN_TASKS
+    ).conversations
     tasks = [seen.conversation for seen in found]
     return discovery.surroundings(
-        tx.discovery.talk(user, most=discovery.MOST_MESSAGES),
+        tx.discovery.talk(user, most=discovery.MAX_SNIPPETS),
         [task for task in tasks if task_status(task) is not TaskStatus.DONE],
         repository,
         zone=zone,

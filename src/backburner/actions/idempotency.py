@@ -9,21 +9,27 @@ from datetime import timedelta
 
 from backburner.actions.deps import Deps
 from backburner.core.ids import UserId
-from backburner.ports import Kept, Tx
+from backburner.ports import StoredResponse, Tx
 
 #: How long an answer is kept.
-KEPT_FOR = timedelta(hours=24)
+RESPONSE_LIFETIME = timedelta(hours=24)
 #: Whoever has not been answered after this time will not be any more.
-LONGEST = timedelta(minutes=2)
+MAX_REQUEST_DURATION = timedelta(minutes=2)
 _SOME = 200
 
 
-async def begin(deps: Deps, user: UserId, key: str, request: str) -> tuple[Kept | None, bool]:
+async def begin(
+    deps: Deps, user: UserId, key: str, request: str
+) -> tuple[StoredResponse | None, bool]:
     """Take a key. If it was taken before: what is known, and whether it was given up."""
 
-    def work(tx: Tx) -> tuple[Kept | None, bool]:
+    def work(tx: Tx) -> tuple[StoredResponse | None, bool]:
         known = tx.answers.begin(user, key, request, now=tx.now)
-        is_lost = known is not None and known.status is None and tx.now - known.begun_at > LONGEST
+        is_lost = (
+            known is not None
+            and known.status is None
+            and tx.now - known.begun_at > MAX_REQUEST_DURATION
+        )
         return known, is_lost
 
     return await deps.store.transact(work)
@@ -41,6 +47,6 @@ async def release(deps: Deps, user: UserId, key: str) -> None:
 async def prune(deps: Deps) -> bool:
     """Forget old answers; tell whether there may be more of them."""
     deleted = await deps.store.transact(
-        lambda tx: tx.answers.prune(before=tx.now - KEPT_FOR, most=_SOME)
+        lambda tx: tx.answers.prune(before=tx.now - RESPONSE_LIFETIME, most=_SOME)
     )
     return deleted == _SOME

@@ -7,7 +7,7 @@ from backburner.core.work import lookup, views
 from backburner.ports import Tx
 
 #: Looked at by name: more tasks with a schedule nobody has.
-MOST_OPEN = 200
+MAX_TASKS_SEARCHED = 200
 #: Named where several could be meant.
 _FEW = 5
 
@@ -17,7 +17,7 @@ def find(tx: Tx, user: UserId, called: str, *, here: ConversationId | None = Non
     name = called.strip()
     if not name:
         raise BadRequest("Say which task.", hint="Give its name or id.")
-    works = tx.tasks.open(user, most=MOST_OPEN)
+    works = tx.tasks.open(user, most=MAX_TASKS_SEARCHED)
     own = next((work for work in works if work.id == here), None)
     found = lookup.find_named(name, own, [work for work in works if work is not own])
     found = found or [

@@ -14,14 +14,14 @@ from backburner.core.ids import UserId
 from backburner.core.memory import Memory
 from backburner.core.validation import check_text
 from backburner.core.words import sought_in
-from backburner.ports import NewMemory, Tx, Written
+from backburner.ports import MemoryWrite, NewMemory, Tx
 
-LONGEST_KEY = 200
-LONGEST_MEMORY = 10_000
-LONGEST_QUERY = 1_000
-MOST_MEMORIES = 10_000
+MAX_KEY_CHARS = 200
+MAX_MEMORY_CHARS = 10_000
+MAX_QUERY_CHARS = 1_000
+MAX_MEMORIES = 10_000
 #: Found by an agent in one search.
-MOST_FOUND = 10
+MAX_SEARCH_RESULTS = 10
 
 
 async def remember(deps: Deps, user: UserId, key: str, text: str) -> tuple[Memory, bool]:
@@ -30,7 +30,7 @@ async def remember(deps: Deps, user: UserId, key: str, text: str) -> tuple[Memor
 
     def work(tx: Tx) -> tuple[Memory, bool]:
         written = _write(tx, user, NewMemory(key=key, text=text))
-        return tx.browse.memory(user, key), written is Written.NEW
+        return tx.browse.memory(user, key), written is MemoryWrite.NEW
 
     return await deps.store.transact(work)
 
@@ -41,14 +41,14 @@ async def forget(deps: Deps, user: UserId, key: str) -> None:
 
 async def search(deps: Deps, user: UserId, query: str, *, most: int) -> Sequence[Memory]:
     """Find what has any word of a query, best first."""
-    words = sought_in(check_text("The query", query, limit=LONGEST_QUERY))
+    words = sought_in(check_text("The query", query, limit=MAX_QUERY_CHARS))
     return await deps.store.transact(lambda tx: tx.memories.search(user, words, most=most))
 
 
 async def remember_from(deps: Deps, origin: Origin, key: str, text: str) -> bool:
     """Keep something that an agent writes; say whether there was nothing under its key."""
     _check(key, text)
-    tried = list[Written]()
+    tried = list[MemoryWrite]()
 
     def work(tx: Tx) -> bool:
         here = origin.hold(tx)
@@ -57,7 +57,7 @@ async def remember_from(deps: Deps, origin: Origin, key: str, text: str) -> bool
         written = _write(tx, origin.user, memory, spare_own=swayed)
         # An earlier try may have gone through, and only its answer been lost.
         tried.append(written)
-        return tried[0] is Written.NEW
+        return tried[0] is MemoryWrite.NEW
 
     return await deps.store.transact(work)
 
@@ -85,10 +85,10 @@ async def forget_from(deps: Deps, origin: Origin, key: str) -> None:
 
 async def search_from(deps: Deps, origin: Origin, query: str) -> Sequence[Memory]:
     """Find what an agent asks for; if words of others are among it, the agent has read them."""
-    words = sought_in(check_text("The query", query, limit=LONGEST_QUERY))
+    words = sought_in(check_text("The query", query, limit=MAX_QUERY_CHARS))
 
     def work(tx: Tx) -> Sequence[Memory]:
-        found = tx.memories.search(origin.user, words, most=MOST_FOUND)
+        found = tx.memories.search(origin.user, words, most=MAX_SEARCH_RESULTS)
         if origin.turn is not None and any(memory.outside for memory in found):
             here = tx.hold(origin.turn)
             if not here.outside_read and deps.is_swayed(here.engine):
@@ -99,19 +99,19 @@ async def search_from(deps: Deps, origin: Origin, query: str) -> Sequence[Memory
 
 
 def _check(key: str, text: str) -> None:
-    check_text("The key", key, limit=LONGEST_KEY)
-    check_text("The memory", text, limit=LONGEST_MEMORY)
+    check_text("The key", key, limit=MAX_KEY_CHARS)
+    check_text("The memory", text, limit=MAX_MEMORY_CHARS)
     if not key.strip() or not text.strip():
         raise BadRequest("A memory needs a key and a text.", hint="Say what to remember.")
 
 
-def _write(tx: Tx, user: UserId, memory: NewMemory, *, spare_own: bool = False) -> Written:
+def _write(tx: Tx, user: UserId, memory: NewMemory, *, spare_own: bool = False) -> MemoryWrite:
     written = tx.memories.put(user, memory, spare_own=spare_own)
-    if written is Written.REFUSED:
+    if written is MemoryWrite.REFUSED:
         raise _spared(memory.key)
-    if written is Written.NEW and tx.memories.count(user) > MOST_MEMORIES:
+    if written is MemoryWrite.NEW and tx.memories.count(user) > MAX_MEMORIES:
         raise LimitReached(
-            f"There are {MOST_MEMORIES:,} memories already.", hint="Delete some of them."
+            f"There are {MAX_MEMORIES:,} memories already.", hint="Delete some of them."
         )
     return written
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from backburner.actions.deps import Deps
-from backburner.actions.patience import PatientStore
-from backburner.actions.signals import Signals
+from backburner.actions.patience import RetryingStore
+from backburner.actions.signals import StopRequests
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import Turn
@@ -32,7 +32,7 @@ class Origin:
         """
         if self.turn is None:
             return deps
-        return replace(deps, store=PatientStore(deps.store, Signals()))
+        return replace(deps, store=RetryingStore(deps.store, StopRequests()))
 
     def hold(self, tx: Tx) -> Conversation:
         """Lock the conversation; a run that has lost its turn is told so."""

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import structlog
 
-from backburner.actions.signals import Reason, Signals
+from backburner.actions.signals import StopReason, StopRequests
 from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import Turn
 from backburner.ports import Store, Tx
@@ -19,11 +19,11 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class PatientStore:
+class RetryingStore:
     """For one run. It gives up when the run's lease has run out."""
 
     store: Store
-    signals: Signals
+    signals: StopRequests
 
     async def transact(self, work: Callable[[Tx], T]) -> T:
         return await self._insist(lambda: self.store.transact(work))
@@ -40,7 +40,7 @@ class PatientStore:
                 if error.permanent:
                     raise
                 _log.warning("the database is gone for now", error=str(error))
-            if self.signals.reason is Reason.FENCED:
+            if self.signals.reason is StopReason.FENCED:
                 raise Fenced
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)

@@ -15,9 +15,9 @@ from backburner.ports.personal_data import Key
 
 FORMAT, VERSION = "backburner", 1
 #: What has to be said to erase everything.
-CONFIRMATION = "erase everything of mine"
+ERASE_CONFIRMATION = "erase everything of mine"
 #: Rows of one transaction: others get their turn in between.
-AT_ONCE = 100
+EXPORT_BATCH = 100
 #: How often it is seen, at most, whether what is under way has ended, and how many seconds apart.
 LOOKS, BETWEEN_LOOKS = 150, 0.1
 
@@ -39,10 +39,10 @@ async def export(deps: Deps, user: UserId) -> AsyncIterator[str]:
 
 async def erase(deps: Deps, user: UserId, confirmation: str) -> None:
     """Delete a user with everything that is theirs, after what is under way has stopped."""
-    if confirmation.strip().lower() != CONFIRMATION:
+    if confirmation.strip().lower() != ERASE_CONFIRMATION:
         raise BadRequest(
             "Nothing was erased: this cannot be undone, so it has to be confirmed.",
-            hint=f'Confirm it with "{CONFIRMATION}".',
+            hint=f'Confirm it with "{ERASE_CONFIRMATION}".',
         )
     await deps.store.transact(partial(_stop, user))
     await _wait_until_idle(deps, user)
@@ -53,8 +53,8 @@ async def erase(deps: Deps, user: UserId, confirmation: str) -> None:
 async def _rows(deps: Deps, user: UserId, part: str) -> AsyncIterator[str]:
     keys = await deps.store.transact(lambda tx: tx.mine.keys(user, part))
     comma = ""
-    for start in range(0, len(keys), AT_ONCE):
-        read = partial(_read, user, part, keys[start : start + AT_ONCE])
+    for start in range(0, len(keys), EXPORT_BATCH):
+        read = partial(_read, user, part, keys[start : start + EXPORT_BATCH])
         for row in await deps.store.transact(read):
             yield comma + _dump(row)
             comma = ",\n"

@@ -22,7 +22,7 @@ from backburner.core.work.views import TaskKind
 from backburner.ports import Tx
 
 #: A schedule is a few words; only an event's settings may be more.
-MOST_BYTES = 8_000
+MAX_SCHEDULE_BYTES = 8_000
 _HINT = "Give one of `when`, `interval`, `after` and `schedule`."
 
 
@@ -123,7 +123,7 @@ def _read(tx: Tx, user: UserId, timing: Timing) -> Schedule:
     if sum(one is not None for one in given) > 1:
         raise BadSchedule("The time is said twice.", hint=_HINT)
     if timing.structured is not None:
-        check_json("The schedule", dict(timing.structured), limit=MOST_BYTES)
+        check_json("The schedule", dict(timing.structured), limit=MAX_SCHEDULE_BYTES)
         found = from_json(dict(timing.structured))
         schedule.check(found, now=tx.now)
         return found

@@ -4,7 +4,7 @@ import asyncio
 from enum import StrEnum
 
 
-class Reason(StrEnum):
+class StopReason(StrEnum):
     """Why a run is to end before it is done; the first of those it has counts."""
 
     FENCED = "fenced"  #: Another holder has its turn: nothing of it may be written.
@@ -20,22 +20,30 @@ class Reason(StrEnum):
 
 
 #: These do not wait until the agent comes to a tool call.
-AT_ONCE = frozenset({Reason.FENCED, Reason.CANCELLED, Reason.TIMEOUT, Reason.SPENT, Reason.LEAVING})
+IMMEDIATE_REASONS = frozenset(
+    {
+        StopReason.FENCED,
+        StopReason.CANCELLED,
+        StopReason.TIMEOUT,
+        StopReason.SPENT,
+        StopReason.LEAVING,
+    }
+)
 
 
-class Signals:
+class StopRequests:
     def __init__(self) -> None:
-        self._given: set[Reason] = set()
+        self._given: set[StopReason] = set()
         self._changed = asyncio.Event()
 
-    def give(self, reason: Reason) -> None:
+    def give(self, reason: StopReason) -> None:
         if reason not in self._given:
             self._given.add(reason)
             self._changed.set()
 
     @property
-    def reason(self) -> Reason | None:
-        return next((reason for reason in Reason if reason in self._given), None)
+    def reason(self) -> StopReason | None:
+        return next((reason for reason in StopReason if reason in self._given), None)
 
     async def wait(self) -> None:
         """Wait until there is a reason, or a further one."""

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from backburner.actions.deps import Deps
 from backburner.core import allowance, transitions
-from backburner.core.allowance import Allowance, Amount, Scope, Standing, Usage
+from backburner.core.allowance import Allowance, AllowanceScope, AllowanceState, Amount, Usage
 from backburner.core.conversation import Conversation
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, RunId, UserId, derive_question_id
@@ -20,15 +20,15 @@ from backburner.core.transitions import RAISE, STOP, TOMORROW
 from backburner.ports import Tx
 
 _NAMES = {
-    Scope.RUN: "one run",
-    Scope.CONVERSATION: "this conversation",
-    Scope.USER: "everything together",
-    Scope.DAY: "one day",
+    AllowanceScope.RUN: "one run",
+    AllowanceScope.CONVERSATION: "this conversation",
+    AllowanceScope.USER: "everything together",
+    AllowanceScope.DAY: "one day",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BudgetVerdict:
     #: The allowance under which all is spent.
     over: Allowance | None
     #: The rest is what other runs may be about to spend.
@@ -36,18 +36,18 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Purse:
+class Budget:
     """What a run pays from."""
 
     deps: Deps
     turn: Turn
     root: ConversationId
 
-    def open(self, tx: Tx, zone: str) -> Verdict:
+    def open(self, tx: Tx, zone: str) -> BudgetVerdict:
         """See whether there is anything to spend, apart from what other runs are about to."""
         standings = self._standings(tx, zone)
         over = allowance.used_up(replace(one, reserved=Amount()) for one in standings)
-        return Verdict(over, waits=allowance.used_up(standings) is not None)
+        return BudgetVerdict(over, waits=allowance.used_up(standings) is not None)
 
     async def pay(self, model: str, usage: Usage) -> Allowance | None:
         """Write down what a call cost; if now all is spent, say under which allowance."""
@@ -68,11 +68,11 @@ class Purse:
         keys = _keys(self.turn, self.root, tx.now, zone)
         tx.spend(self.turn, self.root, model, cost, counts_to=keys.values())
 
-    def _standings(self, tx: Tx, zone: str) -> Sequence[Standing]:
+    def _standings(self, tx: Tx, zone: str) -> Sequence[AllowanceState]:
         keys = _keys(self.turn, self.root, tx.now, zone)
         account = tx.account(self.turn.user_id, self.root, keys.values())
         return [
-            Standing(
+            AllowanceState(
                 known,
                 account.spent.get(keys[known.scope], Amount()),
                 self._set_aside(account.underway, known),
@@ -86,8 +86,8 @@ class Purse:
         """Add up what others may be about to spend of the same allowance: a slice for each run."""
         total = Amount()
         for run, root in underway:
-            shares = known.scope in (Scope.USER, Scope.DAY) or (
-                known.scope is Scope.CONVERSATION and root == self.root
+            shares = known.scope in (AllowanceScope.USER, AllowanceScope.DAY) or (
+                known.scope is AllowanceScope.CONVERSATION and root == self.root
             )
             if shares and run != self.turn.run_id:
                 total += self.deps.limits.slice
@@ -114,7 +114,7 @@ def question(
     over: Allowance, turn: Turn, root: ConversationId, *, now: datetime, zone: str
 ) -> Question:
     """Ask what is to be done about an allowance that is used up."""
-    options = (RAISE, TOMORROW, STOP) if over.scope is Scope.DAY else (RAISE, STOP)
+    options = (RAISE, TOMORROW, STOP) if over.scope is AllowanceScope.DAY else (RAISE, STOP)
     begins, ends = allowance.day_of(now, zone=zone)
     about = _about(over, turn, root, begins)
     return Question(
@@ -145,7 +145,7 @@ def answered(tx: Tx, conversation: Conversation, asked: Question, said: str) -> 
     Who does not raise what one conversation may spend stops all that it handed out as well.
     """
     user, bound = conversation.user_id, asked.binds_to
-    over = Allowance(Scope(bound["scope"]), bound["micros"], bound["tokens"])
+    over = Allowance(AllowanceScope(bound["scope"]), bound["micros"], bound["tokens"])
     root = ConversationId(bound["root"])
     if said == RAISE:
         as_much_again = Amount(over.micros or 0, over.tokens or 0)
@@ -154,9 +154,9 @@ def answered(tx: Tx, conversation: Conversation, asked: Question, said: str) -> 
         at = datetime.fromisoformat(bound["until"]) if said == TOMORROW else tx.now
         tx.let_go_on(user, conversation.id, at=at)
         free(tx, user, at=at)
-    elif over.scope is Scope.CONVERSATION:
+    elif over.scope is AllowanceScope.CONVERSATION:
         _stop_all_under(tx, user, root)
-    elif over.scope is Scope.DAY:
+    elif over.scope is AllowanceScope.DAY:
         free(tx, user, at=datetime.fromisoformat(bound["until"]))
 
 
@@ -180,23 +180,23 @@ def known(deps: Deps, said: Sequence[Allowance]) -> Sequence[Allowance]:
     return list(known.values())
 
 
-def _keys(turn: Turn, root: ConversationId, now: datetime, zone: str) -> dict[Scope, str]:
+def _keys(turn: Turn, root: ConversationId, now: datetime, zone: str) -> dict[AllowanceScope, str]:
     begins, _ = allowance.day_of(now, zone=zone)
     return {
-        Scope.RUN: f"run:{turn.run_id}",
-        Scope.CONVERSATION: f"conversation:{root}",
-        Scope.USER: "user",
-        Scope.DAY: f"day:{begins.isoformat()}",
+        AllowanceScope.RUN: f"run:{turn.run_id}",
+        AllowanceScope.CONVERSATION: f"conversation:{root}",
+        AllowanceScope.USER: "user",
+        AllowanceScope.DAY: f"day:{begins.isoformat()}",
     }
 
 
 def _about(over: Allowance, turn: Turn, root: ConversationId, day: datetime) -> str:
     """Name what a question is about: with the limit, which may be raised and used up again."""
     about = {
-        Scope.RUN: turn.run_id,
-        Scope.CONVERSATION: root,
-        Scope.USER: turn.user_id,
-        Scope.DAY: day.isoformat(),
+        AllowanceScope.RUN: turn.run_id,
+        AllowanceScope.CONVERSATION: root,
+        AllowanceScope.USER: turn.user_id,
+        AllowanceScope.DAY: day.isoformat(),
     }
     return f"{over.scope.value} {about[over.scope]} {over.micros or 0} {over.tokens or 0}"
 

@@ -8,8 +8,8 @@ from backburner.actions.steps import change, go_on_without, save
 from backburner.core import tool_policy, transitions
 from backburner.core.conversation import Conversation, Notify
 from backburner.core.ids import ConversationId, GrantId, NoticeId, UserId
-from backburner.core.transitions import Signal, Step
-from backburner.ports import Given, Tx
+from backburner.core.transitions import FollowerEvent, Step
+from backburner.ports import GrantRow, Tx
 
 
 async def amend(
@@ -51,10 +51,10 @@ async def revoke(deps: Deps, user: UserId, which: GrantId) -> None:
     await deps.store.transact(lambda tx: tx.revoke(user, which))
 
 
-async def widen(deps: Deps, user: UserId, which: GrantId, words: tuple[str, ...]) -> Given:
+async def widen(deps: Deps, user: UserId, which: GrantId, words: tuple[str, ...]) -> GrantRow:
     """Let a lasting grant for a command cover all that begins with fewer of its words."""
 
-    def work(tx: Tx) -> Given:
+    def work(tx: Tx) -> GrantRow:
         given = tx.browse.grant(user, which)
         # An earlier try may have gone through, and only its answer been lost.
         if given.grant.words != words:
@@ -82,4 +82,4 @@ def _part(tx: Tx, user: UserId, gone: ConversationId, all_gone: Sequence[Convers
     """Let those pause, and say so, that were to come after one that goes."""
     for follower in tx.followers(user, gone):
         if follower not in all_gone:
-            save(tx, transitions.hear_predecessor(tx.lock(user, follower), Signal.GONE))
+            save(tx, transitions.hear_predecessor(tx.lock(user, follower), FollowerEvent.GONE))

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from backburner.core.ids import ConversationId, RunId, UserId
 
 #: A watcher that is so far behind misses what comes; it can look at the draft instead.
-MOST_WAITING = 1000
+MAX_WATCHER_QUEUE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class DraftPiece:
     """A further piece of what is being said in a run."""
 
     run_id: RunId
@@ -25,28 +25,28 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class DraftClosed:
     """A run has ended, or goes on somewhere else; what it said is in the messages, if anywhere."""
 
     run_id: RunId
 
 
-Sight = Words | Over
+DraftEvent = DraftPiece | DraftClosed
 #: Sees whatever is said, to whomever; it must not wait for anything.
-Onlooker = Callable[[UserId, ConversationId, Sight], None]
+DraftListener = Callable[[UserId, ConversationId, DraftEvent], None]
 
 
-class Watchers:
+class DraftBroadcast:
     def __init__(self) -> None:
         self._queues: defaultdict[
-            tuple[UserId, ConversationId], tuple[asyncio.Queue[Sight], ...]
+            tuple[UserId, ConversationId], tuple[asyncio.Queue[DraftEvent], ...]
         ] = defaultdict(tuple)
-        self._onlookers: tuple[Onlooker, ...] = ()
+        self._onlookers: tuple[DraftListener, ...] = ()
 
     @contextmanager
-    def watch(self, user: UserId, which: ConversationId) -> Iterator[asyncio.Queue[Sight]]:
+    def watch(self, user: UserId, which: ConversationId) -> Iterator[asyncio.Queue[DraftEvent]]:
         """Collect what is said in a conversation from now on."""
-        key, queue = (user, which), asyncio.Queue[Sight](MOST_WAITING)
+        key, queue = (user, which), asyncio.Queue[DraftEvent](MAX_WATCHER_QUEUE)
         self._queues[key] += (queue,)
         try:
             yield queue
@@ -58,7 +58,7 @@ class Watchers:
                 del self._queues[key]
 
     @contextmanager
-    def look_on(self, onlooker: Onlooker) -> Iterator[None]:
+    def look_on(self, onlooker: DraftListener) -> Iterator[None]:
         """Let somebody see all that is said from now on."""
         self._onlookers += (onlooker,)
         try:
@@ -66,7 +66,7 @@ class Watchers:
         finally:
             self._onlookers = tuple(one for one in self._onlookers if one != onlooker)
 
-    def show(self, user: UserId, which: ConversationId, sight: Sight) -> None:
+    def show(self, user: UserId, which: ConversationId, sight: DraftEvent) -> None:
         for onlooker in self._onlookers:
             onlooker(user, which, sight)
         for queue in self._queues.get((user, which), ()):

@@ -12,7 +12,7 @@ from backburner.core.errors import StoreFailed
 from backburner.settings import Settings
 from backburner.store.db import Database
 from backburner.store.lifecycle import backup
-from backburner.store.lifecycle.backup import PutBack
+from backburner.store.lifecycle.backup import RestoreResult
 from backburner.store.lifecycle.check import find_faults
 from backburner.store.lifecycle.opening import look_at_database, open_database
 from backburner.store.lifecycle.restore import Restored
@@ -40,7 +40,7 @@ def copy_at_rest(settings: Settings, to: Path) -> None:
     backup.copy_at_rest(_url(settings), to)
 
 
-def put_back(settings: Settings, copy: Path) -> PutBack:
+def put_back(settings: Settings, copy: Path) -> RestoreResult:
     return backup.put_back(_url(settings), copy, Clock().read)
 
 

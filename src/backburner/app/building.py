@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
-from backburner.actions.deps import Deps, Discovery, Limits
+from backburner.actions.deps import Deps, DiscoverySettings, Limits
 from backburner.api.app import build_api
 from backburner.app.backup import copy_to_a_file
 from backburner.app.clock import Clock
@@ -19,7 +19,7 @@ from backburner.app.outside import serve_tools
 from backburner.app.serving import in_url
 from backburner.bus.local import LocalBus
 from backburner.bus.postgres import PostgresBus
-from backburner.core.allowance import Scope, parse_limit, parse_price
+from backburner.core.allowance import AllowanceScope, parse_limit, parse_price
 from backburner.ports import Bus
 from backburner.settings import Settings
 from backburner.store.db import Database
@@ -73,13 +73,13 @@ def build(
             most_tasks=settings.max_active_tasks,
         ),
         allowances=(
-            parse_limit(settings.allowance_run, Scope.RUN),
-            parse_limit(settings.allowance_conversation, Scope.CONVERSATION),
-            parse_limit(settings.allowance_user, Scope.USER),
-            parse_limit(settings.allowance_day, Scope.DAY),
+            parse_limit(settings.allowance_run, AllowanceScope.RUN),
+            parse_limit(settings.allowance_conversation, AllowanceScope.CONVERSATION),
+            parse_limit(settings.allowance_user, AllowanceScope.USER),
+            parse_limit(settings.allowance_day, AllowanceScope.DAY),
         ),
         prices={name: parse_price(price) for name, price in settings.all_prices.items()},
-        discovery=Discovery(
+        discovery=DiscoverySettings(
             allowed=settings.discovery_enabled,
             every=settings.discovery_interval,
             after=settings.idle_threshold,

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from backburner.actions.accounts import sign_in, users
-from backburner.actions.accounts.credentials import Issued
+from backburner.actions.accounts.credentials import IssuedCredential
 from backburner.actions.deps import Deps
 from backburner.app.clock import Clock
 from backburner.app.machines import NoTools
@@ -40,7 +40,7 @@ def make_reset(settings: Settings, login: str | None) -> WayIn:
 def _make(
     settings: Settings,
     login: str | None,
-    make: Callable[[Deps, UserId], Awaitable[Issued]],
+    make: Callable[[Deps, UserId], Awaitable[IssuedCredential]],
     page: str,
 ) -> WayIn:
     async def work(deps: Deps) -> WayIn:

@@ -8,7 +8,7 @@ from itertools import chain
 from threading import Lock
 
 from backburner.core.ids import ConversationId, UserId
-from backburner.ports import EVERYTHING, Hint, HintKind, Statement
+from backburner.ports import EVERYTHING, Hint, HintKind, NotifyStatement
 
 #: More different hints than this are not kept apart: everything has to be looked at.
 MOST_WAITING = 1000
@@ -94,7 +94,7 @@ class LocalBus:
                 if subscription.wants(hint):
                     subscription.mailbox.put(hint)
 
-    def statement(self, hints: Iterable[Hint]) -> Statement | None:  # noqa: ARG002 (no others)
+    def statement(self, hints: Iterable[Hint]) -> NotifyStatement | None:  # noqa: ARG002 (no others)
         return None
 
     def committed(self, *hints: Hint) -> None:

@@ -21,7 +21,7 @@ import structlog
 from backburner.bus.local import LocalBus, Mailbox, gather
 from backburner.core.errors import BackburnerError
 from backburner.core.ids import ConversationId, UserId
-from backburner.ports import EVERYTHING, Hint, HintKind, Statement
+from backburner.ports import EVERYTHING, Hint, HintKind, NotifyStatement
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 #: How long closing waits for the last hints to be sent.
@@ -89,10 +89,10 @@ class PostgresBus:
         self._here.hint(*hints)
         self._outgoing.put(*hints)
 
-    def statement(self, hints: Iterable[Hint]) -> Statement | None:
+    def statement(self, hints: Iterable[Hint]) -> NotifyStatement | None:
         gathered: dict[Hint, None] = {}
         gather(gathered, hints)
-        return Statement(_NOTIFY, (self._written(gathered),)) if gathered else None
+        return NotifyStatement(_NOTIFY, (self._written(gathered),)) if gathered else None
 
     def committed(self, *hints: Hint) -> None:
         self._here.hint(*hints)

@@ -35,18 +35,18 @@ class CredentialKind(StrEnum):
 LASTING = (CredentialKind.SESSION, CredentialKind.TOKEN)
 
 #: How long each is good where nobody says otherwise; a session from its last use on.
-LIVES = {
+CREDENTIAL_LIFETIMES = {
     CredentialKind.SESSION: timedelta(days=30),
     CredentialKind.LINK: timedelta(minutes=15),
     CredentialKind.INVITATION: timedelta(days=7),
     CredentialKind.RESET: timedelta(days=1),
 }
 #: The use of a credential is written down no more often than this.
-USED_EVERY = timedelta(hours=1)
+USE_RECORDED_EVERY = timedelta(hours=1)
 
 #: How often somebody may try to sign in, as one account or from one address.
-MOST_ATTEMPTS = 10
-ATTEMPTS_COUNT_FOR = timedelta(minutes=15)
+MAX_SIGN_IN_ATTEMPTS = 10
+SIGN_IN_WINDOW = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ _PRICE_UNITS = {
 }
 
 
-class Scope(StrEnum):
+class AllowanceScope(StrEnum):
     """What an allowance is for. A conversation's counts everything it handed out to others."""
 
     RUN = "run"
@@ -46,7 +46,7 @@ class Amount:
 class Allowance:
     """A limit; None is no limit of that sort."""
 
-    scope: Scope
+    scope: AllowanceScope
     micros: int | None = None
     tokens: int | None = None
 
@@ -79,7 +79,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AllowanceState:
     """An allowance with what is already spent and set aside under it."""
 
     allowance: Allowance
@@ -87,7 +87,7 @@ class Standing:
     reserved: Amount = Amount()
 
 
-def parse_limit(text: str, scope: Scope) -> Allowance:
+def parse_limit(text: str, scope: AllowanceScope) -> Allowance:
     """Read a limit in words: money, tokens or both, as in "2.50 USD, 500000 tokens"; or none."""
     found: dict[str, int] = {}
     for part in [] if text.strip().casefold() == "none" else text.split(","):
@@ -136,7 +136,7 @@ def cost(model: str, usage: Usage, prices: Mapping[str, Price]) -> Cost:
     return Cost(Amount(-(-total // MILLION), tokens), priced=True)
 
 
-def left(standing: Standing) -> Amount | None:
+def left(standing: AllowanceState) -> Amount | None:
     """Say what is left under an allowance, never less than nothing; None: it has no limit."""
     allowance, used = standing.allowance, standing.spent + standing.reserved
     if allowance.micros is None and allowance.tokens is None:
@@ -148,7 +148,7 @@ def left(standing: Standing) -> Amount | None:
     )
 
 
-def used_up(standings: Iterable[Standing]) -> Allowance | None:
+def used_up(standings: Iterable[AllowanceState]) -> Allowance | None:
     """Find the first allowance under which nothing more may be spent."""
     for standing in standings:
         rest = left(standing)

@@ -12,10 +12,10 @@ from backburner.core.schedule import Schedule, is_recurring
 from backburner.core.validation import check_json, check_text
 
 #: Of the context and of the data, each: a prompt has to have room for both.
-MOST_STATE_BYTES = 24_000
-LONGEST_MESSAGE = 100_000
-LONGEST_TITLE = 200
-LONGEST_STEP = 2_000
+MAX_STATE_BYTES = 24_000
+MAX_MESSAGE_CHARS = 100_000
+MAX_TITLE_CHARS = 200
+MAX_STEP_CHARS = 2_000
 
 
 class Status(StrEnum):
@@ -34,7 +34,7 @@ class Kind(StrEnum):
     DISCOVERY = "discovery"
 
 
-class Ended(StrEnum):
+class EndedAs(StrEnum):
     """How its last work ended."""
 
     COMPLETED = "completed"
@@ -43,7 +43,7 @@ class Ended(StrEnum):
     DISMISSED = "dismissed"  #: It was proposed, and its owner said no.
 
 
-class Pause(StrEnum):
+class PauseReason(StrEnum):
     """Why its schedule stands still."""
 
     USER = "user"
@@ -69,7 +69,7 @@ class Author(StrEnum):
     AGENT = "agent"
 
 
-class Role(StrEnum):
+class MessageRole(StrEnum):
     USER = "user"
     ASSISTANT = "assistant"
     SYSTEM = "system"
@@ -100,7 +100,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Destination:
     """Where to report: a channel, and whom or what on it."""
 
     channel: str
@@ -133,7 +133,7 @@ class Conversation:
     next_run_at: datetime | None = None
     #: Slots up to here are accounted for; without it, up to just before `next_run_at`.
     settled_until: datetime | None = None
-    pause_reason: Pause | None = None
+    pause_reason: PauseReason | None = None
 
     state: State = field(default_factory=State)
     #: Open ones, oldest first.
@@ -142,7 +142,7 @@ class Conversation:
     #: Words of others were read in its work.
     outside_read: bool = False
 
-    ended_as: Ended | None = None
+    ended_as: EndedAs | None = None
     ended_at: datetime | None = None
     #: A finished job that was given a follow-up and works on it.
     resuming: bool = False
@@ -172,7 +172,7 @@ class Conversation:
     on_repeated_failure: OnRepeatedFailure = OnRepeatedFailure.NOTIFY
     notify: Notify = Notify.ON_CHANGE
     last_result_hash: str | None = None
-    reports_to: tuple[Place, ...] = ()
+    reports_to: tuple[Destination, ...] = ()
 
     @property
     def pending_question(self) -> Question | None:
@@ -191,7 +191,7 @@ class Conversation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     id: MessageId
-    role: Role
+    role: MessageRole
     content: str
     source: Source
     created_at: datetime
@@ -202,20 +202,20 @@ class Message:
 
 def advance_state(state: State, update: Mapping[str, Any], step: str | None) -> State:
     """Merge what a run learned, key by key; refuse what would grow the state beyond its limit."""
-    check_text("The step", step or state.step, limit=LONGEST_STEP)
+    check_text("The step", step or state.step, limit=MAX_STEP_CHARS)
     data = {**state.data, **update}
-    check_json("The state of the work", data, limit=MOST_STATE_BYTES)
+    check_json("The state of the work", data, limit=MAX_STATE_BYTES)
     return replace(state, data=data, step=step or state.step)
 
 
 def check_state(state: State) -> None:
-    check_json("What the work is about", dict(state.context), limit=MOST_STATE_BYTES)
+    check_json("What the work is about", dict(state.context), limit=MAX_STATE_BYTES)
     advance_state(state, {}, None)
 
 
 def check_message(text: str) -> str:
     """Refuse a message that nobody could store or read."""
-    return check_text("The message", text, limit=LONGEST_MESSAGE)
+    return check_text("The message", text, limit=MAX_MESSAGE_CHARS)
 
 
 def make_title(text: str) -> str:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, NoReturn
 
 from backburner.core import question
-from backburner.core.conversation import LONGEST_MESSAGE, LONGEST_STEP, MOST_STATE_BYTES
+from backburner.core.conversation import MAX_MESSAGE_CHARS, MAX_STATE_BYTES, MAX_STEP_CHARS
 from backburner.core.errors import BackburnerError, BadOutcome
 from backburner.core.schedule.phrases import parse_duration
 from backburner.core.validation import as_object, check_json, check_text
@@ -27,7 +27,7 @@ class NeedsInput:
     """The user has to say something before the work can go on."""
 
     message: str
-    question: question.Draft
+    question: question.NewQuestion
     state_update: Mapping[str, Any] = field(default_factory=dict)
     next_step: str | None = None
 
@@ -155,8 +155,8 @@ def _parse(reply: object) -> Outcome:
     given = {name: value for name, value in said.items() if name not in VERDICTS}
     _refuse_others(f"An outcome with {verdict}", given, _FIELDS[verdict])
     update = as_object("state_update", given.get("state_update", {}))
-    check_json("state_update", update, limit=MOST_STATE_BYTES)
-    step = check_text("next_step", given.get("next_step", ""), limit=LONGEST_STEP).strip() or None
+    check_json("state_update", update, limit=MAX_STATE_BYTES)
+    step = check_text("next_step", given.get("next_step", ""), limit=MAX_STEP_CHARS).strip() or None
     message = _message(given)
     match verdict:
         case "needs_input":
@@ -213,10 +213,10 @@ def _needs_input(
         raise BadOutcome("The options of a question must be a list of texts.")
     default = asked.get("default")
     if default is not None:
-        check_text("default", default, limit=question.LONGEST_ANSWER)
+        check_text("default", default, limit=question.MAX_ANSWER_CHARS)
     drafted = question.draft(
         question.QuestionType(kind),
-        check_text("prompt", asked.get("prompt"), limit=question.LONGEST_PROMPT),
+        check_text("prompt", asked.get("prompt"), limit=question.MAX_PROMPT_CHARS),
         tuple(options),
         default=default,
         expires_in=_expiry(asked.get("expires_in")),
@@ -225,7 +225,7 @@ def _needs_input(
 
 
 def _message(given: Mapping[str, Any]) -> str | None:
-    text = check_text("message", given.get("message", ""), limit=LONGEST_MESSAGE)
+    text = check_text("message", given.get("message", ""), limit=MAX_MESSAGE_CHARS)
     return text if text.strip() else None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, assert_never
 
-from backburner.core.conversation import Conversation, Kind, Message, Role
+from backburner.core.conversation import Conversation, Kind, Message, MessageRole
 from backburner.core.errors import BadOutcome
 from backburner.core.memory import Memory
 from backburner.core.run import Item, ItemKind, RunKind
@@ -174,7 +174,7 @@ def line(message: Message, *, longest: int = LONGEST_MESSAGE) -> str:
         text = fence("message", text)
     # Only what begins a line says who speaks, so nobody's words can pass for somebody else's.
     text = "\n  ".join(text.splitlines())
-    names = {Role.USER: "User", Role.ASSISTANT: "You", Role.SYSTEM: "System"}
+    names = {MessageRole.USER: "User", MessageRole.ASSISTANT: "You", MessageRole.SYSTEM: "System"}
     return f"{names[message.role]} ({message.source.value}): {text}"
 
 

@@ -11,14 +11,14 @@ from backburner.core.ids import QuestionId, RunId
 from backburner.core.run import RunKind
 from backburner.core.validation import check_text
 
-MOST_OPTIONS = 25
-LONGEST_OPTION = 200
-LONGEST_PROMPT = 8_000
-LONGEST_ANSWER = 32_000
+MAX_OPTIONS = 25
+MAX_OPTION_CHARS = 200
+MAX_PROMPT_CHARS = 8_000
+MAX_ANSWER_CHARS = 32_000
 #: An unanswered question is brought up again after a day, then after two, four, and so on.
 FIRST_REMINDER = timedelta(days=1)
-SHORTEST_EXPIRY = timedelta(minutes=10)
-LONGEST_EXPIRY = timedelta(days=366)
+MIN_EXPIRY = timedelta(minutes=10)
+MAX_EXPIRY = timedelta(days=366)
 YES, NO = "yes", "no"
 _SAID_SHORT = {"y": YES, "n": NO}
 
@@ -64,7 +64,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class NewQuestion:
     """A question as the agent puts it, checked."""
 
     type: QuestionType
@@ -81,17 +81,19 @@ def draft(
     *,
     default: str | None = None,
     expires_in: timedelta | None = None,
-) -> Draft:
+) -> NewQuestion:
     """Check that a question can be asked and answered."""
-    check_text("The question", prompt, limit=LONGEST_PROMPT)
+    check_text("The question", prompt, limit=MAX_PROMPT_CHARS)
     if not prompt.strip():
         raise BadRequest("The question is empty.", hint="Say what you want to know.")
     options = _check_options(kind, options)
     if (default is None) != (expires_in is None):
         raise BadRequest("A question that expires needs a default, and a default needs an expiry.")
-    if expires_in is not None and not SHORTEST_EXPIRY <= expires_in <= LONGEST_EXPIRY:
+    if expires_in is not None and not MIN_EXPIRY <= expires_in <= MAX_EXPIRY:
         raise BadRequest("A question must stay open for ten minutes at least, a year at most.")
-    asked = Draft(type=kind, prompt=prompt, options=options, default=default, expires_in=expires_in)
+    asked = NewQuestion(
+        type=kind, prompt=prompt, options=options, default=default, expires_in=expires_in
+    )
     if default is not None and fitting(kind, options, default) is None:
         raise BadRequest("The default does not answer the question.")
     return asked
@@ -99,7 +101,7 @@ def draft(
 
 def accept(question: Question, text: str) -> str:
     """Turn a deliberate answer into the option it means, or refuse it and name the options."""
-    check_text("The answer", text, limit=LONGEST_ANSWER)
+    check_text("The answer", text, limit=MAX_ANSWER_CHARS)
     answer = fitting(question.type, question.options, text)
     if answer is None:
         options = ", ".join(question.options)
@@ -115,7 +117,7 @@ def accept(question: Question, text: str) -> str:
 
 def read_chat(question: Question, text: str) -> str | None:
     """Find out whether a chat message answers this question; None means it is talk."""
-    if question.purpose in DELIBERATE or len(text) > LONGEST_ANSWER:
+    if question.purpose in DELIBERATE or len(text) > MAX_ANSWER_CHARS:
         return None
     return fitting(question.type, question.options, text)
 
@@ -146,7 +148,7 @@ def _check_options(kind: QuestionType, options: tuple[str, ...]) -> tuple[str, .
     if kind is QuestionType.CONFIRMATION and not options:
         return (YES, NO)
     for option in options:
-        check_text("An option", option, limit=LONGEST_OPTION)
+        check_text("An option", option, limit=MAX_OPTION_CHARS)
     plain = {_plain(option) for option in options}
     if "" in plain or len(plain) != len(options):
         raise BadRequest("The options must be different and not empty.")
@@ -154,8 +156,8 @@ def _check_options(kind: QuestionType, options: tuple[str, ...]) -> tuple[str, .
         raise BadRequest("A question of type input has no options.", hint="Use type choice.")
     if kind is QuestionType.CONFIRMATION and plain != {YES, NO}:
         raise BadRequest("A confirmation is answered yes or no.", hint="Use type choice.")
-    if kind is QuestionType.CHOICE and not 2 <= len(options) <= MOST_OPTIONS:
-        raise BadRequest(f"A choice needs 2 to {MOST_OPTIONS} options.")
+    if kind is QuestionType.CHOICE and not 2 <= len(options) <= MAX_OPTIONS:
+        raise BadRequest(f"A choice needs 2 to {MAX_OPTIONS} options.")
     return options
 
 

@@ -62,7 +62,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedSlots:
     """Slots that end in no run, with the reason."""
 
     gap: Gap
@@ -108,7 +108,7 @@ class Run:
     #: The profile it was done under, and the one before, where that one could not.
     profile: str | None = None
     escalated_from: str | None = None
-    skipped: Skipped | None = None
+    skipped: SkippedSlots | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class RunEnding:
     """How a run ended."""
 
     status: RunStatus

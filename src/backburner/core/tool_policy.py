@@ -19,14 +19,14 @@ from backburner.core.ids import GrantId, derive_grant_id
 from backburner.core.question import NO, YES, Question
 from backburner.core.validation import canonical, check_json
 
-ALWAYS = "always here"
+ALWAYS_HERE = "always here"
 #: The server of the tools that are part of this program.
-OURS = "backburner"
+OWN_SERVER = "backburner"
 #: Discovery looks and proposes; it begins nothing.
-DISCOVERS_WITH = ("task_propose", "task_list", "memory_search", "read_file", "list_files")
+DISCOVERY_TOOLS = ("task_propose", "task_list", "memory_search", "read_file", "list_files")
 #: A yes is for the run that follows it, not for a day when nobody remembers having said it.
-SINGLE_USE_LASTS = timedelta(days=1)
-MOST_ARGUMENT_BYTES = 512 * 1024
+SINGLE_USE_LIFETIME = timedelta(days=1)
+MAX_ARGUMENT_BYTES = 512 * 1024
 #: These run what their arguments say, so a prefix of them would permit anything.
 WRAPPERS = frozenset(
     """
@@ -52,7 +52,7 @@ class Narrowing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    #: The connection it belongs to, or `OURS`.
+    #: The connection it belongs to, or `OWN_SERVER`.
     server: str
     name: str
     #: Digest of the description and parameters the agent was shown.
@@ -63,7 +63,7 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     tool: Tool
     arguments: Mapping[str, Any]
 
@@ -106,7 +106,7 @@ Decision = Allow | Ask | Deny
 
 
 def decide(
-    call: Call,
+    call: ToolCall,
     grants: Iterable[Grant],
     *,
     scope: tuple[str, ...] | None,
@@ -124,7 +124,7 @@ def decide(
             "the owner has been asked. Do not call it until they have answered."
         )
     try:
-        check_json("The arguments", dict(call.arguments), limit=MOST_ARGUMENT_BYTES)
+        check_json("The arguments", dict(call.arguments), limit=MAX_ARGUMENT_BYTES)
     except BadRequest as error:
         # What cannot be written down cannot be shown to the owner either.
         return Deny(str(error))
@@ -146,10 +146,10 @@ def scope_of(conversation: Conversation) -> tuple[str, ...] | None:
 
     What it hands out is another matter: discovery proposes what it may not do itself.
     """
-    return DISCOVERS_WITH if conversation.kind is Kind.DISCOVERY else conversation.tools
+    return DISCOVERY_TOOLS if conversation.kind is Kind.DISCOVERY else conversation.tools
 
 
-def digest(call: Call) -> str:
+def digest(call: ToolCall) -> str:
     """Bind to server, tool, definition and exact arguments: any other byte is another call."""
     tool = call.tool
     bound = canonical([tool.server, tool.name, tool.definition, dict(call.arguments)])
@@ -161,14 +161,14 @@ def inherits_grants(kind: Kind) -> bool:
     return kind is Kind.JOB
 
 
-def approval_options(calls: Iterable[Call]) -> tuple[str, ...]:
+def approval_options(calls: Iterable[ToolCall]) -> tuple[str, ...]:
     """Offer "always here" only where it can be held to something."""
     if all(_words(call) is not None for call in calls):
-        return (YES, ALWAYS, NO)
+        return (YES, ALWAYS_HERE, NO)
     return (YES, NO)
 
 
-def approval_binding(calls: Iterable[Call]) -> dict[str, Any]:
+def approval_binding(calls: Iterable[ToolCall]) -> dict[str, Any]:
     """Write down what exactly an approval is for."""
     return {
         "calls": [
@@ -188,9 +188,9 @@ def approval_binding(calls: Iterable[Call]) -> dict[str, Any]:
 
 def grants_given(question: Question, answer: str, *, now: datetime) -> tuple[Grant, ...]:
     """Turn the answer to an approval into grants: none, single-use, or lasting."""
-    if answer not in (YES, ALWAYS):
+    if answer not in (YES, ALWAYS_HERE):
         return ()
-    lasting = answer == ALWAYS
+    lasting = answer == ALWAYS_HERE
     return tuple(
         Grant(
             id=derive_grant_id(question.id, number),
@@ -200,7 +200,7 @@ def grants_given(question: Question, answer: str, *, now: datetime) -> tuple[Gra
             call=None if lasting else bound["digest"],
             words=tuple(bound["words"] or ()) if lasting else (),
             whole=bound["whole"] if lasting else False,
-            expires_at=None if lasting else now + SINGLE_USE_LASTS,
+            expires_at=None if lasting else now + SINGLE_USE_LIFETIME,
         )
         for number, bound in enumerate(question.binds_to["calls"])
     )
@@ -224,10 +224,10 @@ def shorten(grant: Grant, words: tuple[str, ...]) -> Grant:
 
 def _scope_name(tool: Tool) -> str:
     """Name a tool as a scope does: ours by name, those of a connection with where they are from."""
-    return tool.name if tool.server == OURS else f"{tool.server}/{tool.name}"
+    return tool.name if tool.server == OWN_SERVER else f"{tool.server}/{tool.name}"
 
 
-def _fits(grant: Grant, call: Call, now: datetime) -> bool:
+def _fits(grant: Grant, call: ToolCall, now: datetime) -> bool:
     tool = call.tool
     same_tool = (grant.server, grant.tool, grant.definition) == (
         tool.server,
@@ -245,7 +245,7 @@ def _fits(grant: Grant, call: Call, now: datetime) -> bool:
     return words == grant.words if grant.whole else words[: len(grant.words)] == grant.words
 
 
-def _words(call: Call) -> tuple[str, ...] | None:
+def _words(call: ToolCall) -> tuple[str, ...] | None:
     """Find what a lasting grant for this call would be held to; None: it cannot be held."""
     match call.tool.narrowing:
         case Narrowing.TOOL:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from backburner.core.errors import BadRequest, ConnectionFailed
 from backburner.gateway.readable import readable
-from backburner.ports import MOST_SHOWN, Page
+from backburner.ports import MAX_SHOWN_CHARS, WebPage
 
 MOST_READ = 2 * 2**20
 
@@ -40,7 +40,7 @@ class Answer:
     cut: bool
 
 
-def read(answer: Answer) -> Page:
+def read(answer: Answer) -> WebPage:
     """Make text of an answer."""
     body, cut = _unpacked(answer)
     if answer.kind and not _TEXT.fullmatch(answer.kind) and answer.kind not in _HTML:
@@ -51,12 +51,12 @@ def read(answer: Answer) -> Page:
     text = body.decode(charset, errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
     if answer.kind in _HTML:
         text = readable(text, base=answer.url)
-    return Page(
+    return WebPage(
         url=answer.url,
         status=answer.status,
         kind=answer.kind or "text/plain",
-        text=text[:MOST_SHOWN],
-        cut=cut or answer.cut or len(text) > MOST_SHOWN,
+        text=text[:MAX_SHOWN_CHARS],
+        cut=cut or answer.cut or len(text) > MAX_SHOWN_CHARS,
     )
 
 

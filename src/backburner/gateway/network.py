@@ -16,7 +16,7 @@ from backburner.gateway.transport import (
     checked_client,
     trusted_certificates,
 )
-from backburner.ports import Page
+from backburner.ports import WebPage
 
 WITHIN = timedelta(seconds=20)
 MOST_REDIRECTS = 5
@@ -43,7 +43,7 @@ class CheckedNetwork:
         self._within = within
         self._certificates = trusted_certificates()
 
-    async def fetch(self, url: str, *, other_hosts: bool = False) -> Page:
+    async def fetch(self, url: str, *, other_hosts: bool = False) -> WebPage:
         """Get what an address gives, as text."""
         start = _parse(url)
         try:

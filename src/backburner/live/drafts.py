@@ -4,15 +4,15 @@ import asyncio
 from dataclasses import dataclass, field
 
 from backburner.actions.deps import Deps
-from backburner.actions.watching import Over, Words
+from backburner.actions.watching import DraftClosed, DraftPiece
 from backburner.core.run import RunKind, Turn
 
 #: Between two drafts, in seconds.
-PAUSE = 0.5
+DRAFT_INTERVAL_SECONDS = 0.5
 
 
 @dataclass(slots=True)
-class Drafts:
+class DraftWriter:
     """Of one run."""
 
     deps: Deps
@@ -23,7 +23,7 @@ class Drafts:
     def say(self, text: str) -> None:
         self._text += text
         turn = self.turn
-        words = Words(turn.run_id, text, self._text, is_reply=turn.kind is RunKind.REPLY)
+        words = DraftPiece(turn.run_id, text, self._text, is_reply=turn.kind is RunKind.REPLY)
         self.deps.watchers.show(turn.user_id, turn.conversation_id, words)
         if self._writing is None:
             self._writing = asyncio.create_task(self._write())
@@ -34,7 +34,7 @@ class Drafts:
             self._writing.cancel()
             await asyncio.wait({self._writing})
         turn = self.turn
-        self.deps.watchers.show(turn.user_id, turn.conversation_id, Over(turn.run_id))
+        self.deps.watchers.show(turn.user_id, turn.conversation_id, DraftClosed(turn.run_id))
 
     async def _write(self) -> None:
         written = ""
@@ -42,4 +42,4 @@ class Drafts:
             if self._text != written:
                 written = self._text
                 await self.deps.store.transact(lambda tx: tx.draft(self.turn, self._text))
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(DRAFT_INTERVAL_SECONDS)

@@ -13,17 +13,17 @@ from datetime import datetime, timedelta
 import structlog
 
 from backburner.actions.deps import Deps
-from backburner.actions.watching import Over, Sight
+from backburner.actions.watching import DraftClosed, DraftEvent
 from backburner.core.errors import StoreFailed
 from backburner.core.ids import ConversationId, RunId, UserId
-from backburner.live.poll import MOST_MISSED, Found, Joined, Reading
-from backburner.live.subscriber import Follower
-from backburner.ports import Draft, HintKind, Listener
+from backburner.live.poll import MAX_MISSED_EVENTS, NewSubscriber, Poll, PollResult
+from backburner.live.subscriber import Subscriber
+from backburner.ports import HintKind, Listener, ReplyDraft
 
 #: How often it is looked whether a hint was lost, or a credential has ended.
-LOOK_EVERY = timedelta(seconds=5)
+FEED_POLL_INTERVAL = timedelta(seconds=5)
 #: After the database was gone, in seconds.
-PAUSE = 1.0
+FEED_RETRY_SECONDS = 1.0
 
 _log = structlog.get_logger(__name__)
 
@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 class _Joining:
     """Somebody who begins to follow, and what they have seen already."""
 
-    follower: Follower
+    follower: Subscriber
     after: int | None
     is_in: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -40,7 +40,7 @@ class _Joining:
 class Feed:
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
-        self._followers: dict[UserId, tuple[Follower, ...]] = {}
+        self._followers: dict[UserId, tuple[Subscriber, ...]] = {}
         #: Up to where each user's changes have been given out.
         self._positions: dict[UserId, int] = {}
         self._joining: list[_Joining] = []
@@ -57,9 +57,9 @@ class Feed:
     @asynccontextmanager
     async def follow(
         self, user: UserId, credential: str, *, after: int | None
-    ) -> AsyncIterator[Follower]:
+    ) -> AsyncIterator[Subscriber]:
         """Follow a user's changes: those after a number, or from now on."""
-        follower = Follower(user, credential)
+        follower = Subscriber(user, credential)
         self._followers[user] = (*self._followers.get(user, ()), follower)
         if self._task is None:
             self._task = asyncio.create_task(self._run())
@@ -88,13 +88,13 @@ class Feed:
         for one in self._joining:
             one.is_in.set()
 
-    async def _join(self, follower: Follower, after: int | None) -> None:
+    async def _join(self, follower: Subscriber, after: int | None) -> None:
         joining = _Joining(follower, after)
         self._joining.append(joining)
         self._wake.set()
         await joining.is_in.wait()
 
-    def _forget(self, follower: Follower) -> None:
+    def _forget(self, follower: Subscriber) -> None:
         user = follower.user
         left = tuple(one for one in self._followers[user] if one is not follower)
         if left:
@@ -148,14 +148,14 @@ class Feed:
         elif (noted := self._hinted.setdefault(user, set())) is not None:
             noted.add(which)
 
-    def _see(self, user: UserId, which: ConversationId, sight: Sight) -> None:
+    def _see(self, user: UserId, which: ConversationId, sight: DraftEvent) -> None:
         """Pass on what is said in this process, as it is said."""
-        if isinstance(sight, Over):
+        if isinstance(sight, DraftClosed):
             self._here.pop(which, None)
         elif sight.is_reply:
             self._here[which] = sight.run_id
             for follower in self._followers.get(user, ()):
-                follower.hear(Draft(which, sight.run_id, sight.so_far))
+                follower.hear(ReplyDraft(which, sight.run_id, sight.so_far))
 
     async def _wait(self) -> None:
         with suppress(TimeoutError):
@@ -175,7 +175,7 @@ class Feed:
             if not isinstance(error, StoreFailed):
                 raise
             _log.warning("what changed cannot be read for now", error=str(error))
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(FEED_RETRY_SECONDS)
             self._wake.set()
 
     async def _read(
@@ -190,7 +190,7 @@ class Feed:
             for user in concerned
             for follower in self._followers.get(user, ())
         }
-        reading = Reading(
+        reading = Poll(
             hinted={user: where for user, where in hinted.items() if user in self._positions},
             positions=dict(self._positions),
             joining=[(one.follower.user, one.after) for one in joining],
@@ -200,7 +200,7 @@ class Feed:
         found = await self._deps.store.transact(reading.run)
         if looks:
             self._looked_at = found.at
-            self._look_at = clock() + LOOK_EVERY.total_seconds()
+            self._look_at = clock() + FEED_POLL_INTERVAL.total_seconds()
         self._end_those_without(found.good, held)
         self._give_out(found)
         self._let_in(joining, found.joined)
@@ -213,7 +213,7 @@ class Feed:
                     if follower.credential == credential:
                         follower.end()
 
-    def _give_out(self, found: Found) -> None:
+    def _give_out(self, found: PollResult) -> None:
         for user, drafts in found.drafts.items():
             self._pass_on(self._followers.get(user, ()), drafts)
         for user, changes in found.changes.items():
@@ -221,11 +221,11 @@ class Feed:
                 self._positions[user] = changes[-1].number
             for follower in self._followers.get(user, ()):
                 follower.offer(changes)
-            if len(changes) == MOST_MISSED:
+            if len(changes) == MAX_MISSED_EVENTS:
                 self._note(user, None)
                 self._wake.set()
 
-    def _let_in(self, joining: list[_Joining], joined: list[Joined]) -> None:
+    def _let_in(self, joining: list[_Joining], joined: list[NewSubscriber]) -> None:
         for one, (newest, missed, drafts) in zip(joining, joined, strict=True):
             follower = one.follower
             if follower in self._followers.get(follower.user, ()):
@@ -234,7 +234,7 @@ class Feed:
                 self._pass_on((follower,), drafts)
             one.is_in.set()
 
-    def _pass_on(self, followers: Iterable[Follower], drafts: Iterable[Draft]) -> None:
+    def _pass_on(self, followers: Iterable[Subscriber], drafts: Iterable[ReplyDraft]) -> None:
         for draft in drafts:
             # What is written down lags behind what is heard here.
             if self._here.get(draft.conversation) != draft.run:

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from backburner.core.ids import ConversationId, UserId
-from backburner.ports import Change, Draft
+from backburner.ports import Change, ReplyDraft
 
 #: Whoever is so far behind had better look at everything.
-MOST_WAITING = 500
+MAX_SUBSCRIBER_QUEUE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class FeedItem:
     """What there is to be told, in this order."""
 
     #: The number at which they begin, and whether all before it has to be looked at.
@@ -20,11 +20,11 @@ class News:
     resets: bool = False
     changes: tuple[Change, ...] = ()
     #: Of these, none is older than a change of the same conversation.
-    drafts: tuple[Draft, ...] = ()
+    drafts: tuple[ReplyDraft, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
-class Follower:
+class Subscriber:
     user: UserId
     credential: str
     ended: bool = False
@@ -33,7 +33,7 @@ class Follower:
     _begins_at: int | None = None
     _resets: bool = False
     _changes: list[Change] = field(default_factory=list)
-    _drafts: dict[ConversationId, Draft] = field(default_factory=dict)
+    _drafts: dict[ConversationId, ReplyDraft] = field(default_factory=dict)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def begin(self, newest: int, missed: list[Change] | None, *, is_new: bool) -> None:
@@ -57,12 +57,12 @@ class Follower:
                 # What was being said is in the messages now, or will be said again.
                 if change.conversation is not None:
                     self._drafts.pop(change.conversation, None)
-        if len(self._changes) > MOST_WAITING:
+        if len(self._changes) > MAX_SUBSCRIBER_QUEUE:
             self._changes.clear()
             self._begins_at, self._resets = self._number, True
         self._wake.set()
 
-    def hear(self, draft: Draft) -> None:
+    def hear(self, draft: ReplyDraft) -> None:
         """Keep what is being said, only as it is last."""
         self._drafts[draft.conversation] = draft
         self._wake.set()
@@ -81,10 +81,10 @@ class Follower:
         self._wake.clear()
         return True
 
-    def take(self) -> News:
+    def take(self) -> FeedItem:
         if self.ended or self._number is None:
-            return News()
-        news = News(
+            return FeedItem()
+        news = FeedItem(
             self._begins_at, self._resets, tuple(self._changes), tuple(self._drafts.values())
         )
         self._begins_at, self._resets = None, False

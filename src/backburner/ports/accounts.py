@@ -99,7 +99,7 @@ class Credentials(Protocol):
         """End one that is good, whichever operator made it, or raise `NotFound`."""
 
 
-class Clients(Protocol):
+class McpClients(Protocol):
     """The conversations under which all hangs that clients hand out, one for each token."""
 
     def place(self, user: UserId, token: str) -> ConversationId | None:
@@ -114,7 +114,7 @@ class Clients(Protocol):
     def keep_place(self, user: UserId, token: str, which: ConversationId) -> None: ...
 
 
-class Attempts(Protocol):
+class RateLimits(Protocol):
     def count(self, keys: Iterable[str], *, now: datetime) -> timedelta | None:
         """Count an attempt for each key, or for none if one has had too many: then how long yet."""
 

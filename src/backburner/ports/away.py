@@ -20,7 +20,7 @@ class RunCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RanHere:
+class ConversationRuns:
     conversation: ConversationId
     title: str
     counts: RunCounts
@@ -30,7 +30,7 @@ class RanHere:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Needs:
+class PendingQuestion:
     """An open question."""
 
     question: QuestionId
@@ -42,7 +42,7 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldSince:
+class RecentNotice:
     """A notice."""
 
     notice: NoticeId
@@ -53,13 +53,13 @@ class ToldSince:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SpendTotal:
     amount: Amount
     #: Some of it has no price that is known.
     is_all_priced: bool
 
 
-class Absence(Protocol):
+class Away(Protocol):
     def since(self, user: UserId) -> datetime:
         """Tell since when a user has not been told what happened."""
 
@@ -67,10 +67,10 @@ class Absence(Protocol):
         """Note that a user has been told all that happened until then."""
 
     def totals(self, user: UserId, since: datetime) -> RunCounts: ...
-    def ran(self, user: UserId, since: datetime, *, most: int) -> Sequence[RanHere]:
+    def ran(self, user: UserId, since: datetime, *, most: int) -> Sequence[ConversationRuns]:
         """Count runs by conversation: those with failures first, then the latest."""
 
-    def needs(self, user: UserId, *, most: int) -> Sequence[Needs]: ...
-    def spent(self, user: UserId, since: datetime) -> Spent: ...
-    def told(self, user: UserId, since: datetime, *, most: int) -> Sequence[ToldSince]:
+    def needs(self, user: UserId, *, most: int) -> Sequence[PendingQuestion]: ...
+    def spent(self, user: UserId, since: datetime) -> SpendTotal: ...
+    def told(self, user: UserId, since: datetime, *, most: int) -> Sequence[RecentNotice]:
         """Read notices, the newest first."""

@@ -29,7 +29,7 @@ from backburner.core.tool_policy import Grant
 from backburner.core.work.views import JobStatus, TaskStatus
 
 #: Where a page ends: what the rows are ordered by.
-Mark = tuple[Any, ...]
+PageKey = tuple[Any, ...]
 
 
 class View(StrEnum):
@@ -39,7 +39,7 @@ class View(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ConversationFilter:
     """Which conversations; None: whichever."""
 
     status: Status | None = None
@@ -57,21 +57,21 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ConversationRow:
     conversation: Conversation
     updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ConversationPage:
     """Conversations of one page, and where the next one begins; None: there is none."""
 
-    conversations: Sequence[Seen]
-    mark: Mark | None
+    conversations: Sequence[ConversationRow]
+    mark: PageKey | None
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class MessageRow:
     """A message with its place among all."""
 
     number: int
@@ -79,14 +79,14 @@ class Numbered:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionRow:
     question: Question
     conversation_id: ConversationId
     title: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCallRow:
     id: CallId
     server: str
     tool: str
@@ -102,7 +102,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class NoticeRow:
     """A notice, as it was given."""
 
     number: int
@@ -117,14 +117,14 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GrantRow:
     grant: Grant
     conversation_id: ConversationId
     given_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Me:
+class UserProfile:
     """Who somebody is, for themselves."""
 
     id: UserId
@@ -158,38 +158,40 @@ class Gauges:
 
 class Browse(Protocol):
     def conversations(
-        self, user: UserId, wanted: Wanted, after: Mark | None, *, most: int
-    ) -> Found:
+        self, user: UserId, wanted: ConversationFilter, after: PageKey | None, *, most: int
+    ) -> ConversationPage:
         """Find those that were changed last, first."""
 
-    def conversation(self, user: UserId, which: ConversationId) -> Seen: ...
+    def conversation(self, user: UserId, which: ConversationId) -> ConversationRow: ...
     def messages(
-        self, user: UserId, which: ConversationId, after: Mark | None, *, most: int
-    ) -> Sequence[Numbered]:
+        self, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
+    ) -> Sequence[MessageRow]:
         """Read messages, newest first."""
 
     def message(self, user: UserId, which: MessageId) -> Message: ...
-    def questions(self, user: UserId, after: Mark | None, *, most: int) -> Sequence[Asked]:
+    def questions(self, user: UserId, after: PageKey | None, *, most: int) -> Sequence[QuestionRow]:
         """Read open questions, oldest first."""
 
-    def question(self, user: UserId, which: QuestionId) -> Asked: ...
+    def question(self, user: UserId, which: QuestionId) -> QuestionRow: ...
     def runs(
-        self, user: UserId, which: ConversationId, after: Mark | None, *, most: int
+        self, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
     ) -> Sequence[Run]:
         """Read runs, newest first."""
 
-    def calls(self, user: UserId, run: RunId) -> Sequence[ToolCall]: ...
+    def calls(self, user: UserId, run: RunId) -> Sequence[ToolCallRow]: ...
     def notices(
-        self, user: UserId, after: Mark | None, *, unseen: bool, most: int
-    ) -> Sequence[Told]:
+        self, user: UserId, after: PageKey | None, *, unseen: bool, most: int
+    ) -> Sequence[NoticeRow]:
         """Read notices, newest first."""
 
-    def grants(self, user: UserId, which: ConversationId) -> Sequence[Given]: ...
-    def all_grants(self, user: UserId, after: Mark | None, *, most: int) -> Sequence[Given]: ...
-    def grant(self, user: UserId, which: GrantId) -> Given: ...
-    def memories(self, user: UserId, after: Mark | None, *, most: int) -> Sequence[Memory]:
+    def grants(self, user: UserId, which: ConversationId) -> Sequence[GrantRow]: ...
+    def all_grants(
+        self, user: UserId, after: PageKey | None, *, most: int
+    ) -> Sequence[GrantRow]: ...
+    def grant(self, user: UserId, which: GrantId) -> GrantRow: ...
+    def memories(self, user: UserId, after: PageKey | None, *, most: int) -> Sequence[Memory]:
         """Read memories by their keys."""
 
     def memory(self, user: UserId, key: str) -> Memory: ...
-    def me(self, user: UserId) -> Me: ...
+    def me(self, user: UserId) -> UserProfile: ...
     def gauges(self, *, now: datetime) -> Gauges: ...

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from backburner.core.errors import BadRequest, TooLarge
 from backburner.core.ids import ConversationId, UserId
 
-LONGEST_ID = 64
+MAX_ID_CHARS = 64
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -33,9 +33,12 @@ class Hint:
     def __post_init__(self) -> None:
         # Nothing is quoted: what is no id may be what nobody else is to read.
         for name, value in (("user", self.user), ("conversation", self.conversation)):
-            if value is not None and len(value) > LONGEST_ID:
+            if value is not None and len(value) > MAX_ID_CHARS:
                 raise TooLarge(
-                    f"The {name} id of a hint", size=len(value), limit=LONGEST_ID, unit="characters"
+                    f"The {name} id of a hint",
+                    size=len(value),
+                    limit=MAX_ID_CHARS,
+                    unit="characters",
                 )
             if value is not None and not _ID.fullmatch(value):
                 raise BadRequest(f"The {name} id of a hint is not an id.")
@@ -45,7 +48,7 @@ class Hint:
 EVERYTHING = Hint(HintKind.EVERYTHING)
 
 
-class Statement(NamedTuple):
+class NotifyStatement(NamedTuple):
     """SQL in the words of the driver, to be run as it is."""
 
     sql: str
@@ -66,7 +69,7 @@ class Bus(Protocol):
     def hint(self, *hints: Hint) -> None:
         """Tell all processes; for what no transaction announces."""
 
-    def statement(self, hints: Iterable[Hint]) -> Statement | None:
+    def statement(self, hints: Iterable[Hint]) -> NotifyStatement | None:
         """Give what tells the other processes when the transaction that runs it commits.
 
         This process is told by `committed`.

@@ -13,7 +13,7 @@ from backburner.core.tool_policy import Tool
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class JobWait:
     """What a run waits for, and how long at most; meanwhile it holds nothing."""
 
     jobs: tuple[ConversationId, ...]
@@ -31,7 +31,7 @@ class ToolResult:
     #: Items of the inbox that tell what the agent was told here.
     reads: tuple[ItemId, ...] = ()
     #: The run is to be handed back until then.
-    waits: Waiting | None = None
+    waits: JobWait | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Gate(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class TurnRequest:
     """One turn of an agent."""
 
     conversation: Conversation
@@ -77,14 +77,14 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TextDelta:
     """A further piece of what the agent says."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class SessionEntries:
     """Entries to be kept for the next turn in the same session."""
 
     session_id: str
@@ -94,7 +94,7 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TurnEnded:
     """The turn is over."""
 
     text: str
@@ -102,11 +102,11 @@ class Ended:
     outcome: object = None
 
 
-Event = Said | Remembered | Ended
+EngineEvent = TextDelta | SessionEntries | TurnEnded
 
 
 class Engine(Protocol):
-    def run(self, request: Request, gate: Gate) -> AsyncGenerator[Event, None]:
+    def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
         """Do one turn. Raises `EngineFailed`, `SessionGone` where the session is no longer there.
 
         Cancelling whoever iterates ends the turn and everything it started.

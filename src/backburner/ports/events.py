@@ -30,7 +30,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class ReplyDraft:
     """What has been said so far in a reply that is being given."""
 
     conversation: ConversationId
@@ -54,7 +54,7 @@ class Events(Protocol):
 
     def drafts(
         self, user: UserId, conversations: Collection[ConversationId] | None
-    ) -> Sequence[Draft]:
+    ) -> Sequence[ReplyDraft]:
         """Read what is being said, in these conversations or in all."""
 
     def prune(self, *, before: datetime, most: int) -> int:

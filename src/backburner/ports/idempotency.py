@@ -8,7 +8,7 @@ from backburner.core.ids import UserId
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredResponse:
     """A request that came with a key before."""
 
     #: Digest of the request.
@@ -19,8 +19,10 @@ class Kept:
     begun_at: datetime
 
 
-class Answers(Protocol):
-    def begin(self, user: UserId, key: str, request: str, *, now: datetime) -> Kept | None:
+class StoredResponses(Protocol):
+    def begin(
+        self, user: UserId, key: str, request: str, *, now: datetime
+    ) -> StoredResponse | None:
         """Take a key; if it was taken before, give what is known. None: it is the caller's now."""
 
     def keep(self, user: UserId, key: str, status: int, body: str) -> None: ...

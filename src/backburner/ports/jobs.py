@@ -6,7 +6,7 @@ from typing import Protocol
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, ItemId, UserId
 from backburner.core.run import RunKind, Turn
-from backburner.core.work.views import Work
+from backburner.core.work.views import WorkSummary
 
 
 class Jobs(Protocol):
@@ -33,7 +33,7 @@ class Jobs(Protocol):
 
     def work(
         self, user: UserId, which: Collection[ConversationId]
-    ) -> Mapping[ConversationId, Work]:
+    ) -> Mapping[ConversationId, WorkSummary]:
         """Tell what is known of their runs."""
 
     def count_open(self, user: UserId, root: ConversationId) -> int: ...

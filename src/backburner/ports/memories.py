@@ -17,14 +17,14 @@ class NewMemory:
     outside: bool = False
 
 
-class Written(StrEnum):
+class MemoryWrite(StrEnum):
     NEW = "new"
     OVER = "over"  #: In place of what was there.
     REFUSED = "refused"  #: What is there was not to be touched.
 
 
 class Memories(Protocol):
-    def put(self, user: UserId, memory: NewMemory, *, spare_own: bool = False) -> Written:
+    def put(self, user: UserId, memory: NewMemory, *, spare_own: bool = False) -> MemoryWrite:
         """Write a memory over the one that has its key; `spare_own`: unless that is a trusted one.
 
         Trusted are those that hold no words of others.

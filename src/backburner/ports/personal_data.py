@@ -8,7 +8,7 @@ from backburner.core.ids import ConversationId, UserId
 Key = str | int
 
 
-class Mine(Protocol):
+class PersonalData(Protocol):
     @property
     def parts(self) -> Sequence[str]:
         """Name what there is to take out, apart from the profile."""

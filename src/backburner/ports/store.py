@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
-from backburner.core.allowance import Allowance, Amount, Cost, Scope
+from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
 from backburner.core.conversation import Conversation, Message
 from backburner.core.ids import (
     CallId,
@@ -22,20 +22,20 @@ from backburner.core.ids import (
     UserId,
 )
 from backburner.core.question import Purpose, Question
-from backburner.core.run import Ending, Item, Run, RunKind, Turn
+from backburner.core.run import Item, Run, RunEnding, RunKind, Turn
 from backburner.core.tool_journal import JournalEntry
-from backburner.core.tool_policy import Call, Grant
+from backburner.core.tool_policy import Grant, ToolCall
 from backburner.core.transitions import Step
-from backburner.ports.accounts import Accounts, Attempts, Clients, Credentials
-from backburner.ports.away import Absence
+from backburner.ports.accounts import Accounts, Credentials, McpClients, RateLimits
+from backburner.ports.away import Away
 from backburner.ports.browse import Browse
 from backburner.ports.bus import Hint
 from backburner.ports.discovery import Discovery
 from backburner.ports.events import EventKind, Events
-from backburner.ports.idempotency import Answers
+from backburner.ports.idempotency import StoredResponses
 from backburner.ports.jobs import Jobs
 from backburner.ports.memories import Memories
-from backburner.ports.personal_data import Mine
+from backburner.ports.personal_data import PersonalData
 from backburner.ports.replies import Replies
 from backburner.ports.tasks import Tasks
 
@@ -76,7 +76,7 @@ class Claimer:
 
 
 @dataclass(frozen=True, slots=True)
-class Flags:
+class TurnFlags:
     """What a holder hears when it renews its lease."""
 
     cancelled: bool
@@ -99,7 +99,7 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class UserState:
     """A user, as far as their conversations are concerned."""
 
     id: UserId
@@ -109,7 +109,7 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class SpendingState:
     """How a user stands: the sums asked for, the runs under way, and what was allowed."""
 
     spent: Mapping[str, Amount]
@@ -144,7 +144,7 @@ class Tx(Protocol):
     @property
     def replies(self) -> Replies: ...
     @property
-    def absence(self) -> Absence: ...
+    def absence(self) -> Away: ...
     @property
     def tasks(self) -> Tasks: ...
 
@@ -201,19 +201,19 @@ class Tx(Protocol):
     def who_waits(self) -> str | None:
         """Find the engine that somebody who waits for a reply needs; None: nobody waits."""
 
-    def renew(self, turn: Turn, *, lease: timedelta) -> Flags: ...
+    def renew(self, turn: Turn, *, lease: timedelta) -> TurnFlags: ...
     def hold(self, turn: Turn) -> Conversation: ...
     def is_cancelled(self, turn: Turn) -> bool: ...
     def note_outside(self, turn: Turn) -> None:
         """Note that words of others are read in the conversation from now on."""
 
     def commit(
-        self, turn: Turn, step: Step, ending: Ending, *, served: Iterable[ItemId] = ()
+        self, turn: Turn, step: Step, ending: RunEnding, *, served: Iterable[ItemId] = ()
     ) -> None: ...
     def hand_back(
         self, turn: Turn, step: Step, *, until: datetime | None, served: Iterable[ItemId] = ()
     ) -> None: ...
-    def rescue(self, *, all_of_them: bool = False) -> "Rescued | None": ...
+    def rescue(self, *, all_of_them: bool = False) -> "RescuedTurn | None": ...
     def agenda(self) -> Agenda: ...
 
     # Runs
@@ -240,7 +240,7 @@ class Tx(Protocol):
         self,
         turn: Turn,
         which: CallId,
-        call: Call,
+        call: ToolCall,
         *,
         read_only: bool,
         uses: GrantId | None = None,
@@ -267,7 +267,7 @@ class Tx(Protocol):
     def spend(
         self, turn: Turn, root: ConversationId, model: str, cost: Cost, *, counts_to: Iterable[str]
     ) -> None: ...
-    def account(self, user: UserId, root: ConversationId, what: Iterable[str]) -> Account: ...
+    def account(self, user: UserId, root: ConversationId, what: Iterable[str]) -> SpendingState: ...
     def has_spent(self, turn: Turn, at: datetime) -> bool:
         """See whether something was written down as spent at just that time."""
 
@@ -279,13 +279,13 @@ class Tx(Protocol):
 
     def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None: ...
 
-    def disallow(self, user: UserId, scope: Scope) -> None:
+    def disallow(self, user: UserId, scope: AllowanceScope) -> None:
         """Forget what a user said of an allowance: what goes for everybody counts again."""
 
     # People and the switch
 
     @property
-    def answers(self) -> Answers: ...
+    def answers(self) -> StoredResponses: ...
     @property
     def browse(self) -> Browse: ...
     @property
@@ -295,19 +295,19 @@ class Tx(Protocol):
     @property
     def memories(self) -> Memories: ...
     @property
-    def mine(self) -> Mine: ...
+    def mine(self) -> PersonalData: ...
 
     @property
-    def attempts(self) -> Attempts: ...
+    def attempts(self) -> RateLimits: ...
 
     @property
-    def clients(self) -> Clients: ...
+    def clients(self) -> McpClients: ...
 
     @property
     def credentials(self) -> Credentials: ...
 
-    def person(self, user: UserId) -> Person: ...
-    def lock_person(self, user: UserId) -> Person: ...
+    def person(self, user: UserId) -> UserState: ...
+    def lock_person(self, user: UserId) -> UserState: ...
     def pause_everything(self, user: UserId | None, *, paused: bool) -> None: ...
 
     def set_zone(self, user: UserId, zone: str) -> None: ...
@@ -323,7 +323,7 @@ class Tx(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Rescued:
+class RescuedTurn:
     """A turn that was freed, and what followed for its conversation."""
 
     turn: Turn

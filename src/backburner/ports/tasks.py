@@ -7,7 +7,7 @@ from typing import Protocol
 from backburner.core.allowance import Cost
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, UserId
-from backburner.core.work.proposal import Rejected
+from backburner.core.work.proposal import RejectedProposal
 
 
 class Tasks(Protocol):
@@ -23,7 +23,7 @@ class Tasks(Protocol):
     def count_proposed(self, user: UserId, parent: ConversationId, *, since: datetime) -> int:
         """Count what was proposed under a conversation, whatever became of it."""
 
-    def dismissed(self, user: UserId, *, since: datetime) -> Sequence[Rejected]: ...
+    def dismissed(self, user: UserId, *, since: datetime) -> Sequence[RejectedProposal]: ...
 
     def costs(self, user: UserId, which: ConversationId, *, most: int) -> Sequence[Cost]:
         """Read what the last background runs of a conversation cost, each."""

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Protocol
 
 #: How many characters of an output, a page or a file the agent is shown in one go.
-MOST_SHOWN = 50_000
+MAX_SHOWN_CHARS = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class CommandResult:
     """How a command ended: with a code or by a signal, by itself or not."""
 
     #: What it wrote on both streams; if that is long, beginning and end and what is left out.
@@ -24,7 +24,7 @@ class Ran:
 
 
 class Shell(Protocol):
-    async def run(self, line: str, *, folder: Path, within: timedelta) -> Ran:
+    async def run(self, line: str, *, folder: Path, within: timedelta) -> CommandResult:
         """Run one line in a folder; everything it started has ended when this does.
 
         Raises `ProcessFailed` where it could not be started.
@@ -32,7 +32,7 @@ class Shell(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class WebPage:
     """What an address gave, as text."""
 
     #: Where it was found in the end.
@@ -46,7 +46,7 @@ class Page:
 
 
 class Network(Protocol):
-    async def fetch(self, url: str, *, other_hosts: bool = False) -> Page:
+    async def fetch(self, url: str, *, other_hosts: bool = False) -> WebPage:
         """Get what an address gives, as text; follow where it points within the same host, or on.
 
         Raises `BadRequest` for what is no address to be fetched, `NotAllowed` where it leads into

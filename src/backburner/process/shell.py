@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from backburner.core.errors import ProcessFailed
-from backburner.ports import MOST_SHOWN, Ran
+from backburner.ports import MAX_SHOWN_CHARS, CommandResult
 from backburner.process.command import Command
 from backburner.process.confinement import Limits, confine_to
 from backburner.process.excerpt import Excerpt
@@ -48,9 +48,9 @@ class ConfinedShell:
         self._unconfined = unconfined
         self._limits = limits or Limits()
 
-    async def run(self, line: str, *, folder: Path, within: timedelta) -> Ran:
+    async def run(self, line: str, *, folder: Path, within: timedelta) -> CommandResult:
         """Run one line in a folder; everything it started has ended when this does."""
-        excerpt = Excerpt(MOST_SHOWN)
+        excerpt = Excerpt(MAX_SHOWN_CHARS)
         async with _temporary_folder() as temporary:
             command = self._command(line, folder, temporary)
             async with (
@@ -58,7 +58,7 @@ class ConfinedShell:
                 reading(_take(tree, excerpt)),
             ):
                 ending, exited = await wait(tree, within)
-        return Ran(
+        return CommandResult(
             output=excerpt.text(),
             code=exited.code,
             signal=exited.signal,

@@ -6,20 +6,20 @@ from datetime import datetime, timedelta
 
 from backburner.actions import spending, steps
 from backburner.actions.deps import Deps
-from backburner.actions.signals import Reason, Signals
+from backburner.actions.signals import StopReason, StopRequests
 from backburner.actions.work.jobs import results_of
 from backburner.core import tool_journal, transitions
-from backburner.core.allowance import Allowance, Scope
-from backburner.core.conversation import Conversation, Role, Session, Source, Status
+from backburner.core.allowance import Allowance, AllowanceScope
+from backburner.core.conversation import Conversation, MessageRole, Session, Source, Status
 from backburner.core.ids import ConversationId, ItemId
 from backburner.core.outcome import Complete, Outcome
 from backburner.core.question import Question
 from backburner.core.run import (
-    Ending,
     Failure,
     FailureKind,
     Item,
     ItemKind,
+    RunEnding,
     RunKind,
     RunStatus,
 )
@@ -31,11 +31,11 @@ from backburner.ports import Claim, Tx
 from backburner.runs.gate import Gate
 
 #: After it a run looks again whether others have left something to spend.
-MOMENT = timedelta(seconds=5)
+BUDGET_RETRY_DELAY = timedelta(seconds=5)
 
 
 @dataclass(slots=True, kw_only=True)
-class Result:
+class RunResult:
     """What came of a run so far."""
 
     items: Sequence[Item]
@@ -64,7 +64,9 @@ class Result:
         self.entries += entries
 
 
-async def commit(deps: Deps, claim: Claim, signals: Signals, gate: Gate, result: Result) -> None:
+async def commit(
+    deps: Deps, claim: Claim, signals: StopRequests, gate: Gate, result: RunResult
+) -> None:
     """Give up the turn with what came of the run."""
     end = _Ending(deps, claim, signals.reason, gate, result)
     await deps.store.commit(claim.turn, end.write)
@@ -74,14 +76,14 @@ async def commit(deps: Deps, claim: Claim, signals: Signals, gate: Gate, result:
 class _Ending:
     deps: Deps
     claim: Claim
-    reason: Reason | None
+    reason: StopReason | None
     gate: Gate
-    result: Result
+    result: RunResult
 
     def write(self, tx: Tx) -> None:
         turn, result = self.claim.turn, self.result
         awaited = self._lock_awaited(tx)
-        if self.reason is Reason.SPENT:
+        if self.reason is StopReason.SPENT:
             # Whoever needs both locks takes that of the user first.
             tx.lock_person(turn.user_id)
         before = tx.hold(turn)
@@ -90,13 +92,13 @@ class _Ending:
             self._forget(tx, before.session, found.session)
         if result.session is not None and result.entries:
             tx.remember(turn, result.session.id, result.entries)
-        if tx.is_cancelled(turn) or self.reason is Reason.CANCELLED:
+        if tx.is_cancelled(turn) or self.reason is StopReason.CANCELLED:
             self._cancelled(tx, found)
         elif result.is_done:
             self._done(tx, found)
         elif result.failure is not None:
             self._failed(tx, found, result.failure)
-        elif self.reason is Reason.BLOCKED:
+        elif self.reason is StopReason.BLOCKED:
             self._block(tx, found, awaited)
         else:
             self._interrupted(tx, found)
@@ -106,7 +108,7 @@ class _Ending:
 
         They are locked before their parent is, as it is when one of them reports.
         """
-        if self.reason is not Reason.BLOCKED:
+        if self.reason is not StopReason.BLOCKED:
             return {}
         named = dict.fromkeys(job for waiting in self.gate.waiting for job in waiting.jobs)
         there = tx.jobs.lock(self.claim.turn.user_id, named)
@@ -128,7 +130,7 @@ class _Ending:
         if self.claim.turn.kind is not RunKind.REPLY or not text:
             return ()
         source = Source.WORKER if self._is_unattended() else Source.CHAT
-        return (NewMessage(role=Role.ASSISTANT, content=text, source=source),)
+        return (NewMessage(role=MessageRole.ASSISTANT, content=text, source=source),)
 
     def _forget(self, tx: Tx, old: Session, new: Session | None) -> None:
         if new is None or new.id != old.id:
@@ -142,18 +144,18 @@ class _Ending:
 
     def _interrupted(self, tx: Tx, found: Conversation) -> None:
         match self.reason:
-            case Reason.ASKED:
+            case StopReason.ASKED:
                 question = self.gate.question(now=tx.now)
                 step = transitions.ask_owner(found, question)
-                self._commit(tx, step, Ending(status=RunStatus.SUCCESS, tokens=self.gate.tokens))
-            case Reason.SPENT if self.gate.over is not None:
+                self._commit(tx, step, RunEnding(status=RunStatus.SUCCESS, tokens=self.gate.tokens))
+            case StopReason.SPENT if self.gate.over is not None:
                 self._spent(tx, found, self.gate.over)
-            case Reason.PERSON | Reason.DRAINING | Reason.LEAVING:
+            case StopReason.PERSON | StopReason.DRAINING | StopReason.LEAVING:
                 self._hand_back(tx, Step(conversation=found), until=tx.now)
-            case Reason.WAITS:
+            case StopReason.WAITS:
                 step = Step(conversation=found)
-                self._hand_back(tx, step, until=tx.now + MOMENT, serves=False)
-            case Reason.TIMEOUT:
+                self._hand_back(tx, step, until=tx.now + BUDGET_RETRY_DELAY, serves=False)
+            case StopReason.TIMEOUT:
                 failure = Failure(FailureKind.TIMEOUT, "It took longer than a run may.")
                 self._failed(tx, found, failure)
             case _:
@@ -162,7 +164,7 @@ class _Ending:
 
     def _done(self, tx: Tx, found: Conversation) -> None:
         run, result = self.claim.run, self.result
-        ending = Ending(status=RunStatus.SUCCESS, tokens=self.gate.tokens, result=_kept(result))
+        ending = RunEnding(status=RunStatus.SUCCESS, tokens=self.gate.tokens, result=_kept(result))
         if result.outcome is None:
             step = transitions.reply(
                 found, run, result.text, now=tx.now, unattended=self._is_unattended()
@@ -172,7 +174,7 @@ class _Ending:
         self._commit(tx, step, ending)
 
     def _failed(self, tx: Tx, found: Conversation, failure: Failure) -> None:
-        ending = Ending(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
+        ending = RunEnding(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
         if self.claim.turn.kind is RunKind.REPLY:
             step = transitions.fail_reply(found, failure)
         else:
@@ -184,7 +186,9 @@ class _Ending:
         if self.claim.turn.kind is RunKind.REPLY:
             if self.result.text:
                 said = (
-                    NewMessage(role=Role.ASSISTANT, content=self.result.text, source=Source.CHAT),
+                    NewMessage(
+                        role=MessageRole.ASSISTANT, content=self.result.text, source=Source.CHAT
+                    ),
                 )
             said = (*said, system_message("Stopped."))
         left = [entry.tool for entry in self._doubtful(tx)]
@@ -196,7 +200,7 @@ class _Ending:
         self._commit(
             tx,
             step,
-            Ending(status=RunStatus.CANCELLED, tokens=self.gate.tokens),
+            RunEnding(status=RunStatus.CANCELLED, tokens=self.gate.tokens),
             asks=False,
         )
 
@@ -210,7 +214,7 @@ class _Ending:
         if not spending.is_asked(tx, found.user_id, question):
             step = steps.join(step, self._ask_about_allowance(tx, found, over, question))
         if turn.kind is RunKind.REPLY:
-            self._commit(tx, step, Ending(status=RunStatus.FAILURE, failure=_SPENT))
+            self._commit(tx, step, RunEnding(status=RunStatus.FAILURE, failure=_SPENT))
         else:
             # What asks waits for the answer anyway.
             self._hand_back(tx, step if step.asked else transitions.park(found), until=None)
@@ -220,7 +224,7 @@ class _Ending:
     ) -> Step:
         """Ask at the top where it is about all that hangs under it, else where it was noticed."""
         root = self.result.root
-        if over.scope is Scope.CONVERSATION and root != found.id:
+        if over.scope is AllowanceScope.CONVERSATION and root != found.id:
             top = tx.lock(found.user_id, root)
             if top.status is not Status.ARCHIVED:
                 # It is not the top's own work that waits for the answer.
@@ -229,7 +233,7 @@ class _Ending:
                 return Step(conversation=found)
         return transitions.ask_owner(found, question)
 
-    def _commit(self, tx: Tx, step: Step, ending: Ending, *, asks: bool = True) -> None:
+    def _commit(self, tx: Tx, step: Step, ending: RunEnding, *, asks: bool = True) -> None:
         step = self._with_doubts(tx, step) if asks else step
         result = self.result
         served = self._served() if ending.status is RunStatus.SUCCESS else self._loaded()
@@ -288,7 +292,7 @@ class _Ending:
 _SPENT = Failure(FailureKind.MODEL, "What may be spent has been spent.")
 
 
-def _kept(result: Result) -> str | None:
+def _kept(result: RunResult) -> str | None:
     """Keep the bare finding of a run with its record."""
     outcome = result.outcome
     if isinstance(outcome, Complete) and outcome.result is not None:

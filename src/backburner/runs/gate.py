@@ -12,8 +12,8 @@ from typing import Any
 
 import structlog
 
-from backburner.actions.signals import Reason, Signals
-from backburner.actions.spending import Purse
+from backburner.actions.signals import StopReason, StopRequests
+from backburner.actions.spending import Budget
 from backburner.core import tool_journal, tool_policy
 from backburner.core.allowance import Allowance, Usage
 from backburner.core.conversation import Conversation
@@ -22,14 +22,14 @@ from backburner.core.ids import CallId, ItemId, derive_question_id, new_call_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
 from backburner.core.tool_journal import JournalEntry
-from backburner.core.tool_policy import Allow, Ask, Call, Deny
+from backburner.core.tool_policy import Allow, Ask, Deny, ToolCall
 from backburner.core.validation import canonical, make_readable
-from backburner.ports import Offer, Store, ToolResult, Tx, Waiting
+from backburner.ports import JobWait, Offer, Store, ToolResult, Tx
 
-LONGEST_RESULT = 100_000
-LONGEST_SHOWN = 3_000
+MAX_RESULT_CHARS = 100_000
+MAX_APPROVAL_CHARS = 3_000
 
-ENOUGH = ToolResult("The run ends here.", failed=True, stop=True)
+RUN_IS_ENDING = ToolResult("The run ends here.", failed=True, stop=True)
 WAIT_FOR_CONSENT = ToolResult(
     "This call needs the consent of the owner, who has been asked. End here; a new run begins"
     " when they have answered.",
@@ -51,16 +51,16 @@ class Gate:
 
     store: Store
     turn: Turn
-    signals: Signals
+    signals: StopRequests
     #: What earlier attempts at the same work did.
     before: Sequence[JournalEntry]
-    purse: Purse
+    purse: Budget
     #: What the agent reads may put it up to something.
     sways: bool = True
     #: Calls that need consent, in the order in which the agent wanted to make them.
-    asked: list[Call] = field(default_factory=list)
+    asked: list[ToolCall] = field(default_factory=list)
     #: Jobs the run is to wait for, and what in its inbox tells what the agent has read already.
-    waiting: list[Waiting] = field(default_factory=list)
+    waiting: list[JobWait] = field(default_factory=list)
     read: set[ItemId] = field(default_factory=set)
     #: The allowance under which all is spent.
     over: Allowance | None = None
@@ -75,9 +75,9 @@ class Gate:
 
     async def call(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
         """Make a call, or say why not."""
-        if self.signals.reason not in (None, Reason.ASKED):
-            return ENOUGH
-        call, which, tried = Call(offer.tool, arguments), new_call_id(), list[Tx]()
+        if self.signals.reason not in (None, StopReason.ASKED):
+            return RUN_IS_ENDING
+        call, which, tried = ToolCall(offer.tool, arguments), new_call_id(), list[Tx]()
 
         def admit(tx: Tx) -> _Admitted | ToolResult:
             # An earlier try may have gone through, and only its answer been lost.
@@ -89,8 +89,8 @@ class Gate:
         try:
             admitted = await self.store.transact(admit)
         except Fenced:
-            self.signals.give(Reason.FENCED)
-            return ENOUGH
+            self.signals.give(StopReason.FENCED)
+            return RUN_IS_ENDING
         if isinstance(admitted, ToolResult):
             return admitted
         return await self._make(offer, arguments, admitted)
@@ -101,8 +101,8 @@ class Gate:
         over = await self.purse.pay(model, usage)
         if over is not None:
             self.over = over
-            self.signals.give(Reason.SPENT)
-        return self.signals.reason in (None, Reason.ASKED)
+            self.signals.give(StopReason.SPENT)
+        return self.signals.reason in (None, StopReason.ASKED)
 
     async def _make(
         self, offer: Offer, arguments: Mapping[str, Any], admitted: _Admitted
@@ -110,27 +110,27 @@ class Gate:
         self._in_flight += 1
         try:
             result = await _run(offer, arguments)
-            text = make_readable(result.text[:LONGEST_RESULT])
+            text = make_readable(result.text[:MAX_RESULT_CHARS])
             await self.store.transact(
                 lambda tx: tx.end_call(self.turn, admitted.id, text, failed=result.failed)
             )
         except Fenced:
-            self.signals.give(Reason.FENCED)
-            return ENOUGH
+            self.signals.give(StopReason.FENCED)
+            return RUN_IS_ENDING
         finally:
             self._in_flight -= 1
         self.read.update(result.reads)
         if result.waits is not None:
             self.waiting.append(result.waits)
-            self.signals.give(Reason.BLOCKED)
+            self.signals.give(StopReason.BLOCKED)
         stop = self.signals.reason is not None
         return ToolResult(text, failed=result.failed, stop=stop)
 
-    def _admit(self, tx: Tx, offer: Offer, call: Call, which: CallId) -> _Admitted | ToolResult:
+    def _admit(self, tx: Tx, offer: Offer, call: ToolCall, which: CallId) -> _Admitted | ToolResult:
         conversation = tx.hold(self.turn)
         if tx.is_cancelled(self.turn):
-            self.signals.give(Reason.CANCELLED)
-            return ENOUGH
+            self.signals.give(StopReason.CANCELLED)
+            return RUN_IS_ENDING
         decision = tool_policy.decide(
             call,
             _grants(tx, conversation),
@@ -151,7 +151,7 @@ class Gate:
             case Allow(uses):
                 if self.asked:
                     # Another call of the same message waits for consent: the run is about to end.
-                    return ENOUGH
+                    return RUN_IS_ENDING
                 with suppress(Conflict):
                     if offer.outside and self.sways and not conversation.outside_read:
                         tx.note_outside(self.turn)
@@ -159,16 +159,16 @@ class Gate:
                     return _Admitted(which)
                 return self._ask(call)
 
-    def _ask(self, call: Call) -> ToolResult:
+    def _ask(self, call: ToolCall) -> ToolResult:
         if call not in self.asked:
             self.asked.append(call)
-        self.signals.give(Reason.ASKED)
+        self.signals.give(StopReason.ASKED)
         return WAIT_FOR_CONSENT
 
     def question(self, *, now: datetime) -> Question:
         """Ask for consent to the calls that need it, all in one."""
         shown = "\n".join(
-            f"{call.tool.name} {canonical(dict(call.arguments))[:LONGEST_SHOWN]}"
+            f"{call.tool.name} {canonical(dict(call.arguments))[:MAX_APPROVAL_CHARS]}"
             for call in self.asked
         )
         digests = [tool_policy.digest(call) for call in self.asked]
@@ -202,7 +202,7 @@ def _grants(tx: Tx, conversation: Conversation) -> Sequence[tool_policy.Grant]:
     return own
 
 
-def _is_in_doubt(conversation: Conversation, call: Call) -> bool:
+def _is_in_doubt(conversation: Conversation, call: ToolCall) -> bool:
     """See whether the owner has yet to say what became of an earlier call of the same tool."""
     return any(
         bound["server"] == call.tool.server and bound["tool"] == call.tool.name

@@ -14,11 +14,11 @@ import structlog
 
 from backburner.actions import discovery, spending
 from backburner.actions.deps import Deps
-from backburner.actions.patience import PatientStore
-from backburner.actions.signals import AT_ONCE, Reason, Signals
+from backburner.actions.patience import RetryingStore
+from backburner.actions.signals import IMMEDIATE_REASONS, StopReason, StopRequests
 from backburner.actions.work import jobs
 from backburner.core import prompt, routing, tool_journal
-from backburner.core.conversation import LONGEST_MESSAGE, Kind
+from backburner.core.conversation import MAX_MESSAGE_CHARS, Kind
 from backburner.core.errors import BadOutcome, EngineFailed, Fenced, SessionGone
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import OUTCOME_SCHEMA, Outcome, parse_outcome
@@ -26,28 +26,28 @@ from backburner.core.run import Failure, FailureKind, Item, RunKind
 from backburner.core.validation import make_readable
 from backburner.core.work import discovery as discoveries
 from backburner.core.work import job_words
-from backburner.live.drafts import Drafts
-from backburner.ports import Claim, Ended, Offer, Remembered, Request, Said
+from backburner.live.drafts import DraftWriter
+from backburner.ports import Claim, Offer, SessionEntries, TextDelta, TurnEnded, TurnRequest
 from backburner.runs import finish
-from backburner.runs.finish import Result
+from backburner.runs.finish import RunResult
 from backburner.runs.gate import Gate
-from backburner.runs.prepare import FORGOTTEN, Prepared
+from backburner.runs.prepare import SESSION_LOST, PreparedRun
 
-SET_UP = "Run `backburner setup`, or name another in the settings."
+NO_MODEL_HINT = "Run `backburner setup`, or name another in the settings."
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class Attempt:
+class RunAttempt:
     """A run under way."""
 
     deps: Deps
     claim: Claim
-    signals: Signals
+    signals: StopRequests
     gate: Gate
-    result: Result
-    drafts: Drafts
+    result: RunResult
+    drafts: DraftWriter
     tools: Sequence[Offer] = ()
     #: What the prompt is about.
     shown: Sequence[Item] = ()
@@ -57,27 +57,27 @@ class Attempt:
     memory: list[str] = field(default_factory=list)
 
 
-async def perform(deps: Deps, claim: Claim, known: Prepared, signals: Signals) -> None:
+async def perform(deps: Deps, claim: Claim, known: PreparedRun, signals: StopRequests) -> None:
     """Do a run that was claimed and prepared, up to its commit."""
     turn = claim.turn
-    deps = replace(deps, store=PatientStore(deps.store, signals))
-    drafts, lost = Drafts(deps, turn), False
+    deps = replace(deps, store=RetryingStore(deps.store, signals))
+    drafts, lost = DraftWriter(deps, turn), False
     try:
         profile = claim.conversation.engine or deps.default_engine
-        result = Result(items=known.items, zone=known.zone, root=known.root, profile=profile)
+        result = RunResult(items=known.items, zone=known.zone, root=known.root, profile=profile)
         result.session, result.renewed, result.before = known.session, known.renewed, known.served
         earlier = [entry for entry in known.before if entry.run_id != turn.run_id]
-        purse = spending.Purse(deps, turn, known.root)
+        purse = spending.Budget(deps, turn, known.root)
         sways = deps.is_swayed(profile)
         gate = Gate(deps.store, turn, signals, earlier, purse, sways=sways, over=known.over)
-        attempt = Attempt(deps, claim, signals, gate, result, drafts)
+        attempt = RunAttempt(deps, claim, signals, gate, result, drafts)
         if known.over is not None:
-            signals.give(Reason.SPENT)
+            signals.give(StopReason.SPENT)
         elif known.waits:
-            signals.give(Reason.WAITS)
+            signals.give(StopReason.WAITS)
         else:
             await _work(attempt, known)
-        lost = signals.reason is Reason.FENCED
+        lost = signals.reason is StopReason.FENCED
         if not lost:
             await finish.commit(deps, claim, signals, gate, result)
     except Fenced:
@@ -88,20 +88,20 @@ async def perform(deps: Deps, claim: Claim, known: Prepared, signals: Signals) -
         _log.warning("another holder has taken over", run=turn.run_id)
 
 
-async def give_up(deps: Deps, claim: Claim, signals: Signals) -> None:
+async def give_up(deps: Deps, claim: Claim, signals: StopRequests) -> None:
     """End a run that could not be prepared: it failed, as far as its owner is concerned."""
     turn = claim.turn
-    deps = replace(deps, store=PatientStore(deps.store, signals))
+    deps = replace(deps, store=RetryingStore(deps.store, signals))
     items = await deps.store.transact(
         lambda tx: tx.items(turn.user_id, turn.conversation_id, turn.kind)
     )
     failure = Failure(FailureKind.ENGINE, "Something unexpected went wrong before it began.")
-    result = Result(items=items, zone="UTC", root=turn.conversation_id, failure=failure)
-    gate = Gate(deps.store, turn, signals, (), spending.Purse(deps, turn, result.root))
+    result = RunResult(items=items, zone="UTC", root=turn.conversation_id, failure=failure)
+    gate = Gate(deps.store, turn, signals, (), spending.Budget(deps, turn, result.root))
     await finish.commit(deps, claim, signals, gate, result)
 
 
-async def _work(attempt: Attempt, known: Prepared) -> None:
+async def _work(attempt: RunAttempt, known: PreparedRun) -> None:
     """Let the agent work until it is done, or there is a reason to end."""
     limit = known.conversation.run_timeout or attempt.deps.limits.run_timeout
     working = asyncio.create_task(_let_agent_work(attempt, known))
@@ -121,17 +121,17 @@ async def _work(attempt: Attempt, known: Prepared) -> None:
         )
 
 
-async def _watch(attempt: Attempt, working: "asyncio.Task[None]", limit: timedelta) -> None:
+async def _watch(attempt: RunAttempt, working: "asyncio.Task[None]", limit: timedelta) -> None:
     """Wait until the agent is done, or has to be stopped."""
     loop = asyncio.get_running_loop()
     signals, patience = attempt.signals, attempt.deps.limits.patience.total_seconds()
-    deadline = loop.call_later(limit.total_seconds(), signals.give, Reason.TIMEOUT)
+    deadline = loop.call_later(limit.total_seconds(), signals.give, StopReason.TIMEOUT)
     heard = asyncio.create_task(signals.wait())
     lost_patience: float | None = None
     try:
         while not working.done():
             reason = signals.reason
-            if reason in AT_ONCE:
+            if reason in IMMEDIATE_REASONS:
                 return
             if reason is None or attempt.gate.in_call:
                 lost_patience = None
@@ -149,19 +149,19 @@ async def _watch(attempt: Attempt, working: "asyncio.Task[None]", limit: timedel
         heard.cancel()
 
 
-async def _end(attempt: Attempt, working: "asyncio.Task[None]") -> None:
+async def _end(attempt: RunAttempt, working: "asyncio.Task[None]") -> None:
     """End what the agent does, and everything it started."""
     if working.done():
         return
     working.cancel()
-    limits, leaving = attempt.deps.limits, attempt.signals.reason is Reason.LEAVING
+    limits, leaving = attempt.deps.limits, attempt.signals.reason is StopReason.LEAVING
     limit = limits.last_words_leaving if leaving else limits.last_words
     await asyncio.wait({working}, timeout=limit.total_seconds())
     if not working.done():
         _log.error("the agent does not end", run=attempt.claim.run.id)
 
 
-async def _let_agent_work(attempt: Attempt, known: Prepared) -> None:
+async def _let_agent_work(attempt: RunAttempt, known: PreparedRun) -> None:
     """Let the agent work; if it cannot, and another may do better, let that one, once."""
     await _try(attempt, known)
     result = attempt.result
@@ -179,7 +179,7 @@ async def _let_agent_work(attempt: Attempt, known: Prepared) -> None:
     await _try(attempt, replace(known, session=None, memory=(), before=[*before, *done]))
 
 
-async def _try(attempt: Attempt, known: Prepared) -> None:
+async def _try(attempt: RunAttempt, known: PreparedRun) -> None:
     """Let the agent work under the profile that is set, and note how it failed if it did."""
     try:
         await _do(attempt, known)
@@ -189,7 +189,7 @@ async def _try(attempt: Attempt, known: Prepared) -> None:
         )
 
 
-async def _do(attempt: Attempt, known: Prepared) -> None:
+async def _do(attempt: RunAttempt, known: PreparedRun) -> None:
     attempt.tools = await attempt.deps.toolbox.offers(attempt.claim.turn, known.conversation)
     attempt.around = await _look_around(attempt, known)
     attempt.session_id = None if known.session is None else known.session.id
@@ -201,20 +201,22 @@ async def _do(attempt: Attempt, known: Prepared) -> None:
         if known.session is None:
             raise
         if known.conversation.resuming:
-            raise EngineFailed(jobs.NO_MEMORY, hint=jobs.START_ANEW, permanent=True) from None
-        attempt.result.session, attempt.result.renewed = None, FORGOTTEN
+            raise EngineFailed(
+                jobs.JOB_SESSION_GONE, hint=jobs.JOB_SESSION_GONE_HINT, permanent=True
+            ) from None
+        attempt.result.session, attempt.result.renewed = None, SESSION_LOST
         attempt.session_id, attempt.memory = None, []
         ended = await _turn(attempt, _whole_prompt(attempt, known, fresh=True))
     if ended is None:
         return
     if attempt.claim.turn.kind is RunKind.REPLY:
-        attempt.result.text = prompt.shorten(make_readable(ended.text), LONGEST_MESSAGE)
+        attempt.result.text = prompt.shorten(make_readable(ended.text), MAX_MESSAGE_CHARS)
         attempt.result.is_done = True
     else:
         await _take_outcome(attempt, ended)
 
 
-async def _look_around(attempt: Attempt, known: Prepared) -> str:
+async def _look_around(attempt: RunAttempt, known: PreparedRun) -> str:
     if known.conversation.kind is not Kind.DISCOVERY:
         return ""
     deps, user = attempt.deps, known.conversation.user_id
@@ -224,7 +226,7 @@ async def _look_around(attempt: Attempt, known: Prepared) -> str:
     )
 
 
-async def _take_outcome(attempt: Attempt, ended: Ended) -> None:
+async def _take_outcome(attempt: RunAttempt, ended: TurnEnded) -> None:
     """Read how a background run ended; if that cannot be, have it said once more."""
     try:
         attempt.result.outcome = _outcome(attempt, ended)
@@ -240,20 +242,20 @@ async def _take_outcome(attempt: Attempt, ended: Ended) -> None:
     attempt.result.is_done = True
 
 
-def _outcome(attempt: Attempt, ended: Ended) -> Outcome:
+def _outcome(attempt: RunAttempt, ended: TurnEnded) -> Outcome:
     outcome = parse_outcome(ended.text if ended.outcome is None else ended.outcome)
     is_discovery = attempt.claim.conversation.kind is Kind.DISCOVERY
     return discoveries.quiet(outcome) if is_discovery else outcome
 
 
-async def _turn(attempt: Attempt, said: str) -> Ended | None:
+async def _turn(attempt: RunAttempt, said: str) -> TurnEnded | None:
     """Let the agent do one turn; None: it was told to stop."""
     claim, deps = attempt.claim, attempt.deps
     engine = deps.engines.get(attempt.result.profile)
     if engine is None:
-        raise EngineFailed("No model is set up for this.", hint=SET_UP, permanent=True)
+        raise EngineFailed("No model is set up for this.", hint=NO_MODEL_HINT, permanent=True)
     is_background = claim.turn.kind is RunKind.BACKGROUND
-    request = Request(
+    request = TurnRequest(
         conversation=claim.conversation,
         kind=claim.turn.kind,
         prompt=said,
@@ -266,29 +268,29 @@ async def _turn(attempt: Attempt, said: str) -> Ended | None:
     async with aclosing(engine.run(request, attempt.gate)) as events:
         async for event in events:
             match event:
-                case Said(text):
+                case TextDelta(text):
                     attempt.result.text += make_readable(text)
                     attempt.drafts.say(make_readable(text))
                     # However fast it talks, others have their turn.
                     await asyncio.sleep(0)
-                case Remembered(session_id, entries, tokens):
+                case SessionEntries(session_id, entries, tokens):
                     entries = tuple(make_readable(entry) for entry in entries)
                     attempt.session_id = session_id
                     attempt.memory += entries
                     # What helps out once has a session of its own, for that once.
                     if attempt.result.escalated_from is None:
                         attempt.result.remember(session_id, entries, tokens)
-                case Ended():
+                case TurnEnded():
                     return event if attempt.signals.reason is None else None
     return None
 
 
-def _whole_prompt(attempt: Attempt, known: Prepared, *, fresh: bool) -> str:
+def _whole_prompt(attempt: RunAttempt, known: PreparedRun, *, fresh: bool) -> str:
     said = _prompt(attempt, known, fresh=fresh)
     return prompt.with_memories(known.memories, said, around=attempt.around)
 
 
-def _prompt(attempt: Attempt, known: Prepared, *, fresh: bool) -> str:
+def _prompt(attempt: RunAttempt, known: PreparedRun, *, fresh: bool) -> str:
     conversation = known.conversation
     attempt.shown = known.items
     if known.goes_on and not fresh:
@@ -326,7 +328,7 @@ def _prompt(attempt: Attempt, known: Prepared, *, fresh: bool) -> str:
     return prompt.after_waiting(_waited(known), told)
 
 
-def _waited(known: Prepared) -> str:
+def _waited(known: PreparedRun) -> str:
     """Say how the jobs stand that the run waited for."""
     if not known.awaited and not known.gone:
         return ""

@@ -23,12 +23,12 @@ _MOST_RECALLED = 20
 #: How far back an earlier attempt at the same work may lie.
 _MOST_ATTEMPTS = 20
 
-FORGOTTEN = "What I remembered of this was gone; I went on from what is here."
-TOO_LONG = "What I remembered of this had become long; I went on from what matters of it."
+SESSION_LOST = "What I remembered of this was gone; I went on from what is here."
+SESSION_RENEWED = "What I remembered of this had become long; I went on from what matters of it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedRun:
     """What a run knows when it begins."""
 
     conversation: Conversation
@@ -61,7 +61,7 @@ class Prepared:
     waits: bool
 
 
-def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
+def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
     """Read what the run is about, and set aside what it may spend: together with its claim."""
     turn = claim.turn
     user, which = turn.user_id, turn.conversation_id
@@ -87,8 +87,8 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> Prepared:
     if is_new and (looks_around or prompt.holds_outside(recent, shown, memories)):
         tx.note_outside(turn)
     zone = claim.zone or tx.person(user).zone
-    purse = spending.Purse(deps, turn, root).open(tx, zone)
-    return Prepared(
+    purse = spending.Budget(deps, turn, root).open(tx, zone)
+    return PreparedRun(
         conversation=conversation,
         session=session,
         renewed=renewed,
@@ -128,11 +128,11 @@ def _choose_session(
     if session is None:
         return None, None
     if session.engine != (conversation.engine or deps.default_engine):
-        return None, FORGOTTEN
+        return None, SESSION_LOST
     # What is asked of a job once more is about what it remembers, all of it.
     is_work = claim.turn.kind is RunKind.BACKGROUND and not conversation.resuming
     if not goes_on and session.tokens > (limits.context if is_work else limits.context_chat):
-        return None, TOO_LONG
+        return None, SESSION_RENEWED
     return session, None
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from platformdirs import user_data_path
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
-from backburner.core.allowance import Scope, parse_limit, parse_price
+from backburner.core.allowance import AllowanceScope, parse_limit, parse_price
 from backburner.settings.names import PREFIX
 
 LONGEST = timedelta(days=366)
@@ -153,7 +153,7 @@ def _check_tool_name(name: str) -> str:
 
 
 def _check_limit(text: str) -> str:
-    parse_limit(text, Scope.RUN)
+    parse_limit(text, AllowanceScope.RUN)
     return text
 
 

@@ -22,7 +22,7 @@ from backburner.store.tx import Tx
 
 T = TypeVar("T")
 #: How often a transaction that collided with another is run again.
-MOST_TRIES = 3
+MAX_TRIES = 3
 
 
 class Database:
@@ -44,11 +44,11 @@ class Database:
 
     def run(self, work: Callable[[Tx], T]) -> T:
         """Run one transaction here and now."""
-        for attempt in range(1, MOST_TRIES + 1):
+        for attempt in range(1, MAX_TRIES + 1):
             try:
                 return self._run_once(work)
             except DBAPIError as error:
-                if not is_worth_repeating(error) or attempt == MOST_TRIES:
+                if not is_worth_repeating(error) or attempt == MAX_TRIES:
                     raise
         raise AssertionError
 
@@ -81,7 +81,7 @@ class Database:
 
     def commit_here(self, turn: Turn, work: Callable[[Tx], None]) -> None:
         """Run the transaction that gives up a turn, again if its answer is lost."""
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             try:
                 self._commit_once(turn, work)
             except DBAPIError as error:

@@ -2,44 +2,44 @@
 
 from backburner.store.accounts.accounts import Accounts
 from backburner.store.accounts.credentials import Credentials
-from backburner.store.accounts.mcp_clients import Clients
-from backburner.store.accounts.personal_data import Mine
-from backburner.store.accounts.rate_limit import Attempts
+from backburner.store.accounts.mcp_clients import McpClients
+from backburner.store.accounts.personal_data import PersonalData
+from backburner.store.accounts.rate_limit import RateLimits
 from backburner.store.announcing import Announcing
-from backburner.store.queries.away import Absence
+from backburner.store.queries.away import Away
 from backburner.store.queries.browse import Browse
 from backburner.store.queries.discovery import Discovery
 from backburner.store.queries.jobs import Jobs
 from backburner.store.queries.replies import Replies
 from backburner.store.queries.tasks import Tasks
-from backburner.store.records.idempotency import Answers
+from backburner.store.records.idempotency import StoredResponses
 from backburner.store.records.memories import Memories
 
 
 class Groups(Announcing):
     @property
-    def absence(self) -> Absence:
-        return Absence(self.connection)
+    def absence(self) -> Away:
+        return Away(self.connection)
 
     @property
     def accounts(self) -> Accounts:
         return Accounts(self.connection)
 
     @property
-    def answers(self) -> Answers:
-        return Answers(self.connection)
+    def answers(self) -> StoredResponses:
+        return StoredResponses(self.connection)
 
     @property
-    def attempts(self) -> Attempts:
-        return Attempts(self.connection)
+    def attempts(self) -> RateLimits:
+        return RateLimits(self.connection)
 
     @property
     def browse(self) -> Browse:
         return Browse(self.connection)
 
     @property
-    def clients(self) -> Clients:
-        return Clients(self.connection)
+    def clients(self) -> McpClients:
+        return McpClients(self.connection)
 
     @property
     def credentials(self) -> Credentials:
@@ -58,8 +58,8 @@ class Groups(Announcing):
         return Memories(self.connection, self.now)
 
     @property
-    def mine(self) -> Mine:
-        return Mine(self.connection, self.now)
+    def mine(self) -> PersonalData:
+        return PersonalData(self.connection, self.now)
 
     @property
     def replies(self) -> Replies:

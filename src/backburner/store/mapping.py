@@ -10,14 +10,14 @@ from sqlalchemy import Row, RowMapping
 from backburner.core.conversation import (
     Author,
     Conversation,
-    Ended,
+    Destination,
+    EndedAs,
     Kind,
     Message,
+    MessageRole,
     Notify,
     OnRepeatedFailure,
-    Pause,
-    Place,
-    Role,
+    PauseReason,
     Session,
     Source,
     State,
@@ -33,7 +33,7 @@ from backburner.core.run import (
     Run,
     RunKind,
     RunStatus,
-    Skipped,
+    SkippedSlots,
     SkipReason,
 )
 from backburner.core.schedule import After, Gap
@@ -87,15 +87,15 @@ def to_conversation(row: Row[Any], questions: tuple[Question, ...]) -> Conversat
         status=Status(found["status"]),
         created_by=Author(found["created_by"]),
         schedule=found["schedule"] and from_json(json.loads(found["schedule"])),
-        pause_reason=found["pause_reason"] and Pause(found["pause_reason"]),
+        pause_reason=found["pause_reason"] and PauseReason(found["pause_reason"]),
         state=State(load(found["context"]), found["step"], load(found["data"])),
         questions=questions,
         session=_to_session(found),
-        ended_as=found["ended_as"] and Ended(found["ended_as"]),
+        ended_as=found["ended_as"] and EndedAs(found["ended_as"]),
         tools=None if found["tools"] is None else tuple(json.loads(found["tools"])),
         on_repeated_failure=OnRepeatedFailure(found["on_repeated_failure"]),
         notify=Notify(found["notify"]),
-        reports_to=tuple(Place(*place) for place in json.loads(found["reports_to"])),
+        reports_to=tuple(Destination(*place) for place in json.loads(found["reports_to"])),
     )
 
 
@@ -109,7 +109,7 @@ def _to_session(found: RowMapping) -> Session | None:
 def to_message(row: Row[Any]) -> Message:
     return Message(
         id=MessageId(row.id),
-        role=Role(row.role),
+        role=MessageRole(row.role),
         content=row.content,
         source=Source(row.source),
         created_at=row.created_at,
@@ -164,7 +164,7 @@ def to_run(row: Row[Any]) -> Run:
         tokens=row.tokens,
         profile=row.profile,
         escalated_from=row.escalated_from,
-        skipped=reason and Skipped(_to_gap(row), SkipReason(reason)),
+        skipped=reason and SkippedSlots(_to_gap(row), SkipReason(reason)),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from backburner.core.allowance import Allowance, Cost, Scope
+from backburner.core.allowance import Allowance, AllowanceScope, Cost
 from backburner.core.conversation import Conversation, Message
 from backburner.core.ids import (
     CallId,
@@ -16,22 +16,22 @@ from backburner.core.ids import (
     UserId,
 )
 from backburner.core.question import Purpose, Question
-from backburner.core.run import Ending, Item, Run, RunKind, Turn
+from backburner.core.run import Item, Run, RunEnding, RunKind, Turn
 from backburner.core.tool_journal import JournalEntry
-from backburner.core.tool_policy import Call, Grant
+from backburner.core.tool_policy import Grant, ToolCall
 from backburner.core.transitions import Step
 from backburner.ports import (
-    Account,
     Agenda,
     Claim,
     Claimer,
     Delivery,
     EventKind,
-    Flags,
     Hint,
     HintKind,
-    Person,
-    Rescued,
+    RescuedTurn,
+    SpendingState,
+    TurnFlags,
+    UserState,
 )
 from backburner.store import steps
 from backburner.store.accounts import users
@@ -138,7 +138,7 @@ class Tx(Groups):
     def who_waits(self) -> str | None:
         return claims.who_waits(self.connection)
 
-    def renew(self, turn: Turn, *, lease: timedelta) -> Flags:
+    def renew(self, turn: Turn, *, lease: timedelta) -> TurnFlags:
         return turns.renew(self.connection, turn, lease=lease, tick=self.tick)
 
     def hold(self, turn: Turn) -> Conversation:
@@ -151,7 +151,7 @@ class Tx(Groups):
         return turns.is_cancelled(self.connection, turn.user_id, turn.run_id)
 
     def commit(
-        self, turn: Turn, step: Step, ending: Ending, *, served: Iterable[ItemId] = ()
+        self, turn: Turn, step: Step, ending: RunEnding, *, served: Iterable[ItemId] = ()
     ) -> None:
         turns.commit(self.connection, turn, step, ending, served=served, now=self.now)
         self.announce(step)
@@ -164,7 +164,7 @@ class Tx(Groups):
         self.announce(step)
         self.announce_end(turn)
 
-    def rescue(self, *, all_of_them: bool = False) -> Rescued | None:
+    def rescue(self, *, all_of_them: bool = False) -> RescuedTurn | None:
         tick = _END_OF_TIME if all_of_them else self.tick
         freed = rescue.rescue(self.connection, now=self.now, tick=tick)
         if freed is not None:
@@ -208,7 +208,7 @@ class Tx(Groups):
         self,
         turn: Turn,
         which: CallId,
-        call: Call,
+        call: ToolCall,
         *,
         read_only: bool,
         uses: GrantId | None = None,
@@ -249,7 +249,7 @@ class Tx(Groups):
     ) -> None:
         spending.add(self.connection, turn, root, model, cost, counts_to=counts_to, now=self.now)
 
-    def account(self, user: UserId, root: ConversationId, what: Iterable[str]) -> Account:
+    def account(self, user: UserId, root: ConversationId, what: Iterable[str]) -> SpendingState:
         return spending.account(self.connection, user, root, what)
 
     def has_spent(self, turn: Turn, at: datetime) -> bool:
@@ -266,13 +266,13 @@ class Tx(Groups):
         spending.allow(self.connection, user, allowance, root)
         self.changed(user, None, EventKind.USER)
 
-    def disallow(self, user: UserId, scope: Scope) -> None:
+    def disallow(self, user: UserId, scope: AllowanceScope) -> None:
         spending.disallow(self.connection, user, scope)
 
-    def person(self, user: UserId) -> Person:
+    def person(self, user: UserId) -> UserState:
         return users.load(self.connection, user)
 
-    def lock_person(self, user: UserId) -> Person:
+    def lock_person(self, user: UserId) -> UserState:
         return users.lock(self.connection, user)
 
     def pause_everything(self, user: UserId | None, *, paused: bool) -> None:

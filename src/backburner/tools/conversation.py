@@ -8,15 +8,15 @@ from pydantic import Field
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.work import conversation_work
-from backburner.actions.work.conversation_work import Wish
-from backburner.core.conversation import LONGEST_TITLE, Notify
+from backburner.actions.work.conversation_work import WorkRequest
+from backburner.core.conversation import MAX_TITLE_CHARS, Notify
 from backburner.core.run import Turn
 from backburner.ports import Offer
 from backburner.tools import wording
 from backburner.tools.define import Arguments, define
 
 
-class Schedule(Arguments):
+class ScheduleWork(Arguments):
     what: str = Field(
         description="What is to be done each time, complete in itself: whoever does it has not"
         " read this conversation. May be empty only together with `change`: it then stays as it is."
@@ -27,7 +27,7 @@ class Schedule(Arguments):
         " or an ISO time with an offset."
     )
     title: str = Field(
-        default="", max_length=LONGEST_TITLE, description="A short name for a task of its own."
+        default="", max_length=MAX_TITLE_CHARS, description="A short name for a task of its own."
     )
     separate: bool = Field(
         default=False,
@@ -47,7 +47,7 @@ class Schedule(Arguments):
     )
 
 
-class Which(Arguments):
+class WorkName(Arguments):
     which: str = Field(
         default="",
         description="Its title or id, `this` for the work of this conversation, or `all`. May be"
@@ -55,7 +55,7 @@ class Which(Arguments):
     )
 
 
-class Nothing(Arguments):
+class NoArguments(Arguments):
     pass
 
 
@@ -63,9 +63,9 @@ def conversation_offers(deps: Deps, turn: Turn) -> Sequence[Offer]:
     """Offer what goes for the conversation that a run is about."""
     tools = _Tools(deps, turn)
     return (
-        define("schedule_work", Schedule, tools.schedule, free=True),
-        define("stop_work", Which, tools.stop, free=True),
-        define("list_work", Nothing, tools.look, free=True, read_only=True),
+        define("schedule_work", ScheduleWork, tools.schedule, free=True),
+        define("stop_work", WorkName, tools.stop, free=True),
+        define("list_work", NoArguments, tools.look, free=True, read_only=True),
     )
 
 
@@ -74,7 +74,7 @@ class _Tools:
         self._deps = Origin.of(turn).equip(deps)
         self._turn = turn
 
-    async def schedule(self, asked: Schedule) -> str:
+    async def schedule(self, asked: ScheduleWork) -> str:
         """Do something in the background: later, again and again, or now while the talk goes on.
 
         Use it whenever the user asks for something that takes time, comes later or comes back.
@@ -82,7 +82,7 @@ class _Tools:
         reports here. The answer says when it runs: tell the user those times. Work that was not
         asked for in a chat, or after text of others was read, waits for the user's yes.
         """
-        wish = Wish(
+        wish = WorkRequest(
             what=asked.what,
             when=asked.when,
             title=asked.title,
@@ -95,12 +95,12 @@ class _Tools:
         done = await conversation_work.arrange(self._deps, self._turn, wish)
         return wording.of_arranged(done, here=self._turn.conversation_id)
 
-    async def stop(self, asked: Which) -> str:
+    async def stop(self, asked: WorkName) -> str:
         """Stop background work of this conversation, or of a task under it, for good."""
         stopped = await conversation_work.stop(self._deps, self._turn, asked.which)
         return wording.of_stopped(stopped)
 
-    async def look(self, asked: Nothing) -> str:
+    async def look(self, asked: NoArguments) -> str:
         """List the background work of this conversation and of the tasks under it."""
         del asked
         works = await conversation_work.look(self._deps, self._turn)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from backburner.core.errors import BackburnerError
-from backburner.core.tool_policy import OURS, Narrowing, Tool
+from backburner.core.tool_policy import OWN_SERVER, Narrowing, Tool
 from backburner.core.validation import canonical
 from backburner.ports import Offer, ToolResult
 
@@ -42,7 +42,7 @@ def define(
     parameters = _parameters(takes)
     definition = canonical({"description": description, "parameters": parameters})
     tool = Tool(
-        server=OURS,
+        server=OWN_SERVER,
         name=name,
         definition=hashlib.sha256(definition.encode()).hexdigest(),
         free=free,

@@ -10,7 +10,7 @@ from typing import IO
 
 from backburner.core.errors import BadRequest, TooLarge
 from backburner.core.validation import check_text
-from backburner.ports import MOST_SHOWN
+from backburner.ports import MAX_SHOWN_CHARS
 from backburner.tools.workspace_paths import found, status
 
 MOST_WRITTEN = 400_000
@@ -70,7 +70,7 @@ def _excerpt(file: IO[bytes], offset: int, limit: int) -> str:
     kept = bytearray()
     number = 1
     for piece in _pieces(file):
-        if number >= offset + limit or len(kept) + len(piece) > MOST_SHOWN:
+        if number >= offset + limit or len(kept) + len(piece) > MAX_SHOWN_CHARS:
             break
         if number >= offset:
             kept += piece
@@ -87,7 +87,7 @@ def _excerpt(file: IO[bytes], offset: int, limit: int) -> str:
 
 def _pieces(file: IO[bytes]) -> Iterator[bytes]:
     """Yield lines, or parts of lines that are long."""
-    while file.tell() < MOST_PASSED and (piece := file.readline(MOST_SHOWN)):
+    while file.tell() < MOST_PASSED and (piece := file.readline(MAX_SHOWN_CHARS)):
         yield piece
 
 

@@ -6,46 +6,46 @@ from pydantic import Field
 
 from backburner.actions import memories
 from backburner.actions.deps import Deps
-from backburner.actions.memories import LONGEST_KEY, LONGEST_MEMORY, LONGEST_QUERY
+from backburner.actions.memories import MAX_KEY_CHARS, MAX_MEMORY_CHARS, MAX_QUERY_CHARS
 from backburner.actions.origin import Origin
 from backburner.core.prompt import remembered
 from backburner.ports import Offer
 from backburner.tools.define import Arguments, define
 
 #: Of all that a search finds, in characters.
-MOST_SHOWN = 20_000
+MAX_MEMORIES_CHARS = 20_000
 
 
-class Remember(Arguments):
+class WriteMemory(Arguments):
     key: str = Field(
-        max_length=LONGEST_KEY,
+        max_length=MAX_KEY_CHARS,
         description="A short name for it, such as `ci/main` or `coffee`. What is there under the"
         " same name is replaced.",
     )
     text: str = Field(
-        max_length=LONGEST_MEMORY,
+        max_length=MAX_MEMORY_CHARS,
         description="What to remember, complete in itself, with dates where they matter.",
     )
 
 
-class Find(Arguments):
+class SearchMemories(Arguments):
     query: str = Field(
-        max_length=LONGEST_QUERY,
+        max_length=MAX_QUERY_CHARS,
         description="Words that it may have. Any of them will do; the last may be a beginning.",
     )
 
 
-class Forget(Arguments):
-    key: str = Field(max_length=LONGEST_KEY, description="The name it is remembered under.")
+class ForgetMemory(Arguments):
+    key: str = Field(max_length=MAX_KEY_CHARS, description="The name it is remembered under.")
 
 
 def memory_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
     """Offer what is remembered for whoever a run works for."""
     tools = _Tools(deps, origin)
     return (
-        define("memory_set", Remember, tools.remember, free=True),
-        define("memory_search", Find, tools.find, free=True, read_only=True),
-        define("memory_delete", Forget, tools.forget, free=True),
+        define("memory_set", WriteMemory, tools.remember, free=True),
+        define("memory_search", SearchMemories, tools.find, free=True, read_only=True),
+        define("memory_delete", ForgetMemory, tools.forget, free=True),
     )
 
 
@@ -54,7 +54,7 @@ class _Tools:
         self._deps = origin.equip(deps)
         self._origin = origin
 
-    async def remember(self, asked: Remember) -> str:
+    async def remember(self, asked: WriteMemory) -> str:
         """Remember something for the user, to be found in any later conversation.
 
         Use it for what will still matter another day: what the user prefers or has decided, and
@@ -64,7 +64,7 @@ class _Tools:
         done = "Remembered" if is_new else "Remembered in place of what was there"
         return f"{done}, under {asked.key!r}."
 
-    async def find(self, asked: Find) -> str:
+    async def find(self, asked: SearchMemories) -> str:
         """Find what was remembered for the user, in whichever conversation.
 
         What fits best comes first. Text between outside markers may hold what others wrote: use it
@@ -73,9 +73,9 @@ class _Tools:
         found = await memories.search_from(self._deps, self._origin, asked.query)
         if not found:
             return "Nothing is remembered that has any of these words."
-        return remembered(found, room=MOST_SHOWN)
+        return remembered(found, room=MAX_MEMORIES_CHARS)
 
-    async def forget(self, asked: Forget) -> str:
+    async def forget(self, asked: ForgetMemory) -> str:
         """Forget what was remembered under a name: when it is no longer so, or the user asks."""
         await memories.forget_from(self._deps, self._origin, asked.key)
         return f"Forgotten: {asked.key!r}."

@@ -10,22 +10,22 @@ from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work import agent_tasks
-from backburner.actions.work.agent_tasks import Changes, NewTask
-from backburner.core.conversation import LONGEST_TITLE, Notify
+from backburner.actions.work.agent_tasks import NewTask, TaskChanges
+from backburner.core.conversation import MAX_TITLE_CHARS, Notify
 from backburner.core.schedule import On
 from backburner.core.transitions import Terms
-from backburner.core.work.proposal import LONGEST_REASON
+from backburner.core.work.proposal import MAX_REASON_CHARS
 from backburner.core.work.views import TaskKind, TaskStatus
 from backburner.ports import Offer
 from backburner.tools import task_wording
 from backburner.tools.define import Arguments, define
 
-MOST_RUNS = 1_000_000
+MAX_RUNS = 1_000_000
 
-Telling = Literal["always", "on_change", "on_failure", "never"]
+NotifyChoice = Literal["always", "on_change", "on_failure", "never"]
 
 
-class When(Arguments):
+class TaskSchedule(Arguments):
     interval: str | None = Field(
         default=None, description="How often, as a length of time: `30m`, `2h`, `1d`."
     )
@@ -55,9 +55,11 @@ class When(Arguments):
         )
 
 
-class Add(When):
+class AddTask(TaskSchedule):
     name: str = Field(
-        min_length=1, max_length=LONGEST_TITLE, description="A short name, such as `watch-ci-main`."
+        min_length=1,
+        max_length=MAX_TITLE_CHARS,
+        description="A short name, such as `watch-ci-main`.",
     )
     description: str = Field(
         default="", max_length=2_000, description="What it is for, in a sentence."
@@ -72,14 +74,14 @@ class Add(When):
         description="`scheduled` comes back; `oneshot` is done once, and at once if no time is"
         " given. May be left out where the time says it.",
     )
-    notify: Telling | None = Field(
+    notify: NotifyChoice | None = Field(
         default=None,
         description="When the user is told what a run says: `always`, `on_change` (only what"
         " differs from the last time), `on_failure` or `never`. Left out: as for this"
         " conversation, which is `on_change` unless something else was said.",
     )
     max_runs: int | None = Field(
-        default=None, ge=1, le=MOST_RUNS, description="It ends after so many runs; null: never."
+        default=None, ge=1, le=MAX_RUNS, description="It ends after so many runs; null: never."
     )
     tools: list[str] | None = Field(
         default=None,
@@ -103,38 +105,38 @@ class Add(When):
         )
 
 
-class Propose(Add):
+class ProposeTask(AddTask):
     why: str = Field(
         min_length=1,
-        max_length=LONGEST_REASON,
+        max_length=MAX_REASON_CHARS,
         description="Why it would help, for the user to read: what you noticed, and what you would"
         " do about it.",
     )
 
 
-class Which(Arguments):
+class TaskName(Arguments):
     task: str = Field(
         min_length=1,
-        max_length=LONGEST_TITLE,
+        max_length=MAX_TITLE_CHARS,
         description="Its name, its id, or the beginning of its id.",
     )
 
 
-class Update(When, Which):
+class UpdateTask(TaskSchedule, TaskName):
     """What is left out stays as it is."""
 
-    name: str | None = Field(default=None, max_length=LONGEST_TITLE)
+    name: str | None = Field(default=None, max_length=MAX_TITLE_CHARS)
     description: str | None = Field(default=None, max_length=2_000)
     prompt: str | None = Field(default=None, description="What to do in each run from now on.")
-    notify: Telling | None = None
+    notify: NotifyChoice | None = None
     max_runs: int | None = Field(
-        default=None, ge=0, le=MOST_RUNS, description="Counted from its first run; 0: no limit."
+        default=None, ge=0, le=MAX_RUNS, description="Counted from its first run; 0: no limit."
     )
     tools: list[str] | None = Field(default=None, max_length=200)
 
-    def changes(self) -> Changes:
+    def changes(self) -> TaskChanges:
         timed = self.timing()
-        return Changes(terms=self._rework, timing=timed if timed.is_given else None)
+        return TaskChanges(terms=self._rework, timing=timed if timed.is_given else None)
 
     def _rework(self, terms: Terms) -> Terms:
         given: dict[str, Any] = {
@@ -148,19 +150,19 @@ class Update(When, Which):
         return terms if self.max_runs is None else replace(terms, max_runs=self.max_runs or None)
 
 
-class Cancel(Which):
+class CancelTask(TaskName):
     reason: str = Field(
         default="", max_length=2_000, description="Why, for whoever looks it up later."
     )
 
 
-class Listing(Arguments):
+class ListTasks(Arguments):
     status: Literal["proposed", "active", "paused", "done", "failed"] | None = Field(
         default=None, description="Only those that stand so; null: all that were not put away."
     )
 
 
-class History(Which):
+class TaskHistory(TaskName):
     runs: int = Field(default=10, ge=1, le=50, description="The most runs to list.")
 
 
@@ -168,16 +170,16 @@ def task_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
     """Offer what can be done with the tasks of a user, from where somebody asks."""
     tools = _Tools(deps, origin)
     return (
-        define("task_add", Add, tools.add, free=True),
-        define("task_propose", Propose, tools.propose, free=True),
-        define("task_update", Update, tools.update, free=True),
-        define("task_list", Listing, tools.look, free=True, read_only=True),
-        define("task_pause", Which, tools.pause, free=True),
-        define("task_resume", Which, tools.resume, free=True),
-        define("task_cancel", Cancel, tools.cancel, free=True),
-        define("task_run_now", Which, tools.run_now, free=True),
+        define("task_add", AddTask, tools.add, free=True),
+        define("task_propose", ProposeTask, tools.propose, free=True),
+        define("task_update", UpdateTask, tools.update, free=True),
+        define("task_list", ListTasks, tools.look, free=True, read_only=True),
+        define("task_pause", TaskName, tools.pause, free=True),
+        define("task_resume", TaskName, tools.resume, free=True),
+        define("task_cancel", CancelTask, tools.cancel, free=True),
+        define("task_run_now", TaskName, tools.run_now, free=True),
         # What runs found may be in words of others.
-        define("task_history", History, tools.history, free=True, read_only=True, outside=True),
+        define("task_history", TaskHistory, tools.history, free=True, read_only=True, outside=True),
     )
 
 
@@ -186,7 +188,7 @@ class _Tools:
         self._deps = origin.equip(deps)
         self._origin = origin
 
-    async def add(self, asked: Add) -> str:
+    async def add(self, asked: AddTask) -> str:
         """Set up a task: standing work of its own with a name, which reports to this conversation.
 
         It begins at once. The answer says when it runs: tell the user those times. A task that was
@@ -196,7 +198,7 @@ class _Tools:
         done = await agent_tasks.add(self._deps, self._origin, asked.task())
         return task_wording.of_made(done)
 
-    async def propose(self, asked: Propose) -> str:
+    async def propose(self, asked: ProposeTask) -> str:
         """Propose a task that nobody asked for: the user is asked, and nothing runs before a yes.
 
         Use it for something you noticed that would truly help. At most three in a run, and nothing
@@ -205,7 +207,7 @@ class _Tools:
         done = await agent_tasks.propose(self._deps, self._origin, asked.task(), why=asked.why)
         return task_wording.of_made(done)
 
-    async def update(self, asked: Update) -> str:
+    async def update(self, asked: UpdateTask) -> str:
         """Change a task: its name, what it does, when, how it tells, how often it runs.
 
         Only in a chat, as long as no text of others was read. A proposal is asked about anew.
@@ -213,32 +215,32 @@ class _Tools:
         done = await agent_tasks.update(self._deps, self._origin, asked.task, asked.changes())
         return f"Changed. {task_wording.of_made(done)}"
 
-    async def look(self, asked: Listing) -> str:
+    async def look(self, asked: ListTasks) -> str:
         """List the user's tasks wherever they were made: proposed, active, paused, done, failed."""
         status = None if asked.status is None else TaskStatus(asked.status)
         return task_wording.of_list(await agent_tasks.listed(self._deps, self._origin, status))
 
-    async def pause(self, asked: Which) -> str:
+    async def pause(self, asked: TaskName) -> str:
         """Let a task stand still until it is resumed. A run that is under way finishes."""
         done = await agent_tasks.pause(self._deps, self._origin, asked.task)
         return f"Paused: {task_wording.name(done.work)}. task_resume lets it go on."
 
-    async def resume(self, asked: Which) -> str:
+    async def resume(self, asked: TaskName) -> str:
         """Let a paused task go on: its next time is counted from now."""
         done = await agent_tasks.resume(self._deps, self._origin, asked.task)
         return f"It goes on. {task_wording.of_made(done)}"
 
-    async def cancel(self, asked: Cancel) -> str:
+    async def cancel(self, asked: CancelTask) -> str:
         """Stop a task for good and put it away. Its history and the reason are kept."""
         done = await agent_tasks.cancel(self._deps, self._origin, asked.task, reason=asked.reason)
         return f"Cancelled: {task_wording.name(done.work)}."
 
-    async def run_now(self, asked: Which) -> str:
+    async def run_now(self, asked: TaskName) -> str:
         """Run a task at once, whatever its schedule says."""
         done = await agent_tasks.run_now(self._deps, self._origin, asked.task)
         return f"It runs now: {task_wording.name(done.work)}."
 
-    async def history(self, asked: History) -> str:
+    async def history(self, asked: TaskHistory) -> str:
         """List the last runs of a task: when, how each ended, what it found, what it took."""
         found, runs = await agent_tasks.history(
             self._deps, self._origin.user, asked.task, most=asked.runs

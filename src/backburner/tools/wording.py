@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
 
-from backburner.actions.create import Arranged
-from backburner.actions.work.conversation_work import Works
+from backburner.actions.create import WorkCreated
+from backburner.actions.work.conversation_work import WorkList
 from backburner.core import schedule
 from backburner.core.conversation import Conversation, Status
 from backburner.core.ids import ConversationId
@@ -13,14 +13,14 @@ from backburner.core.schedule.describe import describe, say_times
 from backburner.core.work import views
 from backburner.core.work.views import TaskStatus
 
-NOTHING = "There is no background work here."
+NO_WORK = "There is no background work here."
 #: Next times that are named.
 _SOME = 3
 #: Of what somebody wrote.
 _LONGEST = 300
 
 
-def of_arranged(done: Arranged, *, here: ConversationId) -> str:
+def of_arranged(done: WorkCreated, *, here: ConversationId) -> str:
     work = done.work
     when = f"{_when(work, done.zone)}. {next_times(work, done.zone, done.now)}".strip()
     name = f"{work.title!r} ({work.id})"
@@ -42,17 +42,17 @@ def of_stopped(stopped: Sequence[Conversation]) -> str:
     return f"Stopped: {'; '.join(_what(work) for work in stopped)}."
 
 
-def of_works(works: Works) -> str:
+def of_works(works: WorkList) -> str:
     lines = []
     if works.own is not None:
         lines.append(f"This conversation: {_line(works.own, works)}")
     lines += [
         f"Task {child.title!r} ({child.id}): {_line(child, works)}" for child in works.children
     ]
-    return "\n".join(lines) or NOTHING
+    return "\n".join(lines) or NO_WORK
 
 
-def _line(work: Conversation, works: Works) -> str:
+def _line(work: Conversation, works: WorkList) -> str:
     parts = [f"{_what(work)}, {_when(work, works.zone)}.", f"{_state(work)}."]
     return " ".join([*parts, next_times(work, works.zone, works.now)]).strip()
 

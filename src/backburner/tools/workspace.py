@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import Field
 
 from backburner.core.tool_policy import Narrowing
-from backburner.ports import Network, Offer, Page, Ran, Shell
+from backburner.ports import CommandResult, Network, Offer, Shell, WebPage
 from backburner.tools.define import Arguments, define
 from backburner.tools.files import MOST_LINES, read_lines, write_text
 from backburner.tools.listing import list_files
@@ -125,12 +125,12 @@ class _Workspace:
             pass
 
 
-def _ran(ran: Ran, seconds: int) -> str:
+def _ran(ran: CommandResult, seconds: int) -> str:
     gap = "" if ran.output.endswith("\n") or not ran.output else "\n"
     return f"{ran.output}{gap}[{_ending(ran, seconds)}]"
 
 
-def _ending(ran: Ran, seconds: int) -> str:
+def _ending(ran: CommandResult, seconds: int) -> str:
     if ran.flooded:
         return "It was ended, because it wrote too much. Let it write to a file, or less."
     if ran.timed_out:
@@ -140,6 +140,6 @@ def _ending(ran: Ran, seconds: int) -> str:
     return f"Exit code {ran.code}."
 
 
-def _fetched(page: Page) -> str:
+def _fetched(page: WebPage) -> str:
     cut = "\n[There is more.]" if page.cut else ""
     return f"{page.url} ({page.kind}, status {page.status})\n\n{page.text}{cut}"

@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from backburner.actions.deps import Deps
-from backburner.actions.signals import Reason
+from backburner.actions.signals import StopReason
 from backburner.core.errors import StoreFailed
 from backburner.core.ids import ConversationId
 from backburner.core.run import RunKind
@@ -20,9 +20,9 @@ from backburner.worker.seats import Seats
 from backburner.worker.underway import AllUnderway, Underway
 
 #: So long before work is due somebody is there to claim it.
-MOMENT = timedelta(milliseconds=5)
+EARLY_WAKE = timedelta(milliseconds=5)
 #: As often the event loop goes round until the agent of a new run has begun.
-STEPS_TO_BEGIN = 5
+LOOP_STEPS_TO_START = 5
 
 _log = structlog.get_logger(__name__)
 
@@ -51,7 +51,7 @@ class Claiming:
         while not self.closed and count < self.batch and await self._take_one():
             count += 1
             # It begins before the next claim takes up the interpreter.
-            for _ in range(STEPS_TO_BEGIN):
+            for _ in range(LOOP_STEPS_TO_START):
                 await asyncio.sleep(0)
         if not self.closed and count < self.batch:
             await self._make_room()
@@ -79,7 +79,7 @@ class Claiming:
         taken.task = self.spawn(self._perform(taken))
         return True
 
-    def _claim_and_prepare(self, tx: Tx) -> tuple[Claim, prepare.Prepared | None] | None:
+    def _claim_and_prepare(self, tx: Tx) -> tuple[Claim, prepare.PreparedRun | None] | None:
         self._claimed = None
         if self.comes_early:
             self.comes_early = False
@@ -130,11 +130,11 @@ class Claiming:
             and (no_seat_at_all or self.seats.engine(other.claim.conversation.engine) == wanted)
         ]
         if in_the_way and not any(other.makes_room for other in in_the_way):
-            in_the_way[-1].signals.give(Reason.PERSON)
+            in_the_way[-1].signals.give(StopReason.PERSON)
 
 
 def _wait_a_moment(tx: Tx) -> None:
     """Wait in an open transaction for what is about to be due: nothing is in the way then."""
     left = tx.agenda().work
-    if left is not None and left <= 2 * MOMENT:
+    if left is not None and left <= 2 * EARLY_WAKE:
         time.sleep(left.total_seconds())

@@ -14,12 +14,12 @@ from backburner.core.transitions.step import system_message
 from backburner.ports import Delivery, Tx
 
 #: How long a part stays with a sender that has gone silent.
-LEASE = timedelta(minutes=1)
+DELIVERY_LEASE = timedelta(minutes=1)
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(hours=1)
 #: Between two tries to write down what became of a part, in seconds.
-INSIST_EVERY = 0.5
+RECORD_RETRY_SECONDS = 0.5
 #: After about two days of trying.
-MOST_ATTEMPTS = 60
+MAX_DELIVERY_ATTEMPTS = 60
 
 _log = structlog.get_logger(__name__)
 
@@ -27,7 +27,7 @@ _log = structlog.get_logger(__name__)
 @dataclass(slots=True)
 class Deliverer:
     deps: Deps
-    lease: timedelta = LEASE
+    lease: timedelta = DELIVERY_LEASE
     #: As many are under way at the same time: one that is slow holds up no other.
     abreast: int = 4
 
@@ -67,7 +67,7 @@ class Deliverer:
             raise ChannelFailed(f"{part.channel} does not answer.") from None
 
     async def _put_back(self, part: Delivery, error: ChannelFailed) -> None:
-        gives_up = error.permanent or part.attempts >= MOST_ATTEMPTS
+        gives_up = error.permanent or part.attempts >= MAX_DELIVERY_ATTEMPTS
         pause = max(delay(part.attempts), error.retry_after or timedelta())
 
         def work(tx: Tx) -> bool:
@@ -87,9 +87,9 @@ class Deliverer:
             try:
                 await self.deps.store.transact(what)
             except StoreFailed:
-                if loop.time() + INSIST_EVERY > until:
+                if loop.time() + RECORD_RETRY_SECONDS > until:
                     raise
-                await asyncio.sleep(INSIST_EVERY)
+                await asyncio.sleep(RECORD_RETRY_SECONDS)
             else:
                 return
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from backburner.actions.deps import Deps
-from backburner.actions.signals import Reason
+from backburner.actions.signals import StopReason
 from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import RunKind
 from backburner.worker.underway import AllUnderway, Underway
 
 #: The part of a lease that is left when a run that could not renew it stops.
-MARGIN = 0.1
+LEASE_MARGIN = 0.1
 
 
 @dataclass(slots=True)
@@ -32,24 +32,24 @@ class Leases:
             flags = await self.deps.store.transact(lambda tx: tx.renew(turn, lease=self.lease))
         except Fenced:
             # A run that has just been committed has no turn either.
-            run.signals.give(Reason.FENCED)
+            run.signals.give(StopReason.FENCED)
             return
         except StoreFailed:
             return
         run.trusted_until = sent_at + self.lease.total_seconds()
         if flags.cancelled:
-            run.signals.give(Reason.CANCELLED)
+            run.signals.give(StopReason.CANCELLED)
         if flags.person_waits and turn.kind is RunKind.BACKGROUND:
-            run.signals.give(Reason.PERSON)
+            run.signals.give(StopReason.PERSON)
 
     def stop_those_without(self) -> float | None:
         """Stop the runs whose lease is about to run out; give the time until the next one's is."""
         # They need some time to stop.
-        soon = asyncio.get_running_loop().time() + self.lease.total_seconds() * MARGIN
+        soon = asyncio.get_running_loop().time() + self.lease.total_seconds() * LEASE_MARGIN
         left: list[float] = []
         for run in self.underway:
             if run.trusted_until <= soon:
-                run.signals.give(Reason.FENCED)
+                run.signals.give(StopReason.FENCED)
             else:
                 left.append(run.trusted_until - soon)
         return min(left, default=None)

@@ -6,7 +6,7 @@ import structlog
 
 from backburner.actions import steps
 from backburner.actions.deps import Deps
-from backburner.ports import Rescued, Tx
+from backburner.ports import RescuedTurn, Tx
 
 _log = structlog.get_logger(__name__)
 
@@ -25,7 +25,7 @@ class Rescuer:
             pass
 
     async def _rescue(self, *, all_of_them: bool) -> bool:
-        def work(tx: Tx) -> Rescued | None:
+        def work(tx: Tx) -> RescuedTurn | None:
             freed = tx.rescue(all_of_them=all_of_them)
             if freed is not None:
                 steps.follow(tx, freed.step)

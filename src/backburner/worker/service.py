@@ -16,10 +16,10 @@ from typing import Any, Protocol
 import structlog
 
 from backburner.actions.deps import Deps
-from backburner.actions.signals import Reason
+from backburner.actions.signals import StopReason
 from backburner.core.errors import StoreFailed
 from backburner.ports import Agenda, Bus, Claimer, Hint, HintKind
-from backburner.worker.claiming import MOMENT, Claiming
+from backburner.worker.claiming import EARLY_WAKE, Claiming
 from backburner.worker.deliverer import Deliverer
 from backburner.worker.lease import Leases
 from backburner.worker.pruner import Pruner
@@ -29,10 +29,10 @@ from backburner.worker.seats import Seats
 from backburner.worker.underway import AllUnderway
 
 #: After something went wrong, in seconds.
-PAUSE = 1.0
+CHORE_RETRY_SECONDS = 1.0
 PRUNE_EVERY = timedelta(hours=1)
 #: How long a run has to hand back that did not come to a good place.
-LAST_WORDS = timedelta(seconds=4)
+HAND_BACK_GRACE = timedelta(seconds=4)
 
 _log = structlog.get_logger(__name__)
 
@@ -125,7 +125,10 @@ class Worker:
 
     async def _drain(self) -> None:
         """Let runs hand back at the next good place, and after a while wherever they are."""
-        for reason, limit in ((Reason.DRAINING, self._pace.drain), (Reason.LEAVING, LAST_WORDS)):
+        for reason, limit in (
+            (StopReason.DRAINING, self._pace.drain),
+            (StopReason.LEAVING, HAND_BACK_GRACE),
+        ):
             self.underway.give(reason)
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=limit.total_seconds())
@@ -148,7 +151,7 @@ class Worker:
                 await self._try_again(kept)
 
     async def _try_again(self, kept: _Kept) -> None:
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(CHORE_RETRY_SECONDS)
         kept.wake.set()
 
     async def _keep_time(self) -> None:
@@ -182,7 +185,7 @@ class Worker:
             agenda, read_at = await self._deps.store.transact(lambda tx: (tx.agenda(), loop.time()))
         except StoreFailed as error:
             _log.warning("the database is gone for now", error=str(error))
-            return _NextDue(PAUSE)
+            return _NextDue(CHORE_RETRY_SECONDS)
         # Often enough to see every lease before it runs out.
         found = _NextDue(min(self._pace.poll, self._pace.lease).total_seconds())
         for name, left in _of(agenda).items():
@@ -193,14 +196,14 @@ class Worker:
         pause = read_at + found.pause - loop.time()
         if "work" in found.names:
             # The rest is waited for where it is claimed, with the database at hand.
-            pause -= MOMENT.total_seconds()
+            pause -= EARLY_WAKE.total_seconds()
         return replace(found, pause=max(0, pause))
 
     def _hear(self, hints: tuple[Hint, ...]) -> None:
         for hint in hints:
             if hint.kind is HintKind.PERSON and hint.conversation is not None:
                 for run in self.underway.in_way_of(hint.conversation):
-                    run.signals.give(Reason.PERSON)
+                    run.signals.give(StopReason.PERSON)
             if hint.kind in (HintKind.CANCEL, HintKind.EVERYTHING) and len(self.underway):
                 self._kept["lease"].wake.set()
         self._kept["work"].wake.set()

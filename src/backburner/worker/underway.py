@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from backburner.actions.signals import Reason, Signals
+from backburner.actions.signals import StopReason, StopRequests
 from backburner.core.ids import ConversationId, RunId
 from backburner.core.run import RunKind
 from backburner.ports import Claim
-from backburner.runs.prepare import Prepared
+from backburner.runs.prepare import PreparedRun
 
 
 @dataclass(slots=True)
@@ -17,10 +17,10 @@ class Underway:
 
     claim: Claim
     #: None: it could not be prepared.
-    known: Prepared | None
+    known: PreparedRun | None
     #: Until then, by the clock of the event loop, nobody else can have its turn.
     trusted_until: float
-    signals: Signals = field(default_factory=Signals)
+    signals: StopRequests = field(default_factory=StopRequests)
     task: "asyncio.Task[None] | None" = None
 
     @property
@@ -60,6 +60,6 @@ class AllUnderway:
             if turn.conversation_id == which and turn.kind is RunKind.BACKGROUND:
                 yield run
 
-    def give(self, reason: Reason) -> None:
+    def give(self, reason: StopReason) -> None:
         for run in self:
             run.signals.give(reason)

@@ -10,15 +10,15 @@ from support.stage.make import MATE, USER
 
 from backburner.actions import conversations, tending
 from backburner.actions.work import jobs, tasks
-from backburner.actions.work.jobs import Wish
-from backburner.core.conversation import Author, Kind, Place, Status
+from backburner.actions.work.jobs import JobRequest
+from backburner.core.conversation import Author, Destination, Kind, Status
 from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound
 from backburner.core.notice import NoticeKind
 from backburner.core.routing import Routes
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Cron
 from backburner.core.transitions import Step
-from backburner.core.work.jobs import MOST_OPEN
+from backburner.core.work.jobs import MAX_OPEN_JOBS
 from backburner.core.work.views import JobStatus
 from backburner.store import tables
 
@@ -43,7 +43,9 @@ async def test_a_job_is_there_at_once_and_says_where_it_was_asked_for(house: Hou
 async def test_starting_returns_before_anything_is_done(house: House) -> None:
     chat = await house.chat()
 
-    (job,) = await jobs.start(house.deps, outside(chat), [Wish(description="One", prompt="hang")])
+    (job,) = await jobs.start(
+        house.deps, outside(chat), [JobRequest(description="One", prompt="hang")]
+    )
 
     assert (job.status, job.result, job.completed_at) == (JobStatus.RUNNING, None, None)
     assert (job.parent_run_id, job.parent_message_id) == (None, None)
@@ -57,7 +59,7 @@ async def test_an_agent_that_there_is_none_of_is_refused_with_those_there_are(
     routes = Routes(names=("scripted", "local"), chat="scripted", background="local")
     house.deps = replace(house.deps, routes=routes)
     chat = await house.chat()
-    wish = Wish(description="One", prompt="say Hello.")
+    wish = JobRequest(description="One", prompt="say Hello.")
 
     with pytest.raises(BadRequest, match=r"no profile 'other'. There are: scripted, local"):
         await jobs.start(house.deps, outside(chat), [replace(wish, agent="other")])
@@ -70,7 +72,7 @@ async def test_an_agent_that_there_is_none_of_is_refused_with_those_there_are(
 
 async def test_a_job_may_do_no_more_than_what_handed_it_out(house: House) -> None:
     chat = await house.chat()
-    place = Place("outside", "me")
+    place = Destination("outside", "me")
     here = replace(house.load(chat), tools=("background_task",), reports_to=(place,))
     here = replace(here, outside_read=True)
     house.database.run(lambda tx: tx.save(Step(conversation=here)))
@@ -92,7 +94,7 @@ async def test_jobs_of_jobs_hand_out_no_more_and_there_is_an_end_to_their_number
 
     with pytest.raises(LimitReached, match="cannot hand out more"):
         await house.start(below, "hang")
-    await house.start(chat, *["hang"] * (MOST_OPEN - 2))
+    await house.start(chat, *["hang"] * (MAX_OPEN_JOBS - 2))
     for full in (chat, job):
         with pytest.raises(LimitReached, match="already 64 jobs"):
             await house.start(full, "hang")
@@ -236,7 +238,7 @@ async def test_nobody_reaches_the_jobs_of_somebody_else(house: House) -> None:
     assert (await jobs.look(house.deps, stranger)).jobs == []
     assert (await jobs.fetch(house.deps, stranger, [which])).unknown == [which]
     with pytest.raises(NotFound):
-        await jobs.start(house.deps, stranger, [Wish(description="One", prompt="hang")])
+        await jobs.start(house.deps, stranger, [JobRequest(description="One", prompt="hang")])
     with pytest.raises(NotFound):
         await jobs.cancel(house.deps, stranger, ids=[which])
     with pytest.raises(NotFound):

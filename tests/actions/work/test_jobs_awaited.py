@@ -18,15 +18,17 @@ from backburner.core.ids import ConversationId
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.transitions import Step as Saved
 from backburner.core.work.views import JobStatus
-from backburner.ports import Request
+from backburner.ports import TurnRequest
 
 MINUTE = timedelta(minutes=1)
 
 
-def block_on(house: House, *prompts: str, **more: object) -> Callable[[Request], Iterator[Step]]:
+def block_on(
+    house: House, *prompts: str, **more: object
+) -> Callable[[TurnRequest], Iterator[Step]]:
     """Hand out jobs and wait for them."""
 
-    def script(request: Request) -> Iterator[Step]:
+    def script(request: TurnRequest) -> Iterator[Step]:
         del request
         yield from hand_out(*prompts)
         ids = started(house.results())[-len(prompts) :]
@@ -191,8 +193,8 @@ async def test_results_that_work_waits_for_are_for_that_work_and_start_no_reply(
     assert all(item["served_by"] for item in house.items(task))
 
 
-def _wait_for_both(house: House, early: str) -> Callable[[Request], Iterator[Step]]:
-    def script(request: Request) -> Iterator[Step]:
+def _wait_for_both(house: House, early: str) -> Callable[[TurnRequest], Iterator[Step]]:
+    def script(request: TurnRequest) -> Iterator[Step]:
         yield Wait(house.once_settled(request.conversation, early))
         yield from hand_out("say Late.")
         (late,) = started(house.results())
@@ -225,7 +227,7 @@ async def test_what_was_asked_is_asked_again_if_the_run_crashes_after_it_waited(
     chat = await house.chat()
     await begin(house, chat, "hang")
 
-    def hang(request: Request) -> Iterator[Step]:
+    def hang(request: TurnRequest) -> Iterator[Step]:
         del request
         house.looked.set()
         yield Wait()

@@ -10,10 +10,10 @@ from support.stage.job_stage import House, hand_out, started
 
 from backburner.actions import conversations
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Role, Source
+from backburner.core.conversation import Conversation, MessageRole, Source
 from backburner.core.errors import EngineFailed
 from backburner.core.run import RunKind, RunStatus
-from backburner.ports import Request
+from backburner.ports import TurnRequest
 
 
 def told(house: House, chat: Conversation, words: str) -> int:
@@ -32,7 +32,7 @@ async def test_the_parent_is_told_at_once_with_the_request_and_the_whole_result(
 
     message, reply = house.messages(chat)
     title = f"find {long}"[:60]
-    assert (message.role, message.outside) == (Role.SYSTEM, True)
+    assert (message.role, message.outside) == (MessageRole.SYSTEM, True)
     assert message.content.startswith(f"The job {title!r} has finished. It was asked: find xxx")
     assert message.content.endswith(f'\n\nFound {long}.\n\nResult: {{"it":"{long}"}}')
     assert (reply.content, reply.source) == ("I see.", Source.WORKER)
@@ -90,7 +90,7 @@ async def test_what_a_run_has_read_is_not_told_again(house: House) -> None:
     assert [item["served_by"] is None for item in house.items(chat)] == [False, False]
 
 
-def _start_and_read(house: House, request: Request) -> Iterator[Step]:
+def _start_and_read(house: House, request: TurnRequest) -> Iterator[Step]:
     """Start a job, wait until it is done, and read its result."""
     yield from hand_out("say Hello.")
     (which,) = started(house.results())
@@ -105,7 +105,7 @@ async def test_what_a_run_has_read_is_told_again_if_it_crashes_before_its_commit
 ) -> None:
     chat = await house.chat()
 
-    def read_and_hang(request: Request) -> Iterator[Step]:
+    def read_and_hang(request: TurnRequest) -> Iterator[Step]:
         yield from _start_and_read(house, request)
         house.looked.set()
         yield Wait()
@@ -131,7 +131,7 @@ async def test_what_a_run_has_read_is_told_again_if_it_crashes_before_its_commit
 async def test_what_a_reply_has_read_that_failed_is_told_again(house: House) -> None:
     chat = await house.chat()
 
-    def read_and_fail(request: Request) -> Iterator[Step]:
+    def read_and_fail(request: TurnRequest) -> Iterator[Step]:
         for step in _start_and_read(house, request):
             is_last = step == Say("I have read it.")
             yield Fail(EngineFailed("It broke.", permanent=True)) if is_last else step

@@ -16,7 +16,7 @@ from backburner.actions.work import preview, tasks
 from backburner.actions.work.agent_tasks import NewTask, propose
 from backburner.bus.local import LocalBus
 from backburner.core.allowance import Amount, Price
-from backburner.core.conversation import Conversation, Ended, Kind, Notify, Place, Status
+from backburner.core.conversation import Conversation, Destination, EndedAs, Kind, Notify, Status
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.question import Purpose
 from backburner.core.schedule import Cron
@@ -57,7 +57,7 @@ def children(stage: Stage, task: Conversation) -> list[Conversation]:
 
 @requirement("B-tool-scope")
 async def test_a_preview_shows_times_tools_and_recipients(stage: Stage) -> None:
-    places = (Place(PLACE, "me"),)
+    places = (Destination(PLACE, "me"),)
     task = await stage.task(MONDAYS, tools=("look",), reports_to=places)
     seen = await preview.preview(stage.deps, USER, task.id)
 
@@ -179,7 +179,7 @@ async def test_a_test_run_ends_when_what_it_tries_is_rejected(stage: Stage) -> N
     await stage.take_up()
     await tasks.reject(stage.deps, USER, task.id)
 
-    assert stage.load(job).ended_as is Ended.CANCELLED
+    assert stage.load(job).ended_as is EndedAs.CANCELLED
     stage.kill()
 
 

@@ -169,13 +169,13 @@ async def test_a_summary_stays_short_however_much_happened(
 ) -> None:
     stage = set_up(limits=Limits(most_tasks=100))
     stage.user()
-    for number in range(away.MOST + 3):
+    for number in range(away.MAX_AWAY_ROWS + 3):
         await stage.task(title=f"Task {number}")
         await stage.work()
     found = await away.summarise(stage.deps, USER, since=clock.now - HOUR)
 
-    assert found.totals.succeeded == away.MOST + 3
-    assert len(found.ran) == away.MOST
+    assert found.totals.succeeded == away.MAX_AWAY_ROWS + 3
+    assert len(found.ran) == away.MAX_AWAY_ROWS
 
 
 async def test_what_is_counted_is_found_by_an_index(stage: Stage) -> None:

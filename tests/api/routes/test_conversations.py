@@ -14,7 +14,7 @@ from support.stage.make import NOON, USER
 from support.stage.stage import Stage
 
 from backburner.core.accounts import Role, Scope
-from backburner.core.conversation import Conversation, Pause, Session
+from backburner.core.conversation import Conversation, PauseReason, Session
 from backburner.core.run import RunStatus
 from backburner.core.schedule import After, Event, Interval
 from backburner.core.transitions import Step
@@ -284,7 +284,7 @@ async def test_what_is_deleted_is_gone_with_all_that_it_handed_out(
 
     for gone in (parent, child, grandchild):
         assert (await ask("GET", f"{PATH}/{gone.id}")).status_code == 404
-    assert stage.load(follower).pause_reason is Pause.USER
+    assert stage.load(follower).pause_reason is PauseReason.USER
     assert stage.load(stays).status == "background"
     assert (await ask("DELETE", f"{PATH}/{parent.id}")).status_code == 404
 

@@ -11,7 +11,7 @@ from support.stage.stage import Stage
 
 from backburner.core.question import Purpose
 from backburner.core.schedule import Interval
-from backburner.core.tool_policy import ALWAYS
+from backburner.core.tool_policy import ALWAYS_HERE
 
 HOUR = timedelta(hours=1)
 
@@ -24,7 +24,7 @@ async def test_a_lasting_grant_is_seen_and_taken_back(
         stage.engine.then(Call("send", {"to": "Ann"}))
     task = await stage.task(Interval(HOUR, anchor=NOON))
     await stage.work()
-    await stage.answer(task, ALWAYS)
+    await stage.answer(task, ALWAYS_HERE)
     await stage.work()
     assert stage.tools.count("send") == 1
 
@@ -49,7 +49,7 @@ async def test_a_grant_for_a_command_can_cover_all_that_begins_with_fewer_of_its
     for command in ("git log --oneline", "git log --oneline", "git log main", "git push"):
         stage.engine.then(Call("command", {"command": command}))
     await stage.work()
-    await stage.answer(task, ALWAYS)
+    await stage.answer(task, ALWAYS_HERE)
     await stage.work()
     (grant,) = (await ask.get("/api/grants"))["items"]
     assert grant["words"] == ["git", "log", "--oneline"]
@@ -74,7 +74,7 @@ async def test_a_grant_is_widened_only_by_leaving_out_its_last_words(
     stage.engine.then(Call("command", {"command": "git log --oneline"}))
     stage.engine.then(Call("command", {"command": "git log --oneline"}))
     await stage.work()
-    await stage.answer(task, ALWAYS)
+    await stage.answer(task, ALWAYS_HERE)
     await stage.work()
     (grant,) = (await ask.get("/api/grants"))["items"]
     path = f"/api/grants/{grant['id']}"
@@ -94,7 +94,7 @@ async def test_all_grants_are_listed_a_page_at_a_time(ask: Asker, stage: Stage) 
         for _ in range(2):
             stage.engine.then(Call("send", {"to": f"Ann {number}"}))
         await stage.work()
-        await stage.answer(task, ALWAYS)
+        await stage.answer(task, ALWAYS_HERE)
         await stage.work()
     everything = (await ask.get("/api/grants"))["items"]
     assert len({grant["conversation_id"] for grant in everything}) == 3

@@ -11,8 +11,8 @@ from support.stage.api_stage import AskAs, Asker
 from support.stage.stage import Stage
 
 from backburner.actions import conversations
-from backburner.actions.deps import Discovery
-from backburner.core.allowance import Allowance, Scope
+from backburner.actions.deps import DiscoverySettings
+from backburner.core.allowance import Allowance, AllowanceScope
 
 DAY = timedelta(days=1)
 
@@ -21,8 +21,11 @@ DAY = timedelta(days=1)
 def stage(set_up: Callable[..., Stage]) -> Stage:
     """Let everybody spend a thousand tokens a day, and have work looked for."""
     return set_up(
-        allowances=(Allowance(Scope.DAY, tokens=1000), Allowance(Scope.RUN, tokens=500)),
-        discovery=Discovery(allowed=True),
+        allowances=(
+            Allowance(AllowanceScope.DAY, tokens=1000),
+            Allowance(AllowanceScope.RUN, tokens=500),
+        ),
+        discovery=DiscoverySettings(allowed=True),
     )
 
 

@@ -37,7 +37,7 @@ ASKS = {
     "message": "Hm.",
     "question": {"type": "confirmation", "prompt": "Go on?"},
 }
-SURE = {"confirm": personal_data.CONFIRMATION}
+SURE = {"confirm": personal_data.ERASE_CONFIRMATION}
 
 
 @pytest.fixture
@@ -155,11 +155,11 @@ async def test_more_than_fits_at_once_is_taken_out_in_order(
 ) -> None:
     client = await sign_in(USER)
     chat = await stage.chat()
-    for number in range(personal_data.AT_ONCE + 5):
+    for number in range(personal_data.EXPORT_BATCH + 5):
         await stage.say(chat, f"message {number}")
     said = [one["content"] for one in (await client.get("/api/export")).json()["messages"]]
 
-    assert said == [f"message {number}" for number in range(personal_data.AT_ONCE + 5)]
+    assert said == [f"message {number}" for number in range(personal_data.EXPORT_BATCH + 5)]
 
 
 @requirement("Z-mine")

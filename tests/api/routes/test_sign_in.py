@@ -12,7 +12,7 @@ from support.stage.stage import Stage
 
 from backburner.actions.accounts import credentials, sign_in, users
 from backburner.api.http.auth import COOKIE
-from backburner.core.accounts import MOST_ATTEMPTS, Caller, Role, Scope
+from backburner.core.accounts import MAX_SIGN_IN_ATTEMPTS, Caller, Role, Scope
 from backburner.ports import HintKind
 
 OTHER = "four words or even more"
@@ -116,7 +116,7 @@ async def test_an_account_is_tried_so_often_and_no_more(
 ) -> None:
     await people.add(stage)
     # From everywhere: one address would be stopped for itself.
-    for number in range(MOST_ATTEMPTS):
+    for number in range(MAX_SIGN_IN_ATTEMPTS):
         address = f"192.0.2.{number}"
         assert await sign_in.sign_in(stage.deps, "ada", OTHER, address=address) is None
     clock.advance(timedelta(minutes=5))
@@ -132,7 +132,7 @@ async def test_an_address_tries_so_often_and_no_more(
     stage: Stage, browser: httpx2.AsyncClient, clock: SetClock
 ) -> None:
     await people.add(stage)
-    for number in range(MOST_ATTEMPTS):
+    for number in range(MAX_SIGN_IN_ATTEMPTS):
         assert (await people.sign_in(browser, f"user{number}")).status_code == 401
 
     assert (await people.sign_in(browser)).status_code == 429
@@ -145,18 +145,18 @@ async def test_many_attempts_at_once_are_no_way_around_the_limit(stage: Stage) -
     await people.add(stage)
     tries = [
         sign_in.sign_in(stage.deps, "ada", "", address=f"192.0.2.{number}")
-        for number in range(2 * MOST_ATTEMPTS)
+        for number in range(2 * MAX_SIGN_IN_ATTEMPTS)
     ]
     results = await asyncio.gather(*tries, return_exceptions=True)
 
-    assert results.count(None) == MOST_ATTEMPTS
+    assert results.count(None) == MAX_SIGN_IN_ATTEMPTS
 
 
 async def test_who_signs_in_all_day_is_not_taken_for_somebody_who_guesses(
     stage: Stage, browser: httpx2.AsyncClient
 ) -> None:
     await people.add(stage)
-    for _ in range(MOST_ATTEMPTS + 1):
+    for _ in range(MAX_SIGN_IN_ATTEMPTS + 1):
         assert (await people.sign_in(browser)).status_code == 200
 
 
@@ -329,7 +329,7 @@ async def test_a_password_is_not_changed_without_the_one_before(
 ) -> None:
     await people.add(stage)
     await people.sign_in(browser)
-    for number in range(MOST_ATTEMPTS):
+    for number in range(MAX_SIGN_IN_ATTEMPTS):
         # Under whatever login: it is the same account.
         body = {"password": OTHER, "current": "x", "login": f"ada{number}"}
         assert (await browser.put("/api/password", json=body)).status_code == 403

@@ -194,7 +194,7 @@ async def test_bad_wishes_are_refused(stage: Stage, browser: httpx2.AsyncClient)
         ({}, 422),
         ({"name": ""}, 422),
         ({"name": " "}, 400),
-        ({"name": credentials.LOCAL_NAME}, 400),
+        ({"name": credentials.LOCAL_CLIENT_NAME}, 400),
         ({"name": "x", "scopes": []}, 422),
         ({"name": "x", "scopes": ["all"]}, 422),
         ({"name": "x", "expires": "soon"}, 400),
@@ -209,7 +209,7 @@ async def test_there_are_so_many_tokens_and_no_more(
 ) -> None:
     user = await people.add(stage)
     headers = await people.token(stage, user)
-    for _ in range(credentials.MOST_TOKENS - 1):
+    for _ in range(credentials.MAX_TOKENS - 1):
         await people.token(stage, user)
 
     answer = await browser.post("/api/tokens", json={"name": "x"}, headers=headers)

@@ -23,7 +23,7 @@ from backburner.core.accounts import Scope
 from backburner.core.conversation import Conversation
 from backburner.core.ids import UserId
 from backburner.live import poll
-from backburner.live.subscriber import MOST_WAITING, Follower
+from backburner.live.subscriber import MAX_SUBSCRIBER_QUEUE, Subscriber
 from backburner.ports import Change, EventKind, Hint, HintKind
 from backburner.store import tables
 from backburner.worker.pruner import KEEP_EVENTS, Pruner
@@ -165,7 +165,7 @@ async def test_whoever_missed_too_much_begins_with_everything(
             tables.events.insert(),
             [
                 {"user_id": USER, "kind": "user", "created_at": tx.now}
-                for _ in range(poll.MOST_MISSED + 1)
+                for _ in range(poll.MAX_MISSED_EVENTS + 1)
             ],
         )
     )
@@ -280,14 +280,14 @@ async def _until_written(stage: Stage, here: Conversation) -> None:
 
 
 def test_a_client_that_does_not_keep_up_begins_with_everything() -> None:
-    slow = Follower(USER, "credential")
+    slow = Subscriber(USER, "credential")
     slow.begin(7, [], is_new=True)
     slow.take()
-    slow.offer(Change(8 + number, "user", None) for number in range(MOST_WAITING + 1))
+    slow.offer(Change(8 + number, "user", None) for number in range(MAX_SUBSCRIBER_QUEUE + 1))
     slow.offer([Change(1000, "user", None)])
 
     news = slow.take()
-    assert (news.resets, news.begins_at) == (True, 8 + MOST_WAITING)
+    assert (news.resets, news.begins_at) == (True, 8 + MAX_SUBSCRIBER_QUEUE)
     assert [one.number for one in news.changes] == [1000]
 
 

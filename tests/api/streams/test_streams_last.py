@@ -25,7 +25,7 @@ from support.stage.stages import clock, database, set_up, stage
 
 from backburner.actions.accounts import credentials, users
 from backburner.actions.deps import Deps
-from backburner.actions.signals import Reason
+from backburner.actions.signals import StopReason
 from backburner.api.app import build_api
 from backburner.bus.postgres import PostgresBus
 from backburner.core.accounts import Role, Scope
@@ -144,7 +144,7 @@ async def test_a_reply_that_is_handed_back_goes_on_elsewhere_in_the_same_stream(
         await stream.next("message")
         await stage.take_up()
         first = await stream.next()
-        stage.underway.give(Reason.LEAVING)
+        stage.underway.give(StopReason.LEAVING)
         await stage.idle()
         await elsewhere.take_up()
         second = await stream.next()

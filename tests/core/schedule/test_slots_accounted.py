@@ -12,8 +12,8 @@ from support.stage import make
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, State, Status
 from backburner.core.outcome import Complete, Continue, NeedsInput
-from backburner.core.question import Draft, QuestionType
-from backburner.core.run import Failure, FailureKind, Skipped
+from backburner.core.question import NewQuestion, QuestionType
+from backburner.core.run import Failure, FailureKind, SkippedSlots
 from backburner.core.schedule import CatchUp, Cron, Interval, Schedule, slots
 from backburner.core.transitions import Step
 
@@ -37,7 +37,7 @@ class Ledger:
         self.schedule = schedule
         self.settled: list[datetime] = []
 
-    def skip(self, skipped: tuple[Skipped, ...]) -> None:
+    def skip(self, skipped: tuple[SkippedSlots, ...]) -> None:
         for row in skipped:
             passed = slots(self.schedule, after=row.gap.first_at - timedelta.resolution)
             found = [next(passed) for _ in range(row.gap.count)]
@@ -51,7 +51,7 @@ class Ledger:
 
 def end_run(conversation: Conversation, ending: str, *, now: datetime) -> Step:
     run = make.run(schedule_revision=conversation.schedule_revision)
-    asks = Draft(type=QuestionType.INPUT, prompt="Which?")
+    asks = NewQuestion(type=QuestionType.INPUT, prompt="Which?")
     match ending:
         case "complete":
             return transitions.finish(conversation, run, Complete(), now=now)

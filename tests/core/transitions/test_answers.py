@@ -18,13 +18,13 @@ from support.stage import make
 from support.stage.make import NOON
 
 from backburner.core import transitions
-from backburner.core.conversation import Ended, Role, Status
+from backburner.core.conversation import EndedAs, MessageRole, Status
 from backburner.core.errors import Conflict
 from backburner.core.ids import QuestionId
-from backburner.core.question import Draft, Purpose, QuestionType
+from backburner.core.question import NewQuestion, Purpose, QuestionType
 from backburner.core.run import ItemKind, RunKind, SkipReason
 from backburner.core.schedule import Interval
-from backburner.core.tool_policy import ALWAYS, Call, Narrowing, Tool, approval_binding
+from backburner.core.tool_policy import ALWAYS_HERE, Narrowing, Tool, ToolCall, approval_binding
 
 
 def test_the_answer_to_a_background_question_starts_the_work_at_once() -> None:
@@ -99,7 +99,7 @@ def test_the_first_answer_wins() -> None:
 
 
 def test_a_question_that_nobody_answered_in_time_counts_as_its_default() -> None:
-    drafted = Draft(
+    drafted = NewQuestion(
         type=QuestionType.CONFIRMATION,
         prompt="Go on?",
         options=("yes", "no"),
@@ -114,23 +114,23 @@ def test_a_question_that_nobody_answered_in_time_counts_as_its_default() -> None
     step = transitions.expire(waiting.conversation, question.id, now=NINE + HOUR)
 
     assert step.answered == ((question.id, "no"),)
-    assert [message.role for message in step.messages] == [Role.SYSTEM]
+    assert [message.role for message in step.messages] == [MessageRole.SYSTEM]
 
 
 COMMAND = Tool(server="backburner", name="run", definition="d", narrowing=Narrowing.COMMAND)
-BINDING = approval_binding([Call(COMMAND, {"command": "git push"})])
+BINDING = approval_binding([ToolCall(COMMAND, {"command": "git push"})])
 
 
 def test_a_yes_to_an_approval_grants_the_call_and_tells_the_agent() -> None:
     question = make.question(
         purpose=Purpose.APPROVAL,
         type=QuestionType.CHOICE,
-        options=("yes", ALWAYS, "no"),
+        options=("yes", ALWAYS_HERE, "no"),
         binds_to=BINDING,
     )
     waiting = transitions.ask_owner(working(), question).conversation
     yes = transitions.answer(waiting, question.id, "yes", now=NINE)
-    always = transitions.answer(waiting, question.id, ALWAYS, now=NINE)
+    always = transitions.answer(waiting, question.id, ALWAYS_HERE, now=NINE)
     no = transitions.answer(waiting, question.id, "no", now=NINE)
 
     assert [grant.call is None for grant in yes.grants] == [False]
@@ -148,7 +148,7 @@ def test_work_that_cannot_go_on_is_tried_again_skipped_or_stopped_as_its_user_sa
     assert (again.conversation.next_run_at, len(again.inbox)) == (NINE + HOUR, 1)
     assert skipped.conversation.next_run_at == NINE + 48 * HOUR
     assert ([s.gap.count for s in skipped.skipped], skipped.inbox) == ([1], ())
-    assert stopped.conversation.ended_as is Ended.CANCELLED
+    assert stopped.conversation.ended_as is EndedAs.CANCELLED
 
 
 def test_skipping_does_not_wake_work_that_something_paused() -> None:
@@ -197,7 +197,7 @@ def test_a_dismissed_proposal_is_archived_as_such() -> None:
     assert step.withdrawn == (other.id,)
     assert (step.conversation.status, step.conversation.ended_as) == (
         Status.ARCHIVED,
-        Ended.DISMISSED,
+        EndedAs.DISMISSED,
     )
 
 

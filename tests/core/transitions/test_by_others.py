@@ -7,11 +7,11 @@ from support.cases.transition_cases import ASKS, HOUR, NINE, RUN, cannot_go_on, 
 from support.stage import make
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Kind, Pause, Status
+from backburner.core.conversation import Conversation, Kind, PauseReason, Status
 from backburner.core.notice import NoticeKind
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.schedule import After, On
-from backburner.core.transitions import Signal
+from backburner.core.transitions import FollowerEvent
 
 
 def test_an_event_waits_behind_an_open_question() -> None:
@@ -56,14 +56,14 @@ def test_a_parent_that_cannot_answer_keeps_the_words(parent: Conversation) -> No
 @pytest.mark.parametrize(
     ("on", "signal", "fires"),
     [
-        (On.SUCCESS, Signal.COMPLETED, True),
-        (On.SUCCESS, Signal.ENDED, False),
-        (On.ANY, Signal.COMPLETED, True),
-        (On.ANY, Signal.ENDED, True),
+        (On.SUCCESS, FollowerEvent.COMPLETED, True),
+        (On.SUCCESS, FollowerEvent.ENDED, False),
+        (On.ANY, FollowerEvent.COMPLETED, True),
+        (On.ANY, FollowerEvent.ENDED, True),
     ],
 )
 def test_what_comes_after_another_conversation_starts_when_that_has_ended(
-    on: On, signal: Signal, *, fires: bool
+    on: On, signal: FollowerEvent, *, fires: bool
 ) -> None:
     follower = working(schedule=After(make.OTHER, on), next_run_at=None)
     step = transitions.hear_predecessor(follower, signal)
@@ -73,29 +73,29 @@ def test_what_comes_after_another_conversation_starts_when_that_has_ended(
 
 def test_a_follower_whose_predecessor_is_gone_pauses_and_says_so() -> None:
     follower = working(schedule=After(make.OTHER), next_run_at=None)
-    step = transitions.hear_predecessor(follower, Signal.GONE)
+    step = transitions.hear_predecessor(follower, FollowerEvent.GONE)
 
-    assert step.conversation.pause_reason is Pause.USER
+    assert step.conversation.pause_reason is PauseReason.USER
     assert [notice.kind for notice in step.notices] == [NoticeKind.STOPPED]
-    assert transitions.hear_predecessor(working(), Signal.GONE).conversation == working()
+    assert transitions.hear_predecessor(working(), FollowerEvent.GONE).conversation == working()
 
 
 def test_what_comes_after_cancelled_work_runs_one_last_time_or_pauses() -> None:
     follower = working(schedule=After(make.OTHER, On.ANY), next_run_at=None)
-    last = transitions.hear_predecessor(follower, Signal.STOPPED)
+    last = transitions.hear_predecessor(follower, FollowerEvent.STOPPED)
     assert last.conversation.schedule == After(make.OTHER, On.ANY, once=True)
     # A run that is under way under the old revision does not end it.
     assert last.conversation.schedule_revision == follower.schedule_revision + 1
     assert [item.kind for item in last.inbox] == [ItemKind.EVENT]
 
     hopeful = replace(follower, schedule=After(make.OTHER))
-    still = transitions.hear_predecessor(hopeful, Signal.STOPPED)
-    assert (still.conversation.pause_reason, still.inbox) == (Pause.USER, ())
+    still = transitions.hear_predecessor(hopeful, FollowerEvent.STOPPED)
+    assert (still.conversation.pause_reason, still.inbox) == (PauseReason.USER, ())
 
 
 def test_work_parked_for_an_allowance_goes_on_when_there_is_more() -> None:
     parked = transitions.park(working()).conversation
-    assert (parked.status, parked.pause_reason) == (Status.ACTIVE, Pause.ALLOWANCE)
+    assert (parked.status, parked.pause_reason) == (Status.ACTIVE, PauseReason.ALLOWANCE)
     assert transitions.park(parked).conversation == parked
     assert transitions.park(proposed()).conversation == proposed()
 

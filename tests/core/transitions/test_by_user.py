@@ -10,18 +10,25 @@ from support.stage import make
 from support.stage.make import MESSAGE, NOON, USER
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Ended, Pause, Role, Source, Status
+from backburner.core.conversation import (
+    Conversation,
+    EndedAs,
+    MessageRole,
+    PauseReason,
+    Source,
+    Status,
+)
 from backburner.core.errors import BadRequest, BadSchedule, Conflict, TooLarge
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.schedule import Immediate, Interval, Scheduled
-from backburner.core.transitions import Signal, Step, Stops
+from backburner.core.transitions import FollowerEvent, Step, Stops
 
 
 def test_a_message_is_written_down_and_waits_for_its_reply() -> None:
     step = transitions.say(make.conversation(), "Hello there.\nMore.", message_id=MESSAGE, now=NOON)
 
     (message,), (item,) = step.messages, step.inbox
-    assert (message.role, message.source, message.id) == (Role.USER, Source.CHAT, MESSAGE)
+    assert (message.role, message.source, message.id) == (MessageRole.USER, Source.CHAT, MESSAGE)
     assert (item.kind, item.run_kind, item.content) == (
         ItemKind.MESSAGE,
         RunKind.REPLY,
@@ -83,7 +90,7 @@ def test_a_schedule_that_cannot_be_is_refused() -> None:
 
 
 def test_new_work_in_an_old_conversation_counts_from_zero() -> None:
-    done = make.conversation(run_count=9, last_result_hash="x", state=WORK, ended_as=Ended.ERROR)
+    done = make.conversation(run_count=9, last_result_hash="x", state=WORK, ended_as=EndedAs.ERROR)
     after = transitions.set_schedule(done, DAILY, now=NOON).conversation
 
     assert (after.run_count, after.last_result_hash, after.ended_as) == (0, None, None)
@@ -99,7 +106,11 @@ def test_a_conversation_can_be_renamed() -> None:
 
 def test_paused_slots_are_never_due_and_resuming_counts_from_now() -> None:
     paused = transitions.pause(working()).conversation
-    assert (paused.next_run_at, paused.schedule, paused.pause_reason) == (None, DAILY, Pause.USER)
+    assert (paused.next_run_at, paused.schedule, paused.pause_reason) == (
+        None,
+        DAILY,
+        PauseReason.USER,
+    )
 
     resumed = transitions.resume(paused, now=NINE + 60 * HOUR).conversation
 
@@ -119,7 +130,7 @@ def test_pausing_withdraws_what_was_asked() -> None:
     "conversation",
     [
         make.conversation(),
-        working(status=Status.ACTIVE, pause_reason=Pause.USER, next_run_at=None),
+        working(status=Status.ACTIVE, pause_reason=PauseReason.USER, next_run_at=None),
         transitions.propose(make.CONVERSATION, USER, BRIEF, why="", now=NOON).conversation,
     ],
     ids=["no work", "already paused", "only proposed"],
@@ -157,8 +168,8 @@ def test_cancelling_ends_the_work_and_tells_who_waits_for_it() -> None:
     step = transitions.cancel(waiting, now=NINE)
 
     after = step.conversation
-    assert (after.schedule, after.ended_as, after.questions) == (None, Ended.CANCELLED, ())
-    assert (step.stops, step.signal) == (Stops.WORK, Signal.ENDED)
+    assert (after.schedule, after.ended_as, after.questions) == (None, EndedAs.CANCELLED, ())
+    assert (step.stops, step.signal) == (Stops.WORK, FollowerEvent.ENDED)
     assert step.report is not None
     assert transitions.cancel(waiting, now=NINE, by_parent=True).report is None
 
@@ -181,8 +192,8 @@ def test_archiving_stops_the_work_and_says_so() -> None:
     step = transitions.archive(working(), now=NINE)
 
     assert (step.conversation.schedule, step.conversation.next_run_at) == (None, None)
-    assert (step.stops, step.signal) == (Stops.EVERYTHING, Signal.GONE)
-    assert [message.role for message in step.messages] == [Role.SYSTEM]
+    assert (step.stops, step.signal) == (Stops.EVERYTHING, FollowerEvent.GONE)
+    assert [message.role for message in step.messages] == [MessageRole.SYSTEM]
     assert transitions.archive(make.conversation(), now=NOON).messages == ()
 
 
@@ -211,11 +222,11 @@ def test_a_reopened_conversation_does_not_take_its_work_up_again() -> None:
     reopened = transitions.reopen(archived).conversation
 
     assert (reopened.status, reopened.schedule) == (Status.ACTIVE, None)
-    assert reopened.ended_as is Ended.CANCELLED
+    assert reopened.ended_as is EndedAs.CANCELLED
 
 
 def test_a_dismissed_proposal_that_is_reopened_is_an_ordinary_conversation() -> None:
-    dismissed = make.conversation(status=Status.ARCHIVED, ended_as=Ended.DISMISSED)
+    dismissed = make.conversation(status=Status.ARCHIVED, ended_as=EndedAs.DISMISSED)
 
     assert transitions.reopen(dismissed).conversation.ended_as is None
 
@@ -239,7 +250,7 @@ def test_a_follow_up_puts_a_completed_job_to_work_again() -> None:
 
 def test_a_job_being_resumed_says_so_and_one_that_failed_says_something_else() -> None:
     resumed = transitions.follow_up(completed_job(), "?", message_id=MESSAGE, now=NOON).conversation
-    failed = replace(completed_job(), ended_as=Ended.ERROR)
+    failed = replace(completed_job(), ended_as=EndedAs.ERROR)
 
     with pytest.raises(Conflict) as concurrent:
         transitions.follow_up(resumed, "?", message_id=MESSAGE, now=NOON)

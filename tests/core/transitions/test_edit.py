@@ -9,11 +9,11 @@ from support.cases.transition_cases import DAILY, HOUR, NINE, proposed, working
 from support.stage.make import NOON
 
 from backburner.core import transitions
-from backburner.core.conversation import Ended, Kind, Notify, Place, State, Status
+from backburner.core.conversation import Destination, EndedAs, Kind, Notify, State, Status
 from backburner.core.errors import BadRequest, Conflict, TooLarge
 from backburner.core.question import YES
 from backburner.core.schedule import Interval
-from backburner.core.transitions import Signal, Stops, Terms
+from backburner.core.transitions import FollowerEvent, Stops, Terms
 
 TASK = working(kind=Kind.TASK, title="watch")
 TWO_HOURLY = Interval(2 * HOUR, anchor=NOON)
@@ -25,7 +25,7 @@ def reworked(conversation: Any = TASK, **changes: Any) -> transitions.Step:
 
 
 def test_all_terms_of_some_work_can_be_changed() -> None:
-    places = (Place("discord", "42"),)
+    places = (Destination("discord", "42"),)
     step = reworked(
         title=" watch  it ",
         prompt="Look.",
@@ -105,11 +105,11 @@ def test_a_task_is_put_away_with_the_reason() -> None:
     after = step.conversation
     assert (after.status, after.ended_as, after.schedule) == (
         Status.ARCHIVED,
-        Ended.CANCELLED,
+        EndedAs.CANCELLED,
         None,
     )
     assert [message.content for message in step.messages] == ["It was cancelled: It was merged."]
-    assert (step.stops, step.signal) == (Stops.EVERYTHING, Signal.STOPPED)
+    assert (step.stops, step.signal) == (Stops.EVERYTHING, FollowerEvent.STOPPED)
     assert step.report is not None
     assert step.report.text == "It was cancelled: It was merged."
 
@@ -122,13 +122,13 @@ def test_who_made_a_task_is_not_told_what_they_did_themselves() -> None:
 
 def test_a_task_that_has_ended_is_only_put_away() -> None:
     ended = transitions.cancel(TASK, now=NOON).conversation
-    step = transitions.put_away(replace(ended, ended_as=Ended.COMPLETED), "Old.", now=NOON)
+    step = transitions.put_away(replace(ended, ended_as=EndedAs.COMPLETED), "Old.", now=NOON)
 
     assert (step.conversation.status, step.conversation.ended_as) == (
         Status.ARCHIVED,
-        Ended.COMPLETED,
+        EndedAs.COMPLETED,
     )
-    assert (step.signal, step.report) == (Signal.GONE, None)
+    assert (step.signal, step.report) == (FollowerEvent.GONE, None)
 
 
 def test_a_proposal_is_put_away_with_its_question() -> None:
@@ -143,7 +143,7 @@ def test_of_a_chat_only_the_work_is_put_away() -> None:
     chat = working(schedule=DAILY)
     step = transitions.put_away(chat, "Enough.", now=NOON)
 
-    assert (step.conversation.status, step.signal) == (Status.ACTIVE, Signal.ENDED)
+    assert (step.conversation.status, step.signal) == (Status.ACTIVE, FollowerEvent.ENDED)
     with pytest.raises(Conflict, match="no background work"):
         transitions.put_away(step.conversation, "", now=NOON)
 

@@ -9,19 +9,27 @@ from support.stage import make
 from support.stage.make import NOON
 
 from backburner.core import transitions
-from backburner.core.conversation import Ended, Kind, Notify, OnRepeatedFailure, Pause, Role, Status
+from backburner.core.conversation import (
+    EndedAs,
+    Kind,
+    MessageRole,
+    Notify,
+    OnRepeatedFailure,
+    PauseReason,
+    Status,
+)
 from backburner.core.notice import NoticeKind
 from backburner.core.outcome import Complete
 from backburner.core.question import Purpose
 from backburner.core.run import Failure, FailureKind
 from backburner.core.schedule import Event, Interval
-from backburner.core.transitions import Signal, Stops
+from backburner.core.transitions import FollowerEvent, Stops
 
 
 def test_failing_in_its_last_permitted_run_ends_work_in_error() -> None:
     step = transitions.fail(working(max_runs=3, run_count=2), RUN, BROKEN, now=NINE)
 
-    assert step.conversation.ended_as is Ended.ERROR
+    assert step.conversation.ended_as is EndedAs.ERROR
 
 
 def test_an_update_that_would_outgrow_the_state_is_a_failed_run() -> None:
@@ -54,16 +62,16 @@ def test_a_task_is_retried_once_with_backoff_then_paused_and_its_user_told() -> 
     assert first.conversation.next_run_at == NINE + timedelta(seconds=30)
     assert (first.notices, first.conversation.status) == ((), Status.BACKGROUND)
     paused = second.conversation
-    assert (paused.status, paused.pause_reason) == (Status.ACTIVE, Pause.FAILURES)
+    assert (paused.status, paused.pause_reason) == (Status.ACTIVE, PauseReason.FAILURES)
     assert (paused.schedule, paused.next_run_at) == (DAILY, None)
     assert [notice.kind for notice in second.notices] == [NoticeKind.STOPPED]
-    assert second.signal is Signal.ENDED
+    assert second.signal is FollowerEvent.ENDED
 
 
 def test_one_time_work_ends_in_error_at_its_limit() -> None:
     step = transitions.fail(once(failures=2), RUN, BROKEN, now=NINE)
 
-    assert (step.conversation.ended_as, step.conversation.schedule) == (Ended.ERROR, None)
+    assert (step.conversation.ended_as, step.conversation.schedule) == (EndedAs.ERROR, None)
     assert step.report is not None
     assert step.report.failed
 
@@ -101,7 +109,7 @@ def test_what_no_repetition_can_mend_is_not_repeated() -> None:
     wrong_key = Failure(FailureKind.MODEL, "The key is wrong.", permanent=True)
     step = transitions.fail(once(), RUN, wrong_key, now=NINE)
 
-    assert step.conversation.ended_as is Ended.ERROR
+    assert step.conversation.ended_as is EndedAs.ERROR
 
 
 @pytest.mark.parametrize(
@@ -121,7 +129,7 @@ def test_what_only_the_user_can_settle_is_asked(kind: FailureKind, purpose: Purp
 def test_failing_outside_of_work_leaves_a_message() -> None:
     step = transitions.fail(make.conversation(), make.run(), BROKEN, now=NOON)
 
-    assert [message.role for message in step.messages] == [Role.SYSTEM]
+    assert [message.role for message in step.messages] == [MessageRole.SYSTEM]
     assert step.conversation.failures == 0
 
 
@@ -135,9 +143,9 @@ def test_a_crashed_run_is_given_again_twice_and_then_the_work_stops() -> None:
     third = transitions.crash(recurring, RUN, now=NINE)
     ended = transitions.crash(one_time, RUN, now=NINE)
 
-    assert third.conversation.pause_reason is Pause.CRASHES
+    assert third.conversation.pause_reason is PauseReason.CRASHES
     assert [notice.kind for notice in third.notices] == [NoticeKind.STOPPED]
-    assert ended.conversation.ended_as is Ended.ERROR
+    assert ended.conversation.ended_as is EndedAs.ERROR
 
 
 def test_a_run_asked_for_by_hand_that_keeps_crashing_is_given_up() -> None:

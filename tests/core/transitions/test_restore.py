@@ -7,7 +7,7 @@ from support.cases.transition_cases import ASKS, DAILY, HOUR, NINE, RUN, once, p
 from support.stage import make
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Pause, Status
+from backburner.core.conversation import Conversation, PauseReason, Status
 from backburner.core.run import SkipReason
 from backburner.core.schedule import Immediate, Scheduled
 from backburner.core.transitions import Stops
@@ -21,7 +21,7 @@ def test_recurring_work_stands_still_and_the_times_that_went_by_are_skipped() ->
 
     assert (step.conversation.status, step.conversation.pause_reason) == (
         Status.ACTIVE,
-        Pause.USER,
+        PauseReason.USER,
     )
     assert [(s.gap.count, s.reason) for s in step.skipped] == [(4, SkipReason.MISSED)]
     assert step.conversation.schedule == DAILY
@@ -42,7 +42,10 @@ def test_recurring_work_stands_still_and_the_times_that_went_by_are_skipped() ->
 def test_one_time_work_is_not_done_again_by_itself(conversation: Conversation, words: str) -> None:
     step = transitions.restore(conversation, now=LATER)
 
-    assert (step.conversation.pause_reason, step.conversation.next_run_at) == (Pause.USER, None)
+    assert (step.conversation.pause_reason, step.conversation.next_run_at) == (
+        PauseReason.USER,
+        None,
+    )
     assert words in step.messages[0].content
     assert step.notices[0].text == step.messages[0].content
 
@@ -53,12 +56,16 @@ def test_a_question_stays_open_though_the_work_stands_still() -> None:
 
     assert step.conversation.status is Status.WAITING_INPUT
     assert step.conversation.questions == waiting.questions
-    assert step.conversation.pause_reason is Pause.USER
+    assert step.conversation.pause_reason is PauseReason.USER
 
 
 @pytest.mark.parametrize(
     "conversation",
-    [proposed(), working(pause_reason=Pause.FAILURES, status=Status.ACTIVE), make.conversation()],
+    [
+        proposed(),
+        working(pause_reason=PauseReason.FAILURES, status=Status.ACTIVE),
+        make.conversation(),
+    ],
     ids=["proposed", "paused", "chat"],
 )
 def test_what_does_nothing_by_itself_stays_as_it_is(conversation: Conversation) -> None:

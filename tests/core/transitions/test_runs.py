@@ -21,13 +21,21 @@ from support.stage import make
 from support.stage.make import NOON
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Ended, Pause, Role, Source, State, Status
+from backburner.core.conversation import (
+    Conversation,
+    EndedAs,
+    MessageRole,
+    PauseReason,
+    Source,
+    State,
+    Status,
+)
 from backburner.core.notice import NoticeKind
 from backburner.core.outcome import Complete, Continue
 from backburner.core.question import Purpose
 from backburner.core.run import Failure, FailureKind, RunKind, SkipReason
 from backburner.core.schedule import CatchUp
-from backburner.core.transitions import Signal, Stops
+from backburner.core.transitions import FollowerEvent, Stops
 
 
 def test_a_run_that_begins_stands_for_the_newest_slot_and_reports_the_missed_ones() -> None:
@@ -64,7 +72,7 @@ def test_a_run_that_needs_input_parks_the_conversation_and_leaves_its_time_alone
     assert (after.status, after.next_run_at) == (Status.WAITING_INPUT, NINE)
     assert (after.state.step, after.state.data) == ("choose", {"found": 2})
     assert [(m.content, m.role, m.source) for m in step.messages] == [
-        ("There are two.", Role.ASSISTANT, Source.WORKER)
+        ("There are two.", MessageRole.ASSISTANT, Source.WORKER)
     ]
     assert [notice.kind for notice in step.notices] == [NoticeKind.QUESTION]
     assert after.pending_question == step.asked[0]
@@ -109,7 +117,7 @@ def test_one_time_work_that_never_ends_asks_and_then_starts_counting_anew(
     assert question.purpose is Purpose.FAILURE
     assert (again.conversation.again_count, again.conversation.again_since) == (0, None)
     stopped = transitions.answer(step.conversation, question.id, "stop", now=NINE)
-    assert stopped.conversation.ended_as is Ended.CANCELLED
+    assert stopped.conversation.ended_as is EndedAs.CANCELLED
 
 
 @requirement("A-complete-once", "A-after-complete", "A-once")
@@ -118,9 +126,9 @@ def test_one_time_work_that_is_complete_goes_back_to_being_a_chat() -> None:
 
     after = step.conversation
     assert (after.status, after.schedule, after.next_run_at) == (Status.ACTIVE, None, None)
-    assert (after.ended_as, after.ended_at) == (Ended.COMPLETED, NINE)
+    assert (after.ended_as, after.ended_at) == (EndedAs.COMPLETED, NINE)
     assert [notice.text for notice in step.notices] == ["All green."]
-    assert (step.stops, step.signal) == (Stops.WORK, Signal.COMPLETED)
+    assert (step.stops, step.signal) == (Stops.WORK, FollowerEvent.COMPLETED)
 
 
 @requirement("A-complete-cron")
@@ -130,13 +138,13 @@ def test_recurring_work_that_is_complete_goes_on_at_its_next_time() -> None:
     after = step.conversation
     assert (after.status, after.next_run_at) == (Status.BACKGROUND, NINE + 24 * HOUR)
     assert [message.content for message in step.messages] == ["All green."]
-    assert (step.report, step.signal) == (transitions.Report("All green."), Signal.COMPLETED)
+    assert (step.report, step.signal) == (transitions.Report("All green."), FollowerEvent.COMPLETED)
 
 
 def test_final_ends_recurring_work() -> None:
     step = transitions.finish(working(), RUN, replace(DONE, final=True), now=NINE)
 
-    assert step.conversation.ended_as is Ended.COMPLETED
+    assert step.conversation.ended_as is EndedAs.COMPLETED
 
 
 def test_recurring_work_with_nothing_to_report_leaves_no_message_and_no_notice() -> None:
@@ -159,7 +167,7 @@ def test_slots_that_pass_while_a_run_goes_on_are_one_skipped_row() -> None:
 def test_work_stops_after_its_last_permitted_run(outcome: Complete | Continue) -> None:
     step = transitions.finish(working(max_runs=3, run_count=2), RUN, outcome, now=NINE)
 
-    assert (step.conversation.run_count, step.conversation.ended_as) == (3, Ended.COMPLETED)
+    assert (step.conversation.run_count, step.conversation.ended_as) == (3, EndedAs.COMPLETED)
 
 
 def test_a_run_that_was_claimed_under_an_older_schedule_does_not_touch_the_new_one() -> None:
@@ -182,12 +190,12 @@ def test_a_run_that_ends_after_a_pause_keeps_its_words_and_nothing_more() -> Non
 
     assert (step.conversation.status, step.conversation.pause_reason) == (
         Status.ACTIVE,
-        Pause.USER,
+        PauseReason.USER,
     )
     assert [message.content for message in step.messages] == ["All green."]
     completed = transitions.pause(once()).conversation
     ended = transitions.finish(completed, RUN, DONE, now=NINE).conversation
-    assert (ended.schedule, ended.pause_reason, ended.ended_as) == (None, None, Ended.COMPLETED)
+    assert (ended.schedule, ended.pause_reason, ended.ended_as) == (None, None, EndedAs.COMPLETED)
 
 
 def test_a_run_that_ends_in_an_archived_conversation_leaves_only_its_words() -> None:
@@ -212,9 +220,9 @@ def test_replies_come_from_the_chat_and_background_words_from_the_worker() -> No
     worked = transitions.finish(working(), RUN, DONE, now=NINE)
     failed = transitions.fail_reply(chat, Failure(FailureKind.MODEL, "Overloaded."))
 
-    assert [(m.role, m.source) for m in reply.messages] == [(Role.ASSISTANT, Source.CHAT)]
-    assert [(m.role, m.source) for m in worked.messages] == [(Role.ASSISTANT, Source.WORKER)]
-    assert [m.role for m in failed.messages] == [Role.SYSTEM]
+    assert [(m.role, m.source) for m in reply.messages] == [(MessageRole.ASSISTANT, Source.CHAT)]
+    assert [(m.role, m.source) for m in worked.messages] == [(MessageRole.ASSISTANT, Source.WORKER)]
+    assert [m.role for m in failed.messages] == [MessageRole.SYSTEM]
 
 
 def test_after_twenty_replies_that_nobody_read_it_asks() -> None:

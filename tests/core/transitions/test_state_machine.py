@@ -16,7 +16,7 @@ from support.stage import make
 from backburner.core import transitions
 from backburner.core.conversation import (
     Conversation,
-    Ended,
+    EndedAs,
     Kind,
     OnRepeatedFailure,
     State,
@@ -25,7 +25,7 @@ from backburner.core.conversation import (
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import Complete, Continue, NeedsInput, Outcome
-from backburner.core.question import Draft, Purpose, QuestionType
+from backburner.core.question import NewQuestion, Purpose, QuestionType
 from backburner.core.run import Failure, FailureKind, Run, RunKind
 from backburner.core.schedule import After, Cron, Event, Immediate, Interval, Schedule, Scheduled
 from backburner.core.transitions import Brief, Step
@@ -34,8 +34,10 @@ from backburner.core.transitions import Brief, Step
 seen: set[tuple[str, Status]] = set()
 
 WORK = State(context={"prompt": "Look after it."})
-INPUT = Draft(type=QuestionType.INPUT, prompt="Which one?")
-CHOICE = Draft(type=QuestionType.CHOICE, prompt="Which one?", options=("the blue one", "none"))
+INPUT = NewQuestion(type=QuestionType.INPUT, prompt="Which one?")
+CHOICE = NewQuestion(
+    type=QuestionType.CHOICE, prompt="Which one?", options=("the blue one", "none")
+)
 FAILURES = st.sampled_from(
     [
         Failure(FailureKind.TIMEOUT, "It took too long."),
@@ -169,7 +171,7 @@ class Life(RuleBasedStateMachine):
         self.happen("run_now", Happening(self.now), lambda: transitions.run_now(self.conversation))
 
     @rule(asked=st.sampled_from([INPUT, CHOICE]))
-    def a_run_needs_input(self, asked: Draft) -> None:
+    def a_run_needs_input(self, asked: NewQuestion) -> None:
         outcome = NeedsInput(message="There are two.", question=asked, state_update={"n": 2})
         step = self.finishes("needs_input", outcome)
         assert [message.content for message in step.messages] == ["There are two."]
@@ -300,8 +302,8 @@ class Life(RuleBasedStateMachine):
             self.conversation.ended_as,
         )
 
-    @rule(signal=st.sampled_from(list(transitions.Signal)))
-    def a_predecessor_is_heard_of(self, signal: transitions.Signal) -> None:
+    @rule(signal=st.sampled_from(list(transitions.FollowerEvent)))
+    def a_predecessor_is_heard_of(self, signal: transitions.FollowerEvent) -> None:
         self.conversation = transitions.hear_predecessor(self.conversation, signal).conversation
 
     @rule(parked=st.booleans())
@@ -350,7 +352,7 @@ class Life(RuleBasedStateMachine):
     def what_is_archived_is_over(self) -> None:
         if self.conversation.status is Status.ARCHIVED:
             assert self.conversation.schedule is None
-            assert self.conversation.ended_as is not Ended.DISMISSED or (
+            assert self.conversation.ended_as is not EndedAs.DISMISSED or (
                 self.conversation.kind is Kind.TASK
             )
 

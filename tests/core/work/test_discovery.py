@@ -8,9 +8,9 @@ from support.stage import make
 from support.stage.make import NOON, USER
 
 from backburner.core import prompt, tool_policy, transitions
-from backburner.core.conversation import Kind, Notify, Role, Status
+from backburner.core.conversation import Kind, MessageRole, Notify, Status
 from backburner.core.outcome import Complete, Continue, NeedsInput, Outcome
-from backburner.core.question import Draft, QuestionType
+from backburner.core.question import NewQuestion, QuestionType
 from backburner.core.schedule import Interval
 from backburner.core.tool_policy import Tool
 from backburner.core.work import discovery
@@ -19,7 +19,7 @@ from backburner.core.work.discovery import Presence, Snippet
 MINUTE = timedelta(minutes=1)
 EVERY = 30 * MINUTE
 LOOKS = transitions.start_discovery(make.CONVERSATION, USER, every=EVERY, now=NOON).conversation
-DRAFT = Draft(type=QuestionType.INPUT, prompt="Which?")
+DRAFT = NewQuestion(type=QuestionType.INPUT, prompt="Which?")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_it_looks_and_proposes_and_can_begin_nothing() -> None:
 @requirement("B-discovery-context")
 def test_it_is_shown_talk_tasks_and_the_repository() -> None:
     said = make.message("I will merge it later.")
-    told = make.message("From\noutside.", role=Role.ASSISTANT, outside=True)
+    told = make.message("From\noutside.", role=MessageRole.ASSISTANT, outside=True)
     task = make.conversation(
         kind=Kind.TASK, title="Watch", status=Status.BACKGROUND, schedule=Interval(EVERY, NOON)
     )
@@ -114,7 +114,7 @@ def test_what_it_is_shown_is_bounded_and_the_newest() -> None:
 
     shown = discovery.surroundings(talk, [], "y" * 50_000, zone="UTC")
 
-    assert len(shown) < discovery.LONGEST_TALK + discovery.LONGEST_REPOSITORY + 500
+    assert len(shown) < discovery.MAX_SNIPPETS_CHARS + discovery.MAX_REPOSITORY_CHARS + 500
     assert " 99 x" in shown
     assert " 50 x" not in shown
     assert prompt.CUT in shown

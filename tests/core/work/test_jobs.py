@@ -8,7 +8,7 @@ from support.stage import make
 from support.stage.make import NOON, OTHER, USER
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Ended, Pause, Status
+from backburner.core.conversation import Conversation, EndedAs, PauseReason, Status
 from backburner.core.errors import BadRequest, Conflict, LimitReached
 from backburner.core.ids import ConversationId
 from backburner.core.notice import of_question
@@ -17,8 +17,8 @@ from backburner.core.run import ItemKind, RunKind
 from backburner.core.schedule import Immediate
 from backburner.core.transitions import Brief, Report
 from backburner.core.work import job_words
-from backburner.core.work.jobs import MOST_OPEN, check_start, is_settled, tell_result
-from backburner.core.work.views import JobStatus, JobView, Work, job_view
+from backburner.core.work.jobs import MAX_OPEN_JOBS, check_start, is_settled, tell_result
+from backburner.core.work.views import JobStatus, JobView, WorkSummary, job_view
 
 CHAT = make.conversation()
 JOB = transitions.start_job(
@@ -30,7 +30,7 @@ JOB = transitions.start_job(
 DONE = transitions.finish(
     JOB, make.run(schedule_revision=1), Complete(message="Found."), now=NOON
 ).conversation
-WORK = Work(
+WORK = WorkSummary(
     said="Found.",
     found='{"it":1}',
     failure="It broke.",
@@ -40,7 +40,7 @@ WORK = Work(
 )
 
 
-def view(job: Conversation, work: Work | None = None) -> JobView:
+def view(job: Conversation, work: WorkSummary | None = None) -> JobView:
     found = job_view(job, work)
     assert found is not None
     return found
@@ -50,15 +50,15 @@ def test_jobs_of_jobs_hand_out_no_more() -> None:
     below = replace(JOB, parent_id=OTHER)
 
     check_start([CHAT], are_open=0)
-    check_start([JOB, CHAT], are_open=MOST_OPEN - 1)
+    check_start([JOB, CHAT], are_open=MAX_OPEN_JOBS - 1)
     with pytest.raises(LimitReached, match="cannot hand out more"):
         check_start([below, JOB, CHAT], are_open=0)
 
 
 def test_there_is_an_end_to_how_many_are_under_way() -> None:
-    check_start([CHAT], are_open=MOST_OPEN - 3, more=3)
+    check_start([CHAT], are_open=MAX_OPEN_JOBS - 3, more=3)
     with pytest.raises(LimitReached, match=r"already 62 jobs.*64 is the limit.*background_block"):
-        check_start([CHAT], are_open=MOST_OPEN - 2, more=3)
+        check_start([CHAT], are_open=MAX_OPEN_JOBS - 2, more=3)
 
 
 def test_what_is_archived_hands_out_nothing() -> None:
@@ -95,7 +95,7 @@ def test_a_job_reports_all_that_it_found(outcome: Complete, told: str) -> None:
 
 
 def test_a_job_shows_its_result_or_why_it_failed() -> None:
-    done, failed = view(DONE, WORK), view(replace(DONE, ended_as=Ended.ERROR), WORK)
+    done, failed = view(DONE, WORK), view(replace(DONE, ended_as=EndedAs.ERROR), WORK)
 
     assert (done.result, done.data, done.error) == ("Found.", {"it": 1}, None)
     assert (failed.status, failed.result, failed.data) == (JobStatus.ERROR, None, None)
@@ -105,9 +105,11 @@ def test_a_job_shows_its_result_or_why_it_failed() -> None:
         ("read_file", "list_files"),
         NOON + timedelta(seconds=5),
     )
-    assert view(DONE, Work(found="[1]")).result == "[1]"
-    assert view(DONE, Work()).result == "It is done."
-    assert "no longer there" in str(view(replace(DONE, ended_as=Ended.ERROR), Work()).error)
+    assert view(DONE, WorkSummary(found="[1]")).result == "[1]"
+    assert view(DONE, WorkSummary()).result == "It is done."
+    assert "no longer there" in str(
+        view(replace(DONE, ended_as=EndedAs.ERROR), WorkSummary()).error
+    )
     assert (view(DONE).result, view(DONE).updated_at) == (None, NOON)
     assert (view(JOB, WORK).result, view(JOB).updated_at) == (None, NOON)
 
@@ -138,7 +140,7 @@ def test_what_a_job_asks_is_told_with_its_name() -> None:
     ("job", "why"),
     [
         (JOB, "this one is running. Wait until"),
-        (replace(DONE, ended_as=Ended.ERROR), "this one is error. Start a new one"),
+        (replace(DONE, ended_as=EndedAs.ERROR), "this one is error. Start a new one"),
         (replace(DONE, ended_as=None), "this one is none. Start a new one"),
     ],
 )
@@ -171,7 +173,10 @@ def test_archiving_says_what_was_cancelled() -> None:
         (JOB, "running, 7 tool calls (last: read_file, list_files), last heard of at"),
         (DONE, "completed at 2026-11-16 12:00:00 UTC."),
         (replace(DONE, resume_count=2), "12:00:00 UTC, resumed 2 times so far."),
-        (replace(JOB, status=Status.ACTIVE, pause_reason=Pause.USER), "running, but it stands"),
+        (
+            replace(JOB, status=Status.ACTIVE, pause_reason=PauseReason.USER),
+            "running, but it stands",
+        ),
         (
             transitions.ask_owner(JOB, make.question(prompt="Why? " * 99)).conversation,
             "running, waits for the user's answer to: Why? Why?",
@@ -187,7 +192,7 @@ def test_a_line_says_how_a_job_stands(job: Conversation, said: str) -> None:
 
 
 def test_a_summary_says_where_results_are() -> None:
-    jobs = [view(DONE), view(JOB, Work(calls=1))]
+    jobs = [view(DONE), view(JOB, WorkSummary(calls=1))]
 
     plain = job_words.summary(jobs)
     told = job_words.summary(jobs, told=[OTHER], gone=[ConversationId("c_gone")])

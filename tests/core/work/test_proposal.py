@@ -8,7 +8,7 @@ import pytest
 from support.stage import make
 from support.stage.make import NOON
 
-from backburner.core.conversation import Conversation, Kind, Place, State
+from backburner.core.conversation import Conversation, Destination, Kind, State
 from backburner.core.errors import LimitReached
 from backburner.core.ids import QuestionId
 from backburner.core.question import Purpose, QuestionType
@@ -17,8 +17,8 @@ from backburner.core.schedule import Cron, Immediate, Scheduled
 from backburner.core.work import proposal
 from backburner.core.work.proposal import (
     DISCOVERY_PROMPT,
-    MOST_A_RUN,
-    Rejected,
+    MAX_PROPOSALS_PER_RUN,
+    RejectedProposal,
     check_room,
     is_repeat,
     may_look,
@@ -35,9 +35,9 @@ PROPOSED = make.conversation(
     schedule_revision=1,
     state=State({"prompt": "Look at CI."}),
     tools=("read_file",),
-    reports_to=(Place("discord", "42"),),
+    reports_to=(Destination("discord", "42"),),
 )
-REJECTED = Rejected("Watch CI on main", "Look at CI & tell me.", NOON - HOUR)
+REJECTED = RejectedProposal("Watch CI on main", "Look at CI & tell me.", NOON - HOUR)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_the_agent_never_looks_unasked_or_for_nobody() -> None:
 
 
 def test_a_look_proposes_three_things_at_most_and_says_so() -> None:
-    assert MOST_A_RUN == 3
+    assert MAX_PROPOSALS_PER_RUN == 3
     assert "at most three things" in DISCOVERY_PROMPT
 
 
@@ -90,7 +90,7 @@ def test_the_same_name_or_prompt_is_a_repeat_however_spelt(
 
 @pytest.mark.parametrize(("one", "other"), [("🚀", "🎉"), ("दिन", "दान"), ("?", "!")])
 def test_names_in_any_script_are_told_apart(one: str, other: str) -> None:
-    rejected = [Rejected(one, "This.", NOON)]
+    rejected = [RejectedProposal(one, "This.", NOON)]
 
     assert is_repeat(one, "That.", rejected, now=NOON)
     assert not is_repeat(other, "That.", rejected, now=NOON)
@@ -184,9 +184,9 @@ def test_a_proposal_tells_a_single_time_where_its_owner_lives_and_how_often_it_r
 def test_a_proposal_shows_the_beginning_of_what_is_long() -> None:
     long = replace(PROPOSED, state=State({"prompt": "x" * 20_000}), tools=("tool",) * 500)
 
-    asked = question(long, "y" * proposal.LONGEST_REASON, now=NOON)
+    asked = question(long, "y" * proposal.MAX_REASON_CHARS, now=NOON)
 
-    assert "x" * proposal.LONGEST_SHOWN + " […]" in asked.prompt
+    assert "x" * proposal.MAX_PROPOSAL_CHARS + " […]" in asked.prompt
     assert len(asked.prompt) < 5_000
 
 
@@ -203,8 +203,8 @@ def test_a_proposal_shows_the_beginning_of_what_is_long() -> None:
         {"tools": None},
         {"tools": ("read_file", "send")},
         {"reports_to": ()},
-        {"reports_to": (Place("discord", "43"),)},
-        {"reports_to": (Place("mail", "42"),)},
+        {"reports_to": (Destination("discord", "43"),)},
+        {"reports_to": (Destination("mail", "42"),)},
     ],
 )
 def test_a_yes_is_for_nothing_but_what_was_shown(changes: dict[str, Any]) -> None:

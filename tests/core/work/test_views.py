@@ -9,7 +9,7 @@ import pytest
 from support.requirements import requirement
 from support.stage import make
 
-from backburner.core.conversation import Conversation, Ended, Kind, Pause, State, Status
+from backburner.core.conversation import Conversation, EndedAs, Kind, PauseReason, State, Status
 from backburner.core.question import Purpose
 from backburner.core.schedule import Cron, Event, Immediate
 from backburner.core.work.views import (
@@ -34,8 +34,8 @@ def every_combination() -> list[Conversation]:
     facts = product(
         Kind,
         Status,
-        [None, *Ended],
-        [None, *Pause],
+        [None, *EndedAs],
+        [None, *PauseReason],
         [(), (PROPOSAL,), (QUESTION,)],
         [True, False],
         [None, Immediate(), DAILY, Event("file", {})],
@@ -59,14 +59,14 @@ Row = tuple[bool, TaskStatus | None, JobStatus | None]
 
 
 #: How a job that was archived shows its end.
-ENDED = {None: JobStatus.CANCELLED, Ended.DISMISSED: JobStatus.CANCELLED} | {
-    ended: JobStatus(ended.value) for ended in Ended if ended is not Ended.DISMISSED
+ENDED = {None: JobStatus.CANCELLED, EndedAs.DISMISSED: JobStatus.CANCELLED} | {
+    ended: JobStatus(ended.value) for ended in EndedAs if ended is not EndedAs.DISMISSED
 }
 
 
 def rows(c: Conversation) -> list[Row]:
     working = JobStatus.RESUMED if c.resuming else JobStatus.RUNNING
-    dismissed = c.ended_as is Ended.DISMISSED
+    dismissed = c.ended_as is EndedAs.DISMISSED
     archived = c.status is Status.ARCHIVED
     return [
         (archived and dismissed, None, ENDED[c.ended_as]),
@@ -74,11 +74,15 @@ def rows(c: Conversation) -> list[Row]:
         (PROPOSAL in c.questions, TaskStatus.PROPOSED, working),
         (QUESTION in c.questions, TaskStatus.ACTIVE, working),
         (c.status is Status.BACKGROUND, TaskStatus.ACTIVE, working),
-        (c.pause_reason in (Pause.FAILURES, Pause.CRASHES), TaskStatus.FAILED, JobStatus.ERROR),
+        (
+            c.pause_reason in (PauseReason.FAILURES, PauseReason.CRASHES),
+            TaskStatus.FAILED,
+            JobStatus.ERROR,
+        ),
         (c.pause_reason is not None, TaskStatus.PAUSED, JobStatus.RUNNING),
-        (c.ended_as is Ended.COMPLETED, TaskStatus.DONE, JobStatus.COMPLETED),
-        (c.ended_as is Ended.ERROR, TaskStatus.FAILED, JobStatus.ERROR),
-        (c.ended_as is Ended.CANCELLED, TaskStatus.DONE, JobStatus.CANCELLED),
+        (c.ended_as is EndedAs.COMPLETED, TaskStatus.DONE, JobStatus.COMPLETED),
+        (c.ended_as is EndedAs.ERROR, TaskStatus.FAILED, JobStatus.ERROR),
+        (c.ended_as is EndedAs.CANCELLED, TaskStatus.DONE, JobStatus.CANCELLED),
         (dismissed, None, JobStatus.CANCELLED),
         (True, None, None),
     ]
@@ -130,7 +134,7 @@ def test_a_task_is_a_conversation_seen_as_standing_work() -> None:
     ],
 )
 def test_the_kind_of_a_task_follows_from_its_schedule(schedule: object, kind: TaskKind) -> None:
-    task = make.conversation(schedule=schedule, ended_as=Ended.COMPLETED)
+    task = make.conversation(schedule=schedule, ended_as=EndedAs.COMPLETED)
     view = task_view(task)
 
     assert view is not None
@@ -139,7 +143,7 @@ def test_the_kind_of_a_task_follows_from_its_schedule(schedule: object, kind: Ta
 
 
 def test_the_task_list_has_what_was_born_a_task_and_chats_with_a_schedule() -> None:
-    done = make.conversation(ended_as=Ended.COMPLETED)
+    done = make.conversation(ended_as=EndedAs.COMPLETED)
 
     assert is_listed_as_task(replace(done, kind=Kind.TASK))
     assert is_listed_as_task(make.conversation(status=Status.BACKGROUND, schedule=DAILY))
@@ -151,7 +155,7 @@ def test_the_task_list_has_what_was_born_a_task_and_chats_with_a_schedule() -> N
 def test_a_job_shows_whether_it_needs_somebody_or_was_paused() -> None:
     job = make.conversation(kind=Kind.JOB, schedule=Immediate(), profile="researcher")
     asking = job_view(replace(job, status=Status.WAITING_INPUT, questions=(QUESTION,)))
-    paused = job_view(replace(job, pause_reason=Pause.ALLOWANCE))
+    paused = job_view(replace(job, pause_reason=PauseReason.ALLOWANCE))
 
     assert asking is not None
     assert (asking.status, asking.needs_you, asking.agent) == (
@@ -171,9 +175,9 @@ def test_a_job_shows_whether_it_needs_somebody_or_was_paused() -> None:
         ({"kind": Kind.JOB}, False),
         ({"kind": Kind.DISCOVERY}, False),
         ({"schedule": None}, False),
-        ({"status": Status.ACTIVE, "pause_reason": Pause.USER}, False),
-        ({"status": Status.ACTIVE, "pause_reason": Pause.FAILURES}, False),
-        ({"status": Status.ACTIVE, "pause_reason": Pause.ALLOWANCE}, True),
+        ({"status": Status.ACTIVE, "pause_reason": PauseReason.USER}, False),
+        ({"status": Status.ACTIVE, "pause_reason": PauseReason.FAILURES}, False),
+        ({"status": Status.ACTIVE, "pause_reason": PauseReason.ALLOWANCE}, True),
         ({"status": Status.WAITING_INPUT, "questions": (QUESTION,)}, True),
         ({"status": Status.WAITING_INPUT, "questions": (PROPOSAL,)}, False),
     ],

@@ -2,11 +2,11 @@
 
 from backburner.core.question import Purpose, Question, QuestionType
 from backburner.core.tool_policy import (
-    Call,
     Decision,
     Grant,
     Narrowing,
     Tool,
+    ToolCall,
     approval_binding,
     approval_options,
     decide,
@@ -21,18 +21,18 @@ RUN_COMMAND = Tool(
 )
 FETCH_URL = Tool(server="backburner", name="fetch_url", definition="d3", narrowing=Narrowing.HOST)
 READ = Tool(server="backburner", name="read_file", definition="d4", free=True)
-SEND = Call(MAIL, {"to": "ann@example.com", "copies": 2})
+SEND = ToolCall(MAIL, {"to": "ann@example.com", "copies": 2})
 
 
-def command(line: object) -> Call:
-    return Call(RUN_COMMAND, {"command": line})
+def command(line: object) -> ToolCall:
+    return ToolCall(RUN_COMMAND, {"command": line})
 
 
-def fetch(url: object) -> Call:
-    return Call(FETCH_URL, {"url": url})
+def fetch(url: object) -> ToolCall:
+    return ToolCall(FETCH_URL, {"url": url})
 
 
-def asked_about(*calls: Call) -> Question:
+def asked_about(*calls: ToolCall) -> Question:
     return make.question(
         purpose=Purpose.APPROVAL,
         type=QuestionType.CHOICE,
@@ -41,9 +41,9 @@ def asked_about(*calls: Call) -> Question:
     )
 
 
-def granted(answer: str, *calls: Call) -> tuple[Grant, ...]:
+def granted(answer: str, *calls: ToolCall) -> tuple[Grant, ...]:
     return grants_given(asked_about(*calls), answer, now=NOON)
 
 
-def judge(call: Call, *grants: Grant) -> Decision:
+def judge(call: ToolCall, *grants: Grant) -> Decision:
     return decide(call, grants, scope=None, in_doubt=False, now=NOON)

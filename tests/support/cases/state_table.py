@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from backburner.core.conversation import Conversation, Ended, Kind, OnRepeatedFailure, Status
+from backburner.core.conversation import Conversation, EndedAs, Kind, OnRepeatedFailure, Status
 from backburner.core.question import Purpose, Question
 
 CONFLICT: Final = "conflict"
@@ -129,7 +129,7 @@ def event_while_waiting(conversation: Conversation, _: Happening) -> Status | st
 
 
 def followed_up(conversation: Conversation, _: Happening) -> Status | str:
-    completed_job = (conversation.kind, conversation.ended_as) == (Kind.JOB, Ended.COMPLETED)
+    completed_job = (conversation.kind, conversation.ended_as) == (Kind.JOB, EndedAs.COMPLETED)
     return BACKGROUND if completed_job else CONFLICT
 
 

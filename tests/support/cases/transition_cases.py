@@ -6,7 +6,7 @@ from datetime import timedelta
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, State, Status
 from backburner.core.outcome import Complete, NeedsInput
-from backburner.core.question import Draft, QuestionType
+from backburner.core.question import NewQuestion, QuestionType
 from backburner.core.run import Failure, FailureKind
 from backburner.core.schedule import Cron, Scheduled
 from backburner.core.transitions import Brief
@@ -23,7 +23,7 @@ RUN = make.run(schedule_revision=1, slot_at=NINE)
 DONE = Complete(message="All green.", result="green")
 BROKEN = Failure(FailureKind.TIMEOUT, "It took too long.")
 ASKS = NeedsInput(
-    message="There are two.", question=Draft(type=QuestionType.INPUT, prompt="Which one?")
+    message="There are two.", question=NewQuestion(type=QuestionType.INPUT, prompt="Which one?")
 )
 
 

@@ -10,14 +10,14 @@ from typing import Any, Self
 from backburner.core.allowance import Usage
 from backburner.core.errors import BackburnerError
 from backburner.ports import (
-    Ended,
-    Event,
+    EngineEvent,
     Gate,
     Offer,
-    Remembered,
-    Request,
-    Said,
+    SessionEntries,
+    TextDelta,
     ToolResult,
+    TurnEnded,
+    TurnRequest,
 )
 
 MODEL = "scripted-model"
@@ -83,7 +83,7 @@ class End:
 
 Step = Say | Call | AtOnce | Spend | Wait | Sleep | Ignore | Fail | End
 #: What is done in a turn, as a function of what it is asked for.
-Script = Callable[[Request], Iterable[Step]]
+Script = Callable[[TurnRequest], Iterable[Step]]
 
 
 class ScriptedEngine:
@@ -92,7 +92,7 @@ class ScriptedEngine:
     def __init__(self, *scripts: Iterable[Step] | Script, otherwise: Script | None = None) -> None:
         self._scripts = deque(scripts)
         self._otherwise = otherwise or _answer
-        self.requests: list[Request] = []
+        self.requests: list[TurnRequest] = []
         self.results: list[ToolResult] = []
         #: How long it says its sessions are.
         self.tokens: int | None = None
@@ -108,7 +108,7 @@ class ScriptedEngine:
     def then_as(self, script: Script) -> None:
         self._scripts.append(script)
 
-    async def run(self, request: Request, gate: Gate) -> AsyncGenerator[Event, None]:
+    async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
         self.requests.append(request)
         self.began.set()
         script = self._scripts.popleft() if self._scripts else self._otherwise
@@ -121,21 +121,21 @@ class ScriptedEngine:
             self.underway -= 1
 
     async def _play(
-        self, request: Request, gate: Gate, script: Iterable[Step] | Script
-    ) -> AsyncGenerator[Event, None]:
+        self, request: TurnRequest, gate: Gate, script: Iterable[Step] | Script
+    ) -> AsyncGenerator[EngineEvent, None]:
         session = request.session_id or f"session-{len(self.requests)}"
-        yield Remembered(session, (f"asked: {request.prompt}",), self.tokens)
+        yield SessionEntries(session, (f"asked: {request.prompt}",), self.tokens)
         said = ""
         offers = {offer.tool.name: offer for offer in request.tools}
         for step in script(request) if callable(script) else script:
             match step:
                 case Say(text):
                     said += text
-                    yield Said(text)
+                    yield TextDelta(text)
                 case Call() | AtOnce():
                     results = await self._call(gate, offers, step)
                     gave = tuple(f"a call gave: {result.text}" for result in results)
-                    yield Remembered(session, gave)
+                    yield SessionEntries(session, gave)
                     if any(result.stop for result in results):
                         return
                 case Spend(tokens):
@@ -146,11 +146,11 @@ class ScriptedEngine:
                 case Fail(error):
                     raise error
                 case End(outcome, text):
-                    yield Remembered(session, (f"said: {said or text}",))
-                    yield Ended(said or text, outcome)
+                    yield SessionEntries(session, (f"said: {said or text}",))
+                    yield TurnEnded(said or text, outcome)
                     return
-        yield Remembered(session, (f"said: {said}",))
-        yield Ended(said, COMPLETE if request.schema is not None else None)
+        yield SessionEntries(session, (f"said: {said}",))
+        yield TurnEnded(said, COMPLETE if request.schema is not None else None)
 
     async def _call(
         self, gate: Gate, offers: Mapping[str, Offer], step: Call | AtOnce
@@ -177,5 +177,5 @@ async def _let_time_pass(step: Wait | Sleep | Ignore) -> None:
                     await asyncio.sleep(left)
 
 
-def _answer(request: Request) -> Iterable[Step]:
+def _answer(request: TurnRequest) -> Iterable[Step]:
     return () if request.schema is not None else (Say("Hello."),)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import Any
 
-from backburner.ports import Ended, Event, Gate, Remembered, Request
+from backburner.ports import EngineEvent, Gate, SessionEntries, TurnEnded, TurnRequest
 
 #: Of one turn: whoever tells it to go on for ever has to do so in the next.
 MOST_ORDERS = 40
@@ -25,9 +25,9 @@ class ObedientEngine:
         #: Each with the text that it gave.
         self.followed: list[tuple[str, str]] = []
 
-    async def run(self, request: Request, gate: Gate) -> AsyncGenerator[Event, None]:
+    async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
         session = request.session_id or f"session of {request.conversation.id}"
-        yield Remembered(session, ("It obeyed.",))
+        yield SessionEntries(session, ("It obeyed.",))
         offers = {offer.tool.name: offer for offer in request.tools}
         orders = deque(_find(request.prompt))
         followed, read = set[str](), "Done."
@@ -44,7 +44,7 @@ class ObedientEngine:
             read = result.text
             orders.extend(_find(read))
         outcome = {"complete": True, "message": read} if request.schema is not None else None
-        yield Ended(read, outcome)
+        yield TurnEnded(read, outcome)
 
 
 def _find(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

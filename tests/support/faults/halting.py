@@ -15,13 +15,13 @@ from backburner.ports import (
     Channel,
     Claim,
     Engine,
-    Event,
+    EngineEvent,
     Gate,
     Offer,
-    Request,
-    Said,
     Store,
+    TextDelta,
     ToolResult,
+    TurnRequest,
     Tx,
 )
 
@@ -79,11 +79,11 @@ class HaltingEngine:
     engine: Engine
     halt: Halt
 
-    async def run(self, request: Request, gate: Gate) -> AsyncGenerator[Event, None]:
+    async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
         async with aclosing(self.engine.run(request, gate)) as events:
             async for event in events:
                 yield event
-                if isinstance(event, Said):
+                if isinstance(event, TextDelta):
                     await self.halt.at(Point.IN_WORDS)
 
 

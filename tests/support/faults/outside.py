@@ -18,12 +18,12 @@ from backburner.actions.accounts import credentials
 from backburner.actions.deps import Deps, Limits
 from backburner.actions.origin import Origin
 from backburner.actions.work import jobs
-from backburner.actions.work.jobs import Wish
+from backburner.actions.work.jobs import JobRequest
 from backburner.app.clock import Clock
 from backburner.app.machines import NoTools
 from backburner.bus.postgres import PostgresBus
 from backburner.core.accounts import Scope
-from backburner.core.conversation import Conversation, Place
+from backburner.core.conversation import Conversation, Destination
 from backburner.core.ids import ConversationId, UserId, derive_grant_id
 from backburner.core.question import Question
 from backburner.core.schedule import Immediate
@@ -88,7 +88,7 @@ class Outside:
             "title": "Work",
             "prompt": script.write(*steps),
             "schedule": Immediate(),
-            "reports_to": (Place(CHANNEL, "somebody"),),
+            "reports_to": (Destination(CHANNEL, "somebody"),),
         }
         task = self._do(conversations.start(self._deps, self._user(user), Brief(**(what | brief))))
         if may_send:
@@ -97,7 +97,7 @@ class Outside:
 
     def jobs(self, chat: Conversation, *prompts: str) -> list[ConversationId]:
         """Hand out jobs from a conversation."""
-        wishes = [Wish(description=f"Job {n}", prompt=one) for n, one in enumerate(prompts)]
+        wishes = [JobRequest(description=f"Job {n}", prompt=one) for n, one in enumerate(prompts)]
         origin = Origin(chat.user_id, chat.id)
         return [job.id for job in self._do(jobs.start(self._deps, origin, wishes))]
 

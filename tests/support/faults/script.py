@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from backburner.ports import Request
+from backburner.ports import TurnRequest
 from support.doubles.engine import Call, End, Ignore, Say, Sleep, Spend, Step
 
 MARK = "SCRIPT "
@@ -20,7 +20,7 @@ def write(*steps: Step) -> str:
     return MARK + json.dumps([_to_json(step) for step in steps])
 
 
-def read(request: Request) -> Iterable[Step]:
+def read(request: TurnRequest) -> Iterable[Step]:
     """Find what is to be done; nothing where the agent only goes on with what it remembers."""
     scripts = [found for line in request.prompt.splitlines() for found in _scripts(line)]
     if not scripts and request.schema is None:

@@ -12,8 +12,8 @@ from sqlalchemy import text
 from backburner.core import transitions
 from backburner.core.errors import Fenced
 from backburner.core.outcome import Complete
-from backburner.core.run import Ending, RunStatus
-from backburner.ports import Claim, Claimer, Rescued
+from backburner.core.run import RunEnding, RunStatus
+from backburner.ports import Claim, Claimer, RescuedTurn
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.queue import claims, rescue, turns
@@ -71,7 +71,7 @@ class Racer:
         def commit(tx: Tx) -> None:
             outcome = Complete(message=f"Done under epoch {held.turn.epoch}.")
             step = transitions.finish(held.conversation, held.run, outcome, now=tx.now)
-            ending = Ending(status=RunStatus.SUCCESS)
+            ending = RunEnding(status=RunStatus.SUCCESS)
             turns.commit(tx.connection, held.turn, step, ending, now=tx.now)
 
         try:
@@ -85,7 +85,7 @@ class Racer:
         return claims.claim_work(tx.connection, claimer, now=tx.now, tick=tx.tick)
 
 
-def _rescue(tx: Tx) -> Rescued | None:
+def _rescue(tx: Tx) -> RescuedTurn | None:
     return rescue.rescue(tx.connection, now=tx.now, tick=tx.tick)
 
 

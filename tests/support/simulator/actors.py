@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import partial
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Place, State
+from backburner.core.conversation import Conversation, Destination, State
 from backburner.core.errors import Conflict, Fenced
 from backburner.core.ids import (
     ConversationId,
@@ -16,8 +16,8 @@ from backburner.core.ids import (
     new_user_id,
 )
 from backburner.core.outcome import Complete, Continue, NeedsInput, Outcome
-from backburner.core.question import Draft, Purpose, Question, QuestionType
-from backburner.core.run import Ending, Failure, FailureKind, RunKind, RunStatus, Turn
+from backburner.core.question import NewQuestion, Purpose, Question, QuestionType
+from backburner.core.run import Failure, FailureKind, RunEnding, RunKind, RunStatus, Turn
 from backburner.core.schedule import Event, Immediate, Interval, Scheduled
 from backburner.core.transitions import Brief, Step
 from backburner.core.work import jobs
@@ -31,11 +31,11 @@ from backburner.store.tx import Tx
 from support.simulator.invariants import claimable_work, require, someone_waits, whose_turn
 from support.simulator.world import CAP, LEASE, START, Worker, World
 
-OUTSIDE = (Place("simulated", "somebody"),)
+OUTSIDE = (Destination("simulated", "somebody"),)
 SESSION = "session"
 #: Longer than a run waits for anything that happens here.
 LONG = timedelta(hours=2)
-INPUT = Draft(type=QuestionType.INPUT, prompt="Which one?")
+INPUT = NewQuestion(type=QuestionType.INPUT, prompt="Which one?")
 
 
 def populate(world: World) -> None:
@@ -267,12 +267,12 @@ def commit_work(world: World, worker: Worker, *, calmly: bool = False) -> Callab
 
     def commit(tx: Tx) -> None:
         found = turns.hold(tx.connection, turn)
-        ending = Ending(status=RunStatus.SUCCESS)
+        ending = RunEnding(status=RunStatus.SUCCESS)
         if turn.kind is RunKind.REPLY:
             step = transitions.reply(found, taken.run, word, now=tx.now)
         elif isinstance(outcome, Failure):
             step = transitions.fail(found, taken.run, outcome, now=tx.now)
-            ending = Ending(status=RunStatus.FAILURE, failure=outcome)
+            ending = RunEnding(status=RunStatus.FAILURE, failure=outcome)
         else:
             step = transitions.finish(found, taken.run, outcome, now=tx.now)
         turns.commit(tx.connection, turn, step, ending, served=served, now=tx.now)

@@ -17,7 +17,7 @@ from sqlalchemy import select, update
 
 from backburner.actions.origin import Origin
 from backburner.actions.work import jobs
-from backburner.actions.work.jobs import Wish
+from backburner.actions.work.jobs import JobRequest
 from backburner.bus.local import LocalBus
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import EngineFailed
@@ -25,7 +25,7 @@ from backburner.core.ids import ConversationId
 from backburner.core.run import RunStatus
 from backburner.core.work.jobs import is_settled
 from backburner.core.work.views import JobView
-from backburner.ports import Request
+from backburner.ports import TurnRequest
 from backburner.store import tables
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
@@ -66,7 +66,7 @@ class House(Stage):
         self.looked = asyncio.Event()
         self._aside: asyncio.Task[None] | None = None
 
-    def _act(self, request: Request) -> Iterable[Step]:
+    def _act(self, request: TurnRequest) -> Iterable[Step]:
         if request.conversation.kind is not Kind.JOB:
             return self.chats.popleft()(request) if self.chats else [Say("I see.")]
         said = [item.content["text"] for item in request.items if "text" in item.content]
@@ -81,7 +81,7 @@ class House(Stage):
 
     async def start(self, chat: Conversation, *prompts: str, **more: Any) -> list[ConversationId]:
         """Hand out jobs from outside."""
-        wishes = [Wish(description=prompt[:60], prompt=prompt) for prompt in prompts]
+        wishes = [JobRequest(description=prompt[:60], prompt=prompt) for prompt in prompts]
         return [job.id for job in await jobs.start(self.deps, outside(chat), wishes, **more)]
 
     async def job(self, chat: Conversation, which: str) -> JobView:

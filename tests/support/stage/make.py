@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from backburner.core.conversation import Conversation, Kind, Message, Role, Source
+from backburner.core.conversation import Conversation, Kind, Message, MessageRole, Source
 from backburner.core.ids import ConversationId, ItemId, MessageId, QuestionId, RunId, UserId
 from backburner.core.memory import Memory
 from backburner.core.question import NO, YES, Purpose, Question, QuestionType
@@ -37,7 +37,9 @@ def conversation(**changes: Any) -> Conversation:
 
 def message(content: str = "Hello.", **changes: Any) -> Message:
     """Make a chat message of the user's."""
-    made = Message(id=MESSAGE, role=Role.USER, content=content, source=Source.CHAT, created_at=NOON)
+    made = Message(
+        id=MESSAGE, role=MessageRole.USER, content=content, source=Source.CHAT, created_at=NOON
+    )
     return replace(made, **changes)
 
 

@@ -15,7 +15,7 @@ from backburner.core import transitions
 from backburner.core.conversation import Conversation
 from backburner.core.ids import UserId, new_conversation_id, new_message_id
 from backburner.core.outcome import Complete, Outcome
-from backburner.core.run import Ending, Failure, Item, Run, RunKind, RunStatus, Turn
+from backburner.core.run import Failure, Item, Run, RunEnding, RunKind, RunStatus, Turn
 from backburner.core.schedule import Immediate, Schedule
 from backburner.core.transitions import Brief, Step
 from backburner.ports import Claim, Claimer
@@ -176,12 +176,12 @@ class Scene:
 
         def commit(db: Connection) -> None:
             found = turns.hold(db, turn)
-            ending = Ending(status=RunStatus.SUCCESS)
+            ending = RunEnding(status=RunStatus.SUCCESS)
             if isinstance(how, str):
                 step = transitions.reply(found, claim.run, how, now=now)
             elif isinstance(how, Failure):
                 step = transitions.fail(found, claim.run, how, now=now)
-                ending = Ending(status=RunStatus.FAILURE, failure=how)
+                ending = RunEnding(status=RunStatus.FAILURE, failure=how)
             else:
                 step = transitions.finish(found, claim.run, how, now=now)
             turns.commit(db, turn, step, ending, served=ids, now=now)

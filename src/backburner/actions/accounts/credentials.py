@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from backburner.actions.browse import Page, cut
 from backburner.actions.deps import Deps
 from backburner.core.accounts import (
+    CREDENTIAL_LIFETIMES,
     LASTING,
-    LIVES,
     Caller,
     Credential,
     CredentialKind,
@@ -21,19 +21,19 @@ from backburner.core.accounts import (
 from backburner.core.errors import BadRequest, LimitReached
 from backburner.core.ids import UserId
 from backburner.core.passwords import check_name
-from backburner.ports import Hint, HintKind, Mark, Tx
+from backburner.ports import Hint, HintKind, PageKey, Tx
 
 #: So that a secret is known for one wherever it turns up.
-PREFIX = "bb_"
-MOST_TOKENS = 100
+CREDENTIAL_PREFIX = "bb_"
+MAX_TOKENS = 100
 #: The token of the command line on the machine of the server; each start replaces it.
-LOCAL_NAME = "command line of this machine"
+LOCAL_CLIENT_NAME = "command line of this machine"
 #: Whatever gives a way in: all of it ends when somebody is shut out or changes their password.
-WAYS_IN = (*LASTING, CredentialKind.LINK, CredentialKind.RESET)
+SIGN_IN_KINDS = (*LASTING, CredentialKind.LINK, CredentialKind.RESET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Issued:
+class IssuedCredential:
     """A credential that was just made. The secret is shown once and kept nowhere."""
 
     id: str
@@ -55,15 +55,15 @@ def issue(
     *,
     name: str = "",
     expires_at: datetime | None = None,
-) -> Issued:
+) -> IssuedCredential:
     """Make a credential; without a time it is good as long as its kind is."""
-    secret = PREFIX + secrets.token_urlsafe(32)
-    if expires_at is None and kind in LIVES:
-        expires_at = tx.now + LIVES[kind]
+    secret = CREDENTIAL_PREFIX + secrets.token_urlsafe(32)
+    if expires_at is None and kind in CREDENTIAL_LIFETIMES:
+        expires_at = tx.now + CREDENTIAL_LIFETIMES[kind]
     made = tx.credentials.issue(
         user, digest(secret), kind, scopes, name=name, expires_at=expires_at, now=tx.now
     )
-    return Issued(id=made, secret=secret, expires_at=expires_at)
+    return IssuedCredential(id=made, secret=secret, expires_at=expires_at)
 
 
 async def issue_token(
@@ -77,7 +77,7 @@ async def issue_token(
     """Give out a token without asking who wants it."""
     given = frozenset(scopes)
 
-    def work(tx: Tx) -> Issued:
+    def work(tx: Tx) -> IssuedCredential:
         return issue(tx, user, CredentialKind.TOKEN, given, name=name, expires_at=expires_at)
 
     return (await deps.store.transact(work)).secret
@@ -90,19 +90,19 @@ async def create_token(
     *,
     name: str,
     lives: timedelta | None,
-) -> Issued:
+) -> IssuedCredential:
     """Give a caller a token that may no more than they do, and for no longer."""
     name = check_name(name)
     if not name or not scopes:
         raise BadRequest("A token needs a name and at least one scope.")
-    if name == LOCAL_NAME:
+    if name == LOCAL_CLIENT_NAME:
         raise BadRequest("That name is taken.", hint="Choose another.")
 
-    def work(tx: Tx) -> Issued:
+    def work(tx: Tx) -> IssuedCredential:
         tx.lock_person(caller.user)
-        kept = tx.credentials.all(caller.user, CredentialKind.TOKEN, most=MOST_TOKENS, now=tx.now)
-        if len(kept) == MOST_TOKENS:
-            raise LimitReached(f"You have {MOST_TOKENS} tokens.", hint="Revoke one first.")
+        kept = tx.credentials.all(caller.user, CredentialKind.TOKEN, most=MAX_TOKENS, now=tx.now)
+        if len(kept) == MAX_TOKENS:
+            raise LimitReached(f"You have {MAX_TOKENS} tokens.", hint="Revoke one first.")
         until = narrow(caller, scopes, tx.now + lives if lives else None)
         return issue(tx, caller.user, CredentialKind.TOKEN, scopes, name=name, expires_at=until)
 
@@ -112,16 +112,18 @@ async def create_token(
 async def replace_local_token(deps: Deps, user: UserId) -> str:
     """Make the token of the command line on this machine, in place of the one before."""
 
-    def work(tx: Tx) -> Issued:
+    def work(tx: Tx) -> IssuedCredential:
         token = CredentialKind.TOKEN
-        tx.credentials.end_all(user, [token], name=LOCAL_NAME, now=tx.now)
-        return issue(tx, user, token, scopes_of(tx.accounts.load(user).role), name=LOCAL_NAME)
+        tx.credentials.end_all(user, [token], name=LOCAL_CLIENT_NAME, now=tx.now)
+        return issue(
+            tx, user, token, scopes_of(tx.accounts.load(user).role), name=LOCAL_CLIENT_NAME
+        )
 
     return (await deps.store.transact(work)).secret
 
 
 async def credentials(
-    deps: Deps, user: UserId, kind: CredentialKind, after: Mark | None, *, most: int
+    deps: Deps, user: UserId, kind: CredentialKind, after: PageKey | None, *, most: int
 ) -> Page[Credential]:
     """List the sessions or tokens of somebody that are good."""
     (place,) = after or ("",)
@@ -146,7 +148,7 @@ async def sign_out_everywhere(deps: Deps, user: UserId) -> None:
     await deps.store.transact(lambda tx: shut_out(tx, user))
 
 
-def shut_out(tx: Tx, user: UserId, kinds: Iterable[CredentialKind] = WAYS_IN) -> None:
+def shut_out(tx: Tx, user: UserId, kinds: Iterable[CredentialKind] = SIGN_IN_KINDS) -> None:
     """End what somebody is let in with; whoever listens for them looks again."""
     tx.credentials.end_all(user, kinds, now=tx.now)
     tx.hint(Hint(HintKind.CHANGED, user))

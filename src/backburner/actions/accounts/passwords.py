@@ -8,9 +8,9 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 #: Each takes this much memory, in KiB: who knocks often must not fill the machine.
-MEMORY = 64 * 1024
+ARGON2_MEMORY_KIB = 64 * 1024
 _threads = ThreadPoolExecutor(2, thread_name_prefix="passwords")
-_hasher = PasswordHasher(time_cost=3, memory_cost=MEMORY, parallelism=1)
+_hasher = PasswordHasher(time_cost=3, memory_cost=ARGON2_MEMORY_KIB, parallelism=1)
 
 
 async def hash_password(password: str) -> str:

@@ -7,37 +7,37 @@ from datetime import datetime, timedelta
 from backburner.actions import discovery, spending
 from backburner.actions.deps import Deps
 from backburner.core import allowance
-from backburner.core.allowance import Allowance, Amount, Scope, Standing
+from backburner.core.allowance import Allowance, AllowanceScope, AllowanceState, Amount
 from backburner.core.errors import BadRequest
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule.cron import find_zone
-from backburner.ports import Me, Tx
+from backburner.ports import Tx, UserProfile
 
 #: Days that are looked back on.
-MOST_DAYS = 30
+MAX_STATEMENT_DAYS = 30
 _NOWHERE = ConversationId("")
 _TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    me: Me
+class ProfileChanges:
+    me: UserProfile
     allowances: Sequence[Allowance]
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class SpendStatement:
     zone: str
     total: Amount
     today: Amount
     #: Of a conversation with all it handed out, where one was asked for.
     conversation: Amount | None
-    standings: Sequence[Standing]
+    standings: Sequence[AllowanceState]
     #: The last days on which something was spent, each by its beginning.
     days: Sequence[tuple[datetime, Amount]]
 
 
-async def look(deps: Deps, user: UserId) -> Settings:
+async def look(deps: Deps, user: UserId) -> ProfileChanges:
     return await deps.store.transact(lambda tx: _settings(deps, tx, user))
 
 
@@ -48,8 +48,8 @@ async def change(
     zone: str | None = None,
     paused: bool | None = None,
     discovers: bool | None = None,
-    limits: Mapping[Scope, str | None] | None = None,
-) -> Settings:
+    limits: Mapping[AllowanceScope, str | None] | None = None,
+) -> ProfileChanges:
     """Change what was said; what was not said stays. A limit of None is that of everybody."""
     if zone is not None:
         find_zone(zone)
@@ -57,13 +57,13 @@ async def change(
         scope: None if text is None else allowance.parse_limit(text, scope)
         for scope, text in (limits or {}).items()
     }
-    if Scope.CONVERSATION in said:
+    if AllowanceScope.CONVERSATION in said:
         raise BadRequest(
             "The allowance of a conversation is set where it asks for more.",
             hint="Set that of a run, of a day, or of everything together.",
         )
 
-    def work(tx: Tx) -> Settings:
+    def work(tx: Tx) -> ProfileChanges:
         tx.lock_person(user)
         if zone is not None:
             tx.set_zone(user, zone)
@@ -81,27 +81,27 @@ async def change(
     return await deps.store.transact(work)
 
 
-async def spent(deps: Deps, user: UserId, which: ConversationId | None = None) -> Statement:
+async def spent(deps: Deps, user: UserId, which: ConversationId | None = None) -> SpendStatement:
     """Say what was spent, and how it stands with what may be."""
 
-    def work(tx: Tx) -> Statement:
+    def work(tx: Tx) -> SpendStatement:
         zone = tx.person(user).zone
         root = _NOWHERE if which is None else spending.find_root(tx, tx.load(user, which))
         days = {f"day:{day.isoformat()}": day for day in _last_days(tx.now, zone)}
         of_root, today = f"conversation:{root}", next(iter(days))
         account = tx.account(user, root, ["user", of_root, *days])
         sums = {
-            Scope.USER: account.spent.get("user", Amount()),
-            Scope.DAY: account.spent.get(today, Amount()),
-            Scope.CONVERSATION: account.spent.get(of_root, Amount()),
+            AllowanceScope.USER: account.spent.get("user", Amount()),
+            AllowanceScope.DAY: account.spent.get(today, Amount()),
+            AllowanceScope.CONVERSATION: account.spent.get(of_root, Amount()),
         }
-        return Statement(
+        return SpendStatement(
             zone=zone,
-            total=sums[Scope.USER],
-            today=sums[Scope.DAY],
-            conversation=None if which is None else sums[Scope.CONVERSATION],
+            total=sums[AllowanceScope.USER],
+            today=sums[AllowanceScope.DAY],
+            conversation=None if which is None else sums[AllowanceScope.CONVERSATION],
             standings=[
-                Standing(one, sums.get(one.scope, Amount()))
+                AllowanceState(one, sums.get(one.scope, Amount()))
                 for one in spending.known(deps, account.allowances)
             ],
             days=[(day, account.spent[key]) for key, day in days.items() if key in account.spent],
@@ -110,14 +110,14 @@ async def spent(deps: Deps, user: UserId, which: ConversationId | None = None) -
     return await deps.store.transact(work)
 
 
-def _settings(deps: Deps, tx: Tx, user: UserId) -> Settings:
+def _settings(deps: Deps, tx: Tx, user: UserId) -> ProfileChanges:
     said = tx.account(user, _NOWHERE, []).allowances
-    return Settings(tx.browse.me(user), spending.known(deps, said))
+    return ProfileChanges(tx.browse.me(user), spending.known(deps, said))
 
 
 def _last_days(now: datetime, zone: str) -> list[datetime]:
     """List the beginnings of the last days, today's first."""
     begins = [allowance.day_of(now, zone=zone)[0]]
-    while len(begins) < MOST_DAYS:
+    while len(begins) < MAX_STATEMENT_DAYS:
         begins.append(allowance.day_of(begins[-1] - _TICK, zone=zone)[0])
     return begins

@@ -1,7 +1,7 @@
 """Signing in: by login and password, or with something that is good once."""
 
 from backburner.actions.accounts import rate_limit
-from backburner.actions.accounts.credentials import Issued, issue, shut_out
+from backburner.actions.accounts.credentials import IssuedCredential, issue, shut_out
 from backburner.actions.accounts.passwords import hash_password, is_password
 from backburner.actions.deps import Deps
 from backburner.core.accounts import Caller, CredentialKind, digest, scopes_of
@@ -13,7 +13,7 @@ from backburner.ports import Hint, HintKind, Tx
 
 async def sign_in(
     deps: Deps, login: str, password: str, *, address: str, before: str = ""
-) -> Issued | None:
+) -> IssuedCredential | None:
     """Begin a session; `before` is the secret of the one it replaces. None: that is not right."""
     login = login.strip().lower()
     who, place = rate_limit.of_login(login), rate_limit.of_address(address)
@@ -22,7 +22,7 @@ async def sign_in(
     if not await is_password(password, kept) or user is None:
         return None
 
-    def work(tx: Tx) -> Issued | None:
+    def work(tx: Tx) -> IssuedCredential | None:
         if tx.accounts.hash_of(login) != (user, kept):
             # Changed or disabled since we looked.
             return None
@@ -35,13 +35,13 @@ async def sign_in(
 
 async def sign_in_by_link(
     deps: Deps, secret: str, *, address: str, before: str = ""
-) -> Issued | None:
+) -> IssuedCredential | None:
     """Begin a session with a link, which is used up. None: it is good no longer."""
     found = await rate_limit.find_by_secret(deps, secret, CredentialKind.LINK, address=address)
     if found is None:
         return None
 
-    def work(tx: Tx) -> Issued | None:
+    def work(tx: Tx) -> IssuedCredential | None:
         if not tx.credentials.use_up(digest(secret), CredentialKind.LINK, now=tx.now):
             return None
         return begin_session(tx, found[0], before)
@@ -49,17 +49,17 @@ async def sign_in_by_link(
     return await deps.store.transact(work)
 
 
-async def make_link(deps: Deps, user: UserId) -> Issued:
+async def make_link(deps: Deps, user: UserId) -> IssuedCredential:
     """Make a link that signs somebody in once, in place of the one before."""
 
-    def work(tx: Tx) -> Issued:
+    def work(tx: Tx) -> IssuedCredential:
         tx.credentials.end_all(user, [CredentialKind.LINK], now=tx.now)
         return issue(tx, user, CredentialKind.LINK)
 
     return await deps.store.transact(work)
 
 
-async def make_own_link(deps: Deps, caller: Caller) -> Issued:
+async def make_own_link(deps: Deps, caller: Caller) -> IssuedCredential:
     """Make a link for a caller who may do all that it gives."""
     _must_be_whole(caller)
     return await make_link(deps, caller.user)
@@ -67,7 +67,7 @@ async def make_own_link(deps: Deps, caller: Caller) -> Issued:
 
 async def change_password(
     deps: Deps, caller: Caller, *, login: str | None, current: str, password: str, address: str
-) -> Issued:
+) -> IssuedCredential:
     """Set a password, which ends every session and token, and begin a new session."""
     _must_be_whole(caller)
     name, kept = await deps.store.transact(lambda tx: _login_and_password(tx, caller.user, login))
@@ -76,7 +76,7 @@ async def change_password(
         await _check_current(deps, caller.user, current, kept, address=address)
     hashed = await hash_password(password)
 
-    def work(tx: Tx) -> Issued:
+    def work(tx: Tx) -> IssuedCredential:
         tx.lock_person(caller.user)
         if tx.accounts.password_of(caller.user) != kept:
             raise Conflict("The password was changed just now.", hint="Sign in again.")
@@ -86,7 +86,9 @@ async def change_password(
     return await deps.store.transact(work)
 
 
-async def redeem_reset(deps: Deps, secret: str, password: str, *, address: str) -> Issued | None:
+async def redeem_reset(
+    deps: Deps, secret: str, password: str, *, address: str
+) -> IssuedCredential | None:
     """Set a new password with what an operator gave out for it. None: that is good no longer."""
     found = await rate_limit.find_by_secret(deps, secret, CredentialKind.RESET, address=address)
     if found is None:
@@ -95,7 +97,7 @@ async def redeem_reset(deps: Deps, secret: str, password: str, *, address: str) 
     name, _ = await deps.store.transact(lambda tx: _login_and_password(tx, user, None))
     hashed = await hash_password(check_password(password, login=name))
 
-    def work(tx: Tx) -> Issued | None:
+    def work(tx: Tx) -> IssuedCredential | None:
         if not tx.credentials.use_up(digest(secret), CredentialKind.RESET, now=tx.now):
             return None
         set_password(tx, user, name, hashed)
@@ -111,7 +113,7 @@ def set_password(tx: Tx, user: UserId, login: str, hashed: str) -> None:
     shut_out(tx, user)
 
 
-def begin_session(tx: Tx, user: UserId, before: str = "") -> Issued:
+def begin_session(tx: Tx, user: UserId, before: str = "") -> IssuedCredential:
     """Begin a session under a new secret, and end the one that the browser had."""
     had = tx.credentials.identify(digest(before), now=tx.now) if before else None
     if had is not None and had.kind is CredentialKind.SESSION:

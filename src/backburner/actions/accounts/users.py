@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from backburner.actions.accounts import rate_limit
-from backburner.actions.accounts.credentials import WAYS_IN, Issued, issue, shut_out
+from backburner.actions.accounts.credentials import SIGN_IN_KINDS, IssuedCredential, issue, shut_out
 from backburner.actions.accounts.passwords import hash_password
 from backburner.actions.accounts.sign_in import begin_session, set_password
 from backburner.actions.browse import Page, cut
@@ -21,7 +21,7 @@ from backburner.core.accounts import (
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import UserId, new_user_id
 from backburner.core.passwords import check_login, check_name, check_password
-from backburner.ports import Mark, Tx
+from backburner.ports import PageKey, Tx
 
 
 async def ensure_owner(deps: Deps) -> User | None:
@@ -57,27 +57,27 @@ async def anybody_has_password(deps: Deps) -> bool:
     return await deps.store.transact(lambda tx: tx.accounts.has_password())
 
 
-async def users(deps: Deps, after: Mark | None, *, most: int) -> Page[User]:
+async def users(deps: Deps, after: PageKey | None, *, most: int) -> Page[User]:
     (place,) = after or ("",)
     found = await deps.store.transact(lambda tx: tx.accounts.all(after=place, most=most + 1))
     return cut(found, most, lambda last: (last.id,))
 
 
-async def add(deps: Deps, *, login: str, name: str, role: Role) -> tuple[User, Issued]:
+async def add(deps: Deps, *, login: str, name: str, role: Role) -> tuple[User, IssuedCredential]:
     """Add a user, with what they set their password with: nobody else ever knows it."""
     login, name, user = check_login(login), check_name(name), new_user_id()
 
-    def work(tx: Tx) -> tuple[User, Issued]:
+    def work(tx: Tx) -> tuple[User, IssuedCredential]:
         _add(tx, user, login=login, name=name, role=role)
         return tx.accounts.load(user), issue(tx, user, CredentialKind.RESET)
 
     return await deps.store.transact(work)
 
 
-async def reset_password(deps: Deps, user: UserId) -> Issued:
+async def reset_password(deps: Deps, user: UserId) -> IssuedCredential:
     """Make what a user sets a new password with; until they do, the one they have is good."""
 
-    def work(tx: Tx) -> Issued:
+    def work(tx: Tx) -> IssuedCredential:
         tx.lock_person(user)
         if tx.accounts.load(user).login is None:
             raise Conflict("They sign in with a link.", hint="`backburner user link` makes one.")
@@ -106,14 +106,14 @@ async def change(
         now_is = tx.accounts.load(user)
         _keep_an_operator(operators, now_is)
         if now_is.role is not was.role or (disabled and was.disabled_at is None):
-            shut_out(tx, user, (*WAYS_IN, CredentialKind.INVITATION))
+            shut_out(tx, user, (*SIGN_IN_KINDS, CredentialKind.INVITATION))
         return now_is
 
     name = None if name is None else check_name(name)
     return await deps.store.transact(work)
 
 
-async def invite(deps: Deps, caller: Caller, *, name: str, role: Role) -> Issued:
+async def invite(deps: Deps, caller: Caller, *, name: str, role: Role) -> IssuedCredential:
     """Make what one person can make themselves an account with."""
     name = check_name(name)
     return await deps.store.transact(
@@ -121,7 +121,7 @@ async def invite(deps: Deps, caller: Caller, *, name: str, role: Role) -> Issued
     )
 
 
-async def invitations(deps: Deps, after: Mark | None, *, most: int) -> Page[Invitation]:
+async def invitations(deps: Deps, after: PageKey | None, *, most: int) -> Page[Invitation]:
     """List the invitations that are good, whichever operator made them."""
     (place,) = after or ("",)
     found = await deps.store.transact(
@@ -137,7 +137,7 @@ async def uninvite(deps: Deps, invitation: str) -> None:
 
 async def accept(
     deps: Deps, secret: str, *, login: str, password: str, name: str, address: str
-) -> Issued | None:
+) -> IssuedCredential | None:
     """Make an account with an invitation, and begin a session. None: it is good no longer."""
     login, name, user = check_login(login), check_name(name), new_user_id()
     check_password(password, login=login)
@@ -148,7 +148,7 @@ async def accept(
     role = role_of(found[1])
     hashed = await hash_password(password)
 
-    def work(tx: Tx) -> Issued | None:
+    def work(tx: Tx) -> IssuedCredential | None:
         if not tx.credentials.use_up(digest(secret), kind, now=tx.now):
             return None
         _add(tx, user, login=login, name=name, role=role)

@@ -9,23 +9,30 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from backburner.actions import active_limit, conversations, create, lookup, schedules, steps
-from backburner.actions.create import Arranged
+from backburner.actions.create import WorkCreated
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.steps import save
 from backburner.core import transitions
-from backburner.core.conversation import Author, Conversation, Notify, Pause, Place, Status
+from backburner.core.conversation import (
+    Author,
+    Conversation,
+    Destination,
+    Notify,
+    PauseReason,
+    Status,
+)
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, UserId, new_conversation_id
 from backburner.core.run import ItemKind, Run, RunKind
 from backburner.core.schedule import Schedule
 from backburner.core.transitions import Brief, Step, Terms
 from backburner.core.work.views import TaskStatus, task_status
-from backburner.ports import Tx, View, Wanted
+from backburner.ports import ConversationFilter, Tx, View
 
 #: Shown to an agent.
-MOST_LISTED = 50
+MAX_TASKS_LISTED = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,53 +51,56 @@ class NewTask:
     tools: Sequence[str] | None = None
     profile: str | None = None
     #: Where the owner wants to hear of it; under a conversation it reports where that does.
-    reports_to: tuple[Place, ...] = ()
+    reports_to: tuple[Destination, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    tasks: Sequence[Arranged]
+class TaskListing:
+    tasks: Sequence[WorkCreated]
     #: There are more.
     cut: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class TaskChanges:
     """What becomes of the terms of some work, and when it is done if that changes."""
 
     terms: Callable[[Terms], Terms] = lambda terms: terms
     timing: Timing | None = None
 
 
-async def add(deps: Deps, origin: Origin, new: NewTask) -> Arranged:
+async def add(deps: Deps, origin: Origin, new: NewTask) -> WorkCreated:
     """Set up a task under the conversation; what nobody there has asked for is only proposed."""
     return await _make(deps, origin, new, why=None)
 
 
-async def propose(deps: Deps, origin: Origin, new: NewTask, *, why: str) -> Arranged:
+async def propose(deps: Deps, origin: Origin, new: NewTask, *, why: str) -> WorkCreated:
     """Suggest a task to the owner, and say why."""
     return await _make(deps, origin, new, why=why)
 
 
-async def listed(deps: Deps, origin: Origin, status: TaskStatus | None) -> Listed:
+async def listed(deps: Deps, origin: Origin, status: TaskStatus | None) -> TaskListing:
     """List the tasks of a user, those that changed last first; ended ones only if asked for."""
     user = origin.user
 
-    def work(tx: Tx) -> Listed:
-        wanted = Wanted(view=View.TASKS, task=status, archived=False if status is None else None)
-        found = tx.browse.conversations(user, wanted, None, most=MOST_LISTED)
+    def work(tx: Tx) -> TaskListing:
+        wanted = ConversationFilter(
+            view=View.TASKS, task=status, archived=False if status is None else None
+        )
+        found = tx.browse.conversations(user, wanted, None, most=MAX_TASKS_LISTED)
         if any(_is_unvetted(seen.conversation) for seen in found.conversations):
             origin.note_outside(tx, deps)
         zone = tx.person(user).zone
         tasks = [
-            Arranged(work=seen.conversation, zone=zone, now=tx.now) for seen in found.conversations
+            WorkCreated(work=seen.conversation, zone=zone, now=tx.now)
+            for seen in found.conversations
         ]
-        return Listed(tasks=tasks, cut=found.mark is not None)
+        return TaskListing(tasks=tasks, cut=found.mark is not None)
 
     return await deps.store.transact(work)
 
 
-async def update(deps: Deps, origin: Origin, called: str, changes: Changes) -> Arranged:
+async def update(deps: Deps, origin: Origin, called: str, changes: TaskChanges) -> WorkCreated:
     """Give a task other terms or another time."""
 
     def changing(found: Conversation, tx: Tx) -> Step:
@@ -99,16 +109,16 @@ async def update(deps: Deps, origin: Origin, called: str, changes: Changes) -> A
     return await _steer(deps, origin, called, changing, needs_say="changed")
 
 
-async def pause(deps: Deps, origin: Origin, called: str) -> Arranged:
+async def pause(deps: Deps, origin: Origin, called: str) -> WorkCreated:
     def pausing(found: Conversation, _: Tx) -> Step:
         return transitions.pause(found)
 
     return await _steer(
-        deps, origin, called, pausing, is_so=lambda found: found.pause_reason is Pause.USER
+        deps, origin, called, pausing, is_so=lambda found: found.pause_reason is PauseReason.USER
     )
 
 
-async def resume(deps: Deps, origin: Origin, called: str) -> Arranged:
+async def resume(deps: Deps, origin: Origin, called: str) -> WorkCreated:
     """Let a task go on; like beginning one, that takes somebody who may."""
 
     def resuming(found: Conversation, tx: Tx) -> Step:
@@ -124,7 +134,7 @@ async def resume(deps: Deps, origin: Origin, called: str) -> Arranged:
     )
 
 
-async def run_now(deps: Deps, origin: Origin, called: str) -> Arranged:
+async def run_now(deps: Deps, origin: Origin, called: str) -> WorkCreated:
     """Let a task run at once; if it is about to because of that already, that will do."""
 
     def running(found: Conversation, tx: Tx) -> Step:
@@ -136,7 +146,7 @@ async def run_now(deps: Deps, origin: Origin, called: str) -> Arranged:
     return await _steer(deps, origin, called, running)
 
 
-async def cancel(deps: Deps, origin: Origin, called: str, *, reason: str) -> Arranged:
+async def cancel(deps: Deps, origin: Origin, called: str, *, reason: str) -> WorkCreated:
     """Stop a task for good and put it away, with the reason; a chat that had work stays."""
 
     def cancelling(found: Conversation, tx: Tx) -> Step:
@@ -160,7 +170,7 @@ async def history(
 
 
 def rework(
-    tx: Tx, found: Conversation, changes: Changes, *, within: tuple[str, ...] | None = None
+    tx: Tx, found: Conversation, changes: TaskChanges, *, within: tuple[str, ...] | None = None
 ) -> Step:
     """Work out what changes mean for a task; `within`: the tools that may be given to it."""
     timed = changes.timing
@@ -192,10 +202,10 @@ def _is_unvetted(found: Conversation) -> bool:
     return found.outside_read and task_status(found) is TaskStatus.PROPOSED
 
 
-async def _make(deps: Deps, origin: Origin, new: NewTask, *, why: str | None) -> Arranged:
+async def _make(deps: Deps, origin: Origin, new: NewTask, *, why: str | None) -> WorkCreated:
     which, tried = new_conversation_id(), list[bool]()
 
-    def work(tx: Tx) -> Arranged:
+    def work(tx: Tx) -> WorkCreated:
         tx.lock_person(origin.user)
         here = origin.hold(tx)
         made = create.find_made(tx, origin.user, which, tried)
@@ -237,14 +247,14 @@ async def _steer(
     *,
     is_so: Callable[[Conversation], bool] = lambda _: False,
     needs_say: str = "",
-) -> Arranged:
+) -> WorkCreated:
     """Let something happen to a task; `is_so` tells whether an earlier try has done it.
 
     `needs_say` names what only happens where somebody can have asked for it.
     """
     tried = list[ConversationId]()
 
-    def work(tx: Tx) -> Arranged:
+    def work(tx: Tx) -> WorkCreated:
         tx.lock_person(origin.user)
         here = origin.hold(tx)
         found = tx.lock(origin.user, tried[0]) if tried else _find(tx, origin, called)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backburner.actions import active_limit, create
-from backburner.actions.create import Arranged
+from backburner.actions.create import WorkCreated
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.steps import save
 from backburner.core import transitions
 from backburner.core.conversation import (
-    LONGEST_TITLE,
+    MAX_TITLE_CHARS,
     Author,
     Conversation,
     Notify,
@@ -33,7 +33,7 @@ FIRST_STEP = "At the beginning."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class WorkRequest:
     """What is to be done, and when, in words."""
 
     what: str
@@ -45,7 +45,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Works:
+class WorkList:
     """What goes on in a conversation: its own work, if it has any, and that of its children."""
 
     own: Conversation | None
@@ -54,11 +54,11 @@ class Works:
     now: datetime
 
 
-async def arrange(deps: Deps, turn: Turn, wish: Wish) -> Arranged:
+async def arrange(deps: Deps, turn: Turn, wish: WorkRequest) -> WorkCreated:
     """Put work into the background; what nobody there has asked for is only proposed."""
     child, tried = new_conversation_id(), list[Conversation]()
 
-    def work(tx: Tx) -> Arranged:
+    def work(tx: Tx) -> WorkCreated:
         tx.lock_person(turn.user_id)
         here = tx.hold(turn)
         # An earlier try may have gone through, and only its answer been lost.
@@ -71,10 +71,10 @@ async def arrange(deps: Deps, turn: Turn, wish: Wish) -> Arranged:
     return await deps.store.transact(work)
 
 
-async def rearrange(deps: Deps, turn: Turn, called: str, wish: Wish) -> Arranged:
+async def rearrange(deps: Deps, turn: Turn, called: str, wish: WorkRequest) -> WorkCreated:
     """Give work that is there another time, and if something is said of it, another content."""
 
-    def work(tx: Tx) -> Arranged:
+    def work(tx: Tx) -> WorkCreated:
         zone = tx.lock_person(turn.user_id).zone
         if not Origin.of(turn).may_start(tx.hold(turn)):
             raise Conflict(
@@ -113,7 +113,7 @@ async def stop(deps: Deps, turn: Turn, called: str) -> Sequence[Conversation]:
     return await deps.store.transact(work)
 
 
-async def look(deps: Deps, turn: Turn) -> Works:
+async def look(deps: Deps, turn: Turn) -> WorkList:
     """See what goes on in a conversation."""
     return await deps.store.transact(lambda tx: _works(tx, turn))
 
@@ -131,7 +131,7 @@ def _find_made(tx: Tx, here: Conversation, tried: Sequence[Conversation]) -> Con
 
 
 def _make(
-    tx: Tx, deps: Deps, turn: Turn, child: ConversationId, here: Conversation, wish: Wish
+    tx: Tx, deps: Deps, turn: Turn, child: ConversationId, here: Conversation, wish: WorkRequest
 ) -> Conversation:
     origin = Origin.of(turn)
     at_once = origin.may_start(here)
@@ -144,7 +144,9 @@ def _make(
     return create.propose(tx, deps, origin, child, brief, why="")
 
 
-def _put_here(tx: Tx, deps: Deps, here: Conversation, wish: Wish, timed: Schedule) -> Conversation:
+def _put_here(
+    tx: Tx, deps: Deps, here: Conversation, wish: WorkRequest, timed: Schedule
+) -> Conversation:
     if not wish.what.strip():
         raise BadRequest("Work needs a description.", hint="Say what is to be done.")
     state = State(context={"prompt": wish.what, "description": ""}, step=FIRST_STEP)
@@ -154,7 +156,7 @@ def _put_here(tx: Tx, deps: Deps, here: Conversation, wish: Wish, timed: Schedul
     return step.conversation
 
 
-def _brief(here: Conversation, wish: Wish, timed: Schedule) -> Brief:
+def _brief(here: Conversation, wish: WorkRequest, timed: Schedule) -> Brief:
     return Brief(
         title=_title(wish),
         prompt=wish.what,
@@ -169,24 +171,24 @@ def _brief(here: Conversation, wish: Wish, timed: Schedule) -> Brief:
     )
 
 
-def _title(wish: Wish) -> str:
+def _title(wish: WorkRequest) -> str:
     title = " ".join(wish.title.split()) or make_title(wish.what)
-    return check_text("The title", title, limit=LONGEST_TITLE)
+    return check_text("The title", title, limit=MAX_TITLE_CHARS)
 
 
-def _with_manner(found: Conversation, wish: Wish) -> Conversation:
+def _with_manner(found: Conversation, wish: WorkRequest) -> Conversation:
     return found if wish.notify is None else replace(found, notify=wish.notify)
 
 
-def _changed(found: Conversation, wish: Wish) -> State:
+def _changed(found: Conversation, wish: WorkRequest) -> State:
     if not wish.what.strip():
         return found.state
     return replace(found.state, context={**found.state.context, "prompt": wish.what})
 
 
-def _works(tx: Tx, turn: Turn) -> Works:
+def _works(tx: Tx, turn: Turn) -> WorkList:
     here = tx.load(turn.user_id, turn.conversation_id)
-    return Works(
+    return WorkList(
         own=here if lookup.is_open(here) else None,
         children=tx.open_children(turn.user_id, turn.conversation_id),
         zone=tx.person(turn.user_id).zone,
@@ -194,7 +196,7 @@ def _works(tx: Tx, turn: Turn) -> Works:
     )
 
 
-def _meant(called: str, works: Works) -> Sequence[Conversation]:
+def _meant(called: str, works: WorkList) -> Sequence[Conversation]:
     """Find what a name means: one piece of work, or expressly all."""
     found = lookup.find_named(called, works.own, works.children)
     if not found and not called.strip():
@@ -210,14 +212,14 @@ def _meant(called: str, works: Works) -> Sequence[Conversation]:
     return found
 
 
-def _name(work: Conversation, works: Works) -> str:
+def _name(work: Conversation, works: WorkList) -> str:
     if work is works.own:
         # Its title is that of the talk, which may say nothing of the work.
         return f"`this` ({make_title(str(work.state.context.get('prompt', work.title)))})"
     return f"{work.title!r} ({work.id})"
 
 
-def _only(called: str, works: Works) -> Conversation:
+def _only(called: str, works: WorkList) -> Conversation:
     (found, *others) = _meant(called, works)
     if others:
         raise BadRequest("Only one piece of work can be changed at a time.", hint="Say which.")

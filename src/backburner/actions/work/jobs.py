@@ -31,17 +31,17 @@ from backburner.core.schedule import Immediate
 from backburner.core.transitions import TEST_RUN, Brief
 from backburner.core.validation import check_text
 from backburner.core.work import jobs, lookup
-from backburner.core.work.views import JobStatus, JobView, Work, job_view
+from backburner.core.work.views import JobStatus, JobView, WorkSummary, job_view
 from backburner.ports import Tx
 
 #: That are looked at together.
-MOST = 500
-NO_MEMORY = "The agent no longer remembers this job."
-START_ANEW = "Start a new background_task, with all that it has to know."
+MAX_JOBS_PER_CALL = 500
+JOB_SESSION_GONE = "The agent no longer remembers this job."
+JOB_SESSION_GONE_HINT = "Start a new background_task, with all that it has to know."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class JobRequest:
     """A piece of work to hand out."""
 
     description: str
@@ -52,7 +52,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class JobSelection:
     """Jobs that were asked for, and what was asked for and is none here."""
 
     jobs: Sequence[JobView]
@@ -62,7 +62,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class JobsChanged:
     """Jobs to which something was done, those for which it was not the time, and no jobs at all."""
 
     done: Sequence[JobView]
@@ -71,12 +71,12 @@ class Changed:
 
 
 async def start(
-    deps: Deps, origin: Origin, wishes: Sequence[Wish], *, batch: str = ""
+    deps: Deps, origin: Origin, wishes: Sequence[JobRequest], *, batch: str = ""
 ) -> Sequence[JobView]:
     """Hand out work; what is handed out in one run, or in one call from outside, is one batch."""
     if not wishes:
         raise BadRequest("There is nothing to do.", hint="Say what is to be done.")
-    check_text("The batch", batch, limit=jobs.LONGEST_BATCH)
+    check_text("The batch", batch, limit=jobs.MAX_BATCH_CHARS)
     if batch.strip() == TEST_RUN:
         raise BadRequest(
             f"{TEST_RUN!r} is what tests of tasks are called.", hint="Choose another name."
@@ -121,22 +121,22 @@ async def look(
     ids: Collection[str] | None = None,
     status: JobStatus | None = None,
     batch: str | None = None,
-) -> Found:
+) -> JobSelection:
     """See how jobs stand: those that are named, of a batch, or all; newest first."""
 
-    def work(tx: Tx) -> Found:
+    def work(tx: Tx) -> JobSelection:
         found, unknown = find(tx, origin, ids, batch)
         shown = views(tx, origin.user, found)
         kept = [one for one in shown if status is None or one.status is status]
-        return Found(jobs=kept, unknown=unknown)
+        return JobSelection(jobs=kept, unknown=unknown)
 
     return await deps.store.transact(work)
 
 
-async def fetch(deps: Deps, origin: Origin, ids: Collection[str]) -> Found:
+async def fetch(deps: Deps, origin: Origin, ids: Collection[str]) -> JobSelection:
     """Look at jobs and take the results that are there: whoever asks has read them."""
 
-    def work(tx: Tx) -> Found:
+    def work(tx: Tx) -> JobSelection:
         return take(tx, origin, *find(tx, origin, ids))
 
     return await deps.store.transact(work)
@@ -158,12 +158,14 @@ def read(tx: Tx, user: UserId, which: Collection[ConversationId]) -> Sequence[Jo
     return _retrieve(tx, user, found)
 
 
-def take(tx: Tx, origin: Origin, found: Sequence[Conversation], unknown: Sequence[str]) -> Found:
+def take(
+    tx: Tx, origin: Origin, found: Sequence[Conversation], unknown: Sequence[str]
+) -> JobSelection:
     """Note that the results of these are read now."""
     shown = _retrieve(tx, origin.user, found)
     ended = [one.id for one in shown if one.retrieved_at is not None]
     waiting = results_of(tx, origin.user, origin.conversation, ended)
-    return Found(jobs=shown, unknown=unknown, items=tuple(item.id for item in waiting))
+    return JobSelection(jobs=shown, unknown=unknown, items=tuple(item.id for item in waiting))
 
 
 def _retrieve(tx: Tx, user: UserId, found: Sequence[Conversation]) -> Sequence[JobView]:
@@ -201,20 +203,20 @@ def check_memory(deps: Deps, tx: Tx, job: Conversation) -> None:
         # What follows rules has no memory to lose.
         return
     if session is None or session.engine != engine or session.tokens > deps.limits.context_chat:
-        raise Conflict(NO_MEMORY, hint=START_ANEW)
+        raise Conflict(JOB_SESSION_GONE, hint=JOB_SESSION_GONE_HINT)
     if not tx.jobs.is_remembered(job.user_id, job.id, session.id):
-        raise Conflict(NO_MEMORY, hint=START_ANEW)
+        raise Conflict(JOB_SESSION_GONE, hint=JOB_SESSION_GONE_HINT)
 
 
 async def cancel(
     deps: Deps, origin: Origin, *, ids: Collection[str] | None = None, batch: str | None = None
-) -> Changed:
+) -> JobsChanged:
     """Stop jobs, with all that they handed out themselves; their parent is not told what it did."""
     if not ids and not batch:
         raise BadRequest("Which jobs are to be cancelled?", hint="Give their ids, or a batch.")
     done = list[ConversationId]()
 
-    def work(tx: Tx) -> Changed:
+    def work(tx: Tx) -> JobsChanged:
         found, unknown = find(tx, origin, ids, batch)
         # An earlier try may have gone through, and only its answer been lost.
         done.extend(job.id for job in found if lookup.is_open(job) and job.id not in done)
@@ -225,18 +227,18 @@ async def cancel(
         shown = views(tx, origin.user, found)
         stopped = [one for one in shown if one.id in done and one.status is JobStatus.CANCELLED]
         left = [one for one in shown if one not in stopped]
-        return Changed(done=stopped, left=left, unknown=unknown)
+        return JobsChanged(done=stopped, left=left, unknown=unknown)
 
     return await deps.store.transact(work)
 
 
 async def clear(
     deps: Deps, origin: Origin, *, ids: Collection[str] | None = None, batch: str | None = None
-) -> Changed:
+) -> JobsChanged:
     """Remove jobs that have ended, with their results; what was done and spent stays known."""
     gone = dict[ConversationId, JobView]()
 
-    def work(tx: Tx) -> Changed:
+    def work(tx: Tx) -> JobsChanged:
         found, unknown = find(tx, origin, ids, batch)
         shown = views(tx, origin.user, found)
         for one in shown:
@@ -245,7 +247,7 @@ async def clear(
                 remove(tx, origin.user, one.id)
         origin.hold(tx)
         known = [called for called in unknown if any(id_.startswith(called) for id_ in gone)]
-        return Changed(
+        return JobsChanged(
             done=list(gone.values()),
             left=[one for one in shown if one.id not in gone],
             unknown=[called for called in unknown if called not in known],
@@ -283,7 +285,11 @@ def find(
     """Find the jobs that are meant, and what is no job here or could be several."""
     called = None if ids is None else [one.strip() for one in ids if one.strip()]
     found = tx.jobs.under(
-        origin.user, origin.conversation, most=MOST, ids=called or None, batch=batch or None
+        origin.user,
+        origin.conversation,
+        most=MAX_JOBS_PER_CALL,
+        ids=called or None,
+        batch=batch or None,
     )
     if not called:
         return found, ()
@@ -312,14 +318,14 @@ def unknown_jobs(which: Sequence[str]) -> NotFound:
     )
 
 
-def _view(job: Conversation, work: Work | None = None) -> JobView:
+def _view(job: Conversation, work: WorkSummary | None = None) -> JobView:
     view = job_view(job, work)
     if view is None:
         raise NotFound
     return view
 
 
-def _brief(here: Conversation, wish: Wish, batch: str, root: ConversationId) -> Brief:
+def _brief(here: Conversation, wish: JobRequest, batch: str, root: ConversationId) -> Brief:
     return Brief(
         title=" ".join(wish.description.split()) or make_title(wish.prompt),
         prompt=wish.prompt,

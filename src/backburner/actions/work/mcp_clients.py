@@ -9,7 +9,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.core import routing, transitions
 from backburner.core.accounts import Caller
-from backburner.core.conversation import LONGEST_TITLE
+from backburner.core.conversation import MAX_TITLE_CHARS
 from backburner.core.ids import ConversationId, new_conversation_id
 from backburner.core.transitions import Step
 from backburner.ports import Tx
@@ -17,7 +17,7 @@ from backburner.ports import Tx
 #: What nothing has for its id.
 NOWHERE = ConversationId("")
 #: Of what a client says it is called: anybody may have written that.
-LONGEST_NAME = 60
+MAX_CLIENT_NAME_CHARS = 60
 
 
 async def find_origin(deps: Deps, caller: Caller) -> Origin:
@@ -60,6 +60,6 @@ def _settle(deps: Deps, tx: Tx, caller: Caller, client: str, new: ConversationId
 
 def make_title(client: str, token: str) -> str:
     shown = "".join(sign for sign in client if sign.isprintable())
-    known_as = " ".join(shown.split())[:LONGEST_NAME]
+    known_as = " ".join(shown.split())[:MAX_CLIENT_NAME_CHARS]
     title = f"{known_as} (token {token})" if known_as else token
-    return title[:LONGEST_TITLE].strip() or "A client over MCP"
+    return title[:MAX_TITLE_CHARS].strip() or "A client over MCP"

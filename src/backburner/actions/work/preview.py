@@ -8,7 +8,7 @@ from backburner.actions import create, lookup
 from backburner.actions.deps import Deps
 from backburner.core import schedule as schedules
 from backburner.core import transitions
-from backburner.core.conversation import LONGEST_TITLE, Conversation, Notify, Status
+from backburner.core.conversation import MAX_TITLE_CHARS, Conversation, Notify, Status
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, UserId, new_conversation_id
 from backburner.core.schedule import Immediate
@@ -17,7 +17,7 @@ from backburner.core.work import estimate as estimates
 from backburner.core.work.estimate import Estimate
 from backburner.ports import Tx
 
-TIMES = 5
+PREVIEWED_TIMES = 5
 #: What an estimate is made of.
 _MOST_RUNS = 20
 _LATELY = timedelta(days=7)
@@ -73,8 +73,8 @@ def _next_times(found: Conversation, now: datetime) -> tuple[datetime, ...]:
     if timed is None:
         return ()
     if first is None:
-        return schedules.upcoming(timed, now=now, count=TIMES)
-    return (first, *islice(schedules.slots(timed, after=first), TIMES - 1))
+        return schedules.upcoming(timed, now=now, count=PREVIEWED_TIMES)
+    return (first, *islice(schedules.slots(timed, after=first), PREVIEWED_TIMES - 1))
 
 
 def _cost(tx: Tx, found: Conversation, profile: str) -> Estimate | None:
@@ -99,7 +99,7 @@ def _check(tx: Tx, found: Conversation) -> None:
 def _brief(found: Conversation) -> Brief:
     terms = Terms.of(found)
     return Brief(
-        title=f"Test run of {found.title}"[:LONGEST_TITLE],
+        title=f"Test run of {found.title}"[:MAX_TITLE_CHARS],
         prompt=terms.prompt,
         schedule=Immediate(),
         description=terms.description,

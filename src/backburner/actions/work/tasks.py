@@ -3,34 +3,36 @@
 from collections.abc import Awaitable, Callable
 
 from backburner.actions import active_limit, browse, lookup, questions, schedules, tending
-from backburner.actions.browse import Here, Page
+from backburner.actions.browse import DisplayContext, Page
 from backburner.actions.deps import Deps
 from backburner.actions.work import agent_tasks
-from backburner.actions.work.agent_tasks import Changes, NewTask
+from backburner.actions.work.agent_tasks import NewTask, TaskChanges
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Kind, Notify, Place
+from backburner.core.conversation import Conversation, Destination, Kind, Notify
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import ConversationId, QuestionId, UserId
 from backburner.core.question import NO, YES, Purpose
 from backburner.core.run import Run
 from backburner.core.schedule import Schedule
 from backburner.core.transitions import Brief, Step
-from backburner.ports import Mark, Seen, Tx
+from backburner.ports import ConversationRow, PageKey, Tx
 
 Verb = Callable[[Deps, UserId, ConversationId], Awaitable[Conversation]]
 
 
-async def look(deps: Deps, user: UserId, which: ConversationId) -> tuple[Seen, Here]:
-    def work(tx: Tx) -> tuple[Seen, Here]:
+async def look(
+    deps: Deps, user: UserId, which: ConversationId
+) -> tuple[ConversationRow, DisplayContext]:
+    def work(tx: Tx) -> tuple[ConversationRow, DisplayContext]:
         seen = tx.browse.conversation(user, which)
         lookup.require(seen.conversation)
-        return seen, Here(tx.now, tx.person(user).zone)
+        return seen, DisplayContext(tx.now, tx.person(user).zone)
 
     return await deps.store.transact(work)
 
 
 async def runs(
-    deps: Deps, user: UserId, which: ConversationId, after: Mark | None, *, most: int
+    deps: Deps, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
 ) -> Page[Run]:
     def work(tx: Tx) -> Page[Run]:
         lookup.require(tx.load(user, which))
@@ -60,7 +62,9 @@ async def create(deps: Deps, user: UserId, new: NewTask) -> Conversation:
     return await schedules.start(deps, user, new.timing, brief)
 
 
-async def update(deps: Deps, user: UserId, which: ConversationId, changes: Changes) -> Conversation:
+async def update(
+    deps: Deps, user: UserId, which: ConversationId, changes: TaskChanges
+) -> Conversation:
     """Give a task other terms or another time; a proposal is asked about anew."""
 
     def change(found: Conversation, tx: Tx) -> Step:
@@ -124,7 +128,9 @@ async def delete(deps: Deps, user: UserId, which: ConversationId) -> None:
     await deps.store.transact(work)
 
 
-def check_places(deps: Deps, places: tuple[Place, ...], *, known: tuple[Place, ...] = ()) -> None:
+def check_places(
+    deps: Deps, places: tuple[Destination, ...], *, known: tuple[Destination, ...] = ()
+) -> None:
     """Refuse to report where nobody can."""
     for place in places:
         if place.channel not in deps.channels and place not in known:

@@ -7,18 +7,18 @@ from backburner.actions.browse import Page
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.work import jobs
-from backburner.actions.work.jobs import Changed, Wish
+from backburner.actions.work.jobs import JobRequest, JobsChanged
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest, Conflict, NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.work.views import JobStatus, JobView
-from backburner.ports import Mark, Tx, View, Wanted
+from backburner.ports import ConversationFilter, PageKey, Tx, View
 
 
 async def listed(
     deps: Deps,
     user: UserId,
-    after: Mark | None,
+    after: PageKey | None,
     *,
     most: int,
     status: JobStatus | None = None,
@@ -26,7 +26,7 @@ async def listed(
     parent: ConversationId | None = None,
 ) -> Page[JobView]:
     """Read jobs, those that changed last first."""
-    wanted = Wanted(view=View.JOBS, job=status, batch=batch, parent_id=parent)
+    wanted = ConversationFilter(view=View.JOBS, job=status, batch=batch, parent_id=parent)
 
     def work(tx: Tx) -> Page[JobView]:
         found = tx.browse.conversations(user, wanted, after, most=most)
@@ -42,7 +42,7 @@ async def look(deps: Deps, user: UserId, which: ConversationId) -> JobView:
 
 
 async def start(
-    deps: Deps, user: UserId, parent: ConversationId, wish: Wish, *, batch: str = ""
+    deps: Deps, user: UserId, parent: ConversationId, wish: JobRequest, *, batch: str = ""
 ) -> JobView:
     (job,) = await jobs.start(deps, Origin(user, parent), [wish], batch=batch)
     return job
@@ -76,18 +76,18 @@ async def cancel_some(
     *,
     ids: Collection[str] = (),
     batch: str | None = None,
-) -> Changed:
+) -> JobsChanged:
     """Stop jobs of one conversation: those that are named, or a batch."""
     if not ids and not batch:
         raise BadRequest("Which jobs are to be cancelled?", hint="Give their ids, or a batch.")
     origin, done = Origin(user, parent), list[ConversationId]()
 
-    def work(tx: Tx) -> Changed:
+    def work(tx: Tx) -> JobsChanged:
         tx.load(user, parent)
         found, unknown = jobs.find(tx, origin, ids, batch)
         done.extend(job.id for job in found if steps.stop_all(tx, job, by_parent=False))
         shown = jobs.views(tx, user, jobs.find(tx, origin, ids, batch)[0])
-        return Changed(
+        return JobsChanged(
             done=[one for one in shown if one.id in done],
             left=[one for one in shown if one.id not in done],
             unknown=unknown,
@@ -103,7 +103,7 @@ async def clear(
     *,
     ids: Collection[str] = (),
     batch: str | None = None,
-) -> Changed:
+) -> JobsChanged:
     """Remove jobs of one conversation that have ended: some, a batch, or all of them."""
     return await jobs.clear(deps, Origin(user, parent), ids=ids, batch=batch)
 

@@ -8,14 +8,16 @@ from datetime import timedelta
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.work import jobs
-from backburner.actions.work.jobs import Found
-from backburner.ports import HintKind, Listener, Tx, Waiting
+from backburner.actions.work.jobs import JobSelection
+from backburner.ports import HintKind, JobWait, Listener, Tx
 
 #: How often it is looked whether a hint was lost, in seconds.
-LOOK_EVERY = 1.0
+WAIT_POLL_SECONDS = 1.0
 
 
-async def wait_here(deps: Deps, origin: Origin, ids: Collection[str], longest: timedelta) -> Found:
+async def wait_here(
+    deps: Deps, origin: Origin, ids: Collection[str], longest: timedelta
+) -> JobSelection:
     """Wait until jobs have settled, or for so long; then tell how all of them stand."""
     loop = asyncio.get_running_loop()
     until = loop.time() + longest.total_seconds()
@@ -27,20 +29,20 @@ async def wait_here(deps: Deps, origin: Origin, ids: Collection[str], longest: t
             left = until - loop.time()
             if left <= 0:
                 break
-            await _hear(hints, min(left, LOOK_EVERY))
+            await _hear(hints, min(left, WAIT_POLL_SECONDS))
     return await jobs.fetch(deps, origin, ids)
 
 
 async def wait_elsewhere(
     deps: Deps, origin: Origin, ids: Collection[str], longest: timedelta
-) -> Found | Waiting:
+) -> JobSelection | JobWait:
     """Tell how jobs stand that have all settled; else what the run that asks is to wait for."""
 
-    def work(tx: Tx) -> Found | Waiting:
+    def work(tx: Tx) -> JobSelection | JobWait:
         found, unknown = jobs.find(tx, origin, ids)
         if jobs.are_settled(found):
             return jobs.take(tx, origin, found, unknown)
-        return Waiting(tuple(job.id for job in found), longest)
+        return JobWait(tuple(job.id for job in found), longest)
 
     return await deps.store.transact(work)
 

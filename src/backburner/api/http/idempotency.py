@@ -19,7 +19,7 @@ from backburner.api.http import auth
 from backburner.api.http.problems import Problem
 from backburner.core.errors import BackburnerError, MachineFailed
 from backburner.core.ids import UserId
-from backburner.ports import Kept
+from backburner.ports import StoredResponse
 
 HEADER = "Idempotency-Key"
 LONGEST = 200
@@ -82,7 +82,7 @@ async def _handle(request: Request, handle: Handler, user: UserId, key: str) -> 
         raise
 
 
-def _repeat(known: Kept, digest: str, *, is_lost: bool) -> Response:
+def _repeat(known: StoredResponse, digest: str, *, is_lost: bool) -> Response:
     if known.request != digest:
         raise Problem(422, "This key was used for another request.", "Use a new key for each.")
     if is_lost:

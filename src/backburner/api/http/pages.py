@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from backburner.actions import browse
 from backburner.core.errors import BadRequest
-from backburner.ports import Mark
+from backburner.ports import PageKey
 
 MOST = 200
 USUAL = 50
@@ -40,14 +40,14 @@ def show(page: browse.Page[T], each: Callable[[T], Shown]) -> Page[Shown]:
     return Page(items=[each(item) for item in page.items], next=write(page.mark))
 
 
-def write(mark: Mark | None) -> str | None:
+def write(mark: PageKey | None) -> str | None:
     if mark is None:
         return None
     parts = [part.isoformat() if isinstance(part, datetime) else part for part in mark]
     return urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
 
 
-def read(cursor: str | None, *kinds: type) -> Mark | None:
+def read(cursor: str | None, *kinds: type) -> PageKey | None:
     """Read a cursor that has parts of just these kinds; anything else was never given out."""
     if cursor is None:
         return None

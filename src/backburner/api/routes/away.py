@@ -136,7 +136,7 @@ def build_router() -> APIRouter:
     return router
 
 
-def _shown(found: away.Summary) -> Summary:
+def _shown(found: away.AwaySummary) -> Summary:
     amount = found.spent.amount
     return Summary(
         since=found.since,

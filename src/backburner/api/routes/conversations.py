@@ -17,7 +17,7 @@ from backburner.api.schemas.base import BODY, LONGEST_RUN, Body, Id, as_id, exam
 from backburner.api.schemas.conversation import ConversationItem, ConversationOut
 from backburner.core.accounts import Caller
 from backburner.core.conversation import (
-    LONGEST_TITLE,
+    MAX_TITLE_CHARS,
     Conversation,
     Kind,
     Notify,
@@ -29,7 +29,7 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import Schedule
 from backburner.core.transitions import Brief
 from backburner.core.validation import check_text
-from backburner.ports import View, Wanted
+from backburner.ports import ConversationFilter, View
 
 LONGEST_SEARCH = 200
 
@@ -60,7 +60,7 @@ class NewConversation(Body):
     model_config = example(what="Look whether CI on main is green.", when="every weekday at 9")
 
     message: str | None = Field(default=None, description="What to say first in a chat.")
-    title: str = Field(default="", max_length=LONGEST_TITLE)
+    title: str = Field(default="", max_length=MAX_TITLE_CHARS)
     profile: str | None = Field(default=None, description="A named model; null: as is usual.")
     what: str | None = Field(default=None, description="What is to be done each time.")
     when: str | None = Field(default=None, description="When, in words.")
@@ -108,7 +108,7 @@ class Changes(Body):
 
     model_config = example(title="Watch CI", notify="always")
 
-    title: str | None = Field(default=None, max_length=LONGEST_TITLE)
+    title: str | None = Field(default=None, max_length=MAX_TITLE_CHARS)
     notify: Notify | None = None
 
 
@@ -135,9 +135,9 @@ def _read_wanted(
     archived: bool | None = None,
     parent_id: Parent | None = None,
     q: Words = None,
-) -> Wanted:
+) -> ConversationFilter:
     words = None if q is None or not q.strip() else check_text("q", q, limit=LONGEST_SEARCH)
-    return Wanted(
+    return ConversationFilter(
         status=status,
         kind=kind,
         view=view,
@@ -153,7 +153,7 @@ def _add_list(router: APIRouter) -> None:
     async def list_conversations(
         deps: TheDeps,
         caller: Reader,
-        wanted: Annotated[Wanted, Depends(_read_wanted)],
+        wanted: Annotated[ConversationFilter, Depends(_read_wanted)],
         limit: Limit = USUAL,
         cursor: Cursor = None,
     ) -> Page[ConversationItem]:

@@ -11,7 +11,7 @@ from backburner.api.http.auth import Reader
 from backburner.api.schemas.base import refusals
 from backburner.core.accounts import Caller
 from backburner.live.feed import Feed
-from backburner.live.subscriber import News
+from backburner.live.subscriber import FeedItem
 
 #: How long a client is to wait before it comes again, in milliseconds.
 RETRY = b"retry: 1000\n\n"
@@ -85,7 +85,7 @@ async def _events(state: State, caller: Caller, after: int | None) -> sse.Pieces
                 await asyncio.sleep(PAUSE)
 
 
-def _write(news: News) -> bytes:
+def _write(news: FeedItem) -> bytes:
     pieces = []
     if news.begins_at is not None:
         name = "reset" if news.resets else "hello"

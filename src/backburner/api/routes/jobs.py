@@ -7,23 +7,23 @@ from fastapi import APIRouter, Query
 from pydantic import AfterValidator, Field
 
 from backburner.actions.work import user_jobs
-from backburner.actions.work.jobs import MOST, Wish
+from backburner.actions.work.jobs import MAX_JOBS_PER_CALL, JobRequest
 from backburner.api.http import pages
 from backburner.api.http.auth import Reader, TheDeps, Writer
 from backburner.api.http.idempotency import KeyedRoute
 from backburner.api.http.pages import USUAL, Cursor, Limit, Page
 from backburner.api.schemas.base import BODY, Body, Id, as_id, example, refusals
 from backburner.api.schemas.job import ChangedOut, JobItem, JobOut
-from backburner.core.conversation import LONGEST_TITLE
+from backburner.core.conversation import MAX_TITLE_CHARS
 from backburner.core.ids import ConversationId
 from backburner.core.validation import check_text
-from backburner.core.work.jobs import LONGEST_BATCH
+from backburner.core.work.jobs import MAX_BATCH_CHARS
 from backburner.core.work.views import JobStatus
 
 _PARENT = "c_srqpnmkjhgfedcba9876543210"
 
 Parent = Annotated[str, Query(description="What handed them out."), AfterValidator(as_id)]
-Batch = Annotated[str, Query(max_length=LONGEST_BATCH, description="The group of them.")]
+Batch = Annotated[str, Query(max_length=MAX_BATCH_CHARS, description="The group of them.")]
 
 
 class NewJob(Body):
@@ -35,16 +35,18 @@ class NewJob(Body):
 
     conversation: Annotated[str, AfterValidator(as_id)] = Field(description="Whose job it is.")
     description: str = Field(
-        min_length=1, max_length=LONGEST_TITLE, description="A short name, for people."
+        min_length=1, max_length=MAX_TITLE_CHARS, description="A short name, for people."
     )
     prompt: str = Field(min_length=1, description="What is to be done, complete in itself.")
     agent: str | None = Field(default=None, description="A named model; null: as is usual.")
     batch: str = Field(
-        default="", max_length=LONGEST_BATCH, description="The group it belongs to; empty: a new."
+        default="", max_length=MAX_BATCH_CHARS, description="The group it belongs to; empty: a new."
     )
 
-    def wish(self) -> Wish:
-        return Wish(description=self.description, prompt=self.prompt, agent=self.agent or None)
+    def wish(self) -> JobRequest:
+        return JobRequest(
+            description=self.description, prompt=self.prompt, agent=self.agent or None
+        )
 
 
 class FollowUp(Body):
@@ -59,8 +61,10 @@ class Some(Body):
     model_config = example(conversation=_PARENT, batch="b_0123456789abcdefghjkmnpqrs")
 
     conversation: Annotated[str, AfterValidator(as_id)]
-    jobs: list[str] = Field(default=[], max_length=MOST, description="Ids, or how they begin.")
-    batch: str | None = Field(default=None, max_length=LONGEST_BATCH)
+    jobs: list[str] = Field(
+        default=[], max_length=MAX_JOBS_PER_CALL, description="Ids, or how they begin."
+    )
+    batch: str | None = Field(default=None, max_length=MAX_BATCH_CHARS)
 
 
 def build_router() -> APIRouter:
@@ -90,7 +94,7 @@ def _add_collection(router: APIRouter) -> None:
             pages.read(cursor, datetime, str),
             most=limit,
             status=status,
-            batch=None if batch is None else check_text("batch", batch, limit=LONGEST_BATCH),
+            batch=None if batch is None else check_text("batch", batch, limit=MAX_BATCH_CHARS),
             parent=ConversationId(parent_id) if parent_id else None,
         )
         return pages.show(found, JobItem.of)

@@ -10,11 +10,11 @@ from backburner.actions.accounts import profile
 from backburner.api.http.auth import Reader, TheDeps, Writer
 from backburner.api.schemas.base import BODY, Body, example, refusals
 from backburner.core.accounts import Role
-from backburner.core.allowance import Scope
+from backburner.core.allowance import AllowanceScope
 
 
 class AllowanceOut(BaseModel):
-    scope: Scope
+    scope: AllowanceScope
     micros: int | None = Field(description="Millionths of a US dollar; null: no limit.")
     tokens: int | None
 
@@ -43,7 +43,7 @@ class MeOut(BaseModel):
     allowances: Sequence[AllowanceOut]
 
     @classmethod
-    def of(cls, found: profile.Settings) -> Self:
+    def of(cls, found: profile.ProfileChanges) -> Self:
         return cls(
             id=found.me.id,
             name=found.me.name,
@@ -72,7 +72,7 @@ class NewSettings(Body):
         description="Whether the agent looks for work to propose: now and then, when you have been"
         " silent for a while but not for long. Off ends it; on begins anew.",
     )
-    allowances: dict[Scope, str | None] | None = Field(
+    allowances: dict[AllowanceScope, str | None] | None = Field(
         default=None,
         description="Such as `2.50 USD, 500000 tokens` or `none`; null: as for everybody.",
     )

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import AfterValidator, Field
 
 from backburner.actions import browse, memories
-from backburner.actions.memories import LONGEST_KEY, LONGEST_MEMORY, LONGEST_QUERY
+from backburner.actions.memories import MAX_KEY_CHARS, MAX_MEMORY_CHARS, MAX_QUERY_CHARS
 from backburner.api.http import pages
 from backburner.api.http.auth import Reader, TheDeps, Writer
 from backburner.api.http.pages import USUAL, Cursor, Limit, Page
@@ -18,20 +18,20 @@ from backburner.core.validation import check_text
 class NewMemory(Body):
     model_config = example(text="Takes it black.")
 
-    text: str = Field(description=f"Up to {LONGEST_MEMORY:,} characters.")
+    text: str = Field(description=f"Up to {MAX_MEMORY_CHARS:,} characters.")
 
 
 Words = Annotated[
     str | None,
     Query(
-        description=f"Words to look for, up to {LONGEST_QUERY:,} characters; the last may be a"
+        description=f"Words to look for, up to {MAX_QUERY_CHARS:,} characters; the last may be a"
         " beginning. All that is found is on one page."
     ),
 ]
 
 
 def _as_key(text: str) -> str:
-    return check_text("The key", text, limit=LONGEST_KEY)
+    return check_text("The key", text, limit=MAX_KEY_CHARS)
 
 
 Key = Annotated[str, Path(description="Its key; may have slashes."), AfterValidator(_as_key)]

@@ -15,7 +15,7 @@ from backburner.api.routes.conversations import show
 from backburner.api.schemas.base import BODY, Body, Id, example, refusals
 from backburner.api.schemas.conversation import ConversationOut
 from backburner.api.schemas.shown import MessageOut
-from backburner.core.conversation import LONGEST_MESSAGE
+from backburner.core.conversation import MAX_MESSAGE_CHARS
 from backburner.core.ids import ConversationId
 
 EVENT_STREAM = "text/event-stream"
@@ -24,7 +24,7 @@ EVENT_STREAM = "text/event-stream"
 class NewMessage(Body):
     model_config = example(content="Watch CI on main and tell me if it breaks.")
 
-    content: str = Field(description=f"Up to {LONGEST_MESSAGE:,} characters.")
+    content: str = Field(description=f"Up to {MAX_MESSAGE_CHARS:,} characters.")
 
 
 def build_router() -> APIRouter:

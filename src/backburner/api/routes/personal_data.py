@@ -10,9 +10,11 @@ from backburner.api.schemas.base import BODY, Body, example, refusals
 
 
 class Confirmed(Body):
-    model_config = example(confirm=personal_data.CONFIRMATION)
+    model_config = example(confirm=personal_data.ERASE_CONFIRMATION)
 
-    confirm: str = Field(max_length=100, description=f'Exactly "{personal_data.CONFIRMATION}".')
+    confirm: str = Field(
+        max_length=100, description=f'Exactly "{personal_data.ERASE_CONFIRMATION}".'
+    )
 
 
 def build_router() -> APIRouter:

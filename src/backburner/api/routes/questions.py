@@ -17,7 +17,7 @@ from backburner.api.schemas.shown import QuestionOut
 from backburner.core.ids import QuestionId
 from backburner.core.question import NO, YES
 from backburner.core.schedule.phrases import parse_duration
-from backburner.ports import Asked
+from backburner.ports import QuestionRow
 
 
 class Answer(Body):
@@ -83,6 +83,6 @@ def build_router() -> APIRouter:
     return router
 
 
-def _show(asked: Asked) -> OpenQuestion:
+def _show(asked: QuestionRow) -> OpenQuestion:
     shown = QuestionOut.of(asked.question, asked.conversation_id)
     return OpenQuestion(**shown.model_dump(), title=asked.title)

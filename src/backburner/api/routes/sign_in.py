@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from backburner.actions.accounts import credentials
 from backburner.actions.accounts import sign_in as entry
-from backburner.actions.accounts.credentials import Issued
+from backburner.actions.accounts.credentials import IssuedCredential
 from backburner.api.http.auth import COOKIE, Anybody, TheDeps, Writer
 from backburner.api.http.origins import check_page, is_encrypted, origin_of
 from backburner.api.http.problems import Problem
@@ -34,7 +34,7 @@ def address_of(request: Request) -> str:
 Address = Annotated[str, Depends(address_of)]
 
 
-def let_in(request: Request, response: Response, session: Issued) -> SignedIn:
+def let_in(request: Request, response: Response, session: IssuedCredential) -> SignedIn:
     """Hand a browser its session."""
     response.set_cookie(
         COOKIE,
@@ -49,7 +49,7 @@ def let_in(request: Request, response: Response, session: Issued) -> SignedIn:
     return SignedIn(id=session.id, expires_at=session.expires_at)
 
 
-def once_only(request: Request, response: Response, made: Issued, page: str) -> OnceOnly:
+def once_only(request: Request, response: Response, made: IssuedCredential, page: str) -> OnceOnly:
     """Show a secret; in its link it is behind the #, which browsers keep to themselves."""
     response.headers["cache-control"] = "no-store"
     link = f"{origin_of(request)}/{page}#{made.secret}"

@@ -11,7 +11,7 @@ from backburner.actions.accounts import profile
 from backburner.api.http.auth import Reader, TheDeps
 from backburner.api.schemas.base import as_id, example, refusals
 from backburner.core import allowance
-from backburner.core.allowance import Amount, Scope, Standing
+from backburner.core.allowance import AllowanceScope, AllowanceState, Amount
 from backburner.core.ids import ConversationId
 
 
@@ -25,14 +25,14 @@ class AmountOut(BaseModel):
 
 
 class StandingOut(BaseModel):
-    scope: Scope
+    scope: AllowanceScope
     micros: int | None = Field(description="What may be spent; null: no limit.")
     tokens: int | None
     spent: AmountOut | None = Field(description="Null where it goes for each one apart.")
     is_used_up: bool
 
     @classmethod
-    def of(cls, standing: Standing, *, counted: bool) -> Self:
+    def of(cls, standing: AllowanceState, *, counted: bool) -> Self:
         return cls(
             scope=standing.allowance.scope,
             micros=standing.allowance.micros,
@@ -73,10 +73,10 @@ class SpendOut(BaseModel):
     days: Sequence[DayOut] = Field(description="The last 30, as far as something was spent.")
 
     @classmethod
-    def of(cls, found: profile.Statement) -> Self:
-        counted = {Scope.USER, Scope.DAY}
+    def of(cls, found: profile.SpendStatement) -> Self:
+        counted = {AllowanceScope.USER, AllowanceScope.DAY}
         if found.conversation is not None:
-            counted.add(Scope.CONVERSATION)
+            counted.add(AllowanceScope.CONVERSATION)
         return cls(
             zone=found.zone,
             total=AmountOut.of(found.total),

@@ -18,7 +18,7 @@ from backburner.core.conversation import Message
 from backburner.core.ids import ConversationId, RunId
 from backburner.core.run import RunStatus
 from backburner.live.feed import Feed
-from backburner.ports import Draft, Reply
+from backburner.ports import Reply, ReplyDraft
 
 #: Beyond what a run may take: it may have to wait for others.
 LONGEST_WAIT = timedelta(minutes=1)
@@ -83,10 +83,10 @@ class _Telling:
         self._run: RunId | None = None
         self._text = ""
 
-    def tell(self, drafts: Sequence[Draft]) -> list[bytes]:
+    def tell(self, drafts: Sequence[ReplyDraft]) -> list[bytes]:
         return [self._tell(draft) for draft in drafts if draft.conversation == self._which]
 
-    def _tell(self, draft: Draft) -> bytes:
+    def _tell(self, draft: ReplyDraft) -> bytes:
         goes_on = draft.run == self._run and draft.text.startswith(self._text)
         at = len(self._text) if goes_on else 0
         self._run, self._text = draft.run, draft.text

@@ -15,11 +15,11 @@ from backburner.api.http.pages import USUAL, Cursor, Limit, Page
 from backburner.api.schemas.base import BODY, Id, refusals
 from backburner.api.schemas.shown import RunOut
 from backburner.api.schemas.task import TaskItem, TaskPreviewOut, TriedOut
-from backburner.api.schemas.task_bodies import Cancelling, NewTaskBody, Shown, TaskChanges
+from backburner.api.schemas.task_bodies import Cancelling, NewTaskBody, Shown, TaskChangesIn
 from backburner.core.accounts import Caller
 from backburner.core.ids import ConversationId
 from backburner.core.work.views import TaskStatus
-from backburner.ports import View, Wanted
+from backburner.ports import ConversationFilter, View
 
 #: What can be done to a task as a whole, with what it is called and means.
 VERBS: dict[str, tuple[Verb, str, str]] = {
@@ -59,7 +59,9 @@ def _add_collection(router: APIRouter) -> None:
 
         Without a status, those that were put away are left out.
         """
-        wanted = Wanted(view=View.TASKS, task=status, archived=False if status is None else None)
+        wanted = ConversationFilter(
+            view=View.TASKS, task=status, archived=False if status is None else None
+        )
         after = pages.read(cursor, datetime, str)
         found, here = await browse.conversations(deps, caller.user, wanted, after, most=limit)
         return pages.show(found, lambda seen: TaskItem.of(seen, here, deps))
@@ -81,7 +83,9 @@ def _add_one(router: APIRouter) -> None:
         return await show(deps, caller, which)
 
     @router.patch(path, summary="Change a task", responses=refusals(404, 409, 429, *BODY))
-    async def change_task(which: Id, body: TaskChanges, deps: TheDeps, caller: Writer) -> TaskItem:
+    async def change_task(
+        which: Id, body: TaskChangesIn, deps: TheDeps, caller: Writer
+    ) -> TaskItem:
         """Change what it does, when and for whom; a proposal is asked about anew."""
         await tasks.update(deps, caller.user, ConversationId(which), body.changes())
         return await show(deps, caller, which)

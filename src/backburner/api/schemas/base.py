@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from backburner.core.errors import BadRequest, NotFound
 from backburner.core.validation import check_json
-from backburner.ports import LONGEST_ID
+from backburner.ports import MAX_ID_CHARS
 
 
 class Problem(BaseModel):
@@ -90,7 +90,7 @@ class Body(BaseModel):
 
 def as_id(text: str) -> str:
     # Whatever cannot be an id is answered as an id that nobody has.
-    if len(text) > LONGEST_ID or not text.replace("_", "").replace("-", "").isalnum():
+    if len(text) > MAX_ID_CHARS or not text.replace("_", "").replace("-", "").isalnum():
         raise NotFound
     if not text.isascii():
         raise NotFound

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, Field
 
-from backburner.actions.browse import Here
+from backburner.actions.browse import DisplayContext
 from backburner.actions.deps import Deps
 from backburner.api.schemas.base import example
 from backburner.api.schemas.shown import QuestionOut
@@ -15,16 +15,16 @@ from backburner.core import schedule as schedules
 from backburner.core.conversation import (
     Author,
     Conversation,
-    Ended,
+    EndedAs,
     Kind,
     Notify,
-    Pause,
+    PauseReason,
     Status,
 )
 from backburner.core.schedule.describe import describe, describe_times
 from backburner.core.schedule.serialize import to_json
 from backburner.core.work.views import JobStatus, TaskKind, TaskStatus, job_view, task_view
-from backburner.ports import Seen
+from backburner.ports import ConversationRow
 
 _WHICH = "c_0123456789abcdefghjkmnpqrs"
 _EXAMPLE: dict[str, Any] = {
@@ -117,8 +117,8 @@ class ConversationItem(BaseModel):
     schedule_in_words: str | None
     next_run_at: datetime | None
     next_times: Sequence[datetime] = Field(description="The next three times, if nothing happens.")
-    pause_reason: Pause | None
-    ended_as: Ended | None
+    pause_reason: PauseReason | None
+    ended_as: EndedAs | None
     ended_at: datetime | None
     questions: Sequence[QuestionOut] = Field(description="Open ones, the oldest first.")
     profile: str = Field(description="The profile that it works under.")
@@ -135,7 +135,7 @@ class ConversationItem(BaseModel):
     job: JobOut | None
 
     @classmethod
-    def of(cls, seen: Seen, here: Here, deps: Deps) -> Self:
+    def of(cls, seen: ConversationRow, here: DisplayContext, deps: Deps) -> Self:
         return cls(**_facts(seen.conversation, here, deps), updated_at=seen.updated_at)
 
 
@@ -172,7 +172,7 @@ class ConversationOut(ConversationItem):
     run_timeout: float | None = Field(description="In seconds; null: the usual.")
 
     @classmethod
-    def of(cls, seen: Seen, here: Here, deps: Deps) -> Self:
+    def of(cls, seen: ConversationRow, here: DisplayContext, deps: Deps) -> Self:
         found = seen.conversation
         facts = _facts(found, here, deps)
         return cls(
@@ -194,7 +194,7 @@ class ConversationOut(ConversationItem):
         )
 
 
-def _facts(found: Conversation, here: Here, deps: Deps) -> dict[str, Any]:
+def _facts(found: Conversation, here: DisplayContext, deps: Deps) -> dict[str, Any]:
     session, schedule = found.session, found.schedule
     is_claude = session is not None and session.engine in deps.claude
     return {

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, Field
 
-from backburner.actions.work.jobs import Changed
+from backburner.actions.work.jobs import JobsChanged
 from backburner.api.schemas.base import example
 from backburner.core.work.views import JobStatus, JobView
 
@@ -90,7 +90,7 @@ class ChangedOut(BaseModel):
     unknown: Sequence[str] = Field(description="What is no job of this conversation.")
 
     @classmethod
-    def of(cls, changed: Changed) -> Self:
+    def of(cls, changed: JobsChanged) -> Self:
         return cls(
             done=[JobItem.of(one) for one in changed.done],
             left=[JobItem.of(one) for one in changed.left],

@@ -7,13 +7,21 @@ from typing import Any, Self
 from pydantic import BaseModel, Field
 
 from backburner.api.schemas.base import example
-from backburner.core.conversation import Message, Role, Source
+from backburner.core.conversation import Message, MessageRole, Source
 from backburner.core.ids import ConversationId
 from backburner.core.memory import Memory
 from backburner.core.notice import NoticeKind
 from backburner.core.question import Purpose, Question, QuestionType
-from backburner.core.run import Failure, FailureKind, Run, RunKind, RunStatus, Skipped, SkipReason
-from backburner.ports import Given, Told, ToolCall
+from backburner.core.run import (
+    Failure,
+    FailureKind,
+    Run,
+    RunKind,
+    RunStatus,
+    SkippedSlots,
+    SkipReason,
+)
+from backburner.ports import GrantRow, NoticeRow, ToolCallRow
 
 _NOON = "2026-11-16T12:00:00Z"
 
@@ -30,7 +38,7 @@ class MessageOut(BaseModel):
     )
 
     id: str
-    role: Role
+    role: MessageRole
     content: str
     source: Source = Field(description="Whether it was said in the chat or by the worker.")
     created_at: datetime
@@ -106,7 +114,7 @@ class SkippedOut(BaseModel):
     last_at: datetime
 
     @classmethod
-    def of(cls, skipped: Skipped | None) -> Self | None:
+    def of(cls, skipped: SkippedSlots | None) -> Self | None:
         if skipped is None:
             return None
         gap = skipped.gap
@@ -184,7 +192,7 @@ class ToolCallOut(BaseModel):
     ended_at: datetime | None
 
     @classmethod
-    def of(cls, call: ToolCall) -> Self:
+    def of(cls, call: ToolCallRow) -> Self:
         return cls.model_validate(call, from_attributes=True)
 
 
@@ -214,7 +222,7 @@ class NoticeOut(BaseModel):
     seen_at: datetime | None
 
     @classmethod
-    def of(cls, told: Told) -> Self:
+    def of(cls, told: NoticeRow) -> Self:
         return cls.model_validate(told, from_attributes=True)
 
 
@@ -242,7 +250,7 @@ class GrantOut(BaseModel):
     expires_at: datetime | None
 
     @classmethod
-    def of(cls, given: Given) -> Self:
+    def of(cls, given: GrantRow) -> Self:
         grant = given.grant
         return cls(
             id=grant.id,

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, Field
 
-from backburner.actions.browse import Here
+from backburner.actions.browse import DisplayContext
 from backburner.actions.deps import Deps
 from backburner.actions.work.preview import TaskPreview
 from backburner.api.schemas.base import example
@@ -19,7 +19,7 @@ from backburner.core.schedule.describe import describe, describe_times
 from backburner.core.schedule.serialize import to_json
 from backburner.core.work.estimate import Estimate
 from backburner.core.work.views import TaskKind, TaskStatus, TaskView, task_view
-from backburner.ports import Seen
+from backburner.ports import ConversationRow
 
 _WHICH = "c_0123456789abcdefghjkmnpqrs"
 _NOON = "2026-11-16T12:00:00Z"
@@ -95,7 +95,7 @@ class TaskItem(BaseModel):
     updated_at: datetime
 
     @classmethod
-    def of(cls, seen: Seen, here: Here, deps: Deps) -> Self:
+    def of(cls, seen: ConversationRow, here: DisplayContext, deps: Deps) -> Self:
         found = seen.conversation
         schedule = found.schedule
         return cls(

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from backburner.actions.schedules import Timing
-from backburner.actions.work.agent_tasks import Changes, NewTask
+from backburner.actions.work.agent_tasks import NewTask, TaskChanges
 from backburner.api.schemas.base import LONGEST_RUN, Body, example
-from backburner.core.conversation import LONGEST_TITLE, Notify, Place
+from backburner.core.conversation import MAX_TITLE_CHARS, Destination, Notify
 from backburner.core.errors import BadRequest
 from backburner.core.ids import QuestionId
 from backburner.core.schedule import On
@@ -35,7 +35,7 @@ class Times(Body):
     when: str | None = Field(default=None, max_length=200, description="In words, or as cron.")
     after: str | None = Field(
         default=None,
-        max_length=LONGEST_TITLE,
+        max_length=MAX_TITLE_CHARS,
         description="The name or id of the task that it comes after.",
     )
     after_on: On = Field(
@@ -56,7 +56,7 @@ class NewTaskBody(Times):
         notify="on_change",
     )
 
-    name: str = Field(min_length=1, max_length=LONGEST_TITLE)
+    name: str = Field(min_length=1, max_length=MAX_TITLE_CHARS)
     prompt: str = Field(min_length=1, description="What to do in each run.")
     description: str = Field(default="", max_length=2_000)
     kind: TaskKind | None = Field(
@@ -86,12 +86,12 @@ class NewTaskBody(Times):
         )
 
 
-class TaskChanges(Times):
+class TaskChangesIn(Times):
     """What is left out stays as it is; null takes a limit away."""
 
     model_config = example(interval="2h", notify="always")
 
-    name: str | None = Field(default=None, max_length=LONGEST_TITLE)
+    name: str | None = Field(default=None, max_length=MAX_TITLE_CHARS)
     prompt: str | None = None
     description: str | None = Field(default=None, max_length=2_000)
     notify: Notify | None = None
@@ -101,15 +101,15 @@ class TaskChanges(Times):
     reports_to: list[PlaceBody] | None = Field(default=None, max_length=MOST_PLACES)
 
     @model_validator(mode="after")
-    def _keeps_what_is_needed(self) -> "TaskChanges":
+    def _keeps_what_is_needed(self) -> "TaskChangesIn":
         for name in ("name", "prompt", "description", "notify", "reports_to"):
             if name in self.model_fields_set and getattr(self, name) is None:
                 raise BadRequest(f"`{name}` cannot be null.", hint="Leave it out.")
         return self
 
-    def changes(self) -> Changes:
+    def changes(self) -> TaskChanges:
         timed = self.timing()
-        return Changes(terms=self._rework, timing=timed if timed.is_given else None)
+        return TaskChanges(terms=self._rework, timing=timed if timed.is_given else None)
 
     def _rework(self, terms: Terms) -> Terms:
         given = {
@@ -144,8 +144,8 @@ def _seconds(given: float | None) -> timedelta | None:
     return None if given is None else timedelta(seconds=given)
 
 
-def _places(given: list[PlaceBody]) -> tuple[Place, ...]:
-    return tuple(Place(place.channel, place.target) for place in given)
+def _places(given: list[PlaceBody]) -> tuple[Destination, ...]:
+    return tuple(Destination(place.channel, place.target) for place in given)
 
 
 def _as_it_is(value: Any) -> Any:

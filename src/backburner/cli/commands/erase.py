@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from backburner.actions.personal_data import CONFIRMATION
+from backburner.actions.personal_data import ERASE_CONFIRMATION
 from backburner.cli.client import Server
 from backburner.cli.server_options import talks
 
@@ -14,7 +14,7 @@ from backburner.cli.server_options import talks
     "--yes",
     "confirmation",
     metavar="CONFIRMATION",
-    help=f'For scripts: exactly "{CONFIRMATION}".',
+    help=f'For scripts: exactly "{ERASE_CONFIRMATION}".',
 )
 @talks
 def command(server: Server, *, confirmation: str | None) -> None:
@@ -27,7 +27,9 @@ def command(server: Server, *, confirmation: str | None) -> None:
 
 def _ask() -> str:
     if not sys.stdin.isatty():
-        raise click.UsageError(f'Nobody is there to be asked: say --yes "{CONFIRMATION}".')
+        raise click.UsageError(f'Nobody is there to be asked: say --yes "{ERASE_CONFIRMATION}".')
     click.echo("This cannot be undone. `backburner export FILE` takes everything out first.")
-    answer: str = click.prompt(f'Type "{CONFIRMATION}" to go on', default="", show_default=False)
+    answer: str = click.prompt(
+        f'Type "{ERASE_CONFIRMATION}" to go on', default="", show_default=False
+    )
     return answer

@@ -22,7 +22,7 @@ from backburner.core.schedule import (
     cron,
 )
 
-LONGEST = 200
+MAX_PHRASE_CHARS = 200
 HINT = (
     "Say, for example, `every 30m`, `every weekday at 9`, `in 2h` or `tomorrow at 17:00`, "
     "or give a cron expression or an ISO time with an offset."
@@ -36,7 +36,7 @@ DAY_HINT = "Say `every friday at 9` for each of them, or a date: `2027-01-29 at 
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class PhraseContext:
     """Where and when the words are said."""
 
     zone: ZoneInfo
@@ -47,7 +47,7 @@ class Here:
         return self.now.astimezone(self.zone).date()
 
 
-Reader = Callable[[re.Match[str], Here], Schedule]
+Reader = Callable[[re.Match[str], PhraseContext], Schedule]
 
 
 def parse_schedule(text: str, *, zone: str, now: datetime) -> Schedule:
@@ -55,7 +55,7 @@ def parse_schedule(text: str, *, zone: str, now: datetime) -> Schedule:
 
     A single local time that comes twice, when clocks go back, is refused, naming both.
     """
-    here = Here(cron.find_zone(zone), now)
+    here = PhraseContext(cron.find_zone(zone), now)
     words = _tidy(text)
     for pattern, read in PHRASES:
         if found := re.fullmatch(pattern, words):
@@ -81,23 +81,23 @@ def parse_duration(text: str) -> timedelta:
 
 
 def _tidy(text: str) -> str:
-    if len(text) > LONGEST:
-        raise BadSchedule(f"A schedule has at most {LONGEST} characters.", hint=HINT)
+    if len(text) > MAX_PHRASE_CHARS:
+        raise BadSchedule(f"A schedule has at most {MAX_PHRASE_CHARS} characters.", hint=HINT)
     # Digits of other scripts would pass for digits further down.
     if not re.fullmatch(r"[\s\x20-\x7e]*", text, re.ASCII):
         raise BadSchedule(f"{text!r} has characters that no schedule has.", hint=HINT)
     return " ".join(text.lower().split()).removesuffix(".").rstrip()
 
 
-def _at_once(_found: re.Match[str], _here: Here) -> Schedule:
+def _at_once(_found: re.Match[str], _here: PhraseContext) -> Schedule:
     return Immediate()
 
 
-def _in(found: re.Match[str], here: Here) -> Schedule:
+def _in(found: re.Match[str], here: PhraseContext) -> Schedule:
     return Scheduled(here.now + _length(found))
 
 
-def _every(found: re.Match[str], here: Here) -> Schedule:
+def _every(found: re.Match[str], here: PhraseContext) -> Schedule:
     return Interval(_length(found), here.now)
 
 
@@ -110,7 +110,7 @@ def _on_days(days: str) -> Reader:
     return lambda found, here: _by_clock(found["at"], days, here)
 
 
-def _on_weekdays(found: re.Match[str], here: Here) -> Schedule:
+def _on_weekdays(found: re.Match[str], here: PhraseContext) -> Schedule:
     names = re.split(AND, found["days"])
     if not found["every"] and len(names) == 1 and not re.fullmatch(PLURAL, names[0]):
         raise BadSchedule(f"{found[0]!r} could mean more than one day.", hint=DAY_HINT)
@@ -119,7 +119,7 @@ def _on_weekdays(found: re.Match[str], here: Here) -> Schedule:
     return _by_clock(found["at"], f"* * {','.join(fields)}", here)
 
 
-def _monthly(found: re.Match[str], here: Here) -> Schedule:
+def _monthly(found: re.Match[str], here: PhraseContext) -> Schedule:
     if found["last"]:
         return _by_clock(found["at"], "L * *", here)
     day = int(found["day"])
@@ -130,7 +130,7 @@ def _monthly(found: re.Match[str], here: Here) -> Schedule:
     return _by_clock(found["at"], f"{day} * *", here)
 
 
-def _by_clock(text: str, days: str, here: Here) -> Schedule:
+def _by_clock(text: str, days: str, here: PhraseContext) -> Schedule:
     texts = re.split(AND, text)
     times = [_read_time(each) for each in texts]
     halves = {each.endswith(("m", "m.")) for each in texts if each not in NAMED_TIMES}
@@ -145,27 +145,27 @@ def _by_clock(text: str, days: str, here: Here) -> Schedule:
     return Cron(f"{times[0].minute} {hours} {days}", here.zone.key)
 
 
-def _on_day(found: re.Match[str], here: Here) -> Schedule:
+def _on_day(found: re.Match[str], here: PhraseContext) -> Schedule:
     ahead = {"today": 0, "tomorrow": 1}.get(found["day"], 2)
     return _once(here.today + timedelta(days=ahead), _read_time(found["at"]), here)
 
 
-def _on_date(found: re.Match[str], here: Here) -> Schedule:
+def _on_date(found: re.Match[str], here: PhraseContext) -> Schedule:
     return _once(_read_date(found["date"], here), _read_time(found["at"]), here)
 
 
-def _at(found: re.Match[str], here: Here) -> Schedule:
+def _at(found: re.Match[str], here: PhraseContext) -> Schedule:
     at = _read_time(found["at"])
     is_over = max(_both_moments(here.today, at, here)) <= here.now
     return _once(here.today + timedelta(days=is_over), at, here)
 
 
-def _iso(found: re.Match[str], here: Here) -> Schedule:
+def _iso(found: re.Match[str], here: PhraseContext) -> Schedule:
     _read_date(found["date"], here)
     return Scheduled(datetime.fromisoformat(found[0].upper()).astimezone(UTC))
 
 
-def _once(day: date, at: time, here: Here) -> Schedule:
+def _once(day: date, at: time, here: PhraseContext) -> Schedule:
     first, second = _both_moments(day, at, here)
     if first == second:
         return Scheduled(first)
@@ -182,7 +182,7 @@ def _once(day: date, at: time, here: Here) -> Schedule:
     )
 
 
-def _both_moments(day: date, at: time, here: Here) -> tuple[datetime, datetime]:
+def _both_moments(day: date, at: time, here: PhraseContext) -> tuple[datetime, datetime]:
     """Give a local time by the offset before and after a change: the same unless one is near."""
     local = datetime.combine(day, at, here.zone)
     return local.astimezone(UTC), local.replace(fold=1).astimezone(UTC)
@@ -197,7 +197,7 @@ def _read_time(text: str) -> time:
     raise BadSchedule(f"{text!r} is not a time of day.", hint=TIME_HINT)
 
 
-def _read_date(text: str, here: Here) -> date:
+def _read_date(text: str, here: PhraseContext) -> date:
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -208,18 +208,18 @@ def _read_date(text: str, here: Here) -> date:
     return day
 
 
-def _cron(found: re.Match[str], here: Here) -> Schedule:
+def _cron(found: re.Match[str], here: PhraseContext) -> Schedule:
     return Cron(found[0].upper(), here.zone.key)
 
 
-def _cron_by_name(found: re.Match[str], here: Here) -> Schedule:
+def _cron_by_name(found: re.Match[str], here: PhraseContext) -> Schedule:
     if found[0] not in NAMED_CRONS:
         raise BadSchedule(f"There is no {found[0]!r}.", hint=f"Say {', '.join(NAMED_CRONS)}.")
     return Cron(NAMED_CRONS[found[0]], here.zone.key)
 
 
 def _refuse(why: str, hint: str) -> Reader:
-    def refuse(found: re.Match[str], _here: Here) -> Schedule:
+    def refuse(found: re.Match[str], _here: PhraseContext) -> Schedule:
         raise BadSchedule(f"{found[0]!r} {why}.", hint=hint)
 
     return refuse

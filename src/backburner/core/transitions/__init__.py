@@ -60,7 +60,7 @@ from backburner.core.transitions.runs import (
     pass_over,
     reply,
 )
-from backburner.core.transitions.step import NewMessage, Report, Signal, Step, Stops
+from backburner.core.transitions.step import FollowerEvent, NewMessage, Report, Step, Stops
 
 __all__ = [
     "HAPPENED",
@@ -76,9 +76,9 @@ __all__ = [
     "TRY_AGAIN",
     "Beginning",
     "Brief",
+    "FollowerEvent",
     "NewMessage",
     "Report",
-    "Signal",
     "Step",
     "Stops",
     "Terms",

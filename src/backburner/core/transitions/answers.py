@@ -5,14 +5,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from backburner.core import schedule, tool_policy
-from backburner.core.conversation import Conversation, Ended, Status
+from backburner.core.conversation import Conversation, EndedAs, Status
 from backburner.core.errors import Conflict
 from backburner.core.ids import QuestionId
 from backburner.core.question import NO, YES, Purpose, Question, accept
 from backburner.core.run import ItemKind, NewItem, RunKind, SkipReason
 from backburner.core.schedule import Interval
 from backburner.core.transitions.moves import account, advance, close_question, end
-from backburner.core.transitions.step import Report, Signal, Step, Stops, system_message
+from backburner.core.transitions.step import FollowerEvent, Report, Step, Stops, system_message
 
 #: How one can answer when the work cannot go on as it is.
 TRY_AGAIN, SKIP, STOP = "try again", "skip", "stop"
@@ -110,12 +110,12 @@ def _decide_proposal(
 ) -> Step:
     closed = close_question(replace(conversation, pause_reason=None), question)
     if said == NO:
-        dismissed = end(closed, Ended.DISMISSED, now=now)
+        dismissed = end(closed, EndedAs.DISMISSED, now=now)
         return Step(
             conversation=replace(dismissed, status=Status.ARCHIVED, questions=()),
             withdrawn=tuple(other.id for other in closed.questions),
             stops=Stops.EVERYTHING,
-            signal=Signal.GONE,
+            signal=FollowerEvent.GONE,
         )
     approved = conversation.schedule
     if isinstance(approved, Interval):
@@ -142,10 +142,10 @@ def _stop(conversation: Conversation, question: Question, said: str, *, now: dat
     if closed.schedule is None:
         return Step(conversation=closed)
     return Step(
-        conversation=end(closed, Ended.CANCELLED, now=now),
+        conversation=end(closed, EndedAs.CANCELLED, now=now),
         stops=Stops.WORK,
         report=Report("It was stopped.", failed=True),
-        signal=Signal.ENDED,
+        signal=FollowerEvent.ENDED,
     )
 
 

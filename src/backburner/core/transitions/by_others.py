@@ -5,7 +5,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from backburner.core.conversation import Conversation, Kind, Pause, Role, Source, Status
+from backburner.core.conversation import (
+    Conversation,
+    Kind,
+    MessageRole,
+    PauseReason,
+    Source,
+    Status,
+)
 from backburner.core.errors import Conflict
 from backburner.core.run import ItemKind, NewItem, RunKind
 from backburner.core.schedule import After, On
@@ -17,7 +24,7 @@ from backburner.core.transitions.moves import (
     start_over,
     tell_stop,
 )
-from backburner.core.transitions.step import NewMessage, Report, Signal, Step
+from backburner.core.transitions.step import FollowerEvent, NewMessage, Report, Step
 
 
 def receive_event(conversation: Conversation, content: Mapping[str, Any]) -> Step:
@@ -42,7 +49,7 @@ def receive_report(
     """
     is_handed_out = child.kind is Kind.JOB and child.batch != TEST_RUN
     text = _result(child, report) if is_handed_out else f"{child.title}: {report.text}"
-    noted = NewMessage(role=Role.SYSTEM, content=text, source=Source.WORKER, outside=True)
+    noted = NewMessage(role=MessageRole.SYSTEM, content=text, source=Source.WORKER, outside=True)
     archived = conversation.status is Status.ARCHIVED
     if not is_handed_out or archived or conversation.keeps_only:
         return Step(conversation=conversation, messages=(noted,))
@@ -69,22 +76,22 @@ def _request(job: Conversation) -> str:
     return str(job.state.context.get("prompt", ""))
 
 
-def hear_predecessor(conversation: Conversation, signal: Signal) -> Step:
+def hear_predecessor(conversation: Conversation, signal: FollowerEvent) -> Step:
     """Tell a conversation that the one it comes after has finished, ended otherwise, or is gone."""
     after = conversation.schedule
     at_work = conversation.status in (Status.BACKGROUND, Status.WAITING_INPUT)
     if not isinstance(after, After) or not at_work:
         return Step(conversation=conversation)
-    if signal is Signal.STOPPED and after.on is On.ANY:
+    if signal is FollowerEvent.STOPPED and after.on is On.ANY:
         # There will be no other time. A run that is under way is not the one this is for.
         revision = conversation.schedule_revision + 1
         last = replace(conversation, schedule=replace(after, once=True), schedule_revision=revision)
         return receive_event(last, {"source": "after", "signal": signal.value})
-    if signal in (Signal.GONE, Signal.STOPPED):
-        still = stand_still(conversation, Pause.USER)
+    if signal in (FollowerEvent.GONE, FollowerEvent.STOPPED):
+        still = stand_still(conversation, PauseReason.USER)
         text = "The work is paused: what it was to come after is no longer there."
         return replace(tell_stop(still, text), drops_queued=True)
-    if signal is Signal.ENDED and after.on is On.SUCCESS:
+    if signal is FollowerEvent.ENDED and after.on is On.SUCCESS:
         return Step(conversation=conversation)
     return receive_event(conversation, {"source": "after", "signal": signal.value})
 
@@ -94,12 +101,12 @@ def park(conversation: Conversation) -> Step:
     at_work = conversation.schedule is not None and conversation.pause_reason is None
     if not at_work or is_proposal(conversation):
         return Step(conversation=conversation)
-    return Step(conversation=stand_still(conversation, Pause.ALLOWANCE))
+    return Step(conversation=stand_still(conversation, PauseReason.ALLOWANCE))
 
 
 def unpark(conversation: Conversation, *, now: datetime) -> Step:
     """Let work go on that stood still for an allowance."""
-    if conversation.pause_reason is not Pause.ALLOWANCE:
+    if conversation.pause_reason is not PauseReason.ALLOWANCE:
         return Step(conversation=conversation)
     going = start_over(conversation, now=now)
     if conversation.status is Status.ACTIVE:

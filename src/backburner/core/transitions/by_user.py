@@ -6,12 +6,12 @@ from datetime import datetime
 
 from backburner.core import schedule as schedules
 from backburner.core.conversation import (
-    LONGEST_TITLE,
+    MAX_TITLE_CHARS,
     Conversation,
-    Ended,
+    EndedAs,
     Kind,
-    Pause,
-    Role,
+    MessageRole,
+    PauseReason,
     Source,
     State,
     Status,
@@ -27,9 +27,9 @@ from backburner.core.schedule import Immediate, Schedule
 from backburner.core.transitions import answers, create
 from backburner.core.transitions.moves import end, is_proposal, refuse_archived, start_over
 from backburner.core.transitions.step import (
+    FollowerEvent,
     NewMessage,
     Report,
-    Signal,
     Step,
     Stops,
     system_message,
@@ -43,7 +43,7 @@ def say(conversation: Conversation, text: str, *, message_id: MessageId, now: da
     refuse_archived(conversation)
     if not check_message(text).strip():
         raise BadRequest("The message is empty.", hint="Say something.")
-    spoken = NewMessage(role=Role.USER, content=text, source=Source.CHAT, id=message_id)
+    spoken = NewMessage(role=MessageRole.USER, content=text, source=Source.CHAT, id=message_id)
     heard = replace(
         conversation, title=conversation.title or make_title(text), unattended_replies=0
     )
@@ -85,7 +85,7 @@ def set_schedule(
 
 
 def rename(conversation: Conversation, title: str) -> Step:
-    check_text("The title", title, limit=LONGEST_TITLE)
+    check_text("The title", title, limit=MAX_TITLE_CHARS)
     if not title.strip():
         raise BadRequest("The title is empty.", hint="Say how to call it.")
     return Step(conversation=replace(conversation, title=" ".join(title.split())))
@@ -104,7 +104,7 @@ def pause(conversation: Conversation) -> Step:
         conversation,
         status=Status.ACTIVE,
         next_run_at=None,
-        pause_reason=Pause.USER,
+        pause_reason=PauseReason.USER,
         questions=(),
     )
     return Step(conversation=paused, withdrawn=_open(conversation), drops_queued=True)
@@ -141,14 +141,14 @@ def cancel(
     has_work = conversation.schedule is not None
     if not has_work and not running and conversation.status is not Status.WAITING_INPUT:
         raise Conflict("There is no background work to stop.")
-    stopped = end(conversation, Ended.CANCELLED, now=now) if has_work else conversation
+    stopped = end(conversation, EndedAs.CANCELLED, now=now) if has_work else conversation
     tells_parent = has_work and not by_parent
     return Step(
         conversation=replace(stopped, status=Status.ACTIVE, questions=()),
         withdrawn=_open(conversation),
         stops=Stops.WORK,
         report=Report("It was cancelled.", failed=True) if tells_parent else None,
-        signal=Signal.ENDED if has_work else None,
+        signal=FollowerEvent.ENDED if has_work else None,
     )
 
 
@@ -158,7 +158,7 @@ def archive(conversation: Conversation, *, now: datetime, stopped: Sequence[str]
         raise Conflict("This conversation is already archived.")
     closed, told = conversation, []
     if conversation.schedule is not None:
-        closed = end(conversation, Ended.CANCELLED, now=now)
+        closed = end(conversation, EndedAs.CANCELLED, now=now)
         told.append("Its background work was stopped.")
     if stopped:
         names = ", ".join(repr(title) for title in stopped)
@@ -169,7 +169,7 @@ def archive(conversation: Conversation, *, now: datetime, stopped: Sequence[str]
         messages=messages,
         withdrawn=_open(conversation),
         stops=Stops.EVERYTHING,
-        signal=Signal.GONE,
+        signal=FollowerEvent.GONE,
     )
 
 
@@ -178,7 +178,7 @@ def reopen(conversation: Conversation) -> Step:
     if conversation.status is not Status.ARCHIVED:
         raise Conflict("This conversation is not archived.")
     # A proposal that was dismissed and is opened again is a conversation like any other.
-    if conversation.ended_as is Ended.DISMISSED:
+    if conversation.ended_as is EndedAs.DISMISSED:
         conversation = replace(conversation, ended_as=None, ended_at=None)
     return Step(conversation=replace(conversation, status=Status.ACTIVE))
 
@@ -191,7 +191,7 @@ def follow_up(
         raise Conflict("Only a job can be resumed with a follow-up.")
     if conversation.resuming:
         raise Conflict("This job is being resumed already.", hint="Wait until it has finished.")
-    completed = conversation.ended_as is Ended.COMPLETED
+    completed = conversation.ended_as is EndedAs.COMPLETED
     if not completed or conversation.status is not Status.ACTIVE:
         status = views.job_status(conversation)
         at_work = status is views.JobStatus.RUNNING
@@ -211,7 +211,7 @@ def follow_up(
         resuming=True,
         resume_count=conversation.resume_count + 1,
     )
-    asked = NewMessage(role=Role.USER, content=text, source=Source.WORKER, id=message_id)
+    asked = NewMessage(role=MessageRole.USER, content=text, source=Source.WORKER, id=message_id)
     item = _said(text, message_id, RunKind.BACKGROUND)
     return Step(conversation=working, messages=(asked,), inbox=(item,))
 

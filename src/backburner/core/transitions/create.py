@@ -7,13 +7,13 @@ from typing import Any
 
 from backburner.core import schedule
 from backburner.core.conversation import (
-    LONGEST_TITLE,
+    MAX_TITLE_CHARS,
     Author,
     Conversation,
+    Destination,
     Kind,
     Notify,
     OnRepeatedFailure,
-    Place,
     State,
     Status,
     check_state,
@@ -46,7 +46,7 @@ class Brief:
     run_timeout: timedelta | None = None
     tools: tuple[str, ...] | None = None
     profile: str | None = None
-    reports_to: tuple[Place, ...] = ()
+    reports_to: tuple[Destination, ...] = ()
     parent_id: ConversationId | None = None
     parent_run_id: RunId | None = None
     parent_message_id: MessageId | None = None
@@ -122,7 +122,7 @@ def propose_anew(conversation: Conversation, *, now: datetime) -> Step:
 def _born(
     conversation_id: ConversationId, user_id: UserId, kind: Kind, brief: Brief, now: datetime
 ) -> Conversation:
-    check_text("The title", brief.title, limit=LONGEST_TITLE)
+    check_text("The title", brief.title, limit=MAX_TITLE_CHARS)
     if not brief.title.strip() or not brief.prompt.strip():
         raise BadRequest("Work needs a name and a prompt.", hint="Say what is to be done.")
     if brief.max_runs is not None and brief.max_runs < 1:

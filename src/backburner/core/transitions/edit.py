@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from backburner.core.conversation import (
-    LONGEST_TITLE,
+    MAX_TITLE_CHARS,
     Conversation,
+    Destination,
     Kind,
     Notify,
-    Place,
     Status,
     check_message,
     check_state,
@@ -17,7 +17,7 @@ from backburner.core.errors import BadRequest, Conflict
 from backburner.core.schedule import Schedule
 from backburner.core.transitions import by_user, create
 from backburner.core.transitions.moves import is_proposal, refuse_archived
-from backburner.core.transitions.step import Report, Signal, Step, Stops, system_message
+from backburner.core.transitions.step import FollowerEvent, Report, Step, Stops, system_message
 from backburner.core.validation import check_text
 
 
@@ -32,7 +32,7 @@ class Terms:
     max_runs: int | None
     run_timeout: timedelta | None
     tools: tuple[str, ...] | None
-    reports_to: tuple[Place, ...]
+    reports_to: tuple[Destination, ...]
 
     @classmethod
     def of(cls, conversation: Conversation) -> "Terms":
@@ -113,12 +113,12 @@ def put_away(
         step,
         conversation=replace(step.conversation, status=Status.ARCHIVED),
         stops=Stops.EVERYTHING,
-        signal=Signal.STOPPED if is_at_work else Signal.GONE,
+        signal=FollowerEvent.STOPPED if is_at_work else FollowerEvent.GONE,
     )
 
 
 def _check(conversation: Conversation, terms: Terms) -> None:
-    check_text("The title", terms.title, limit=LONGEST_TITLE)
+    check_text("The title", terms.title, limit=MAX_TITLE_CHARS)
     if not terms.title.strip() or not terms.prompt.strip():
         raise BadRequest("Work needs a name and a prompt.", hint="Say what is to be done.")
     ran, most = conversation.run_count, terms.max_runs

@@ -4,10 +4,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from backburner.core import notice, schedule
-from backburner.core.conversation import Conversation, Ended, Pause, Status
+from backburner.core.conversation import Conversation, EndedAs, PauseReason, Status
 from backburner.core.errors import Conflict
 from backburner.core.question import Purpose, Question
-from backburner.core.run import Skipped, SkipReason
+from backburner.core.run import SkippedSlots, SkipReason
 from backburner.core.transitions.step import Step, system_message
 
 
@@ -20,7 +20,7 @@ def is_proposal(conversation: Conversation) -> bool:
     return any(question.purpose is Purpose.PROPOSAL for question in conversation.questions)
 
 
-def end(conversation: Conversation, ended_as: Ended, *, now: datetime) -> Conversation:
+def end(conversation: Conversation, ended_as: EndedAs, *, now: datetime) -> Conversation:
     """Clear the work; what asks something goes on waiting for the answer."""
     return replace(
         conversation,
@@ -37,7 +37,7 @@ def end(conversation: Conversation, ended_as: Ended, *, now: datetime) -> Conver
     )
 
 
-def stand_still(conversation: Conversation, reason: Pause) -> Conversation:
+def stand_still(conversation: Conversation, reason: PauseReason) -> Conversation:
     """Keep the schedule without any time being due; an open question stays open."""
     return replace(
         conversation,
@@ -62,7 +62,7 @@ def start_over(conversation: Conversation, *, now: datetime) -> Conversation:
 
 def advance(
     conversation: Conversation, reason: SkipReason, *, now: datetime
-) -> tuple[Conversation, tuple[Skipped, ...]]:
+) -> tuple[Conversation, tuple[SkippedSlots, ...]]:
     """Go on to the next slot, and account for those that passed meanwhile."""
     accounted, skipped = account(conversation, reason, now=now)
     timed = accounted.schedule
@@ -74,7 +74,7 @@ def advance(
 
 def account(
     conversation: Conversation, reason: SkipReason, *, now: datetime
-) -> tuple[Conversation, tuple[Skipped, ...]]:
+) -> tuple[Conversation, tuple[SkippedSlots, ...]]:
     """Note the slots up to now that no run stood for. One-time work keeps its time instead."""
     timed, due_at = conversation.schedule, conversation.next_run_at
     if timed is None or due_at is None or not schedule.is_recurring(timed):
@@ -83,7 +83,7 @@ def account(
     passed = schedule.gap(timed, after=since, until=now)
     if passed is None:
         return conversation, ()
-    return replace(conversation, settled_until=passed.last_at), (Skipped(passed, reason),)
+    return replace(conversation, settled_until=passed.last_at), (SkippedSlots(passed, reason),)
 
 
 def ask(conversation: Conversation, question: Question) -> Step:

@@ -7,7 +7,7 @@ still until its owner lets it go on, and what waited to be served is dropped, an
 from dataclasses import replace
 from datetime import datetime
 
-from backburner.core.conversation import Conversation, Pause, Status
+from backburner.core.conversation import Conversation, PauseReason, Status
 from backburner.core.run import SkipReason
 from backburner.core.schedule import Scheduled
 from backburner.core.transitions.moves import account, is_proposal, stand_still, tell_stop
@@ -26,7 +26,7 @@ def restore(conversation: Conversation, *, now: datetime, unserved: bool = False
     step = Step(conversation=conversation)
     if _is_at_work(conversation):
         accounted, skipped = account(conversation, SkipReason.MISSED, now=now)
-        still = stand_still(accounted, Pause.USER)
+        still = stand_still(accounted, PauseReason.USER)
         step = replace(tell_stop(still, _paused(conversation, now)), skipped=skipped)
     if unserved:
         step = replace(step, messages=(*step.messages, system_message(_DROPPED)))

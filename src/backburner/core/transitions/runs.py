@@ -11,11 +11,11 @@ from typing import assert_never
 from backburner.core import notice, retry, schedule
 from backburner.core.conversation import (
     Conversation,
-    Ended,
+    EndedAs,
     Kind,
+    MessageRole,
     OnRepeatedFailure,
-    Pause,
-    Role,
+    PauseReason,
     Source,
     Status,
     advance_state,
@@ -23,14 +23,14 @@ from backburner.core.conversation import (
 from backburner.core.errors import TooLarge
 from backburner.core.ids import derive_question_id
 from backburner.core.outcome import Complete, Continue, NeedsInput, Outcome
-from backburner.core.question import FIRST_REMINDER, Draft, Purpose, Question, QuestionType
-from backburner.core.run import Failure, FailureKind, Run, Skipped, SkipReason
+from backburner.core.question import FIRST_REMINDER, NewQuestion, Purpose, Question, QuestionType
+from backburner.core.run import Failure, FailureKind, Run, SkippedSlots, SkipReason
 from backburner.core.transitions.answers import SKIP, STOP, TRY_AGAIN
 from backburner.core.transitions.moves import account, advance, ask, end, stand_still, tell_stop
 from backburner.core.transitions.step import (
+    FollowerEvent,
     NewMessage,
     Report,
-    Signal,
     Step,
     Stops,
     system_message,
@@ -63,7 +63,7 @@ def begin(conversation: Conversation, *, now: datetime) -> Beginning:
         return Beginning(Step(conversation=conversation), runs=True, slot_at=None)
     settled_until = conversation.settled_until
     due = schedule.due(timed, next_run_at=due_at, settled_until=settled_until, now=now)
-    missed = () if due.missed is None else (Skipped(due.missed, SkipReason.MISSED),)
+    missed = () if due.missed is None else (SkippedSlots(due.missed, SkipReason.MISSED),)
     if due.runs:
         settled = replace(conversation, settled_until=due.slot_at or settled_until)
         step = Step(conversation=settled, skipped=missed)
@@ -132,8 +132,8 @@ def crash(conversation: Conversation, run: Run, *, now: datetime) -> Step:
         calm = replace(crashed, crashes=0)
         return replace(tell_stop(calm, text), stops=Stops.WORK)
     if crashed.is_recurring:
-        still = stand_still(crashed, Pause.CRASHES)
-        return replace(tell_stop(still, text), signal=Signal.ENDED)
+        still = stand_still(crashed, PauseReason.CRASHES)
+        return replace(tell_stop(still, text), signal=FollowerEvent.ENDED)
     return _end_in_error(crashed, text, now=now)
 
 
@@ -142,7 +142,7 @@ def reply(
 ) -> Step:
     """Write down a reply. `unattended`: to results of jobs, with nobody there."""
     said = NewMessage(
-        role=Role.ASSISTANT,
+        role=MessageRole.ASSISTANT,
         content=text,
         source=Source.WORKER if unattended else Source.CHAT,
     )
@@ -153,7 +153,7 @@ def reply(
     notices = () if told is None else (told,)
     if counted.unattended_replies < MOST_UNATTENDED:
         return Step(conversation=counted, messages=(said,), notices=notices)
-    draft = Draft(
+    draft = NewQuestion(
         type=QuestionType.CONFIRMATION,
         prompt=f"I have answered {MOST_UNATTENDED} results of jobs by myself. Shall I go on?",
         options=("yes", "no"),
@@ -186,7 +186,7 @@ def _continue(conversation: Conversation, run: Run, outcome: Continue, *, now: d
     since = conversation.again_since or now
     count = conversation.again_count + 1
     if count > MOST_AGAIN or now - since > LONGEST_AGAIN:
-        draft = Draft(
+        draft = NewQuestion(
             type=QuestionType.CHOICE,
             prompt=f"This is not done after {conversation.again_count} tries. Shall I go on?",
             options=(TRY_AGAIN, STOP),
@@ -214,14 +214,16 @@ def _complete(conversation: Conversation, run: Run, outcome: Complete, *, now: d
         return replace(step, notices=notices)
     report = None if outcome.message is None else Report(outcome.message)
     if known.pause_reason is not None:
-        return Step(conversation=known, notices=notices, report=report, signal=Signal.COMPLETED)
+        return Step(
+            conversation=known, notices=notices, report=report, signal=FollowerEvent.COMPLETED
+        )
     moved, skipped = advance(known, SkipReason.STILL_RUNNING, now=now)
     return Step(
         conversation=moved,
         skipped=skipped,
         notices=notices,
         report=report,
-        signal=Signal.COMPLETED,
+        signal=FollowerEvent.COMPLETED,
     )
 
 
@@ -245,9 +247,11 @@ def _give_up(conversation: Conversation, failure: Failure, *, newly: bool, now: 
         return _end_in_error(conversation, text, now=now)
     if conversation.on_repeated_failure is OnRepeatedFailure.PAUSE:
         accounted, skipped = account(conversation, SkipReason.STILL_RUNNING, now=now)
-        still = stand_still(accounted, Pause.FAILURES)
+        still = stand_still(accounted, PauseReason.FAILURES)
         step = tell_stop(still, f"{text} It is paused.")
-        return replace(step, skipped=skipped, report=Report(text, failed=True), signal=Signal.ENDED)
+        return replace(
+            step, skipped=skipped, report=Report(text, failed=True), signal=FollowerEvent.ENDED
+        )
     moved, skipped = advance(conversation, SkipReason.STILL_RUNNING, now=now)
     if not newly:
         return Step(conversation=moved, skipped=skipped)
@@ -256,20 +260,20 @@ def _give_up(conversation: Conversation, failure: Failure, *, newly: bool, now: 
 
 def _end_well(conversation: Conversation, text: str, *, now: datetime) -> Step:
     return Step(
-        conversation=end(conversation, Ended.COMPLETED, now=now),
+        conversation=end(conversation, EndedAs.COMPLETED, now=now),
         stops=Stops.WORK,
         report=Report(text),
-        signal=Signal.COMPLETED,
+        signal=FollowerEvent.COMPLETED,
     )
 
 
 def _end_in_error(conversation: Conversation, text: str, *, now: datetime) -> Step:
-    ended = end(conversation, Ended.ERROR, now=now)
+    ended = end(conversation, EndedAs.ERROR, now=now)
     return replace(
         tell_stop(ended, text),
         stops=Stops.WORK,
         report=Report(text, failed=True),
-        signal=Signal.ENDED,
+        signal=FollowerEvent.ENDED,
     )
 
 
@@ -277,13 +281,13 @@ def _ask_about(
     conversation: Conversation, run: Run, failure: Failure, purpose: Purpose, *, now: datetime
 ) -> Step:
     options = (TRY_AGAIN, SKIP, STOP) if conversation.is_recurring else (TRY_AGAIN, STOP)
-    draft = Draft(type=QuestionType.CHOICE, prompt=failure.message, options=options)
+    draft = NewQuestion(type=QuestionType.CHOICE, prompt=failure.message, options=options)
     step = ask(conversation, _question(draft, run, now=now, purpose=purpose))
     return replace(step, messages=(system_message(f"The work cannot go on: {failure.message}"),))
 
 
 def _question(
-    draft: Draft, run: Run, *, now: datetime, purpose: Purpose = Purpose.QUESTION
+    draft: NewQuestion, run: Run, *, now: datetime, purpose: Purpose = Purpose.QUESTION
 ) -> Question:
     return Question(
         id=derive_question_id(run.id, run.epoch, purpose.value),

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from backburner.core.conversation import Conversation, Role, Source
+from backburner.core.conversation import Conversation, MessageRole, Source
 from backburner.core.ids import MessageId, QuestionId
 from backburner.core.notice import Notice
 from backburner.core.question import Question
-from backburner.core.run import NewItem, Skipped
+from backburner.core.run import NewItem, SkippedSlots
 from backburner.core.tool_policy import Grant
 
 
@@ -20,7 +20,7 @@ class Stops(StrEnum):
     EVERYTHING = "everything"
 
 
-class Signal(StrEnum):
+class FollowerEvent(StrEnum):
     """What conversations that wait for this one are told."""
 
     COMPLETED = "completed"
@@ -31,7 +31,7 @@ class Signal(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessage:
-    role: Role
+    role: MessageRole
     content: str
     source: Source
     #: Given where something refers to it; else it gets one when it is stored.
@@ -59,22 +59,22 @@ class Step:
     withdrawn: tuple[QuestionId, ...] = ()
     grants: tuple[Grant, ...] = ()
     inbox: tuple[NewItem, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedSlots, ...] = ()
     stops: Stops = Stops.NOTHING
     #: A background run that was handed back will not go on.
     drops_queued: bool = False
     #: Whom to tell.
     notices: tuple[Notice, ...] = ()
     report: Report | None = None
-    signal: Signal | None = None
+    signal: FollowerEvent | None = None
 
 
 def system_message(text: str) -> NewMessage:
-    return NewMessage(role=Role.SYSTEM, content=text, source=Source.WORKER)
+    return NewMessage(role=MessageRole.SYSTEM, content=text, source=Source.WORKER)
 
 
 def worker_message(text: str | None) -> tuple[NewMessage, ...]:
     """Put the agent's words from a background run into a message, if it had any."""
     if text is None:
         return ()
-    return (NewMessage(role=Role.ASSISTANT, content=text, source=Source.WORKER),)
+    return (NewMessage(role=MessageRole.ASSISTANT, content=text, source=Source.WORKER),)

@@ -12,11 +12,11 @@ from backburner.core.work import proposal
 from backburner.core.work.views import task_status
 
 #: Of what was said lately: messages, and characters of each and of all.
-MOST_MESSAGES = 40
-LONGEST_MESSAGE = 600
-LONGEST_TALK = 10_000
-LONGEST_REPOSITORY = 4_000
-MOST_TASKS = 20
+MAX_SNIPPETS = 40
+MAX_SNIPPET_CHARS = 600
+MAX_SNIPPETS_CHARS = 10_000
+MAX_REPOSITORY_CHARS = 4_000
+MAX_SHOWN_TASKS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +67,10 @@ def surroundings(
 def _talk(talk: Sequence[Snippet]) -> str:
     """Show the newest of what was said that fits, oldest first, with where it was said."""
     lines: list[str] = []
-    room = LONGEST_TALK
-    for snippet in reversed(talk[-MOST_MESSAGES:]):
+    room = MAX_SNIPPETS_CHARS
+    for snippet in reversed(talk[-MAX_SNIPPETS:]):
         title = " ".join(snippet.title.split())
-        said = f"[{title}] {line(snippet.message, longest=LONGEST_MESSAGE)}"
+        said = f"[{title}] {line(snippet.message, longest=MAX_SNIPPET_CHARS)}"
         room -= len(said)
         if room < 0:
             break
@@ -85,4 +85,4 @@ def _task(task: Conversation, zone: str) -> str:
 
 
 def _repository(said: str) -> str:
-    return fence("repository", shorten(said.strip(), LONGEST_REPOSITORY)) if said.strip() else ""
+    return fence("repository", shorten(said.strip(), MAX_REPOSITORY_CHARS)) if said.strip() else ""

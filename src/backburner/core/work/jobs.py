@@ -8,10 +8,10 @@ from backburner.core.outcome import Complete
 from backburner.core.validation import canonical
 
 #: Under one conversation that nothing handed out, all levels together.
-MOST_OPEN = 64
+MAX_OPEN_JOBS = 64
 #: A job of a chat may hand out jobs, and those may not.
-DEEPEST = 2
-LONGEST_BATCH = 100
+MAX_JOB_DEPTH = 2
+MAX_BATCH_CHARS = 100
 #: What a job says that has nothing to say.
 DONE = "It is done."
 
@@ -25,13 +25,13 @@ def check_start(ancestry: Sequence[Conversation], *, are_open: int, more: int = 
     """Refuse jobs that would lie too deep, or be too many; `ancestry` begins with who asks."""
     if ancestry[0].status is Status.ARCHIVED:
         raise Conflict("This conversation is archived.", hint="Reopen it first.")
-    if sum(one.kind is Kind.JOB for one in ancestry) >= DEEPEST:
+    if sum(one.kind is Kind.JOB for one in ancestry) >= MAX_JOB_DEPTH:
         raise LimitReached(
             "A job that was handed out by a job cannot hand out more.", hint="Do the work here."
         )
-    if are_open + more > MOST_OPEN:
+    if are_open + more > MAX_OPEN_JOBS:
         raise LimitReached(
-            f"There are already {are_open} jobs under way here, and {MOST_OPEN} is the limit.",
+            f"There are already {are_open} jobs under way here, and {MAX_OPEN_JOBS} is the limit.",
             hint="Wait for some of them with background_block, or stop some with"
             " background_cancel.",
         )

@@ -22,16 +22,16 @@ from backburner.core.schedule.describe import describe
 from backburner.core.schedule.serialize import to_json
 from backburner.core.validation import canonical, check_text
 
-MOST_A_RUN = 3
-LONGEST_REASON = 2_000
+MAX_PROPOSALS_PER_RUN = 3
+MAX_REASON_CHARS = 2_000
 #: Of what it would do, and of each other line; all of it belongs to what is approved.
-LONGEST_SHOWN = 1_500
-LONGEST_LINE = 500
+MAX_PROPOSAL_CHARS = 1_500
+MAX_PROPOSAL_LINE_CHARS = 500
 #: Of an id: enough to be typed.
-SHORT = 10
-REJECTED_RESTS = timedelta(hours=24)
+SHORT_ID_CHARS = 10
+REJECTION_COOLDOWN = timedelta(hours=24)
 #: Without a word from the user for this long, they are not there to say yes.
-PRESENT_WITHIN = timedelta(hours=2)
+PRESENCE_WINDOW = timedelta(hours=2)
 DISCOVERY_PROMPT = (
     "Look at what has been talked about lately, the state of the repository, the open tasks and "
     "the time of day. Is there background work that would truly help: a build to watch, a pull "
@@ -43,7 +43,7 @@ DISCOVERY_PROMPT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedProposal:
     """A proposal that was dismissed."""
 
     title: str
@@ -57,13 +57,15 @@ def may_look(
     """Decide whether discovery runs: the user fell silent, but not so long that they left."""
     if not enabled or last_heard_at is None:
         return False
-    return idle_for <= now - last_heard_at <= PRESENT_WITHIN
+    return idle_for <= now - last_heard_at <= PRESENCE_WINDOW
 
 
-def is_repeat(title: str, prompt: str, rejected: Iterable[Rejected], *, now: datetime) -> bool:
+def is_repeat(
+    title: str, prompt: str, rejected: Iterable[RejectedProposal], *, now: datetime
+) -> bool:
     """Recognise what was rejected within a day: the same name or the same prompt, however spelt."""
     return any(
-        now - before.rejected_at < REJECTED_RESTS
+        now - before.rejected_at < REJECTION_COOLDOWN
         and (_plain(title) == _plain(before.title) or _plain(prompt) == _plain(before.prompt))
         for before in rejected
     )
@@ -92,7 +94,7 @@ def question(conversation: Conversation, why: str, *, now: datetime, zone: str =
 
     `zone` is where a single time is told.
     """
-    check_text("The reason", why, limit=LONGEST_REASON)
+    check_text("The reason", why, limit=MAX_REASON_CHARS)
     shown = {
         "title": conversation.title,
         "context": dict(conversation.state.context),
@@ -125,15 +127,18 @@ def _in_words(conversation: Conversation, why: str, zone: str) -> str:
         most = conversation.max_runs
         often = "" if most is None else f", {most} times at most"
         lines.append(f"It would run {describe(conversation.schedule, zone=zone)}{often}:")
-    lines.append(_cut(str(conversation.state.context.get("prompt", "")), LONGEST_SHOWN))
+    lines.append(_cut(str(conversation.state.context.get("prompt", "")), MAX_PROPOSAL_CHARS))
     if conversation.tools is not None:
         lines.append(
-            _cut(f"It may use: {', '.join(conversation.tools) or 'nothing'}.", LONGEST_LINE)
+            _cut(
+                f"It may use: {', '.join(conversation.tools) or 'nothing'}.",
+                MAX_PROPOSAL_LINE_CHARS,
+            )
         )
     if conversation.reports_to:
         places = ", ".join(f"{one.channel} {one.target}" for one in conversation.reports_to)
-        lines.append(_cut(f"It would report to: {places}.", LONGEST_LINE))
-    short = conversation.id[:SHORT]
+        lines.append(_cut(f"It would report to: {places}.", MAX_PROPOSAL_LINE_CHARS))
+    short = conversation.id[:SHORT_ID_CHARS]
     lines.append(
         f"Nothing runs before you say yes: `backburner approve {short}`"
         f" or `backburner reject {short}`."

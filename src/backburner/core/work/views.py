@@ -10,11 +10,11 @@ from typing import Any
 from backburner.core.conversation import (
     Author,
     Conversation,
-    Ended,
+    Destination,
+    EndedAs,
     Kind,
     Notify,
-    Pause,
-    Place,
+    PauseReason,
     Status,
 )
 from backburner.core.ids import ConversationId, MessageId, RunId
@@ -64,13 +64,13 @@ class TaskView:
     notify: Notify
     last_result_hash: str | None
     tools: tuple[str, ...] | None
-    reports_to: tuple[Place, ...]
+    reports_to: tuple[Destination, ...]
     created_by: Author
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class WorkSummary:
     """What is known of the runs of a job."""
 
     #: Of the last one that ended: what the agent said, its bare finding as JSON, why it failed.
@@ -125,20 +125,20 @@ UNKNOWN_ERROR = "It failed, and what is known of it is no longer there."
 def task_status(conversation: Conversation) -> TaskStatus | None:
     """Say how a conversation stands as a task; None: it is none, or one that was dismissed."""
     if conversation.status is Status.ARCHIVED:
-        return None if conversation.ended_as is Ended.DISMISSED else TaskStatus.DONE
+        return None if conversation.ended_as is EndedAs.DISMISSED else TaskStatus.DONE
     if any(question.purpose is Purpose.PROPOSAL for question in conversation.questions):
         return TaskStatus.PROPOSED
     if conversation.questions or conversation.status is Status.BACKGROUND:
         return TaskStatus.ACTIVE
     match conversation.pause_reason:
-        case Pause.FAILURES | Pause.CRASHES:
+        case PauseReason.FAILURES | PauseReason.CRASHES:
             return TaskStatus.FAILED
-        case Pause.USER | Pause.ALLOWANCE:
+        case PauseReason.USER | PauseReason.ALLOWANCE:
             return TaskStatus.PAUSED
     match conversation.ended_as:
-        case Ended.COMPLETED | Ended.CANCELLED:
+        case EndedAs.COMPLETED | EndedAs.CANCELLED:
             return TaskStatus.DONE
-        case Ended.ERROR:
+        case EndedAs.ERROR:
             return TaskStatus.FAILED
     return None
 
@@ -148,16 +148,16 @@ def job_status(conversation: Conversation) -> JobStatus | None:
     if conversation.kind is not Kind.JOB:
         return None
     ended = {
-        Ended.COMPLETED: JobStatus.COMPLETED,
-        Ended.ERROR: JobStatus.ERROR,
-        Ended.CANCELLED: JobStatus.CANCELLED,
-        Ended.DISMISSED: JobStatus.CANCELLED,
+        EndedAs.COMPLETED: JobStatus.COMPLETED,
+        EndedAs.ERROR: JobStatus.ERROR,
+        EndedAs.CANCELLED: JobStatus.CANCELLED,
+        EndedAs.DISMISSED: JobStatus.CANCELLED,
     }
     if conversation.status is Status.ARCHIVED:
         return ended.get(conversation.ended_as, JobStatus.CANCELLED)  # type: ignore[arg-type]
     if conversation.questions or conversation.status is Status.BACKGROUND:
         return JobStatus.RESUMED if conversation.resuming else JobStatus.RUNNING
-    if conversation.pause_reason in (Pause.FAILURES, Pause.CRASHES):
+    if conversation.pause_reason in (PauseReason.FAILURES, PauseReason.CRASHES):
         return JobStatus.ERROR
     if conversation.pause_reason is not None:
         return JobStatus.RUNNING
@@ -178,7 +178,7 @@ def takes_room(conversation: Conversation) -> bool:
     What stands still for an allowance is, because it goes on by itself; a proposal is not.
     """
     is_task = conversation.kind in (Kind.TASK, Kind.CHAT) and conversation.schedule is not None
-    goes_on = conversation.pause_reason in (None, Pause.ALLOWANCE)
+    goes_on = conversation.pause_reason in (None, PauseReason.ALLOWANCE)
     return is_task and goes_on and task_status(conversation) is not TaskStatus.PROPOSED
 
 
@@ -212,14 +212,14 @@ def task_view(conversation: Conversation) -> TaskView | None:
     )
 
 
-def job_view(conversation: Conversation, work: Work | None = None) -> JobView | None:
+def job_view(conversation: Conversation, work: WorkSummary | None = None) -> JobView | None:
     status = job_status(conversation)
     if status is None:
         return None
     context, asked = conversation.state.context, conversation.pending_question
     is_done = work is not None and status is JobStatus.COMPLETED
     has_failed = work is not None and status is JobStatus.ERROR
-    work = work or Work()
+    work = work or WorkSummary()
     return JobView(
         id=conversation.id,
         description=conversation.title,
@@ -227,7 +227,7 @@ def job_view(conversation: Conversation, work: Work | None = None) -> JobView | 
         agent=conversation.profile,
         status=status,
         needs_you=bool(conversation.questions),
-        paused=conversation.pause_reason in (Pause.USER, Pause.ALLOWANCE),
+        paused=conversation.pause_reason in (PauseReason.USER, PauseReason.ALLOWANCE),
         question=None if asked is None else asked.prompt,
         parent_id=conversation.parent_id,
         parent_run_id=conversation.parent_run_id,

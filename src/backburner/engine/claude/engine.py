@@ -17,7 +17,7 @@ from backburner.engine.claude.relay import Line, Relay
 from backburner.engine.claude.tools import digest
 from backburner.engine.claude.warm import Warm
 from backburner.engine.installed import find_claude_code
-from backburner.ports import Event, Gate, Launcher, Request
+from backburner.ports import EngineEvent, Gate, Launcher, TurnRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class ClaudeEngine:
     def _homes(self) -> Homes:
         return Homes(self._base)
 
-    async def run(self, request: Request, gate: Gate) -> AsyncGenerator[Event, None]:
+    async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
         found = self._warm.take(request, digest(request.tools)) or await self._start(request)
         self.at_work += 1
         try:
@@ -84,7 +84,7 @@ class ClaudeEngine:
         if homes := vars(self).pop("_homes", None):
             await asyncio.to_thread(homes.close)
 
-    async def _start(self, request: Request) -> Program:
+    async def _start(self, request: TurnRequest) -> Program:
         if request.session_id is not None and not request.memory:
             raise SessionGone
         home = await asyncio.to_thread(self._make_home)
@@ -102,7 +102,7 @@ class ClaudeEngine:
     def _make_home(self) -> Path:
         return self._homes.make()
 
-    def _prepare(self, request: Request, home: Path, line: Line) -> options.Start:
+    def _prepare(self, request: TurnRequest, home: Path, line: Line) -> options.Start:
         workspace = self._workspace(request.conversation.user_id)
         workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
         how = options.Start(

@@ -22,7 +22,7 @@ from backburner.engine.claude.builtins import Hooks
 from backburner.engine.claude.relay import Line
 from backburner.engine.claude.sessions import Mirror
 from backburner.engine.claude.tools import Hands, digest, expose
-from backburner.ports import Ended, Event, Gate, Offer, Remembered, Said
+from backburner.ports import EngineEvent, Gate, Offer, SessionEntries, TextDelta, TurnEnded
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Program:
 
     async def turn(
         self, prompt: str, offers: Sequence[Offer], gate: Gate
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[EngineEvent, None]:
         """Give it one turn."""
         self.is_fit = False
         self.hands.begin(offers, gate)
@@ -57,7 +57,7 @@ class Program:
                 match message:
                     case StreamEvent(event=event, parent_tool_use_id=None):
                         if text := words.read(event):
-                            yield Said(text)
+                            yield TextDelta(text)
                     case SystemMessage(subtype="init", data=data):
                         self.session = str(data["session_id"])
                     case ResultMessage():
@@ -72,7 +72,7 @@ class Program:
             self.hands.gate = self.line.gate = None
             self.hooks.give_up()
 
-    def _end(self, result: ResultMessage, said: str) -> Iterator[Event]:
+    def _end(self, result: ResultMessage, said: str) -> Iterator[EngineEvent]:
         is_cut_short = self.line.spent or self.hands.stopped
         has_failed = result.is_error and not is_cut_short
         # What calls have given is known, whatever came after.
@@ -82,14 +82,14 @@ class Program:
             raise self._failure(" ".join([result.result or "", *(result.errors or ())]))
         self.is_fit = not self.line.spent and not self.line.refused
         if not is_cut_short:
-            yield Ended(said, result.structured_output)
+            yield TurnEnded(said, result.structured_output)
 
-    def _take(self, *, ended: bool) -> Remembered | None:
+    def _take(self, *, ended: bool) -> SessionEntries | None:
         entries = self.mirror.take(ended=ended)
         if not entries:
             return None
         self.memory += entries
-        return Remembered(self.session, entries, tokens=self.line.context)
+        return SessionEntries(self.session, entries, tokens=self.line.context)
 
     def _failure(self, said: str) -> Exception:
         if self.line.trouble is not None:

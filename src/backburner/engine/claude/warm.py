@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from backburner.core.ids import ConversationId
 from backburner.engine.claude.program import Program
-from backburner.ports import Request
+from backburner.ports import TurnRequest
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Warm:
     _kept: dict[ConversationId, _Kept] = field(default_factory=dict)
     _ending: set["asyncio.Task[None]"] = field(default_factory=set)
 
-    def take(self, request: Request, tools: str) -> Program | None:
+    def take(self, request: TurnRequest, tools: str) -> Program | None:
         """Take the program of a chat, if what it knows is what the chat has come to."""
         kept = self._kept.pop(request.conversation.id, None)
         if kept is None:
@@ -67,7 +67,7 @@ class Warm:
         task.add_done_callback(self._ending.discard)
 
 
-def _fits(program: Program, request: Request, tools: str) -> bool:
+def _fits(program: Program, request: TurnRequest, tools: str) -> bool:
     return (
         request.schema is None
         and program.session == request.session_id

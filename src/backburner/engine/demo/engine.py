@@ -9,7 +9,7 @@ from backburner.core.question import NO, Purpose
 from backburner.core.run import Item, ItemKind, RunKind
 from backburner.engine.demo import files, sentences
 from backburner.engine.demo.sentences import AskWhether, Meaning, Order, Remind, Stop, Talk, Watch
-from backburner.ports import Ended, Event, Gate, Request, Said, ToolResult
+from backburner.ports import EngineEvent, Gate, TextDelta, ToolResult, TurnEnded, TurnRequest
 
 HELP = """\
 I am a demo without a language model: I understand a handful of sentences and nothing else.
@@ -40,18 +40,18 @@ _TALK = {
 class DemoEngine:
     """No key, no network, no memory: all it knows is in the conversation."""
 
-    async def run(self, request: Request, gate: Gate) -> AsyncGenerator[Event, None]:
+    async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
         agent = _Agent(request, gate)
         try:
             if request.kind is RunKind.BACKGROUND:
-                yield Ended("", await agent.work())
+                yield TurnEnded("", await agent.work())
                 return
             answer = await agent.reply()
         except _Stopped:
             return
         for word in re.findall(r"\s*\S+", answer):
-            yield Said(word)
-        yield Ended(answer)
+            yield TextDelta(word)
+        yield TurnEnded(answer)
 
 
 class _Stopped(Exception):
@@ -61,7 +61,7 @@ class _Stopped(Exception):
 class _Agent:
     """For one turn."""
 
-    def __init__(self, request: Request, gate: Gate) -> None:
+    def __init__(self, request: TurnRequest, gate: Gate) -> None:
         self._request = request
         self._gate = gate
         self._offers = {offer.tool.name: offer for offer in request.tools}

@@ -17,7 +17,7 @@ from backburner.core.errors import EngineFailed, SessionGone
 from backburner.engine.addresses import check_address
 from backburner.engine.openai.failures import ERRORS, explain, is_rejected
 from backburner.engine.openai.turn import Turn
-from backburner.ports import Event, Gate, Request, Said
+from backburner.ports import EngineEvent, Gate, TextDelta, TurnRequest
 
 #: How often a model may be asked in one turn before it is said to run in circles.
 MOST_STEPS = 100
@@ -64,7 +64,7 @@ class OpenAIEngine:
     async def close(self) -> None:
         await self._client.close()
 
-    async def run(self, request: Request, gate: Gate) -> AsyncGenerator[Event, None]:
+    async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
         check_address(self._address)
         turn = Turn(request, gate, self._name)
         for _ in range(self._most_steps):
@@ -76,13 +76,13 @@ class OpenAIEngine:
                 return
         raise EngineFailed(f"The model was asked {self._most_steps} times and came to no end.")
 
-    async def _ask(self, turn: Turn) -> AsyncGenerator[Event, None]:
+    async def _ask(self, turn: Turn) -> AsyncGenerator[EngineEvent, None]:
         """Let the model say its next message."""
         try:
             async with self._model.request_stream(turn.messages, None, turn.parameters) as stream:
                 async with aclosing(_words(stream)) as words:
                     async for text in words:
-                        yield Said(turn.hear(text))
+                        yield TextDelta(turn.hear(text))
                 turn.take(stream.get())
         except ERRORS as error:
             if is_rejected(error) and turn.could_start_over:

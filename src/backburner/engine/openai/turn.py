@@ -15,7 +15,7 @@ from backburner.engine.openai import usage as counting
 from backburner.engine.openai.calls import Call, read_object, take_calls
 from backburner.engine.openai.naming import name_tools
 from backburner.engine.openai.tools import OUTCOME_TOOL, parameters_for
-from backburner.ports import Ended, Event, Gate, Remembered, Request, ToolResult
+from backburner.ports import EngineEvent, Gate, SessionEntries, ToolResult, TurnEnded, TurnRequest
 
 ACCEPTED = "The outcome was taken."
 TOO_EARLY = "This is not taken: see first what the other calls gave, then give the outcome alone."
@@ -25,7 +25,7 @@ APART = "\n\n"
 
 
 class Turn:
-    def __init__(self, request: Request, gate: Gate, model: str) -> None:
+    def __init__(self, request: TurnRequest, gate: Gate, model: str) -> None:
         self._request = request
         self._gate = gate
         self._model = model
@@ -60,7 +60,7 @@ class Turn:
         self._answer = answer
         self._answers += 1
 
-    async def go_on(self) -> AsyncGenerator[Event, None]:
+    async def go_on(self) -> AsyncGenerator[EngineEvent, None]:
         """Do what follows from the model's message."""
         answer, calls = take_calls(self._answer)
         text, self._text = self._text, ""
@@ -74,11 +74,11 @@ class Turn:
         if not calls:
             self.is_over = True
             wants_outcome = self._request.schema is not None
-            yield Ended(self._said, _outcome_in(text) if wants_outcome else None)
+            yield TurnEnded(self._said, _outcome_in(text) if wants_outcome else None)
         elif self._is_outcome(calls):
             self.is_over = True
             yield self._remember(history.answer(calls[0].part, ACCEPTED))
-            yield Ended(self._said, _given(calls[0]))
+            yield TurnEnded(self._said, _given(calls[0]))
         else:
             for call in calls:
                 result = await self._call(call) if may_go_on else _NOT_MADE
@@ -101,12 +101,12 @@ class Turn:
         wanted = self._request.schema is not None
         return wanted and [call.part.tool_name for call in calls] == [OUTCOME_TOOL]
 
-    def _remember(self, message: ModelMessage, *, tokens: int | None = None) -> Remembered:
+    def _remember(self, message: ModelMessage, *, tokens: int | None = None) -> SessionEntries:
         self.messages.append(message)
         self._unremembered.append(message)
         entries = tuple(map(history.dump, self._unremembered))
         self._unremembered.clear()
-        return Remembered(self._session_id, entries, tokens)
+        return SessionEntries(self._session_id, entries, tokens)
 
 
 _NOT_MADE = ToolResult(NOT_MADE, failed=True, stop=True)

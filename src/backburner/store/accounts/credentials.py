@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, or_, select, update
 
 from backburner.core.accounts import (
+    CREDENTIAL_LIFETIMES,
     LASTING,
-    LIVES,
-    USED_EVERY,
+    USE_RECORDED_EVERY,
     Caller,
     Credential,
     CredentialKind,
@@ -130,7 +130,7 @@ class Credentials:
         row = self._find(_identify, {"shown": digest, "at": now})
         if row is None:
             return None
-        if row.used_at is None or now - row.used_at >= USED_EVERY:
+        if row.used_at is None or now - row.used_at >= USE_RECORDED_EVERY:
             self._note_use(row, now)
         return Caller(
             user=UserId(row.user_id),
@@ -220,7 +220,7 @@ class Credentials:
 
     def _note_use(self, row: Row[Any], now: datetime) -> None:
         slides = row.kind == CredentialKind.SESSION.value
-        until = now + LIVES[CredentialKind.SESSION] if slides else row.expires_at
+        until = now + CREDENTIAL_LIFETIMES[CredentialKind.SESSION] if slides else row.expires_at
         self.connection.execute(_note_use, {"shown": row.digest, "at": now, "until": until})
 
 

@@ -37,7 +37,7 @@ _keep_place = update(credentials).where(*_this).values(conversation_id=bindparam
 
 
 @dataclass(frozen=True, slots=True)
-class Clients:
+class McpClients:
     connection: Connection
 
     def place(self, user: UserId, token: str) -> ConversationId | None:

@@ -81,7 +81,7 @@ _under_way = select(runs.c.conversation_id).where(is_running)
 
 
 @dataclass(frozen=True, slots=True)
-class Mine:
+class PersonalData:
     connection: Connection
     now: datetime
 

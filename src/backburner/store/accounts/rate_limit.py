@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
-from backburner.core.accounts import ATTEMPTS_COUNT_FOR, MOST_ATTEMPTS
+from backburner.core.accounts import MAX_SIGN_IN_ATTEMPTS, SIGN_IN_WINDOW
 from backburner.store.dialect import add_up
 from backburner.store.tables import attempts
 
@@ -18,18 +18,18 @@ _uncount = (
     .values(count=attempts.c.count - 1)
 )
 _over = select(attempts.c.since).where(
-    attempts.c.key.in_(bindparam("keys", expanding=True)), attempts.c.count > MOST_ATTEMPTS
+    attempts.c.key.in_(bindparam("keys", expanding=True)), attempts.c.count > MAX_SIGN_IN_ATTEMPTS
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Attempts:
+class RateLimits:
     connection: Connection
 
     def count(self, keys: Iterable[str], *, now: datetime) -> timedelta | None:
         # In one order, so that nobody waits for somebody who waits for them.
         wanted = sorted(keys)
-        self.connection.execute(_forget_old, {"before": now - ATTEMPTS_COUNT_FOR})
+        self.connection.execute(_forget_old, {"before": now - SIGN_IN_WINDOW})
         # Counted first: whoever comes at the same time waits here, and sees this one.
         rows = [{"key": key, "count": 1, "since": now} for key in wanted]
         add_up(self.connection, attempts, rows, "count")
@@ -39,7 +39,7 @@ class Attempts:
         for key in wanted:
             self.uncount(key)
         latest: datetime = max(over)
-        return latest + ATTEMPTS_COUNT_FOR - now
+        return latest + SIGN_IN_WINDOW - now
 
     def forgive(self, key: str) -> None:
         self.connection.execute(_forget, {"which": key})

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, insert, select, up
 
 from backburner.core.errors import NotFound
 from backburner.core.ids import UserId
-from backburner.ports import Me, Person
+from backburner.ports import UserProfile, UserState
 from backburner.store.dialect import insert_unless_there
 from backburner.store.tables import PAUSED, conversations, install, is_discovery, users
 
@@ -36,11 +36,11 @@ def add(connection: Connection, user: UserId, *, name: str, now: datetime) -> No
     connection.execute(_insert, {"id": user, "name": name, "served_at": now, "created_at": now})
 
 
-def load(connection: Connection, user: UserId) -> Person:
+def load(connection: Connection, user: UserId) -> UserState:
     return _read(connection, user, lock=False)
 
 
-def lock(connection: Connection, user: UserId) -> Person:
+def lock(connection: Connection, user: UserId) -> UserState:
     """Read a user; until the transaction ends nobody else does this, or claims work of theirs."""
     return _read(connection, user, lock=True)
 
@@ -62,12 +62,12 @@ def set_zone(connection: Connection, user: UserId, zone: str) -> None:
         raise NotFound
 
 
-def describe(connection: Connection, user: UserId) -> Me:
+def describe(connection: Connection, user: UserId) -> UserProfile:
     """Read who a user is, for themselves."""
     row = connection.execute(describing, {"which": user}).one_or_none()
     if row is None:
         raise NotFound
-    return Me(
+    return UserProfile(
         id=UserId(row.id),
         name=row.name,
         login=row.login,
@@ -83,8 +83,8 @@ def all_of_them(connection: Connection) -> list[UserId]:
     return [UserId(found) for found in connection.execute(_all).scalars()]
 
 
-def _read(connection: Connection, user: UserId, *, lock: bool) -> Person:
+def _read(connection: Connection, user: UserId, *, lock: bool) -> UserState:
     row = connection.execute(_lock if lock else _load, {"which": user}).one_or_none()
     if row is None:
         raise NotFound
-    return Person(id=UserId(row.id), zone=row.zone, paused=row.paused)
+    return UserState(id=UserId(row.id), zone=row.zone, paused=row.paused)

@@ -29,7 +29,7 @@ _WAIT = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class PutBack:
+class RestoreResult:
     what: Restored
     #: Where the database is that was here before.
     kept: Path | None
@@ -55,7 +55,7 @@ def copy_at_rest(url: str, to: Path) -> None:
         _driver_of(found).backup(target)
 
 
-def put_back(url: str, copy: Path, clock: Clock) -> PutBack:
+def put_back(url: str, copy: Path, clock: Clock) -> RestoreResult:
     """Put a copy in the place of a database; until the last moment that one is left as it is."""
     path = _need_file(url)
     with sqlite_file.owned(path):
@@ -70,7 +70,7 @@ def put_back(url: str, copy: Path, clock: Clock) -> PutBack:
             _sync(path.parent)
         finally:
             _clear_away(fresh)
-    return PutBack(what, kept)
+    return RestoreResult(what, kept)
 
 
 def settle_loaded(url: str, clock: Clock) -> Restored:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 from backburner.store.dialect import check_pages, read_as_one
 
 #: Of each kind of fault, so many are named.
-MOST_NAMED = 5
+MAX_NAMED_ROWS = 5
 
 #: Each finds what must not be there.
 NEVER: Final = {
@@ -59,4 +59,4 @@ def find_faults(connection: Connection) -> list[str]:
 
 def _first_few(connection: Connection, query: str) -> list[str]:
     found = connection.execute(text(query))
-    return [str(which) for (which,) in found.fetchmany(MOST_NAMED)]
+    return [str(which) for (which,) in found.fetchmany(MAX_NAMED_ROWS)]

@@ -29,7 +29,7 @@ _SELECT_1 = text("SELECT 1")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DatabaseState:
     """What a look at a database has found."""
 
     #: Of its tables; None: there are none yet, or they cannot be looked at.
@@ -59,7 +59,7 @@ def open_database(url: str, clock: Clock, *, versions: Versions = OUR_VERSIONS) 
         return Database(engine, clock, release=held.pop_all().close)
 
 
-def look_at_database(url: str, *, versions: Versions = OUR_VERSIONS) -> Found:
+def look_at_database(url: str, *, versions: Versions = OUR_VERSIONS) -> DatabaseState:
     """See what is there, and refuse what `open_database` would; nothing is changed."""
     engine = _make_engine(url)
     with ExitStack() as held, _explained(engine):
@@ -82,10 +82,10 @@ def ask_for_an_answer(tx: Tx) -> None:
     tx.connection.execute(_SELECT_1)
 
 
-def _look_at_file(path: Path, versions: Versions) -> Found:
+def _look_at_file(path: Path, versions: Versions) -> DatabaseState:
     newest = known_revisions(versions)[-1]
     if not path.exists() or not path.stat().st_size:
-        return Found(None, newest)
+        return DatabaseState(None, newest)
     with ExitStack() as held:
         try:
             held.enter_context(sqlite_file.owned(path))
@@ -93,15 +93,15 @@ def _look_at_file(path: Path, versions: Versions) -> Found:
             if error.permanent:
                 raise
             # A second connection beside that of its owner is one too many.
-            return Found(None, newest, in_use=True)
+            return DatabaseState(None, newest, in_use=True)
         sqlite_file.check(path)
         connection = held.enter_context(sqlite_file.look(path))
         return _look(connection, f"The database file {path}", versions)
 
 
-def _look(connection: Connection, name: str, versions: Versions) -> Found:
+def _look(connection: Connection, name: str, versions: Versions) -> DatabaseState:
     refuse_others(connection, name, versions=versions)
-    return Found(find_revision(connection), known_revisions(versions)[-1])
+    return DatabaseState(find_revision(connection), known_revisions(versions)[-1])
 
 
 def _make_engine(url: str) -> Engine:

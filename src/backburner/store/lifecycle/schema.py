@@ -24,7 +24,7 @@ APPLICATION_ID = 0x424B4252
 #: Held on PostgreSQL by whoever migrates: "backburn".
 MIGRATION_LOCK = 0x6261636B6275726E
 #: How long one process waits for another to finish a migration.
-LONGEST_WAIT = "10min"
+MIGRATION_LOCK_TIMEOUT = "10min"
 
 #: Alembic's own table.
 REVISIONS = "alembic_version"
@@ -111,7 +111,7 @@ def _migrating(engine: Engine) -> Iterator[Connection]:
             with connection.begin():
                 for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
                     connection.exec_driver_sql(f"SET LOCAL {name} = 0")
-                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LONGEST_WAIT}'")
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{MIGRATION_LOCK_TIMEOUT}'")
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
                 yield connection
 

@@ -22,7 +22,7 @@ from backburner.store.lifecycle.schema import APPLICATION_ID, REVISIONS, somebod
 
 MAGIC = b"SQLite format 3\0"
 #: A file too large to be looked through in this many seconds is looked at as far as that goes.
-LONGEST_CHECK = 0.3
+QUICK_CHECK_SECONDS = 0.3
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _UNUSABLE = (
@@ -142,7 +142,7 @@ def check_head(path: Path) -> None:
 
 
 def _check_pages(path: Path, reader: sqlite3.Connection) -> None:
-    ends_at = time.monotonic() + LONGEST_CHECK
+    ends_at = time.monotonic() + QUICK_CHECK_SECONDS
     reader.set_progress_handler(lambda: time.monotonic() > ends_at, _STEPS)
     found = "ok"
     try:

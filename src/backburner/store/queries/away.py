@@ -23,7 +23,7 @@ from backburner.core.allowance import Amount
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, NoticeId, QuestionId, UserId
 from backburner.core.run import RunStatus
-from backburner.ports import Needs, RanHere, RunCounts, Spent, ToldSince
+from backburner.ports import ConversationRuns, PendingQuestion, RecentNotice, RunCounts, SpendTotal
 from backburner.store.tables import conversations, is_open, notices, questions, runs, spend, users
 from backburner.store.types import Time
 
@@ -113,7 +113,7 @@ _told = select(_newest).where(_newest.c.created_at > _since).order_by(_newest.c.
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
+class Away:
     connection: Connection
 
     def since(self, user: UserId) -> datetime:
@@ -130,10 +130,10 @@ class Absence:
         values = {"owner": user, "since": since}
         return _counted(self.connection.execute(_totals, values).mappings().one())
 
-    def ran(self, user: UserId, since: datetime, *, most: int) -> Sequence[RanHere]:
+    def ran(self, user: UserId, since: datetime, *, most: int) -> Sequence[ConversationRuns]:
         values = {"owner": user, "since": since, "most": most}
         return [
-            RanHere(
+            ConversationRuns(
                 conversation=ConversationId(row["conversation_id"]),
                 title=row["title"],
                 counts=_counted(row),
@@ -143,9 +143,9 @@ class Absence:
             for row in self.connection.execute(_ran, values).mappings()
         ]
 
-    def needs(self, user: UserId, *, most: int) -> Sequence[Needs]:
+    def needs(self, user: UserId, *, most: int) -> Sequence[PendingQuestion]:
         return [
-            Needs(
+            PendingQuestion(
                 question=QuestionId(row.id),
                 conversation=ConversationId(row.conversation_id),
                 title=row.title,
@@ -156,14 +156,14 @@ class Absence:
             for row in self.connection.execute(_needs, {"owner": user, "most": most})
         ]
 
-    def spent(self, user: UserId, since: datetime) -> Spent:
+    def spent(self, user: UserId, since: datetime) -> SpendTotal:
         row = self.connection.execute(_spent, {"owner": user, "since": since}).one()
-        return Spent(Amount(int(row.micros), int(row.tokens)), is_all_priced=not row.unpriced)
+        return SpendTotal(Amount(int(row.micros), int(row.tokens)), is_all_priced=not row.unpriced)
 
-    def told(self, user: UserId, since: datetime, *, most: int) -> Sequence[ToldSince]:
+    def told(self, user: UserId, since: datetime, *, most: int) -> Sequence[RecentNotice]:
         values = {"owner": user, "since": since, "most": most}
         return [
-            ToldSince(
+            RecentNotice(
                 notice=NoticeId(row.id),
                 conversation=ConversationId(row.conversation_id),
                 kind=row.kind,

@@ -25,7 +25,7 @@ from backburner.core.conversation import Kind, Status
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.question import Question
-from backburner.ports import Found, Mark, Seen, View, Wanted
+from backburner.ports import ConversationFilter, ConversationPage, ConversationRow, PageKey, View
 from backburner.store.mapping import to_conversation, to_question
 from backburner.store.queries.job_status import STANDS, is_job
 from backburner.store.queries.task_status import is_listed, stands
@@ -74,7 +74,7 @@ _fitting = select(conversations).where(
 )
 
 
-def statement(wanted: Wanted, after: Mark | None) -> Select[Any]:
+def statement(wanted: ConversationFilter, after: PageKey | None) -> Select[Any]:
     """Make the question for one page, without its words."""
     asked = select(conversations).where(conversations.c.user_id == _owner, *_conditions(wanted))
     if after is not None:
@@ -86,12 +86,12 @@ def statement(wanted: Wanted, after: Mark | None) -> Select[Any]:
 def page(
     connection: Connection,
     user: UserId,
-    wanted: Wanted,
-    after: Mark | None,
+    wanted: ConversationFilter,
+    after: PageKey | None,
     *,
     most: int,
     looked_at: int = MOST_LOOKED_AT,
-) -> Found:
+) -> ConversationPage:
     values: dict[str, Any] = {"owner": user, "most": most + 1}
     if after is not None:
         values |= {"at": after[0], "id": after[1]}
@@ -105,10 +105,12 @@ def page(
         return _search(connection, user, wanted.words, among, ends_at, most=most)
     rows = connection.execute(statement(wanted, after), values).all()
     shown = rows[:most]
-    return Found(read_all(connection, shown), _mark(shown[-1]) if len(rows) > most else None)
+    return ConversationPage(
+        read_all(connection, shown), _mark(shown[-1]) if len(rows) > most else None
+    )
 
 
-def one(connection: Connection, user: UserId, which: ConversationId) -> Seen:
+def one(connection: Connection, user: UserId, which: ConversationId) -> ConversationRow:
     row = connection.execute(_one, {"owner": user, "which": which}).one_or_none()
     if row is None:
         raise NotFound
@@ -121,20 +123,20 @@ def _search(
     user: UserId,
     words: str,
     among: Sequence[str],
-    ends_at: Mark | None,
+    ends_at: PageKey | None,
     *,
     most: int,
-) -> Found:
+) -> ConversationPage:
     """Find those that have the words; `ends_at` is where the next page would begin to look."""
     values = {"owner": user, "among": among, "words": f"%{_escape(words)}%"}
     found = sorted(connection.execute(_fitting, values).all(), key=_mark, reverse=True)
     shown = found[:most]
     if len(found) > most:
         ends_at = _mark(shown[-1])
-    return Found(read_all(connection, shown), ends_at)
+    return ConversationPage(read_all(connection, shown), ends_at)
 
 
-def _conditions(wanted: Wanted) -> Iterable[ColumnElement[bool]]:
+def _conditions(wanted: ConversationFilter) -> Iterable[ColumnElement[bool]]:
     if wanted.status is not None:
         yield conversations.c.status == wanted.status.value
     if wanted.kind is not None:
@@ -169,15 +171,17 @@ def _escape(words: str) -> str:
     return words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def read_all(connection: Connection, rows: Sequence[Row[Any]]) -> list[Seen]:
+def read_all(connection: Connection, rows: Sequence[Row[Any]]) -> list[ConversationRow]:
     """Make conversations of rows of one user, with all their open questions in one statement."""
     asking = [row.id for row in rows if row.status == Status.WAITING_INPUT.value]
     asked = defaultdict[str, list[Question]](list)
     if asking:
         for row in connection.execute(_questions, {"owner": rows[0].user_id, "which": asking}):
             asked[row.conversation_id].append(to_question(row))
-    return [Seen(to_conversation(row, tuple(asked[row.id])), row.updated_at) for row in rows]
+    return [
+        ConversationRow(to_conversation(row, tuple(asked[row.id])), row.updated_at) for row in rows
+    ]
 
 
-def _mark(row: Any) -> Mark:
+def _mark(row: Any) -> PageKey:
     return row.updated_at, row.id

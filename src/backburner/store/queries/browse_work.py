@@ -19,7 +19,7 @@ from backburner.core.ids import (
 )
 from backburner.core.notice import NoticeKind
 from backburner.core.run import Run
-from backburner.ports import Asked, Mark, Numbered, Told, ToolCall
+from backburner.ports import MessageRow, NoticeRow, PageKey, QuestionRow, ToolCallRow
 from backburner.store.mapping import load, to_message, to_question, to_run
 from backburner.store.tables import (
     conversations,
@@ -95,14 +95,14 @@ def require(connection: Connection, user: UserId, which: ConversationId) -> Conv
 
 
 def page_of_messages(
-    connection: Connection, user: UserId, which: ConversationId, after: Mark | None, *, most: int
-) -> Sequence[Numbered]:
+    connection: Connection, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
+) -> Sequence[MessageRow]:
     require(connection, user, which)
     values: dict[str, Any] = {"owner": user, "which": which, "most": most}
     asked = messages_page
     if after is not None:
         asked, values["number"] = messages_after, after[0]
-    return [Numbered(row.number, to_message(row)) for row in connection.execute(asked, values)]
+    return [MessageRow(row.number, to_message(row)) for row in connection.execute(asked, values)]
 
 
 def one_message(connection: Connection, user: UserId, which: MessageId) -> Message:
@@ -110,8 +110,8 @@ def one_message(connection: Connection, user: UserId, which: MessageId) -> Messa
 
 
 def page_of_questions(
-    connection: Connection, user: UserId, after: Mark | None, *, most: int
-) -> Sequence[Asked]:
+    connection: Connection, user: UserId, after: PageKey | None, *, most: int
+) -> Sequence[QuestionRow]:
     values: dict[str, Any] = {"owner": user, "most": most}
     asked = questions_page
     if after is not None:
@@ -120,12 +120,12 @@ def page_of_questions(
     return [_to_asked(row) for row in connection.execute(asked, values)]
 
 
-def one_question(connection: Connection, user: UserId, which: QuestionId) -> Asked:
+def one_question(connection: Connection, user: UserId, which: QuestionId) -> QuestionRow:
     return _to_asked(_only(connection, _question, user, which))
 
 
 def page_of_runs(
-    connection: Connection, user: UserId, which: ConversationId, after: Mark | None, *, most: int
+    connection: Connection, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
 ) -> Sequence[Run]:
     require(connection, user, which)
     values: dict[str, Any] = {"owner": user, "which": which, "most": most}
@@ -136,13 +136,13 @@ def page_of_runs(
     return [to_run(row) for row in connection.execute(asked, values)]
 
 
-def calls_of(connection: Connection, user: UserId, run: RunId) -> Sequence[ToolCall]:
+def calls_of(connection: Connection, user: UserId, run: RunId) -> Sequence[ToolCallRow]:
     return [_to_call(row) for row in connection.execute(_calls, {"owner": user, "which": run})]
 
 
 def page_of_notices(
-    connection: Connection, user: UserId, after: Mark | None, *, unseen: bool, most: int
-) -> Sequence[Told]:
+    connection: Connection, user: UserId, after: PageKey | None, *, unseen: bool, most: int
+) -> Sequence[NoticeRow]:
     values: dict[str, Any] = {"owner": user, "most": most}
     asked = notices_page
     if after is not None:
@@ -159,12 +159,12 @@ def _only(connection: Connection, asked: Any, user: UserId, which: str) -> Row[A
     return row
 
 
-def _to_asked(row: Row[Any]) -> Asked:
-    return Asked(to_question(row), ConversationId(row.conversation_id), row.title)
+def _to_asked(row: Row[Any]) -> QuestionRow:
+    return QuestionRow(to_question(row), ConversationId(row.conversation_id), row.title)
 
 
-def _to_call(row: Row[Any]) -> ToolCall:
-    return ToolCall(
+def _to_call(row: Row[Any]) -> ToolCallRow:
+    return ToolCallRow(
         id=CallId(row.id),
         server=row.server,
         tool=row.tool,
@@ -179,8 +179,8 @@ def _to_call(row: Row[Any]) -> ToolCall:
     )
 
 
-def _to_told(row: Row[Any]) -> Told:
-    return Told(
+def _to_told(row: Row[Any]) -> NoticeRow:
+    return NoticeRow(
         number=row.number,
         id=NoticeId(row.id),
         conversation_id=ConversationId(row.conversation_id),

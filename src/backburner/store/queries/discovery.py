@@ -19,7 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from backburner.core.conversation import Conversation, Kind, Role
+from backburner.core.conversation import Conversation, Kind, MessageRole
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.work.discovery import Presence, Snippet
 from backburner.store.mapping import to_message
@@ -82,7 +82,7 @@ talk_of = (
         messages.c.conversation_id.in_(select(_lately.c.conversation_id)),
         messages.c.number >= select(func.min(_lately.c.number)).scalar_subquery(),
         messages.c.replaced_at.is_(None),
-        messages.c.role != Role.SYSTEM.value,
+        messages.c.role != MessageRole.SYSTEM.value,
         conversations.c.kind == Kind.CHAT.value,
     )
     .order_by(messages.c.number.desc())

@@ -25,7 +25,7 @@ from sqlalchemy import (
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, ItemId, UserId
 from backburner.core.run import RunKind, Turn
-from backburner.core.work.views import Work
+from backburner.core.work.views import WorkSummary
 from backburner.store.mapping import to_conversation
 from backburner.store.records import questions, waits
 from backburner.store.tables import (
@@ -204,7 +204,7 @@ class Jobs:
 
     def work(
         self, user: UserId, which: Collection[ConversationId]
-    ) -> Mapping[ConversationId, Work]:
+    ) -> Mapping[ConversationId, WorkSummary]:
         values = {"owner": user, "which": list(which)}
         ends = {row.id: row for row in self.connection.execute(_ends, values)}
         heard = {row.id: row for row in self.connection.execute(_heard, values)}
@@ -246,10 +246,10 @@ class Jobs:
         return [to_conversation(row, asked.get(row.id, ())) for row in rows]
 
 
-def _work(end: Row[Any] | None, heard: Row[Any] | None, calls: Sequence[Row[Any]]) -> Work:
+def _work(end: Row[Any] | None, heard: Row[Any] | None, calls: Sequence[Row[Any]]) -> WorkSummary:
     moments = [heard.started_at, heard.drafted_at] if heard else []
     known = [moment for moment in [*moments, *(call.at for call in calls)] if moment is not None]
-    return Work(
+    return WorkSummary(
         said=end and end.said,
         found=end and end.result,
         failure=end and end.failure_message,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import ColumnElement, and_, not_, or_, select
 
-from backburner.core.conversation import Ended, Kind, Pause, Status
+from backburner.core.conversation import EndedAs, Kind, PauseReason, Status
 from backburner.core.question import Purpose
 from backburner.core.work.views import TaskStatus
 from backburner.store.tables import conversations, is_open, questions
@@ -29,28 +29,30 @@ is_listed = and_(
         conversations.c.kind == Kind.TASK.value,
         and_(conversations.c.kind == Kind.CHAT.value, conversations.c.schedule.is_not(None)),
     ),
-    or_(_ended_as.is_(None), _ended_as != Ended.DISMISSED.value),
+    or_(_ended_as.is_(None), _ended_as != EndedAs.DISMISSED.value),
     # A proposal that was dismissed and opened again is a conversation like any other.
     not_(and_(_unpaused, _ended_as.is_(None))),
 )
 
 
-def _paused(*reasons: Pause) -> ColumnElement[bool]:
+def _paused(*reasons: PauseReason) -> ColumnElement[bool]:
     return and_(_at_rest, _pause_reason.in_([reason.value for reason in reasons]))
 
 
-def _ended(*ways: Ended) -> ColumnElement[bool]:
+def _ended(*ways: EndedAs) -> ColumnElement[bool]:
     return and_(_unpaused, _ended_as.in_([way.value for way in ways]))
 
 
 _STANDS: dict[TaskStatus, ColumnElement[bool]] = {
     TaskStatus.PROPOSED: and_(_waits, is_proposed),
     TaskStatus.ACTIVE: or_(_status == Status.BACKGROUND.value, and_(_waits, not_(is_proposed))),
-    TaskStatus.PAUSED: _paused(Pause.USER, Pause.ALLOWANCE),
+    TaskStatus.PAUSED: _paused(PauseReason.USER, PauseReason.ALLOWANCE),
     TaskStatus.DONE: or_(
-        _status == Status.ARCHIVED.value, _ended(Ended.COMPLETED, Ended.CANCELLED)
+        _status == Status.ARCHIVED.value, _ended(EndedAs.COMPLETED, EndedAs.CANCELLED)
     ),
-    TaskStatus.FAILED: or_(_paused(Pause.FAILURES, Pause.CRASHES), _ended(Ended.ERROR)),
+    TaskStatus.FAILED: or_(
+        _paused(PauseReason.FAILURES, PauseReason.CRASHES), _ended(EndedAs.ERROR)
+    ),
 }
 
 

@@ -21,10 +21,10 @@ from sqlalchemy import (
 )
 
 from backburner.core.allowance import Amount, Cost
-from backburner.core.conversation import Conversation, Ended, Kind, Pause
+from backburner.core.conversation import Conversation, EndedAs, Kind, PauseReason
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import RunKind, RunStatus
-from backburner.core.work.proposal import Rejected
+from backburner.core.work.proposal import RejectedProposal
 from backburner.store.mapping import load
 from backburner.store.queries.browse_conversations import read_all
 from backburner.store.queries.task_status import is_proposed, was_proposed
@@ -47,7 +47,8 @@ _has_work = and_(
 )
 # What stands still for an allowance goes on by itself once there is more to spend.
 _goes_on = or_(
-    conversations.c.pause_reason.is_(None), conversations.c.pause_reason == Pause.ALLOWANCE.value
+    conversations.c.pause_reason.is_(None),
+    conversations.c.pause_reason == PauseReason.ALLOWANCE.value,
 )
 active = (
     select(conversations.c.id, conversations.c.title)
@@ -73,7 +74,7 @@ proposed = select(func.count()).where(
 )
 dismissed = select(conversations.c.title, conversations.c.context, conversations.c.ended_at).where(
     conversations.c.user_id == _owner,
-    conversations.c.ended_as == text(f"'{Ended.DISMISSED.value}'"),
+    conversations.c.ended_as == text(f"'{EndedAs.DISMISSED.value}'"),
     conversations.c.ended_at > _since,
 )
 
@@ -135,10 +136,10 @@ class Tasks:
         values = {"owner": user, "which": parent, "since": since}
         return int(self.connection.execute(proposed, values).scalar_one())
 
-    def dismissed(self, user: UserId, *, since: datetime) -> Sequence[Rejected]:
+    def dismissed(self, user: UserId, *, since: datetime) -> Sequence[RejectedProposal]:
         rows = self.connection.execute(dismissed, {"owner": user, "since": since})
         return [
-            Rejected(row.title, str(load(row.context).get("prompt", "")), row.ended_at)
+            RejectedProposal(row.title, str(load(row.context).get("prompt", "")), row.ended_at)
             for row in rows
         ]
 

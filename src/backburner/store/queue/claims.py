@@ -25,7 +25,7 @@ from backburner.store.tables import conversations, users
 from backburner.store.types import MICROSECOND
 
 #: How often a claim looks again before it leaves the rest to the next one.
-MOST_LOOKS = 100
+MAX_CLAIM_ROUNDS = 100
 
 
 _owner = bindparam("owner", type_=Text())
@@ -90,7 +90,7 @@ def claim_work(
     values: dict[str, Any] = {"now": now, "cap": claimer.cap}
     passed_over: list[UserId] = []
     # What was found may have gone by the time its lock was there, or be nothing but missed slots.
-    for _ in range(MOST_LOOKS):
+    for _ in range(MAX_CLAIM_ROUNDS):
         seen = seen or connection.execute(claimable.how_much, {"now": now}).one()
         locked = _lock_user(connection, statements, seen, values, passed_over, a_lot)
         if locked is None:

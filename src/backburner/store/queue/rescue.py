@@ -12,10 +12,10 @@ from sqlalchemy import Connection, Text, and_, bindparam, select, update
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
 from backburner.core.retry import MOST_CRASHES
-from backburner.core.run import Ending, Failure, FailureKind, Run, RunKind, RunStatus, Turn
+from backburner.core.run import Failure, FailureKind, Run, RunEnding, RunKind, RunStatus, Turn
 from backburner.core.tool_journal import ask, doubtful, question_id
 from backburner.core.transitions import Step
-from backburner.ports import Rescued
+from backburner.ports import RescuedTurn
 from backburner.store import steps
 from backburner.store.queue import turns
 from backburner.store.records import conversations as rows_of_conversations
@@ -38,7 +38,7 @@ _fence_off = (
 )
 
 
-def rescue(connection: Connection, *, now: datetime, tick: int) -> Rescued | None:
+def rescue(connection: Connection, *, now: datetime, tick: int) -> RescuedTurn | None:
     """Free one turn whose lease has run out, and settle the run that had it."""
     row = connection.execute(_expired, {"tick": tick}).one_or_none()
     if row is None:
@@ -50,7 +50,7 @@ def rescue(connection: Connection, *, now: datetime, tick: int) -> Rescued | Non
     tool_calls.give_up(connection, turn, now=now)
     step = _ask_in_doubt(connection, _settle_crash(connection, found, run, now=now), run, now=now)
     steps.save(connection, step, cause=f"{run.id}:{run.epoch}:crash", now=now)
-    return Rescued(turn, step)
+    return RescuedTurn(turn, step)
 
 
 def _settle_crash(
@@ -58,10 +58,10 @@ def _settle_crash(
 ) -> Step:
     user, crash = conversation.user_id, Failure(FailureKind.CRASHED, "Its process went away.")
     if turns.is_cancelled(connection, user, run.id):
-        runs.end(connection, user, run.id, Ending(status=RunStatus.CANCELLED), now=now)
+        runs.end(connection, user, run.id, RunEnding(status=RunStatus.CANCELLED), now=now)
         return Step(conversation=conversation)
     inbox.take_back(connection, user, conversation.id, run.id)
-    ending = Ending(status=RunStatus.FAILURE, failure=crash)
+    ending = RunEnding(status=RunStatus.FAILURE, failure=crash)
     runs.end(connection, user, run.id, ending, now=now)
     if run.kind is RunKind.BACKGROUND:
         return transitions.crash(conversation, run, now=now)

@@ -13,9 +13,9 @@ from sqlalchemy import Connection, Text, and_, bindparam, select, true, update
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Fenced
 from backburner.core.ids import ItemId, RunId, UserId
-from backburner.core.run import Ending, RunStatus, Turn
+from backburner.core.run import RunEnding, RunStatus, Turn
 from backburner.core.transitions import Step
-from backburner.ports import Flags
+from backburner.ports import TurnFlags
 from backburner.store import steps
 from backburner.store.mapping import to_row
 from backburner.store.records import conversations as rows_of_conversations
@@ -55,13 +55,15 @@ _commit = (
 )
 
 
-def renew(connection: Connection, turn: Turn, *, lease: timedelta, tick: int) -> Flags:
+def renew(connection: Connection, turn: Turn, *, lease: timedelta, tick: int) -> TurnFlags:
     """Extend a lease, unless it has run out; hear whether to stop or to make room."""
     values = {**turn_key(turn), "tick": tick, "until": tick + lease // MICROSECOND}
     if connection.execute(_renew, values).rowcount != 1:
         raise Fenced
     waits = rows_of_conversations.person_waits(connection, turn.user_id, turn.conversation_id)
-    return Flags(cancelled=is_cancelled(connection, turn.user_id, turn.run_id), person_waits=waits)
+    return TurnFlags(
+        cancelled=is_cancelled(connection, turn.user_id, turn.run_id), person_waits=waits
+    )
 
 
 def hold(connection: Connection, turn: Turn) -> Conversation:
@@ -82,7 +84,7 @@ def commit(
     connection: Connection,
     turn: Turn,
     step: Step,
-    ending: Ending,
+    ending: RunEnding,
     *,
     served: Iterable[ItemId] = (),
     now: datetime,
@@ -108,7 +110,7 @@ def hand_back(
     """
     _give_up(connection, turn, step, served=served, now=now)
     if is_cancelled(connection, turn.user_id, turn.run_id):
-        ending = Ending(status=RunStatus.CANCELLED)
+        ending = RunEnding(status=RunStatus.CANCELLED)
         rows_of_runs.end(connection, turn.user_id, turn.run_id, ending, now=now)
     else:
         rows_of_runs.queue(connection, turn.user_id, turn.run_id, until=until)

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import RunKind
 from backburner.core.transitions import Step, Stops
-from backburner.ports import Change, Draft, EventKind
+from backburner.ports import Change, EventKind, ReplyDraft
 from backburner.store.dialect import holding
 from backburner.store.tables import events, is_running, runs
 from backburner.store.types import Time
@@ -113,13 +113,13 @@ class Events:
 
     def drafts(
         self, user: UserId, conversations: Collection[ConversationId] | None
-    ) -> Sequence[Draft]:
+    ) -> Sequence[ReplyDraft]:
         if conversations is None:
             found = self.connection.execute(_drafts, {"owner": user})
         else:
             values = {"owner": user, "conversations": list(conversations)}
             found = self.connection.execute(_drafts_in, values)
-        return [Draft(ConversationId(row[0]), RunId(row[1]), row[2]) for row in found]
+        return [ReplyDraft(ConversationId(row[0]), RunId(row[1]), row[2]) for row in found]
 
     def prune(self, *, before: datetime, most: int) -> int:
         old = self.connection.execute(_old, {"before": before, "most": most}).scalars().all()

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Text, bindparam, insert, select, tuple_,
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConversationId, GrantId, UserId
 from backburner.core.tool_policy import Grant
-from backburner.ports import Given, Mark
+from backburner.ports import GrantRow, PageKey
 from backburner.store.tables import grants, is_good
 from backburner.store.types import Time
 
@@ -89,14 +89,16 @@ def valid(connection: Connection, user: UserId, conversation: ConversationId) ->
     return tuple(_read(row) for row in found)
 
 
-def given(connection: Connection, user: UserId, conversation: ConversationId) -> Sequence[Given]:
+def given(connection: Connection, user: UserId, conversation: ConversationId) -> Sequence[GrantRow]:
     """Read what is allowed in a conversation, with the time when that was said, newest first."""
     found = connection.execute(_valid, {"owner": user, "conversation": conversation}).all()
     newest_first = sorted(found, key=lambda row: (row.given_at, row.id), reverse=True)
     return [_given(row) for row in newest_first]
 
 
-def page(connection: Connection, user: UserId, after: Mark | None, *, most: int) -> Sequence[Given]:
+def page(
+    connection: Connection, user: UserId, after: PageKey | None, *, most: int
+) -> Sequence[GrantRow]:
     """Read all that is allowed, wherever, newest first."""
     values: dict[str, Any] = {"owner": user, "most": most}
     asked = page_of_all
@@ -105,7 +107,7 @@ def page(connection: Connection, user: UserId, after: Mark | None, *, most: int)
     return [_given(row) for row in connection.execute(asked, values)]
 
 
-def one(connection: Connection, user: UserId, which: GrantId) -> Given:
+def one(connection: Connection, user: UserId, which: GrantId) -> GrantRow:
     row = connection.execute(_one, {"owner": user, "which": which}).one_or_none()
     if row is None:
         raise NotFound
@@ -126,8 +128,8 @@ def revoke(connection: Connection, user: UserId, which: GrantId, *, now: datetim
         raise NotFound
 
 
-def _given(row: Row[Any]) -> Given:
-    return Given(_read(row), ConversationId(row.conversation_id), row.given_at)
+def _given(row: Row[Any]) -> GrantRow:
+    return GrantRow(_read(row), ConversationId(row.conversation_id), row.given_at)
 
 
 def _read(row: Row[Any]) -> Grant:

@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import Connection, and_, bindparam, delete, select, tuple_, update
 
 from backburner.core.ids import UserId
-from backburner.ports import Kept
+from backburner.ports import StoredResponse
 from backburner.store.dialect import insert_unless_there
 from backburner.store.tables import answers
 
@@ -23,10 +23,12 @@ _old = (
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class StoredResponses:
     connection: Connection
 
-    def begin(self, user: UserId, key: str, request: str, *, now: datetime) -> Kept | None:
+    def begin(
+        self, user: UserId, key: str, request: str, *, now: datetime
+    ) -> StoredResponse | None:
         values = {"owner": user, "which": key}
         found = self.connection.execute(_find, values).one_or_none()
         if found is None:
@@ -35,7 +37,7 @@ class Answers:
                 return None
             # Somebody was quicker; by now they may even have let it go.
             return self.begin(user, key, request, now=now)
-        return Kept(found.request, found.status, found.body, found.created_at)
+        return StoredResponse(found.request, found.status, found.body, found.created_at)
 
     def keep(self, user: UserId, key: str, status: int, body: str) -> None:
         values = {"owner": user, "which": key, "answered": status, "content": body}

@@ -34,7 +34,7 @@ from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.memory import Memory
 from backburner.core.words import words_of
-from backburner.ports import Mark, NewMemory, Written
+from backburner.ports import MemoryWrite, NewMemory, PageKey
 from backburner.store.dialect import insert_unless_there
 from backburner.store.tables import memories, memory_words
 
@@ -133,7 +133,7 @@ class Memories:
     connection: Connection
     now: datetime
 
-    def put(self, user: UserId, memory: NewMemory, *, spare_own: bool = False) -> Written:
+    def put(self, user: UserId, memory: NewMemory, *, spare_own: bool = False) -> MemoryWrite:
         return put(self.connection, user, memory, spare_own=spare_own, now=self.now)
 
     def remove(self, user: UserId, key: str, *, spare_own: bool = False) -> bool:
@@ -150,7 +150,7 @@ class Memories:
 
 
 def page(
-    connection: Connection, user: UserId, after: Mark | None, *, most: int
+    connection: Connection, user: UserId, after: PageKey | None, *, most: int
 ) -> Sequence[Memory]:
     values: dict[str, Any] = {"owner": user, "most": most}
     asked = page_of_all
@@ -178,7 +178,7 @@ def put(
     *,
     spare_own: bool = False,
     now: datetime,
-) -> Written:
+) -> MemoryWrite:
     """Write a memory over the one that has its key; a trusted one may have to be spared."""
     row = {
         "user_id": user,
@@ -191,7 +191,7 @@ def put(
     }
     if insert_unless_there(connection, memories, row):
         _note_words(connection, user, memory)
-        return Written.NEW
+        return MemoryWrite.NEW
     values = {
         "owner": user,
         "which": memory.key,
@@ -202,10 +202,10 @@ def put(
         "all_of_them": not spare_own,
     }
     if connection.execute(_change, values).rowcount != 1:
-        return Written.REFUSED
+        return MemoryWrite.REFUSED
     connection.execute(_forget_words, {"owner": user, "which": memory.key})
     _note_words(connection, user, memory)
-    return Written.OVER
+    return MemoryWrite.OVER
 
 
 def remove(connection: Connection, user: UserId, key: str, *, spare_own: bool = False) -> bool:

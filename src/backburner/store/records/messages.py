@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from backburner.core.conversation import Message, Role, Source
+from backburner.core.conversation import Message, MessageRole, Source
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, RunId, UserId, new_message_id
 from backburner.core.transitions import NewMessage
@@ -29,7 +29,7 @@ _last_said = (
         messages.c.user_id == bindparam("owner"),
         messages.c.conversation_id == bindparam("conversation"),
         messages.c.replaced_at.is_(None),
-        messages.c.role == Role.USER.value,
+        messages.c.role == MessageRole.USER.value,
         messages.c.source == Source.CHAT.value,
     )
     .order_by(messages.c.number.desc())

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Text, bindparam, delete, exists, insert, or_,
 
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, RunId, UserId, new_run_id
-from backburner.core.run import Ending, Run, RunKind, RunStatus, Skipped, Turn
+from backburner.core.run import Run, RunEnding, RunKind, RunStatus, SkippedSlots, Turn
 from backburner.store.mapping import to_run
 from backburner.store.tables import (
     KEPT,
@@ -141,7 +141,9 @@ def queue(connection: Connection, user: UserId, run: RunId, *, until: datetime |
     connection.execute(_queue, {"owner": user, "run": run, "until": until})
 
 
-def end(connection: Connection, user: UserId, run: RunId, ending: Ending, *, now: datetime) -> None:
+def end(
+    connection: Connection, user: UserId, run: RunId, ending: RunEnding, *, now: datetime
+) -> None:
     failure = ending.failure
     values = {
         "owner": user,
@@ -193,7 +195,7 @@ def skip(
     connection: Connection,
     user: UserId,
     conversation: ConversationId,
-    skipped: Iterable[Skipped],
+    skipped: Iterable[SkippedSlots],
     *,
     revision: int,
     now: datetime,

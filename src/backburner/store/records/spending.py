@@ -25,10 +25,10 @@ from sqlalchemy import (
     union_all,
 )
 
-from backburner.core.allowance import Allowance, Amount, Cost, Scope
+from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import Turn
-from backburner.ports import Account
+from backburner.ports import SpendingState
 from backburner.store.dialect import add_up, put
 from backburner.store.tables import allowances, conversations, is_running, runs, spend, totals
 
@@ -110,17 +110,17 @@ def add(
 
 def account(
     connection: Connection, user: UserId, root: ConversationId, what: Iterable[str]
-) -> Account:
+) -> SpendingState:
     """Read how a user stands, as far as a conversation and these sums are concerned."""
     values = {"owner": user, "of_root": root, "what": list(what)}
     rows = connection.execute(_account, values).all()
-    return Account(
+    return SpendingState(
         spent={row.about: _amount(row) for row in rows if row.kind == "spent"},
         underway=[
             (RunId(row.about), ConversationId(row.root)) for row in rows if row.kind == "under way"
         ],
         allowances=[
-            Allowance(Scope(row.about), row.micros, row.tokens)
+            Allowance(AllowanceScope(row.about), row.micros, row.tokens)
             for row in rows
             if row.kind == "allowed"
         ],
@@ -137,14 +137,14 @@ def allow(connection: Connection, user: UserId, allowance: Allowance, root: Conv
     row = {
         "user_id": user,
         "scope": allowance.scope.value,
-        "root_id": root if allowance.scope is Scope.CONVERSATION else "",
+        "root_id": root if allowance.scope is AllowanceScope.CONVERSATION else "",
         "micros": allowance.micros,
         "tokens": allowance.tokens,
     }
     put(connection, allowances, row)
 
 
-def disallow(connection: Connection, user: UserId, scope: Scope) -> None:
+def disallow(connection: Connection, user: UserId, scope: AllowanceScope) -> None:
     """Forget what was said of an allowance: what goes for everybody counts again."""
     connection.execute(_disallow, {"owner": user, "which": scope.value})
 

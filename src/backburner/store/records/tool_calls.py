@@ -11,7 +11,7 @@ from backburner.core.errors import Fenced, NotFound
 from backburner.core.ids import CallId, RunId, UserId
 from backburner.core.run import Turn
 from backburner.core.tool_journal import JournalEntry
-from backburner.core.tool_policy import Call
+from backburner.core.tool_policy import ToolCall
 from backburner.store.mapping import dump
 from backburner.store.tables import tool_calls
 
@@ -50,7 +50,7 @@ def begin(
     connection: Connection,
     turn: Turn,
     which: CallId,
-    call: Call,
+    call: ToolCall,
     *,
     read_only: bool,
     grant: str | None,

@@ -3,7 +3,7 @@
 import asyncio
 
 from backburner.core.outcome import parse_outcome
-from backburner.ports import Ended, Said
+from backburner.ports import TextDelta, TurnEnded
 from support.contracts.engine.trial import Shared, Subject, Trial, ends_soon
 
 
@@ -26,7 +26,7 @@ async def a_turn_that_is_left_early_ends(subject: Subject) -> None:
     trial = Trial(subject)
     async with asyncio.timeout(30), trial.events("Hello!") as events:
         async for event in events:
-            if isinstance(event, Said):
+            if isinstance(event, TextDelta):
                 break
 
     assert (await trial.turn("Hello again!")).ended
@@ -50,4 +50,4 @@ async def turns_of_one_engine_do_not_disturb_each_other(subject: Subject) -> Non
 
     ended = await asyncio.gather(first.turn("Hello!"), second.turn("Hello!"))
 
-    assert all(isinstance(heard.ended, Ended) for heard in ended)
+    assert all(isinstance(heard.ended, TurnEnded) for heard in ended)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from backburner.ports import Said, ToolResult
+from backburner.ports import TextDelta, ToolResult
 from support.contracts.engine.trial import SOON, ModelSubject, Trial, ends_soon
 from support.model_api import CallTool, Delay, GiveOutcome, Say, Stall
 
@@ -120,7 +120,7 @@ async def a_turn_that_is_left_while_the_model_talks_ends_soon(subject: ModelSubj
     trial = Trial(subject)
     async with asyncio.timeout(SOON), trial.events("Talk.") as events:
         async for event in events:
-            if isinstance(event, Said):
+            if isinstance(event, TextDelta):
                 break
 
     await asyncio.wait_for(subject.api.requests[0].gone.wait(), SOON)
@@ -162,7 +162,7 @@ async def a_turn_that_is_cancelled_in_a_call_leaves_a_session_that_works(
 async def _listen(trial: Trial, heard: asyncio.Event) -> None:
     async with trial.events("Talk.") as events:
         async for event in events:
-            if isinstance(event, Said):
+            if isinstance(event, TextDelta):
                 heard.set()
 
 

@@ -13,14 +13,14 @@ from backburner.core.errors import StoreFailed
 from backburner.core.outcome import OUTCOME_SCHEMA
 from backburner.core.run import RunKind
 from backburner.ports import (
-    Ended,
     Engine,
-    Event,
+    EngineEvent,
     Offer,
-    Remembered,
-    Request,
-    Said,
+    SessionEntries,
+    TextDelta,
     ToolResult,
+    TurnEnded,
+    TurnRequest,
 )
 from support.doubles.tools import TestTools
 from support.model_api import ModelApi
@@ -99,10 +99,10 @@ class Heard:
     """What came of a turn."""
 
     said: list[str] = field(default_factory=list)
-    ended: Ended | None = None
+    ended: TurnEnded | None = None
 
     @property
-    def end(self) -> Ended:
+    def end(self) -> TurnEnded:
         assert self.ended is not None, "The turn did not end."
         return self.ended
 
@@ -136,41 +136,41 @@ class Trial:
         ):
             async for event in events:
                 match event:
-                    case Said(text):
+                    case TextDelta(text):
                         heard.said.append(text)
-                    case Ended():
+                    case TurnEnded():
                         assert heard.ended is None, "It ended twice."
                         heard.ended = event
-                    case Remembered():
+                    case SessionEntries():
                         pass
         return heard
 
     @asynccontextmanager
     async def events(
         self, prompt: str, *, ends_with_outcome: bool = False, stall: timedelta = PATIENCE
-    ) -> AsyncIterator[AsyncIterator[Event]]:
+    ) -> AsyncIterator[AsyncIterator[EngineEvent]]:
         """Do a turn event by event."""
         engine = self.subject.engine(stall=stall)
         request = self._request(prompt, ends_with_outcome=ends_with_outcome)
         async with aclosing(engine.run(request, self.gate)) as events:
             yield self._remembering(events)
 
-    async def _remembering(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    async def _remembering(self, events: AsyncIterator[EngineEvent]) -> AsyncIterator[EngineEvent]:
         async for event in events:
-            if isinstance(event, Remembered):
+            if isinstance(event, SessionEntries):
                 assert self.session_id in (None, event.session_id), "It changed its session."
                 self.session_id = event.session_id
                 self.memory += event.entries
                 self.tokens = self.tokens if event.tokens is None else event.tokens
             yield event
 
-    def _request(self, prompt: str, *, ends_with_outcome: bool) -> Request:
+    def _request(self, prompt: str, *, ends_with_outcome: bool) -> TurnRequest:
         usual = [
             self.tools.offer("look", free=True, read_only=True),
             self.tools.offer("send"),
             self.tools.offer("slow", free=True),
         ]
-        return Request(
+        return TurnRequest(
             conversation=make.conversation(),
             kind=RunKind.BACKGROUND if ends_with_outcome else RunKind.REPLY,
             prompt=prompt,

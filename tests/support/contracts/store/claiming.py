@@ -9,7 +9,7 @@ from backburner.core import transitions
 from backburner.core.conversation import Conversation, Kind, Status
 from backburner.core.ids import QuestionId
 from backburner.core.outcome import NeedsInput
-from backburner.core.question import Draft, QuestionType
+from backburner.core.question import NewQuestion, QuestionType
 from backburner.core.run import ItemKind, NewItem, RunKind, RunStatus, Turn
 from backburner.core.schedule import Event, Interval, Scheduled
 from backburner.core.transitions import Report, Step
@@ -22,7 +22,9 @@ from support.stage.scene import Scene
 
 HOUR = timedelta(hours=1)
 HOURLY = Interval(HOUR, anchor=NOON)
-QUESTION = NeedsInput(message="?", question=Draft(type=QuestionType.INPUT, prompt="Which one?"))
+QUESTION = NeedsInput(
+    message="?", question=NewQuestion(type=QuestionType.INPUT, prompt="Which one?")
+)
 RUN_NOW = NewItem(kind=ItemKind.RUN_NOW, run_kind=RunKind.BACKGROUND, at_once=True)
 EVENT = NewItem(kind=ItemKind.EVENT, run_kind=RunKind.BACKGROUND)
 MESSAGE = NewItem(kind=ItemKind.MESSAGE, run_kind=RunKind.REPLY, content={"text": "Hello?"})

@@ -10,7 +10,7 @@ from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Event
 from backburner.ports import Claim
-from backburner.store.db import MOST_TRIES
+from backburner.store.db import MAX_TRIES
 from backburner.store.records import messages
 from backburner.store.tx import Tx
 from support.simulator.world import FlakyDatabase, LostAnswer
@@ -85,7 +85,7 @@ def a_database_that_keeps_breaking_is_given_up_and_nothing_is_changed(scene: Sce
     with pytest.raises(StoreFailed):
         scene.database.commit_here(claim.turn, commit)
 
-    assert tries == MOST_TRIES
+    assert tries == MAX_TRIES
     assert scene.dump() == before
 
 

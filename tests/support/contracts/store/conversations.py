@@ -10,17 +10,17 @@ from sqlalchemy import Connection
 
 from backburner.core import transitions
 from backburner.core.conversation import (
-    LONGEST_STEP,
-    LONGEST_TITLE,
-    MOST_STATE_BYTES,
+    MAX_STATE_BYTES,
+    MAX_STEP_CHARS,
+    MAX_TITLE_CHARS,
     Author,
     Conversation,
-    Ended,
+    Destination,
+    EndedAs,
     Kind,
     Notify,
     OnRepeatedFailure,
-    Pause,
-    Place,
+    PauseReason,
     Session,
     State,
     Status,
@@ -74,12 +74,12 @@ FULL = Conversation(
     schedule_revision=7,
     next_run_at=LATER,
     settled_until=NOON,
-    pause_reason=Pause.ALLOWANCE,
+    pause_reason=PauseReason.ALLOWANCE,
     state=State(context={"prompt": ANY_TEXT}, step=ANY_TEXT, data={ANY_TEXT: [None, True, 1]}),
     questions=(ASKED,),
     session=Session("claude", ANY_TEXT, tokens=7),
     outside_read=True,
-    ended_as=Ended.COMPLETED,
+    ended_as=EndedAs.COMPLETED,
     ended_at=LATER,
     resuming=True,
     resume_count=2,
@@ -99,7 +99,7 @@ FULL = Conversation(
     on_repeated_failure=OnRepeatedFailure.PAUSE,
     notify=Notify.NEVER,
     last_result_hash="abc",
-    reports_to=(Place("discord", ANY_TEXT), Place("web", "")),
+    reports_to=(Destination("discord", ANY_TEXT), Destination("web", "")),
 )
 TIMES = (
     datetime(1, 1, 1, tzinfo=UTC),
@@ -123,13 +123,13 @@ CHOICES: dict[str, Iterable[Any]] = {
     "kind": Kind,
     "status": Status,
     "created_by": Author,
-    "pause_reason": (None, *Pause),
-    "ended_as": (None, *Ended),
+    "pause_reason": (None, *PauseReason),
+    "ended_as": (None, *EndedAs),
     "notify": Notify,
     "on_repeated_failure": OnRepeatedFailure,
     "tools": (None, (), ("one",)),
     "session": (None, Session("", ""), Session("local", "")),
-    "reports_to": ((), (Place("", ""),)),
+    "reports_to": ((), (Destination("", ""),)),
     "resuming": (True, False),
     "run_timeout": (None, timedelta.resolution, timedelta(days=3660)),
     "next_run_at": (None, *TIMES),
@@ -180,7 +180,7 @@ def a_state_comes_back_up_to_its_limits(scene: Scene) -> None:
     states = [
         State(),
         State(context={"": {}}, data={"list": [], "nothing": None}),
-        State(context=_fill({}), step="é" * LONGEST_STEP, data=_fill({"n": numbers})),
+        State(context=_fill({}), step="é" * MAX_STEP_CHARS, data=_fill({"n": numbers})),
         State(data={"nested": nested, "control": "\x01\u2028"}),
     ]
     for state in states:
@@ -190,7 +190,7 @@ def a_state_comes_back_up_to_its_limits(scene: Scene) -> None:
         scene,
         *(
             make.conversation(
-                id=new_conversation_id(), title="\U0001f680" * LONGEST_TITLE, state=state
+                id=new_conversation_id(), title="\U0001f680" * MAX_TITLE_CHARS, state=state
             )
             for state in states
         ),
@@ -253,5 +253,5 @@ def _come_back(scene: Scene, *made: Conversation) -> None:
 
 def _fill(data: dict[str, Any]) -> dict[str, Any]:
     """Add text until there is no room for more."""
-    room = MOST_STATE_BYTES - size_of({**data, "text": ""})
+    room = MAX_STATE_BYTES - size_of({**data, "text": ""})
     return {**data, "text": "é" * (room // 2)}

@@ -6,7 +6,7 @@ from datetime import timedelta
 from sqlalchemy import func, insert, select
 
 from backburner.core import transitions
-from backburner.core.conversation import Ended, Pause, Place, Role, Status
+from backburner.core.conversation import Destination, EndedAs, MessageRole, PauseReason, Status
 from backburner.core.run import FailureKind, RunKind, RunStatus
 from backburner.core.schedule import Event, Interval
 from backburner.ports import Claim
@@ -51,13 +51,13 @@ def a_run_whose_holder_went_away_has_crashed_and_its_work_is_given_again(scene: 
 
 
 def the_third_crash_in_a_row_pauses_recurring_work_and_says_so_once(scene: Scene) -> None:
-    task = scene.task(DAILY, reports_to=(Place("discord", "somebody"),))
+    task = scene.task(DAILY, reports_to=(Destination("discord", "somebody"),))
     for _ in range(3):
         assert scene.load(task).pause_reason is None
         scene.crash(scene.begin_work())
 
     found = scene.load(task)
-    assert (found.status, found.pause_reason) == (Status.ACTIVE, Pause.CRASHES)
+    assert (found.status, found.pause_reason) == (Status.ACTIVE, PauseReason.CRASHES)
     assert scene.claim_work() is None
     told = select(func.count()).select_from(tables.deliveries)
     assert scene.run(lambda db: db.execute(told).scalar_one()) == 1
@@ -69,7 +69,7 @@ def the_third_crash_in_a_row_ends_one_time_work_in_error(scene: Scene) -> None:
         scene.crash(scene.begin_work())
 
     found = scene.load(task)
-    assert (found.status, found.ended_as, found.schedule) == (Status.ACTIVE, Ended.ERROR, None)
+    assert (found.status, found.ended_as, found.schedule) == (Status.ACTIVE, EndedAs.ERROR, None)
 
 
 def items_of_a_run_that_crashed_wait_for_the_next(scene: Scene) -> None:
@@ -92,7 +92,7 @@ def a_reply_that_crashed_is_given_again_and_the_third_time_says_sorry(scene: Sce
     assert scene.waiting(chat, RunKind.REPLY) == ()
     assert scene.claim_reply() is None
     said = scene.run(lambda db: messages.recent(db, USER, chat.id, most=10))
-    assert [message.role for message in said] == [Role.USER, Role.SYSTEM]
+    assert [message.role for message in said] == [MessageRole.USER, MessageRole.SYSTEM]
 
 
 def crashes_of_replies_count_only_in_a_row(scene: Scene) -> None:
@@ -105,7 +105,7 @@ def crashes_of_replies_count_only_in_a_row(scene: Scene) -> None:
         scene.finish(claim, "Hello.", served=scene.items(claim))
 
     said = scene.run(lambda db: messages.recent(db, USER, chat.id, most=10))
-    assert [message.role for message in said] == [Role.USER, Role.ASSISTANT] * 2
+    assert [message.role for message in said] == [MessageRole.USER, MessageRole.ASSISTANT] * 2
 
 
 def a_crashed_reply_leaves_the_facts_of_the_work_alone(scene: Scene) -> None:
@@ -147,7 +147,7 @@ def a_run_to_be_cancelled_whose_holder_went_away_is_cancelled(scene: Scene) -> N
     (run,) = scene.history(task)
     assert (run.status, run.failure) == (RunStatus.CANCELLED, None)
     found = scene.load(task)
-    assert (found.ended_as, found.crashes) == (Ended.CANCELLED, 0)
+    assert (found.ended_as, found.crashes) == (EndedAs.CANCELLED, 0)
     assert scene.claim_work() is None
 
 

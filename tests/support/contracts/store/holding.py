@@ -10,10 +10,10 @@ from backburner.core import transitions
 from backburner.core.conversation import Status
 from backburner.core.errors import Fenced
 from backburner.core.outcome import Continue
-from backburner.core.run import Ending, RunStatus
+from backburner.core.run import RunEnding, RunStatus
 from backburner.core.schedule import Interval
 from backburner.core.transitions import Step
-from backburner.ports import Claim, Flags
+from backburner.ports import Claim, TurnFlags
 from backburner.store import tables
 from backburner.store.queue import turns
 from support.stage.make import NOON
@@ -28,7 +28,7 @@ def a_lease_can_be_extended_until_it_has_run_out(scene: Scene) -> None:
     claim = scene.begin_work()
     for _ in range(3):
         scene.clock.advance(LEASE)
-        assert _renew(scene, claim) == Flags(cancelled=False, person_waits=False)
+        assert _renew(scene, claim) == TurnFlags(cancelled=False, person_waits=False)
         assert scene.rescue() is None
     scene.clock.advance(LEASE + timedelta.resolution)
 
@@ -49,11 +49,11 @@ def a_holder_hears_that_it_is_to_stop_and_that_a_person_waits(scene: Scene) -> N
     task = scene.task(DAILY)
     claim = scene.begin_work()
     scene.say(task)
-    assert _renew(scene, claim) == Flags(cancelled=False, person_waits=True)
+    assert _renew(scene, claim) == TurnFlags(cancelled=False, person_waits=True)
 
     scene.change(task, lambda found: transitions.cancel(found, now=NOON))
 
-    assert _renew(scene, claim) == Flags(cancelled=True, person_waits=True)
+    assert _renew(scene, claim) == TurnFlags(cancelled=True, person_waits=True)
 
 
 def words_of_others_are_read_from_when_a_holder_says_so(scene: Scene) -> None:
@@ -163,7 +163,7 @@ def stopping_the_work_leaves_replies_alone(scene: Scene) -> None:
 def _changes_nothing(scene: Scene, stale: Claim) -> None:
     before = scene.dump()
     now, step = scene.clock.now, Step(conversation=stale.conversation)
-    ending = Ending(status=RunStatus.SUCCESS)
+    ending = RunEnding(status=RunStatus.SUCCESS)
     attempts: tuple[Callable[[Connection], object], ...] = (
         lambda db: turns.hold(db, stale.turn),
         lambda db: turns.renew(db, stale.turn, lease=LEASE, tick=scene.clock.tick),
@@ -176,7 +176,7 @@ def _changes_nothing(scene: Scene, stale: Claim) -> None:
     assert scene.dump() == before
 
 
-def _renew(scene: Scene, claim: Claim) -> Flags:
+def _renew(scene: Scene, claim: Claim) -> TurnFlags:
     tick = scene.clock.tick
     return scene.run(lambda db: turns.renew(db, claim.turn, lease=LEASE, tick=tick))
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 from itertools import product
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Ended, Pause, Status
+from backburner.core.conversation import Conversation, EndedAs, PauseReason, Status
 from backburner.core.ids import ConversationId, derive_question_id, new_conversation_id
 from backburner.core.schedule import Immediate
 from backburner.core.transitions import Brief, Step
 from backburner.core.work.views import JobStatus, job_status
-from backburner.ports import View, Wanted
+from backburner.ports import ConversationFilter, View
 from support.stage import make
 from support.stage.make import CONVERSATION, MATE, USER
 from support.stage.scene import Scene
@@ -25,7 +25,7 @@ def jobs_are_listed_by_how_they_stand(scene: Scene) -> None:
         scene.add(Step(conversation=replace(job, questions=()), asked=asked if waits else ()))
 
     for status in JobStatus:
-        wanted = Wanted(view=View.JOBS, job=status)
+        wanted = ConversationFilter(view=View.JOBS, job=status)
         stand_so = {job.id for job in made if _derive(job) is status}
         assert _listed(scene, wanted) == stand_so, status
         assert stand_so
@@ -41,15 +41,18 @@ def jobs_are_listed_by_their_batch_and_parent(scene: Scene) -> None:
         scene.add(Step(conversation=job))
     scene.task()
 
-    assert _listed(scene, Wanted(view=View.JOBS)) == {one.id, two.id, other.id}
-    assert _listed(scene, Wanted(view=View.JOBS, batch="two")) == {two.id}
-    assert _listed(scene, Wanted(view=View.JOBS, parent_id=CONVERSATION)) == {one.id, two.id}
+    assert _listed(scene, ConversationFilter(view=View.JOBS)) == {one.id, two.id, other.id}
+    assert _listed(scene, ConversationFilter(view=View.JOBS, batch="two")) == {two.id}
+    assert _listed(scene, ConversationFilter(view=View.JOBS, parent_id=CONVERSATION)) == {
+        one.id,
+        two.id,
+    }
 
 
 def _in_every_state(scene: Scene) -> Iterator[Conversation]:
-    ended = (None, *Ended)
+    ended = (None, *EndedAs)
     for status in Status:
-        pauses = (None, *Pause) if status in (Status.ACTIVE, Status.ARCHIVED) else (None,)
+        pauses = (None, *PauseReason) if status in (Status.ACTIVE, Status.ARCHIVED) else (None,)
         for pause, end, resuming in product(pauses, ended, (False, True)):
             if _is_known(status, pause, end):
                 yield replace(
@@ -57,7 +60,7 @@ def _in_every_state(scene: Scene) -> Iterator[Conversation]:
                 )
 
 
-def _is_known(status: Status, pause: Pause | None, end: Ended | None) -> bool:
+def _is_known(status: Status, pause: PauseReason | None, end: EndedAs | None) -> bool:
     """Leave out what is no job: neither at work, nor paused, nor ended."""
     return status is not Status.ACTIVE or pause is not None or end is not None
 
@@ -79,6 +82,6 @@ def _derive(job: Conversation) -> JobStatus | None:
     return job_status(replace(job, questions=(make.question(),) if waits else ()))
 
 
-def _listed(scene: Scene, wanted: Wanted) -> set[ConversationId]:
+def _listed(scene: Scene, wanted: ConversationFilter) -> set[ConversationId]:
     found = scene.database.run(lambda tx: tx.browse.conversations(USER, wanted, None, most=500))
     return {seen.conversation.id for seen in found.conversations}

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from backburner.core.memory import Memory
 from backburner.core.words import sought_in
-from backburner.ports import NewMemory, Written
+from backburner.ports import MemoryWrite, NewMemory
 from backburner.store.records import memories
 from support.stage.make import STRANGER, USER
 from support.stage.scene import Scene
@@ -63,8 +63,8 @@ def words_that_few_memories_have_count_for_more(scene: Scene) -> None:
 
 
 def what_is_written_over_or_deleted_is_not_found_any_more(scene: Scene) -> None:
-    assert _keep(scene, "a", "coffee") is Written.NEW
-    assert _keep(scene, "a", "tea") is Written.OVER
+    assert _keep(scene, "a", "coffee") is MemoryWrite.NEW
+    assert _keep(scene, "a", "tea") is MemoryWrite.OVER
     assert (_found(scene, "coffee"), _found(scene, "tea")) == ([], ["a"])
 
     assert scene.run(lambda db: memories.remove(db, USER, "a"))
@@ -75,7 +75,7 @@ def odd_words_find_nothing_and_do_no_harm(scene: Scene) -> None:
     _keep(scene, "plain", "word")
     for odd in ODD:
         assert "plain" not in _found(scene, odd), odd
-        assert _keep(scene, f"odd {odd}", odd) is Written.NEW
+        assert _keep(scene, f"odd {odd}", odd) is MemoryWrite.NEW
     assert _found(scene, "AND") == ["odd AND"]
 
 
@@ -102,8 +102,8 @@ def a_memory_that_is_to_be_spared_stays_as_it_is(scene: Scene) -> None:
     _keep(scene, "own", "coffee")
     _keep(scene, "others", "tea", outside=True)
 
-    assert _keep(scene, "own", "poison", outside=True, spare_own=True) is Written.REFUSED
-    assert _keep(scene, "others", "milk", outside=True, spare_own=True) is Written.OVER
+    assert _keep(scene, "own", "poison", outside=True, spare_own=True) is MemoryWrite.REFUSED
+    assert _keep(scene, "others", "milk", outside=True, spare_own=True) is MemoryWrite.OVER
     assert not scene.run(lambda db: memories.remove(db, USER, "own", spare_own=True))
     assert scene.run(lambda db: memories.remove(db, USER, "others", spare_own=True))
     assert (_found(scene, "coffee"), _found(scene, "poison milk")) == (["own"], [])
@@ -111,7 +111,7 @@ def a_memory_that_is_to_be_spared_stays_as_it_is(scene: Scene) -> None:
 
 def _keep(
     scene: Scene, key: str, text: str, *, outside: bool = False, spare_own: bool = False
-) -> Written:
+) -> MemoryWrite:
     scene.user()
     scene.clock.advance(MINUTE)
     memory = NewMemory(key=key, text=text, outside=outside)

@@ -7,22 +7,22 @@ import pytest
 from sqlalchemy import func, select
 
 from backburner.core import transitions
-from backburner.core.allowance import Allowance, Amount, Cost, Scope
+from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Conflict, Fenced, NotFound
 from backburner.core.ids import CallId, GrantId, new_call_id
 from backburner.core.question import Purpose
 from backburner.core.schedule import Scheduled
 from backburner.core.tool_journal import JournalEntry
-from backburner.core.tool_policy import Call, Grant, Tool, digest
+from backburner.core.tool_policy import Grant, Tool, ToolCall, digest
 from backburner.core.transitions import Step
-from backburner.ports import Account, Claim
+from backburner.ports import Claim, SpendingState
 from backburner.store import tables
 from backburner.store.records import grants, spending, tool_calls
 from support.stage.make import NOON, USER
 from support.stage.scene import Scene
 
-CALL = Call(Tool(server="mail", name="send", definition="d"), {"to": "é", "n": 1})
+CALL = ToolCall(Tool(server="mail", name="send", definition="d"), {"to": "é", "n": 1})
 ONCE = Grant(id=GrantId("g_once"), server="mail", tool="send", definition="d", call=digest(CALL))
 
 
@@ -144,9 +144,9 @@ def runs_under_way_are_counted_to_the_conversation_at_the_top(scene: Scene) -> N
 def what_may_be_spent_is_what_was_said_last(scene: Scene) -> None:
     task, other = scene.task(), scene.task()
     said = [
-        Allowance(Scope.CONVERSATION, 1, None),
-        Allowance(Scope.CONVERSATION, 2, 3),
-        Allowance(Scope.DAY, None, 4),
+        Allowance(AllowanceScope.CONVERSATION, 1, None),
+        Allowance(AllowanceScope.CONVERSATION, 2, 3),
+        Allowance(AllowanceScope.DAY, None, 4),
     ]
     for allowance in said:
         scene.run(partial(spending.allow, user=USER, allowance=allowance, root=task.id))
@@ -191,5 +191,5 @@ def _spend(scene: Scene, claim: Claim, cost: Cost, *counts_to: str) -> None:
     )
 
 
-def _account(scene: Scene, conversation: Conversation) -> Account:
+def _account(scene: Scene, conversation: Conversation) -> SpendingState:
     return scene.run(lambda db: spending.account(db, USER, conversation.id, ["user"]))

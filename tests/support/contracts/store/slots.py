@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Status
-from backburner.core.run import RunStatus, Skipped, SkipReason
+from backburner.core.run import RunStatus, SkippedSlots, SkipReason
 from backburner.core.schedule import CatchUp, Cron, Gap, Interval, Scheduled
 from support.contracts.store.claiming import HOUR, HOURLY, QUESTION
 from support.stage.make import NOON
@@ -20,7 +20,7 @@ def slots_that_nobody_served_are_one_row_and_the_newest_is_run(scene: Scene) -> 
     claim = scene.begin_work()
 
     assert claim.run.slot_at == NOON + 3 * HOUR
-    missed = Skipped(Gap(3, NOON, NOON + 2 * HOUR), SkipReason.MISSED)
+    missed = SkippedSlots(Gap(3, NOON, NOON + 2 * HOUR), SkipReason.MISSED)
     assert _skipped(scene, task) == [missed]
     scene.finish(claim)
     assert scene.load(task).next_run_at == NOON + 4 * HOUR
@@ -32,7 +32,7 @@ def slots_that_came_during_a_run_are_one_row(scene: Scene) -> None:
     scene.clock.advance(2.5 * HOUR)
     scene.finish(claim)
 
-    passed = Skipped(Gap(2, NOON + HOUR, NOON + 2 * HOUR), SkipReason.STILL_RUNNING)
+    passed = SkippedSlots(Gap(2, NOON + HOUR, NOON + 2 * HOUR), SkipReason.STILL_RUNNING)
     assert _skipped(scene, task) == [passed]
     assert scene.load(task).next_run_at == NOON + 3 * HOUR
 
@@ -45,7 +45,7 @@ def slots_that_came_behind_a_question_are_one_row(scene: Scene) -> None:
 
     scene.answer(task, "this one")
 
-    passed = Skipped(Gap(2, NOON + HOUR, NOON + 2 * HOUR), SkipReason.WAITING)
+    passed = SkippedSlots(Gap(2, NOON + HOUR, NOON + 2 * HOUR), SkipReason.WAITING)
     assert _skipped(scene, task) == [passed]
     assert scene.begin_work().run.slot_at is None
 
@@ -59,7 +59,7 @@ def a_slot_is_missed_once_however_often_its_run_crashes(scene: Scene) -> None:
     scene.finish(claim)
 
     assert claim.run.slot_at is None
-    missed = Skipped(Gap(2, NOON, NOON + HOUR), SkipReason.MISSED)
+    missed = SkippedSlots(Gap(2, NOON, NOON + HOUR), SkipReason.MISSED)
     assert _skipped(scene, task) == [missed]
 
 
@@ -72,7 +72,7 @@ def a_run_that_was_handed_back_stays_the_run_of_its_slot(scene: Scene) -> None:
     scene.finish(claim)
 
     assert claim.run.slot_at == NOON
-    passed = Skipped(Gap(1, NOON + HOUR, NOON + HOUR), SkipReason.STILL_RUNNING)
+    passed = SkippedSlots(Gap(1, NOON + HOUR, NOON + HOUR), SkipReason.STILL_RUNNING)
     assert _skipped(scene, task) == [passed]
 
 
@@ -82,7 +82,7 @@ def what_is_not_to_be_caught_up_with_is_skipped(scene: Scene) -> None:
 
     assert scene.claim_work() is None
 
-    missed = Skipped(Gap(4, NOON, NOON + 3 * HOUR), SkipReason.MISSED)
+    missed = SkippedSlots(Gap(4, NOON, NOON + 3 * HOUR), SkipReason.MISSED)
     assert _skipped(scene, task) == [missed]
     found = scene.load(task)
     assert (found.status, found.next_run_at) == (Status.BACKGROUND, NOON + 4 * HOUR)
@@ -110,7 +110,7 @@ def a_gap_too_long_to_be_counted_says_so(scene: Scene) -> None:
     scene.begin_work()
 
     gap = Gap(1000, NOON + minute, scene.clock.now - minute, or_more=True)
-    assert _skipped(scene, task) == [Skipped(gap, SkipReason.MISSED)]
+    assert _skipped(scene, task) == [SkippedSlots(gap, SkipReason.MISSED)]
 
 
 def slots_of_paused_work_are_nobodys(scene: Scene) -> None:
@@ -126,6 +126,6 @@ def slots_of_paused_work_are_nobodys(scene: Scene) -> None:
     assert scene.load(task).next_run_at == NOON + 4 * HOUR
 
 
-def _skipped(scene: Scene, task: Conversation) -> list[Skipped | None]:
+def _skipped(scene: Scene, task: Conversation) -> list[SkippedSlots | None]:
     runs = scene.history(task)
     return [run.skipped for run in runs if run.status is RunStatus.SKIPPED]

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from backburner.core.conversation import Conversation, Place
+from backburner.core.conversation import Conversation, Destination
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.transitions import Step
 from backburner.ports import Delivery
@@ -16,7 +16,7 @@ from backburner.store.records import notices
 from support.stage.make import NOON
 from support.stage.scene import LEASE, Scene
 
-PLACES = (Place("discord", "somebody"), Place("mail", "a@b"))
+PLACES = (Destination("discord", "somebody"), Destination("mail", "a@b"))
 
 
 def a_notice_goes_out_once_to_every_place_it_is_for(scene: Scene) -> None:

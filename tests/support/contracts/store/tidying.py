@@ -4,7 +4,7 @@ from datetime import timedelta
 from functools import partial
 
 from backburner.core import transitions
-from backburner.core.conversation import Place
+from backburner.core.conversation import Destination
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.run import RunKind
 from backburner.core.schedule import Interval, Scheduled
@@ -52,7 +52,7 @@ def somebody_who_waits_is_to_be_answered_now(scene: Scene) -> None:
 
 
 def a_part_to_be_sent_and_a_question_have_their_times(scene: Scene) -> None:
-    task = scene.task(Scheduled(NOON + timedelta(days=9)), reports_to=(Place("web", "me"),))
+    task = scene.task(Scheduled(NOON + timedelta(days=9)), reports_to=(Destination("web", "me"),))
     told = (Notice(NoticeKind.RESULT, "Told."),)
     scene.change(task, lambda found: Step(conversation=found, notices=told))
     assert _look(scene).delivery == NOW

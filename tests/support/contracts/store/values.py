@@ -10,10 +10,24 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from backburner.core import transitions
-from backburner.core.conversation import LONGEST_MESSAGE, Conversation, Role, Source, Status
+from backburner.core.conversation import (
+    MAX_MESSAGE_CHARS,
+    Conversation,
+    MessageRole,
+    Source,
+    Status,
+)
 from backburner.core.ids import GrantId, QuestionId, new_message_id
 from backburner.core.question import Purpose, Question, QuestionType
-from backburner.core.run import Ending, Failure, FailureKind, ItemKind, NewItem, RunKind, RunStatus
+from backburner.core.run import (
+    Failure,
+    FailureKind,
+    ItemKind,
+    NewItem,
+    RunEnding,
+    RunKind,
+    RunStatus,
+)
 from backburner.core.tool_policy import Grant
 from backburner.core.transitions import NewMessage, Step
 from backburner.store import steps
@@ -29,11 +43,11 @@ def the_newest_messages_are_read_in_the_order_they_were_written(scene: Scene) ->
     chat = scene.chat()
     written = [
         NewMessage(role=role, content=f"{role} {text}", source=source, outside=outside)
-        for role in Role
+        for role in MessageRole
         for source, outside in ((Source.CHAT, False), (Source.WORKER, True))
         for text in (ANY_TEXT, "")
     ]
-    longest = NewMessage(role=Role.USER, content="é" * LONGEST_MESSAGE, source=Source.CHAT)
+    longest = NewMessage(role=MessageRole.USER, content="é" * MAX_MESSAGE_CHARS, source=Source.CHAT)
 
     def append(db: Connection) -> None:
         for said in (written[:5], written[5:], [longest]):
@@ -121,11 +135,11 @@ def a_question_that_is_put_off_says_when_it_comes_up_again(scene: Scene) -> None
 
 
 def a_run_comes_back_with_how_it_ended(scene: Scene) -> None:
-    _ends(scene, Ending(status=RunStatus.SUCCESS, result=ANY_TEXT, tokens=2**40))
-    _ends(scene, Ending(status=RunStatus.CANCELLED))
+    _ends(scene, RunEnding(status=RunStatus.SUCCESS, result=ANY_TEXT, tokens=2**40))
+    _ends(scene, RunEnding(status=RunStatus.CANCELLED))
     for kind in FailureKind:
         failure = Failure(kind, ANY_TEXT)
-        _ends(scene, Ending(status=RunStatus.FAILURE, failure=failure, tokens=1))
+        _ends(scene, RunEnding(status=RunStatus.FAILURE, failure=failure, tokens=1))
 
 
 def a_grant_comes_back_as_it_was_given(scene: Scene) -> None:
@@ -167,10 +181,10 @@ def all_of_a_step_is_written_or_nothing(scene: Scene) -> None:
 
 
 def _message(given: Any) -> NewMessage:
-    return NewMessage(role=Role.USER, content="Hello.", source=Source.CHAT, id=given)
+    return NewMessage(role=MessageRole.USER, content="Hello.", source=Source.CHAT, id=given)
 
 
-def _ends(scene: Scene, ending: Ending) -> None:
+def _ends(scene: Scene, ending: RunEnding) -> None:
     scene.task()
     claim = scene.begin_work()
     assert scene.run(lambda db: runs.load(db, USER, claim.run.id)) == claim.run
