@@ -143,7 +143,7 @@ async def whole_runs(engine: Engine, folder: Path) -> AsyncIterator[Sample]:
     with closing(Database(made, clock)) as database:
         database.bus = bus
         database.run(lambda tx: users.add(tx.connection, USER, name="", now=tx.now))
-        deps = Deps(store=database, engines={"": engine}, default_engine="", toolbox=NoTools())
+        deps = Deps(store=database, engines={"": engine}, default_profile="", toolbox=NoTools())
         worker, stopping = Worker(deps, bus, seats=Seats(total=5), pace=Pace()), asyncio.Event()
         working = asyncio.create_task(worker.run(stopping))
 

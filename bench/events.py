@@ -49,7 +49,7 @@ async def measure(engine: Engine) -> None:
     url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
     with closing(Database(engine, clock)) as database:
         database.bus = PostgresBus(url)
-        deps = Deps(store=database, engines={}, default_engine="", toolbox=NoTools())
+        deps = Deps(store=database, engines={}, default_profile="", toolbox=NoTools())
         tokens = [await _token(deps, database, UserId(f"u_{n}")) for n in range(CLIENTS // EACH)]
         async with serving(url) as (address, pid):
             taken = [taken async for taken in _samples(address, database, tokens[0])]
@@ -64,9 +64,9 @@ async def measure(engine: Engine) -> None:
     report("events", rows, samples=SAMPLES, clients=CLIENTS)
 
 
-def _row(what: str, value: float, most: float) -> dict[str, Cell]:
-    met = "met" if value < most else "NOT MET"
-    return {"what": what, "measured": value, "goal": f"< {most:g}", "": met}
+def _row(what: str, value: float, limit: float) -> dict[str, Cell]:
+    met = "met" if value < limit else "NOT MET"
+    return {"what": what, "measured": value, "goal": f"< {limit:g}", "": met}
 
 
 async def _token(deps: Deps, database: Database, user: UserId) -> str:

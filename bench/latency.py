@@ -124,7 +124,7 @@ def _deps(database: Database, began: dict[ConversationId, "asyncio.Future[float]
             future.set_result(_now())
             yield TurnEnded("", {"complete": True})
 
-    return Deps(store=database, engines={"": Noting()}, default_engine="", toolbox=NoTools())
+    return Deps(store=database, engines={"": Noting()}, default_profile="", toolbox=NoTools())
 
 
 @asynccontextmanager

@@ -133,7 +133,7 @@ async def test_an_agent_that_talks_for_ever_is_interrupted(stage: Stage) -> None
 
 @requirement("B-single")
 async def test_work_elsewhere_makes_room_where_it_has_the_only_seat(set_up: object) -> None:
-    seats = Seats(total=5, of_engine={"scripted": 1}, default_engine="scripted")
+    seats = Seats(total=5, per_profile={"scripted": 1}, default_profile="scripted")
     stage: Stage = set_up(seats=seats)  # type: ignore[operator]
     stage.engine.then(Call("slow"))
     task = await stage.task()

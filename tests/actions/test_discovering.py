@@ -51,7 +51,7 @@ def looks(stage: Stage) -> Conversation:
 
 def tasks(stage: Stage) -> list[Conversation]:
     def find(tx: Any) -> list[ConversationRow]:
-        found = tx.browse.conversations(USER, ConversationFilter(view=View.TASKS), None, most=9)
+        found = tx.browse.conversations(USER, ConversationFilter(view=View.TASKS), None, limit=9)
         return list(found.conversations)
 
     return [seen.conversation for seen in stage.database.run(find)]

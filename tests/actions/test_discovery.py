@@ -82,7 +82,7 @@ async def test_it_is_not_among_chats_nor_tasks(stage: Stage) -> None:
 
     def listed(tx: Tx) -> list[ConversationRow]:
         views = (
-            tx.browse.conversations(USER, ConversationFilter(view=view), None, most=9)
+            tx.browse.conversations(USER, ConversationFilter(view=view), None, limit=9)
             for view in View
         )
         return [seen for view in views for seen in view.conversations]

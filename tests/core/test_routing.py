@@ -15,14 +15,14 @@ BACKGROUND = (Kind.TASK, Kind.JOB, Kind.DISCOVERY)
 
 
 def born(kind: Kind, routes: Routes = ROUTES, *, wished: str | None = None) -> Conversation:
-    return assign(make.conversation(kind=kind, profile=wished), routes)
+    return assign(make.conversation(kind=kind, requested_profile=wished), routes)
 
 
 @requirement("B-routing")
 @pytest.mark.parametrize("kind", BACKGROUND)
 def test_background_work_goes_to_the_background_profile_and_a_chat_does_not(kind: Kind) -> None:
-    assert born(kind).engine == "local"
-    assert born(Kind.CHAT).engine == "claude"
+    assert born(kind).profile == "local"
+    assert born(Kind.CHAT).profile == "claude"
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -32,7 +32,7 @@ def test_without_a_background_profile_everything_uses_the_same(kind: Kind) -> No
 
 @pytest.mark.parametrize("kind", Kind)
 def test_a_profile_that_was_asked_for_is_what_it_gets(kind: Kind) -> None:
-    assert born(kind, wished="demo").engine == "demo"
+    assert born(kind, wished="demo").profile == "demo"
 
 
 def test_a_profile_that_does_not_exist_is_refused_with_those_that_do() -> None:

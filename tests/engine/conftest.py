@@ -41,7 +41,7 @@ def set_up(database: Database, folder: Path) -> Callable[..., Stage]:
             ScriptedEngine(),
             toolbox=lambda deps: Toolbox(deps, lambda _: [offer]),
             engines={"demo": DemoEngine()},
-            default_engine="demo",
+            default_profile="demo",
         )
 
     return make

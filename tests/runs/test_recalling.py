@@ -91,7 +91,7 @@ async def test_what_comes_up_is_bounded(stage: Stage) -> None:
 
 async def test_an_agent_that_nothing_sways_is_told_nothing(either: Database) -> None:
     engine = ScriptedEngine(otherwise=lambda _: [Say("Well.")])
-    stage = Stage(either, LocalBus(), engine, unswayed=frozenset({"scripted"}))
+    stage = Stage(either, LocalBus(), engine, injection_proof=frozenset({"scripted"}))
     chat = await stage.chat()
     await memories.remember(stage.deps, USER, "tea", "With milk.")
 

@@ -19,8 +19,8 @@ async def test_a_chat_and_a_task_each_get_their_profile(set_up: SetUp) -> None:
     stage = set_up(routes=ROUTES)
     talk, task = await stage.chat(), await stage.task()
 
-    assert stage.load(talk).engine == "scripted"
-    assert stage.load(task).engine == "local"
+    assert stage.load(talk).profile == "scripted"
+    assert stage.load(task).profile == "local"
 
 
 async def test_a_profile_that_was_asked_for_is_kept_with_the_wish(
@@ -30,8 +30,11 @@ async def test_a_profile_that_was_asked_for_is_kept_with_the_wish(
     talk = await chat.begin(stage.deps, stage.user(), profile="local")
     task = await stage.task(profile="scripted")
 
-    assert (stage.load(talk).engine, stage.load(talk).profile) == ("local", "local")
-    assert (stage.load(task).engine, stage.load(task).profile) == ("scripted", "scripted")
+    assert (stage.load(talk).profile, stage.load(talk).requested_profile) == ("local", "local")
+    assert (stage.load(task).profile, stage.load(task).requested_profile) == (
+        "scripted",
+        "scripted",
+    )
 
 
 async def test_a_profile_that_does_not_exist_leaves_no_conversation(

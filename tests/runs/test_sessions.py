@@ -155,7 +155,7 @@ def routed(set_up: Callable[..., Stage], local: ScriptedEngine) -> Stage:
     remote = ScriptedEngine()
     stage = set_up(
         engines={"remote": remote, "local": local},
-        default_engine="remote",
+        default_profile="remote",
         routes=Routes(names=("remote", "local"), chat="remote", background="local"),
         limits=Limits(),
     )
@@ -179,10 +179,10 @@ async def test_what_fails_under_the_local_model_is_tried_once_under_the_other(
     assert asked.session_id is None
     assert "slow" in asked.prompt.partition("Already done by an earlier attempt")[2]
     # The other one helps out once; the conversation keeps its model.
-    assert routed.load(task).engine == "local"
+    assert routed.load(task).profile == "local"
     session = routed.load(task).session
     assert session is not None
-    assert session.engine == "local"
+    assert session.profile == "local"
 
 
 async def test_what_ends_without_an_outcome_is_tried_under_the_other_model_as_well(
@@ -236,7 +236,7 @@ async def test_once_words_of_others_were_read_that_is_known(stage: Stage) -> Non
 async def test_what_an_engine_reads_that_nothing_can_sway_is_of_no_account(
     set_up: Callable[..., Stage],
 ) -> None:
-    stage = set_up(unswayed=frozenset({"scripted"}))
+    stage = set_up(injection_proof=frozenset({"scripted"}))
     stage.engine.then(Call("look"), Say("Seen."))
     chat = await stage.chat()
     await stage.say(chat, "Look.")

@@ -42,7 +42,7 @@ def test_all_who_start_at_once_find_one_owner(database: Database) -> None:
     owners = at_once(database, lambda tx: tx.accounts.ensure_owner(now=tx.now))
 
     assert len(set(owners)) == 1
-    found = database.run(lambda tx: tx.accounts.all(most=9))
+    found = database.run(lambda tx: tx.accounts.all(limit=9))
     assert [(user.id, user.role) for user in found] == [(owners[0], Role.OPERATOR)]
 
 
@@ -70,11 +70,11 @@ def test_invitations_are_those_of_operators(database: Database) -> None:
 
         database.run(invite)
 
-    (found,) = database.run(lambda tx: tx.credentials.invitations(most=9, now=tx.now))
+    (found,) = database.run(lambda tx: tx.credentials.invitations(limit=9, now=tx.now))
     assert (found.made_by, found.role) == (USER, Role.OPERATOR)
-    assert database.run(lambda tx: tx.credentials.invitations(most=9, now=tx.now + later)) == []
+    assert database.run(lambda tx: tx.credentials.invitations(limit=9, now=tx.now + later)) == []
     database.run(lambda tx: tx.credentials.end_invitation(found.id, now=tx.now))
-    assert database.run(lambda tx: tx.credentials.invitations(most=9, now=tx.now)) == []
+    assert database.run(lambda tx: tx.credentials.invitations(limit=9, now=tx.now)) == []
 
 
 def test_a_login_is_given_once(database: Database) -> None:

@@ -92,7 +92,7 @@ def look(
     scene: Scene, wanted: ConversationFilter, after: PageKey | None = None, **more: int
 ) -> ConversationPage:
     return scene.run(
-        lambda db: browse_conversations.page(db, USER, wanted, after, **{"most": 9, **more})
+        lambda db: browse_conversations.page(db, USER, wanted, after, **{"limit": 9, **more})
     )
 
 
@@ -111,7 +111,7 @@ def test_a_search_looks_at_so_many_at_a_time_and_goes_on(scene: Scene) -> None:
 
     wanted, shown, after, pages = ConversationFilter(words="TASK"), list[str](), None, 0
     while after is not None or not pages:
-        page = look(scene, wanted, after, most=2, looked_at=3)
+        page = look(scene, wanted, after, limit=2, looked_at=3)
         shown += found_titles(page)
         after, pages = page.mark, pages + 1
 
@@ -149,11 +149,11 @@ def test_pages_go_on_where_several_were_changed_at_the_same_moment(scene: Scene)
         titled(scene, f"{number}")
     scene.task(user=MATE)
 
-    first = look(scene, ConversationFilter(), most=2)
+    first = look(scene, ConversationFilter(), limit=2)
     scene.clock.advance(MINUTE)
     titled(scene, "New")
-    second = look(scene, ConversationFilter(), first.mark, most=2)
-    third = look(scene, ConversationFilter(), second.mark, most=2)
+    second = look(scene, ConversationFilter(), first.mark, limit=2)
+    third = look(scene, ConversationFilter(), second.mark, limit=2)
 
     shown = [title for page in (first, second, third) for title in found_titles(page)]
     assert (sorted(shown), third.mark) == ([f"{number}" for number in range(5)], None)
@@ -170,13 +170,15 @@ def test_pages_of_everything_go_on_where_they_ended(scene: Scene) -> None:
         remember(scene, f"{number}")
 
     def said(after: PageKey | None) -> list[tuple[int, str]]:
-        found = scene.run(lambda db: browse_work.page_of_messages(db, USER, chat.id, after, most=2))
+        found = scene.run(
+            lambda db: browse_work.page_of_messages(db, USER, chat.id, after, limit=2)
+        )
         return [(one.number, one.message.content) for one in found]
 
     (_, newest), (number, second) = said(None)
     assert (newest, second) == ("2", "1")
     assert [content for _, content in said((number,))] == ["0"]
-    remembered = scene.run(lambda db: memories.page(db, USER, ("0",), most=2))
+    remembered = scene.run(lambda db: memories.page(db, USER, ("0",), limit=2))
     assert [one.key for one in remembered] == ["1", "2"]
 
 
@@ -185,21 +187,21 @@ def test_runs_and_questions_and_notices_have_pages_on_both_databases(scene: Scen
     for _ in range(3):
         scene.finish(scene.begin_work())
         scene.clock.advance(MINUTE)
-    runs = scene.run(lambda db: browse_work.page_of_runs(db, USER, task.id, None, most=9))
+    runs = scene.run(lambda db: browse_work.page_of_runs(db, USER, task.id, None, limit=9))
     first = runs[0]
     mark = (first.started_at, first.epoch, first.id)
-    later = scene.run(lambda db: browse_work.page_of_runs(db, USER, task.id, mark, most=9))
+    later = scene.run(lambda db: browse_work.page_of_runs(db, USER, task.id, mark, limit=9))
     assert (len(runs), list(later)) == (3, list(runs[1:]))
 
-    told = scene.run(lambda db: browse_work.page_of_notices(db, USER, None, unseen=True, most=9))
+    told = scene.run(lambda db: browse_work.page_of_notices(db, USER, None, unseen=True, limit=9))
     after = (told[0].number,)
-    rest = scene.run(lambda db: browse_work.page_of_notices(db, USER, after, unseen=True, most=9))
+    rest = scene.run(lambda db: browse_work.page_of_notices(db, USER, after, unseen=True, limit=9))
     assert list(rest) == list(told[1:])
 
     scene.change(task, lambda found: transitions.ask_owner(found, make.question()))
-    (asked,) = scene.run(lambda db: browse_work.page_of_questions(db, USER, None, most=9))
+    (asked,) = scene.run(lambda db: browse_work.page_of_questions(db, USER, None, limit=9))
     last = (asked.question.asked_at, asked.question.id)
-    assert not scene.run(lambda db: browse_work.page_of_questions(db, USER, last, most=9))
+    assert not scene.run(lambda db: browse_work.page_of_questions(db, USER, last, limit=9))
 
 
 def test_what_there_is_to_do_is_counted_on_both_databases(scene: Scene) -> None:
@@ -228,8 +230,8 @@ def test_a_key_is_taken_once_until_it_is_let_go(scene: Scene) -> None:
     scene.run(lambda db: StoredResponses(db).keep(USER, "k", 200, "{}"))
     scene.run(lambda db: StoredResponses(db).release(USER, "k"))
     assert begin("two") == StoredResponse("two", 200, "{}", NOON)
-    assert scene.run(lambda db: StoredResponses(db).prune(before=NOON, most=9)) == 0
-    assert scene.run(lambda db: StoredResponses(db).prune(before=NOON + MINUTE, most=9)) == 1
+    assert scene.run(lambda db: StoredResponses(db).prune(before=NOON, limit=9)) == 0
+    assert scene.run(lambda db: StoredResponses(db).prune(before=NOON + MINUTE, limit=9)) == 1
 
 
 def test_what_is_deleted_leaves_its_receipts(scene: Scene) -> None:

@@ -39,7 +39,7 @@ def change(database: Database, user: UserId = USER, *kinds: EventKind) -> None:
 
 
 def numbers(database: Database, after: int = 0, user: UserId = USER) -> list[int]:
-    found = database.run(lambda tx: tx.events.after(user, after, most=10_000))
+    found = database.run(lambda tx: tx.events.after(user, after, limit=10_000))
     return [one.number for one in found]
 
 
@@ -57,7 +57,7 @@ def several(migrated_postgres_url: str) -> Iterator[list[Database]]:
 def test_changes_are_read_in_order_each_once_and_by_their_owner_only(known: Database) -> None:
     change(known, USER, EventKind.MESSAGE, EventKind.RUN, EventKind.MESSAGE)
     change(known, STRANGER)
-    found = known.run(lambda tx: tx.events.after(USER, 0, most=10))
+    found = known.run(lambda tx: tx.events.after(USER, 0, limit=10))
 
     assert [(one.kind, one.conversation) for one in found] == [("message", HERE), ("run", HERE)]
     assert numbers(known) == sorted(numbers(known))
@@ -168,8 +168,8 @@ def test_old_changes_are_forgotten_but_the_last_of_each_user(
         clock.now += timedelta(days=8)
         before = clock.now - timedelta(days=7)
 
-        assert database.run(lambda tx: tx.events.prune(before=before, most=1)) == 1
-        assert database.run(lambda tx: tx.events.prune(before=before, most=10)) == 1
+        assert database.run(lambda tx: tx.events.prune(before=before, limit=1)) == 1
+        assert database.run(lambda tx: tx.events.prune(before=before, limit=10)) == 1
         assert numbers(database) == [last]
         assert len(numbers(database, user=STRANGER)) == 1
         assert not database.run(lambda tx: tx.events.is_known(USER, first))
@@ -180,6 +180,6 @@ def test_everybody_is_told_when_everything_is_switched_off(known: Database) -> N
     known.run(lambda tx: tx.pause_everything(None, paused=True))
 
     found = known.run(
-        lambda tx: [*tx.events.after(USER, 0, most=9), *tx.events.after(STRANGER, 0, most=9)]
+        lambda tx: [*tx.events.after(USER, 0, limit=9), *tx.events.after(STRANGER, 0, limit=9)]
     )
     assert [(one.kind, one.conversation) for one in found] == [("user", None)] * 2

@@ -239,7 +239,9 @@ def test_memories_from_before_their_words_were_kept_are_found(
         connection.execute(memories.insert(), more)
 
     with closing(open_database(empty_url, SetClock())) as database:
-        found = database.run(lambda tx: tx.memories.search(UserId("1"), ["über", "東京"], most=999))
+        found = database.run(
+            lambda tx: tx.memories.search(UserId("1"), ["über", "東京"], limit=999)
+        )
 
     assert [memory.key for memory in found] == [one["key"] for one in more]
 

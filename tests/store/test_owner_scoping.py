@@ -133,7 +133,7 @@ def _without(found: object, nothing: object) -> object:
 ATTEMPTS: dict[str, Attempt] = {
     "browse_conversations.one": lambda db, me, home: browse_conversations.one(db, me, home.kept.id),
     "browse_conversations.page": lambda db, me, _: _without(
-        browse_conversations.page(db, me, ConversationFilter(words="work"), None, most=9),
+        browse_conversations.page(db, me, ConversationFilter(words="work"), None, limit=9),
         ConversationPage([], None),
     ),
     "browse_work.calls_of": lambda db, me, home: browse_work.calls_of(db, me, home.held.run.id),
@@ -142,16 +142,16 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "browse_work.one_question": lambda db, me, _: browse_work.one_question(db, me, make.QUESTION),
     "browse_work.page_of_messages": lambda db, me, home: browse_work.page_of_messages(
-        db, me, home.kept.id, None, most=9
+        db, me, home.kept.id, None, limit=9
     ),
     "browse_work.page_of_notices": lambda db, me, _: browse_work.page_of_notices(
-        db, me, None, unseen=False, most=9
+        db, me, None, unseen=False, limit=9
     ),
     "browse_work.page_of_questions": lambda db, me, _: browse_work.page_of_questions(
-        db, me, None, most=9
+        db, me, None, limit=9
     ),
     "browse_work.page_of_runs": lambda db, me, home: browse_work.page_of_runs(
-        db, me, home.kept.id, None, most=9
+        db, me, home.kept.id, None, limit=9
     ),
     "browse_work.require": lambda db, me, home: browse_work.require(db, me, home.kept.id),
     "turns.commit": lambda db, me, home: turns.commit(
@@ -183,7 +183,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "grants.given": lambda db, me, home: grants.given(db, me, home.kept.id),
     "grants.hold_to": lambda db, me, _: grants.hold_to(db, me, replace(OLD_GRANT, words=("git",))),
     "grants.one": lambda db, me, _: grants.one(db, me, OLD_GRANT.id),
-    "grants.page": lambda db, me, _: grants.page(db, me, None, most=9),
+    "grants.page": lambda db, me, _: grants.page(db, me, None, limit=9),
     "grants.revoke": lambda db, me, _: grants.revoke(db, me, OLD_GRANT.id, now=NOON),
     "grants.use": lambda db, me, home: grants.use(db, me, home.kept.id, SINGLE_USE.id, now=NOON),
     "grants.valid": lambda db, me, home: grants.valid(db, me, home.kept.id),
@@ -199,18 +199,18 @@ ATTEMPTS: dict[str, Attempt] = {
         db, me, home.kept.id, home.queued.run.id
     ),
     "inbox.waiting": lambda db, me, home: inbox.waiting(db, me, home.kept.id, RunKind.REPLY),
-    "journal.begin": lambda db, me, home: tool_calls.begin(
+    "tool_calls.begin": lambda db, me, home: tool_calls.begin(
         db, turn_of(me, home), ids.new_call_id(), CALL, read_only=False, grant=None, now=NOON
     ),
-    "journal.end": lambda db, me, home: tool_calls.end(
+    "tool_calls.end": lambda db, me, home: tool_calls.end(
         db, turn_of(me, home), home.call, "Done.", failed=False, now=NOON
     ),
-    "journal.give_up": lambda db, me, home: tool_calls.give_up(db, turn_of(me, home), now=NOON),
-    "journal.has_begun": lambda db, me, home: tool_calls.has_begun(
+    "tool_calls.give_up": lambda db, me, home: tool_calls.give_up(db, turn_of(me, home), now=NOON),
+    "tool_calls.has_begun": lambda db, me, home: tool_calls.has_begun(
         db, turn_of(me, home), home.call
     ),
-    "journal.of_run": lambda db, me, home: tool_calls.of_run(db, me, home.held.run.id),
-    "journal.settle": lambda db, me, home: tool_calls.settle(
+    "tool_calls.of_run": lambda db, me, home: tool_calls.of_run(db, me, home.held.run.id),
+    "tool_calls.settle": lambda db, me, home: tool_calls.settle(
         db, me, home.doubtful, "It happened.", now=NOON
     ),
     "discovery.find": lambda db, me, _: discovery.find(db, me),
@@ -220,17 +220,17 @@ ATTEMPTS: dict[str, Attempt] = {
     "discovery.presence": lambda db, me, _: _without(
         discovery.presence(db, me), Presence(heard_at=None, is_answered=False)
     ),
-    "discovery.talk": lambda db, me, _: discovery.talk(db, me, most=9),
+    "discovery.talk": lambda db, me, _: discovery.talk(db, me, limit=9),
     "memories.count": lambda db, me, _: memories.count(db, me),
     "memories.one": lambda db, me, _: memories.one(db, me, "key"),
-    "memories.page": lambda db, me, _: memories.page(db, me, None, most=9),
-    "memories.recall": lambda db, me, _: memories.recall(db, me, ["text"], most=9),
+    "memories.page": lambda db, me, _: memories.page(db, me, None, limit=9),
+    "memories.recall": lambda db, me, _: memories.recall(db, me, ["text"], limit=9),
     "memories.remove": lambda db, me, _: memories.remove(db, me, "key"),
-    "memories.search": lambda db, me, _: memories.search(db, me, ["text"], most=9),
+    "memories.search": lambda db, me, _: memories.search(db, me, ["text"], limit=9),
     "messages.append": lambda db, me, home: messages.append(
         db, me, home.kept.id, SAID, run_id=None, now=NOON
     ),
-    "messages.recent": lambda db, me, home: messages.recent(db, me, home.kept.id, most=9),
+    "messages.recent": lambda db, me, home: messages.recent(db, me, home.kept.id, limit=9),
     "messages.take_back_last": lambda db, me, home: messages.take_back_last(
         db, me, home.kept.id, now=NOON
     ),
@@ -261,7 +261,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "runs.go_on": lambda db, me, home: runs.go_on(
         db, me, home.queued.run.id, epoch=9, unattended=True, worker="another"
     ),
-    "runs.history": lambda db, me, home: runs.history(db, me, home.kept.id, most=9),
+    "runs.history": lambda db, me, home: runs.history(db, me, home.kept.id, limit=9),
     "runs.load": lambda db, me, home: runs.load(db, me, home.held.run.id),
     "runs.queue": lambda db, me, home: runs.queue(db, me, home.held.run.id, until=None),
     "runs.queued": lambda db, me, home: runs.queued(db, me, home.kept.id),
@@ -316,13 +316,14 @@ OF_A_USER = {
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield every public function that reads or writes rows, named with its module."""
-    for found in pkgutil.iter_modules(store.__path__):
-        if found.name != "migrations":
-            module = import_module(f"{store.__name__}.{found.name}")
-            for name, value in vars(module).items():
-                is_own = isfunction(value) and value.__module__ == module.__name__
-                if is_own and not name.startswith("_") and takes(value, (Connection,)):
-                    yield f"{found.name}.{name}", value
+    for found in pkgutil.walk_packages(store.__path__, f"{store.__name__}."):
+        if ".migrations" in found.name:
+            continue
+        module = import_module(found.name)
+        for name, value in vars(module).items():
+            is_own = isfunction(value) and value.__module__ == module.__name__
+            if is_own and not name.startswith("_") and takes(value, (Connection,)):
+                yield f"{found.name.rpartition('.')[2]}.{name}", value
 
 
 def takes(function: Callable[..., Any], kinds: tuple[Any, ...]) -> bool:

@@ -54,7 +54,7 @@ def test_nothing_that_was_due_or_waited_is_taken_up(scene: Scene) -> None:
     for one in (due, recurring):
         assert scene.load(one).pause_reason is PauseReason.USER
     assert scene.load(chat).status is Status.ACTIVE
-    said = scene.database.run(lambda tx: tx.recent_messages(USER, chat.id, most=5))
+    said = scene.database.run(lambda tx: tx.recent_messages(USER, chat.id, limit=5))
     assert "say it again" in said[-1].content
 
 

@@ -108,7 +108,7 @@ def test_every_conversation_is_listed_under_the_status_it_has_as_a_task(scene: S
     def listed(**wanted: Any) -> set[ConversationId]:
         page = scene.run(
             lambda db: browse_conversations.page(
-                db, USER, ConversationFilter(view=View.TASKS, **wanted), None, most=5_000
+                db, USER, ConversationFilter(view=View.TASKS, **wanted), None, limit=5_000
             )
         )
         return {seen.conversation.id for seen in page.conversations}
@@ -136,7 +136,7 @@ def test_a_task_is_found_by_its_title_or_the_beginning_of_its_id(scene: Scene) -
     scene.change(task, lambda found: transitions.cancel(found, now=NOON))
 
     def called(name: str) -> list[ConversationId]:
-        return [one.id for one in scene.run(lambda db: Tasks(db).called(USER, name, most=9))]
+        return [one.id for one in scene.run(lambda db: Tasks(db).called(USER, name, limit=9))]
 
     assert called("Watch CI") == [task.id]
     assert called(other.id) == called(other.id[:9]) == called(other.id[2:9]) == [other.id]
@@ -209,7 +209,7 @@ def test_each_run_has_its_cost_and_one_that_asked_no_model_cost_nothing(scene: S
     more = {"model": "m", "micros": 99, "tokens": 9, "priced": True, "spent_at": NOON}
     scene.run(lambda db: db.execute(insert(tables.spend), row | more))
 
-    found = scene.run(lambda db: Tasks(db).costs(USER, task.id, most=9))
+    found = scene.run(lambda db: Tasks(db).costs(USER, task.id, limit=9))
 
     assert sorted((cost.amount.micros, cost.amount.tokens, cost.priced) for cost in found) == [
         (0, 0, True),
@@ -217,6 +217,6 @@ def test_each_run_has_its_cost_and_one_that_asked_no_model_cost_nothing(scene: S
         (20, 0, True),
         (40, 2, True),
     ]
-    assert len(scene.run(lambda db: Tasks(db).costs(USER, task.id, most=2))) == 2
-    under = scene.run(lambda db: Tasks(db).costs_under(USER, "scripted", since=NOON, most=9))
+    assert len(scene.run(lambda db: Tasks(db).costs(USER, task.id, limit=2))) == 2
+    under = scene.run(lambda db: Tasks(db).costs_under(USER, "scripted", since=NOON, limit=9))
     assert under == []

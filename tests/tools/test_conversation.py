@@ -111,7 +111,7 @@ async def test_a_task_under_a_chat_goes_to_the_background_profile_and_the_chat_s
     await ask(stage, chat, schedule(**WATCH), schedule(**STRETCH))
 
     (child,) = children(stage, chat)
-    assert (stage.load(chat).engine, child.engine) == ("scripted", "local")
+    assert (stage.load(chat).profile, child.profile) == ("scripted", "local")
 
 
 async def test_what_a_background_run_schedules_waits_for_a_yes(stage: Stage) -> None:

@@ -180,7 +180,7 @@ async def test_a_client_of_the_users_own_remembers_too(stage: Stage) -> None:
     await memories.forget_from(stage.deps, origin, "ci/4521")
 
     assert found.key == "ci/4521"
-    assert await memories.search(stage.deps, USER, "pipeline", most=9) == []
+    assert await memories.search(stage.deps, USER, "pipeline", limit=9) == []
 
 
 async def test_too_much_is_refused_in_words(stage: Stage) -> None:
@@ -215,4 +215,4 @@ async def test_what_was_done_while_the_answer_was_lost_is_not_told_as_something_
 
     assert remembered.text == "Remembered, under 'ci/4521'."
     assert forgotten.text == "Forgotten: 'ci/4521'."
-    assert await memories.search(stage.deps, USER, "pipeline", most=9) == []
+    assert await memories.search(stage.deps, USER, "pipeline", limit=9) == []

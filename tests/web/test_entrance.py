@@ -114,5 +114,5 @@ def test_the_script_makes_no_code_of_text() -> None:
 
 
 def openapi() -> dict[str, Any]:
-    nothing = Deps(store=cast("Store", None), engines={}, default_engine="", toolbox=NoTools())
+    nothing = Deps(store=cast("Store", None), engines={}, default_profile="", toolbox=NoTools())
     return build_api(nothing, hosts={"localhost"}, checks={}).openapi()

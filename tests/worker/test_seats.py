@@ -6,7 +6,7 @@ from backburner.core.run import RunKind
 from backburner.worker.seats import Seats
 
 REPLY, WORK = RunKind.REPLY, RunKind.BACKGROUND
-SEATS = Seats(total=5, of_engine={"claude": 3, "local": 1}, default_engine="claude")
+SEATS = Seats(total=5, per_profile={"claude": 3, "local": 1}, default_profile="claude")
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def seats_on_a_full_machine() -> Seats:
     """Have many seats for both engines, but no memory for one more run with `claude`."""
     return Seats(
         total=9,
-        of_engine={"claude": 5, "local": 5},
-        default_engine="claude",
+        per_profile={"claude": 5, "local": 5},
+        default_profile="claude",
         has_room=lambda name, _: name != "claude",
     )
 
@@ -75,8 +75,8 @@ def test_one_run_with_an_engine_is_always_allowed(kind: RunKind) -> None:
 def test_whether_there_is_room_is_asked_with_the_runs_there_are() -> None:
     seats = Seats(
         total=9,
-        of_engine={"claude": 9},
-        default_engine="claude",
+        per_profile={"claude": 9},
+        default_profile="claude",
         has_room=lambda _, runs: runs < 2,
     )
 

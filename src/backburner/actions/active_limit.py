@@ -10,14 +10,14 @@ from backburner.ports import Tx
 
 
 async def change(
-    deps: Deps, user: UserId, which: ConversationId, transition: Change
+    deps: Deps, user: UserId, conversation_id: ConversationId, transition: Change
 ) -> Conversation:
     """Let something happen to a conversation that may make it one more active task."""
 
     def work(tx: Tx) -> Conversation:
         # First, so that two at once cannot both be the last for whom there is room.
         tx.lock_person(user)
-        found = tx.lock(user, which)
+        found = tx.lock(user, conversation_id)
         step = transition(found, tx)
         check(deps, tx, step.conversation, before=found)
         save(tx, step)

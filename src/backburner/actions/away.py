@@ -45,10 +45,10 @@ async def summarise(deps: Deps, user: UserId, *, since: datetime | None = None) 
             since=start,
             until=now,
             totals=away.totals(user, start),
-            ran=away.ran(user, start, most=MAX_AWAY_ROWS),
-            needs=away.needs(user, most=MAX_AWAY_ROWS),
+            ran=away.ran(user, start, limit=MAX_AWAY_ROWS),
+            needs=away.needs(user, limit=MAX_AWAY_ROWS),
             spent=away.spent(user, start),
-            told=away.told(user, start, most=MAX_AWAY_ROWS),
+            told=away.told(user, start, limit=MAX_AWAY_ROWS),
         )
 
     return await deps.store.transact(work)

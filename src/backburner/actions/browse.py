@@ -41,88 +41,92 @@ class DisplayContext:
 
 
 async def conversations(
-    deps: Deps, user: UserId, wanted: ConversationFilter, after: PageKey | None, *, most: int
+    deps: Deps, user: UserId, wanted: ConversationFilter, after: PageKey | None, *, limit: int
 ) -> tuple[Page[ConversationRow], DisplayContext]:
     def work(tx: Tx) -> tuple[Page[ConversationRow], DisplayContext]:
-        found = tx.browse.conversations(user, wanted, after, most=most)
+        found = tx.browse.conversations(user, wanted, after, limit=limit)
         return Page(found.conversations, found.mark), _here(tx, user)
 
     return await deps.store.transact(work)
 
 
 async def conversation(
-    deps: Deps, user: UserId, which: ConversationId
+    deps: Deps, user: UserId, conversation_id: ConversationId
 ) -> tuple[ConversationRow, DisplayContext]:
     return await deps.store.transact(
-        lambda tx: (tx.browse.conversation(user, which), _here(tx, user))
+        lambda tx: (tx.browse.conversation(user, conversation_id), _here(tx, user))
     )
 
 
 async def messages(
-    deps: Deps, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
+    deps: Deps, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
 ) -> Page[Message]:
     found = await deps.store.transact(
-        lambda tx: tx.browse.messages(user, which, after, most=most + 1)
+        lambda tx: tx.browse.messages(user, conversation_id, after, limit=limit + 1)
     )
-    page = cut(found, most, lambda last: (last.number,))
+    page = cut(found, limit, lambda last: (last.number,))
     return Page([one.message for one in page.items], page.mark)
 
 
-async def message(deps: Deps, user: UserId, which: MessageId) -> Message:
-    return await deps.store.transact(lambda tx: tx.browse.message(user, which))
+async def message(deps: Deps, user: UserId, message_id: MessageId) -> Message:
+    return await deps.store.transact(lambda tx: tx.browse.message(user, message_id))
 
 
 async def questions(
-    deps: Deps, user: UserId, after: PageKey | None, *, most: int
+    deps: Deps, user: UserId, after: PageKey | None, *, limit: int
 ) -> Page[QuestionRow]:
-    found = await deps.store.transact(lambda tx: tx.browse.questions(user, after, most=most + 1))
-    return cut(found, most, lambda last: (last.question.asked_at, last.question.id))
+    found = await deps.store.transact(lambda tx: tx.browse.questions(user, after, limit=limit + 1))
+    return cut(found, limit, lambda last: (last.question.asked_at, last.question.id))
 
 
-async def question(deps: Deps, user: UserId, which: QuestionId) -> QuestionRow:
-    return await deps.store.transact(lambda tx: tx.browse.question(user, which))
+async def question(deps: Deps, user: UserId, question_id: QuestionId) -> QuestionRow:
+    return await deps.store.transact(lambda tx: tx.browse.question(user, question_id))
 
 
 async def runs(
-    deps: Deps, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
+    deps: Deps, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
 ) -> Page[Run]:
-    return await deps.store.transact(lambda tx: page_of_runs(tx, user, which, after, most=most))
+    return await deps.store.transact(
+        lambda tx: page_of_runs(tx, user, conversation_id, after, limit=limit)
+    )
 
 
 def page_of_runs(
-    tx: Tx, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
+    tx: Tx, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
 ) -> Page[Run]:
-    found = tx.browse.runs(user, which, after, most=most + 1)
-    return cut(found, most, lambda last: (last.started_at, last.epoch, last.id))
+    found = tx.browse.runs(user, conversation_id, after, limit=limit + 1)
+    return cut(found, limit, lambda last: (last.started_at, last.epoch, last.id))
 
 
-async def run(deps: Deps, user: UserId, which: RunId) -> tuple[Run, Sequence[ToolCallRow]]:
-    return await deps.store.transact(lambda tx: (tx.run(user, which), tx.browse.calls(user, which)))
+async def run(deps: Deps, user: UserId, run_id: RunId) -> tuple[Run, Sequence[ToolCallRow]]:
+    return await deps.store.transact(
+        lambda tx: (tx.run(user, run_id), tx.browse.calls(user, run_id))
+    )
 
 
 async def notices(
-    deps: Deps, user: UserId, after: PageKey | None, *, unseen: bool, most: int
+    deps: Deps, user: UserId, after: PageKey | None, *, unseen: bool, limit: int
 ) -> Page[NoticeRow]:
     found = await deps.store.transact(
-        lambda tx: tx.browse.notices(user, after, unseen=unseen, most=most + 1)
+        lambda tx: tx.browse.notices(user, after, unseen=unseen, limit=limit + 1)
     )
-    return cut(found, most, lambda last: (last.number,))
+    return cut(found, limit, lambda last: (last.number,))
 
 
-async def grants(deps: Deps, user: UserId, which: ConversationId) -> Sequence[GrantRow]:
-    return await deps.store.transact(lambda tx: tx.browse.grants(user, which))
+async def grants(deps: Deps, user: UserId, conversation_id: ConversationId) -> Sequence[GrantRow]:
+    return await deps.store.transact(lambda tx: tx.browse.grants(user, conversation_id))
 
 
 async def all_grants(
-    deps: Deps, user: UserId, after: PageKey | None, *, most: int
+    deps: Deps, user: UserId, after: PageKey | None, *, limit: int
 ) -> Page[GrantRow]:
-    found = await deps.store.transact(lambda tx: tx.browse.all_grants(user, after, most=most + 1))
-    return cut(found, most, lambda last: (last.given_at, last.grant.id))
+    found = await deps.store.transact(lambda tx: tx.browse.all_grants(user, after, limit=limit + 1))
+    return cut(found, limit, lambda last: (last.given_at, last.grant.id))
 
 
-async def memories(deps: Deps, user: UserId, after: PageKey | None, *, most: int) -> Page[Memory]:
-    found = await deps.store.transact(lambda tx: tx.browse.memories(user, after, most=most + 1))
-    return cut(found, most, lambda last: (last.key,))
+async def memories(deps: Deps, user: UserId, after: PageKey | None, *, limit: int) -> Page[Memory]:
+    found = await deps.store.transact(lambda tx: tx.browse.memories(user, after, limit=limit + 1))
+    return cut(found, limit, lambda last: (last.key,))
 
 
 async def memory(deps: Deps, user: UserId, key: str) -> Memory:
@@ -137,7 +141,7 @@ def _here(tx: Tx, user: UserId) -> DisplayContext:
     return DisplayContext(tx.now, tx.person(user).zone)
 
 
-def cut(found: Sequence[T], most: int, mark: Callable[[T], PageKey]) -> Page[T]:
+def cut(found: Sequence[T], limit: int, mark: Callable[[T], PageKey]) -> Page[T]:
     """Leave out the one too many that was asked for to see whether there are more."""
-    shown = found[:most]
-    return Page(shown, mark(shown[-1]) if len(found) > most else None)
+    shown = found[:limit]
+    return Page(shown, mark(shown[-1]) if len(found) > limit else None)

@@ -28,7 +28,7 @@ async def begin(
     def work(tx: Tx) -> Conversation:
         born = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
         named = transitions.rename(born, title).conversation if title else born
-        chat = routing.assign(replace(named, profile=profile), deps.routes)
+        chat = routing.assign(replace(named, requested_profile=profile), deps.routes)
         tx.add(Step(conversation=chat))
         return chat
 
@@ -43,7 +43,7 @@ async def open_with(
     def work(tx: Tx) -> Conversation:
         born = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
         named = transitions.rename(born, title).conversation if title else born
-        chat = routing.assign(replace(named, profile=profile), deps.routes)
+        chat = routing.assign(replace(named, requested_profile=profile), deps.routes)
         step = transitions.say(chat, text, message_id=new_message_id(), now=tx.now)
         tx.add(step)
         return step.conversation
@@ -51,25 +51,27 @@ async def open_with(
     return await deps.store.transact(work)
 
 
-async def say(deps: Deps, user: UserId, which: ConversationId, text: str) -> MessageId:
+async def say(deps: Deps, user: UserId, conversation_id: ConversationId, text: str) -> MessageId:
     """Take a message. It is there for good when this returns; the reply comes when it comes."""
     said = new_message_id()
     await change(
         deps,
         user,
-        which,
+        conversation_id,
         lambda found, tx: transitions.say(found, text, message_id=said, now=tx.now),
     )
     return said
 
 
-async def stop(deps: Deps, user: UserId, which: ConversationId) -> None:
+async def stop(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:
     """Stop the reply that is being given, or would be; what was said of it so far stays."""
 
     def work(tx: Tx) -> None:
-        found = tx.lock(user, which)
-        is_given = tx.stop_reply(user, which)
-        waits = tx.items(user, which, RunKind.REPLY) or _is_put_aside(tx, user, which)
+        found = tx.lock(user, conversation_id)
+        is_given = tx.stop_reply(user, conversation_id)
+        waits = tx.items(user, conversation_id, RunKind.REPLY) or _is_put_aside(
+            tx, user, conversation_id
+        )
         if not is_given and not waits:
             raise Conflict("There is no reply to stop.")
         if not is_given:
@@ -78,30 +80,32 @@ async def stop(deps: Deps, user: UserId, which: ConversationId) -> None:
     await deps.store.transact(work)
 
 
-def _is_put_aside(tx: Tx, user: UserId, which: ConversationId) -> bool:
+def _is_put_aside(tx: Tx, user: UserId, conversation_id: ConversationId) -> bool:
     """See whether a reply was handed back: it is under way, and nobody has its turn."""
     return any(
         run.kind is RunKind.REPLY and run.status is RunStatus.QUEUED
-        for run in tx.history(user, which, most=_FEW)
+        for run in tx.history(user, conversation_id, limit=_FEW)
     )
 
 
-async def edit_last(deps: Deps, user: UserId, which: ConversationId, text: str) -> MessageId:
+async def edit_last(
+    deps: Deps, user: UserId, conversation_id: ConversationId, text: str
+) -> MessageId:
     """Say something else instead of one's last message; what was answered to it is gone with it."""
     check_message(text)
     said = new_message_id()
 
     def work(tx: Tx) -> None:
-        found = tx.lock(user, which)
+        found = tx.lock(user, conversation_id)
         try:
-            tx.take_back_last_message(user, which)
+            tx.take_back_last_message(user, conversation_id)
         except NotFound:
             raise Conflict("You have not said anything yet.") from None
-        tx.stop_reply(user, which)
+        tx.stop_reply(user, conversation_id)
         # The agent's own session knows what was taken back: it begins a new one.
         fresh = replace(found, session=None)
         if found.session is not None:
-            tx.forget(user, which, found.session.id)
+            tx.forget(user, conversation_id, found.session.id)
         tx.save(Step(conversation=fresh, stops=Stops.REPLIES))
         save(tx, transitions.say(fresh, text, message_id=said, now=tx.now))
 

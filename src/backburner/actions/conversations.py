@@ -30,7 +30,7 @@ async def start(deps: Deps, user: UserId, brief: Brief) -> Conversation:
 async def set_schedule(
     deps: Deps,
     user: UserId,
-    which: ConversationId,
+    conversation_id: ConversationId,
     schedule: Schedule,
     *,
     state: State | None = None,
@@ -38,41 +38,41 @@ async def set_schedule(
     return await active_limit.change(
         deps,
         user,
-        which,
+        conversation_id,
         lambda found, tx: transitions.set_schedule(found, schedule, now=tx.now, state=state),
     )
 
 
-async def pause(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
-    return await change(deps, user, which, lambda found, _: transitions.pause(found))
+async def pause(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
+    return await change(deps, user, conversation_id, lambda found, _: transitions.pause(found))
 
 
-async def resume(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
+async def resume(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
     return await active_limit.change(
-        deps, user, which, lambda found, tx: transitions.resume(found, now=tx.now)
+        deps, user, conversation_id, lambda found, tx: transitions.resume(found, now=tx.now)
     )
 
 
-async def run_now(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
-    return await change(deps, user, which, lambda found, _: transitions.run_now(found))
+async def run_now(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
+    return await change(deps, user, conversation_id, lambda found, _: transitions.run_now(found))
 
 
-async def cancel(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
+async def cancel(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
     def transition(found: Conversation, tx: Tx) -> Step:
-        return transitions.cancel(found, now=tx.now, running=is_running(tx, user, which))
+        return transitions.cancel(found, now=tx.now, running=is_running(tx, user, conversation_id))
 
-    return await change(deps, user, which, transition)
+    return await change(deps, user, conversation_id, transition)
 
 
-async def archive(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
+async def archive(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
     """Close a conversation; what it handed out and is still at work is cancelled."""
     tried = dict[ConversationId, str]()
 
     def work(tx: Tx) -> Conversation:
         # Parents are locked after their children, as it is when a child reports.
-        _stop_children(tx, user, which, tried)
-        found = tx.lock(user, which)
-        _stop_children(tx, user, which, tried)
+        _stop_children(tx, user, conversation_id, tried)
+        found = tx.lock(user, conversation_id)
+        _stop_children(tx, user, conversation_id, tried)
         step = transitions.archive(found, now=tx.now, stopped=list(tried.values()))
         save(tx, step)
         return step.conversation
@@ -80,8 +80,8 @@ async def archive(deps: Deps, user: UserId, which: ConversationId) -> Conversati
     return await deps.store.transact(work)
 
 
-async def reopen(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
-    return await change(deps, user, which, lambda found, _: transitions.reopen(found))
+async def reopen(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
+    return await change(deps, user, conversation_id, lambda found, _: transitions.reopen(found))
 
 
 async def pause_everything(deps: Deps, user: UserId | None, *, paused: bool) -> None:
@@ -90,16 +90,16 @@ async def pause_everything(deps: Deps, user: UserId | None, *, paused: bool) -> 
 
 
 def _stop_children(
-    tx: Tx, user: UserId, which: ConversationId, stopped: dict[ConversationId, str]
+    tx: Tx, user: UserId, conversation_id: ConversationId, stopped: dict[ConversationId, str]
 ) -> None:
-    for child in tx.open_children(user, which):
+    for child in tx.open_children(user, conversation_id):
         steps.stop_all(tx, child)
         stopped[child.id] = child.title
 
 
-def is_running(tx: Tx, user: UserId, which: ConversationId) -> bool:
+def is_running(tx: Tx, user: UserId, conversation_id: ConversationId) -> bool:
     """See whether a background run is under way, or was handed back."""
     return any(
         run.kind is RunKind.BACKGROUND and run.status in (RunStatus.RUNNING, RunStatus.QUEUED)
-        for run in tx.history(user, which, most=_FEW)
+        for run in tx.history(user, conversation_id, limit=_FEW)
     )

@@ -38,33 +38,35 @@ class WorkCreated:
     after: str | None = None
 
 
-def begin(tx: Tx, deps: Deps, user: UserId, which: ConversationId, brief: Brief) -> Conversation:
+def begin(
+    tx: Tx, deps: Deps, user: UserId, conversation_id: ConversationId, brief: Brief
+) -> Conversation:
     """Let a task begin, if there is room for it; whoever calls this holds the lock of the user."""
-    step = transitions.start_task(which, user, brief, now=tx.now)
+    step = transitions.start_task(conversation_id, user, brief, now=tx.now)
     active_limit.check(deps, tx, step.conversation)
     return _add(tx, deps, step)
 
 
 def propose(
-    tx: Tx, deps: Deps, origin: Origin, which: ConversationId, brief: Brief, *, why: str
+    tx: Tx, deps: Deps, origin: Origin, conversation_id: ConversationId, brief: Brief, *, why: str
 ) -> Conversation:
     """Suggest a task, unless there are enough suggestions, or the owner has said no to this."""
     _check_count(tx, origin)
     _check_news(tx, origin.user, brief)
     zone = tx.person(origin.user).zone
-    step = transitions.propose(which, origin.user, brief, why=why, now=tx.now, zone=zone)
+    step = transitions.propose(conversation_id, origin.user, brief, why=why, now=tx.now, zone=zone)
     # Its words may be those of others, until the owner has said yes to them.
     proposed = replace(step.conversation, outside_read=origin.hold(tx).outside_read)
     return _add(tx, deps, replace(step, conversation=proposed))
 
 
 def find_made(
-    tx: Tx, user: UserId, which: ConversationId, tried: Sequence[object]
+    tx: Tx, user: UserId, conversation_id: ConversationId, tried: Sequence[object]
 ) -> Conversation | None:
     """Find what an earlier try has made of which only the answer was lost."""
     if tried:
         with suppress(NotFound):
-            return tx.load(user, which)
+            return tx.load(user, conversation_id)
     return None
 
 
@@ -112,7 +114,7 @@ def _check_news(tx: Tx, user: UserId, brief: Brief) -> None:
     """Refuse what waits for an answer already, and what was dismissed within a day."""
     waiting = [
         RejectedProposal(one.title, str(one.state.context.get("prompt", "")), tx.now)
-        for one in tx.tasks.open(user, most=10 * MAX_OPEN_PROPOSALS)
+        for one in tx.tasks.open(user, limit=10 * MAX_OPEN_PROPOSALS)
         if task_status(one) is TaskStatus.PROPOSED
     ]
     if proposal.is_repeat(brief.title, brief.prompt, waiting, now=tx.now):

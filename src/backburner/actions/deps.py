@@ -69,10 +69,10 @@ class Deps:
     bus: Bus | None = None
     #: By the name of the profile; a conversation without one gets the default.
     engines: Mapping[str, Engine]
-    default_engine: str
+    default_profile: str
     toolbox: Toolbox
     #: Engines that nothing they read can put up to anything.
-    unswayed: frozenset[str] = frozenset()
+    injection_proof: frozenset[str] = frozenset()
     #: Profiles whose agent is Claude Code.
     claude: frozenset[str] = frozenset()
     #: Which profile a new conversation gets.
@@ -91,6 +91,6 @@ class Deps:
     #: Copies the whole database to a file that is gone once it is closed.
     copy_database: Callable[[], Awaitable[IO[bytes]]] = no_copy
 
-    def is_swayed(self, profile: str) -> bool:
+    def can_be_injected(self, profile: str) -> bool:
         """See whether what an agent reads may put it up to something; empty: the default one."""
-        return (profile or self.default_engine) not in self.unswayed
+        return (profile or self.default_profile) not in self.injection_proof

@@ -40,11 +40,11 @@ def look_around(tx: Tx, user: UserId, *, zone: str, repository: str) -> str:
     """Put together what there is to find work in."""
     wanted = ConversationFilter(view=View.TASKS, archived=False)
     found = tx.browse.conversations(
-        user, wanted, None, most=discovery.MAX_SHOWN_TASKS
+        user, wanted, None, limit=discovery.MAX_SHOWN_TASKS
     ).conversations
     tasks = [seen.conversation for seen in found]
     return discovery.surroundings(
-        tx.discovery.talk(user, most=discovery.MAX_SNIPPETS),
+        tx.discovery.talk(user, limit=discovery.MAX_SNIPPETS),
         [task for task in tasks if task_status(task) is not TaskStatus.DONE],
         repository,
         zone=zone,

@@ -47,6 +47,6 @@ async def release(deps: Deps, user: UserId, key: str) -> None:
 async def prune(deps: Deps) -> bool:
     """Forget old answers; tell whether there may be more of them."""
     deleted = await deps.store.transact(
-        lambda tx: tx.answers.prune(before=tx.now - RESPONSE_LIFETIME, most=_SOME)
+        lambda tx: tx.answers.prune(before=tx.now - RESPONSE_LIFETIME, limit=_SOME)
     )
     return deleted == _SOME

@@ -39,10 +39,10 @@ async def forget(deps: Deps, user: UserId, key: str) -> None:
     await deps.store.transact(lambda tx: tx.memories.remove(user, key))
 
 
-async def search(deps: Deps, user: UserId, query: str, *, most: int) -> Sequence[Memory]:
+async def search(deps: Deps, user: UserId, query: str, *, limit: int) -> Sequence[Memory]:
     """Find what has any word of a query, best first."""
     words = sought_in(check_text("The query", query, limit=MAX_QUERY_CHARS))
-    return await deps.store.transact(lambda tx: tx.memories.search(user, words, most=most))
+    return await deps.store.transact(lambda tx: tx.memories.search(user, words, limit=limit))
 
 
 async def remember_from(deps: Deps, origin: Origin, key: str, text: str) -> bool:
@@ -88,10 +88,10 @@ async def search_from(deps: Deps, origin: Origin, query: str) -> Sequence[Memory
     words = sought_in(check_text("The query", query, limit=MAX_QUERY_CHARS))
 
     def work(tx: Tx) -> Sequence[Memory]:
-        found = tx.memories.search(origin.user, words, most=MAX_SEARCH_RESULTS)
+        found = tx.memories.search(origin.user, words, limit=MAX_SEARCH_RESULTS)
         if origin.turn is not None and any(memory.outside for memory in found):
             here = tx.hold(origin.turn)
-            if not here.outside_read and deps.is_swayed(here.engine):
+            if not here.outside_read and deps.can_be_injected(here.profile):
                 tx.note_outside(origin.turn)
         return found
 

@@ -45,7 +45,7 @@ class Origin:
         if self.turn is None:
             return
         here = tx.hold(self.turn)
-        if not here.outside_read and deps.is_swayed(here.engine):
+        if not here.outside_read and deps.can_be_injected(here.profile):
             tx.note_outside(self.turn)
 
     def may_start(self, here: Conversation) -> bool:

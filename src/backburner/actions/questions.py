@@ -23,46 +23,48 @@ _SETTLED = {
 _SOME = 20
 
 
-async def answer(deps: Deps, user: UserId, which: QuestionId, text: str) -> Conversation:
+async def answer(deps: Deps, user: UserId, question_id: QuestionId, text: str) -> Conversation:
     """Answer an open question; the first answer wins."""
 
     def work(tx: Tx) -> Conversation:
-        where = tx.conversation_of(user, which)
+        where = tx.conversation_of(user, question_id)
         if views.task_status(tx.load(user, where)) is TaskStatus.PROPOSED:
             # Before the conversation, as everybody does who lets work begin.
             tx.lock_person(user)
-        return settle(tx, deps, tx.lock(user, where), which, text)
+        return settle(tx, deps, tx.lock(user, where), question_id, text)
 
     return await deps.store.transact(work)
 
 
-def settle(tx: Tx, deps: Deps, found: Conversation, which: QuestionId, text: str) -> Conversation:
+def settle(
+    tx: Tx, deps: Deps, found: Conversation, question_id: QuestionId, text: str
+) -> Conversation:
     """Write an answer down, with all that follows from it."""
-    step = transitions.answer(found, which, text, now=tx.now)
+    step = transitions.answer(found, question_id, text, now=tx.now)
     active_limit.check(deps, tx, step.conversation, before=found)
     save(tx, step)
     for asked in found.questions:
-        if asked.id == which:
+        if asked.id == question_id:
             _settle(tx, found, asked, step)
     return step.conversation
 
 
-async def snooze(deps: Deps, user: UserId, which: QuestionId, *, until: datetime) -> None:
+async def snooze(deps: Deps, user: UserId, question_id: QuestionId, *, until: datetime) -> None:
     """Put a question off: it is brought up again then."""
 
     def work(tx: Tx) -> None:
-        found = tx.lock(user, tx.conversation_of(user, which))
-        tx.put_off(user, question.snooze(_find(found, which), until=until, now=tx.now))
+        found = tx.lock(user, tx.conversation_of(user, question_id))
+        tx.put_off(user, question.snooze(_find(found, question_id), until=until, now=tx.now))
 
     await deps.store.transact(work)
 
 
-async def snooze_for(deps: Deps, user: UserId, which: QuestionId, pause: timedelta) -> None:
+async def snooze_for(deps: Deps, user: UserId, question_id: QuestionId, pause: timedelta) -> None:
     """Put a question off for so long."""
 
     def work(tx: Tx) -> None:
-        found = tx.lock(user, tx.conversation_of(user, which))
-        later = question.snooze(_find(found, which), until=tx.now + pause, now=tx.now)
+        found = tx.lock(user, tx.conversation_of(user, question_id))
+        later = question.snooze(_find(found, question_id), until=tx.now + pause, now=tx.now)
         tx.put_off(user, later)
 
     await deps.store.transact(work)
@@ -72,7 +74,7 @@ async def bring_up(deps: Deps) -> int:
     """Remind of questions whose time has come, and let those count as answered that ran out."""
 
     def work(tx: Tx) -> int:
-        due = tx.questions_due(most=_SOME)
+        due = tx.questions_due(limit=_SOME)
         for user, which in due:
             found = tx.lock(user, tx.conversation_of(user, which))
             asked = _find(found, which)
@@ -88,9 +90,9 @@ async def bring_up(deps: Deps) -> int:
     return await deps.store.transact(work)
 
 
-def _find(conversation: Conversation, which: QuestionId) -> Question:
+def _find(conversation: Conversation, question_id: QuestionId) -> Question:
     for asked in conversation.questions:
-        if asked.id == which:
+        if asked.id == question_id:
             return asked
     raise Conflict("This question has been answered or withdrawn.")
 

@@ -18,25 +18,30 @@ class Said:
     items: frozenset[ItemId]
 
 
-async def say(deps: Deps, user: UserId, which: ConversationId, text: str) -> Said:
+async def say(deps: Deps, user: UserId, conversation_id: ConversationId, text: str) -> Said:
     """Take a message, as `chat.say` does, and remember what to wait for."""
     said = new_message_id()
 
     def work(tx: Tx) -> Said:
-        found = tx.lock(user, which)
-        before = _items(tx, user, which)
+        found = tx.lock(user, conversation_id)
+        before = _items(tx, user, conversation_id)
         save(tx, transitions.say(found, text, message_id=said, now=tx.now))
-        return Said(tx.replies.message(user, which, said), _items(tx, user, which) - before)
+        return Said(
+            tx.replies.message(user, conversation_id, said),
+            _items(tx, user, conversation_id) - before,
+        )
 
     return await deps.store.transact(work)
 
 
-async def find(deps: Deps, user: UserId, which: ConversationId, said: Said) -> Reply | None:
+async def find(
+    deps: Deps, user: UserId, conversation_id: ConversationId, said: Said
+) -> Reply | None:
     """Find what came of it; None: not yet."""
     return await deps.store.transact(
-        lambda tx: tx.replies.find(user, which, said.message.id, said.items)
+        lambda tx: tx.replies.find(user, conversation_id, said.message.id, said.items)
     )
 
 
-def _items(tx: Tx, user: UserId, which: ConversationId) -> frozenset[ItemId]:
-    return frozenset(item.id for kind in RunKind for item in tx.items(user, which, kind))
+def _items(tx: Tx, user: UserId, conversation_id: ConversationId) -> frozenset[ItemId]:
+    return frozenset(item.id for kind in RunKind for item in tx.items(user, conversation_id, kind))

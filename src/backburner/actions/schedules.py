@@ -80,7 +80,7 @@ async def start(
 async def set_schedule(
     deps: Deps,
     user: UserId,
-    which: ConversationId,
+    conversation_id: ConversationId,
     timing: Timing,
     *,
     what: str | None = None,
@@ -93,15 +93,15 @@ async def set_schedule(
             if not what.strip():
                 raise BadRequest("There is nothing to do.", hint="Say what is to be done.")
             state = replace(state, context={**state.context, "prompt": what})
-        timed = read(tx, user, timing, of=which)
+        timed = read(tx, user, timing, of=conversation_id)
         return give_schedule(found, timed, now=tx.now, state=state)
 
-    return await active_limit.change(deps, user, which, transition)
+    return await active_limit.change(deps, user, conversation_id, transition)
 
 
-async def clear_schedule(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
+async def clear_schedule(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
     """Stop the work for good; the conversation stays."""
-    return await conversations.cancel(deps, user, which)
+    return await conversations.cancel(deps, user, conversation_id)
 
 
 def read(tx: Tx, user: UserId, timing: Timing, *, of: ConversationId | None = None) -> Schedule:

@@ -18,12 +18,12 @@ Change = Callable[[Conversation, Tx], Step]
 
 
 async def change(
-    deps: Deps, user: UserId, which: ConversationId, transition: Change
+    deps: Deps, user: UserId, conversation_id: ConversationId, transition: Change
 ) -> Conversation:
     """Let something happen to a conversation."""
 
     def work(tx: Tx) -> Conversation:
-        step = transition(tx.lock(user, which), tx)
+        step = transition(tx.lock(user, conversation_id), tx)
         save(tx, step)
         return step.conversation
 

@@ -15,7 +15,7 @@ from backburner.ports import GrantRow, Tx
 async def amend(
     deps: Deps,
     user: UserId,
-    which: ConversationId,
+    conversation_id: ConversationId,
     *,
     title: str | None = None,
     notify: Notify | None = None,
@@ -27,17 +27,17 @@ async def amend(
         amended = replace(named, notify=found.notify if notify is None else notify)
         return transitions.ask_anew(found, amended, now=tx.now)
 
-    return await change(deps, user, which, transition)
+    return await change(deps, user, conversation_id, transition)
 
 
-async def delete(deps: Deps, user: UserId, which: ConversationId) -> None:
+async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:
     """Delete a conversation with all that it handed out; what was done and spent stays known."""
-    await deps.store.transact(lambda tx: remove(tx, user, which))
+    await deps.store.transact(lambda tx: remove(tx, user, conversation_id))
 
 
-def remove(tx: Tx, user: UserId, which: ConversationId) -> None:
-    tx.lock(user, which)
-    all_of_them = _family(tx, user, which)
+def remove(tx: Tx, user: UserId, conversation_id: ConversationId) -> None:
+    tx.lock(user, conversation_id)
+    all_of_them = _family(tx, user, conversation_id)
     asked = {asked.purpose for one in all_of_them for asked in tx.load(user, one).questions}
     for one in all_of_them:
         _part(tx, user, one, all_of_them)
@@ -46,36 +46,38 @@ def remove(tx: Tx, user: UserId, which: ConversationId) -> None:
     go_on_without(tx, user, asked)
 
 
-async def revoke(deps: Deps, user: UserId, which: GrantId) -> None:
+async def revoke(deps: Deps, user: UserId, grant_id: GrantId) -> None:
     """Take back a yes; what is under way with it is not undone."""
-    await deps.store.transact(lambda tx: tx.revoke(user, which))
+    await deps.store.transact(lambda tx: tx.revoke(user, grant_id))
 
 
-async def widen(deps: Deps, user: UserId, which: GrantId, words: tuple[str, ...]) -> GrantRow:
+async def widen(deps: Deps, user: UserId, grant_id: GrantId, words: tuple[str, ...]) -> GrantRow:
     """Let a lasting grant for a command cover all that begins with fewer of its words."""
 
     def work(tx: Tx) -> GrantRow:
-        given = tx.browse.grant(user, which)
+        given = tx.browse.grant(user, grant_id)
         # An earlier try may have gone through, and only its answer been lost.
         if given.grant.words != words:
             tx.hold_to(user, tool_policy.shorten(given.grant, words))
-        return tx.browse.grant(user, which)
+        return tx.browse.grant(user, grant_id)
 
     return await deps.store.transact(work)
 
 
-async def see(deps: Deps, user: UserId, which: Sequence[NoticeId]) -> int:
-    return await deps.store.transact(lambda tx: tx.see_notices(user, which))
+async def see(deps: Deps, user: UserId, notice_ids: Sequence[NoticeId]) -> int:
+    return await deps.store.transact(lambda tx: tx.see_notices(user, notice_ids))
 
 
 async def see_until(deps: Deps, user: UserId, last: NoticeId) -> int:
     return await deps.store.transact(lambda tx: tx.see_notices_until(user, last))
 
 
-def _family(tx: Tx, user: UserId, which: ConversationId) -> Sequence[ConversationId]:
+def _family(tx: Tx, user: UserId, conversation_id: ConversationId) -> Sequence[ConversationId]:
     """Find all that hangs under a conversation, the lowest first."""
-    under = [one for child in tx.children(user, which) for one in _family(tx, user, child)]
-    return [*under, which]
+    under = [
+        one for child in tx.children(user, conversation_id) for one in _family(tx, user, child)
+    ]
+    return [*under, conversation_id]
 
 
 def _part(tx: Tx, user: UserId, gone: ConversationId, all_gone: Sequence[ConversationId]) -> None:

@@ -44,9 +44,11 @@ class DraftBroadcast:
         self._onlookers: tuple[DraftListener, ...] = ()
 
     @contextmanager
-    def watch(self, user: UserId, which: ConversationId) -> Iterator[asyncio.Queue[DraftEvent]]:
+    def watch(
+        self, user: UserId, conversation_id: ConversationId
+    ) -> Iterator[asyncio.Queue[DraftEvent]]:
         """Collect what is said in a conversation from now on."""
-        key, queue = (user, which), asyncio.Queue[DraftEvent](MAX_WATCHER_QUEUE)
+        key, queue = (user, conversation_id), asyncio.Queue[DraftEvent](MAX_WATCHER_QUEUE)
         self._queues[key] += (queue,)
         try:
             yield queue
@@ -66,9 +68,9 @@ class DraftBroadcast:
         finally:
             self._onlookers = tuple(one for one in self._onlookers if one != onlooker)
 
-    def show(self, user: UserId, which: ConversationId, sight: DraftEvent) -> None:
+    def show(self, user: UserId, conversation_id: ConversationId, sight: DraftEvent) -> None:
         for onlooker in self._onlookers:
-            onlooker(user, which, sight)
-        for queue in self._queues.get((user, which), ()):
+            onlooker(user, conversation_id, sight)
+        for queue in self._queues.get((user, conversation_id), ()):
             if not queue.full():
                 queue.put_nowait(sight)

@@ -60,11 +60,11 @@ def build(
         store=machines.store(database),
         bus=bus,
         engines=machines.engines,
-        default_engine=machines.default_engine,
+        default_profile=machines.default_profile,
         toolbox=machines.toolbox or NoTools(),
         routes=machines.routes,
         channels=machines.channels,
-        unswayed=machines.unswayed,
+        injection_proof=machines.injection_proof,
         claude=machines.claude,
         limits=Limits(
             run_timeout=settings.run_timeout,
@@ -105,8 +105,8 @@ def build(
 def _build_worker(settings: Settings, deps: Deps, bus: Bus, machines: Machines) -> Worker:
     seats = Seats(
         total=settings.concurrency,
-        of_engine=machines.seats,
-        default_engine=machines.default_engine,
+        per_profile=machines.seats,
+        default_profile=machines.default_profile,
         has_room=machines.has_room,
         only_chat=not settings.enabled,
     )

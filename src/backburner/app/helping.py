@@ -53,7 +53,7 @@ def _make(
     if found.revision is None and not found.in_use:
         raise NotFound("There is no database of Backburner here.", hint="Name its folder: --data.")
     with closing(open_database(url, Clock().read)) as database:
-        deps = Deps(store=database, engines={}, default_engine="", toolbox=NoTools())
+        deps = Deps(store=database, engines={}, default_profile="", toolbox=NoTools())
         return asyncio.run(work(deps))
 
 

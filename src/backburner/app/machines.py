@@ -45,7 +45,7 @@ class Machines:
     """What the actions reach the outside with, apart from the database."""
 
     engines: Mapping[str, Engine] = field(default_factory=dict)
-    default_engine: str = ""
+    default_profile: str = ""
     #: The most runs at the same time, for each engine that has a limit of its own.
     seats: Mapping[str, int] = field(default_factory=dict)
     #: Whether there is room for one more run with an engine, beside so many.
@@ -53,7 +53,7 @@ class Machines:
     #: Which profile a new conversation gets; names of profiles are names of engines.
     routes: Routes = NO_ROUTES
     #: Engines that nothing they read can put up to anything.
-    unswayed: frozenset[str] = frozenset()
+    injection_proof: frozenset[str] = frozenset()
     #: Profiles whose agent is Claude Code.
     claude: frozenset[str] = frozenset()
     #: In place of the tools that agents are offered.
@@ -77,11 +77,11 @@ def build_machines(settings: Settings) -> Machines:
     large = {profile.name for profile in profiles if profile.engine == "claude"}
     return Machines(
         engines=engines,
-        default_engine=settings.routes.chat,
+        default_profile=settings.routes.chat,
         seats=settings.seats,
         has_room=lambda name, runs: name not in large or _fits_one_more(engines[name], runs),
         routes=settings.routes,
-        unswayed=frozenset(one.name for one in profiles if one.engine == "demo"),
+        injection_proof=frozenset(one.name for one in profiles if one.engine == "demo"),
         claude=frozenset(large),
         workspace=_workspaces(settings, shell),
         repository=_repositories(settings, shell),

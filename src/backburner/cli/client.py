@@ -101,9 +101,9 @@ class Server:
     def put(self, path: str, body: Any) -> Any:
         return self._ask("PUT", path, body)
 
-    def items(self, path: str, *, most: int | None = None, **query: Any) -> Iterator[Any]:
+    def items(self, path: str, *, limit: int | None = None, **query: Any) -> Iterator[Any]:
         """Read a list to its end, or as many of it as are wanted, a page at a time."""
-        cursor, left = None, most
+        cursor, left = None, limit
         while left is None or left > 0:
             size = PAGE if left is None else min(left, PAGE)
             page = self.get(path, **query, limit=size, cursor=cursor)

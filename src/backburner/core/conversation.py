@@ -93,7 +93,7 @@ class State:
 class Session:
     """The agent's own memory of a conversation: an id that means something to one engine."""
 
-    engine: str
+    profile: str
     id: str
     #: About how long it has become, apart from system prompt and tools.
     tokens: int = 0
@@ -166,9 +166,9 @@ class Conversation:
     #: The tools it is restricted to; None: all that its user has.
     tools: tuple[str, ...] | None = None
     #: The profile that was asked for by name; None: whichever the routes give.
-    profile: str | None = None
+    requested_profile: str | None = None
     #: The name of the profile it works under; empty: the default where it runs.
-    engine: str = ""
+    profile: str = ""
     on_repeated_failure: OnRepeatedFailure = OnRepeatedFailure.NOTIFY
     notify: Notify = Notify.ON_CHANGE
     last_result_hash: str | None = None

@@ -39,8 +39,8 @@ def choose(routes: Routes, kind: Kind, wished: str | None = None) -> str:
 
 def assign(conversation: Conversation, routes: Routes) -> Conversation:
     """Give a conversation that is being born its profile, which it keeps."""
-    engine = choose(routes, conversation.kind, conversation.profile)
-    return replace(conversation, engine=engine)
+    engine = choose(routes, conversation.kind, conversation.requested_profile)
+    return replace(conversation, profile=engine)
 
 
 def escalate(routes: Routes, conversation: Conversation, *, escalated: bool) -> str | None:
@@ -48,7 +48,7 @@ def escalate(routes: Routes, conversation: Conversation, *, escalated: bool) -> 
 
     What was asked for by name is left there: who chose a local model may have had a reason.
     """
-    is_routed = conversation.kind is not Kind.CHAT and conversation.profile is None
-    if escalated or not is_routed or conversation.engine != routes.background:
+    is_routed = conversation.kind is not Kind.CHAT and conversation.requested_profile is None
+    if escalated or not is_routed or conversation.profile != routes.background:
         return None
     return routes.chat if routes.chat != routes.background else None

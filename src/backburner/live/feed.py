@@ -142,20 +142,20 @@ class Feed:
                     continue
                 self._wake.set()
 
-    def _note(self, user: UserId, which: ConversationId | None) -> None:
-        if which is None:
+    def _note(self, user: UserId, conversation_id: ConversationId | None) -> None:
+        if conversation_id is None:
             self._hinted[user] = None
         elif (noted := self._hinted.setdefault(user, set())) is not None:
-            noted.add(which)
+            noted.add(conversation_id)
 
-    def _see(self, user: UserId, which: ConversationId, sight: DraftEvent) -> None:
+    def _see(self, user: UserId, conversation_id: ConversationId, sight: DraftEvent) -> None:
         """Pass on what is said in this process, as it is said."""
         if isinstance(sight, DraftClosed):
-            self._here.pop(which, None)
+            self._here.pop(conversation_id, None)
         elif sight.is_reply:
-            self._here[which] = sight.run_id
+            self._here[conversation_id] = sight.run_id
             for follower in self._followers.get(user, ()):
-                follower.hear(ReplyDraft(which, sight.run_id, sight.so_far))
+                follower.hear(ReplyDraft(conversation_id, sight.run_id, sight.so_far))
 
     async def _wait(self) -> None:
         with suppress(TimeoutError):

@@ -61,7 +61,7 @@ class Poll:
 
     def _read_changes(self, tx: Tx, found: PollResult, user: UserId) -> None:
         position = self.positions[user]
-        found.changes[user] = list(tx.events.after(user, position, most=MAX_MISSED_EVENTS))
+        found.changes[user] = list(tx.events.after(user, position, limit=MAX_MISSED_EVENTS))
 
     def _join(self, tx: Tx, user: UserId, after: int | None) -> NewSubscriber:
         drafts = list(tx.events.drafts(user, None))
@@ -70,7 +70,7 @@ class Poll:
             return NewSubscriber(newest, [], drafts)
         if not tx.events.is_known(user, after):
             return NewSubscriber(newest, None, drafts)
-        missed = list(tx.events.after(user, after, most=MAX_MISSED_EVENTS + 1))
+        missed = list(tx.events.after(user, after, limit=MAX_MISSED_EVENTS + 1))
         is_too_much = len(missed) > MAX_MISSED_EVENTS
         # What came since the newest was read is there as well.
         newest = max([newest, *(one.number for one in missed)])

@@ -31,7 +31,7 @@ class Accounts(Protocol):
 
     def password_of(self, user: UserId) -> str | None: ...
 
-    def all(self, *, after: str = "", most: int) -> Sequence[User]:
+    def all(self, *, after: str = "", limit: int) -> Sequence[User]:
         """List those whose ids come after one, by their ids."""
 
     def operators(self) -> Sequence[UserId]:
@@ -80,7 +80,7 @@ class Credentials(Protocol):
         """Use one for the only time; False: somebody has, or it is good no longer."""
 
     def all(
-        self, user: UserId, kind: CredentialKind, *, after: str = "", most: int, now: datetime
+        self, user: UserId, kind: CredentialKind, *, after: str = "", limit: int, now: datetime
     ) -> Sequence[Credential]:
         """List those of a kind that are good, by their ids."""
 
@@ -92,7 +92,7 @@ class Credentials(Protocol):
     ) -> None:
         """End all of these kinds, or those of a name."""
 
-    def invitations(self, *, after: str = "", most: int, now: datetime) -> Sequence[Invitation]:
+    def invitations(self, *, after: str = "", limit: int, now: datetime) -> Sequence[Invitation]:
         """List those that are good, whichever operator made them, by their ids."""
 
     def end_invitation(self, invitation: str, *, now: datetime) -> None:
@@ -111,7 +111,7 @@ class McpClients(Protocol):
     def name_of(self, user: UserId, token: str) -> str:
         """Say what a token is called, or raise `NotFound`."""
 
-    def keep_place(self, user: UserId, token: str, which: ConversationId) -> None: ...
+    def keep_place(self, user: UserId, token: str, conversation_id: ConversationId) -> None: ...
 
 
 class RateLimits(Protocol):

@@ -67,10 +67,10 @@ class Away(Protocol):
         """Note that a user has been told all that happened until then."""
 
     def totals(self, user: UserId, since: datetime) -> RunCounts: ...
-    def ran(self, user: UserId, since: datetime, *, most: int) -> Sequence[ConversationRuns]:
+    def ran(self, user: UserId, since: datetime, *, limit: int) -> Sequence[ConversationRuns]:
         """Count runs by conversation: those with failures first, then the latest."""
 
-    def needs(self, user: UserId, *, most: int) -> Sequence[PendingQuestion]: ...
+    def needs(self, user: UserId, *, limit: int) -> Sequence[PendingQuestion]: ...
     def spent(self, user: UserId, since: datetime) -> SpendTotal: ...
-    def told(self, user: UserId, since: datetime, *, most: int) -> Sequence[RecentNotice]:
+    def told(self, user: UserId, since: datetime, *, limit: int) -> Sequence[RecentNotice]:
         """Read notices, the newest first."""

@@ -158,38 +158,40 @@ class Gauges:
 
 class Browse(Protocol):
     def conversations(
-        self, user: UserId, wanted: ConversationFilter, after: PageKey | None, *, most: int
+        self, user: UserId, wanted: ConversationFilter, after: PageKey | None, *, limit: int
     ) -> ConversationPage:
         """Find those that were changed last, first."""
 
-    def conversation(self, user: UserId, which: ConversationId) -> ConversationRow: ...
+    def conversation(self, user: UserId, conversation_id: ConversationId) -> ConversationRow: ...
     def messages(
-        self, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
+        self, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
     ) -> Sequence[MessageRow]:
         """Read messages, newest first."""
 
-    def message(self, user: UserId, which: MessageId) -> Message: ...
-    def questions(self, user: UserId, after: PageKey | None, *, most: int) -> Sequence[QuestionRow]:
+    def message(self, user: UserId, message_id: MessageId) -> Message: ...
+    def questions(
+        self, user: UserId, after: PageKey | None, *, limit: int
+    ) -> Sequence[QuestionRow]:
         """Read open questions, oldest first."""
 
-    def question(self, user: UserId, which: QuestionId) -> QuestionRow: ...
+    def question(self, user: UserId, question_id: QuestionId) -> QuestionRow: ...
     def runs(
-        self, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
+        self, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
     ) -> Sequence[Run]:
         """Read runs, newest first."""
 
     def calls(self, user: UserId, run: RunId) -> Sequence[ToolCallRow]: ...
     def notices(
-        self, user: UserId, after: PageKey | None, *, unseen: bool, most: int
+        self, user: UserId, after: PageKey | None, *, unseen: bool, limit: int
     ) -> Sequence[NoticeRow]:
         """Read notices, newest first."""
 
-    def grants(self, user: UserId, which: ConversationId) -> Sequence[GrantRow]: ...
+    def grants(self, user: UserId, conversation_id: ConversationId) -> Sequence[GrantRow]: ...
     def all_grants(
-        self, user: UserId, after: PageKey | None, *, most: int
+        self, user: UserId, after: PageKey | None, *, limit: int
     ) -> Sequence[GrantRow]: ...
-    def grant(self, user: UserId, which: GrantId) -> GrantRow: ...
-    def memories(self, user: UserId, after: PageKey | None, *, most: int) -> Sequence[Memory]:
+    def grant(self, user: UserId, grant_id: GrantId) -> GrantRow: ...
+    def memories(self, user: UserId, after: PageKey | None, *, limit: int) -> Sequence[Memory]:
         """Read memories by their keys."""
 
     def memory(self, user: UserId, key: str) -> Memory: ...

@@ -11,5 +11,5 @@ class Discovery(Protocol):
     def find(self, user: UserId) -> Sequence[ConversationId]:
         """Find the conversation that looks for work for a user; none: it is switched off."""
 
-    def talk(self, user: UserId, *, most: int) -> Sequence[Snippet]:
+    def talk(self, user: UserId, *, limit: int) -> Sequence[Snippet]:
         """Read what was said last in a user's chats, oldest first."""

@@ -48,7 +48,7 @@ class Events(Protocol):
     def is_known(self, user: UserId, number: int) -> bool:
         """See whether all that came after a change is still there."""
 
-    def after(self, user: UserId, number: int, *, most: int) -> Sequence[Change]: ...
+    def after(self, user: UserId, number: int, *, limit: int) -> Sequence[Change]: ...
     def newest_since(self, at: datetime) -> Mapping[UserId, int]:
         """Give the last change of everybody for whom something changed since then."""
 
@@ -57,5 +57,5 @@ class Events(Protocol):
     ) -> Sequence[ReplyDraft]:
         """Read what is being said, in these conversations or in all."""
 
-    def prune(self, *, before: datetime, most: int) -> int:
+    def prune(self, *, before: datetime, limit: int) -> int:
         """Delete what changed long ago; of each user the last change stays."""

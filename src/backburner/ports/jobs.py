@@ -15,35 +15,35 @@ class Jobs(Protocol):
         user: UserId,
         parent: ConversationId,
         *,
-        most: int,
+        limit: int,
         ids: Collection[str] | None = None,
         batch: str | None = None,
     ) -> Sequence[Conversation]:
         """Read what a conversation handed out, newest first: whose id begins so, of one batch."""
 
     def named(
-        self, user: UserId, which: Collection[ConversationId]
+        self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Conversation]:
         """Read the ones that are still there."""
 
     def lock(
-        self, user: UserId, which: Collection[ConversationId]
+        self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Conversation]:
         """Read the ones that are still there; until the transaction ends nobody changes them."""
 
     def work(
-        self, user: UserId, which: Collection[ConversationId]
+        self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, WorkSummary]:
         """Tell what is known of their runs."""
 
     def count_open(self, user: UserId, root: ConversationId) -> int: ...
-    def retrieve(self, user: UserId, which: Collection[ConversationId]) -> None:
+    def retrieve(self, user: UserId, conversation_ids: Collection[ConversationId]) -> None:
         """Note that the results of these were fetched, unless they were before."""
 
-    def is_remembered(self, user: UserId, which: ConversationId, session_id: str) -> bool:
+    def is_remembered(self, user: UserId, conversation_id: ConversationId, session_id: str) -> bool:
         """See whether anything is left of an agent's session."""
 
-    def wait(self, turn: Turn, which: Mapping[ConversationId, bool]) -> None:
+    def wait(self, turn: Turn, conversation_ids: Mapping[ConversationId, bool]) -> None:
         """Let a run that was just handed back go on once all of these have settled.
 
         It does at once where they have, each, or where a person has spoken meanwhile.

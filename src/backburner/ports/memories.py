@@ -34,13 +34,13 @@ class Memories(Protocol):
         """Delete a memory; False: it is one that was to be spared."""
 
     def count(self, user: UserId) -> int: ...
-    def search(self, user: UserId, words: Sequence[str], *, most: int) -> Sequence[Memory]:
+    def search(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
         """Find those that have any of the words, best first; the last may be a beginning.
 
         A word that few memories have counts for more.
         """
 
-    def recall(self, user: UserId, words: Sequence[str], *, most: int) -> Sequence[Memory]:
+    def recall(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
         """Find those that have any of the words, best first, and then the newest trusted ones.
 
         Here the words are whole.

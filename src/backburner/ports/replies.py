@@ -19,8 +19,14 @@ class Reply:
 
 class Replies(Protocol):
     def find(
-        self, user: UserId, which: ConversationId, said: MessageId, items: Collection[ItemId]
+        self,
+        user: UserId,
+        conversation_id: ConversationId,
+        said: MessageId,
+        items: Collection[ItemId],
     ) -> Reply | None:
         """Find what came of a message that put these items into the inbox; None: not yet."""
 
-    def message(self, user: UserId, which: ConversationId, said: MessageId) -> Message: ...
+    def message(
+        self, user: UserId, conversation_id: ConversationId, said: MessageId
+    ) -> Message: ...

@@ -153,27 +153,35 @@ class Tx(Protocol):
 
     # Conversations and what happens to them
 
-    def load(self, user: UserId, which: ConversationId) -> Conversation: ...
-    def lock(self, user: UserId, which: ConversationId) -> Conversation: ...
+    def load(self, user: UserId, conversation_id: ConversationId) -> Conversation: ...
+    def lock(self, user: UserId, conversation_id: ConversationId) -> Conversation: ...
     def add(self, step: Step) -> None: ...
     def save(self, step: Step) -> None: ...
-    def delete(self, user: UserId, which: ConversationId) -> None:
+    def delete(self, user: UserId, conversation_id: ConversationId) -> None:
         """Delete a conversation and what it owns, apart from what was done and spent in it."""
 
-    def followers(self, user: UserId, which: ConversationId) -> Sequence[ConversationId]: ...
-    def children(self, user: UserId, which: ConversationId) -> Sequence[ConversationId]: ...
-    def open_children(self, user: UserId, which: ConversationId) -> Sequence[Conversation]:
+    def followers(
+        self, user: UserId, conversation_id: ConversationId
+    ) -> Sequence[ConversationId]: ...
+    def children(
+        self, user: UserId, conversation_id: ConversationId
+    ) -> Sequence[ConversationId]: ...
+    def open_children(
+        self, user: UserId, conversation_id: ConversationId
+    ) -> Sequence[Conversation]:
         """Read the children that have work, or ask something."""
 
     def recent_messages(
-        self, user: UserId, which: ConversationId, *, most: int
+        self, user: UserId, conversation_id: ConversationId, *, limit: int
     ) -> Sequence[Message]: ...
-    def take_back_last_message(self, user: UserId, which: ConversationId) -> None:
+    def take_back_last_message(self, user: UserId, conversation_id: ConversationId) -> None:
         """Take out the user's last message and whatever came after it."""
 
-    def items(self, user: UserId, which: ConversationId, kind: RunKind) -> Sequence[Item]: ...
+    def items(
+        self, user: UserId, conversation_id: ConversationId, kind: RunKind
+    ) -> Sequence[Item]: ...
     def items_served_by(
-        self, user: UserId, which: ConversationId, run: RunId
+        self, user: UserId, conversation_id: ConversationId, run: RunId
     ) -> Sequence[Item]: ...
 
     @property
@@ -185,12 +193,12 @@ class Tx(Protocol):
     def allowances_asked_about(self, user: UserId) -> frozenset[str]:
         """Find what open questions about allowances are about."""
 
-    def purposes(self, user: UserId, which: Iterable[QuestionId]) -> frozenset[Purpose]: ...
+    def purposes(self, user: UserId, question_ids: Iterable[QuestionId]) -> frozenset[Purpose]: ...
     def was_asked(self, user: UserId, question: QuestionId) -> bool:
         """See whether a question was ever asked, whatever became of it."""
 
     def put_off(self, user: UserId, question: Question) -> None: ...
-    def questions_due(self, *, most: int) -> Sequence[tuple[UserId, QuestionId]]:
+    def questions_due(self, *, limit: int) -> Sequence[tuple[UserId, QuestionId]]:
         """Find open questions that are to be brought up again, or that have expired."""
 
     # Turns
@@ -218,18 +226,20 @@ class Tx(Protocol):
 
     # Runs
 
-    def run(self, user: UserId, which: RunId) -> Run: ...
-    def history(self, user: UserId, which: ConversationId, *, most: int) -> Sequence[Run]: ...
+    def run(self, user: UserId, run_id: RunId) -> Run: ...
+    def history(
+        self, user: UserId, conversation_id: ConversationId, *, limit: int
+    ) -> Sequence[Run]: ...
     def draft(self, turn: Turn, text: str) -> None: ...
-    def stop_reply(self, user: UserId, which: ConversationId) -> bool:
+    def stop_reply(self, user: UserId, conversation_id: ConversationId) -> bool:
         """Ask a reply that is being given to stop; False: there is none."""
 
-    def prune(self, *, before: datetime, most: int) -> int: ...
+    def prune(self, *, before: datetime, limit: int) -> int: ...
     def session(self, turn: Turn, session_id: str) -> Sequence[str]: ...
     def has_remembered(self, turn: Turn) -> bool:
         """See whether the agent has written down anything in this run."""
 
-    def forget(self, user: UserId, which: ConversationId, session_id: str) -> None:
+    def forget(self, user: UserId, conversation_id: ConversationId, session_id: str) -> None:
         """Remove all of an agent's session that is not gone on with."""
 
     def remember(self, turn: Turn, session_id: str, entries: Iterable[str]) -> None: ...
@@ -239,7 +249,7 @@ class Tx(Protocol):
     def begin_call(
         self,
         turn: Turn,
-        which: CallId,
+        call_id: CallId,
         call: ToolCall,
         *,
         read_only: bool,
@@ -247,7 +257,7 @@ class Tx(Protocol):
     ) -> None:
         """Write down that a call is about to be made, and use up the grant it needs."""
 
-    def has_begun(self, turn: Turn, which: CallId) -> bool: ...
+    def has_begun(self, turn: Turn, call_id: CallId) -> bool: ...
     def end_call(self, turn: Turn, call: CallId, result: str, *, failed: bool) -> None: ...
     def give_up_calls(self, turn: Turn) -> None:
         """Note that nobody knows what became of the calls that are still under way."""
@@ -256,9 +266,9 @@ class Tx(Protocol):
         """Write down what the owner says of a call that nobody knew about."""
 
     def calls_of(self, user: UserId, run: RunId) -> Sequence[JournalEntry]: ...
-    def grants(self, user: UserId, which: ConversationId) -> Sequence[Grant]: ...
+    def grants(self, user: UserId, conversation_id: ConversationId) -> Sequence[Grant]: ...
 
-    def revoke(self, user: UserId, which: GrantId) -> None: ...
+    def revoke(self, user: UserId, grant_id: GrantId) -> None: ...
     def hold_to(self, user: UserId, grant: Grant) -> None:
         """Hold a grant that was given to the words that it has here."""
 
@@ -274,7 +284,7 @@ class Tx(Protocol):
     def parked(self, user: UserId) -> Sequence[ConversationId]:
         """Find the conversations whose work stands still for an allowance."""
 
-    def let_go_on(self, user: UserId, which: ConversationId, *, at: datetime) -> None:
+    def let_go_on(self, user: UserId, conversation_id: ConversationId, *, at: datetime) -> None:
         """Let runs go on from then that were handed back until something happens."""
 
     def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None: ...
@@ -314,7 +324,7 @@ class Tx(Protocol):
 
     # Telling
 
-    def see_notices(self, user: UserId, which: Iterable[NoticeId]) -> int: ...
+    def see_notices(self, user: UserId, notice_ids: Iterable[NoticeId]) -> int: ...
     def see_notices_until(self, user: UserId, last: NoticeId) -> int: ...
 
     def take_delivery(self, *, lease: timedelta) -> Delivery | None: ...

@@ -14,10 +14,10 @@ class Tasks(Protocol):
     def active(self, user: UserId) -> Sequence[tuple[ConversationId, str]]:
         """Name the tasks that run or will go on by themselves, chats with work among them."""
 
-    def open(self, user: UserId, *, most: int) -> Sequence[Conversation]:
+    def open(self, user: UserId, *, limit: int) -> Sequence[Conversation]:
         """Read the tasks that have a schedule: active, paused and proposed, newest first."""
 
-    def called(self, user: UserId, name: str, *, most: int) -> Sequence[Conversation]:
+    def called(self, user: UserId, name: str, *, limit: int) -> Sequence[Conversation]:
         """Find tasks, ended ones too, that have just this title, or an id that begins so."""
 
     def count_proposed(self, user: UserId, parent: ConversationId, *, since: datetime) -> int:
@@ -25,10 +25,10 @@ class Tasks(Protocol):
 
     def dismissed(self, user: UserId, *, since: datetime) -> Sequence[RejectedProposal]: ...
 
-    def costs(self, user: UserId, which: ConversationId, *, most: int) -> Sequence[Cost]:
+    def costs(self, user: UserId, conversation_id: ConversationId, *, limit: int) -> Sequence[Cost]:
         """Read what the last background runs of a conversation cost, each."""
 
     def costs_under(
-        self, user: UserId, profile: str, *, since: datetime, most: int
+        self, user: UserId, profile: str, *, since: datetime, limit: int
     ) -> Sequence[Cost]:
         """Read what the last background runs of a user under a profile cost, each."""

@@ -254,7 +254,7 @@ class _Ending:
         note, turn = self.result.renewed, self.claim.turn
         if note is None:
             return step
-        said = tx.recent_messages(turn.user_id, turn.conversation_id, most=1)
+        said = tx.recent_messages(turn.user_id, turn.conversation_id, limit=1)
         if any(message.content == note for message in said):
             return step
         return replace(step, messages=(system_message(note), *step.messages))

@@ -126,7 +126,9 @@ class Gate:
         stop = self.signals.reason is not None
         return ToolResult(text, failed=result.failed, stop=stop)
 
-    def _admit(self, tx: Tx, offer: Offer, call: ToolCall, which: CallId) -> _Admitted | ToolResult:
+    def _admit(
+        self, tx: Tx, offer: Offer, call: ToolCall, call_id: CallId
+    ) -> _Admitted | ToolResult:
         conversation = tx.hold(self.turn)
         if tx.is_cancelled(self.turn):
             self.signals.give(StopReason.CANCELLED)
@@ -140,10 +142,10 @@ class Gate:
         )
         if isinstance(decision, Deny):
             return ToolResult(decision.reason, failed=True)
-        used = {earlier for earlier, by in self._answered.items() if by != which}
+        used = {earlier for earlier, by in self._answered.items() if by != call_id}
         known = tool_journal.answering(tool_policy.digest(call), self.before, used=used)
         if known is not None:
-            self._answered[known.id] = which
+            self._answered[known.id] = call_id
             return ToolResult(known.result or "")
         match decision:
             case Ask():
@@ -155,8 +157,8 @@ class Gate:
                 with suppress(Conflict):
                     if offer.outside and self.sways and not conversation.outside_read:
                         tx.note_outside(self.turn)
-                    tx.begin_call(self.turn, which, call, read_only=offer.read_only, uses=uses)
-                    return _Admitted(which)
+                    tx.begin_call(self.turn, call_id, call, read_only=offer.read_only, uses=uses)
+                    return _Admitted(call_id)
                 return self._ask(call)
 
     def _ask(self, call: ToolCall) -> ToolResult:

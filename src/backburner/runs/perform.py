@@ -63,12 +63,12 @@ async def perform(deps: Deps, claim: Claim, known: PreparedRun, signals: StopReq
     deps = replace(deps, store=RetryingStore(deps.store, signals))
     drafts, lost = DraftWriter(deps, turn), False
     try:
-        profile = claim.conversation.engine or deps.default_engine
+        profile = claim.conversation.profile or deps.default_profile
         result = RunResult(items=known.items, zone=known.zone, root=known.root, profile=profile)
         result.session, result.renewed, result.before = known.session, known.renewed, known.served
         earlier = [entry for entry in known.before if entry.run_id != turn.run_id]
         purse = spending.Budget(deps, turn, known.root)
-        sways = deps.is_swayed(profile)
+        sways = deps.can_be_injected(profile)
         gate = Gate(deps.store, turn, signals, earlier, purse, sways=sways, over=known.over)
         attempt = RunAttempt(deps, claim, signals, gate, result, drafts)
         if known.over is not None:

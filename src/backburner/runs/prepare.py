@@ -76,9 +76,9 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
     if claim.goes_on:
         attempts, repeated = [*attempts, claim.run], [*repeated, *served]
     awaited = jobs.read(tx, user, claim.awaited)
-    recent = tx.recent_messages(user, which, most=prompt.MOST_MESSAGES)
+    recent = tx.recent_messages(user, which, limit=prompt.MOST_MESSAGES)
     items = prompt.fitting(tx.items(user, which, turn.kind)) if claim.has_items else ()
-    sways = deps.is_swayed(conversation.engine)
+    sways = deps.can_be_injected(conversation.profile)
     shown = [*repeated, *items]
     recalls = sways and not goes_on and claim.remembers
     memories = _recall(tx, conversation, shown, fresh=not memory) if recalls else ()
@@ -116,7 +116,7 @@ def _recall(
     """Find what is remembered that fits; for one who knows nothing yet, the newest as well."""
     words = telling_in(prompt.about(conversation, items))
     look = tx.memories.recall if fresh else tx.memories.search
-    return prompt.recalled(look(conversation.user_id, words, most=_MOST_RECALLED))
+    return prompt.recalled(look(conversation.user_id, words, limit=_MOST_RECALLED))
 
 
 def _choose_session(
@@ -127,7 +127,7 @@ def _choose_session(
     session = conversation.session
     if session is None:
         return None, None
-    if session.engine != (conversation.engine or deps.default_engine):
+    if session.profile != (conversation.profile or deps.default_profile):
         return None, SESSION_LOST
     # What is asked of a job once more is about what it remembers, all of it.
     is_work = claim.turn.kind is RunKind.BACKGROUND and not conversation.resuming
@@ -142,7 +142,7 @@ def _earlier_attempts(tx: Tx, claim: Claim) -> Sequence[Run]:
     troubles = claim.conversation.failures + claim.conversation.crashes
     if turn.kind is RunKind.BACKGROUND and not troubles:
         return ()
-    for other in tx.history(turn.user_id, turn.conversation_id, most=_MOST_ATTEMPTS):
+    for other in tx.history(turn.user_id, turn.conversation_id, limit=_MOST_ATTEMPTS):
         stands_for_none = other.status is RunStatus.SKIPPED
         if other.id == turn.run_id or other.kind is not turn.kind or stands_for_none:
             continue

@@ -49,11 +49,13 @@ _PLAIN = tuple(
         *("session", "ended_as", "tools", "on_repeated_failure", "notify", "reports_to"),
     )
 )
+#: Columns that are not called like their field.
+_COLUMNS = {"requested_profile": "profile", "profile": "engine"}
 
 
 def to_row(conversation: Conversation) -> dict[str, Any]:
     """Make the columns of a conversation, without its turn and its questions."""
-    row = {name: getattr(conversation, name) for name in _PLAIN}
+    row = {_COLUMNS.get(name, name): getattr(conversation, name) for name in _PLAIN}
     schedule, session = conversation.schedule, conversation.session
     row |= {
         "kind": conversation.kind.value,
@@ -65,7 +67,7 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
         "context": dump(conversation.state.context),
         "step": conversation.state.step,
         "data": dump(conversation.state.data),
-        "session_engine": session and session.engine,
+        "session_engine": session and session.profile,
         "session_id": session and session.id,
         "session_tokens": session.tokens if session else 0,
         "ended_as": conversation.ended_as and conversation.ended_as.value,
@@ -82,7 +84,7 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
 def to_conversation(row: Row[Any], questions: tuple[Question, ...]) -> Conversation:
     found = row._mapping  # noqa: SLF001 (the public name of a row's mapping)
     return Conversation(
-        **{name: found[name] for name in _PLAIN},
+        **{name: found[_COLUMNS.get(name, name)] for name in _PLAIN},
         kind=Kind(found["kind"]),
         status=Status(found["status"]),
         created_by=Author(found["created_by"]),

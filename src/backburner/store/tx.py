@@ -55,11 +55,11 @@ _END_OF_TIME = 2**62
 
 
 class Tx(Groups):
-    def load(self, user: UserId, which: ConversationId) -> Conversation:
-        return conversations.load(self.connection, user, which)
+    def load(self, user: UserId, conversation_id: ConversationId) -> Conversation:
+        return conversations.load(self.connection, user, conversation_id)
 
-    def lock(self, user: UserId, which: ConversationId) -> Conversation:
-        return conversations.lock(self.connection, user, which)
+    def lock(self, user: UserId, conversation_id: ConversationId) -> Conversation:
+        return conversations.lock(self.connection, user, conversation_id)
 
     def add(self, step: Step) -> None:
         steps.add(self.connection, step, cause=None, now=self.now)
@@ -69,36 +69,43 @@ class Tx(Groups):
         steps.save(self.connection, step, cause=None, now=self.now)
         self.announce(step)
 
-    def delete(self, user: UserId, which: ConversationId) -> None:
-        conversations.remove(self.connection, user, which, now=self.now)
-        self.events.note(user, which, EventKind.CONVERSATION)
+    def delete(self, user: UserId, conversation_id: ConversationId) -> None:
+        conversations.remove(self.connection, user, conversation_id, now=self.now)
+        self.events.note(user, conversation_id, EventKind.CONVERSATION)
         # Whoever works on it finds that it is gone.
-        self.hint(Hint(HintKind.CHANGED, user, which), Hint(HintKind.CANCEL, user, which))
+        self.hint(
+            Hint(HintKind.CHANGED, user, conversation_id),
+            Hint(HintKind.CANCEL, user, conversation_id),
+        )
         # Perhaps somebody waited for it.
         self.hint(Hint(HintKind.WORK, user))
 
-    def followers(self, user: UserId, which: ConversationId) -> Sequence[ConversationId]:
-        return conversations.followers(self.connection, user, which)
+    def followers(self, user: UserId, conversation_id: ConversationId) -> Sequence[ConversationId]:
+        return conversations.followers(self.connection, user, conversation_id)
 
-    def children(self, user: UserId, which: ConversationId) -> Sequence[ConversationId]:
-        return conversations.children(self.connection, user, which)
+    def children(self, user: UserId, conversation_id: ConversationId) -> Sequence[ConversationId]:
+        return conversations.children(self.connection, user, conversation_id)
 
-    def open_children(self, user: UserId, which: ConversationId) -> Sequence[Conversation]:
-        return conversations.open_children(self.connection, user, which)
+    def open_children(
+        self, user: UserId, conversation_id: ConversationId
+    ) -> Sequence[Conversation]:
+        return conversations.open_children(self.connection, user, conversation_id)
 
     def recent_messages(
-        self, user: UserId, which: ConversationId, *, most: int
+        self, user: UserId, conversation_id: ConversationId, *, limit: int
     ) -> Sequence[Message]:
-        return messages.recent(self.connection, user, which, most=most)
+        return messages.recent(self.connection, user, conversation_id, limit=limit)
 
-    def take_back_last_message(self, user: UserId, which: ConversationId) -> None:
-        messages.take_back_last(self.connection, user, which, now=self.now)
+    def take_back_last_message(self, user: UserId, conversation_id: ConversationId) -> None:
+        messages.take_back_last(self.connection, user, conversation_id, now=self.now)
 
-    def items(self, user: UserId, which: ConversationId, kind: RunKind) -> Sequence[Item]:
-        return inbox.waiting(self.connection, user, which, kind)
+    def items(self, user: UserId, conversation_id: ConversationId, kind: RunKind) -> Sequence[Item]:
+        return inbox.waiting(self.connection, user, conversation_id, kind)
 
-    def items_served_by(self, user: UserId, which: ConversationId, run: RunId) -> Sequence[Item]:
-        return inbox.served_by(self.connection, user, which, run)
+    def items_served_by(
+        self, user: UserId, conversation_id: ConversationId, run: RunId
+    ) -> Sequence[Item]:
+        return inbox.served_by(self.connection, user, conversation_id, run)
 
     def conversation_of(self, user: UserId, question: QuestionId) -> ConversationId:
         return questions.conversation_of(self.connection, user, question)
@@ -106,8 +113,8 @@ class Tx(Groups):
     def allowances_asked_about(self, user: UserId) -> frozenset[str]:
         return questions.allowances_asked_about(self.connection, user)
 
-    def purposes(self, user: UserId, which: Iterable[QuestionId]) -> frozenset[Purpose]:
-        return questions.purposes(self.connection, user, which)
+    def purposes(self, user: UserId, question_ids: Iterable[QuestionId]) -> frozenset[Purpose]:
+        return questions.purposes(self.connection, user, question_ids)
 
     def was_asked(self, user: UserId, question: QuestionId) -> bool:
         return questions.was_asked(self.connection, user, question)
@@ -116,8 +123,8 @@ class Tx(Groups):
         questions.put_off(self.connection, user, question)
         self.changed(user, self.conversation_of(user, question.id), EventKind.QUESTION)
 
-    def questions_due(self, *, most: int) -> Sequence[tuple[UserId, QuestionId]]:
-        return questions.due(self.connection, most=most, now=self.now)
+    def questions_due(self, *, limit: int) -> Sequence[tuple[UserId, QuestionId]]:
+        return questions.due(self.connection, limit=limit, now=self.now)
 
     def claim(self, reply: Claimer | None, work: Claimer | None) -> Claim | None:
         seen, now, tick = claims.look(self.connection, self.clock)
@@ -175,22 +182,26 @@ class Tx(Groups):
     def agenda(self) -> Agenda:
         return agenda.look(self.connection, self.clock)
 
-    def run(self, user: UserId, which: RunId) -> Run:
-        return runs.load(self.connection, user, which)
+    def run(self, user: UserId, run_id: RunId) -> Run:
+        return runs.load(self.connection, user, run_id)
 
-    def history(self, user: UserId, which: ConversationId, *, most: int) -> Sequence[Run]:
-        return runs.history(self.connection, user, which, most=most)
+    def history(
+        self, user: UserId, conversation_id: ConversationId, *, limit: int
+    ) -> Sequence[Run]:
+        return runs.history(self.connection, user, conversation_id, limit=limit)
 
     def draft(self, turn: Turn, text: str) -> None:
         runs.draft(self.connection, turn, text, now=self.now)
         self.hint(Hint(HintKind.CHANGED, turn.user_id, turn.conversation_id))
 
-    def stop_reply(self, user: UserId, which: ConversationId) -> bool:
-        self.hint(Hint(HintKind.CANCEL, user, which))
-        return runs.ask_to_stop(self.connection, user, which, kind=RunKind.REPLY, now=self.now)
+    def stop_reply(self, user: UserId, conversation_id: ConversationId) -> bool:
+        self.hint(Hint(HintKind.CANCEL, user, conversation_id))
+        return runs.ask_to_stop(
+            self.connection, user, conversation_id, kind=RunKind.REPLY, now=self.now
+        )
 
-    def prune(self, *, before: datetime, most: int) -> int:
-        return runs.prune(self.connection, before=before, most=most)
+    def prune(self, *, before: datetime, limit: int) -> int:
+        return runs.prune(self.connection, before=before, limit=limit)
 
     def session(self, turn: Turn, session_id: str) -> Sequence[str]:
         return sessions.load(self.connection, turn, session_id)
@@ -198,8 +209,8 @@ class Tx(Groups):
     def has_remembered(self, turn: Turn) -> bool:
         return sessions.has_remembered(self.connection, turn)
 
-    def forget(self, user: UserId, which: ConversationId, session_id: str) -> None:
-        sessions.forget(self.connection, user, which, session_id)
+    def forget(self, user: UserId, conversation_id: ConversationId, session_id: str) -> None:
+        sessions.forget(self.connection, user, conversation_id, session_id)
 
     def remember(self, turn: Turn, session_id: str, entries: Iterable[str]) -> None:
         sessions.append(self.connection, turn, session_id, entries)
@@ -207,7 +218,7 @@ class Tx(Groups):
     def begin_call(
         self,
         turn: Turn,
-        which: CallId,
+        call_id: CallId,
         call: ToolCall,
         *,
         read_only: bool,
@@ -216,11 +227,11 @@ class Tx(Groups):
         if uses is not None:
             grants.use(self.connection, turn.user_id, turn.conversation_id, uses, now=self.now)
         tool_calls.begin(
-            self.connection, turn, which, call, read_only=read_only, grant=uses, now=self.now
+            self.connection, turn, call_id, call, read_only=read_only, grant=uses, now=self.now
         )
 
-    def has_begun(self, turn: Turn, which: CallId) -> bool:
-        return tool_calls.has_begun(self.connection, turn, which)
+    def has_begun(self, turn: Turn, call_id: CallId) -> bool:
+        return tool_calls.has_begun(self.connection, turn, call_id)
 
     def end_call(self, turn: Turn, call: CallId, result: str, *, failed: bool) -> None:
         tool_calls.end(self.connection, turn, call, result, failed=failed, now=self.now)
@@ -234,11 +245,11 @@ class Tx(Groups):
     def calls_of(self, user: UserId, run: RunId) -> Sequence[JournalEntry]:
         return tool_calls.of_run(self.connection, user, run)
 
-    def grants(self, user: UserId, which: ConversationId) -> Sequence[Grant]:
-        return grants.valid(self.connection, user, which)
+    def grants(self, user: UserId, conversation_id: ConversationId) -> Sequence[Grant]:
+        return grants.valid(self.connection, user, conversation_id)
 
-    def revoke(self, user: UserId, which: GrantId) -> None:
-        grants.revoke(self.connection, user, which, now=self.now)
+    def revoke(self, user: UserId, grant_id: GrantId) -> None:
+        grants.revoke(self.connection, user, grant_id, now=self.now)
 
     def hold_to(self, user: UserId, grant: Grant) -> None:
         grants.hold_to(self.connection, user, grant)
@@ -258,8 +269,8 @@ class Tx(Groups):
     def parked(self, user: UserId) -> Sequence[ConversationId]:
         return conversations.parked(self.connection, user)
 
-    def let_go_on(self, user: UserId, which: ConversationId, *, at: datetime) -> None:
-        runs.let_go_on(self.connection, user, which, at=at)
+    def let_go_on(self, user: UserId, conversation_id: ConversationId, *, at: datetime) -> None:
+        runs.let_go_on(self.connection, user, conversation_id, at=at)
         self.hint(Hint(HintKind.WORK, user))
 
     def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None:
@@ -284,9 +295,9 @@ class Tx(Groups):
     def set_zone(self, user: UserId, zone: str) -> None:
         users.set_zone(self.connection, user, zone)
 
-    def see_notices(self, user: UserId, which: Iterable[NoticeId]) -> int:
+    def see_notices(self, user: UserId, notice_ids: Iterable[NoticeId]) -> int:
         self.hint(Hint(HintKind.CHANGED, user))
-        return notices.see(self.connection, user, which, now=self.now)
+        return notices.see(self.connection, user, notice_ids, now=self.now)
 
     def see_notices_until(self, user: UserId, last: NoticeId) -> int:
         self.hint(Hint(HintKind.CHANGED, user))

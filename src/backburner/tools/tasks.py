@@ -243,6 +243,6 @@ class _Tools:
     async def history(self, asked: TaskHistory) -> str:
         """List the last runs of a task: when, how each ended, what it found, what it took."""
         found, runs = await agent_tasks.history(
-            self._deps, self._origin.user, asked.task, most=asked.runs
+            self._deps, self._origin.user, asked.task, limit=asked.runs
         )
         return task_wording.of_history(found, runs)

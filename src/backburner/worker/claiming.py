@@ -118,7 +118,7 @@ class Claiming:
         waits_for = await self.deps.store.transact(lambda tx: tx.who_waits())
         if waits_for is None:
             return
-        wanted = self.seats.engine(waits_for)
+        wanted = self.seats.profile(waits_for)
         taken = self.underway.engines
         no_seat_at_all = not self.seats.free(RunKind.REPLY, taken)
         if not no_seat_at_all and wanted not in self.seats.full(RunKind.REPLY, taken):
@@ -127,7 +127,7 @@ class Claiming:
             other
             for other in self.underway
             if other.claim.turn.kind is RunKind.BACKGROUND
-            and (no_seat_at_all or self.seats.engine(other.claim.conversation.engine) == wanted)
+            and (no_seat_at_all or self.seats.profile(other.claim.conversation.profile) == wanted)
         ]
         if in_the_way and not any(other.makes_room for other in in_the_way):
             in_the_way[-1].signals.give(StopReason.PERSON)

@@ -13,15 +13,15 @@ class Seats:
 
     total: int
     #: For each engine, and what it is called where a conversation names none.
-    of_engine: Mapping[str, int] = field(default_factory=dict)
-    default_engine: str = ""
+    per_profile: Mapping[str, int] = field(default_factory=dict)
+    default_profile: str = ""
     #: Whether this machine has room for one more run with an engine, beside so many.
     has_room: Callable[[str, int], bool] = lambda _name, _runs: True
     #: Only replies are given.
     only_chat: bool = False
 
-    def engine(self, name: str) -> str:
-        return name or self.default_engine
+    def profile(self, name: str) -> str:
+        return name or self.default_profile
 
     def free(self, kind: RunKind, taken: Iterable[str]) -> int:
         """Count the seats that a run of this kind may take."""
@@ -32,12 +32,12 @@ class Seats:
 
     def full(self, kind: RunKind, taken: Iterable[str]) -> tuple[str, ...]:
         """Find the engines that have no seat left for a run of this kind."""
-        used = Counter(self.engine(name) for name in taken)
+        used = Counter(self.profile(name) for name in taken)
         names = []
-        for name, count in sorted(self.of_engine.items()):
+        for name, count in sorted(self.per_profile.items()):
             kept = 1 if kind is RunKind.BACKGROUND and count > 1 else 0
             # One may always be tried: otherwise nothing would ever be.
             no_room = used[name] > 0 and not self.has_room(name, used[name])
             if no_room or used[name] >= count - kept:
-                names += [name, ""] if name == self.default_engine else [name]
+                names += [name, ""] if name == self.default_profile else [name]
         return tuple(sorted(names))

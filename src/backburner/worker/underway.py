@@ -42,7 +42,7 @@ class AllUnderway:
 
     @property
     def engines(self) -> list[str]:
-        return [run.claim.conversation.engine for run in self]
+        return [run.claim.conversation.profile for run in self]
 
     def add(self, run: Underway) -> None:
         self._runs[run.claim.run.id] = run
@@ -53,11 +53,11 @@ class AllUnderway:
             del self._runs[run.claim.run.id]
         self.changed.set()
 
-    def in_way_of(self, which: ConversationId) -> Iterator[Underway]:
+    def in_way_of(self, conversation_id: ConversationId) -> Iterator[Underway]:
         """Find background work in a conversation in which somebody waits for a reply."""
         for run in self:
             turn = run.claim.turn
-            if turn.conversation_id == which and turn.kind is RunKind.BACKGROUND:
+            if turn.conversation_id == conversation_id and turn.kind is RunKind.BACKGROUND:
                 yield run
 
     def give(self, reason: StopReason) -> None:

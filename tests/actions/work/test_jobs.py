@@ -67,7 +67,7 @@ async def test_an_agent_that_there_is_none_of_is_refused_with_those_there_are(
     (routed,) = await jobs.start(house.deps, outside(chat), [wish])
 
     made = house.database.run(lambda tx: tx.jobs.named(chat.user_id, [named.id, routed.id]))
-    assert (made[named.id].engine, made[routed.id].engine) == ("scripted", "local")
+    assert (made[named.id].profile, made[routed.id].profile) == ("scripted", "local")
 
 
 async def test_a_job_may_do_no_more_than_what_handed_it_out(house: House) -> None:
@@ -309,7 +309,7 @@ async def test_what_a_job_asks_reaches_the_user_with_its_name(house: House) -> N
         ).one()
     )
     assert (kind, text) == (NoticeKind.QUESTION, "The job 'ask somebody' asks: Which one?")
-    (asked,) = house.database.run(lambda tx: tx.browse.questions(chat.user_id, None, most=9))
+    (asked,) = house.database.run(lambda tx: tx.browse.questions(chat.user_id, None, limit=9))
     assert (asked.conversation_id, asked.title) == (which, "ask somebody")
 
 

@@ -118,10 +118,10 @@ async def test_a_test_run_does_the_work_and_leaves_only_a_message(stage: Stage) 
 
     (child,) = children(stage, task)
     assert (child.id, child.kind, child.batch) == (job.id, Kind.JOB, TEST_RUN)
-    assert (child.tools, child.run_timeout, child.engine) == (
+    assert (child.tools, child.run_timeout, child.profile) == (
         task.tools,
         task.run_timeout,
-        task.engine,
+        task.profile,
     )
     (prompt,) = prompts(stage.engine, job.id)
     assert "Do it." in prompt

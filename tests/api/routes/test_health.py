@@ -24,7 +24,7 @@ async def fails() -> None:
 
 def build(**checks: Check) -> FastAPI:
     # Nothing of what is asked here comes from a database.
-    nothing = Deps(store=cast("Store", None), engines={}, default_engine="", toolbox=NoTools())
+    nothing = Deps(store=cast("Store", None), engines={}, default_profile="", toolbox=NoTools())
     return build_api(nothing, hosts={"localhost", "127.0.0.1", "[::1]"}, checks=checks)
 
 

@@ -80,7 +80,7 @@ async def test_an_invitation_that_two_use_at_once_makes_one_account(stage: Stage
     ]
 
     assert sorted(one is None for one in await asyncio.gather(*both)) == [False, True]
-    assert len((await users.users(stage.deps, None, most=9)).items) == 2
+    assert len((await users.users(stage.deps, None, limit=9)).items) == 2
 
 
 async def caller_for(stage: Stage, user: UserId) -> Caller:

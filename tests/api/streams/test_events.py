@@ -115,7 +115,7 @@ async def test_what_nobody_knows_any_more_begins_with_everything(
     stage.user(STRANGER)
     change(stage, STRANGER)
     change(stage, count=3)
-    stage.database.run(lambda tx: tx.events.prune(before=clock.now.replace(year=2100), most=10))
+    stage.database.run(lambda tx: tx.events.prune(before=clock.now.replace(year=2100), limit=10))
     number = {"pruned": 2, "unknown": 99, "a stranger's": 1}[after]
     async with following(client, token, after=number) as stream:
         told = await stream.next()

@@ -123,7 +123,7 @@ async def test_what_waits_for_it_does_not_grow(stage: Stage) -> None:
 async def change(stage: Stage, feed: Feed, count: int) -> None:
     """Let much change, and wait until somebody who reads was told all of it."""
     (held,) = stage.database.run(
-        lambda tx: tx.credentials.all(USER, CredentialKind.TOKEN, most=2, now=tx.now)
+        lambda tx: tx.credentials.all(USER, CredentialKind.TOKEN, limit=2, now=tx.now)
     )
     async with feed.follow(USER, held.id, after=None) as other:
         stage.database.run(lambda tx: add_events(tx, count))

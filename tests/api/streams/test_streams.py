@@ -32,12 +32,16 @@ def build(stage: Stage) -> FastAPI:
     """Build the API with a route as small as may be."""
     router = APIRouter()
 
-    @router.post("/say/{which}")
+    @router.post("/say/{conversation_id}")
     async def say(
-        request: Request, caller: Writer, which: ConversationId, text: str, seconds: float = 60
+        request: Request,
+        caller: Writer,
+        conversation_id: ConversationId,
+        text: str,
+        seconds: float = 60,
     ) -> Streaming:
         patience = timedelta(seconds=seconds)
-        return await streams.say(request, caller, which, text, patience=patience)
+        return await streams.say(request, caller, conversation_id, text, patience=patience)
 
     api = build_api(stage.deps, hosts={"127.0.0.1"}, checks={})
     api.include_router(router)

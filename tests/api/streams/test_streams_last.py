@@ -198,7 +198,7 @@ async def test_nothing_is_missed_or_told_twice_though_the_database_goes_away() -
                 await asyncio.to_thread(server.enter_context, start_server())
                 await change(after, 5)
                 told += [await stream.next() for _ in range(5)]
-            stored = after.database.run(lambda tx: tx.events.after(USER, 0, most=99))
+            stored = after.database.run(lambda tx: tx.events.after(USER, 0, limit=99))
 
     assert [one.name for one in told] == ["change"] * 8
     assert [one.number for one in told] == [one.number for one in stored]

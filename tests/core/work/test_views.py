@@ -153,7 +153,7 @@ def test_the_task_list_has_what_was_born_a_task_and_chats_with_a_schedule() -> N
 
 
 def test_a_job_shows_whether_it_needs_somebody_or_was_paused() -> None:
-    job = make.conversation(kind=Kind.JOB, schedule=Immediate(), profile="researcher")
+    job = make.conversation(kind=Kind.JOB, schedule=Immediate(), requested_profile="researcher")
     asking = job_view(replace(job, status=Status.WAITING_INPUT, questions=(QUESTION,)))
     paused = job_view(replace(job, pause_reason=PauseReason.ALLOWANCE))
 

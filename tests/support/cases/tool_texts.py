@@ -26,7 +26,7 @@ _USER, _PLACE = UserId("u_user"), ConversationId("c_place")
 
 def all_offers() -> Sequence[Offer]:
     """Make every tool of ours, to be read and never called."""
-    deps = Deps(store=cast("Store", None), engines={}, default_engine="", toolbox=TestTools())
+    deps = Deps(store=cast("Store", None), engines={}, default_profile="", toolbox=TestTools())
     turn = Turn(
         user_id=_USER, conversation_id=_PLACE, run_id=RunId("r_run"), epoch=1, kind=RunKind.REPLY
     )

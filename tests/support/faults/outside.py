@@ -58,7 +58,7 @@ class Outside:
         self._deps = Deps(
             store=self.database,
             engines={},
-            default_engine="",
+            default_profile="",
             toolbox=NoTools(),
             channels={},
             # Whoever looks for faults wants more at once than a person does.
@@ -130,7 +130,7 @@ class Outside:
 
     def said(self, conversation: Conversation) -> list[str]:
         user, which = conversation.user_id, conversation.id
-        found = self.database.run(lambda tx: tx.recent_messages(user, which, most=100_000))
+        found = self.database.run(lambda tx: tx.recent_messages(user, which, limit=100_000))
         return [message.content for message in found if message.role.value != "user"]
 
     def rows(self, query: str, **values: object) -> list[tuple[Any, ...]]:

@@ -46,7 +46,7 @@ def machines(traces: Traces, halt: Halt) -> Machines:
     agent = ScriptedEngine(otherwise=script.read)
     return Machines(
         engines={ENGINE: HaltingEngine(agent, halt)},
-        default_engine=ENGINE,
+        default_profile=ENGINE,
         workspace=HaltingTools(LastingTools(traces), halt),
         channels={CHANNEL: HaltingChannel(LastingChannel(traces), halt)},
         store=lambda store: HaltingStore(store, halt),

@@ -319,14 +319,14 @@ def deliver(world: World, *, calmly: bool = False) -> bool:
 def change(
     world: World,
     user: UserId,
-    which: ConversationId,
+    conversation_id: ConversationId,
     transition: Callable[[Conversation, Tx], Step],
     cause: str,
 ) -> bool:
     """Let somebody do something to a conversation; what does not fit is refused and that is all."""
 
     def apply(tx: Tx) -> None:
-        found = conversations.lock(tx.connection, user, which)
+        found = conversations.lock(tx.connection, user, conversation_id)
         steps.save(tx.connection, transition(found, tx), cause=cause, now=tx.now)
 
     try:
@@ -382,9 +382,12 @@ def person(world: World) -> None:
         world.undisturbed.pop(which, None)
 
 
-def _asks(world: World, which: ConversationId) -> bool:
+def _asks(world: World, conversation_id: ConversationId) -> bool:
     return bool(
-        world.rows("SELECT 1 FROM questions WHERE conversation_id = ? AND closed_at IS NULL", which)
+        world.rows(
+            "SELECT 1 FROM questions WHERE conversation_id = ? AND closed_at IS NULL",
+            conversation_id,
+        )
     )
 
 

@@ -229,7 +229,7 @@ class Scene:
     def history(self, conversation: Conversation) -> tuple[Run, ...]:
         """Read all runs, newest first."""
         return self.run(
-            lambda db: runs.history(db, conversation.user_id, conversation.id, most=1000)
+            lambda db: runs.history(db, conversation.user_id, conversation.id, limit=1000)
         )
 
     def waiting(self, conversation: Conversation, kind: RunKind) -> tuple[Item, ...]:

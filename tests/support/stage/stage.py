@@ -63,7 +63,7 @@ class Stage:
         limits = Limits(patience=timedelta(milliseconds=200), last_words=timedelta(seconds=2))
         usual: dict[str, Any] = {
             "engines": {"scripted": engine},
-            "default_engine": "scripted",
+            "default_profile": "scripted",
             "channels": {PLACE: self.channel},
             "limits": limits,
         }
@@ -146,7 +146,7 @@ class Stage:
 
     def messages(self, conversation: Conversation) -> Sequence[Message]:
         user, which = conversation.user_id, conversation.id
-        return self.database.run(lambda tx: tx.recent_messages(user, which, most=100))
+        return self.database.run(lambda tx: tx.recent_messages(user, which, limit=100))
 
     def said(self, conversation: Conversation) -> list[str]:
         return [message.content for message in self.messages(conversation)]
@@ -154,7 +154,7 @@ class Stage:
     def history(self, conversation: Conversation) -> Sequence[Run]:
         """Read all runs, newest first."""
         user, which = conversation.user_id, conversation.id
-        return self.database.run(lambda tx: tx.history(user, which, most=100))
+        return self.database.run(lambda tx: tx.history(user, which, limit=100))
 
     def notices(self) -> list[str]:
         rows = self.database.run(
@@ -172,6 +172,8 @@ class Stage:
         return task
 
 
-def prompts(engine: ScriptedEngine, which: ConversationId) -> list[str]:
+def prompts(engine: ScriptedEngine, conversation_id: ConversationId) -> list[str]:
     """Tell what the agent was asked in a conversation."""
-    return [request.prompt for request in engine.requests if request.conversation.id == which]
+    return [
+        request.prompt for request in engine.requests if request.conversation.id == conversation_id
+    ]

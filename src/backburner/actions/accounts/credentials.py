@@ -100,7 +100,7 @@ async def create_token(
 
     def work(tx: Tx) -> IssuedCredential:
         tx.lock_person(caller.user)
-        kept = tx.credentials.all(caller.user, CredentialKind.TOKEN, most=MAX_TOKENS, now=tx.now)
+        kept = tx.credentials.all(caller.user, CredentialKind.TOKEN, limit=MAX_TOKENS, now=tx.now)
         if len(kept) == MAX_TOKENS:
             raise LimitReached(f"You have {MAX_TOKENS} tokens.", hint="Revoke one first.")
         until = narrow(caller, scopes, tx.now + lives if lives else None)
@@ -123,14 +123,14 @@ async def replace_local_token(deps: Deps, user: UserId) -> str:
 
 
 async def credentials(
-    deps: Deps, user: UserId, kind: CredentialKind, after: PageKey | None, *, most: int
+    deps: Deps, user: UserId, kind: CredentialKind, after: PageKey | None, *, limit: int
 ) -> Page[Credential]:
     """List the sessions or tokens of somebody that are good."""
     (place,) = after or ("",)
     found = await deps.store.transact(
-        lambda tx: tx.credentials.all(user, kind, after=place, most=most + 1, now=tx.now)
+        lambda tx: tx.credentials.all(user, kind, after=place, limit=limit + 1, now=tx.now)
     )
-    return cut(found, most, lambda last: (last.id,))
+    return cut(found, limit, lambda last: (last.id,))
 
 
 async def end_credential(deps: Deps, user: UserId, credential: str, kind: CredentialKind) -> None:

@@ -81,12 +81,18 @@ async def change(
     return await deps.store.transact(work)
 
 
-async def spent(deps: Deps, user: UserId, which: ConversationId | None = None) -> SpendStatement:
+async def spent(
+    deps: Deps, user: UserId, conversation_id: ConversationId | None = None
+) -> SpendStatement:
     """Say what was spent, and how it stands with what may be."""
 
     def work(tx: Tx) -> SpendStatement:
         zone = tx.person(user).zone
-        root = _NOWHERE if which is None else spending.find_root(tx, tx.load(user, which))
+        root = (
+            _NOWHERE
+            if conversation_id is None
+            else spending.find_root(tx, tx.load(user, conversation_id))
+        )
         days = {f"day:{day.isoformat()}": day for day in _last_days(tx.now, zone)}
         of_root, today = f"conversation:{root}", next(iter(days))
         account = tx.account(user, root, ["user", of_root, *days])
@@ -99,7 +105,7 @@ async def spent(deps: Deps, user: UserId, which: ConversationId | None = None) -
             zone=zone,
             total=sums[AllowanceScope.USER],
             today=sums[AllowanceScope.DAY],
-            conversation=None if which is None else sums[AllowanceScope.CONVERSATION],
+            conversation=None if conversation_id is None else sums[AllowanceScope.CONVERSATION],
             standings=[
                 AllowanceState(one, sums.get(one.scope, Amount()))
                 for one in spending.known(deps, account.allowances)

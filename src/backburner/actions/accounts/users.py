@@ -49,7 +49,7 @@ async def find(deps: Deps, login: str | None) -> User:
 
 async def is_alone(deps: Deps) -> bool:
     """Tell whether there is nobody but an owner who signs in with links."""
-    there = await deps.store.transact(lambda tx: tx.accounts.all(most=2))
+    there = await deps.store.transact(lambda tx: tx.accounts.all(limit=2))
     return [user.login for user in there] == [None]
 
 
@@ -57,10 +57,10 @@ async def anybody_has_password(deps: Deps) -> bool:
     return await deps.store.transact(lambda tx: tx.accounts.has_password())
 
 
-async def users(deps: Deps, after: PageKey | None, *, most: int) -> Page[User]:
+async def users(deps: Deps, after: PageKey | None, *, limit: int) -> Page[User]:
     (place,) = after or ("",)
-    found = await deps.store.transact(lambda tx: tx.accounts.all(after=place, most=most + 1))
-    return cut(found, most, lambda last: (last.id,))
+    found = await deps.store.transact(lambda tx: tx.accounts.all(after=place, limit=limit + 1))
+    return cut(found, limit, lambda last: (last.id,))
 
 
 async def add(deps: Deps, *, login: str, name: str, role: Role) -> tuple[User, IssuedCredential]:
@@ -121,13 +121,13 @@ async def invite(deps: Deps, caller: Caller, *, name: str, role: Role) -> Issued
     )
 
 
-async def invitations(deps: Deps, after: PageKey | None, *, most: int) -> Page[Invitation]:
+async def invitations(deps: Deps, after: PageKey | None, *, limit: int) -> Page[Invitation]:
     """List the invitations that are good, whichever operator made them."""
     (place,) = after or ("",)
     found = await deps.store.transact(
-        lambda tx: tx.credentials.invitations(after=place, most=most + 1, now=tx.now)
+        lambda tx: tx.credentials.invitations(after=place, limit=limit + 1, now=tx.now)
     )
-    return cut(found, most, lambda last: (last.id,))
+    return cut(found, limit, lambda last: (last.id,))
 
 
 async def uninvite(deps: Deps, invitation: str) -> None:

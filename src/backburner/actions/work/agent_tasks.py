@@ -87,7 +87,7 @@ async def listed(deps: Deps, origin: Origin, status: TaskStatus | None) -> TaskL
         wanted = ConversationFilter(
             view=View.TASKS, task=status, archived=False if status is None else None
         )
-        found = tx.browse.conversations(user, wanted, None, most=MAX_TASKS_LISTED)
+        found = tx.browse.conversations(user, wanted, None, limit=MAX_TASKS_LISTED)
         if any(_is_unvetted(seen.conversation) for seen in found.conversations):
             origin.note_outside(tx, deps)
         zone = tx.person(user).zone
@@ -158,13 +158,13 @@ async def cancel(deps: Deps, origin: Origin, called: str, *, reason: str) -> Wor
 
 
 async def history(
-    deps: Deps, user: UserId, called: str, *, most: int
+    deps: Deps, user: UserId, called: str, *, limit: int
 ) -> tuple[Conversation, Sequence[Run]]:
     """Read the last runs of a task, newest first."""
 
     def work(tx: Tx) -> tuple[Conversation, Sequence[Run]]:
         found = lookup.find(tx, user, called)
-        return found, tx.browse.runs(user, found.id, None, most=most)
+        return found, tx.browse.runs(user, found.id, None, limit=limit)
 
     return await deps.store.transact(work)
 
@@ -231,7 +231,7 @@ def _brief(here: Conversation, new: NewTask, timed: Schedule) -> Brief:
         max_runs=new.max_runs,
         run_timeout=new.run_timeout,
         tools=create.narrow(new.tools, here.tools),
-        profile=new.profile or here.profile,
+        profile=new.profile or here.requested_profile,
         # It reports where the conversation does in which it was asked for.
         reports_to=here.reports_to,
         parent_id=here.id,

@@ -164,7 +164,7 @@ def _brief(here: Conversation, wish: WorkRequest, timed: Schedule) -> Brief:
         notify=wish.notify or here.notify,
         # What it hands out can do no more than it may itself, and reports where it does.
         tools=here.tools,
-        profile=here.profile,
+        profile=here.requested_profile,
         reports_to=here.reports_to,
         parent_id=here.id,
         created_by=Author.AGENT,
@@ -226,10 +226,10 @@ def _only(called: str, works: WorkList) -> Conversation:
     return found
 
 
-def _stop(tx: Tx, turn: Turn, which: ConversationId) -> Conversation:
-    found = tx.lock(turn.user_id, which)
+def _stop(tx: Tx, turn: Turn, conversation_id: ConversationId) -> Conversation:
+    found = tx.lock(turn.user_id, conversation_id)
     # It may have ended meanwhile, perhaps by an earlier try whose answer was lost.
     if lookup.is_open(found):
-        by_parent = which != turn.conversation_id
+        by_parent = conversation_id != turn.conversation_id
         save(tx, transitions.cancel(found, now=tx.now, by_parent=by_parent))
     return found

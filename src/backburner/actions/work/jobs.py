@@ -150,11 +150,11 @@ def are_settled(found: Sequence[Conversation]) -> bool:
     return all(jobs.is_settled(job) for job in found)
 
 
-def read(tx: Tx, user: UserId, which: Collection[ConversationId]) -> Sequence[JobView]:
+def read(tx: Tx, user: UserId, conversation_ids: Collection[ConversationId]) -> Sequence[JobView]:
     """Take the results of jobs that a run has waited for, as far as they are still there."""
-    if not which:
+    if not conversation_ids:
         return ()
-    found = sorted(tx.jobs.named(user, which).values(), key=lambda job: job.created_at)
+    found = sorted(tx.jobs.named(user, conversation_ids).values(), key=lambda job: job.created_at)
     return _retrieve(tx, user, found)
 
 
@@ -198,11 +198,11 @@ async def resume(deps: Deps, origin: Origin, which: str, message: str) -> JobVie
 
 def check_memory(deps: Deps, tx: Tx, job: Conversation) -> None:
     """Refuse to go on with a job whose agent's session is gone, where it has any."""
-    engine, session = job.engine or deps.default_engine, job.session
-    if engine in deps.unswayed:
+    engine, session = job.profile or deps.default_profile, job.session
+    if engine in deps.injection_proof:
         # What follows rules has no memory to lose.
         return
-    if session is None or session.engine != engine or session.tokens > deps.limits.context_chat:
+    if session is None or session.profile != engine or session.tokens > deps.limits.context_chat:
         raise Conflict(JOB_SESSION_GONE, hint=JOB_SESSION_GONE_HINT)
     if not tx.jobs.is_remembered(job.user_id, job.id, session.id):
         raise Conflict(JOB_SESSION_GONE, hint=JOB_SESSION_GONE_HINT)
@@ -268,14 +268,15 @@ def views(tx: Tx, user: UserId, found: Sequence[Conversation]) -> Sequence[JobVi
 
 
 def results_of(
-    tx: Tx, user: UserId, parent: ConversationId, which: Collection[ConversationId]
+    tx: Tx, user: UserId, parent: ConversationId, conversation_ids: Collection[ConversationId]
 ) -> Sequence[Item]:
     """Find what waits in the parent's inbox to tell of the results of jobs."""
     return [
         item
         for kind in RunKind
         for item in tx.items(user, parent, kind)
-        if item.kind is ItemKind.JOB_RESULT and item.content.get("conversation_id") in which
+        if item.kind is ItemKind.JOB_RESULT
+        and item.content.get("conversation_id") in conversation_ids
     ]
 
 
@@ -287,7 +288,7 @@ def find(
     found = tx.jobs.under(
         origin.user,
         origin.conversation,
-        most=MAX_JOBS_PER_CALL,
+        limit=MAX_JOBS_PER_CALL,
         ids=called or None,
         batch=batch or None,
     )
@@ -334,7 +335,7 @@ def _brief(here: Conversation, wish: JobRequest, batch: str, root: ConversationI
         notify=Notify.NEVER,
         # What it hands out can do no more than it may itself, and asks where it does.
         tools=here.tools,
-        profile=wish.agent or here.profile,
+        profile=wish.agent or here.requested_profile,
         reports_to=here.reports_to,
         parent_id=here.id,
         root_id=root,

@@ -33,12 +33,12 @@ class TaskPreview:
     cost: Estimate | None
 
 
-async def preview(deps: Deps, user: UserId, which: ConversationId) -> TaskPreview:
+async def preview(deps: Deps, user: UserId, conversation_id: ConversationId) -> TaskPreview:
     """Show a task before it runs; nothing changes by it."""
 
     def work(tx: Tx) -> TaskPreview:
-        found = lookup.require(tx.load(user, which))
-        profile = found.engine or deps.default_engine
+        found = lookup.require(tx.load(user, conversation_id))
+        profile = found.profile or deps.default_profile
         return TaskPreview(
             task=found,
             zone=tx.person(user).zone,
@@ -50,18 +50,18 @@ async def preview(deps: Deps, user: UserId, which: ConversationId) -> TaskPrevie
     return await deps.store.transact(work)
 
 
-async def try_out(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
+async def try_out(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
     """Do the work of a task once, beside it: nothing but a message comes of it there."""
     job, tried = new_conversation_id(), list[bool]()
 
     def work(tx: Tx) -> Conversation:
-        found = lookup.require(tx.lock(user, which))
+        found = lookup.require(tx.lock(user, conversation_id))
         made = create.find_made(tx, user, job, tried)
         tried.append(True)
         if made is None:
             _check(tx, found)
             step = transitions.start_job(job, user, _brief(found), now=tx.now)
-            made = replace(step.conversation, engine=found.engine)
+            made = replace(step.conversation, profile=found.profile)
             tx.add(replace(step, conversation=made))
         return made
 
@@ -78,9 +78,9 @@ def _next_times(found: Conversation, now: datetime) -> tuple[datetime, ...]:
 
 
 def _cost(tx: Tx, found: Conversation, profile: str) -> Estimate | None:
-    own = tx.tasks.costs(found.user_id, found.id, most=_MOST_RUNS)
+    own = tx.tasks.costs(found.user_id, found.id, limit=_MOST_RUNS)
     alike = own or tx.tasks.costs_under(
-        found.user_id, profile, since=tx.now - _LATELY, most=_MOST_RUNS
+        found.user_id, profile, since=tx.now - _LATELY, limit=_MOST_RUNS
     )
     left = None if found.max_runs is None else max(0, found.max_runs - found.run_count)
     often = None
@@ -108,7 +108,7 @@ def _brief(found: Conversation) -> Brief:
         notify=Notify.NEVER,
         run_timeout=terms.run_timeout,
         tools=terms.tools,
-        profile=found.profile,
+        profile=found.requested_profile,
         reports_to=terms.reports_to,
         parent_id=found.id,
         batch=TEST_RUN,

@@ -21,10 +21,10 @@ Verb = Callable[[Deps, UserId, ConversationId], Awaitable[Conversation]]
 
 
 async def look(
-    deps: Deps, user: UserId, which: ConversationId
+    deps: Deps, user: UserId, conversation_id: ConversationId
 ) -> tuple[ConversationRow, DisplayContext]:
     def work(tx: Tx) -> tuple[ConversationRow, DisplayContext]:
-        seen = tx.browse.conversation(user, which)
+        seen = tx.browse.conversation(user, conversation_id)
         lookup.require(seen.conversation)
         return seen, DisplayContext(tx.now, tx.person(user).zone)
 
@@ -32,11 +32,11 @@ async def look(
 
 
 async def runs(
-    deps: Deps, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
+    deps: Deps, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
 ) -> Page[Run]:
     def work(tx: Tx) -> Page[Run]:
-        lookup.require(tx.load(user, which))
-        return browse.page_of_runs(tx, user, which, after, most=most)
+        lookup.require(tx.load(user, conversation_id))
+        return browse.page_of_runs(tx, user, conversation_id, after, limit=limit)
 
     return await deps.store.transact(work)
 
@@ -63,7 +63,7 @@ async def create(deps: Deps, user: UserId, new: NewTask) -> Conversation:
 
 
 async def update(
-    deps: Deps, user: UserId, which: ConversationId, changes: TaskChanges
+    deps: Deps, user: UserId, conversation_id: ConversationId, changes: TaskChanges
 ) -> Conversation:
     """Give a task other terms or another time; a proposal is asked about anew."""
 
@@ -72,58 +72,61 @@ async def update(
         check_places(deps, step.conversation.reports_to, known=found.reports_to)
         return step
 
-    return await active_limit.change(deps, user, which, _of_task(change))
+    return await active_limit.change(deps, user, conversation_id, _of_task(change))
 
 
 async def approve(
-    deps: Deps, user: UserId, which: ConversationId, *, shown: QuestionId | None = None
+    deps: Deps, user: UserId, conversation_id: ConversationId, *, shown: QuestionId | None = None
 ) -> Conversation:
     """Say yes to a proposal: to the one that was `shown`, or to whatever it is now."""
-    return await _decide(deps, user, which, YES, shown)
+    return await _decide(deps, user, conversation_id, YES, shown)
 
 
 async def reject(
-    deps: Deps, user: UserId, which: ConversationId, *, shown: QuestionId | None = None
+    deps: Deps, user: UserId, conversation_id: ConversationId, *, shown: QuestionId | None = None
 ) -> Conversation:
-    return await _decide(deps, user, which, NO, shown)
+    return await _decide(deps, user, conversation_id, NO, shown)
 
 
-async def pause(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
+async def pause(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
     return await active_limit.change(
-        deps, user, which, _of_task(lambda found, _: transitions.pause(found))
+        deps, user, conversation_id, _of_task(lambda found, _: transitions.pause(found))
     )
 
 
-async def resume(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
+async def resume(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
     return await active_limit.change(
-        deps, user, which, _of_task(lambda found, tx: transitions.resume(found, now=tx.now))
+        deps,
+        user,
+        conversation_id,
+        _of_task(lambda found, tx: transitions.resume(found, now=tx.now)),
     )
 
 
-async def run_now(deps: Deps, user: UserId, which: ConversationId) -> Conversation:
+async def run_now(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
     return await active_limit.change(
-        deps, user, which, _of_task(lambda found, _: transitions.run_now(found))
+        deps, user, conversation_id, _of_task(lambda found, _: transitions.run_now(found))
     )
 
 
 async def cancel(
-    deps: Deps, user: UserId, which: ConversationId, *, reason: str = ""
+    deps: Deps, user: UserId, conversation_id: ConversationId, *, reason: str = ""
 ) -> Conversation:
     """Stop a task for good and put it away, with the reason; a chat that had work stays."""
     return await active_limit.change(
-        deps, user, which, _of_task(lambda found, tx: agent_tasks.stop(tx, found, reason))
+        deps, user, conversation_id, _of_task(lambda found, tx: agent_tasks.stop(tx, found, reason))
     )
 
 
-async def delete(deps: Deps, user: UserId, which: ConversationId) -> None:
+async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:
     """Delete a task with all it handed out."""
 
     def work(tx: Tx) -> None:
-        if lookup.require(tx.lock(user, which)).kind is Kind.CHAT:
+        if lookup.require(tx.lock(user, conversation_id)).kind is Kind.CHAT:
             raise Conflict(
                 "This is a chat that has work.", hint="Cancel the work, or delete the conversation."
             )
-        tending.remove(tx, user, which)
+        tending.remove(tx, user, conversation_id)
 
     await deps.store.transact(work)
 
@@ -141,11 +144,11 @@ def check_places(
 
 
 async def _decide(
-    deps: Deps, user: UserId, which: ConversationId, said: str, shown: QuestionId | None
+    deps: Deps, user: UserId, conversation_id: ConversationId, said: str, shown: QuestionId | None
 ) -> Conversation:
     def work(tx: Tx) -> Conversation:
         tx.lock_person(user)
-        found = lookup.require(tx.lock(user, which))
+        found = lookup.require(tx.lock(user, conversation_id))
         asked = next((one for one in found.questions if one.purpose is Purpose.PROPOSAL), None)
         if asked is None:
             raise Conflict("This is not a proposal, or it has been answered.")

@@ -20,7 +20,7 @@ async def listed(
     user: UserId,
     after: PageKey | None,
     *,
-    most: int,
+    limit: int,
     status: JobStatus | None = None,
     batch: str | None = None,
     parent: ConversationId | None = None,
@@ -29,16 +29,16 @@ async def listed(
     wanted = ConversationFilter(view=View.JOBS, job=status, batch=batch, parent_id=parent)
 
     def work(tx: Tx) -> Page[JobView]:
-        found = tx.browse.conversations(user, wanted, after, most=most)
+        found = tx.browse.conversations(user, wanted, after, limit=limit)
         some = [seen.conversation for seen in found.conversations]
         return Page(jobs.views(tx, user, some), found.mark)
 
     return await deps.store.transact(work)
 
 
-async def look(deps: Deps, user: UserId, which: ConversationId) -> JobView:
+async def look(deps: Deps, user: UserId, conversation_id: ConversationId) -> JobView:
     """See how a job stands; its result counts as read by nobody."""
-    return await deps.store.transact(lambda tx: _view(tx, _load(tx, user, which)))
+    return await deps.store.transact(lambda tx: _view(tx, _load(tx, user, conversation_id)))
 
 
 async def start(
@@ -48,23 +48,27 @@ async def start(
     return job
 
 
-async def resume(deps: Deps, user: UserId, which: ConversationId, message: str) -> JobView:
+async def resume(
+    deps: Deps, user: UserId, conversation_id: ConversationId, message: str
+) -> JobView:
     """Give a completed job one more thing to do; what handed it out is told the answer."""
-    return await jobs.resume(deps, await _origin(deps, user, which), which, message)
+    return await jobs.resume(
+        deps, await _origin(deps, user, conversation_id), conversation_id, message
+    )
 
 
-async def cancel(deps: Deps, user: UserId, which: ConversationId) -> JobView:
+async def cancel(deps: Deps, user: UserId, conversation_id: ConversationId) -> JobView:
     """Stop a job with all that it handed out; what handed it out itself is told so."""
     done = list[ConversationId]()
 
     def work(tx: Tx) -> JobView:
-        found = _load(tx, user, which)
+        found = _load(tx, user, conversation_id)
         # An earlier try may have gone through, and only its answer been lost.
         if steps.stop_all(tx, found, by_parent=False):
-            done.append(which)
-        elif which not in done:
+            done.append(conversation_id)
+        elif conversation_id not in done:
             raise Conflict("This job is not at work any more.")
-        return _view(tx, _load(tx, user, which))
+        return _view(tx, _load(tx, user, conversation_id))
 
     return await deps.store.transact(work)
 
@@ -108,21 +112,23 @@ async def clear(
     return await jobs.clear(deps, Origin(user, parent), ids=ids, batch=batch)
 
 
-async def delete(deps: Deps, user: UserId, which: ConversationId) -> None:
+async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:
     """Remove a job that has ended; what was done and spent stays known."""
-    changed = await jobs.clear(deps, await _origin(deps, user, which), ids=[which])
+    changed = await jobs.clear(
+        deps, await _origin(deps, user, conversation_id), ids=[conversation_id]
+    )
     if changed.left:
         raise Conflict("This job has not ended.", hint="Cancel it first.")
 
 
-async def _origin(deps: Deps, user: UserId, which: ConversationId) -> Origin:
+async def _origin(deps: Deps, user: UserId, conversation_id: ConversationId) -> Origin:
     """Find where a job was handed out from: there it can be reached."""
-    job = await deps.store.transact(lambda tx: _load(tx, user, which))
-    return Origin(user, job.parent_id or which)
+    job = await deps.store.transact(lambda tx: _load(tx, user, conversation_id))
+    return Origin(user, job.parent_id or conversation_id)
 
 
-def _load(tx: Tx, user: UserId, which: ConversationId) -> Conversation:
-    found = tx.load(user, which)
+def _load(tx: Tx, user: UserId, conversation_id: ConversationId) -> Conversation:
+    found = tx.load(user, conversation_id)
     if found.kind is not Kind.JOB:
         raise NotFound
     return found

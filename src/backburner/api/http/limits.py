@@ -23,12 +23,12 @@ class BoundedBodies:
     def __init__(
         self,
         app: ASGIApp,
-        most: int = MOST_BYTES,
+        limit: int = MOST_BYTES,
         pause: timedelta = LONGEST_PAUSE,
         whole: timedelta = LONGEST_BODY,
     ) -> None:
         self._app = app
-        self._most = most
+        self._most = limit
         self._pause = pause.total_seconds()
         self._whole = whole.total_seconds()
 
@@ -95,8 +95,8 @@ class _Body:
         raise HTTPException(status, why)
 
 
-def _too_large(most: int) -> str:
-    return f"A request may have {most:,} bytes."
+def _too_large(limit: int) -> str:
+    return f"A request may have {limit:,} bytes."
 
 
 def _closing(send: Send) -> Send:

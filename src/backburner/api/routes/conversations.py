@@ -162,7 +162,7 @@ def _add_list(router: APIRouter) -> None:
         One that changes while pages are turned moves to the front, and is not in those that follow.
         """
         after = pages.read(cursor, datetime, str)
-        found, here = await browse.conversations(deps, caller.user, wanted, after, most=limit)
+        found, here = await browse.conversations(deps, caller.user, wanted, after, limit=limit)
         return pages.show(found, lambda seen: ConversationItem.of(seen, here, deps))
 
 

@@ -38,7 +38,7 @@ def _add_lists(router: APIRouter) -> None:
     ) -> Page[GrantOut]:
         """List what may be done without asking, in all conversations, newest first."""
         after = pages.read(cursor, datetime, str)
-        found = await browse.all_grants(deps, caller.user, after, most=limit)
+        found = await browse.all_grants(deps, caller.user, after, limit=limit)
         return pages.show(found, GrantOut.of)
 
     @router.get(

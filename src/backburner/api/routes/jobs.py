@@ -92,7 +92,7 @@ def _add_collection(router: APIRouter) -> None:
             deps,
             caller.user,
             pages.read(cursor, datetime, str),
-            most=limit,
+            limit=limit,
             status=status,
             batch=None if batch is None else check_text("batch", batch, limit=MAX_BATCH_CHARS),
             parent=ConversationId(parent_id) if parent_id else None,

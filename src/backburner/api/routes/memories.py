@@ -51,9 +51,9 @@ def build_router() -> APIRouter:
     ) -> Page[MemoryOut]:
         """List what is remembered, by key; or the best of what has any of the words, best first."""
         if q is not None:
-            best = await memories.search(deps, caller.user, q, most=limit)
+            best = await memories.search(deps, caller.user, q, limit=limit)
             return Page(items=[MemoryOut.of(one) for one in best], next=None)
-        found = await browse.memories(deps, caller.user, pages.read(cursor, str), most=limit)
+        found = await browse.memories(deps, caller.user, pages.read(cursor, str), limit=limit)
         return pages.show(found, MemoryOut.of)
 
     @router.get(path, summary="Look at a memory", responses=refusals(404, 413))

@@ -37,7 +37,7 @@ def build_router() -> APIRouter:
     ) -> Page[MessageOut]:
         """Read what was said, the newest first."""
         after = pages.read(cursor, int)
-        found = await browse.messages(deps, caller.user, ConversationId(which), after, most=limit)
+        found = await browse.messages(deps, caller.user, ConversationId(which), after, limit=limit)
         return pages.show(found, MessageOut.of)
 
     _add_saying(router, path)

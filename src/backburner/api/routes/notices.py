@@ -49,7 +49,7 @@ def build_router() -> APIRouter:
     ) -> Page[NoticeOut]:
         """List what the user was told, the newest first."""
         after = pages.read(cursor, int)
-        found = await browse.notices(deps, caller.user, after, unseen=unseen, most=limit)
+        found = await browse.notices(deps, caller.user, after, unseen=unseen, limit=limit)
         return pages.show(found, NoticeOut.of)
 
     @router.post("/notices/seen", summary="Note what was seen", responses=refusals(404, 409, *BODY))

@@ -51,7 +51,7 @@ def build_router() -> APIRouter:
     ) -> Page[OpenQuestion]:
         """List what waits for an answer, the oldest first."""
         after = pages.read(cursor, datetime, str)
-        found = await browse.questions(deps, caller.user, after, most=limit)
+        found = await browse.questions(deps, caller.user, after, limit=limit)
         return pages.show(found, _show)
 
     @router.post(

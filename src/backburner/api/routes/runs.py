@@ -22,7 +22,7 @@ def build_router() -> APIRouter:
     ) -> Page[RunOut]:
         """List runs, the newest first; slots that nobody served are among them, as skipped."""
         after = pages.read(cursor, datetime, int, str)
-        found = await browse.runs(deps, caller.user, ConversationId(which), after, most=limit)
+        found = await browse.runs(deps, caller.user, ConversationId(which), after, limit=limit)
         return pages.show(found, RunOut.of)
 
     @router.get("/runs/{which}", summary="Look at a run", responses=refusals(404))

@@ -27,7 +27,7 @@ LONGEST_WAIT = timedelta(minutes=1)
 async def say(
     request: Request,
     caller: Caller,
-    which: ConversationId,
+    conversation_id: ConversationId,
     text: str,
     *,
     patience: timedelta | None = None,
@@ -40,22 +40,22 @@ async def say(
     that takes too long: the reply goes on, and can be followed in /api/events.
     """
     deps: Deps = request.app.state.deps
-    said = await replies.say(deps, caller.user, which, text)
+    said = await replies.say(deps, caller.user, conversation_id, text)
     patience = patience or deps.limits.run_timeout + LONGEST_WAIT
-    return sse.Streaming(_stream(request.app.state, caller, which, said, patience))
+    return sse.Streaming(_stream(request.app.state, caller, conversation_id, said, patience))
 
 
 async def _stream(
-    state: State, caller: Caller, which: ConversationId, said: Said, patience: timedelta
+    state: State, caller: Caller, conversation_id: ConversationId, said: Said, patience: timedelta
 ) -> sse.Pieces:
     feed: Feed = state.feed
     clock = asyncio.get_running_loop().time
     until = clock() + patience.total_seconds()
-    telling = _Telling(which)
+    telling = _Telling(conversation_id)
     async with feed.follow(caller.user, caller.credential, after=None) as follower:
         yield sse.event("message", _shown(said.message))
         while not follower.ended:
-            reply = await replies.find(state.deps, caller.user, which, said)
+            reply = await replies.find(state.deps, caller.user, conversation_id, said)
             if reply is not None:
                 yield _end(reply)
                 return
@@ -72,14 +72,16 @@ async def _stream(
                 news = follower.take()
                 for delta in telling.tell(news.drafts):
                     yield delta
-                looks_again = news.resets or any(one.conversation == which for one in news.changes)
+                looks_again = news.resets or any(
+                    one.conversation == conversation_id for one in news.changes
+                )
 
 
 class _Telling:
     """What a client has been told of a reply."""
 
-    def __init__(self, which: ConversationId) -> None:
-        self._which = which
+    def __init__(self, conversation_id: ConversationId) -> None:
+        self._which = conversation_id
         self._run: RunId | None = None
         self._text = ""
 

@@ -63,7 +63,7 @@ def _add_collection(router: APIRouter) -> None:
             view=View.TASKS, task=status, archived=False if status is None else None
         )
         after = pages.read(cursor, datetime, str)
-        found, here = await browse.conversations(deps, caller.user, wanted, after, most=limit)
+        found, here = await browse.conversations(deps, caller.user, wanted, after, limit=limit)
         return pages.show(found, lambda seen: TaskItem.of(seen, here, deps))
 
     @router.post(
@@ -144,7 +144,7 @@ def _add_looks(router: APIRouter) -> None:
     ) -> Page[RunOut]:
         """List runs, the newest first; slots that nobody served are among them, as skipped."""
         after = pages.read(cursor, datetime, int, str)
-        found = await tasks.runs(deps, caller.user, ConversationId(which), after, most=limit)
+        found = await tasks.runs(deps, caller.user, ConversationId(which), after, limit=limit)
         return pages.show(found, RunOut.of)
 
     @router.get("/tasks/{which}/preview", summary="Preview a task", responses=refusals(404))

@@ -70,7 +70,7 @@ async def _page(
     deps: Deps, caller: Caller, kind: CredentialKind, cursor: str | None, limit: int
 ) -> Page[CredentialBody]:
     after = pages.read(cursor, str)
-    found = await credentials.credentials(deps, caller.user, kind, after, most=limit)
+    found = await credentials.credentials(deps, caller.user, kind, after, limit=limit)
     return pages.show(found, lambda one: CredentialBody.of(one, caller.credential))
 
 

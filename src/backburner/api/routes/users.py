@@ -39,7 +39,7 @@ def _add_users(router: APIRouter) -> None:
         _: Operator, deps: TheDeps, limit: Limit = USUAL, cursor: Cursor = None
     ) -> Page[UserBody]:
         """List everybody who has an account."""
-        found = await users.users(deps, pages.read(cursor, str), most=limit)
+        found = await users.users(deps, pages.read(cursor, str), limit=limit)
         return pages.show(found, UserBody.of)
 
     @router.post(
@@ -101,7 +101,7 @@ def _add_invitations(router: APIRouter) -> None:
         _: Operator, deps: TheDeps, limit: Limit = USUAL, cursor: Cursor = None
     ) -> Page[InvitationBody]:
         """List the invitations that can still be used, whoever made them."""
-        found = await users.invitations(deps, pages.read(cursor, str), most=limit)
+        found = await users.invitations(deps, pages.read(cursor, str), limit=limit)
         return pages.show(found, InvitationBody.of)
 
     @router.delete(

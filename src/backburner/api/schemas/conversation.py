@@ -196,15 +196,15 @@ class ConversationOut(ConversationItem):
 
 def _facts(found: Conversation, here: DisplayContext, deps: Deps) -> dict[str, Any]:
     session, schedule = found.session, found.schedule
-    is_claude = session is not None and session.engine in deps.claude
+    is_claude = session is not None and session.profile in deps.claude
     return {
         **{name: getattr(found, name) for name in _PLAIN},
         "schedule": schedule and to_json(schedule),
         "schedule_in_words": schedule and describe(schedule, zone=here.zone),
         "next_times": next_times(found),
         "questions": [QuestionOut.of(asked, found.id) for asked in found.questions],
-        "profile": found.engine or deps.default_engine,
-        "session": session and SessionOut(engine=session.engine, id=session.id),
+        "profile": found.profile or deps.default_profile,
+        "session": session and SessionOut(engine=session.profile, id=session.id),
         "claude_session_id": session.id if session is not None and is_claude else None,
         "task": _task(found),
         "job": _job(found),

@@ -106,7 +106,7 @@ class TaskItem(BaseModel):
             next_times=next_times(found),
             run_timeout=found.run_timeout.total_seconds() if found.run_timeout else None,
             reports_to=places(found),
-            profile=found.engine or deps.default_engine,
+            profile=found.profile or deps.default_profile,
             parent_id=found.parent_id,
             questions=[QuestionOut.of(asked, found.id) for asked in found.questions],
             updated_at=seen.updated_at,

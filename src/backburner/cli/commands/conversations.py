@@ -31,7 +31,7 @@ def command(
         return
     archived = only.pop("archived") or None
     found = list(
-        server.items("/api/conversations", most=limit, q=search, archived=archived, **only)
+        server.items("/api/conversations", limit=limit, q=search, archived=archived, **only)
     )
     if in_json:
         say_json(found)
@@ -45,7 +45,7 @@ def command(
 
 def show_one(server: Server, which: str, *, in_json: bool) -> None:
     found = server.get(f"/api/conversations/{which}")
-    said = list(server.items(f"/api/conversations/{which}/messages", most=LAST_FEW))[::-1]
+    said = list(server.items(f"/api/conversations/{which}/messages", limit=LAST_FEW))[::-1]
     if in_json:
         say_json({**found, "messages": said})
         return

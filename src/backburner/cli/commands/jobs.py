@@ -52,7 +52,7 @@ def list_all(
 ) -> None:
     """List jobs, those that changed last first."""
     parent = id_prefix.conversation(server, conversation) if conversation else None
-    found = list(server.items("/api/jobs", most=limit, parent_id=parent, **only))
+    found = list(server.items("/api/jobs", limit=limit, parent_id=parent, **only))
     if in_json:
         say_json(found)
         return

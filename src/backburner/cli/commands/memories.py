@@ -21,7 +21,7 @@ def command() -> None:
 @talks
 def list_all(server: Server, *, limit: int, in_json: bool) -> None:
     """List what is remembered, by key."""
-    _show(list(server.items("/api/memories", most=limit)), in_json=in_json)
+    _show(list(server.items("/api/memories", limit=limit)), in_json=in_json)
 
 
 @command.command("search")

@@ -15,7 +15,7 @@ from backburner.cli.server_options import shows, talks
 @talks
 def command(server: Server, *, unseen: bool, seen: bool, limit: int, in_json: bool) -> None:
     """List what you were told, newest first."""
-    found = list(server.items("/api/notices", most=limit, unseen=unseen or None))
+    found = list(server.items("/api/notices", limit=limit, unseen=unseen or None))
     if in_json:
         say_json(found)
     else:

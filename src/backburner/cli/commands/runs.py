@@ -24,7 +24,7 @@ def command(
     if run is not None:
         show_run(server.get(f"/api/runs/{id_prefix.run(server, which, run)}"), in_json=in_json)
         return
-    found = list(server.items(f"/api/conversations/{which}/runs", most=limit))
+    found = list(server.items(f"/api/conversations/{which}/runs", limit=limit))
     if in_json:
         say_json(found)
         return

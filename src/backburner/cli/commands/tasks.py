@@ -34,7 +34,7 @@ def command() -> None:
 @talks
 def list_all(server: Server, *, status: str | None, limit: int, in_json: bool) -> None:
     """List tasks; those that were put away only with --status done."""
-    found = list(server.items("/api/tasks", most=limit, status=status))
+    found = list(server.items("/api/tasks", limit=limit, status=status))
     if in_json:
         say_json(found)
         return
@@ -154,7 +154,7 @@ def test_run(server: Server, *, task: str, in_json: bool) -> None:
 def history(server: Server, *, task: str, limit: int, in_json: bool) -> None:
     """List the runs of a task, the newest first."""
     which = id_prefix.task(server, task)
-    found = list(server.items(f"/api/tasks/{which}/runs", most=limit))
+    found = list(server.items(f"/api/tasks/{which}/runs", limit=limit))
     if in_json:
         say_json(found)
         return

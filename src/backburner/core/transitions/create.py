@@ -151,7 +151,7 @@ def _born(
         max_runs=brief.max_runs,
         run_timeout=brief.run_timeout,
         tools=brief.tools,
-        profile=brief.profile,
+        requested_profile=brief.profile,
         on_repeated_failure=brief.on_repeated_failure,
         notify=brief.notify,
         reports_to=brief.reports_to,

@@ -103,7 +103,7 @@ def question(conversation: Conversation, why: str, *, now: datetime, zone: str =
         "recipients": [[place.channel, place.target] for place in conversation.reports_to],
         "notify": conversation.notify.value,
         "max_runs": conversation.max_runs,
-        "profile": conversation.profile,
+        "profile": conversation.requested_profile,
     }
     digest = hashlib.sha256(canonical(shown).encode()).hexdigest()
     return Question(

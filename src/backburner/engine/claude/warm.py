@@ -38,23 +38,23 @@ class Warm:
         self._let_go(kept.program)
         return None
 
-    def keep(self, which: ConversationId, program: Program) -> None:
+    def keep(self, conversation_id: ConversationId, program: Program) -> None:
         if self.most == 0:
             self._let_go(program)
             return
         while len(self._kept) >= self.most:
             self._drop(next(iter(self._kept)))
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(self.idle.total_seconds(), self._drop, which)
-        self._kept[which] = _Kept(program, timer)
+        timer = loop.call_later(self.idle.total_seconds(), self._drop, conversation_id)
+        self._kept[conversation_id] = _Kept(program, timer)
 
     async def close(self) -> None:
         for which in list(self._kept):
             self._drop(which)
         await asyncio.gather(*self._ending, return_exceptions=True)
 
-    def _drop(self, which: ConversationId) -> None:
-        kept = self._kept.pop(which)
+    def _drop(self, conversation_id: ConversationId) -> None:
+        kept = self._kept.pop(conversation_id)
         kept.timer.cancel()
         self._let_go(kept.program)
 

@@ -27,7 +27,7 @@ _all = (
     select(users)
     .where(users.c.id > bindparam("after"))
     .order_by(users.c.id)
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
 )
 _operators = (
     select(users.c.id)
@@ -69,8 +69,8 @@ class Accounts:
         password: str | None = self._load(user).password
         return password
 
-    def all(self, *, after: str = "", most: int) -> Sequence[User]:
-        rows = self.connection.execute(_all, {"after": after, "most": most})
+    def all(self, *, after: str = "", limit: int) -> Sequence[User]:
+        rows = self.connection.execute(_all, {"after": after, "limit": limit})
         return [_to_user(row) for row in rows]
 
     def operators(self) -> Sequence[UserId]:

@@ -71,7 +71,7 @@ _all = (
         *_is_good,
     )
     .order_by(credentials.c.id)
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
 )
 _end = (
     update(credentials)
@@ -106,7 +106,7 @@ _invitations = (
     select(credentials)
     .where(credentials.c.id > bindparam("after"), *_is_invitation)
     .order_by(credentials.c.id)
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
 )
 _end_invitation = (
     update(credentials)
@@ -187,9 +187,9 @@ class Credentials:
         return self.connection.execute(_use_up, values).rowcount == 1
 
     def all(
-        self, user: UserId, kind: CredentialKind, *, after: str = "", most: int, now: datetime
+        self, user: UserId, kind: CredentialKind, *, after: str = "", limit: int, now: datetime
     ) -> Sequence[Credential]:
-        values = {"user": user, "of_kind": kind.value, "after": after, "most": most, "at": now}
+        values = {"user": user, "of_kind": kind.value, "after": after, "limit": limit, "at": now}
         return [_to_credential(row) for row in self.connection.execute(_all, values)]
 
     def end(self, user: UserId, credential: str, kind: CredentialKind, *, now: datetime) -> None:
@@ -206,8 +206,8 @@ class Credentials:
         else:
             self.connection.execute(_end_all, values)
 
-    def invitations(self, *, after: str = "", most: int, now: datetime) -> Sequence[Invitation]:
-        values = {"after": after, "most": most, "at": now}
+    def invitations(self, *, after: str = "", limit: int, now: datetime) -> Sequence[Invitation]:
+        values = {"after": after, "limit": limit, "at": now}
         return [_to_invitation(row) for row in self.connection.execute(_invitations, values)]
 
     def end_invitation(self, invitation: str, *, now: datetime) -> None:

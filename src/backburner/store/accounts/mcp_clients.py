@@ -52,8 +52,10 @@ class McpClients:
             raise NotFound
         return str(found)
 
-    def keep_place(self, user: UserId, token: str, which: ConversationId) -> None:
-        self.connection.execute(_keep_place, {"user": user, "token": token, "becomes": which})
+    def keep_place(self, user: UserId, token: str, conversation_id: ConversationId) -> None:
+        self.connection.execute(
+            _keep_place, {"user": user, "token": token, "becomes": conversation_id}
+        )
 
     def _find(self, statement: Select[Any], values: dict[str, Any]) -> ConversationId | None:
         found = self.connection.execute(statement, values).scalar_one_or_none()

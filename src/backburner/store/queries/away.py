@@ -29,7 +29,7 @@ from backburner.store.types import Time
 
 _owner = bindparam("owner", type_=Text())
 _since = bindparam("since", type_=Time)
-_most = bindparam("most", type_=Integer())
+_most = bindparam("limit", type_=Integer())
 _away_since = select(users.c.away_since, users.c.created_at).where(users.c.id == _owner)
 _come_back = (
     update(users)
@@ -130,8 +130,8 @@ class Away:
         values = {"owner": user, "since": since}
         return _counted(self.connection.execute(_totals, values).mappings().one())
 
-    def ran(self, user: UserId, since: datetime, *, most: int) -> Sequence[ConversationRuns]:
-        values = {"owner": user, "since": since, "most": most}
+    def ran(self, user: UserId, since: datetime, *, limit: int) -> Sequence[ConversationRuns]:
+        values = {"owner": user, "since": since, "limit": limit}
         return [
             ConversationRuns(
                 conversation=ConversationId(row["conversation_id"]),
@@ -143,7 +143,7 @@ class Away:
             for row in self.connection.execute(_ran, values).mappings()
         ]
 
-    def needs(self, user: UserId, *, most: int) -> Sequence[PendingQuestion]:
+    def needs(self, user: UserId, *, limit: int) -> Sequence[PendingQuestion]:
         return [
             PendingQuestion(
                 question=QuestionId(row.id),
@@ -153,15 +153,15 @@ class Away:
                 prompt=row.prompt,
                 asked_at=row.asked_at,
             )
-            for row in self.connection.execute(_needs, {"owner": user, "most": most})
+            for row in self.connection.execute(_needs, {"owner": user, "limit": limit})
         ]
 
     def spent(self, user: UserId, since: datetime) -> SpendTotal:
         row = self.connection.execute(_spent, {"owner": user, "since": since}).one()
         return SpendTotal(Amount(int(row.micros), int(row.tokens)), is_all_priced=not row.unpriced)
 
-    def told(self, user: UserId, since: datetime, *, most: int) -> Sequence[RecentNotice]:
-        values = {"owner": user, "since": since, "most": most}
+    def told(self, user: UserId, since: datetime, *, limit: int) -> Sequence[RecentNotice]:
+        values = {"owner": user, "since": since, "limit": limit}
         return [
             RecentNotice(
                 notice=NoticeId(row.id),

@@ -33,52 +33,56 @@ class Browse:
     connection: Connection
 
     def conversations(
-        self, user: UserId, wanted: ConversationFilter, after: PageKey | None, *, most: int
+        self, user: UserId, wanted: ConversationFilter, after: PageKey | None, *, limit: int
     ) -> ConversationPage:
-        return browse_conversations.page(self.connection, user, wanted, after, most=most)
+        return browse_conversations.page(self.connection, user, wanted, after, limit=limit)
 
-    def conversation(self, user: UserId, which: ConversationId) -> ConversationRow:
-        return browse_conversations.one(self.connection, user, which)
+    def conversation(self, user: UserId, conversation_id: ConversationId) -> ConversationRow:
+        return browse_conversations.one(self.connection, user, conversation_id)
 
     def messages(
-        self, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
+        self, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
     ) -> Sequence[MessageRow]:
-        return browse_work.page_of_messages(self.connection, user, which, after, most=most)
+        return browse_work.page_of_messages(
+            self.connection, user, conversation_id, after, limit=limit
+        )
 
-    def message(self, user: UserId, which: MessageId) -> Message:
-        return browse_work.one_message(self.connection, user, which)
+    def message(self, user: UserId, message_id: MessageId) -> Message:
+        return browse_work.one_message(self.connection, user, message_id)
 
-    def questions(self, user: UserId, after: PageKey | None, *, most: int) -> Sequence[QuestionRow]:
-        return browse_work.page_of_questions(self.connection, user, after, most=most)
+    def questions(
+        self, user: UserId, after: PageKey | None, *, limit: int
+    ) -> Sequence[QuestionRow]:
+        return browse_work.page_of_questions(self.connection, user, after, limit=limit)
 
-    def question(self, user: UserId, which: QuestionId) -> QuestionRow:
-        return browse_work.one_question(self.connection, user, which)
+    def question(self, user: UserId, question_id: QuestionId) -> QuestionRow:
+        return browse_work.one_question(self.connection, user, question_id)
 
     def runs(
-        self, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
+        self, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
     ) -> Sequence[Run]:
-        return browse_work.page_of_runs(self.connection, user, which, after, most=most)
+        return browse_work.page_of_runs(self.connection, user, conversation_id, after, limit=limit)
 
     def calls(self, user: UserId, run: RunId) -> Sequence[ToolCallRow]:
         return browse_work.calls_of(self.connection, user, run)
 
     def notices(
-        self, user: UserId, after: PageKey | None, *, unseen: bool, most: int
+        self, user: UserId, after: PageKey | None, *, unseen: bool, limit: int
     ) -> Sequence[NoticeRow]:
-        return browse_work.page_of_notices(self.connection, user, after, unseen=unseen, most=most)
+        return browse_work.page_of_notices(self.connection, user, after, unseen=unseen, limit=limit)
 
-    def grants(self, user: UserId, which: ConversationId) -> Sequence[GrantRow]:
-        browse_work.require(self.connection, user, which)
-        return grants.given(self.connection, user, which)
+    def grants(self, user: UserId, conversation_id: ConversationId) -> Sequence[GrantRow]:
+        browse_work.require(self.connection, user, conversation_id)
+        return grants.given(self.connection, user, conversation_id)
 
-    def all_grants(self, user: UserId, after: PageKey | None, *, most: int) -> Sequence[GrantRow]:
-        return grants.page(self.connection, user, after, most=most)
+    def all_grants(self, user: UserId, after: PageKey | None, *, limit: int) -> Sequence[GrantRow]:
+        return grants.page(self.connection, user, after, limit=limit)
 
-    def grant(self, user: UserId, which: GrantId) -> GrantRow:
-        return grants.one(self.connection, user, which)
+    def grant(self, user: UserId, grant_id: GrantId) -> GrantRow:
+        return grants.one(self.connection, user, grant_id)
 
-    def memories(self, user: UserId, after: PageKey | None, *, most: int) -> Sequence[Memory]:
-        return memories.page(self.connection, user, after, most=most)
+    def memories(self, user: UserId, after: PageKey | None, *, limit: int) -> Sequence[Memory]:
+        return memories.page(self.connection, user, after, limit=limit)
 
     def memory(self, user: UserId, key: str) -> Memory:
         return memories.one(self.connection, user, key)

@@ -80,7 +80,7 @@ def statement(wanted: ConversationFilter, after: PageKey | None) -> Select[Any]:
     if after is not None:
         asked = asked.where(_after)
     newest_first = (conversations.c.updated_at.desc(), conversations.c.id.desc())
-    return asked.order_by(*newest_first).limit(bindparam("most"))
+    return asked.order_by(*newest_first).limit(bindparam("limit"))
 
 
 def page(
@@ -89,29 +89,29 @@ def page(
     wanted: ConversationFilter,
     after: PageKey | None,
     *,
-    most: int,
+    limit: int,
     looked_at: int = MOST_LOOKED_AT,
 ) -> ConversationPage:
-    values: dict[str, Any] = {"owner": user, "most": most + 1}
+    values: dict[str, Any] = {"owner": user, "limit": limit + 1}
     if after is not None:
         values |= {"at": after[0], "id": after[1]}
     if wanted.words is not None:
         asked = statement(wanted, after).with_only_columns(
             conversations.c.id, conversations.c.updated_at
         )
-        near = connection.execute(asked, values | {"most": looked_at + 1}).all()
+        near = connection.execute(asked, values | {"limit": looked_at + 1}).all()
         ends_at = _mark(near[looked_at - 1]) if len(near) > looked_at else None
         among = [row.id for row in near[:looked_at]]
-        return _search(connection, user, wanted.words, among, ends_at, most=most)
+        return _search(connection, user, wanted.words, among, ends_at, limit=limit)
     rows = connection.execute(statement(wanted, after), values).all()
-    shown = rows[:most]
+    shown = rows[:limit]
     return ConversationPage(
-        read_all(connection, shown), _mark(shown[-1]) if len(rows) > most else None
+        read_all(connection, shown), _mark(shown[-1]) if len(rows) > limit else None
     )
 
 
-def one(connection: Connection, user: UserId, which: ConversationId) -> ConversationRow:
-    row = connection.execute(_one, {"owner": user, "which": which}).one_or_none()
+def one(connection: Connection, user: UserId, conversation_id: ConversationId) -> ConversationRow:
+    row = connection.execute(_one, {"owner": user, "which": conversation_id}).one_or_none()
     if row is None:
         raise NotFound
     (seen,) = read_all(connection, [row])
@@ -125,13 +125,13 @@ def _search(
     among: Sequence[str],
     ends_at: PageKey | None,
     *,
-    most: int,
+    limit: int,
 ) -> ConversationPage:
     """Find those that have the words; `ends_at` is where the next page would begin to look."""
     values = {"owner": user, "among": among, "words": f"%{_escape(words)}%"}
     found = sorted(connection.execute(_fitting, values).all(), key=_mark, reverse=True)
-    shown = found[:most]
-    if len(found) > most:
+    shown = found[:limit]
+    if len(found) > limit:
         ends_at = _mark(shown[-1])
     return ConversationPage(read_all(connection, shown), ends_at)
 

@@ -32,7 +32,7 @@ from backburner.store.tables import (
 )
 
 _owner, _which = bindparam("owner", type_=Text()), bindparam("which", type_=Text())
-_most = bindparam("most", type_=BigInteger())
+_most = bindparam("limit", type_=BigInteger())
 _number = bindparam("number", type_=BigInteger())
 _at, _id = bindparam("at", type_=runs.c.started_at.type), bindparam("id", type_=Text())
 
@@ -87,32 +87,39 @@ _is_there = select(conversations.c.id).where(
 )
 
 
-def require(connection: Connection, user: UserId, which: ConversationId) -> ConversationId:
+def require(
+    connection: Connection, user: UserId, conversation_id: ConversationId
+) -> ConversationId:
     """See that a conversation is there: an empty page is no answer for one that is not."""
-    if connection.execute(_is_there, {"owner": user, "which": which}).first() is None:
+    if connection.execute(_is_there, {"owner": user, "which": conversation_id}).first() is None:
         raise NotFound
-    return which
+    return conversation_id
 
 
 def page_of_messages(
-    connection: Connection, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
+    connection: Connection,
+    user: UserId,
+    conversation_id: ConversationId,
+    after: PageKey | None,
+    *,
+    limit: int,
 ) -> Sequence[MessageRow]:
-    require(connection, user, which)
-    values: dict[str, Any] = {"owner": user, "which": which, "most": most}
+    require(connection, user, conversation_id)
+    values: dict[str, Any] = {"owner": user, "which": conversation_id, "limit": limit}
     asked = messages_page
     if after is not None:
         asked, values["number"] = messages_after, after[0]
     return [MessageRow(row.number, to_message(row)) for row in connection.execute(asked, values)]
 
 
-def one_message(connection: Connection, user: UserId, which: MessageId) -> Message:
-    return to_message(_only(connection, _message, user, which))
+def one_message(connection: Connection, user: UserId, message_id: MessageId) -> Message:
+    return to_message(_only(connection, _message, user, message_id))
 
 
 def page_of_questions(
-    connection: Connection, user: UserId, after: PageKey | None, *, most: int
+    connection: Connection, user: UserId, after: PageKey | None, *, limit: int
 ) -> Sequence[QuestionRow]:
-    values: dict[str, Any] = {"owner": user, "most": most}
+    values: dict[str, Any] = {"owner": user, "limit": limit}
     asked = questions_page
     if after is not None:
         asked = questions_after
@@ -120,15 +127,20 @@ def page_of_questions(
     return [_to_asked(row) for row in connection.execute(asked, values)]
 
 
-def one_question(connection: Connection, user: UserId, which: QuestionId) -> QuestionRow:
-    return _to_asked(_only(connection, _question, user, which))
+def one_question(connection: Connection, user: UserId, question_id: QuestionId) -> QuestionRow:
+    return _to_asked(_only(connection, _question, user, question_id))
 
 
 def page_of_runs(
-    connection: Connection, user: UserId, which: ConversationId, after: PageKey | None, *, most: int
+    connection: Connection,
+    user: UserId,
+    conversation_id: ConversationId,
+    after: PageKey | None,
+    *,
+    limit: int,
 ) -> Sequence[Run]:
-    require(connection, user, which)
-    values: dict[str, Any] = {"owner": user, "which": which, "most": most}
+    require(connection, user, conversation_id)
+    values: dict[str, Any] = {"owner": user, "which": conversation_id, "limit": limit}
     asked = runs_page
     if after is not None:
         asked = runs_after
@@ -141,9 +153,9 @@ def calls_of(connection: Connection, user: UserId, run: RunId) -> Sequence[ToolC
 
 
 def page_of_notices(
-    connection: Connection, user: UserId, after: PageKey | None, *, unseen: bool, most: int
+    connection: Connection, user: UserId, after: PageKey | None, *, unseen: bool, limit: int
 ) -> Sequence[NoticeRow]:
-    values: dict[str, Any] = {"owner": user, "most": most}
+    values: dict[str, Any] = {"owner": user, "limit": limit}
     asked = notices_page
     if after is not None:
         asked, values["number"] = notices_after, after[0]

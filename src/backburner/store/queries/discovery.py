@@ -86,7 +86,7 @@ talk_of = (
         conversations.c.kind == Kind.CHAT.value,
     )
     .order_by(messages.c.number.desc())
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
 )
 _pass = (
     update(conversations)
@@ -102,8 +102,8 @@ class Discovery:
     def find(self, user: UserId) -> Sequence[ConversationId]:
         return find(self.connection, user)
 
-    def talk(self, user: UserId, *, most: int) -> Sequence[Snippet]:
-        return talk(self.connection, user, most=most)
+    def talk(self, user: UserId, *, limit: int) -> Sequence[Snippet]:
+        return talk(self.connection, user, limit=limit)
 
 
 def find(connection: Connection, user: UserId) -> Sequence[ConversationId]:
@@ -118,9 +118,9 @@ def presence(connection: Connection, user: UserId) -> Presence:
     return Presence(heard_at=row.heard_at, is_answered=bool(row.is_answered))
 
 
-def talk(connection: Connection, user: UserId, *, most: int) -> Sequence[Snippet]:
+def talk(connection: Connection, user: UserId, *, limit: int) -> Sequence[Snippet]:
     """Read what was said last in a user's chats, oldest first."""
-    rows = connection.execute(talk_of, {"owner": user, "most": most}).all()
+    rows = connection.execute(talk_of, {"owner": user, "limit": limit}).all()
     return [Snippet(row.title, to_message(row)) for row in reversed(rows)]
 
 

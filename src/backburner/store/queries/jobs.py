@@ -51,7 +51,7 @@ _under = (
     .where(conversations.c.user_id == _owner, conversations.c.parent_id == bindparam("parent"))
     .where(_is_job)
     .order_by(conversations.c.created_at.desc(), conversations.c.id)
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
 )
 _named = (
     select(conversations)
@@ -177,7 +177,7 @@ class Jobs:
         user: UserId,
         parent: ConversationId,
         *,
-        most: int,
+        limit: int,
         ids: Collection[str] | None = None,
         batch: str | None = None,
     ) -> Sequence[Conversation]:
@@ -187,31 +187,35 @@ class Jobs:
             statement = statement.where(or_(*begin_so)) if begin_so else statement.limit(0)
         if batch is not None:
             statement = statement.where(conversations.c.batch == batch)
-        values = {"owner": user, "parent": parent, "most": most}
+        values = {"owner": user, "parent": parent, "limit": limit}
         return self._read(user, self.connection.execute(statement, values).all())
 
     def named(
-        self, user: UserId, which: Collection[ConversationId]
+        self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Conversation]:
-        rows = self.connection.execute(_named, {"owner": user, "which": list(which)}).all()
+        rows = self.connection.execute(
+            _named, {"owner": user, "which": list(conversation_ids)}
+        ).all()
         return {job.id: job for job in self._read(user, rows)}
 
     def lock(
-        self, user: UserId, which: Collection[ConversationId]
+        self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Conversation]:
-        rows = self.connection.execute(_lock, {"owner": user, "which": list(which)}).all()
+        rows = self.connection.execute(
+            _lock, {"owner": user, "which": list(conversation_ids)}
+        ).all()
         return {job.id: job for job in self._read(user, rows)}
 
     def work(
-        self, user: UserId, which: Collection[ConversationId]
+        self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, WorkSummary]:
-        values = {"owner": user, "which": list(which)}
+        values = {"owner": user, "which": list(conversation_ids)}
         ends = {row.id: row for row in self.connection.execute(_ends, values)}
         heard = {row.id: row for row in self.connection.execute(_heard, values)}
         calls = defaultdict[str, list[Row[Any]]](list)
         for row in self.connection.execute(_calls, values):
             calls[row.id].append(row)
-        return {job: _work(ends.get(job), heard.get(job), calls[job]) for job in which}
+        return {job: _work(ends.get(job), heard.get(job), calls[job]) for job in conversation_ids}
 
     def count_open(self, user: UserId, root: ConversationId) -> int:
         found: int = self.connection.execute(
@@ -219,17 +223,17 @@ class Jobs:
         ).scalar_one()
         return found
 
-    def retrieve(self, user: UserId, which: Collection[ConversationId]) -> None:
-        if which:
-            values = {"owner": user, "which": list(which), "at": self.now}
+    def retrieve(self, user: UserId, conversation_ids: Collection[ConversationId]) -> None:
+        if conversation_ids:
+            values = {"owner": user, "which": list(conversation_ids), "at": self.now}
             self.connection.execute(_retrieve, values)
 
-    def is_remembered(self, user: UserId, which: ConversationId, session_id: str) -> bool:
-        values = {"owner": user, "conversation": which, "session": session_id}
+    def is_remembered(self, user: UserId, conversation_id: ConversationId, session_id: str) -> bool:
+        values = {"owner": user, "conversation": conversation_id, "session": session_id}
         return self.connection.execute(_remembered, values).first() is not None
 
-    def wait(self, turn: Turn, which: Mapping[ConversationId, bool]) -> None:
-        waits.begin(self.connection, turn, which, now=self.now)
+    def wait(self, turn: Turn, conversation_ids: Mapping[ConversationId, bool]) -> None:
+        waits.begin(self.connection, turn, conversation_ids, now=self.now)
 
     def awaited_by(
         self, user: UserId, parent: ConversationId, job: ConversationId

@@ -45,9 +45,13 @@ class Replies:
     connection: Connection
 
     def find(
-        self, user: UserId, which: ConversationId, said: MessageId, items: Collection[ItemId]
+        self,
+        user: UserId,
+        conversation_id: ConversationId,
+        said: MessageId,
+        items: Collection[ItemId],
     ) -> Reply | None:
-        key = {"owner": user, "which": which}
+        key = {"owner": user, "which": conversation_id}
         waiting = self.connection.execute(_items, {**key, "items": list(items)}).all()
         if any(item.served_at is None for item in waiting):
             return None
@@ -62,8 +66,8 @@ class Replies:
         last = max(ran, key=lambda run: run.epoch, default=None)
         return Reply(last, tuple(to_message(row) for row in found))
 
-    def message(self, user: UserId, which: ConversationId, said: MessageId) -> Message:
-        values = {"owner": user, "which": which, "said": said}
+    def message(self, user: UserId, conversation_id: ConversationId, said: MessageId) -> Message:
+        values = {"owner": user, "which": conversation_id, "said": said}
         row = self.connection.execute(_message, values).one_or_none()
         if row is None:
             raise NotFound

@@ -34,7 +34,7 @@ from backburner.store.types import Time
 _owner = bindparam("owner", type_=Text())
 _which = bindparam("which", type_=Text())
 _since = bindparam("since", type_=Time)
-_most = bindparam("most", type_=Integer())
+_most = bindparam("limit", type_=Integer())
 #: The beginning of an id, with its letter or without; and the last of all ids.
 _BEGINNING = re.compile(r"(?:c_)?([0-9a-z]{1,26})")
 _LAST = "z" * 26
@@ -120,17 +120,17 @@ class Tasks:
         rows = self.connection.execute(active, {"owner": user})
         return [(ConversationId(row.id), row.title) for row in rows]
 
-    def open(self, user: UserId, *, most: int) -> Sequence[Conversation]:
-        return self._read(open_ones, user, most=most)
+    def open(self, user: UserId, *, limit: int) -> Sequence[Conversation]:
+        return self._read(open_ones, user, limit=limit)
 
-    def called(self, user: UserId, name: str, *, most: int) -> Sequence[Conversation]:
-        found = self._read(titled, user, most=most, which=name)
+    def called(self, user: UserId, name: str, *, limit: int) -> Sequence[Conversation]:
+        found = self._read(titled, user, limit=limit, which=name)
         begins = _BEGINNING.fullmatch(name)
         if found or begins is None:
             return found
         first = f"c_{begins[1]}"
         last = first + _LAST[len(begins[1]) :]
-        return self._read(beginning, user, most=most, which=first, last=last)
+        return self._read(beginning, user, limit=limit, which=first, last=last)
 
     def count_proposed(self, user: UserId, parent: ConversationId, *, since: datetime) -> int:
         values = {"owner": user, "which": parent, "since": since}
@@ -143,13 +143,13 @@ class Tasks:
             for row in rows
         ]
 
-    def costs(self, user: UserId, which: ConversationId, *, most: int) -> Sequence[Cost]:
-        return self._costs(costs, owner=user, which=which, most=most)
+    def costs(self, user: UserId, conversation_id: ConversationId, *, limit: int) -> Sequence[Cost]:
+        return self._costs(costs, owner=user, which=conversation_id, limit=limit)
 
     def costs_under(
-        self, user: UserId, profile: str, *, since: datetime, most: int
+        self, user: UserId, profile: str, *, since: datetime, limit: int
     ) -> Sequence[Cost]:
-        return self._costs(costs_under, owner=user, which=profile, since=since, most=most)
+        return self._costs(costs_under, owner=user, which=profile, since=since, limit=limit)
 
     def _read(self, asked: Select[Any], user: UserId, **values: Any) -> Sequence[Conversation]:
         rows = self.connection.execute(asked, {"owner": user, **values}).all()

@@ -93,7 +93,7 @@ def _ask_in_doubt(connection: Connection, step: Step, run: Run, *, now: datetime
 
 def _crashed_too_often(connection: Connection, conversation: Conversation) -> bool:
     """See whether the last few replies all crashed: this one is not given a further time."""
-    recent = runs.history(connection, conversation.user_id, conversation.id, most=4 * MOST_CRASHES)
+    recent = runs.history(connection, conversation.user_id, conversation.id, limit=4 * MOST_CRASHES)
     replies = [run for run in recent if run.kind is RunKind.REPLY][:MOST_CRASHES]
     crashes = [run for run in replies if run.failure and run.failure.kind is FailureKind.CRASHED]
     return len(crashes) == MOST_CRASHES

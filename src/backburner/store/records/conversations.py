@@ -99,17 +99,17 @@ _waiting = (
 )
 
 
-def load(connection: Connection, user: UserId, which: ConversationId) -> Conversation:
+def load(connection: Connection, user: UserId, conversation_id: ConversationId) -> Conversation:
     """Read a conversation with its open questions, to look at."""
-    row = connection.execute(_load, {"owner": user, "which": which}).one_or_none()
+    row = connection.execute(_load, {"owner": user, "which": conversation_id}).one_or_none()
     if row is None:
         raise NotFound
     return read(connection, row)
 
 
-def lock(connection: Connection, user: UserId, which: ConversationId) -> Conversation:
+def lock(connection: Connection, user: UserId, conversation_id: ConversationId) -> Conversation:
     """Read a conversation to change it; until the transaction ends nobody else can."""
-    row = connection.execute(_lock, {"owner": user, "which": which}).one_or_none()
+    row = connection.execute(_lock, {"owner": user, "which": conversation_id}).one_or_none()
     if row is None:
         raise NotFound
     return read(connection, row)
@@ -134,34 +134,38 @@ def save(connection: Connection, conversation: Conversation, *, now: datetime) -
     connection.execute(_save, {**row, "updated_at": now, "owner": owner, "which": which})
 
 
-def remove(connection: Connection, user: UserId, which: ConversationId, *, now: datetime) -> None:
+def remove(
+    connection: Connection, user: UserId, conversation_id: ConversationId, *, now: datetime
+) -> None:
     """Delete a conversation and what it owns; what its calls did is kept, as what they cost is."""
-    owned = {"owner": user, "which": which}
+    owned = {"owner": user, "which": conversation_id}
     connection.execute(_keep_receipts, owned)
     if connection.execute(_delete, owned).rowcount != 1:
         raise NotFound
-    waits.settle(connection, user, which, now=now)
+    waits.settle(connection, user, conversation_id, now=now)
 
 
 def children(
-    connection: Connection, user: UserId, which: ConversationId
+    connection: Connection, user: UserId, conversation_id: ConversationId
 ) -> tuple[ConversationId, ...]:
-    return tuple(connection.execute(_children, {"owner": user, "which": which}).scalars())
+    return tuple(connection.execute(_children, {"owner": user, "which": conversation_id}).scalars())
 
 
 def open_children(
-    connection: Connection, user: UserId, which: ConversationId
+    connection: Connection, user: UserId, conversation_id: ConversationId
 ) -> tuple[Conversation, ...]:
     """Read the children that have work, or ask something."""
-    rows = connection.execute(_open_children, {"owner": user, "which": which}).all()
+    rows = connection.execute(_open_children, {"owner": user, "which": conversation_id}).all()
     return tuple(read(connection, row) for row in rows)
 
 
 def followers(
-    connection: Connection, user: UserId, which: ConversationId
+    connection: Connection, user: UserId, conversation_id: ConversationId
 ) -> tuple[ConversationId, ...]:
     """Find those whose schedule is to come after this one."""
-    return tuple(connection.execute(_followers, {"owner": user, "which": which}).scalars())
+    return tuple(
+        connection.execute(_followers, {"owner": user, "which": conversation_id}).scalars()
+    )
 
 
 def parked(connection: Connection, user: UserId) -> tuple[ConversationId, ...]:
@@ -169,6 +173,8 @@ def parked(connection: Connection, user: UserId) -> tuple[ConversationId, ...]:
     return tuple(connection.execute(_parked, {"owner": user}).scalars())
 
 
-def person_waits(connection: Connection, user: UserId, which: ConversationId) -> bool:
+def person_waits(connection: Connection, user: UserId, conversation_id: ConversationId) -> bool:
     """See whether somebody is waiting for a reply: derived from what lies there, never counted."""
-    return connection.execute(_waiting, {"owner": user, "which": which}).first() is not None
+    return (
+        connection.execute(_waiting, {"owner": user, "which": conversation_id}).first() is not None
+    )

@@ -40,7 +40,7 @@ _after = (
     select(events.c.number, events.c.kind, events.c.conversation_id)
     .where(events.c.user_id == _owner, events.c.number > bindparam("number"))
     .order_by(events.c.number)
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
 )
 _newest_since = (
     select(events.c.user_id, func.max(events.c.number).label("number"))
@@ -65,7 +65,7 @@ _old = (
         exists().where(_newer.c.user_id == events.c.user_id, _newer.c.number > events.c.number),
     )
     .order_by(events.c.created_at)
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
 )
 _delete = delete(events).where(events.c.number.in_(bindparam("which", expanding=True)))
 
@@ -100,8 +100,8 @@ class Events:
         values = {"owner": user, "number": number}
         return self.connection.execute(_known, values).first() is not None
 
-    def after(self, user: UserId, number: int, *, most: int) -> Sequence[Change]:
-        values = {"owner": user, "number": number, "most": most}
+    def after(self, user: UserId, number: int, *, limit: int) -> Sequence[Change]:
+        values = {"owner": user, "number": number, "limit": limit}
         return [
             Change(row.number, row.kind, _or_none(row.conversation_id))
             for row in self.connection.execute(_after, values)
@@ -121,8 +121,8 @@ class Events:
             found = self.connection.execute(_drafts_in, values)
         return [ReplyDraft(ConversationId(row[0]), RunId(row[1]), row[2]) for row in found]
 
-    def prune(self, *, before: datetime, most: int) -> int:
-        old = self.connection.execute(_old, {"before": before, "most": most}).scalars().all()
+    def prune(self, *, before: datetime, limit: int) -> int:
+        old = self.connection.execute(_old, {"before": before, "limit": limit}).scalars().all()
         if old:
             self.connection.execute(_delete, {"which": list(old)})
         return len(old)

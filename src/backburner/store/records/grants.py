@@ -19,7 +19,7 @@ _good = select(grants).where(grants.c.user_id == bindparam("owner"), is_good)
 _valid = _good.where(grants.c.conversation_id == bindparam("conversation"))
 _one = _good.where(grants.c.id == bindparam("which"))
 _newest = grants.c.given_at.desc(), grants.c.id.desc()
-page_of_all = _good.order_by(*_newest).limit(bindparam("most"))
+page_of_all = _good.order_by(*_newest).limit(bindparam("limit"))
 page_after = page_of_all.where(
     tuple_(grants.c.given_at, grants.c.id)
     < tuple_(bindparam("last_at", type_=Time), bindparam("last", type_=Text()))
@@ -74,12 +74,12 @@ def use(
     connection: Connection,
     user: UserId,
     conversation: ConversationId,
-    which: GrantId,
+    grant_id: GrantId,
     *,
     now: datetime,
 ) -> None:
     """Use up a grant that is for one call."""
-    values = {"owner": user, "conversation": conversation, "which": which, "at": now}
+    values = {"owner": user, "conversation": conversation, "which": grant_id, "at": now}
     if connection.execute(_use, values).rowcount != 1:
         raise Conflict("This permission has been used or taken back.")
 
@@ -97,18 +97,18 @@ def given(connection: Connection, user: UserId, conversation: ConversationId) ->
 
 
 def page(
-    connection: Connection, user: UserId, after: PageKey | None, *, most: int
+    connection: Connection, user: UserId, after: PageKey | None, *, limit: int
 ) -> Sequence[GrantRow]:
     """Read all that is allowed, wherever, newest first."""
-    values: dict[str, Any] = {"owner": user, "most": most}
+    values: dict[str, Any] = {"owner": user, "limit": limit}
     asked = page_of_all
     if after is not None:
         asked, (values["last_at"], values["last"]) = page_after, after
     return [_given(row) for row in connection.execute(asked, values)]
 
 
-def one(connection: Connection, user: UserId, which: GrantId) -> GrantRow:
-    row = connection.execute(_one, {"owner": user, "which": which}).one_or_none()
+def one(connection: Connection, user: UserId, grant_id: GrantId) -> GrantRow:
+    row = connection.execute(_one, {"owner": user, "which": grant_id}).one_or_none()
     if row is None:
         raise NotFound
     return _given(row)
@@ -121,9 +121,9 @@ def hold_to(connection: Connection, user: UserId, grant: Grant) -> None:
         raise NotFound
 
 
-def revoke(connection: Connection, user: UserId, which: GrantId, *, now: datetime) -> None:
+def revoke(connection: Connection, user: UserId, grant_id: GrantId, *, now: datetime) -> None:
     """Take a grant back: the next call that would need it is asked about."""
-    done = connection.execute(_revoke, {"owner": user, "which": which, "at": now})
+    done = connection.execute(_revoke, {"owner": user, "which": grant_id, "at": now})
     if done.rowcount != 1:
         raise NotFound
 

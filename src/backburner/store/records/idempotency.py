@@ -18,7 +18,7 @@ _old = (
     select(answers.c.user_id, answers.c.key)
     .where(answers.c.created_at < bindparam("before"))
     .order_by(answers.c.created_at)
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
 )
 
 
@@ -46,8 +46,8 @@ class StoredResponses:
     def release(self, user: UserId, key: str) -> None:
         self.connection.execute(_release, {"owner": user, "which": key})
 
-    def prune(self, *, before: datetime, most: int) -> int:
-        old = self.connection.execute(_old, {"before": before, "most": most}).all()
+    def prune(self, *, before: datetime, limit: int) -> int:
+        old = self.connection.execute(_old, {"before": before, "limit": limit}).all()
         if old:
             these = tuple_(answers.c.user_id, answers.c.key).in_([tuple(row) for row in old])
             self.connection.execute(delete(answers).where(these))

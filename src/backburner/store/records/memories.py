@@ -67,7 +67,7 @@ page_of_all = (
     select(memories)
     .where(memories.c.user_id == _owner)
     .order_by(memories.c.key)
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
 )
 page_after = page_of_all.where(memories.c.key > bindparam("key", type_=Text()))
 
@@ -85,7 +85,7 @@ def found_by(count: int, *, beginning: bool) -> Select[Any]:
         .join(scores, memories.c.key == scores.c.key)
         .where(memories.c.user_id == _owner)
         .order_by(scores.c.score.desc(), memories.c.updated_at.desc(), memories.c.key)
-        .limit(bindparam("most"))
+        .limit(bindparam("limit"))
     )
 
 
@@ -116,7 +116,7 @@ _newest = (
     select(memories, literal_column("0", Float).label("score"))
     .where(memories.c.user_id == _owner, ~memories.c.outside)
     .order_by(memories.c.updated_at.desc())
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
 )
 
 
@@ -142,17 +142,17 @@ class Memories:
     def count(self, user: UserId) -> int:
         return count(self.connection, user)
 
-    def search(self, user: UserId, words: Sequence[str], *, most: int) -> Sequence[Memory]:
-        return search(self.connection, user, words, most=most)
+    def search(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
+        return search(self.connection, user, words, limit=limit)
 
-    def recall(self, user: UserId, words: Sequence[str], *, most: int) -> Sequence[Memory]:
-        return recall(self.connection, user, words, most=most)
+    def recall(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
+        return recall(self.connection, user, words, limit=limit)
 
 
 def page(
-    connection: Connection, user: UserId, after: PageKey | None, *, most: int
+    connection: Connection, user: UserId, after: PageKey | None, *, limit: int
 ) -> Sequence[Memory]:
-    values: dict[str, Any] = {"owner": user, "most": most}
+    values: dict[str, Any] = {"owner": user, "limit": limit}
     asked = page_of_all
     if after is not None:
         asked, values["key"] = page_after, after[0]
@@ -219,27 +219,27 @@ def remove(connection: Connection, user: UserId, key: str, *, spare_own: bool = 
 
 
 def search(
-    connection: Connection, user: UserId, words: Sequence[str], *, most: int
+    connection: Connection, user: UserId, words: Sequence[str], *, limit: int
 ) -> Sequence[Memory]:
     if not words:
         return []
     asked = found_by(len(words), beginning=True)
-    return [_read(row) for row in connection.execute(asked, _sought(user, words, most))]
+    return [_read(row) for row in connection.execute(asked, _sought(user, words, limit))]
 
 
 def recall(
-    connection: Connection, user: UserId, words: Sequence[str], *, most: int
+    connection: Connection, user: UserId, words: Sequence[str], *, limit: int
 ) -> Sequence[Memory]:
-    rows = connection.execute(recalled_by(len(words)), _sought(user, words, most))
+    rows = connection.execute(recalled_by(len(words)), _sought(user, words, limit))
     recalled: dict[str, Memory] = {}
     for row in rows:
         recalled.setdefault(row.key, _read(row))
     return list(recalled.values())
 
 
-def _sought(user: UserId, words: Sequence[str], most: int) -> dict[str, Any]:
+def _sought(user: UserId, words: Sequence[str], limit: int) -> dict[str, Any]:
     named = {f"word_{number}": word for number, word in enumerate(words)}
-    return {"owner": user, "most": most, "end": "".join(words[-1:]) + _LAST, **named}
+    return {"owner": user, "limit": limit, "end": "".join(words[-1:]) + _LAST, **named}
 
 
 def _note_words(connection: Connection, user: UserId, memory: NewMemory) -> None:

@@ -21,7 +21,7 @@ _recent = (
         messages.c.replaced_at.is_(None),
     )
     .order_by(messages.c.number.desc())
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
 )
 _last_said = (
     select(messages.c.number)
@@ -86,10 +86,10 @@ def take_back_last(
 
 
 def recent(
-    connection: Connection, user: UserId, conversation: ConversationId, *, most: int
+    connection: Connection, user: UserId, conversation: ConversationId, *, limit: int
 ) -> tuple[Message, ...]:
     """Read the newest messages, oldest first."""
     found = connection.execute(
-        _recent, {"owner": user, "conversation": conversation, "most": most}
+        _recent, {"owner": user, "conversation": conversation, "limit": limit}
     ).all()
     return tuple(to_message(row) for row in reversed(found))

@@ -116,9 +116,11 @@ def put(
         connection.execute(_insert_deliveries, parcels)
 
 
-def see(connection: Connection, user: UserId, which: Iterable[NoticeId], *, now: datetime) -> int:
+def see(
+    connection: Connection, user: UserId, notice_ids: Iterable[NoticeId], *, now: datetime
+) -> int:
     """Note that notices were seen; tell how many were not before."""
-    values = {"owner": user, "which": list(which), "at": now}
+    values = {"owner": user, "which": list(notice_ids), "at": now}
     return connection.execute(_see_these, values).rowcount
 
 

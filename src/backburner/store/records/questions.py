@@ -67,7 +67,7 @@ _put_off = (
 _due = union(
     select(table.c.user_id, table.c.id).where(unanswered, table.c.remind_at <= bindparam("at")),
     select(table.c.user_id, table.c.id).where(unanswered, table.c.expires_at <= bindparam("at")),
-).limit(bindparam("most"))
+).limit(bindparam("limit"))
 
 
 def open_of(
@@ -84,9 +84,9 @@ def allowances_asked_about(connection: Connection, user: UserId) -> frozenset[st
 
 
 def purposes(
-    connection: Connection, user: UserId, which: Iterable[QuestionId]
+    connection: Connection, user: UserId, question_ids: Iterable[QuestionId]
 ) -> frozenset[Purpose]:
-    found = connection.execute(_purposes, {"owner": user, "which": list(which)}).scalars()
+    found = connection.execute(_purposes, {"owner": user, "which": list(question_ids)}).scalars()
     return frozenset(Purpose(purpose) for purpose in found)
 
 
@@ -102,24 +102,28 @@ def open_of_all(
     return found
 
 
-def was_asked(connection: Connection, user: UserId, which: QuestionId) -> bool:
+def was_asked(connection: Connection, user: UserId, question_id: QuestionId) -> bool:
     """See whether a question was ever asked, whatever became of it."""
-    found = connection.execute(_conversation_of, {"owner": user, "which": which})
+    found = connection.execute(_conversation_of, {"owner": user, "which": question_id})
     return found.first() is not None
 
 
-def conversation_of(connection: Connection, user: UserId, which: QuestionId) -> ConversationId:
+def conversation_of(
+    connection: Connection, user: UserId, question_id: QuestionId
+) -> ConversationId:
     found: ConversationId | None = connection.execute(
-        _conversation_of, {"owner": user, "which": which}
+        _conversation_of, {"owner": user, "which": question_id}
     ).scalar()
     if found is None:
         raise NotFound
     return found
 
 
-def due(connection: Connection, *, most: int, now: datetime) -> Sequence[tuple[UserId, QuestionId]]:
+def due(
+    connection: Connection, *, limit: int, now: datetime
+) -> Sequence[tuple[UserId, QuestionId]]:
     """Find open questions that are to be brought up again, or that have expired."""
-    found = connection.execute(_due, {"at": now, "most": most})
+    found = connection.execute(_due, {"at": now, "limit": limit})
     return [(UserId(user), QuestionId(which)) for user, which in found]
 
 
@@ -135,10 +139,17 @@ def put(
 
 
 def close(
-    connection: Connection, user: UserId, which: QuestionId, said: str | None, *, now: datetime
+    connection: Connection,
+    user: UserId,
+    question_id: QuestionId,
+    said: str | None,
+    *,
+    now: datetime,
 ) -> None:
     """Close an open question, answered or withdrawn; whoever comes second changes nothing."""
-    closed = connection.execute(_close, {"owner": user, "which": which, "at": now, "said": said})
+    closed = connection.execute(
+        _close, {"owner": user, "which": question_id, "at": now, "said": said}
+    )
     if closed.rowcount != 1:
         raise Conflict("This question has been answered or withdrawn.")
 

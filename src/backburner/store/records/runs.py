@@ -34,7 +34,7 @@ _history = (
     select(runs)
     .where(_of_conversation)
     .order_by(runs.c.started_at.desc(), runs.c.epoch.desc(), runs.c.id)
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
 )
 _by_id = (runs.c.user_id == bindparam("owner")) & (runs.c.id == bindparam("run"))
 _go_on = (
@@ -105,7 +105,7 @@ _old = (
         ),
     )
     .order_by(runs.c.ended_at)
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
 )
 _these = bindparam("which", expanding=True, type_=Text())
 _keep_memories = (
@@ -185,9 +185,9 @@ def queued(
 
 
 def history(
-    connection: Connection, user: UserId, conversation: ConversationId, *, most: int
+    connection: Connection, user: UserId, conversation: ConversationId, *, limit: int
 ) -> tuple[Run, ...]:
-    values = {"owner": user, "conversation": conversation, "most": most}
+    values = {"owner": user, "conversation": conversation, "limit": limit}
     return tuple(to_run(row) for row in connection.execute(_history, values))
 
 
@@ -256,12 +256,12 @@ def let_go_on(
     connection.execute(_let_go_on, values)
 
 
-def prune(connection: Connection, *, before: datetime, most: int) -> int:
+def prune(connection: Connection, *, before: datetime, limit: int) -> int:
     """Delete the records of runs that ended long ago; the last background run of each stays.
 
     What the agent learned in them stays too, without the run it is from.
     """
-    old = connection.execute(_old, {"before": before, "most": most}).scalars().all()
+    old = connection.execute(_old, {"before": before, "limit": limit}).scalars().all()
     if old:
         for statement in (_keep_memories, _forget_memories, _forget_calls, _delete):
             connection.execute(statement, {"which": list(old)})

@@ -80,6 +80,8 @@ def has_remembered(connection: Connection, turn: Turn) -> bool:
     return connection.execute(_own.limit(1), values).first() is not None
 
 
-def forget(connection: Connection, user: UserId, which: ConversationId, session_id: str) -> None:
+def forget(
+    connection: Connection, user: UserId, conversation_id: ConversationId, session_id: str
+) -> None:
     """Remove all of a session that nobody goes on with."""
-    connection.execute(_forget, {"owner": user, "which": which, "session": session_id})
+    connection.execute(_forget, {"owner": user, "which": conversation_id, "session": session_id})

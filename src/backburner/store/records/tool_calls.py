@@ -49,7 +49,7 @@ _of_run = (
 def begin(
     connection: Connection,
     turn: Turn,
-    which: CallId,
+    call_id: CallId,
     call: ToolCall,
     *,
     read_only: bool,
@@ -57,7 +57,7 @@ def begin(
     now: datetime,
 ) -> None:
     row = {
-        "id": which,
+        "id": call_id,
         "user_id": turn.user_id,
         "conversation_id": turn.conversation_id,
         "run_id": turn.run_id,
@@ -75,17 +75,17 @@ def begin(
     connection.execute(_insert, row)
 
 
-def has_begun(connection: Connection, turn: Turn, which: CallId) -> bool:
+def has_begun(connection: Connection, turn: Turn, call_id: CallId) -> bool:
     """See whether a call was written down by this holder."""
-    values = {"owner": turn.user_id, "which": which, "held": turn.epoch}
+    values = {"owner": turn.user_id, "which": call_id, "held": turn.epoch}
     return connection.execute(_begun, values).first() is not None
 
 
 def end(
-    connection: Connection, turn: Turn, which: CallId, result: str, *, failed: bool, now: datetime
+    connection: Connection, turn: Turn, call_id: CallId, result: str, *, failed: bool, now: datetime
 ) -> None:
     """Write down what came of a call; whoever lost the turn meanwhile cannot."""
-    values = {"owner": turn.user_id, "which": which, "held": turn.epoch}
+    values = {"owner": turn.user_id, "which": call_id, "held": turn.epoch}
     values |= {"found": result, "went_wrong": failed, "at": now}
     if connection.execute(_end, values).rowcount != 1:
         # Perhaps by itself: an earlier try went through, and only its answer was lost.
@@ -101,10 +101,10 @@ def give_up(connection: Connection, turn: Turn, *, now: datetime) -> None:
 
 
 def settle(
-    connection: Connection, user: UserId, which: CallId, result: str, *, now: datetime
+    connection: Connection, user: UserId, call_id: CallId, result: str, *, now: datetime
 ) -> None:
     """Write down what became of a call that nobody knew about."""
-    values = {"owner": user, "which": which, "found": result, "went_wrong": False, "at": now}
+    values = {"owner": user, "which": call_id, "found": result, "went_wrong": False, "at": now}
     if connection.execute(_settle, values).rowcount != 1:
         raise NotFound
 

@@ -83,7 +83,11 @@ _awaited_by = (
 
 
 def begin(
-    connection: Connection, turn: Turn, which: Mapping[ConversationId, bool], *, now: datetime
+    connection: Connection,
+    turn: Turn,
+    conversation_ids: Mapping[ConversationId, bool],
+    *,
+    now: datetime,
 ) -> None:
     """Note what a run that was handed back waits for, and which of it has settled already."""
     rows = [
@@ -94,7 +98,7 @@ def begin(
             "job_id": job,
             "settled_at": now if is_settled else None,
         }
-        for job, is_settled in which.items()
+        for job, is_settled in conversation_ids.items()
     ]
     connection.execute(_insert, rows)
     let_go_on(connection, turn.user_id, turn.conversation_id, now=now)
@@ -116,16 +120,16 @@ def settle(connection: Connection, user: UserId, job: ConversationId, *, now: da
 
 
 def let_go_on(
-    connection: Connection, user: UserId, which: ConversationId, *, now: datetime
+    connection: Connection, user: UserId, conversation_id: ConversationId, *, now: datetime
 ) -> None:
     """Let runs of a conversation go on for which there is nothing left to wait for."""
-    connection.execute(_go_on, {"owner": user, "which": which, "at": now})
+    connection.execute(_go_on, {"owner": user, "which": conversation_id, "at": now})
 
 
 def awaited_by(
-    connection: Connection, user: UserId, which: ConversationId, job: ConversationId
+    connection: Connection, user: UserId, conversation_id: ConversationId, job: ConversationId
 ) -> RunKind | None:
-    values = {"owner": user, "which": which, "job": job}
+    values = {"owner": user, "which": conversation_id, "job": job}
     found = connection.execute(_awaited_by, values).scalars().all()
     # A background run hears of it first; the reply reads it in the messages.
     return min((RunKind(kind) for kind in found), default=None)

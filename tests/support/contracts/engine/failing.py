@@ -95,7 +95,7 @@ async def what_was_done_is_known_though_the_model_fails_afterwards(subject: Mode
     trial = Trial(subject)
     subject.api.then(Say("Sending."), CallTool("send"))
     usual = subject.api.otherwise
-    await _fail(subject, [Refuse(500)], trial=trial, most=MOST_TRIES + 1)
+    await _fail(subject, [Refuse(500)], trial=trial, limit=MOST_TRIES + 1)
     subject.api.otherwise = usual
 
     await trial.turn("Go on.")
@@ -126,7 +126,7 @@ async def _fail(
     *,
     trial: Trial | None = None,
     stall: timedelta = PATIENCE,
-    most: int = MOST_TRIES,
+    limit: int = MOST_TRIES,
 ) -> EngineFailed:
     """Let a model fail from now on, however often it is asked."""
     before = len(subject.api.requests)
@@ -138,5 +138,5 @@ async def _fail(
         failed = error
     assert failed is not None, "It did not fail."
     assert not isinstance(failed, SessionGone)
-    assert 1 <= len(subject.api.requests) - before <= most
+    assert 1 <= len(subject.api.requests) - before <= limit
     return failed

@@ -145,7 +145,7 @@ def jobs_are_found_under_what_handed_them_out_and_counted_at_the_root(scene: Sce
     scene.change(second, lambda found: transitions.cancel(found, now=NOON, by_parent=True))
 
     def under(owner: UserId, **more: Any) -> list[ConversationId]:
-        found = scene.run(lambda db: Jobs(db, NOON).under(owner, chat.id, most=9, **more))
+        found = scene.run(lambda db: Jobs(db, NOON).under(owner, chat.id, limit=9, **more))
         return sorted(job.id for job in found)
 
     assert under(USER) == sorted([first.id, second.id])

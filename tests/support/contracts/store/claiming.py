@@ -100,7 +100,7 @@ def replies_are_given_in_the_order_in_which_people_spoke(scene: Scene) -> None:
 def nothing_is_claimed_for_an_engine_that_is_full(scene: Scene) -> None:
     local, remote = _with_engine(scene, "local"), _with_engine(scene, "remote")
     chat = scene.chat()
-    scene.change(chat, lambda found: Step(conversation=replace(found, engine="local")))
+    scene.change(chat, lambda found: Step(conversation=replace(found, profile="local")))
     scene.say(chat)
 
     assert scene.claim_reply(full=("local",)) is None
@@ -275,4 +275,4 @@ def _ask(scene: Scene, conversation: Conversation) -> None:
 
 def _with_engine(scene: Scene, engine: str) -> Conversation:
     task = scene.task()
-    return scene.change(task, lambda found: Step(conversation=replace(found, engine=engine)))
+    return scene.change(task, lambda found: Step(conversation=replace(found, profile=engine)))

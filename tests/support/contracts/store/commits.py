@@ -97,7 +97,7 @@ def _takes_place_once(scene: Scene, *, breaks: Sequence[str]) -> None:
     _commit(scene, claim, breaks=breaks)
 
     assert [run.status for run in scene.history(task)] == [RunStatus.SUCCESS]
-    said = scene.run(lambda db: messages.recent(db, USER, task.id, most=10))
+    said = scene.run(lambda db: messages.recent(db, USER, task.id, limit=10))
     assert [message.content for message in said] == ["Done."]
     assert scene.load(task).run_count == 1
 

@@ -91,7 +91,7 @@ def a_reply_that_crashed_is_given_again_and_the_third_time_says_sorry(scene: Sce
 
     assert scene.waiting(chat, RunKind.REPLY) == ()
     assert scene.claim_reply() is None
-    said = scene.run(lambda db: messages.recent(db, USER, chat.id, most=10))
+    said = scene.run(lambda db: messages.recent(db, USER, chat.id, limit=10))
     assert [message.role for message in said] == [MessageRole.USER, MessageRole.SYSTEM]
 
 
@@ -104,7 +104,7 @@ def crashes_of_replies_count_only_in_a_row(scene: Scene) -> None:
         claim = scene.begin_reply()
         scene.finish(claim, "Hello.", served=scene.items(claim))
 
-    said = scene.run(lambda db: messages.recent(db, USER, chat.id, most=10))
+    said = scene.run(lambda db: messages.recent(db, USER, chat.id, limit=10))
     assert [message.role for message in said] == [MessageRole.USER, MessageRole.ASSISTANT] * 2
 
 

@@ -134,8 +134,8 @@ def what_was_said_lately_is_of_chats_and_in_order(scene: Scene) -> None:
     reply = scene.begin_reply()
     scene.finish(reply, "Four.", served=scene.items(reply))
 
-    assert _said(scene, most=9) == ["One.", "Two.", "Three.", "Four."]
-    assert _said(scene, most=2) == ["Three.", "Four."]
+    assert _said(scene, limit=9) == ["One.", "Two.", "Three.", "Four."]
+    assert _said(scene, limit=2) == ["Three.", "Four."]
 
 
 def _begin(scene: Scene, user: UserId = USER) -> Conversation:
@@ -155,8 +155,8 @@ def _slot(scene: Scene) -> Claim | None:
     return scene.claim_work(discovers_after=AFTER)
 
 
-def _said(scene: Scene, *, most: int) -> list[str]:
-    found = scene.run(lambda db: discovery.talk(db, USER, most=most))
+def _said(scene: Scene, *, limit: int) -> list[str]:
+    found = scene.run(lambda db: discovery.talk(db, USER, limit=limit))
     return [snippet.message.content for snippet in found]
 
 

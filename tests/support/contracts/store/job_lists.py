@@ -83,5 +83,5 @@ def _derive(job: Conversation) -> JobStatus | None:
 
 
 def _listed(scene: Scene, wanted: ConversationFilter) -> set[ConversationId]:
-    found = scene.database.run(lambda tx: tx.browse.conversations(USER, wanted, None, most=500))
+    found = scene.database.run(lambda tx: tx.browse.conversations(USER, wanted, None, limit=500))
     return {seen.conversation.id for seen in found.conversations}

@@ -59,7 +59,7 @@ def words_that_few_memories_have_count_for_more(scene: Scene) -> None:
     _keep(scene, "e", "kiwi alone")
 
     assert _found(scene, "build kiwi") == ["d", "e", "c", "b", "a"]
-    assert _found(scene, "build kiwi", most=2) == ["d", "e"]
+    assert _found(scene, "build kiwi", limit=2) == ["d", "e"]
 
 
 def what_is_written_over_or_deleted_is_not_found_any_more(scene: Scene) -> None:
@@ -83,8 +83,8 @@ def nobody_finds_the_memories_of_another(scene: Scene) -> None:
     _keep(scene, "a", "coffee")
     scene.user(STRANGER)
 
-    assert scene.run(lambda db: memories.search(db, STRANGER, ["coffee"], most=9)) == []
-    assert scene.run(lambda db: memories.recall(db, STRANGER, ["coffee"], most=9)) == []
+    assert scene.run(lambda db: memories.search(db, STRANGER, ["coffee"], limit=9)) == []
+    assert scene.run(lambda db: memories.recall(db, STRANGER, ["coffee"], limit=9)) == []
 
 
 def what_fits_is_recalled_first_and_then_the_newest_without_words_of_others(scene: Scene) -> None:
@@ -94,8 +94,8 @@ def what_fits_is_recalled_first_and_then_the_newest_without_words_of_others(scen
     _keep(scene, "d", "something", outside=True)
     _keep(scene, "e", "kiwi", outside=True)
 
-    assert _recalled(scene, "kiwi", most=4) == ["e", "kiwi", "c", "b", "a"]
-    assert _recalled(scene, "", most=2) == ["c", "b"]
+    assert _recalled(scene, "kiwi", limit=4) == ["e", "kiwi", "c", "b", "a"]
+    assert _recalled(scene, "", limit=2) == ["c", "b"]
 
 
 def a_memory_that_is_to_be_spared_stays_as_it_is(scene: Scene) -> None:
@@ -120,14 +120,14 @@ def _keep(
     )
 
 
-def _found(scene: Scene, query: str, *, most: int = 9) -> list[str]:
+def _found(scene: Scene, query: str, *, limit: int = 9) -> list[str]:
     words = sought_in(query)
-    return _keys(scene.run(lambda db: memories.search(db, USER, words, most=most)))
+    return _keys(scene.run(lambda db: memories.search(db, USER, words, limit=limit)))
 
 
-def _recalled(scene: Scene, query: str, *, most: int) -> list[str]:
+def _recalled(scene: Scene, query: str, *, limit: int) -> list[str]:
     words = sought_in(query)
-    return _keys(scene.run(lambda db: memories.recall(db, USER, words, most=most)))
+    return _keys(scene.run(lambda db: memories.recall(db, USER, words, limit=limit)))
 
 
 def _keys(found: Sequence[Memory]) -> list[str]:

@@ -71,11 +71,11 @@ def questions_whose_time_has_come_are_found(scene: Scene) -> None:
         question = make.question(id=f"q_{number}", **when)
         scene.change(chat, partial(transitions.ask_owner, question=question))
 
-    found = scene.run(lambda db: questions.due(db, most=9, now=NOON))
+    found = scene.run(lambda db: questions.due(db, limit=9, now=NOON))
 
     assert sorted(found) == [(USER, "q_0"), (USER, "q_1")]
     before = NOON - timedelta.resolution
-    assert scene.run(lambda db: questions.due(db, most=9, now=before)) == []
+    assert scene.run(lambda db: questions.due(db, limit=9, now=before)) == []
 
 
 def old_runs_are_forgotten_but_the_last_of_each_and_what_was_learned(scene: Scene) -> None:
@@ -88,9 +88,9 @@ def old_runs_are_forgotten_but_the_last_of_each_and_what_was_learned(scene: Scen
         scene.clock.advance(MINUTE)
     long_after = scene.clock.now + timedelta(days=40)
 
-    assert scene.run(lambda db: runs.prune(db, before=long_after, most=1)) == 1
-    assert scene.run(lambda db: runs.prune(db, before=long_after, most=9)) == 1
-    assert scene.run(lambda db: runs.prune(db, before=long_after, most=9)) == 0
+    assert scene.run(lambda db: runs.prune(db, before=long_after, limit=1)) == 1
+    assert scene.run(lambda db: runs.prune(db, before=long_after, limit=9)) == 1
+    assert scene.run(lambda db: runs.prune(db, before=long_after, limit=9)) == 0
 
     assert len(scene.history(task)) == 1
     assert scene.load(task).run_count == 3
@@ -109,7 +109,7 @@ def what_a_crashed_run_wrote_is_forgotten_with_it(scene: Scene) -> None:
     scene.finish(again, "Hello.", served=scene.items(again))
 
     long_after = scene.clock.now + timedelta(days=40)
-    assert scene.run(lambda db: runs.prune(db, before=long_after, most=9)) == 2
+    assert scene.run(lambda db: runs.prune(db, before=long_after, limit=9)) == 2
 
     assert scene.run(lambda db: sessions.load(db, again.turn, "s")) == ()
 
@@ -125,7 +125,7 @@ def a_message_that_is_taken_back_goes_with_what_came_after_it(scene: Scene) -> N
 
     scene.run(lambda db: messages.take_back_last(db, USER, chat.id, now=NOON))
 
-    kept = scene.run(lambda db: messages.recent(db, USER, chat.id, most=9))
+    kept = scene.run(lambda db: messages.recent(db, USER, chat.id, limit=9))
     assert [message.content for message in kept] == ["One.", "Answer."]
 
 

@@ -54,7 +54,7 @@ def the_newest_messages_are_read_in_the_order_they_were_written(scene: Scene) ->
             messages.append(db, USER, chat.id, said, run_id=make.RUN, now=NOON)
 
     scene.run(append)
-    found = scene.run(lambda db: messages.recent(db, USER, chat.id, most=8))
+    found = scene.run(lambda db: messages.recent(db, USER, chat.id, limit=8))
 
     newest = [*written, longest][-8:]
     assert [(one.role, one.content, one.source, one.outside) for one in found] == [
@@ -68,7 +68,7 @@ def a_message_keeps_the_id_it_was_given(scene: Scene) -> None:
     said = [_message(given), _message(None)]
     scene.run(lambda db: messages.append(db, USER, chat.id, said, run_id=None, now=NOON))
 
-    one, two = scene.run(lambda db: messages.recent(db, USER, chat.id, most=10))
+    one, two = scene.run(lambda db: messages.recent(db, USER, chat.id, limit=10))
 
     assert one.id == given
     assert two.id not in ("", given)
