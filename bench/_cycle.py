@@ -51,15 +51,17 @@ def claim_and_forget(engine: Engine, now: datetime, count: int) -> list[float]:
 
 
 def claim(tx: Tx) -> Claim | None:
-    return tx.claim(None, CLAIMER)
+    return tx.queue.claim(None, CLAIMER)
 
 
 def commit(held: Claim | None, tx: Tx) -> None:
     """Write down an outcome with a message, a notice and a part to be delivered."""
     if held is None:
         raise LookupError("There was nothing to claim.")
-    step = transitions.finish(tx.hold(held.turn), held.run, Complete(message=SAID), now=tx.now)
-    tx.commit(held.turn, step, RunEnding(status=RunStatus.SUCCESS))
+    step = transitions.finish(
+        tx.turns.hold(held.turn), held.run, Complete(message=SAID), now=tx.now
+    )
+    tx.turns.commit(held.turn, step, RunEnding(status=RunStatus.SUCCESS))
 
 
 class Cycles:

@@ -130,7 +130,9 @@ async def test_a_proposal_takes_no_room_before_it_is_approved(stage: Stage) -> N
 def hand_out(stage: Stage) -> None:
     brief = Brief(title="job", prompt="Look.", schedule=MONDAYS)
     which = new_conversation_id()
-    stage.database.run(lambda tx: tx.add(transitions.start_job(which, USER, brief, now=tx.now)))
+    stage.database.run(
+        lambda tx: tx.conversations.add(transitions.start_job(which, USER, brief, now=tx.now))
+    )
 
 
 @requirement("B-limit")
@@ -150,7 +152,9 @@ async def test_what_is_there_already_can_be_changed_though_there_is_no_room(stag
 
 async def test_work_that_stands_still_for_an_allowance_keeps_its_room(stage: Stage) -> None:
     full = await fill(stage)
-    stage.database.run(lambda tx: tx.save(transitions.park(tx.lock(USER, full[0].id))))
+    stage.database.run(
+        lambda tx: tx.conversations.save(transitions.park(tx.conversations.lock(USER, full[0].id)))
+    )
     with pytest.raises(LimitReached):
         await stage.task(MONDAYS)
 
@@ -162,7 +166,7 @@ async def test_two_at_once_do_not_both_get_the_last_place(stage: Stage, way: str
     loop, others = asyncio.get_running_loop(), list[Future[None]]()
 
     def work(tx: Tx) -> None:
-        tx.lock_person(USER)
+        tx.users.lock(USER)
         brief = Brief(title="last", prompt="Look.", schedule=MONDAYS)
         create.begin(tx, stage.deps, USER, new_conversation_id(), brief)
         others.append(asyncio.run_coroutine_threadsafe(_go(way, stage), loop))

@@ -260,7 +260,7 @@ async def test_one_channel_that_hangs_holds_up_no_other_and_is_tried_again(
 
     assert len(stage.channel.sent) == 1
     clock.advance(timedelta(seconds=5))
-    again = await stage.deps.store.transact(lambda tx: tx.take_delivery(lease=MINUTE))
+    again = await stage.deps.store.transact(lambda tx: tx.deliveries.lease(lease=MINUTE))
     assert again is not None
     assert (again.channel, again.attempts) == ("hangs", 2)
 

@@ -49,7 +49,7 @@ def stage(either: Database) -> Stage:
 
 def found(stage: Stage, user: UserId = USER) -> list[Conversation]:
     return stage.database.run(
-        lambda tx: [tx.load(user, which) for which in tx.discovery.find(user)]
+        lambda tx: [tx.conversations.load(user, which) for which in tx.discovery.find(user)]
     )
 
 

@@ -40,7 +40,7 @@ async def ids_of_mate(stage: Stage) -> dict[str, str]:
     await stage.say(chat, "Send it.")
     await stage.work()
     (job,) = await jobs.start(stage.deps, Origin(MATE, chat.id), [COUNT])
-    (grant,) = stage.database.run(lambda tx: tx.grants(MATE, task.id))
+    (grant,) = stage.database.run(lambda tx: tx.grants.valid(MATE, task.id))
     return {
         "conversations": chat.id,
         "tasks": task.id,

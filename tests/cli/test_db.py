@@ -49,7 +49,7 @@ def task(data: Path) -> Conversation:
         schedule = Interval(timedelta(days=1), anchor=tx.now + timedelta(hours=1))
         brief = Brief(title="Work", prompt="Do it.", schedule=schedule)
         step = transitions.start_task(new_conversation_id(), USER, brief, now=tx.now)
-        tx.add(step)
+        tx.conversations.add(step)
         return step.conversation
 
     with closing(open_database(url(data), Clock().read)) as database:
@@ -58,7 +58,7 @@ def task(data: Path) -> Conversation:
 
 def load(data: Path, task: Conversation) -> Conversation:
     with closing(open_database(url(data), Clock().read)) as database:
-        return database.run(lambda tx: tx.load(USER, task.id))
+        return database.run(lambda tx: tx.conversations.load(USER, task.id))
 
 
 def test_a_copy_is_made_while_it_runs_and_put_back_once_it_does_not(

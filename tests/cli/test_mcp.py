@@ -58,7 +58,9 @@ async def test_a_client_of_either_era_lists_and_calls_tools(
     assert tools[0].input_schema["properties"]["text"]["description"] == "Any."
     assert (text(changed), changed.is_error) == ("changed: x", False)
     assert (text(refused), refused.is_error) == ("It does not fit. Try another.", True)
-    place = stage.database.run(lambda tx: tx.load(USER, bench.origins[0].conversation))
+    place = stage.database.run(
+        lambda tx: tx.conversations.load(USER, bench.origins[0].conversation)
+    )
     assert place.title == "An Editor (token editor)"
 
 

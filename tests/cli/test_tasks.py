@@ -34,7 +34,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def _propose_both(tx: Tx, user: UserId) -> None:
     for which, name in ((GOOD, "good"), (BAD, "bad")):
         brief = Brief(title=name, prompt=f"Do {name}.", schedule=MONDAYS)
-        tx.add(transitions.propose(which, user, brief, why="It helps.", now=tx.now))
+        tx.conversations.add(transitions.propose(which, user, brief, why="It helps.", now=tx.now))
 
 
 def test_a_task_is_set_up_and_shown(ask: Callable[..., Any], talk: Call) -> None:

@@ -116,10 +116,10 @@ class Stored:
         mirror = Mirror()
         await mirror.append(key, entries)
         kept = mirror.take(ended=True)
-        self.database.run(lambda tx: tx.remember(self.turn, _session(key), kept))
+        self.database.run(lambda tx: tx.sessions.append(self.turn, _session(key), kept))
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
-        kept = self.database.run(lambda tx: tx.session(self.turn, _session(key)))
+        kept = self.database.run(lambda tx: tx.sessions.load(self.turn, _session(key)))
         mirror = Mirror()
         for subpath, entry in map(from_memory, kept):
             place: SessionKey = {"project_key": "p", "session_id": "s"}

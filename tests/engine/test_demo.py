@@ -177,7 +177,7 @@ async def test_a_job_that_has_ended_is_told_of(stage: Stage) -> None:
     born = transitions.start_job(
         new_conversation_id(), chat.user_id, replace(brief, parent_id=chat.id), now=NOON
     )
-    stage.database.run(lambda tx: tx.add(born))
+    stage.database.run(lambda tx: tx.conversations.add(born))
     await stage.work()
 
     told, reply = stage.said(chat)

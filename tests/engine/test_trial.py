@@ -11,7 +11,7 @@ from support.servers.model_servers import ModelServer, model_server
 from backburner.core.errors import EngineFailed
 from backburner.engine.addresses import check_address
 from backburner.engine.trial import IDENTITY, Target, list_models, try_model
-from backburner.ports.trial import Trouble
+from backburner.ports import Trouble
 
 CANARY = "sk-canary-31415926535"
 

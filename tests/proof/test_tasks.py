@@ -143,7 +143,7 @@ def ask_for(outside: Outside, words: str) -> tuple[Conversation, Conversation, s
     (told,) = outside.wait_for(lambda: outside.said(chat))
     ((which,),) = outside.rows("SELECT id FROM conversations WHERE kind = 'task'")
     user = chat.user_id
-    return chat, outside.database.run(lambda tx: tx.load(user, which)), told
+    return chat, outside.database.run(lambda tx: tx.conversations.load(user, which)), told
 
 
 def consent(outside: Outside, task: Conversation, command: str) -> None:

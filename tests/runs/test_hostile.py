@@ -100,7 +100,7 @@ class Scene:
     def everything(self) -> list[Conversation]:
         def read(tx: Any) -> list[Conversation]:
             found = tx.connection.execute(tables.conversations.select()).all()
-            return [tx.load(row.user_id, row.id) for row in found]
+            return [tx.conversations.load(row.user_id, row.id) for row in found]
 
         return self.stage.database.run(read)
 
@@ -152,8 +152,8 @@ async def told_by_an_event(scene: Scene) -> None:
     deps = scene.stage.deps
 
     def arrive(tx: Any) -> None:
-        found = tx.lock(USER, task.id)
-        tx.save(transitions.receive_event(found, {"source": "webhook", "body": TEXT}))
+        found = tx.conversations.lock(USER, task.id)
+        tx.conversations.save(transitions.receive_event(found, {"source": "webhook", "body": TEXT}))
 
     await deps.store.transact(arrive)
 

@@ -54,7 +54,7 @@ def of_kind(stage: Stage, kind: Kind) -> list[Conversation]:
     def read(tx: Any) -> list[Conversation]:
         table = tables.conversations
         found = tx.connection.execute(select(table).where(table.c.kind == kind.value)).all()
-        return [tx.load(row.user_id, row.id) for row in found]
+        return [tx.conversations.load(row.user_id, row.id) for row in found]
 
     return stage.database.run(read)
 

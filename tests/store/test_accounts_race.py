@@ -120,7 +120,7 @@ def test_attempts_of_all_processes_count_together(database: Database) -> None:
     waits = [
         wait
         for _ in range(3)
-        for wait in at_once(database, lambda tx: tx.attempts.count(["b", "a"], now=tx.now))
+        for wait in at_once(database, lambda tx: tx.rate_limits.count(["b", "a"], now=tx.now))
     ]
 
     assert waits.count(None) == MAX_SIGN_IN_ATTEMPTS

@@ -32,7 +32,7 @@ def in_use(url: str, clock: SetClock) -> Iterator[Database]:
 
 def load(url: str, clock: SetClock, conversation: Conversation) -> Conversation:
     with closing(open_database(url, clock)) as database:
-        return database.run(lambda tx: tx.load(conversation.user_id, conversation.id))
+        return database.run(lambda tx: tx.conversations.load(conversation.user_id, conversation.id))
 
 
 def test_a_copy_is_made_while_others_write_and_is_sound(in_use: Database, tmp_path: Path) -> None:

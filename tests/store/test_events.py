@@ -177,7 +177,7 @@ def test_old_changes_are_forgotten_but_the_last_of_each_user(
 
 
 def test_everybody_is_told_when_everything_is_switched_off(known: Database) -> None:
-    known.run(lambda tx: tx.pause_everything(None, paused=True))
+    known.run(lambda tx: tx.users.pause_everything(None, paused=True))
 
     found = known.run(
         lambda tx: [*tx.events.after(USER, 0, limit=9), *tx.events.after(STRANGER, 0, limit=9)]

@@ -54,7 +54,7 @@ def test_nothing_that_was_due_or_waited_is_taken_up(scene: Scene) -> None:
     for one in (due, recurring):
         assert scene.load(one).pause_reason is PauseReason.USER
     assert scene.load(chat).status is Status.ACTIVE
-    said = scene.database.run(lambda tx: tx.recent_messages(USER, chat.id, limit=5))
+    said = scene.database.run(lambda tx: tx.messages.recent(USER, chat.id, limit=5))
     assert "say it again" in said[-1].content
 
 
@@ -86,7 +86,7 @@ def test_a_run_that_was_under_way_has_crashed_and_its_call_is_in_doubt(scene: Sc
 
     assert [one.purpose for one in found.questions] == [Purpose.IN_DOUBT]
     assert found.pause_reason is PauseReason.USER
-    ended = scene.database.run(lambda tx: tx.run(USER, claim.turn.run_id))
+    ended = scene.database.run(lambda tx: tx.runs.load(USER, claim.turn.run_id))
     assert ended.status is RunStatus.FAILURE
     assert ended.failure
     assert ended.failure.kind is FailureKind.CRASHED

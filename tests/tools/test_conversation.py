@@ -138,7 +138,7 @@ async def test_what_is_scheduled_after_text_of_others_was_read_waits_for_a_yes(
 ) -> None:
     chat = await stage.chat()
     turn = await reply_turn(stage, chat)
-    stage.database.run(lambda tx: tx.note_outside(turn))
+    stage.database.run(lambda tx: tx.turns.mark_outside_text(turn))
     result = await call(stage, turn, "schedule_work", **WATCH)
 
     assert result.text.startswith("Proposed as")

@@ -163,7 +163,9 @@ async def test_a_job_of_a_talk_in_which_others_were_read_writes_as_if_it_had_rea
     chat = await stage.chat()
     read_outside(stage)
     brief = Brief(title="Job", prompt="Do it.", schedule=Immediate(), parent_id=chat.id)
-    stage.database.run(lambda tx: tx.add(start_job(new_conversation_id(), USER, brief, now=tx.now)))
+    stage.database.run(
+        lambda tx: tx.conversations.add(start_job(new_conversation_id(), USER, brief, now=tx.now))
+    )
     stage.engine.then(remember(**CI), End(COMPLETE))
     await stage.take_up()
     await stage.idle()

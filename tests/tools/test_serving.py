@@ -125,7 +125,7 @@ async def test_all_that_is_done_with_a_token_hangs_under_one_conversation(
     places = [origin.conversation for origin in bench.origins]
     assert len(set(places[:6])) == 1
     assert len(set(places)) == 2
-    found = stage.database.run(lambda tx: tx.load(USER, places[0]))
+    found = stage.database.run(lambda tx: tx.conversations.load(USER, places[0]))
     assert found.title == "An Editor (token editor)"
     assert all(origin.user == USER and origin.turn is None for origin in bench.origins)
 
@@ -156,7 +156,7 @@ async def test_a_conversation_that_was_archived_is_made_anew(
 
     first, second = (origin.conversation for origin in bench.origins)
     assert first != second
-    assert stage.database.run(lambda tx: tx.load(USER, second)).title == "editor"
+    assert stage.database.run(lambda tx: tx.conversations.load(USER, second)).title == "editor"
 
 
 async def test_a_token_that_replaces_one_goes_on_where_that_was(

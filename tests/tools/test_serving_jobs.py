@@ -48,7 +48,7 @@ async def ask(client: Client, tool: str, **arguments: object) -> str:
 
 
 def load(stage: Stage, which: str) -> Conversation:
-    return stage.database.run(lambda tx: tx.load(USER, ConversationId(which)))
+    return stage.database.run(lambda tx: tx.conversations.load(USER, ConversationId(which)))
 
 
 @requirement("C-mcp")

@@ -69,7 +69,9 @@ async def test_a_task_is_cancelled_once(flaky: FlakyDatabase, breaks: str) -> No
 @BREAKS
 async def test_a_task_is_run_once(flaky: FlakyDatabase, breaks: str) -> None:
     stage, task = await steer(flaky, "task_run_now", breaks)
-    items = stage.database.run(lambda tx: tx.items(task.user_id, task.id, RunKind.BACKGROUND))
+    items = stage.database.run(
+        lambda tx: tx.inbox.waiting(task.user_id, task.id, RunKind.BACKGROUND)
+    )
     assert len(items) == 1
 
 

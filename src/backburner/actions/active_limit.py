@@ -16,8 +16,8 @@ async def change(
 
     def work(tx: Tx) -> Conversation:
         # First, so that two at once cannot both be the last for whom there is room.
-        tx.lock_person(user)
-        found = tx.lock(user, conversation_id)
+        tx.users.lock(user)
+        found = tx.conversations.lock(user, conversation_id)
         step = transition(found, tx)
         check(deps, tx, step.conversation, before=found)
         save(tx, step)

@@ -37,7 +37,7 @@ async def summarise(deps: Deps, user: UserId, *, since: datetime | None = None) 
     """Sum up what happened since then, or since the user was last told."""
 
     def work(tx: Tx) -> AwaySummary:
-        away, now = tx.absence, tx.now
+        away, now = tx.away, tx.now
         start = max(since or away.since(user), now - MAX_AWAY)
         if start > now:
             raise BadRequest("That is yet to come.", hint="Give a time that has passed.")
@@ -58,7 +58,7 @@ async def come_back(deps: Deps, user: UserId, *, until: datetime | None = None) 
     """Note that a user has seen all that happened until then; what is noted never goes back."""
 
     def work(tx: Tx) -> datetime:
-        tx.absence.end(user, min(until or tx.now, tx.now))
-        return tx.absence.since(user)
+        tx.away.end(user, min(until or tx.now, tx.now))
+        return tx.away.since(user)
 
     return await deps.store.transact(work)

@@ -100,7 +100,7 @@ def page_of_runs(
 
 async def run(deps: Deps, user: UserId, run_id: RunId) -> tuple[Run, Sequence[ToolCallRow]]:
     return await deps.store.transact(
-        lambda tx: (tx.run(user, run_id), tx.browse.calls(user, run_id))
+        lambda tx: (tx.runs.load(user, run_id), tx.browse.calls(user, run_id))
     )
 
 
@@ -138,7 +138,7 @@ async def gauges(deps: Deps) -> Gauges:
 
 
 def _here(tx: Tx, user: UserId) -> DisplayContext:
-    return DisplayContext(tx.now, tx.person(user).zone)
+    return DisplayContext(tx.now, tx.users.load(user).zone)
 
 
 def cut(found: Sequence[T], limit: int, mark: Callable[[T], PageKey]) -> Page[T]:

@@ -21,7 +21,7 @@ def settle(tx: Tx, user: UserId, after: After, *, of: ConversationId | None) -> 
     """
     if after.conversation == of:
         raise BadSchedule("A conversation cannot come after itself.", hint="Name another.")
-    first = tx.load(user, after.conversation)
+    first = tx.conversations.load(user, after.conversation)
     if first.status is Status.ARCHIVED:
         raise Conflict(f"{_name(first)} is archived: nothing can come after it.")
     if first.schedule is None:
@@ -38,7 +38,10 @@ def check(tx: Tx, work: Conversation) -> None:
     if not isinstance(work.schedule, After):
         return
     with suppress(NotFound):
-        if tx.load(work.user_id, work.schedule.conversation).status is not Status.ARCHIVED:
+        if (
+            tx.conversations.load(work.user_id, work.schedule.conversation).status
+            is not Status.ARCHIVED
+        ):
             return
     raise Conflict("What this is to come after is no longer there.", hint="Give it another time.")
 
@@ -57,7 +60,7 @@ def _walk(tx: Tx, user: UserId, first: Conversation, of: ConversationId | None) 
             raise BadSchedule(
                 f"That is a chain of more than {MAX_CHAIN_LENGTH}.", hint="Make it shorter."
             )
-        chain.append(tx.load(user, before.conversation))
+        chain.append(tx.conversations.load(user, before.conversation))
 
 
 def _name(conversation: Conversation) -> str:

@@ -29,7 +29,7 @@ async def begin(
         born = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
         named = transitions.rename(born, title).conversation if title else born
         chat = routing.assign(replace(named, requested_profile=profile), deps.routes)
-        tx.add(Step(conversation=chat))
+        tx.conversations.add(Step(conversation=chat))
         return chat
 
     return await deps.store.transact(work)
@@ -45,7 +45,7 @@ async def open_with(
         named = transitions.rename(born, title).conversation if title else born
         chat = routing.assign(replace(named, requested_profile=profile), deps.routes)
         step = transitions.say(chat, text, message_id=new_message_id(), now=tx.now)
-        tx.add(step)
+        tx.conversations.add(step)
         return step.conversation
 
     return await deps.store.transact(work)
@@ -67,9 +67,9 @@ async def stop(deps: Deps, user: UserId, conversation_id: ConversationId) -> Non
     """Stop the reply that is being given, or would be; what was said of it so far stays."""
 
     def work(tx: Tx) -> None:
-        found = tx.lock(user, conversation_id)
-        is_given = tx.stop_reply(user, conversation_id)
-        waits = tx.items(user, conversation_id, RunKind.REPLY) or _is_put_aside(
+        found = tx.conversations.lock(user, conversation_id)
+        is_given = tx.runs.stop_reply(user, conversation_id)
+        waits = tx.inbox.waiting(user, conversation_id, RunKind.REPLY) or _is_put_aside(
             tx, user, conversation_id
         )
         if not is_given and not waits:
@@ -84,7 +84,7 @@ def _is_put_aside(tx: Tx, user: UserId, conversation_id: ConversationId) -> bool
     """See whether a reply was handed back: it is under way, and nobody has its turn."""
     return any(
         run.kind is RunKind.REPLY and run.status is RunStatus.QUEUED
-        for run in tx.history(user, conversation_id, limit=_FEW)
+        for run in tx.runs.history(user, conversation_id, limit=_FEW)
     )
 
 
@@ -96,17 +96,17 @@ async def edit_last(
     said = new_message_id()
 
     def work(tx: Tx) -> None:
-        found = tx.lock(user, conversation_id)
+        found = tx.conversations.lock(user, conversation_id)
         try:
-            tx.take_back_last_message(user, conversation_id)
+            tx.messages.remove_last(user, conversation_id)
         except NotFound:
             raise Conflict("You have not said anything yet.") from None
-        tx.stop_reply(user, conversation_id)
+        tx.runs.stop_reply(user, conversation_id)
         # The agent's own session knows what was taken back: it begins a new one.
         fresh = replace(found, session=None)
         if found.session is not None:
-            tx.forget(user, conversation_id, found.session.id)
-        tx.save(Step(conversation=fresh, stops=Stops.REPLIES))
+            tx.sessions.delete(user, conversation_id, found.session.id)
+        tx.conversations.save(Step(conversation=fresh, stops=Stops.REPLIES))
         save(tx, transitions.say(fresh, text, message_id=said, now=tx.now))
 
     await deps.store.transact(work)

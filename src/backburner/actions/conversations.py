@@ -21,7 +21,7 @@ async def start(deps: Deps, user: UserId, brief: Brief) -> Conversation:
     which = new_conversation_id()
 
     def work(tx: Tx) -> Conversation:
-        tx.lock_person(user)
+        tx.users.lock(user)
         return create.begin(tx, deps, user, which, brief)
 
     return await deps.store.transact(work)
@@ -71,7 +71,7 @@ async def archive(deps: Deps, user: UserId, conversation_id: ConversationId) -> 
     def work(tx: Tx) -> Conversation:
         # Parents are locked after their children, as it is when a child reports.
         _stop_children(tx, user, conversation_id, tried)
-        found = tx.lock(user, conversation_id)
+        found = tx.conversations.lock(user, conversation_id)
         _stop_children(tx, user, conversation_id, tried)
         step = transitions.archive(found, now=tx.now, stopped=list(tried.values()))
         save(tx, step)
@@ -86,13 +86,13 @@ async def reopen(deps: Deps, user: UserId, conversation_id: ConversationId) -> C
 
 async def pause_everything(deps: Deps, user: UserId | None, *, paused: bool) -> None:
     """Let all background work stand still or go on: a user's, or everybody's."""
-    await deps.store.transact(lambda tx: tx.pause_everything(user, paused=paused))
+    await deps.store.transact(lambda tx: tx.users.pause_everything(user, paused=paused))
 
 
 def _stop_children(
     tx: Tx, user: UserId, conversation_id: ConversationId, stopped: dict[ConversationId, str]
 ) -> None:
-    for child in tx.open_children(user, conversation_id):
+    for child in tx.conversations.open_children(user, conversation_id):
         steps.stop_all(tx, child)
         stopped[child.id] = child.title
 
@@ -101,5 +101,5 @@ def is_running(tx: Tx, user: UserId, conversation_id: ConversationId) -> bool:
     """See whether a background run is under way, or was handed back."""
     return any(
         run.kind is RunKind.BACKGROUND and run.status in (RunStatus.RUNNING, RunStatus.QUEUED)
-        for run in tx.history(user, conversation_id, limit=_FEW)
+        for run in tx.runs.history(user, conversation_id, limit=_FEW)
     )

@@ -53,7 +53,7 @@ def propose(
     """Suggest a task, unless there are enough suggestions, or the owner has said no to this."""
     _check_count(tx, origin)
     _check_news(tx, origin.user, brief)
-    zone = tx.person(origin.user).zone
+    zone = tx.users.load(origin.user).zone
     step = transitions.propose(conversation_id, origin.user, brief, why=why, now=tx.now, zone=zone)
     # Its words may be those of others, until the owner has said yes to them.
     proposed = replace(step.conversation, outside_read=origin.hold(tx).outside_read)
@@ -66,7 +66,7 @@ def find_made(
     """Find what an earlier try has made of which only the answer was lost."""
     if tried:
         with suppress(NotFound):
-            return tx.load(user, conversation_id)
+            return tx.conversations.load(user, conversation_id)
     return None
 
 
@@ -75,8 +75,8 @@ def tell(tx: Tx, work: Conversation) -> WorkCreated:
     title = None
     if isinstance(after, After):
         with suppress(NotFound):
-            title = tx.load(work.user_id, after.conversation).title
-    return WorkCreated(work=work, zone=tx.person(work.user_id).zone, now=tx.now, after=title)
+            title = tx.conversations.load(work.user_id, after.conversation).title
+    return WorkCreated(work=work, zone=tx.users.load(work.user_id).zone, now=tx.now, after=title)
 
 
 def narrow(tools: Sequence[str] | None, allowed: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -94,14 +94,14 @@ def narrow(tools: Sequence[str] | None, allowed: tuple[str, ...] | None) -> tupl
 
 def _add(tx: Tx, deps: Deps, step: Step) -> Conversation:
     made = routing.assign(step.conversation, deps.routes)
-    tx.add(replace(step, conversation=made))
+    tx.conversations.add(replace(step, conversation=made))
     return made
 
 
 def _check_count(tx: Tx, origin: Origin) -> None:
     if origin.turn is None:
         return
-    began_at = tx.run(origin.user, origin.turn.run_id).started_at
+    began_at = tx.runs.load(origin.user, origin.turn.run_id).started_at
     made = tx.tasks.count_proposed(origin.user, origin.conversation, since=began_at)
     if made >= MAX_PROPOSALS_PER_RUN:
         raise LimitReached(

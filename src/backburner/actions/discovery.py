@@ -23,8 +23,8 @@ def switch_in(deps: Deps, tx: Tx, user: UserId, *, on: bool) -> None:
             "Looking for work is switched off for everybody here.",
             hint="Whoever runs this server can set `discovery_enabled = true`.",
         )
-    tx.lock_person(user)
-    found = [tx.lock(user, which) for which in tx.discovery.find(user)]
+    tx.users.lock(user)
+    found = [tx.conversations.lock(user, which) for which in tx.discovery.find(user)]
     if on and any(one.pause_reason is None for one in found):
         return
     for one in found:
@@ -33,7 +33,9 @@ def switch_in(deps: Deps, tx: Tx, user: UserId, *, on: bool) -> None:
         step = transitions.start_discovery(
             new_conversation_id(), user, every=deps.discovery.every, now=tx.now
         )
-        tx.add(replace(step, conversation=routing.assign(step.conversation, deps.routes)))
+        tx.conversations.add(
+            replace(step, conversation=routing.assign(step.conversation, deps.routes))
+        )
 
 
 def look_around(tx: Tx, user: UserId, *, zone: str, repository: str) -> str:

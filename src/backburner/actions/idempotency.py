@@ -24,7 +24,7 @@ async def begin(
     """Take a key. If it was taken before: what is known, and whether it was given up."""
 
     def work(tx: Tx) -> tuple[StoredResponse | None, bool]:
-        known = tx.answers.begin(user, key, request, now=tx.now)
+        known = tx.stored_responses.begin(user, key, request, now=tx.now)
         is_lost = (
             known is not None
             and known.status is None
@@ -36,17 +36,17 @@ async def begin(
 
 
 async def keep(deps: Deps, user: UserId, key: str, status: int, body: str) -> None:
-    await deps.store.transact(lambda tx: tx.answers.keep(user, key, status, body))
+    await deps.store.transact(lambda tx: tx.stored_responses.keep(user, key, status, body))
 
 
 async def release(deps: Deps, user: UserId, key: str) -> None:
     """Let a key be used again: the request was refused, and nothing was changed."""
-    await deps.store.transact(lambda tx: tx.answers.release(user, key))
+    await deps.store.transact(lambda tx: tx.stored_responses.release(user, key))
 
 
 async def prune(deps: Deps) -> bool:
     """Forget old answers; tell whether there may be more of them."""
     deleted = await deps.store.transact(
-        lambda tx: tx.answers.prune(before=tx.now - RESPONSE_LIFETIME, limit=_SOME)
+        lambda tx: tx.stored_responses.prune(before=tx.now - RESPONSE_LIFETIME, limit=_SOME)
     )
     return deleted == _SOME

@@ -90,9 +90,9 @@ async def search_from(deps: Deps, origin: Origin, query: str) -> Sequence[Memory
     def work(tx: Tx) -> Sequence[Memory]:
         found = tx.memories.search(origin.user, words, limit=MAX_SEARCH_RESULTS)
         if origin.turn is not None and any(memory.outside for memory in found):
-            here = tx.hold(origin.turn)
+            here = tx.turns.hold(origin.turn)
             if not here.outside_read and deps.can_be_injected(here.profile):
-                tx.note_outside(origin.turn)
+                tx.turns.mark_outside_text(origin.turn)
         return found
 
     return await deps.store.transact(work)
@@ -121,7 +121,7 @@ def _may_be_swayed(tx: Tx, here: Conversation) -> bool:
     if here.outside_read or here.parent_id is None:
         return here.outside_read
     try:
-        parent = tx.load(here.user_id, here.parent_id)
+        parent = tx.conversations.load(here.user_id, here.parent_id)
     except NotFound:
         return False
     return _may_be_swayed(tx, parent)

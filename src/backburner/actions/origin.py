@@ -37,16 +37,16 @@ class Origin:
     def hold(self, tx: Tx) -> Conversation:
         """Lock the conversation; a run that has lost its turn is told so."""
         if self.turn is not None:
-            return tx.hold(self.turn)
-        return tx.lock(self.user, self.conversation)
+            return tx.turns.hold(self.turn)
+        return tx.conversations.lock(self.user, self.conversation)
 
     def note_outside(self, tx: Tx, deps: Deps) -> None:
         """Note that whoever asks reads words of others now; a client outside sees to it itself."""
         if self.turn is None:
             return
-        here = tx.hold(self.turn)
+        here = tx.turns.hold(self.turn)
         if not here.outside_read and deps.can_be_injected(here.profile):
-            tx.note_outside(self.turn)
+            tx.turns.mark_outside_text(self.turn)
 
     def may_start(self, here: Conversation) -> bool:
         """Decide whether work that is asked for begins, or only waits for the owner's yes.

@@ -10,8 +10,7 @@ from typing import Any
 from backburner.actions.deps import Deps
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import ConversationId, UserId
-from backburner.ports import Hint, HintKind, Tx
-from backburner.ports.personal_data import Key
+from backburner.ports import Hint, HintKind, Key, Tx
 
 FORMAT, VERSION = "backburner", 1
 #: What has to be said to erase everything.
@@ -25,7 +24,7 @@ LOOKS, BETWEEN_LOOKS = 150, 0.1
 async def export(deps: Deps, user: UserId) -> AsyncIterator[str]:
     """Give everything that is a user's, as one JSON document, piece by piece."""
     profile, parts, now = await deps.store.transact(
-        lambda tx: (tx.mine.profile(user), tx.mine.parts, tx.now)
+        lambda tx: (tx.personal_data.profile(user), tx.personal_data.parts, tx.now)
     )
     head = {"format": FORMAT, "version": VERSION, "exported_at": _time(now), "profile": profile}
     yield _dump(head).removesuffix("}")
@@ -51,7 +50,7 @@ async def erase(deps: Deps, user: UserId, confirmation: str) -> None:
 
 
 async def _rows(deps: Deps, user: UserId, part: str) -> AsyncIterator[str]:
-    keys = await deps.store.transact(lambda tx: tx.mine.keys(user, part))
+    keys = await deps.store.transact(lambda tx: tx.personal_data.keys(user, part))
     comma = ""
     for start in range(0, len(keys), EXPORT_BATCH):
         read = partial(_read, user, part, keys[start : start + EXPORT_BATCH])
@@ -61,16 +60,16 @@ async def _rows(deps: Deps, user: UserId, part: str) -> AsyncIterator[str]:
 
 
 def _read(user: UserId, part: str, keys: Sequence[Key], tx: Tx) -> Sequence[Mapping[str, Any]]:
-    return tx.mine.read(user, part, keys)
+    return tx.personal_data.read(user, part, keys)
 
 
 def _stop(user: UserId, tx: Tx) -> Sequence[ConversationId]:
-    if tx.mine.is_needed(user):
+    if tx.personal_data.is_needed(user):
         raise Conflict(
             "You are the only operator, and there are others here.",
             hint="Make somebody else an operator first.",
         )
-    stopped = tx.mine.stop(user)
+    stopped = tx.personal_data.stop(user)
     tx.hint(*(Hint(HintKind.CANCEL, user, which) for which in stopped))
     return stopped
 
@@ -78,7 +77,7 @@ def _stop(user: UserId, tx: Tx) -> Sequence[ConversationId]:
 def _erase(user: UserId, tx: Tx) -> None:
     # Somebody may have come or gone meanwhile.
     _stop(user, tx)
-    tx.mine.erase(user)
+    tx.personal_data.erase(user)
     tx.hint(Hint(HintKind.CHANGED, user))
 
 

@@ -27,11 +27,11 @@ async def answer(deps: Deps, user: UserId, question_id: QuestionId, text: str) -
     """Answer an open question; the first answer wins."""
 
     def work(tx: Tx) -> Conversation:
-        where = tx.conversation_of(user, question_id)
-        if views.task_status(tx.load(user, where)) is TaskStatus.PROPOSED:
+        where = tx.questions.conversation_of(user, question_id)
+        if views.task_status(tx.conversations.load(user, where)) is TaskStatus.PROPOSED:
             # Before the conversation, as everybody does who lets work begin.
-            tx.lock_person(user)
-        return settle(tx, deps, tx.lock(user, where), question_id, text)
+            tx.users.lock(user)
+        return settle(tx, deps, tx.conversations.lock(user, where), question_id, text)
 
     return await deps.store.transact(work)
 
@@ -53,8 +53,10 @@ async def snooze(deps: Deps, user: UserId, question_id: QuestionId, *, until: da
     """Put a question off: it is brought up again then."""
 
     def work(tx: Tx) -> None:
-        found = tx.lock(user, tx.conversation_of(user, question_id))
-        tx.put_off(user, question.snooze(_find(found, question_id), until=until, now=tx.now))
+        found = tx.conversations.lock(user, tx.questions.conversation_of(user, question_id))
+        tx.questions.snooze(
+            user, question.snooze(_find(found, question_id), until=until, now=tx.now)
+        )
 
     await deps.store.transact(work)
 
@@ -63,9 +65,9 @@ async def snooze_for(deps: Deps, user: UserId, question_id: QuestionId, pause: t
     """Put a question off for so long."""
 
     def work(tx: Tx) -> None:
-        found = tx.lock(user, tx.conversation_of(user, question_id))
+        found = tx.conversations.lock(user, tx.questions.conversation_of(user, question_id))
         later = question.snooze(_find(found, question_id), until=tx.now + pause, now=tx.now)
-        tx.put_off(user, later)
+        tx.questions.snooze(user, later)
 
     await deps.store.transact(work)
 
@@ -74,17 +76,19 @@ async def bring_up(deps: Deps) -> int:
     """Remind of questions whose time has come, and let those count as answered that ran out."""
 
     def work(tx: Tx) -> int:
-        due = tx.questions_due(limit=_SOME)
+        due = tx.questions.due(limit=_SOME)
         for user, which in due:
-            found = tx.lock(user, tx.conversation_of(user, which))
+            found = tx.conversations.lock(user, tx.questions.conversation_of(user, which))
             asked = _find(found, which)
             if asked.expires_at is not None and asked.expires_at <= tx.now:
                 step = transitions.expire(found, which, now=tx.now)
                 save(tx, step)
                 _settle(tx, found, asked, step)
             else:
-                tx.put_off(user, question.remind(asked, now=tx.now))
-                tx.save(Step(conversation=found, notices=(notice.of_question(found, asked),)))
+                tx.questions.snooze(user, question.remind(asked, now=tx.now))
+                tx.conversations.save(
+                    Step(conversation=found, notices=(notice.of_question(found, asked),))
+                )
         return len(due)
 
     return await deps.store.transact(work)
@@ -102,10 +106,10 @@ def _settle(tx: Tx, found: Conversation, asked: Question, step: Step) -> None:
     ((_, said),) = step.answered
     if asked.purpose is Purpose.IN_DOUBT and said in _SETTLED:
         # An identical call of the next run gets this for an answer.
-        tx.settle_call(found.user_id, CallId(asked.binds_to["call_id"]), _SETTLED[said])
+        tx.tool_calls.settle(found.user_id, CallId(asked.binds_to["call_id"]), _SETTLED[said])
     if asked.purpose is Purpose.ALLOWANCE:
         spending.answered(tx, found, asked, said)
     if asked.purpose is Purpose.PROPOSAL and said == NO:
         # It may be being tried out.
-        for child in tx.open_children(found.user_id, found.id):
+        for child in tx.conversations.open_children(found.user_id, found.id):
             steps.stop_all(tx, child)

@@ -23,7 +23,7 @@ async def say(deps: Deps, user: UserId, conversation_id: ConversationId, text: s
     said = new_message_id()
 
     def work(tx: Tx) -> Said:
-        found = tx.lock(user, conversation_id)
+        found = tx.conversations.lock(user, conversation_id)
         before = _items(tx, user, conversation_id)
         save(tx, transitions.say(found, text, message_id=said, now=tx.now))
         return Said(
@@ -44,4 +44,6 @@ async def find(
 
 
 def _items(tx: Tx, user: UserId, conversation_id: ConversationId) -> frozenset[ItemId]:
-    return frozenset(item.id for kind in RunKind for item in tx.items(user, conversation_id, kind))
+    return frozenset(
+        item.id for kind in RunKind for item in tx.inbox.waiting(user, conversation_id, kind)
+    )

@@ -59,7 +59,7 @@ async def preview(deps: Deps, user: UserId, timing: Timing) -> Preview:
     def work(tx: Tx) -> Preview:
         found = read(tx, user, timing)
         times = schedule.upcoming(found, now=tx.now)
-        return Preview(found, tx.person(user).zone, times)
+        return Preview(found, tx.users.load(user).zone, times)
 
     return await deps.store.transact(work)
 
@@ -71,7 +71,7 @@ async def start(
     which = new_conversation_id()
 
     def work(tx: Tx) -> Conversation:
-        tx.lock_person(user)
+        tx.users.lock(user)
         return create.begin(tx, deps, user, which, brief(read(tx, user, timing)))
 
     return await deps.store.transact(work)
@@ -138,4 +138,4 @@ def _read(tx: Tx, user: UserId, timing: Timing) -> Schedule:
         return Immediate()
     if timing.words is None:
         raise BadSchedule("Say when.", hint=_HINT)
-    return parse_schedule(timing.words, zone=tx.person(user).zone, now=tx.now)
+    return parse_schedule(timing.words, zone=tx.users.load(user).zone, now=tx.now)

@@ -54,9 +54,9 @@ class Budget:
         tried = list[datetime]()
 
         def work(tx: Tx) -> Allowance | None:
-            person = tx.lock_person(self.turn.user_id)
+            person = tx.users.lock(self.turn.user_id)
             # An earlier try may have gone through, and only its answer been lost.
-            if not any(tx.has_spent(self.turn, at) for at in tried):
+            if not any(tx.spending.was_recorded(self.turn, at) for at in tried):
                 tried.append(tx.now)
                 self._spend(tx, model, usage, person.zone)
             return self.open(tx, person.zone).over
@@ -66,11 +66,11 @@ class Budget:
     def _spend(self, tx: Tx, model: str, usage: Usage, zone: str) -> None:
         cost = allowance.cost(model, usage, self.deps.prices)
         keys = _keys(self.turn, self.root, tx.now, zone)
-        tx.spend(self.turn, self.root, model, cost, counts_to=keys.values())
+        tx.spending.add(self.turn, self.root, model, cost, counts_to=keys.values())
 
     def _standings(self, tx: Tx, zone: str) -> Sequence[AllowanceState]:
         keys = _keys(self.turn, self.root, tx.now, zone)
-        account = tx.account(self.turn.user_id, self.root, keys.values())
+        account = tx.spending.state(self.turn.user_id, self.root, keys.values())
         return [
             AllowanceState(
                 known,
@@ -100,14 +100,14 @@ def find_root(tx: Tx, conversation: Conversation) -> ConversationId:
     # One whose parent is gone counts for itself.
     with suppress(NotFound):
         while top.parent_id is not None:
-            top = tx.load(top.user_id, top.parent_id)
+            top = tx.conversations.load(top.user_id, top.parent_id)
     return top.id
 
 
 def is_asked(tx: Tx, user: UserId, asked: Question) -> bool:
     """See whether the same is being asked already; from here on nobody else can ask it."""
-    tx.lock_person(user)
-    return asked.binds_to["about"] in tx.allowances_asked_about(user)
+    tx.users.lock(user)
+    return asked.binds_to["about"] in tx.questions.open_allowances(user)
 
 
 def question(
@@ -149,10 +149,10 @@ def answered(tx: Tx, conversation: Conversation, asked: Question, said: str) -> 
     root = ConversationId(bound["root"])
     if said == RAISE:
         as_much_again = Amount(over.micros or 0, over.tokens or 0)
-        tx.set_allowance(user, allowance.raise_by(over, as_much_again), root)
+        tx.spending.set_allowance(user, allowance.raise_by(over, as_much_again), root)
     if said != STOP:
         at = datetime.fromisoformat(bound["until"]) if said == TOMORROW else tx.now
-        tx.let_go_on(user, conversation.id, at=at)
+        tx.runs.resume_waiting(user, conversation.id, at=at)
         free(tx, user, at=at)
     elif over.scope is AllowanceScope.CONVERSATION:
         _stop_all_under(tx, user, root)
@@ -162,16 +162,16 @@ def answered(tx: Tx, conversation: Conversation, asked: Question, said: str) -> 
 
 def free(tx: Tx, user: UserId, *, at: datetime) -> None:
     """Let all go on from then that stands still for an allowance; what is still over asks again."""
-    for parked in tx.parked(user):
-        tx.save(transitions.unpark(tx.lock(user, parked), now=at))
-        tx.let_go_on(user, parked, at=at)
+    for parked in tx.conversations.parked(user):
+        tx.conversations.save(transitions.unpark(tx.conversations.lock(user, parked), now=at))
+        tx.runs.resume_waiting(user, parked, at=at)
 
 
 def _stop_all_under(tx: Tx, user: UserId, root: ConversationId) -> None:
-    for parked in tx.parked(user):
-        found = tx.lock(user, parked)
+    for parked in tx.conversations.parked(user):
+        found = tx.conversations.lock(user, parked)
         if found.id != root and find_root(tx, found) == root:
-            tx.save(transitions.cancel(found, now=tx.now, by_parent=True))
+            tx.conversations.save(transitions.cancel(found, now=tx.now, by_parent=True))
 
 
 def known(deps: Deps, said: Sequence[Allowance]) -> Sequence[Allowance]:

@@ -23,7 +23,7 @@ async def change(
     """Let something happen to a conversation."""
 
     def work(tx: Tx) -> Conversation:
-        step = transition(tx.lock(user, conversation_id), tx)
+        step = transition(tx.conversations.lock(user, conversation_id), tx)
         save(tx, step)
         return step.conversation
 
@@ -31,11 +31,11 @@ async def change(
 
 
 def save(tx: Tx, step: Step) -> None:
-    tx.save(step)
+    tx.conversations.save(step)
     follow(tx, step)
     if step.withdrawn:
         user = step.conversation.user_id
-        go_on_without(tx, user, tx.purposes(user, step.withdrawn))
+        go_on_without(tx, user, tx.questions.purposes(user, step.withdrawn))
 
 
 def go_on_without(tx: Tx, user: UserId, withdrawn: Collection[Purpose]) -> None:
@@ -50,8 +50,10 @@ def follow(tx: Tx, step: Step) -> None:
     if step.report is not None and here.parent_id is not None:
         _report(tx, here, here.parent_id, step.report)
     if step.signal is not None:
-        for follower in tx.followers(here.user_id, here.id):
-            heard = transitions.hear_predecessor(tx.lock(here.user_id, follower), step.signal)
+        for follower in tx.conversations.followers(here.user_id, here.id):
+            heard = transitions.hear_predecessor(
+                tx.conversations.lock(here.user_id, follower), step.signal
+            )
             save(tx, heard)
 
 
@@ -71,9 +73,9 @@ def stop_all(tx: Tx, job: Conversation, *, by_parent: bool = True) -> bool:
 
     Children come first because that is the order in which they are locked.
     """
-    for child in tx.open_children(job.user_id, job.id):
+    for child in tx.conversations.open_children(job.user_id, job.id):
         stop_all(tx, child)
-    found = tx.lock(job.user_id, job.id)
+    found = tx.conversations.lock(job.user_id, job.id)
     if not lookup.is_open(found):
         return False
     save(tx, transitions.cancel(found, now=tx.now, by_parent=by_parent))
@@ -82,7 +84,7 @@ def stop_all(tx: Tx, job: Conversation, *, by_parent: bool = True) -> bool:
 
 def _report(tx: Tx, child: Conversation, parent_id: ConversationId, report: Report) -> None:
     try:
-        parent = tx.lock(child.user_id, parent_id)
+        parent = tx.conversations.lock(child.user_id, parent_id)
     except NotFound:
         return
     awaited_by = tx.jobs.awaited_by(child.user_id, parent_id, child.id)

@@ -36,19 +36,21 @@ async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> N
 
 
 def remove(tx: Tx, user: UserId, conversation_id: ConversationId) -> None:
-    tx.lock(user, conversation_id)
+    tx.conversations.lock(user, conversation_id)
     all_of_them = _family(tx, user, conversation_id)
-    asked = {asked.purpose for one in all_of_them for asked in tx.load(user, one).questions}
+    asked = {
+        asked.purpose for one in all_of_them for asked in tx.conversations.load(user, one).questions
+    }
     for one in all_of_them:
         _part(tx, user, one, all_of_them)
     for one in all_of_them:
-        tx.delete(user, one)
+        tx.conversations.delete(user, one)
     go_on_without(tx, user, asked)
 
 
 async def revoke(deps: Deps, user: UserId, grant_id: GrantId) -> None:
     """Take back a yes; what is under way with it is not undone."""
-    await deps.store.transact(lambda tx: tx.revoke(user, grant_id))
+    await deps.store.transact(lambda tx: tx.grants.revoke(user, grant_id))
 
 
 async def widen(deps: Deps, user: UserId, grant_id: GrantId, words: tuple[str, ...]) -> GrantRow:
@@ -58,30 +60,37 @@ async def widen(deps: Deps, user: UserId, grant_id: GrantId, words: tuple[str, .
         given = tx.browse.grant(user, grant_id)
         # An earlier try may have gone through, and only its answer been lost.
         if given.grant.words != words:
-            tx.hold_to(user, tool_policy.shorten(given.grant, words))
+            tx.grants.narrow(user, tool_policy.shorten(given.grant, words))
         return tx.browse.grant(user, grant_id)
 
     return await deps.store.transact(work)
 
 
 async def see(deps: Deps, user: UserId, notice_ids: Sequence[NoticeId]) -> int:
-    return await deps.store.transact(lambda tx: tx.see_notices(user, notice_ids))
+    return await deps.store.transact(lambda tx: tx.notices.mark_seen(user, notice_ids))
 
 
 async def see_until(deps: Deps, user: UserId, last: NoticeId) -> int:
-    return await deps.store.transact(lambda tx: tx.see_notices_until(user, last))
+    return await deps.store.transact(lambda tx: tx.notices.mark_seen_until(user, last))
 
 
 def _family(tx: Tx, user: UserId, conversation_id: ConversationId) -> Sequence[ConversationId]:
     """Find all that hangs under a conversation, the lowest first."""
     under = [
-        one for child in tx.children(user, conversation_id) for one in _family(tx, user, child)
+        one
+        for child in tx.conversations.children(user, conversation_id)
+        for one in _family(tx, user, child)
     ]
     return [*under, conversation_id]
 
 
 def _part(tx: Tx, user: UserId, gone: ConversationId, all_gone: Sequence[ConversationId]) -> None:
     """Let those pause, and say so, that were to come after one that goes."""
-    for follower in tx.followers(user, gone):
+    for follower in tx.conversations.followers(user, gone):
         if follower not in all_gone:
-            save(tx, transitions.hear_predecessor(tx.lock(user, follower), FollowerEvent.GONE))
+            save(
+                tx,
+                transitions.hear_predecessor(
+                    tx.conversations.lock(user, follower), FollowerEvent.GONE
+                ),
+            )

@@ -9,7 +9,7 @@ from pathlib import Path
 from backburner.core.errors import MachineFailed
 from backburner.engine import installed, trial
 from backburner.engine.trial import Target
-from backburner.ports.trial import Trial
+from backburner.ports import Trial
 from backburner.process import run as process
 from backburner.process.command import Command
 from backburner.process.confinement import confinement_missing

@@ -7,7 +7,7 @@ from backburner.app.doctor import look_at_engine, try_profile
 from backburner.cli.findings import Finding, Mark
 from backburner.cli.models import describe
 from backburner.core.errors import MachineFailed
-from backburner.ports.trial import Trouble
+from backburner.ports import Trouble
 from backburner.settings import Profile, Settings, is_near
 
 

@@ -8,7 +8,7 @@ import httpx2
 
 from backburner.core.errors import EngineFailed
 from backburner.engine.addresses import check_address, is_loopback
-from backburner.ports.trial import Trial, Trouble
+from backburner.ports import Trial, Trouble
 
 #: A local model may have to be read from a disk first.
 PATIENCE = 60.0

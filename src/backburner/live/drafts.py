@@ -41,5 +41,5 @@ class DraftWriter:
         while True:
             if self._text != written:
                 written = self._text
-                await self.deps.store.transact(lambda tx: tx.draft(self.turn, self._text))
+                await self.deps.store.transact(lambda tx: tx.runs.save_draft(self.turn, self._text))
             await asyncio.sleep(DRAFT_INTERVAL_SECONDS)

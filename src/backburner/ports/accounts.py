@@ -1,8 +1,9 @@
-"""Accounts, credentials and attempts to sign in, as far as they are kept."""
+"""Accounts as rows: users, credentials, rate limits, MCP clients, personal data, responses."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from backburner.core.accounts import (
     Caller,
@@ -13,7 +14,20 @@ from backburner.core.accounts import (
     Scope,
     User,
 )
-from backburner.core.ids import ConversationId, UserId
+from backburner.core.ids import (
+    ConversationId,
+    UserId,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UserState:
+    """A user, as far as their conversations are concerned."""
+
+    id: UserId
+    zone: str
+    #: Whether their background work stands still: all of it.
+    paused: bool
 
 
 class Accounts(Protocol):
@@ -123,3 +137,58 @@ class RateLimits(Protocol):
 
     def uncount(self, key: str) -> None:
         """Take back one attempt."""
+
+
+Key = str | int
+
+
+class PersonalData(Protocol):
+    @property
+    def parts(self) -> Sequence[str]:
+        """Name what there is to take out, apart from the profile."""
+
+    def profile(self, user: UserId) -> Mapping[str, Any]: ...
+    def keys(self, user: UserId, part: str) -> Sequence[Key]:
+        """List all of a part, in order."""
+
+    def read(self, user: UserId, part: str, keys: Sequence[Key]) -> Sequence[Mapping[str, Any]]: ...
+    def is_needed(self, user: UserId) -> bool:
+        """See whether somebody is the last operator, and there are others."""
+
+    def stop(self, user: UserId) -> Sequence[ConversationId]:
+        """Ask all that is under way to stop, and name it; nothing new begins in the background."""
+
+    def erase(self, user: UserId) -> None:
+        """Delete a user with everything that is theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A request that came with a key before."""
+
+    #: Digest of the request.
+    request: str
+    #: None: nobody has answered it yet.
+    status: int | None
+    body: str | None
+    begun_at: datetime
+
+
+class StoredResponses(Protocol):
+    def begin(
+        self, user: UserId, key: str, request: str, *, now: datetime
+    ) -> StoredResponse | None:
+        """Take a key; if it was taken before, give what is known. None: it is the caller's now."""
+
+    def keep(self, user: UserId, key: str, status: int, body: str) -> None: ...
+    def release(self, user: UserId, key: str) -> None:
+        """Let a key be used again, since nothing was done."""
+
+    def prune(self, *, before: datetime, limit: int) -> int: ...
+
+
+class Users(Protocol):
+    def load(self, user: UserId) -> UserState: ...
+    def lock(self, user: UserId) -> UserState: ...
+    def pause_everything(self, user: UserId | None, *, paused: bool) -> None: ...
+    def set_zone(self, user: UserId, zone: str) -> None: ...

@@ -1,8 +1,9 @@
-"""The agent: one turn in, events out. And the tools it may call, all through the gate."""
+"""Agents: what an engine is asked, what it answers, and the gate between it and everything else."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import Any, Protocol
 
 from backburner.core.allowance import Usage
@@ -116,3 +117,26 @@ class Engine(Protocol):
 class Toolbox(Protocol):
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         """Collect the tools that the agent may be offered in a run."""
+
+
+class Trouble(StrEnum):
+    REFUSED = "refused"  #: It does not take the key or token.
+    UNREACHABLE = "unreachable"  #: Nothing answers, or nothing that speaks the protocol.
+    MODEL = "model"  #: It does not have that model.
+    LIMIT = "limit"  #: It would, but not now, or not without being paid.
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How a try went, in a sentence without any secret in it."""
+
+    words: str
+    #: None: it works.
+    trouble: Trouble | None = None
+    #: What to do about it, in a sentence.
+    hint: str = ""
+
+    @property
+    def works(self) -> bool:
+        return self.trouble is None

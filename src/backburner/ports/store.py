@@ -7,6 +7,7 @@ does nothing besides. Whoever asks for something names its owner.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
@@ -15,72 +16,31 @@ from backburner.core.ids import (
     CallId,
     ConversationId,
     GrantId,
-    ItemId,
     NoticeId,
     QuestionId,
     RunId,
     UserId,
 )
+from backburner.core.memory import Memory
 from backburner.core.question import Purpose, Question
-from backburner.core.run import Item, Run, RunEnding, RunKind, Turn
+from backburner.core.run import Item, Run, RunKind, Turn
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.tool_policy import Grant, ToolCall
 from backburner.core.transitions import Step
-from backburner.ports.accounts import Accounts, Credentials, McpClients, RateLimits
-from backburner.ports.away import Away
-from backburner.ports.browse import Browse
-from backburner.ports.bus import Hint
-from backburner.ports.discovery import Discovery
-from backburner.ports.events import EventKind, Events
-from backburner.ports.idempotency import StoredResponses
-from backburner.ports.jobs import Jobs
-from backburner.ports.memories import Memories
-from backburner.ports.personal_data import PersonalData
-from backburner.ports.replies import Replies
-from backburner.ports.tasks import Tasks
+from backburner.ports.accounts import (
+    Accounts,
+    Credentials,
+    McpClients,
+    PersonalData,
+    RateLimits,
+    StoredResponses,
+    Users,
+)
+from backburner.ports.bus import EventKind, Events, Hint
+from backburner.ports.queries import Away, Browse, Discovery, Jobs, Replies, Tasks
+from backburner.ports.queue import Queue, Turns
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A turn that was taken, for a run of a conversation as it was then."""
-
-    turn: Turn
-    run: Run
-    conversation: Conversation
-    #: The run was handed back before.
-    goes_on: bool = False
-    #: The jobs that it waited for meanwhile.
-    awaited: tuple[ConversationId, ...] = ()
-    #: Something lies in the inbox for it.
-    has_items: bool = True
-    #: The time zone of its owner, where that is known.
-    zone: str | None = None
-    #: Something is remembered for its owner, or nobody has looked.
-    remembers: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claimer:
-    """Who takes turns, for how long, and which not."""
-
-    worker: str
-    lease: timedelta
-    #: The most runs of background work that one user may have at the same time.
-    cap: int
-    #: Engines that have no free seat.
-    full: tuple[str, ...] = ()
-    #: How long a user has to be silent before discovery looks for work; None: it does not.
-    discovers_after: timedelta | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TurnFlags:
-    """What a holder hears when it renews its lease."""
-
-    cancelled: bool
-    person_waits: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +59,6 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class UserState:
-    """A user, as far as their conversations are concerned."""
-
-    id: UserId
-    zone: str
-    #: Whether their background work stands still: all of it.
-    paused: bool
-
-
-@dataclass(frozen=True, slots=True)
 class SpendingState:
     """How a user stands: the sums asked for, the runs under way, and what was allowed."""
 
@@ -120,39 +70,44 @@ class SpendingState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agenda:
-    """How long until there is something to do, as far as time brings it; None: nothing is known.
-
-    What can be done already is due in no time.
-    """
-
-    work: timedelta | None
-    rescue: timedelta | None
-    delivery: timedelta | None
-    question: timedelta | None
+class NewMemory:
+    key: str
+    text: str
+    conversation_id: ConversationId | None = None
+    outside: bool = False
 
 
-class Tx(Protocol):
-    @property
-    def now(self) -> datetime: ...
+class MemoryWrite(StrEnum):
+    NEW = "new"
+    OVER = "over"  #: In place of what was there.
+    REFUSED = "refused"  #: What is there was not to be touched.
 
-    def hint(self, *hints: Hint) -> None:
-        """Tell everybody, once this has been committed."""
 
-    @property
-    def events(self) -> Events: ...
-    @property
-    def replies(self) -> Replies: ...
-    @property
-    def absence(self) -> Away: ...
-    @property
-    def tasks(self) -> Tasks: ...
+class Memories(Protocol):
+    def put(self, user: UserId, memory: NewMemory, *, spare_own: bool = False) -> MemoryWrite:
+        """Write a memory over the one that has its key; `spare_own`: unless that is a trusted one.
 
-    def changed(self, user: UserId, conversation: ConversationId | None, *kinds: EventKind) -> None:
-        """Let those who follow know that there is something new to see."""
+        Trusted are those that hold no words of others.
+        """
 
-    # Conversations and what happens to them
+    def remove(self, user: UserId, key: str, *, spare_own: bool = False) -> bool:
+        """Delete a memory; False: it is one that was to be spared."""
 
+    def count(self, user: UserId) -> int: ...
+    def search(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
+        """Find those that have any of the words, best first; the last may be a beginning.
+
+        A word that few memories have counts for more.
+        """
+
+    def recall(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
+        """Find those that have any of the words, best first, and then the newest trusted ones.
+
+        Here the words are whole.
+        """
+
+
+class Conversations(Protocol):
     def load(self, user: UserId, conversation_id: ConversationId) -> Conversation: ...
     def lock(self, user: UserId, conversation_id: ConversationId) -> Conversation: ...
     def add(self, step: Step) -> None: ...
@@ -171,82 +126,70 @@ class Tx(Protocol):
     ) -> Sequence[Conversation]:
         """Read the children that have work, or ask something."""
 
-    def recent_messages(
+    def parked(self, user: UserId) -> Sequence[ConversationId]:
+        """Find the conversations whose work stands still for an allowance."""
+
+
+class Messages(Protocol):
+    def recent(
         self, user: UserId, conversation_id: ConversationId, *, limit: int
     ) -> Sequence[Message]: ...
-    def take_back_last_message(self, user: UserId, conversation_id: ConversationId) -> None:
+    def remove_last(self, user: UserId, conversation_id: ConversationId) -> None:
         """Take out the user's last message and whatever came after it."""
 
-    def items(
+
+class Inbox(Protocol):
+    def waiting(
         self, user: UserId, conversation_id: ConversationId, kind: RunKind
     ) -> Sequence[Item]: ...
-    def items_served_by(
+    def served_by(
         self, user: UserId, conversation_id: ConversationId, run: RunId
     ) -> Sequence[Item]: ...
 
-    @property
-    def jobs(self) -> Jobs: ...
 
-    # Questions
-
+class Questions(Protocol):
     def conversation_of(self, user: UserId, question: QuestionId) -> ConversationId: ...
-    def allowances_asked_about(self, user: UserId) -> frozenset[str]:
+    def open_allowances(self, user: UserId) -> frozenset[str]:
         """Find what open questions about allowances are about."""
 
     def purposes(self, user: UserId, question_ids: Iterable[QuestionId]) -> frozenset[Purpose]: ...
     def was_asked(self, user: UserId, question: QuestionId) -> bool:
         """See whether a question was ever asked, whatever became of it."""
 
-    def put_off(self, user: UserId, question: Question) -> None: ...
-    def questions_due(self, *, limit: int) -> Sequence[tuple[UserId, QuestionId]]:
+    def snooze(self, user: UserId, question: Question) -> None: ...
+    def due(self, *, limit: int) -> Sequence[tuple[UserId, QuestionId]]:
         """Find open questions that are to be brought up again, or that have expired."""
 
-    # Turns
 
-    def claim(self, reply: Claimer | None, work: Claimer | None) -> Claim | None:
-        """Take the turn for a reply, else for work, each as far as somebody is there to do it."""
-
-    def who_waits(self) -> str | None:
-        """Find the engine that somebody who waits for a reply needs; None: nobody waits."""
-
-    def renew(self, turn: Turn, *, lease: timedelta) -> TurnFlags: ...
-    def hold(self, turn: Turn) -> Conversation: ...
-    def is_cancelled(self, turn: Turn) -> bool: ...
-    def note_outside(self, turn: Turn) -> None:
-        """Note that words of others are read in the conversation from now on."""
-
-    def commit(
-        self, turn: Turn, step: Step, ending: RunEnding, *, served: Iterable[ItemId] = ()
-    ) -> None: ...
-    def hand_back(
-        self, turn: Turn, step: Step, *, until: datetime | None, served: Iterable[ItemId] = ()
-    ) -> None: ...
-    def rescue(self, *, all_of_them: bool = False) -> "RescuedTurn | None": ...
-    def agenda(self) -> Agenda: ...
-
-    # Runs
-
-    def run(self, user: UserId, run_id: RunId) -> Run: ...
+class Runs(Protocol):
+    def load(self, user: UserId, run_id: RunId) -> Run: ...
     def history(
         self, user: UserId, conversation_id: ConversationId, *, limit: int
     ) -> Sequence[Run]: ...
-    def draft(self, turn: Turn, text: str) -> None: ...
+    def save_draft(self, turn: Turn, text: str) -> None: ...
     def stop_reply(self, user: UserId, conversation_id: ConversationId) -> bool:
         """Ask a reply that is being given to stop; False: there is none."""
 
     def prune(self, *, before: datetime, limit: int) -> int: ...
-    def session(self, turn: Turn, session_id: str) -> Sequence[str]: ...
-    def has_remembered(self, turn: Turn) -> bool:
+    def resume_waiting(
+        self, user: UserId, conversation_id: ConversationId, *, at: datetime
+    ) -> None:
+        """Let runs go on from then that were handed back until something happens."""
+
+
+class Sessions(Protocol):
+    def load(self, turn: Turn, session_id: str) -> Sequence[str]: ...
+    def has_entries(self, turn: Turn) -> bool:
         """See whether the agent has written down anything in this run."""
 
-    def forget(self, user: UserId, conversation_id: ConversationId, session_id: str) -> None:
+    def delete(self, user: UserId, conversation_id: ConversationId, session_id: str) -> None:
         """Remove all of an agent's session that is not gone on with."""
 
-    def remember(self, turn: Turn, session_id: str, entries: Iterable[str]) -> None: ...
+    def append(self, turn: Turn, session_id: str, entries: Iterable[str]) -> None: ...
 
-    # The journal of tool calls, and what was allowed
 
-    def begin_call(
+class ToolCalls(Protocol):
+    def begin(
         self,
         turn: Turn,
         call_id: CallId,
@@ -258,86 +201,115 @@ class Tx(Protocol):
         """Write down that a call is about to be made, and use up the grant it needs."""
 
     def has_begun(self, turn: Turn, call_id: CallId) -> bool: ...
-    def end_call(self, turn: Turn, call: CallId, result: str, *, failed: bool) -> None: ...
-    def give_up_calls(self, turn: Turn) -> None:
+    def end(self, turn: Turn, call: CallId, result: str, *, failed: bool) -> None: ...
+    def mark_unknown(self, turn: Turn) -> None:
         """Note that nobody knows what became of the calls that are still under way."""
 
-    def settle_call(self, user: UserId, call: CallId, result: str) -> None:
+    def settle(self, user: UserId, call: CallId, result: str) -> None:
         """Write down what the owner says of a call that nobody knew about."""
 
-    def calls_of(self, user: UserId, run: RunId) -> Sequence[JournalEntry]: ...
-    def grants(self, user: UserId, conversation_id: ConversationId) -> Sequence[Grant]: ...
+    def of_run(self, user: UserId, run: RunId) -> Sequence[JournalEntry]: ...
 
+
+class Grants(Protocol):
+    def valid(self, user: UserId, conversation_id: ConversationId) -> Sequence[Grant]: ...
     def revoke(self, user: UserId, grant_id: GrantId) -> None: ...
-    def hold_to(self, user: UserId, grant: Grant) -> None:
+    def narrow(self, user: UserId, grant: Grant) -> None:
         """Hold a grant that was given to the words that it has here."""
 
-    # What is spent
 
-    def spend(
+class Spending(Protocol):
+    def add(
         self, turn: Turn, root: ConversationId, model: str, cost: Cost, *, counts_to: Iterable[str]
     ) -> None: ...
-    def account(self, user: UserId, root: ConversationId, what: Iterable[str]) -> SpendingState: ...
-    def has_spent(self, turn: Turn, at: datetime) -> bool:
+    def state(self, user: UserId, root: ConversationId, what: Iterable[str]) -> SpendingState: ...
+    def was_recorded(self, turn: Turn, at: datetime) -> bool:
         """See whether something was written down as spent at just that time."""
 
-    def parked(self, user: UserId) -> Sequence[ConversationId]:
-        """Find the conversations whose work stands still for an allowance."""
-
-    def let_go_on(self, user: UserId, conversation_id: ConversationId, *, at: datetime) -> None:
-        """Let runs go on from then that were handed back until something happens."""
-
     def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None: ...
-
-    def disallow(self, user: UserId, scope: AllowanceScope) -> None:
+    def reset_allowance(self, user: UserId, scope: AllowanceScope) -> None:
         """Forget what a user said of an allowance: what goes for everybody counts again."""
 
-    # People and the switch
+
+class Notices(Protocol):
+    def mark_seen(self, user: UserId, notice_ids: Iterable[NoticeId]) -> int: ...
+    def mark_seen_until(self, user: UserId, last: NoticeId) -> int: ...
+
+
+class Deliveries(Protocol):
+    def lease(self, *, lease: timedelta) -> Delivery | None: ...
+    def mark_sent(self, delivery: Delivery, *, provider_id: str | None = None) -> bool: ...
+    def mark_failed(self, delivery: Delivery, why: str, *, again_at: datetime | None) -> bool: ...
+
+
+class Tx(Protocol):
+    """An open transaction."""
 
     @property
-    def answers(self) -> StoredResponses: ...
-    @property
-    def browse(self) -> Browse: ...
+    def now(self) -> datetime: ...
+
+    def hint(self, *hints: Hint) -> None:
+        """Send hints to all processes once this transaction is committed."""
+
+    def changed(self, user: UserId, conversation: ConversationId | None, *kinds: EventKind) -> None:
+        """Record a change for subscribers of the feed."""
+
     @property
     def accounts(self) -> Accounts: ...
     @property
+    def away(self) -> Away: ...
+    @property
+    def browse(self) -> Browse: ...
+    @property
+    def conversations(self) -> Conversations: ...
+    @property
+    def credentials(self) -> Credentials: ...
+    @property
+    def deliveries(self) -> Deliveries: ...
+    @property
     def discovery(self) -> Discovery: ...
+    @property
+    def events(self) -> Events: ...
+    @property
+    def grants(self) -> Grants: ...
+    @property
+    def inbox(self) -> Inbox: ...
+    @property
+    def jobs(self) -> Jobs: ...
+    @property
+    def mcp_clients(self) -> McpClients: ...
     @property
     def memories(self) -> Memories: ...
     @property
-    def mine(self) -> PersonalData: ...
-
+    def messages(self) -> Messages: ...
     @property
-    def attempts(self) -> RateLimits: ...
-
+    def notices(self) -> Notices: ...
     @property
-    def clients(self) -> McpClients: ...
-
+    def personal_data(self) -> PersonalData: ...
     @property
-    def credentials(self) -> Credentials: ...
-
-    def person(self, user: UserId) -> UserState: ...
-    def lock_person(self, user: UserId) -> UserState: ...
-    def pause_everything(self, user: UserId | None, *, paused: bool) -> None: ...
-
-    def set_zone(self, user: UserId, zone: str) -> None: ...
-
-    # Telling
-
-    def see_notices(self, user: UserId, notice_ids: Iterable[NoticeId]) -> int: ...
-    def see_notices_until(self, user: UserId, last: NoticeId) -> int: ...
-
-    def take_delivery(self, *, lease: timedelta) -> Delivery | None: ...
-    def delivered(self, delivery: Delivery, *, provider_id: str | None = None) -> bool: ...
-    def not_delivered(self, delivery: Delivery, why: str, *, again_at: datetime | None) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class RescuedTurn:
-    """A turn that was freed, and what followed for its conversation."""
-
-    turn: Turn
-    step: Step
+    def questions(self) -> Questions: ...
+    @property
+    def queue(self) -> Queue: ...
+    @property
+    def rate_limits(self) -> RateLimits: ...
+    @property
+    def replies(self) -> Replies: ...
+    @property
+    def runs(self) -> Runs: ...
+    @property
+    def sessions(self) -> Sessions: ...
+    @property
+    def spending(self) -> Spending: ...
+    @property
+    def stored_responses(self) -> StoredResponses: ...
+    @property
+    def tasks(self) -> Tasks: ...
+    @property
+    def tool_calls(self) -> ToolCalls: ...
+    @property
+    def turns(self) -> Turns: ...
+    @property
+    def users(self) -> Users: ...
 
 
 class Store(Protocol):

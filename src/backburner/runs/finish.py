@@ -85,14 +85,14 @@ class _Ending:
         awaited = self._lock_awaited(tx)
         if self.reason is StopReason.SPENT:
             # Whoever needs both locks takes that of the user first.
-            tx.lock_person(turn.user_id)
-        before = tx.hold(turn)
+            tx.users.lock(turn.user_id)
+        before = tx.turns.hold(turn)
         found = self._renewed(before)
         if before.session is not None and before.session != found.session:
             self._forget(tx, before.session, found.session)
         if result.session is not None and result.entries:
-            tx.remember(turn, result.session.id, result.entries)
-        if tx.is_cancelled(turn) or self.reason is StopReason.CANCELLED:
+            tx.sessions.append(turn, result.session.id, result.entries)
+        if tx.turns.is_cancelled(turn) or self.reason is StopReason.CANCELLED:
             self._cancelled(tx, found)
         elif result.is_done:
             self._done(tx, found)
@@ -135,7 +135,7 @@ class _Ending:
     def _forget(self, tx: Tx, old: Session, new: Session | None) -> None:
         if new is None or new.id != old.id:
             turn = self.claim.turn
-            tx.forget(turn.user_id, turn.conversation_id, old.id)
+            tx.sessions.delete(turn.user_id, turn.conversation_id, old.id)
 
     def _renewed(self, found: Conversation) -> Conversation:
         if self.result.session is None and self.result.renewed is None:
@@ -225,7 +225,7 @@ class _Ending:
         """Ask at the top where it is about all that hangs under it, else where it was noticed."""
         root = self.result.root
         if over.scope is AllowanceScope.CONVERSATION and root != found.id:
-            top = tx.lock(found.user_id, root)
+            top = tx.conversations.lock(found.user_id, root)
             if top.status is not Status.ARCHIVED:
                 # It is not the top's own work that waits for the answer.
                 asked = replace(question, run_kind=RunKind.REPLY)
@@ -238,7 +238,7 @@ class _Ending:
         result = self.result
         served = self._served() if ending.status is RunStatus.SUCCESS else self._loaded()
         ending = replace(ending, profile=result.profile, escalated_from=result.escalated_from)
-        tx.commit(self.claim.turn, self._with_note(tx, step), ending, served=served)
+        tx.turns.commit(self.claim.turn, self._with_note(tx, step), ending, served=served)
         steps.follow(tx, step)
 
     def _hand_back(
@@ -246,7 +246,7 @@ class _Ending:
     ) -> None:
         step = self._with_doubts(tx, step)
         served = self._served() if serves else []
-        tx.hand_back(self.claim.turn, self._with_note(tx, step), until=until, served=served)
+        tx.turns.hand_back(self.claim.turn, self._with_note(tx, step), until=until, served=served)
         steps.follow(tx, step)
 
     def _with_note(self, tx: Tx, step: Step) -> Step:
@@ -254,7 +254,7 @@ class _Ending:
         note, turn = self.result.renewed, self.claim.turn
         if note is None:
             return step
-        said = tx.recent_messages(turn.user_id, turn.conversation_id, limit=1)
+        said = tx.messages.recent(turn.user_id, turn.conversation_id, limit=1)
         if any(message.content == note for message in said):
             return step
         return replace(step, messages=(system_message(note), *step.messages))
@@ -268,12 +268,12 @@ class _Ending:
 
     def _doubtful(self, tx: Tx) -> Sequence[tool_journal.JournalEntry]:
         turn = self.claim.turn
-        tx.give_up_calls(turn)
+        tx.tool_calls.mark_unknown(turn)
         return [
             entry
-            for entry in tool_journal.doubtful(tx.calls_of(turn.user_id, turn.run_id))
+            for entry in tool_journal.doubtful(tx.tool_calls.of_run(turn.user_id, turn.run_id))
             # A run that was handed back and goes on was asked about before.
-            if not tx.was_asked(turn.user_id, tool_journal.question_id(entry))
+            if not tx.questions.was_asked(turn.user_id, tool_journal.question_id(entry))
         ]
 
     def _loaded(self) -> list[ItemId]:

@@ -81,7 +81,7 @@ class Gate:
 
         def admit(tx: Tx) -> _Admitted | ToolResult:
             # An earlier try may have gone through, and only its answer been lost.
-            if tried and tx.has_begun(self.turn, which):
+            if tried and tx.tool_calls.has_begun(self.turn, which):
                 return _Admitted(which)
             tried.append(tx)
             return self._admit(tx, offer, call, which)
@@ -112,7 +112,7 @@ class Gate:
             result = await _run(offer, arguments)
             text = make_readable(result.text[:MAX_RESULT_CHARS])
             await self.store.transact(
-                lambda tx: tx.end_call(self.turn, admitted.id, text, failed=result.failed)
+                lambda tx: tx.tool_calls.end(self.turn, admitted.id, text, failed=result.failed)
             )
         except Fenced:
             self.signals.give(StopReason.FENCED)
@@ -129,8 +129,8 @@ class Gate:
     def _admit(
         self, tx: Tx, offer: Offer, call: ToolCall, call_id: CallId
     ) -> _Admitted | ToolResult:
-        conversation = tx.hold(self.turn)
-        if tx.is_cancelled(self.turn):
+        conversation = tx.turns.hold(self.turn)
+        if tx.turns.is_cancelled(self.turn):
             self.signals.give(StopReason.CANCELLED)
             return RUN_IS_ENDING
         decision = tool_policy.decide(
@@ -156,8 +156,10 @@ class Gate:
                     return RUN_IS_ENDING
                 with suppress(Conflict):
                     if offer.outside and self.sways and not conversation.outside_read:
-                        tx.note_outside(self.turn)
-                    tx.begin_call(self.turn, call_id, call, read_only=offer.read_only, uses=uses)
+                        tx.turns.mark_outside_text(self.turn)
+                    tx.tool_calls.begin(
+                        self.turn, call_id, call, read_only=offer.read_only, uses=uses
+                    )
                     return _Admitted(call_id)
                 return self._ask(call)
 
@@ -197,9 +199,9 @@ async def _run(offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
 
 
 def _grants(tx: Tx, conversation: Conversation) -> Sequence[tool_policy.Grant]:
-    own = list(tx.grants(conversation.user_id, conversation.id))
+    own = list(tx.grants.valid(conversation.user_id, conversation.id))
     if tool_policy.inherits_grants(conversation.kind) and conversation.parent_id is not None:
-        theirs = tx.grants(conversation.user_id, conversation.parent_id)
+        theirs = tx.grants.valid(conversation.user_id, conversation.parent_id)
         own += [grant for grant in theirs if grant.call is None]
     return own
 

@@ -93,7 +93,7 @@ async def give_up(deps: Deps, claim: Claim, signals: StopRequests) -> None:
     turn = claim.turn
     deps = replace(deps, store=RetryingStore(deps.store, signals))
     items = await deps.store.transact(
-        lambda tx: tx.items(turn.user_id, turn.conversation_id, turn.kind)
+        lambda tx: tx.inbox.waiting(turn.user_id, turn.conversation_id, turn.kind)
     )
     failure = Failure(FailureKind.ENGINE, "Something unexpected went wrong before it began.")
     result = RunResult(items=items, zone="UTC", root=turn.conversation_id, failure=failure)
@@ -172,7 +172,9 @@ async def _let_agent_work(attempt: RunAttempt, known: PreparedRun) -> None:
         return
     _log.info("another model is tried", run=attempt.claim.run.id, profile=other)
     turn = attempt.claim.turn
-    done = await attempt.deps.store.transact(lambda tx: tx.calls_of(turn.user_id, turn.run_id))
+    done = await attempt.deps.store.transact(
+        lambda tx: tx.tool_calls.of_run(turn.user_id, turn.run_id)
+    )
     result.failure, result.text = None, ""
     result.escalated_from, result.profile = result.profile, other
     before = [entry for entry in known.before if entry.run_id != turn.run_id]

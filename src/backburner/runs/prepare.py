@@ -67,17 +67,17 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
     user, which = turn.user_id, turn.conversation_id
     conversation = claim.conversation
     root = spending.find_root(tx, conversation)
-    goes_on = claim.goes_on and tx.has_remembered(turn)
+    goes_on = claim.goes_on and tx.sessions.has_entries(turn)
     session, renewed = _choose_session(deps, claim, goes_on=goes_on)
-    memory = () if session is None else tx.session(turn, session.id)
+    memory = () if session is None else tx.sessions.load(turn, session.id)
     attempts = _earlier_attempts(tx, claim)
-    repeated = [item for run in attempts for item in tx.items_served_by(user, which, run.id)]
-    served = tx.items_served_by(user, which, turn.run_id) if claim.goes_on else ()
+    repeated = [item for run in attempts for item in tx.inbox.served_by(user, which, run.id)]
+    served = tx.inbox.served_by(user, which, turn.run_id) if claim.goes_on else ()
     if claim.goes_on:
         attempts, repeated = [*attempts, claim.run], [*repeated, *served]
     awaited = jobs.read(tx, user, claim.awaited)
-    recent = tx.recent_messages(user, which, limit=prompt.MOST_MESSAGES)
-    items = prompt.fitting(tx.items(user, which, turn.kind)) if claim.has_items else ()
+    recent = tx.messages.recent(user, which, limit=prompt.MOST_MESSAGES)
+    items = prompt.fitting(tx.inbox.waiting(user, which, turn.kind)) if claim.has_items else ()
     sways = deps.can_be_injected(conversation.profile)
     shown = [*repeated, *items]
     recalls = sways and not goes_on and claim.remembers
@@ -85,8 +85,8 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
     is_new = sways and not conversation.outside_read
     looks_around = conversation.kind is Kind.DISCOVERY
     if is_new and (looks_around or prompt.holds_outside(recent, shown, memories)):
-        tx.note_outside(turn)
-    zone = claim.zone or tx.person(user).zone
+        tx.turns.mark_outside_text(turn)
+    zone = claim.zone or tx.users.load(user).zone
     purse = spending.Budget(deps, turn, root).open(tx, zone)
     return PreparedRun(
         conversation=conversation,
@@ -100,7 +100,7 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
         served=served,
         awaited=awaited,
         gone=set(claim.awaited).difference(job.id for job in awaited),
-        before=[entry for run in attempts for entry in tx.calls_of(user, run.id)],
+        before=[entry for run in attempts for entry in tx.tool_calls.of_run(user, run.id)],
         memory=memory,
         memories=memories,
         goes_on=goes_on,
@@ -142,7 +142,7 @@ def _earlier_attempts(tx: Tx, claim: Claim) -> Sequence[Run]:
     troubles = claim.conversation.failures + claim.conversation.crashes
     if turn.kind is RunKind.BACKGROUND and not troubles:
         return ()
-    for other in tx.history(turn.user_id, turn.conversation_id, limit=_MOST_ATTEMPTS):
+    for other in tx.runs.history(turn.user_id, turn.conversation_id, limit=_MOST_ATTEMPTS):
         stands_for_none = other.status is RunStatus.SKIPPED
         if other.id == turn.run_id or other.kind is not turn.kind or stands_for_none:
             continue

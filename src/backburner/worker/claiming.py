@@ -84,7 +84,7 @@ class Claiming:
         if self.comes_early:
             self.comes_early = False
             _wait_a_moment(tx)
-        claim = tx.claim(self._claimer(RunKind.REPLY), self._claimer(RunKind.BACKGROUND))
+        claim = tx.queue.claim(self._claimer(RunKind.REPLY), self._claimer(RunKind.BACKGROUND))
         if claim is None:
             return None
         self._claimed = claim.turn.conversation_id
@@ -115,7 +115,7 @@ class Claiming:
         """Let background work hand back where somebody waits for a reply that finds no seat."""
         if not len(self.underway):
             return
-        waits_for = await self.deps.store.transact(lambda tx: tx.who_waits())
+        waits_for = await self.deps.store.transact(lambda tx: tx.queue.waiting_profile())
         if waits_for is None:
             return
         wanted = self.seats.profile(waits_for)
@@ -135,6 +135,6 @@ class Claiming:
 
 def _wait_a_moment(tx: Tx) -> None:
     """Wait in an open transaction for what is about to be due: nothing is in the way then."""
-    left = tx.agenda().work
+    left = tx.queue.agenda().work
     if left is not None and left <= 2 * EARLY_WAKE:
         time.sleep(left.total_seconds())

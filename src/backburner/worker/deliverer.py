@@ -42,7 +42,7 @@ class Deliverer:
         return any(ended)
 
     async def _deliver(self) -> bool:
-        part = await self.deps.store.transact(lambda tx: tx.take_delivery(lease=self.lease))
+        part = await self.deps.store.transact(lambda tx: tx.deliveries.lease(lease=self.lease))
         if part is None:
             return False
         try:
@@ -53,7 +53,9 @@ class Deliverer:
             _log.exception("a channel broke", channel=part.channel)
             await self._put_back(part, ChannelFailed(f"Something unexpected: {error!r}"))
         else:
-            await self._write_down(lambda tx: tx.delivered(part, provider_id=provider_id))
+            await self._write_down(
+                lambda tx: tx.deliveries.mark_sent(part, provider_id=provider_id)
+            )
         return True
 
     async def _send(self, part: Delivery) -> str | None:
@@ -72,7 +74,7 @@ class Deliverer:
 
         def work(tx: Tx) -> bool:
             again_at = None if gives_up else tx.now + pause
-            is_ours = tx.not_delivered(part, str(error), again_at=again_at)
+            is_ours = tx.deliveries.mark_failed(part, str(error), again_at=again_at)
             if gives_up and is_ours:
                 _show(tx, part, error)
             return is_ours
@@ -96,9 +98,9 @@ class Deliverer:
 
 def _show(tx: Tx, part: Delivery, error: ChannelFailed) -> None:
     """Say in the conversation that something of it reached nobody."""
-    found = tx.lock(part.user_id, part.conversation_id)
+    found = tx.conversations.lock(part.user_id, part.conversation_id)
     text = f"This could not be told through {part.channel}: {error}"
-    tx.save(Step(conversation=found, messages=(system_message(text),)))
+    tx.conversations.save(Step(conversation=found, messages=(system_message(text),)))
 
 
 def delay(attempts: int) -> timedelta:

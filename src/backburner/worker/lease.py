@@ -29,7 +29,9 @@ class Leases:
         sent_at = asyncio.get_running_loop().time()
         turn = run.claim.turn
         try:
-            flags = await self.deps.store.transact(lambda tx: tx.renew(turn, lease=self.lease))
+            flags = await self.deps.store.transact(
+                lambda tx: tx.turns.renew(turn, lease=self.lease)
+            )
         except Fenced:
             # A run that has just been committed has no turn either.
             run.signals.give(StopReason.FENCED)

@@ -26,6 +26,6 @@ class Pruner:
         return more or more_answers
 
     def _prune(self, tx: Tx) -> bool:
-        runs = tx.prune(before=tx.now - self.keep, limit=_SOME)
+        runs = tx.runs.prune(before=tx.now - self.keep, limit=_SOME)
         events = tx.events.prune(before=tx.now - self.keep_events, limit=_MANY)
         return runs == _SOME or events == _MANY

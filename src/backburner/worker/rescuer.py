@@ -26,7 +26,7 @@ class Rescuer:
 
     async def _rescue(self, *, all_of_them: bool) -> bool:
         def work(tx: Tx) -> RescuedTurn | None:
-            freed = tx.rescue(all_of_them=all_of_them)
+            freed = tx.queue.rescue(all_of_them=all_of_them)
             if freed is not None:
                 steps.follow(tx, freed.step)
             return freed

@@ -182,7 +182,9 @@ class Worker:
         """Wake what is due, and find out what is next."""
         loop = asyncio.get_running_loop()
         try:
-            agenda, read_at = await self._deps.store.transact(lambda tx: (tx.agenda(), loop.time()))
+            agenda, read_at = await self._deps.store.transact(
+                lambda tx: (tx.queue.agenda(), loop.time())
+            )
         except StoreFailed as error:
             _log.warning("the database is gone for now", error=str(error))
             return _NextDue(CHORE_RETRY_SECONDS)

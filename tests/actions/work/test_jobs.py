@@ -30,7 +30,7 @@ async def test_a_job_is_there_at_once_and_says_where_it_was_asked_for(house: Hou
 
     (which,) = started(house.results())
     job = await house.job(chat, which)
-    made = house.database.run(lambda tx: tx.load(chat.user_id, job.id))
+    made = house.database.run(lambda tx: tx.conversations.load(chat.user_id, job.id))
     (asked, *_) = house.messages(chat)
     (*_, reply) = house.history(chat)
     assert (made.kind, made.created_by, made.root_id) == (Kind.JOB, Author.AGENT, chat.id)
@@ -75,11 +75,11 @@ async def test_a_job_may_do_no_more_than_what_handed_it_out(house: House) -> Non
     place = Destination("outside", "me")
     here = replace(house.load(chat), tools=("background_task",), reports_to=(place,))
     here = replace(here, outside_read=True)
-    house.database.run(lambda tx: tx.save(Step(conversation=here)))
+    house.database.run(lambda tx: tx.conversations.save(Step(conversation=here)))
 
     (which,) = await house.start(chat, "say Hello.")
 
-    job = house.database.run(lambda tx: tx.load(chat.user_id, which))
+    job = house.database.run(lambda tx: tx.conversations.load(chat.user_id, which))
     assert (job.tools, job.reports_to, job.outside_read) == (here.tools, (place,), True)
 
 
@@ -88,9 +88,9 @@ async def test_jobs_of_jobs_hand_out_no_more_and_there_is_an_end_to_their_number
 ) -> None:
     chat = await house.chat()
     (first,) = await house.start(chat, "hang")
-    job = house.database.run(lambda tx: tx.load(chat.user_id, first))
+    job = house.database.run(lambda tx: tx.conversations.load(chat.user_id, first))
     (second,) = await house.start(job, "hang")
-    below = house.database.run(lambda tx: tx.load(chat.user_id, second))
+    below = house.database.run(lambda tx: tx.conversations.load(chat.user_id, second))
 
     with pytest.raises(LimitReached, match="cannot hand out more"):
         await house.start(below, "hang")
@@ -100,7 +100,9 @@ async def test_jobs_of_jobs_hand_out_no_more_and_there_is_an_end_to_their_number
             await house.start(full, "hang")
     await jobs.cancel(house.deps, outside(chat), ids=[first])
     assert len(await house.start(chat, "hang")) == 1
-    house.database.run(lambda tx: tx.save(Step(conversation=replace(chat, status=Status.ARCHIVED))))
+    house.database.run(
+        lambda tx: tx.conversations.save(Step(conversation=replace(chat, status=Status.ARCHIVED)))
+    )
     with pytest.raises(Conflict, match="archived"):
         await house.start(chat, "hang")
 
@@ -161,7 +163,7 @@ async def test_of_a_running_job_its_progress_is_told_without_waiting(house: Hous
 async def test_cancelling_ends_what_runs_and_what_that_handed_out(house: House) -> None:
     chat = await house.chat()
     (which,) = await house.start(chat, "hang")
-    job = house.database.run(lambda tx: tx.load(chat.user_id, which))
+    job = house.database.run(lambda tx: tx.conversations.load(chat.user_id, which))
     (below,) = await house.start(job, "hang")
     await house.take_up()
 
@@ -293,7 +295,7 @@ async def test_deleting_a_parent_ends_and_removes_its_jobs(house: House) -> None
 
     assert house.engine.underway == 0
     with pytest.raises(NotFound):
-        house.database.run(lambda tx: tx.load(chat.user_id, which))
+        house.database.run(lambda tx: tx.conversations.load(chat.user_id, which))
 
 
 async def test_what_a_job_asks_reaches_the_user_with_its_name(house: House) -> None:
@@ -325,7 +327,7 @@ async def test_no_batch_is_called_as_tests_of_tasks_are(house: House) -> None:
 async def test_all_that_a_task_handed_out_ends_with_it_however_far_down(house: House) -> None:
     task = await house.task(Cron("33 3 * * 1", "UTC"))
     (child,) = await house.start(task, "hang")
-    parent = house.database.run(lambda tx: tx.load(USER, child))
+    parent = house.database.run(lambda tx: tx.conversations.load(USER, child))
     (grandchild,) = await house.start(parent, "hang")
 
     await tasks.cancel(house.deps, USER, task.id)

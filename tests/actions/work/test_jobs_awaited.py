@@ -209,7 +209,7 @@ async def test_a_wait_outlasts_its_process_and_an_agent_that_forgets(house: Hous
     (which,) = await begin(house, chat, "say Hello.")
     house.kill()
     forgetful = replace(house.load(chat), session=None)
-    house.database.run(lambda tx: tx.save(Saved(conversation=forgetful)))
+    house.database.run(lambda tx: tx.conversations.save(Saved(conversation=forgetful)))
     await house.work()
 
     (*_, going_on) = house.prompts(chat)

@@ -102,14 +102,14 @@ async def test_a_job_whose_session_is_gone_is_not_resumed_and_a_new_one_suggeste
     house: House, lost: str
 ) -> None:
     chat, which = await finished(house)
-    job = house.database.run(lambda tx: tx.load(chat.user_id, which))
+    job = house.database.run(lambda tx: tx.conversations.load(chat.user_id, which))
     changed = {
         "session": replace(job, session=None),
         "entries": job,
         "engine": replace(job, session=Session("another", "session-1")),
         "too long": replace(job, session=Session("scripted", "session-1", 1_000_000)),
     }
-    house.database.run(lambda tx: tx.save(Step(conversation=changed[lost])))
+    house.database.run(lambda tx: tx.conversations.save(Step(conversation=changed[lost])))
     if lost == "entries":
         house.database.run(lambda tx: tx.connection.execute(delete(tables.session_entries)))
 

@@ -148,11 +148,11 @@ async def test_archived_parents_and_those_of_clients_outside_keep_the_message(
 ) -> None:
     archived, client = await house.chat(), await house.chat()
     keeps = replace(house.load(client), keeps_only=True)
-    house.database.run(lambda tx: tx.save(transitions.Step(conversation=keeps)))
+    house.database.run(lambda tx: tx.conversations.save(transitions.Step(conversation=keeps)))
     await house.start(client, "say Hello.")
     (which,) = await house.start(archived, "ask somebody")
     await house.work()
-    job = house.database.run(lambda tx: tx.load(archived.user_id, which))
+    job = house.database.run(lambda tx: tx.conversations.load(archived.user_id, which))
     await conversations.archive(house.deps, archived.user_id, archived.id)
 
     assert house.prompts(client) == house.prompts(archived) == []

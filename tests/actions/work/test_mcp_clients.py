@@ -69,12 +69,12 @@ async def test_what_a_client_calls_itself_is_shown_as_far_as_it_can_be(
 ) -> None:
     origin = await mcp_clients.make_origin(stage.deps, await client(stage), client=called)
 
-    found = stage.database.run(lambda tx: tx.load(USER, origin.conversation))
+    found = stage.database.run(lambda tx: tx.conversations.load(USER, origin.conversation))
     assert found.title == title
 
 
 async def test_a_token_without_a_name_has_a_place_with_one(stage: Stage) -> None:
     origin = await mcp_clients.make_origin(stage.deps, await client(stage, name=""))
 
-    found: Any = stage.database.run(lambda tx: tx.load(USER, origin.conversation))
+    found: Any = stage.database.run(lambda tx: tx.conversations.load(USER, origin.conversation))
     assert found.title == "A client over MCP"

@@ -51,7 +51,9 @@ async def run(stage: Stage, task: Conversation, *tokens: int) -> None:
 def children(stage: Stage, task: Conversation) -> list[Conversation]:
     user = task.user_id
     return stage.database.run(
-        lambda tx: [tx.load(user, child) for child in tx.children(user, task.id)]
+        lambda tx: [
+            tx.conversations.load(user, child) for child in tx.conversations.children(user, task.id)
+        ]
     )
 
 

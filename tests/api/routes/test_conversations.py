@@ -86,7 +86,7 @@ async def test_only_the_session_of_claude_is_shown_as_one_of_claude(
 
     def remember(engine: str) -> None:
         changed = replace(stage.load(chat), session=Session(engine, "s_1"))
-        stage.database.run(lambda tx: tx.save(Step(conversation=changed)))
+        stage.database.run(lambda tx: tx.conversations.save(Step(conversation=changed)))
 
     remember("local")
     shown = await ask.get(f"{PATH}/{chat.id}")

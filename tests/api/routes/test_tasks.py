@@ -30,7 +30,7 @@ async def proposed(stage: Stage) -> Conversation:
 
 
 def load(stage: Stage, which: str) -> Conversation:
-    return stage.database.run(lambda tx: tx.load(USER, ConversationId(which)))
+    return stage.database.run(lambda tx: tx.conversations.load(USER, ConversationId(which)))
 
 
 async def refused(ask: Asker, path: str, body: Any = None, method: str = "POST") -> tuple[int, str]:

@@ -126,11 +126,11 @@ class Outside:
 
     def load(self, conversation: Conversation) -> Conversation:
         user, which = conversation.user_id, conversation.id
-        return self.database.run(lambda tx: tx.load(user, which))
+        return self.database.run(lambda tx: tx.conversations.load(user, which))
 
     def said(self, conversation: Conversation) -> list[str]:
         user, which = conversation.user_id, conversation.id
-        found = self.database.run(lambda tx: tx.recent_messages(user, which, limit=100_000))
+        found = self.database.run(lambda tx: tx.messages.recent(user, which, limit=100_000))
         return [message.content for message in found if message.role.value != "user"]
 
     def rows(self, query: str, **values: object) -> list[tuple[Any, ...]]:

@@ -43,7 +43,7 @@ async def call(stage: Stage, origin: Origin, name: str, /, **arguments: Any) -> 
 async def work_turn(stage: Stage, work: Conversation) -> Turn:
     """Take the turn for background work and keep it."""
     claimer = Claimer(worker="stage", lease=LEASE, cap=20)
-    claim = stage.database.run(lambda tx: tx.claim(None, claimer))
+    claim = stage.database.run(lambda tx: tx.queue.claim(None, claimer))
     assert claim is not None
     assert (claim.turn.kind, claim.turn.conversation_id) == (RunKind.BACKGROUND, work.id)
     return claim.turn
@@ -65,6 +65,6 @@ def all_tasks(stage: Stage) -> list[Conversation]:
         ).all()
     )
     return [
-        stage.database.run(lambda tx, row=row: tx.load(row.user_id, row.id))  # type: ignore[misc]
+        stage.database.run(lambda tx, row=row: tx.conversations.load(row.user_id, row.id))  # type: ignore[misc]
         for row in rows
     ]

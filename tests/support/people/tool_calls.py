@@ -36,7 +36,9 @@ def schedule(**arguments: Any) -> Call:
 def children(stage: Stage, chat: Conversation) -> list[Conversation]:
     user, which = chat.user_id, chat.id
     return stage.database.run(
-        lambda tx: [tx.load(user, child) for child in tx.children(user, which)]
+        lambda tx: [
+            tx.conversations.load(user, child) for child in tx.conversations.children(user, which)
+        ]
     )
 
 
@@ -44,7 +46,7 @@ async def reply_turn(stage: Stage, chat: Conversation) -> Turn:
     """Take the turn for a reply and keep it."""
     await stage.say(chat, "Please.")
     claimer = stage.claiming.claimer
-    claim = stage.database.run(lambda tx: tx.claim(claimer, None))
+    claim = stage.database.run(lambda tx: tx.queue.claim(claimer, None))
     assert claim is not None
     assert claim.turn.kind is RunKind.REPLY
     return claim.turn

@@ -109,7 +109,9 @@ class House(Stage):
 
     async def until_settled(self, chat: Conversation, which: str) -> JobView:
         user, job = chat.user_id, ConversationId(which)
-        await self.until(lambda: is_settled(self.database.run(lambda tx: tx.load(user, job))))
+        await self.until(
+            lambda: is_settled(self.database.run(lambda tx: tx.conversations.load(user, job)))
+        )
         return await self.job(chat, which)
 
     def once_settled(self, chat: Conversation, which: str) -> asyncio.Event:

@@ -139,14 +139,14 @@ class Stage:
 
     def load(self, conversation: Conversation) -> Conversation:
         user, which = conversation.user_id, conversation.id
-        return self.database.run(lambda tx: tx.load(user, which))
+        return self.database.run(lambda tx: tx.conversations.load(user, which))
 
     def question(self, conversation: Conversation) -> Question:
         return self.load(conversation).questions[0]
 
     def messages(self, conversation: Conversation) -> Sequence[Message]:
         user, which = conversation.user_id, conversation.id
-        return self.database.run(lambda tx: tx.recent_messages(user, which, limit=100))
+        return self.database.run(lambda tx: tx.messages.recent(user, which, limit=100))
 
     def said(self, conversation: Conversation) -> list[str]:
         return [message.content for message in self.messages(conversation)]
@@ -154,7 +154,7 @@ class Stage:
     def history(self, conversation: Conversation) -> Sequence[Run]:
         """Read all runs, newest first."""
         user, which = conversation.user_id, conversation.id
-        return self.database.run(lambda tx: tx.history(user, which, limit=100))
+        return self.database.run(lambda tx: tx.runs.history(user, which, limit=100))
 
     def notices(self) -> list[str]:
         rows = self.database.run(

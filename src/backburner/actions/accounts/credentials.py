@@ -99,7 +99,7 @@ async def create_token(
         raise BadRequest("That name is taken.", hint="Choose another.")
 
     def work(tx: Tx) -> IssuedCredential:
-        tx.lock_person(caller.user)
+        tx.users.lock(caller.user)
         kept = tx.credentials.all(caller.user, CredentialKind.TOKEN, limit=MAX_TOKENS, now=tx.now)
         if len(kept) == MAX_TOKENS:
             raise LimitReached(f"You have {MAX_TOKENS} tokens.", hint="Revoke one first.")

@@ -64,18 +64,18 @@ async def change(
         )
 
     def work(tx: Tx) -> ProfileChanges:
-        tx.lock_person(user)
+        tx.users.lock(user)
         if zone is not None:
-            tx.set_zone(user, zone)
+            tx.users.set_zone(user, zone)
         if paused is not None:
-            tx.pause_everything(user, paused=paused)
+            tx.users.pause_everything(user, paused=paused)
         if discovers is not None:
             discovery.switch_in(deps, tx, user, on=discovers)
         for scope, limit in said.items():
             if limit is None:
-                tx.disallow(user, scope)
+                tx.spending.reset_allowance(user, scope)
             else:
-                tx.set_allowance(user, limit, _NOWHERE)
+                tx.spending.set_allowance(user, limit, _NOWHERE)
         return _settings(deps, tx, user)
 
     return await deps.store.transact(work)
@@ -87,15 +87,15 @@ async def spent(
     """Say what was spent, and how it stands with what may be."""
 
     def work(tx: Tx) -> SpendStatement:
-        zone = tx.person(user).zone
+        zone = tx.users.load(user).zone
         root = (
             _NOWHERE
             if conversation_id is None
-            else spending.find_root(tx, tx.load(user, conversation_id))
+            else spending.find_root(tx, tx.conversations.load(user, conversation_id))
         )
         days = {f"day:{day.isoformat()}": day for day in _last_days(tx.now, zone)}
         of_root, today = f"conversation:{root}", next(iter(days))
-        account = tx.account(user, root, ["user", of_root, *days])
+        account = tx.spending.state(user, root, ["user", of_root, *days])
         sums = {
             AllowanceScope.USER: account.spent.get("user", Amount()),
             AllowanceScope.DAY: account.spent.get(today, Amount()),
@@ -117,7 +117,7 @@ async def spent(
 
 
 def _settings(deps: Deps, tx: Tx, user: UserId) -> ProfileChanges:
-    said = tx.account(user, _NOWHERE, []).allowances
+    said = tx.spending.state(user, _NOWHERE, []).allowances
     return ProfileChanges(tx.browse.me(user), spending.known(deps, said))
 
 

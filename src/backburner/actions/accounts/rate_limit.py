@@ -21,7 +21,7 @@ def of_address(address: str) -> str:
 
 async def count(deps: Deps, *keys: str) -> None:
     """Count one before it is looked at, so that many at once are no way around the limit."""
-    wait = await deps.store.transact(lambda tx: tx.attempts.count(keys, now=tx.now))
+    wait = await deps.store.transact(lambda tx: tx.rate_limits.count(keys, now=tx.now))
     if wait is not None:
         minutes = ceil(wait / timedelta(minutes=1))
         raise TooManyAttempts(hint=f"Try again in {minutes} min.", retry_after=wait)
@@ -37,7 +37,7 @@ async def find_by_secret(
     def work(tx: Tx) -> tuple[UserId, frozenset[Scope]] | None:
         found = tx.credentials.look_up(digest(secret), kind, now=tx.now)
         if found is not None:
-            tx.attempts.uncount(place)
+            tx.rate_limits.uncount(place)
         return found
 
     return await deps.store.transact(work)

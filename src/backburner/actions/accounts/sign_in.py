@@ -26,8 +26,8 @@ async def sign_in(
         if tx.accounts.hash_of(login) != (user, kept):
             # Changed or disabled since we looked.
             return None
-        tx.attempts.forgive(who)
-        tx.attempts.uncount(place)
+        tx.rate_limits.forgive(who)
+        tx.rate_limits.uncount(place)
         return begin_session(tx, user, before)
 
     return await deps.store.transact(work)
@@ -77,7 +77,7 @@ async def change_password(
     hashed = await hash_password(password)
 
     def work(tx: Tx) -> IssuedCredential:
-        tx.lock_person(caller.user)
+        tx.users.lock(caller.user)
         if tx.accounts.password_of(caller.user) != kept:
             raise Conflict("The password was changed just now.", hint="Sign in again.")
         set_password(tx, caller.user, name, hashed)
@@ -137,7 +137,7 @@ async def _check_current(
     await rate_limit.count(deps, who, rate_limit.of_address(address))
     if not await is_password(current, kept):
         raise NotAllowed("The password you have now is another one.")
-    await deps.store.transact(lambda tx: tx.attempts.forgive(who))
+    await deps.store.transact(lambda tx: tx.rate_limits.forgive(who))
 
 
 def _must_be_whole(caller: Caller) -> None:

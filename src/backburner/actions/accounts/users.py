@@ -78,7 +78,7 @@ async def reset_password(deps: Deps, user: UserId) -> IssuedCredential:
     """Make what a user sets a new password with; until they do, the one they have is good."""
 
     def work(tx: Tx) -> IssuedCredential:
-        tx.lock_person(user)
+        tx.users.lock(user)
         if tx.accounts.load(user).login is None:
             raise Conflict("They sign in with a link.", hint="`backburner user link` makes one.")
         tx.credentials.end_all(user, [CredentialKind.RESET], now=tx.now)

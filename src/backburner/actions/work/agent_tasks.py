@@ -90,7 +90,7 @@ async def listed(deps: Deps, origin: Origin, status: TaskStatus | None) -> TaskL
         found = tx.browse.conversations(user, wanted, None, limit=MAX_TASKS_LISTED)
         if any(_is_unvetted(seen.conversation) for seen in found.conversations):
             origin.note_outside(tx, deps)
-        zone = tx.person(user).zone
+        zone = tx.users.load(user).zone
         tasks = [
             WorkCreated(work=seen.conversation, zone=zone, now=tx.now)
             for seen in found.conversations
@@ -139,7 +139,7 @@ async def run_now(deps: Deps, origin: Origin, called: str) -> WorkCreated:
 
     def running(found: Conversation, tx: Tx) -> Step:
         step = transitions.run_now(found)
-        waiting = tx.items(found.user_id, found.id, RunKind.BACKGROUND)
+        waiting = tx.inbox.waiting(found.user_id, found.id, RunKind.BACKGROUND)
         is_asked_for = any(item.kind is ItemKind.RUN_NOW for item in waiting)
         return Step(conversation=found) if is_asked_for else step
 
@@ -192,7 +192,7 @@ def stop(tx: Tx, found: Conversation, reason: str, *, by: ConversationId | None 
         running=conversations.is_running(tx, user, found.id),
     )
     if step.conversation.status is Status.ARCHIVED:
-        for child in tx.open_children(user, found.id):
+        for child in tx.conversations.open_children(user, found.id):
             steps.stop_all(tx, child)
     return step
 
@@ -206,7 +206,7 @@ async def _make(deps: Deps, origin: Origin, new: NewTask, *, why: str | None) ->
     which, tried = new_conversation_id(), list[bool]()
 
     def work(tx: Tx) -> WorkCreated:
-        tx.lock_person(origin.user)
+        tx.users.lock(origin.user)
         here = origin.hold(tx)
         made = create.find_made(tx, origin.user, which, tried)
         tried.append(True)
@@ -255,9 +255,9 @@ async def _steer(
     tried = list[ConversationId]()
 
     def work(tx: Tx) -> WorkCreated:
-        tx.lock_person(origin.user)
+        tx.users.lock(origin.user)
         here = origin.hold(tx)
-        found = tx.lock(origin.user, tried[0]) if tried else _find(tx, origin, called)
+        found = tx.conversations.lock(origin.user, tried[0]) if tried else _find(tx, origin, called)
         if tried and is_so(found):
             return create.tell(tx, found)
         tried.append(found.id)
@@ -272,7 +272,7 @@ async def _steer(
 
 def _find(tx: Tx, origin: Origin, called: str) -> Conversation:
     found = lookup.find(tx, origin.user, called, here=origin.conversation)
-    return tx.lock(origin.user, found.id)
+    return tx.conversations.lock(origin.user, found.id)
 
 
 def _require_reach(origin: Origin, here: Conversation, found: Conversation, needs_say: str) -> None:

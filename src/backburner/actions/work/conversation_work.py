@@ -59,8 +59,8 @@ async def arrange(deps: Deps, turn: Turn, wish: WorkRequest) -> WorkCreated:
     child, tried = new_conversation_id(), list[Conversation]()
 
     def work(tx: Tx) -> WorkCreated:
-        tx.lock_person(turn.user_id)
-        here = tx.hold(turn)
+        tx.users.lock(turn.user_id)
+        here = tx.turns.hold(turn)
         # An earlier try may have gone through, and only its answer been lost.
         made = _find_made(tx, here, tried)
         if made is None:
@@ -75,14 +75,14 @@ async def rearrange(deps: Deps, turn: Turn, called: str, wish: WorkRequest) -> W
     """Give work that is there another time, and if something is said of it, another content."""
 
     def work(tx: Tx) -> WorkCreated:
-        zone = tx.lock_person(turn.user_id).zone
-        if not Origin.of(turn).may_start(tx.hold(turn)):
+        zone = tx.users.lock(turn.user_id).zone
+        if not Origin.of(turn).may_start(tx.turns.hold(turn)):
             raise Conflict(
                 "Work cannot be changed from here: what was read may have put the idea there.",
                 hint="Schedule it anew, without `change`: the owner is asked about it."
                 " Stop the old work with stop_work.",
             )
-        found = tx.lock(turn.user_id, _only(called, _works(tx, turn)).id)
+        found = tx.conversations.lock(turn.user_id, _only(called, _works(tx, turn)).id)
         schedule = parse_schedule(wish.when, zone=zone, now=tx.now)
         step = transitions.set_schedule(
             _with_manner(found, wish), schedule, now=tx.now, state=_changed(found, wish)
@@ -126,7 +126,7 @@ def _find_made(tx: Tx, here: Conversation, tried: Sequence[Conversation]) -> Con
                 return here
         else:
             with suppress(NotFound):
-                return tx.load(made.user_id, made.id)
+                return tx.conversations.load(made.user_id, made.id)
     return None
 
 
@@ -135,7 +135,7 @@ def _make(
 ) -> Conversation:
     origin = Origin.of(turn)
     at_once = origin.may_start(here)
-    timed = parse_schedule(wish.when, zone=tx.person(turn.user_id).zone, now=tx.now)
+    timed = parse_schedule(wish.when, zone=tx.users.load(turn.user_id).zone, now=tx.now)
     if at_once and not wish.separate and here.schedule is None:
         return _put_here(tx, deps, here, wish, timed)
     brief = _brief(here, wish, timed)
@@ -187,11 +187,11 @@ def _changed(found: Conversation, wish: WorkRequest) -> State:
 
 
 def _works(tx: Tx, turn: Turn) -> WorkList:
-    here = tx.load(turn.user_id, turn.conversation_id)
+    here = tx.conversations.load(turn.user_id, turn.conversation_id)
     return WorkList(
         own=here if lookup.is_open(here) else None,
-        children=tx.open_children(turn.user_id, turn.conversation_id),
-        zone=tx.person(turn.user_id).zone,
+        children=tx.conversations.open_children(turn.user_id, turn.conversation_id),
+        zone=tx.users.load(turn.user_id).zone,
         now=tx.now,
     )
 
@@ -227,7 +227,7 @@ def _only(called: str, works: WorkList) -> Conversation:
 
 
 def _stop(tx: Tx, turn: Turn, conversation_id: ConversationId) -> Conversation:
-    found = tx.lock(turn.user_id, conversation_id)
+    found = tx.conversations.lock(turn.user_id, conversation_id)
     # It may have ended meanwhile, perhaps by an earlier try whose answer was lost.
     if lookup.is_open(found):
         by_parent = conversation_id != turn.conversation_id

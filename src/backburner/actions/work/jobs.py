@@ -88,11 +88,11 @@ async def start(
         here = origin.hold(tx)
         # An earlier try may have gone through, and only its answer been lost.
         with suppress(NotFound):
-            return [_view(tx.load(origin.user, which)) for which in ids]
+            return [_view(tx.conversations.load(origin.user, which)) for which in ids]
         ancestry = _ancestry(tx, here)
         root = ancestry[-1]
         if root.id != here.id:
-            tx.lock(root.user_id, root.id)
+            tx.conversations.lock(root.user_id, root.id)
         are_open = tx.jobs.count_open(root.user_id, root.id)
         jobs.check_start(ancestry, are_open=are_open, more=len(wishes))
         asked_in = _asked_in(tx, origin)
@@ -107,7 +107,7 @@ async def start(
             # What was read here may have put the idea there.
             job = replace(born.conversation, outside_read=here.outside_read)
             job = routing.assign(job, deps.routes)
-            tx.add(replace(born, conversation=job))
+            tx.conversations.add(replace(born, conversation=job))
             made.append(_view(job))
         return made
 
@@ -183,7 +183,7 @@ async def resume(deps: Deps, origin: Origin, which: str, message: str) -> JobVie
     said = new_message_id()
 
     def work(tx: Tx) -> JobView:
-        job = tx.lock(origin.user, _only(tx, origin, which).id)
+        job = tx.conversations.lock(origin.user, _only(tx, origin, which).id)
         # Parents are locked after their children, as it is when a child reports.
         origin.hold(tx)
         if _was_said(tx, job, said):
@@ -274,7 +274,7 @@ def results_of(
     return [
         item
         for kind in RunKind
-        for item in tx.items(user, parent, kind)
+        for item in tx.inbox.waiting(user, parent, kind)
         if item.kind is ItemKind.JOB_RESULT
         and item.content.get("conversation_id") in conversation_ids
     ]
@@ -353,7 +353,7 @@ def _ancestry(tx: Tx, here: Conversation) -> Sequence[Conversation]:
     found = [here]
     with suppress(NotFound):
         while found[-1].parent_id is not None:
-            found.append(tx.load(here.user_id, found[-1].parent_id))
+            found.append(tx.conversations.load(here.user_id, found[-1].parent_id))
     return found
 
 
@@ -363,8 +363,8 @@ def _asked_in(tx: Tx, origin: Origin) -> MessageId | None:
     if turn is None:
         return None
     user, which = turn.user_id, turn.conversation_id
-    served = tx.items_served_by(user, which, turn.run_id)
-    items = [*served, *tx.items(user, which, turn.kind)]
+    served = tx.inbox.served_by(user, which, turn.run_id)
+    items = [*served, *tx.inbox.waiting(user, which, turn.kind)]
     said = [item.content.get("message_id") for item in items if item.kind is ItemKind.MESSAGE]
     return MessageId(said[-1]) if said and said[-1] else None
 

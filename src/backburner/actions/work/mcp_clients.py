@@ -23,7 +23,7 @@ MAX_CLIENT_NAME_CHARS = 60
 async def find_origin(deps: Deps, caller: Caller) -> Origin:
     """Find where a token hands out work from; where it never has, that is nowhere."""
     place = await deps.store.transact(
-        lambda tx: tx.clients.place(caller.user, caller.credential) or NOWHERE
+        lambda tx: tx.mcp_clients.place(caller.user, caller.credential) or NOWHERE
     )
     return Origin(caller.user, place)
 
@@ -33,7 +33,7 @@ async def make_origin(deps: Deps, caller: Caller, *, client: str = "") -> Origin
     new = new_conversation_id()
 
     def work(tx: Tx) -> ConversationId:
-        return tx.clients.place(caller.user, caller.credential) or _settle(
+        return tx.mcp_clients.place(caller.user, caller.credential) or _settle(
             deps, tx, caller, client, new
         )
 
@@ -43,18 +43,18 @@ async def make_origin(deps: Deps, caller: Caller, *, client: str = "") -> Origin
 def _settle(deps: Deps, tx: Tx, caller: Caller, client: str, new: ConversationId) -> ConversationId:
     """Give a token its place; where it replaces one that has ended, the place of that."""
     # Two calls at once must not make two.
-    tx.lock_person(caller.user)
-    place = tx.clients.place(caller.user, caller.credential)
+    tx.users.lock(caller.user)
+    place = tx.mcp_clients.place(caller.user, caller.credential)
     if place is None:
-        name = tx.clients.name_of(caller.user, caller.credential)
-        place = tx.clients.former_place(caller.user, name, now=tx.now)
+        name = tx.mcp_clients.name_of(caller.user, caller.credential)
+        place = tx.mcp_clients.former_place(caller.user, name, now=tx.now)
         if place is None:
             place = new
             born = transitions.start_chat(new, caller.user, now=tx.now).conversation
             named = transitions.rename(born, make_title(client, name)).conversation
             kept = replace(named, keeps_only=True)
-            tx.add(Step(conversation=routing.assign(kept, deps.routes)))
-        tx.clients.keep_place(caller.user, caller.credential, place)
+            tx.conversations.add(Step(conversation=routing.assign(kept, deps.routes)))
+        tx.mcp_clients.keep_place(caller.user, caller.credential, place)
     return place
 
 

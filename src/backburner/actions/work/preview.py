@@ -37,11 +37,11 @@ async def preview(deps: Deps, user: UserId, conversation_id: ConversationId) -> 
     """Show a task before it runs; nothing changes by it."""
 
     def work(tx: Tx) -> TaskPreview:
-        found = lookup.require(tx.load(user, conversation_id))
+        found = lookup.require(tx.conversations.load(user, conversation_id))
         profile = found.profile or deps.default_profile
         return TaskPreview(
             task=found,
-            zone=tx.person(user).zone,
+            zone=tx.users.load(user).zone,
             times=_next_times(found, tx.now),
             profile=profile,
             cost=_cost(tx, found, profile),
@@ -55,14 +55,14 @@ async def try_out(deps: Deps, user: UserId, conversation_id: ConversationId) -> 
     job, tried = new_conversation_id(), list[bool]()
 
     def work(tx: Tx) -> Conversation:
-        found = lookup.require(tx.lock(user, conversation_id))
+        found = lookup.require(tx.conversations.lock(user, conversation_id))
         made = create.find_made(tx, user, job, tried)
         tried.append(True)
         if made is None:
             _check(tx, found)
             step = transitions.start_job(job, user, _brief(found), now=tx.now)
             made = replace(step.conversation, profile=found.profile)
-            tx.add(replace(step, conversation=made))
+            tx.conversations.add(replace(step, conversation=made))
         return made
 
     return await deps.store.transact(work)
@@ -92,7 +92,9 @@ def _cost(tx: Tx, found: Conversation, profile: str) -> Estimate | None:
 def _check(tx: Tx, found: Conversation) -> None:
     if found.status is Status.ARCHIVED:
         raise Conflict("This task is archived.", hint="Reopen it first.")
-    if any(child.batch == TEST_RUN for child in tx.open_children(found.user_id, found.id)):
+    if any(
+        child.batch == TEST_RUN for child in tx.conversations.open_children(found.user_id, found.id)
+    ):
         raise Conflict("A test run of this task is under way.", hint="Wait for its result.")
 
 

@@ -26,7 +26,7 @@ async def look(
     def work(tx: Tx) -> tuple[ConversationRow, DisplayContext]:
         seen = tx.browse.conversation(user, conversation_id)
         lookup.require(seen.conversation)
-        return seen, DisplayContext(tx.now, tx.person(user).zone)
+        return seen, DisplayContext(tx.now, tx.users.load(user).zone)
 
     return await deps.store.transact(work)
 
@@ -35,7 +35,7 @@ async def runs(
     deps: Deps, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
 ) -> Page[Run]:
     def work(tx: Tx) -> Page[Run]:
-        lookup.require(tx.load(user, conversation_id))
+        lookup.require(tx.conversations.load(user, conversation_id))
         return browse.page_of_runs(tx, user, conversation_id, after, limit=limit)
 
     return await deps.store.transact(work)
@@ -122,7 +122,7 @@ async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> N
     """Delete a task with all it handed out."""
 
     def work(tx: Tx) -> None:
-        if lookup.require(tx.lock(user, conversation_id)).kind is Kind.CHAT:
+        if lookup.require(tx.conversations.lock(user, conversation_id)).kind is Kind.CHAT:
             raise Conflict(
                 "This is a chat that has work.", hint="Cancel the work, or delete the conversation."
             )
@@ -147,8 +147,8 @@ async def _decide(
     deps: Deps, user: UserId, conversation_id: ConversationId, said: str, shown: QuestionId | None
 ) -> Conversation:
     def work(tx: Tx) -> Conversation:
-        tx.lock_person(user)
-        found = lookup.require(tx.lock(user, conversation_id))
+        tx.users.lock(user)
+        found = lookup.require(tx.conversations.lock(user, conversation_id))
         asked = next((one for one in found.questions if one.purpose is Purpose.PROPOSAL), None)
         if asked is None:
             raise Conflict("This is not a proposal, or it has been answered.")

@@ -87,7 +87,7 @@ async def cancel_some(
     origin, done = Origin(user, parent), list[ConversationId]()
 
     def work(tx: Tx) -> JobsChanged:
-        tx.load(user, parent)
+        tx.conversations.load(user, parent)
         found, unknown = jobs.find(tx, origin, ids, batch)
         done.extend(job.id for job in found if steps.stop_all(tx, job, by_parent=False))
         shown = jobs.views(tx, user, jobs.find(tx, origin, ids, batch)[0])
@@ -128,7 +128,7 @@ async def _origin(deps: Deps, user: UserId, conversation_id: ConversationId) -> 
 
 
 def _load(tx: Tx, user: UserId, conversation_id: ConversationId) -> Conversation:
-    found = tx.load(user, conversation_id)
+    found = tx.conversations.load(user, conversation_id)
     if found.kind is not Kind.JOB:
         raise NotFound
     return found

@@ -19,7 +19,7 @@ from backburner.cli.setup_prompts import (
     read_secret,
 )
 from backburner.core.errors import BadSetting
-from backburner.ports.trial import Trouble
+from backburner.ports import Trouble
 from backburner.settings import (
     MODELS_NAME,
     Profile,

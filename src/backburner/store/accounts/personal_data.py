@@ -14,7 +14,7 @@ from sqlalchemy import Column, Connection, RowMapping, Table, delete, exists, fu
 from backburner.core.accounts import Role
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
-from backburner.ports.personal_data import Key
+from backburner.ports import Key
 from backburner.store import tables
 from backburner.store.accounts.users import pause_everything
 from backburner.store.records.runs import ask_to_stop

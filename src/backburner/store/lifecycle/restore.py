@@ -102,7 +102,7 @@ class Restored:
 
 def settle(tx: Tx) -> Restored:
     """Make sure that a database from a copy does nothing again by itself."""
-    while tx.rescue(all_of_them=True) is not None:
+    while tx.queue.rescue(all_of_them=True) is not None:
         pass
     found = tx.connection.execute(_concerned).all()
     paused = sum([_restore(tx, row) for row in found])
@@ -111,9 +111,9 @@ def settle(tx: Tx) -> Restored:
 
 def _restore(tx: Tx, row: Row[tuple[str, str, bool]]) -> bool:
     """Let one conversation wake up; say whether it has work that stands still now."""
-    before = tx.lock(UserId(row.user_id), ConversationId(row.id))
+    before = tx.conversations.lock(UserId(row.user_id), ConversationId(row.id))
     step = transitions.restore(before, now=tx.now, unserved=bool(row.waits))
-    tx.save(step)
+    tx.conversations.save(step)
     return before.pause_reason != step.conversation.pause_reason
 
 

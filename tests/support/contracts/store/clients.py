@@ -19,7 +19,7 @@ def a_token_finds_its_conversation_again(scene: Scene) -> None:
     _keep(scene, token, chat)
 
     assert _place(scene, token) == chat.id
-    assert scene.database.run(lambda tx: tx.clients.name_of(USER, token)) == "editor"
+    assert scene.database.run(lambda tx: tx.mcp_clients.name_of(USER, token)) == "editor"
 
 
 def a_token_has_no_conversation_that_is_archived_or_gone(scene: Scene) -> None:
@@ -30,7 +30,7 @@ def a_token_has_no_conversation_that_is_archived_or_gone(scene: Scene) -> None:
 
     other = scene.chat()
     _keep(scene, token, other)
-    scene.database.run(lambda tx: tx.delete(USER, other.id))
+    scene.database.run(lambda tx: tx.conversations.delete(USER, other.id))
     assert _place(scene, token) is None
 
 
@@ -41,10 +41,12 @@ def the_conversation_of_a_token_is_nobody_elses(scene: Scene) -> None:
 
     assert _place(scene, token, MATE) is None
     assert _former(scene, MATE) is None
-    scene.database.run(lambda tx: tx.clients.keep_place(MATE, token, ConversationId("c_theirs")))
+    scene.database.run(
+        lambda tx: tx.mcp_clients.keep_place(MATE, token, ConversationId("c_theirs"))
+    )
     assert _place(scene, token) == chat.id
     try:
-        scene.database.run(lambda tx: tx.clients.name_of(MATE, token))
+        scene.database.run(lambda tx: tx.mcp_clients.name_of(MATE, token))
     except NotFound:
         return
     raise AssertionError
@@ -86,13 +88,13 @@ def _token(scene: Scene, *, lives: timedelta | None = None) -> str:
 
 
 def _keep(scene: Scene, token: str, chat: Conversation) -> None:
-    scene.database.run(lambda tx: tx.clients.keep_place(USER, token, chat.id))
+    scene.database.run(lambda tx: tx.mcp_clients.keep_place(USER, token, chat.id))
 
 
 def _place(scene: Scene, token: str, user: UserId = USER) -> ConversationId | None:
-    return scene.database.run(lambda tx: tx.clients.place(user, token))
+    return scene.database.run(lambda tx: tx.mcp_clients.place(user, token))
 
 
 def _former(scene: Scene, user: UserId = USER, name: str = "editor") -> ConversationId | None:
     now = scene.clock.now
-    return scene.database.run(lambda tx: tx.clients.former_place(user, name, now=now))
+    return scene.database.run(lambda tx: tx.mcp_clients.former_place(user, name, now=now))

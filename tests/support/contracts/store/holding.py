@@ -60,13 +60,13 @@ def words_of_others_are_read_from_when_a_holder_says_so(scene: Scene) -> None:
     task = scene.task(DAILY)
     claim = scene.begin_work()
     assert not claim.conversation.outside_read
-    scene.database.run(lambda tx: tx.note_outside(claim.turn))
+    scene.database.run(lambda tx: tx.turns.mark_outside_text(claim.turn))
     assert scene.load(task).outside_read
 
     scene.clock.advance(LEASE + timedelta.resolution)
     scene.rescue()
     with pytest.raises(Fenced):
-        scene.database.run(lambda tx: tx.note_outside(claim.turn))
+        scene.database.run(lambda tx: tx.turns.mark_outside_text(claim.turn))
 
 
 def an_outcome_is_applied_to_what_is_there_when_it_comes(scene: Scene) -> None:

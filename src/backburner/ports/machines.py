@@ -1,9 +1,29 @@
-"""What the agent works with in its folder: a shell, and the network. Both held to bounds."""
+"""Channels, commands, the network and child processes."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
+
+
+class Channel(Protocol):
+    async def send(self, target: str, text: str, *, key: str) -> str | None:
+        """Send one part and give its id there. The same `key` is the same part, sent again.
+
+        Raises `ChannelFailed`, permanent where trying again cannot help.
+        """
+
+
+class Launcher(Protocol):
+    def write(
+        self, path: Path, *, program: Path, keep: Iterable[str], writable: Sequence[Path]
+    ) -> None:
+        """Write a program that starts another one clean, and ends it with all that it started.
+
+        It gets what is to be kept of its environment, and may write in some folders.
+        """
+
 
 #: How many characters of an output, a page or a file the agent is shown in one go.
 MAX_SHOWN_CHARS = 50_000

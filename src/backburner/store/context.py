@@ -1,4 +1,4 @@
-"""What every transaction has: its time, and what is told of it once it is committed."""
+"""A transaction in progress: its connection, its time, its hints and events."""
 
 from datetime import datetime
 from functools import cached_property
@@ -15,7 +15,7 @@ from backburner.store.records import inbox
 from backburner.store.records.events import Events
 
 
-class Announcing:
+class Context:
     """Takes the time when it is first asked for: not every transaction needs it."""
 
     def __init__(self, connection: Connection, clock: Clock) -> None:
