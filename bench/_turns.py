@@ -19,13 +19,13 @@ from support.contracts.engine.trial import Shared, Trial, TrialGate
 
 from backburner.actions import chat
 from backburner.actions.deps import Deps
-from backburner.actions.watching import DraftClosed
 from backburner.app.machines import NoTools
 from backburner.bus.local import LocalBus
 from backburner.core.ids import UserId
 from backburner.engine.claude.engine import ClaudeEngine, Model
 from backburner.engine.claude.relay import Relay
-from backburner.ports import Engine, TextDelta
+from backburner.live.drafts import Broadcast
+from backburner.ports import DraftClosed, DraftEvent, Engine, TextDelta
 from backburner.process.launcher import CleanLauncher
 from backburner.store import tables
 from backburner.store.accounts import users
@@ -143,13 +143,20 @@ async def whole_runs(engine: Engine, folder: Path) -> AsyncIterator[Sample]:
     with closing(Database(made, clock)) as database:
         database.bus = bus
         database.run(lambda tx: users.add(tx.connection, USER, name="", now=tx.now))
-        deps = Deps(store=database, engines={"": engine}, default_profile="", toolbox=NoTools())
+        deps = Deps(
+            store=database,
+            engines={"": engine},
+            default_profile="",
+            toolbox=NoTools(),
+            drafts=Broadcast(),
+        )
         worker, stopping = Worker(deps, bus, seats=Seats(total=5), pace=Pace()), asyncio.Event()
         working = asyncio.create_task(worker.run(stopping))
 
         async def sample() -> Taken:
             here = await chat.begin(deps, USER)
-            with deps.watchers.watch(USER, here.id) as sights:
+            sights = asyncio.Queue[DraftEvent]()
+            with deps.drafts.listen(lambda _user, _conversation, event: sights.put_nowait(event)):
                 began = time.perf_counter()
                 await chat.say(deps, USER, here.id, "Hello?")
                 await sights.get()

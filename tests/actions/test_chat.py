@@ -13,10 +13,10 @@ from support.stage.make import STRANGER
 from support.stage.stage import LEASE, Stage, prompts
 
 from backburner.actions import chat, conversations
-from backburner.actions.signals import StopReason
 from backburner.core.conversation import Status
 from backburner.core.errors import BadRequest, Conflict, NotFound
 from backburner.core.run import RunKind, RunStatus
+from backburner.runs.stopping import StopReason
 from backburner.store import tables
 from backburner.worker.seats import Seats
 

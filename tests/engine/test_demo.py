@@ -9,7 +9,6 @@ from support.stage.make import NOON
 from support.stage.stage import Stage
 from support.stage.talks import SECOND, say, wait
 
-from backburner.actions.watching import DraftPiece
 from backburner.core import transitions
 from backburner.core.conversation import EndedAs, Status
 from backburner.core.ids import new_conversation_id
@@ -17,6 +16,7 @@ from backburner.core.question import QuestionType
 from backburner.core.schedule import Immediate, Interval
 from backburner.core.transitions import Brief
 from backburner.engine.demo.engine import HELP, NO_TIME
+from backburner.ports import DraftEvent, DraftPiece
 
 NOT_UNDERSTOOD = "I did not understand “Sing a song!”. Say `help` to see what I do."
 
@@ -144,15 +144,12 @@ async def test_a_time_that_is_none_is_explained(stage: Stage) -> None:
 
 async def test_an_answer_is_said_word_by_word(stage: Stage) -> None:
     chat = await stage.chat()
-    with stage.deps.watchers.watch(chat.user_id, chat.id) as seen:
+    events: list[DraftEvent] = []
+    with stage.deps.drafts.listen(lambda _user, _conversation, event: events.append(event)):
         await say(stage, chat, "thanks")
 
-    words = [seen.get_nowait() for _ in range(seen.qsize())]
-    assert [one.text for one in words if isinstance(one, DraftPiece)] == [
-        "You",
-        " are",
-        " welcome.",
-    ]
+    pieces = [(event.at, event.text) for event in events if isinstance(event, DraftPiece)]
+    assert pieces == [(0, "You"), (3, " are"), (7, " welcome.")]
 
 
 @pytest.mark.parametrize("prompt", ["Summarise my inbox, and ask before you answer.", "x" * 20_000])

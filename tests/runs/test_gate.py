@@ -13,7 +13,6 @@ from support.stage.make import NOON
 from support.stage.stage import LEASE, Stage
 
 from backburner.actions import conversations, questions
-from backburner.actions.signals import StopReason
 from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import Conflict, SessionGone
 from backburner.core.question import NO, YES, Purpose
@@ -21,6 +20,7 @@ from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
 from backburner.core.tool_policy import ALWAYS_HERE
 from backburner.core.transitions import HAPPENED, LEAVE, REPEAT
+from backburner.runs.stopping import StopReason
 
 SEND = Call("send", {"to": "Ann"})
 MINUTE = timedelta(minutes=1)

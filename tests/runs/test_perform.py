@@ -15,6 +15,7 @@ from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.question import Purpose
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
+from backburner.ports import DraftClosed, DraftEvent, DraftPiece
 from backburner.store import tables
 
 MINUTE = timedelta(minutes=1)
@@ -311,16 +312,18 @@ async def test_the_words_of_a_run_are_seen_while_they_are_said(stage: Stage) -> 
     stage.engine.then(Say("One "), Call("slow"), Say("two."))
     chat = await stage.chat()
     await stage.say(chat, "Hello?")
-    with stage.deps.watchers.watch(chat.user_id, chat.id) as sights:
+    events: list[DraftEvent] = []
+    with stage.deps.drafts.listen(lambda _user, _conversation, event: events.append(event)):
         await stage.take_up()
         await stage.tools.started["slow"].wait()
-        first = sights.get_nowait()
+        before_the_call = list(events)
         stage.tools.let_go.set()
         await stage.idle()
-        rest = [sights.get_nowait() for _ in range(sights.qsize())]
 
-    assert getattr(first, "text", None) == "One "
-    assert [getattr(sight, "text", "over") for sight in rest] == ["two.", "over"]
+    (run,) = stage.history(chat)
+    first = DraftPiece(run.id, 0, "One ", is_reply=True)
+    assert before_the_call == [first]
+    assert events == [first, DraftPiece(run.id, 4, "two.", is_reply=True), DraftClosed(run.id)]
 
 
 @pytest.mark.parametrize("kind", ["chat", "task"])

@@ -12,13 +12,13 @@ from support.stage.make import NOON
 from support.stage.stage import Stage
 
 from backburner.actions.deps import Limits
-from backburner.actions.signals import StopReason
 from backburner.core.conversation import Session
 from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.routing import Routes
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
 from backburner.runs.prepare import SESSION_LOST, SESSION_RENEWED
+from backburner.runs.stopping import StopReason
 from backburner.store import tables
 
 MINUTE = timedelta(minutes=1)

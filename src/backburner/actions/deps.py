@@ -1,16 +1,26 @@
 """What the actions work with; app puts it together."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import IO
 
-from backburner.actions.watching import DraftBroadcast
 from backburner.core.allowance import Allowance, Amount, Price
 from backburner.core.errors import Conflict
-from backburner.core.ids import UserId
+from backburner.core.ids import ConversationId, UserId
 from backburner.core.routing import NO_ROUTES, Routes
-from backburner.ports import Bus, Channel, Engine, Store, Toolbox
+from backburner.ports import (
+    Bus,
+    Channel,
+    DraftBroadcast,
+    DraftEvent,
+    DraftListener,
+    Engine,
+    ReplyDraft,
+    Store,
+    Toolbox,
+)
 
 DEFAULT_RESERVATION = Amount(micros=250_000, tokens=50_000)
 
@@ -62,6 +72,22 @@ async def no_copy() -> IO[bytes]:
     raise Conflict("This database cannot be copied from here.")
 
 
+class NoDrafts:
+    """For processes in which nobody watches runs."""
+
+    def publish(self, user: UserId, conversation_id: ConversationId, event: DraftEvent) -> None:
+        pass
+
+    def listen(self, _listener: DraftListener) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def replies(self, _user: UserId) -> tuple[ReplyDraft, ...]:
+        return ()
+
+
+NO_DRAFTS = NoDrafts()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deps:
     store: Store
@@ -78,7 +104,8 @@ class Deps:
     #: Which profile a new conversation gets.
     routes: Routes = NO_ROUTES
     channels: Mapping[str, Channel] = field(default_factory=dict)
-    watchers: DraftBroadcast = field(default_factory=DraftBroadcast)
+    #: Text of runs in this process, for those who watch from it.
+    drafts: DraftBroadcast = NO_DRAFTS
     limits: Limits = Limits()
     #: What may be spent where nothing else was said.
     allowances: tuple[Allowance, ...] = ()

@@ -1,10 +1,8 @@
 """Where work is handed out and looked after from: a run, or a client of somebody outside."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from backburner.actions.deps import Deps
-from backburner.actions.patience import RetryingStore
-from backburner.actions.signals import StopRequests
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import Turn
@@ -24,15 +22,6 @@ class Origin:
     @classmethod
     def of(cls, turn: Turn) -> "Origin":
         return cls(turn.user_id, turn.conversation_id, turn)
-
-    def equip(self, deps: Deps) -> Deps:
-        """Give what its tools work with: a run waits for a database that is gone for a while.
-
-        One that loses its turn is cancelled, and with it whatever waits.
-        """
-        if self.turn is None:
-            return deps
-        return replace(deps, store=RetryingStore(deps.store, StopRequests()))
 
     def hold(self, tx: Tx) -> Conversation:
         """Lock the conversation; a run that has lost its turn is told so."""

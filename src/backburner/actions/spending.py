@@ -1,19 +1,18 @@
-"""What runs may spend: counted call by call, a slice set aside for each, asked about at its end.
+"""Allowances: which apply, the question asked when one is used up, and what its answer does.
 
-Whatever a conversation hands out to others counts to the one at the top.
+Jobs and child tasks count toward the allowance of their root conversation.
 """
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backburner.actions.deps import Deps
 from backburner.core import allowance, transitions
-from backburner.core.allowance import Allowance, AllowanceScope, AllowanceState, Amount, Usage
+from backburner.core.allowance import Allowance, AllowanceScope, Amount
 from backburner.core.conversation import Conversation
 from backburner.core.errors import NotFound
-from backburner.core.ids import ConversationId, RunId, UserId, derive_question_id
+from backburner.core.ids import ConversationId, UserId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
 from backburner.core.transitions import RAISE, STOP, TOMORROW
@@ -25,73 +24,6 @@ _NAMES = {
     AllowanceScope.USER: "everything together",
     AllowanceScope.DAY: "one day",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetVerdict:
-    #: The allowance under which all is spent.
-    over: Allowance | None
-    #: The rest is what other runs may be about to spend.
-    waits: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What a run pays from."""
-
-    deps: Deps
-    turn: Turn
-    root: ConversationId
-
-    def open(self, tx: Tx, zone: str) -> BudgetVerdict:
-        """See whether there is anything to spend, apart from what other runs are about to."""
-        standings = self._standings(tx, zone)
-        over = allowance.used_up(replace(one, reserved=Amount()) for one in standings)
-        return BudgetVerdict(over, waits=allowance.used_up(standings) is not None)
-
-    async def pay(self, model: str, usage: Usage) -> Allowance | None:
-        """Write down what a call cost; if now all is spent, say under which allowance."""
-        tried = list[datetime]()
-
-        def work(tx: Tx) -> Allowance | None:
-            person = tx.users.lock(self.turn.user_id)
-            # An earlier try may have gone through, and only its answer been lost.
-            if not any(tx.spending.was_recorded(self.turn, at) for at in tried):
-                tried.append(tx.now)
-                self._spend(tx, model, usage, person.zone)
-            return self.open(tx, person.zone).over
-
-        return await self.deps.store.transact(work)
-
-    def _spend(self, tx: Tx, model: str, usage: Usage, zone: str) -> None:
-        cost = allowance.cost(model, usage, self.deps.prices)
-        keys = _keys(self.turn, self.root, tx.now, zone)
-        tx.spending.add(self.turn, self.root, model, cost, counts_to=keys.values())
-
-    def _standings(self, tx: Tx, zone: str) -> Sequence[AllowanceState]:
-        keys = _keys(self.turn, self.root, tx.now, zone)
-        account = tx.spending.state(self.turn.user_id, self.root, keys.values())
-        return [
-            AllowanceState(
-                known,
-                account.spent.get(keys[known.scope], Amount()),
-                self._set_aside(account.underway, known),
-            )
-            for known in known(self.deps, account.allowances)
-        ]
-
-    def _set_aside(
-        self, underway: Sequence[tuple[RunId, ConversationId]], known: Allowance
-    ) -> Amount:
-        """Add up what others may be about to spend of the same allowance: a slice for each run."""
-        total = Amount()
-        for run, root in underway:
-            shares = known.scope in (AllowanceScope.USER, AllowanceScope.DAY) or (
-                known.scope is AllowanceScope.CONVERSATION and root == self.root
-            )
-            if shares and run != self.turn.run_id:
-                total += self.deps.limits.slice
-        return total
 
 
 def find_root(tx: Tx, conversation: Conversation) -> ConversationId:
@@ -178,16 +110,6 @@ def known(deps: Deps, said: Sequence[Allowance]) -> Sequence[Allowance]:
     """Take what was said about this user and conversation, else what is so for everybody."""
     known = {one.scope: one for one in deps.allowances} | {one.scope: one for one in said}
     return list(known.values())
-
-
-def _keys(turn: Turn, root: ConversationId, now: datetime, zone: str) -> dict[AllowanceScope, str]:
-    begins, _ = allowance.day_of(now, zone=zone)
-    return {
-        AllowanceScope.RUN: f"run:{turn.run_id}",
-        AllowanceScope.CONVERSATION: f"conversation:{root}",
-        AllowanceScope.USER: "user",
-        AllowanceScope.DAY: f"day:{begins.isoformat()}",
-    }
 
 
 def _about(over: Allowance, turn: Turn, root: ConversationId, day: datetime) -> str:

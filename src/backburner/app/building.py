@@ -20,6 +20,7 @@ from backburner.app.serving import in_url
 from backburner.bus.local import LocalBus
 from backburner.bus.postgres import PostgresBus
 from backburner.core.allowance import AllowanceScope, parse_limit, parse_price
+from backburner.live.drafts import Broadcast
 from backburner.ports import Bus
 from backburner.settings import Settings
 from backburner.store.db import Database
@@ -57,6 +58,7 @@ def build(
 ) -> App:
     database.bus = bus
     deps = Deps(
+        drafts=Broadcast(),
         store=machines.store(database),
         bus=bus,
         engines=machines.engines,

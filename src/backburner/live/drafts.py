@@ -1,40 +1,80 @@
-"""What is being said, for those who watch: at once in this process, as a draft for the others."""
+"""Drafts: the text of runs in progress, at once in this process, and as rows for the others."""
 
 import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from backburner.actions.deps import Deps
-from backburner.actions.watching import DraftClosed, DraftPiece
+from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import RunKind, Turn
+from backburner.ports import DraftClosed, DraftEvent, DraftListener, DraftPiece, ReplyDraft
 
-#: Between two drafts, in seconds.
+#: Between two writes of a draft to the database.
 DRAFT_INTERVAL_SECONDS = 0.5
+
+
+class Broadcast:
+    """Passes pieces to listeners, and keeps the whole text of every reply in progress."""
+
+    def __init__(self) -> None:
+        self._listeners: tuple[DraftListener, ...] = ()
+        self._replies: dict[UserId, dict[ConversationId, ReplyDraft]] = {}
+
+    @contextmanager
+    def listen(self, listener: DraftListener) -> Iterator[None]:
+        self._listeners += (listener,)
+        try:
+            yield
+        finally:
+            self._listeners = tuple(one for one in self._listeners if one != listener)
+
+    def publish(self, user: UserId, conversation_id: ConversationId, event: DraftEvent) -> None:
+        self._keep(user, conversation_id, event)
+        for listener in self._listeners:
+            listener(user, conversation_id, event)
+
+    def replies(self, user: UserId) -> Sequence[ReplyDraft]:
+        return tuple(self._replies.get(user, {}).values())
+
+    def _keep(self, user: UserId, conversation_id: ConversationId, event: DraftEvent) -> None:
+        replies = self._replies.setdefault(user, {})
+        if isinstance(event, DraftClosed):
+            replies.pop(conversation_id, None)
+        elif event.is_reply:
+            known = replies.get(conversation_id)
+            before = known.text if known and known.run == event.run_id else ""
+            text = before + event.text
+            replies[conversation_id] = ReplyDraft(conversation_id, event.run_id, text)
+        if not replies:
+            del self._replies[user]
 
 
 @dataclass(slots=True)
 class DraftWriter:
-    """Of one run."""
+    """Publishes the text of one run: pieces at once, the whole to the database now and then."""
 
     deps: Deps
     turn: Turn
     _text: str = ""
     _writing: "asyncio.Task[None] | None" = field(default=None)
 
-    def say(self, text: str) -> None:
-        self._text += text
+    def add(self, text: str) -> None:
         turn = self.turn
-        words = DraftPiece(turn.run_id, text, self._text, is_reply=turn.kind is RunKind.REPLY)
-        self.deps.watchers.show(turn.user_id, turn.conversation_id, words)
+        is_reply = turn.kind is RunKind.REPLY
+        piece = DraftPiece(turn.run_id, len(self._text), text, is_reply=is_reply)
+        self._text += text
+        self.deps.drafts.publish(turn.user_id, turn.conversation_id, piece)
         if self._writing is None:
             self._writing = asyncio.create_task(self._write())
 
     async def close(self) -> None:
-        """Say that there is nothing more to come; what was said is in the messages by now."""
+        """Announce that no more text follows; by now it is in the messages."""
         if self._writing is not None:
             self._writing.cancel()
             await asyncio.wait({self._writing})
         turn = self.turn
-        self.deps.watchers.show(turn.user_id, turn.conversation_id, DraftClosed(turn.run_id))
+        self.deps.drafts.publish(turn.user_id, turn.conversation_id, DraftClosed(turn.run_id))
 
     async def _write(self) -> None:
         written = ""

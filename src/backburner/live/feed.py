@@ -13,12 +13,11 @@ from datetime import datetime, timedelta
 import structlog
 
 from backburner.actions.deps import Deps
-from backburner.actions.watching import DraftClosed, DraftEvent
 from backburner.core.errors import StoreFailed
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.live.poll import MAX_MISSED_EVENTS, NewSubscriber, Poll, PollResult
 from backburner.live.subscriber import Subscriber
-from backburner.ports import HintKind, Listener, ReplyDraft
+from backburner.ports import DraftClosed, DraftEvent, HintKind, Listener, ReplyDraft
 
 #: How often it is looked whether a hint was lost, or a credential has ended.
 FEED_POLL_INTERVAL = timedelta(seconds=5)
@@ -118,7 +117,7 @@ class Feed:
     async def _serve(self) -> None:
         self._here.clear()
         with ExitStack() as open_:
-            open_.enter_context(self._deps.watchers.look_on(self._see))
+            open_.enter_context(self._deps.drafts.listen(self._hear_draft))
             bus = self._deps.bus
             # Before the first look, or what changes in between would not be heard of.
             hints = open_.enter_context(bus.listen(HintKind.CHANGED)) if bus else None
@@ -148,14 +147,15 @@ class Feed:
         elif (noted := self._hinted.setdefault(user, set())) is not None:
             noted.add(conversation_id)
 
-    def _see(self, user: UserId, conversation_id: ConversationId, sight: DraftEvent) -> None:
-        """Pass on what is said in this process, as it is said."""
-        if isinstance(sight, DraftClosed):
+    def _hear_draft(self, user: UserId, conversation_id: ConversationId, event: DraftEvent) -> None:
+        """Pass on text of this process as it is produced."""
+        if isinstance(event, DraftClosed):
             self._here.pop(conversation_id, None)
-        elif sight.is_reply:
-            self._here[conversation_id] = sight.run_id
-            for follower in self._followers.get(user, ()):
-                follower.hear(ReplyDraft(conversation_id, sight.run_id, sight.so_far))
+        elif event.is_reply:
+            self._here[conversation_id] = event.run_id
+            piece = ReplyDraft(conversation_id, event.run_id, event.text, event.at)
+            for subscriber in self._followers.get(user, ()):
+                subscriber.hear(piece)
 
     async def _wait(self) -> None:
         with suppress(TimeoutError):
@@ -232,6 +232,9 @@ class Feed:
                 self._positions.setdefault(follower.user, newest)
                 follower.begin(newest, missed, is_new=one.after is None)
                 self._pass_on((follower,), drafts)
+                # Pieces that were published before carry only their own text.
+                for reply in self._deps.drafts.replies(follower.user):
+                    follower.hear(reply)
             one.is_in.set()
 
     def _pass_on(self, followers: Iterable[Subscriber], drafts: Iterable[ReplyDraft]) -> None:

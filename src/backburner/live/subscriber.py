@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from backburner.core.ids import ConversationId, UserId
 from backburner.ports import Change, ReplyDraft
@@ -63,7 +63,12 @@ class Subscriber:
         self._wake.set()
 
     def hear(self, draft: ReplyDraft) -> None:
-        """Keep what is being said, only as it is last."""
+        """Keep one draft for each conversation; a piece that continues it is added to it."""
+        known = self._drafts.get(draft.conversation)
+        if known is not None and known.run == draft.run:
+            overlap = draft.at - known.at
+            if 0 <= overlap <= len(known.text) <= overlap + len(draft.text):
+                draft = replace(known, text=known.text[:overlap] + draft.text)
         self._drafts[draft.conversation] = draft
         self._wake.set()
 

@@ -1,7 +1,7 @@
 """Hints between processes, the log of changes, and drafts: what tells others where to look."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -117,6 +117,8 @@ class ReplyDraft:
     conversation: ConversationId
     run: RunId
     text: str
+    #: Where the text begins in the whole reply, in characters.
+    at: int = 0
 
 
 class Events(Protocol):
@@ -140,3 +142,37 @@ class Events(Protocol):
 
     def prune(self, *, before: datetime, limit: int) -> int:
         """Delete what changed long ago; of each user the last change stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftPiece:
+    """A further piece of the text of a run in this process."""
+
+    run_id: RunId
+    #: Its offset in the whole text, in characters.
+    at: int
+    text: str
+    is_reply: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DraftClosed:
+    """The run has ended, or continues in another process; its text is in the messages, if any."""
+
+    run_id: RunId
+
+
+DraftEvent = DraftPiece | DraftClosed
+#: Must not block or wait.
+DraftListener = Callable[[UserId, ConversationId, DraftEvent], None]
+
+
+class DraftBroadcast(Protocol):
+    """Passes the text of runs in this process to listeners in this process, as it is produced."""
+
+    def publish(self, user: UserId, conversation_id: ConversationId, event: DraftEvent) -> None: ...
+
+    def listen(self, listener: DraftListener) -> AbstractContextManager[None]: ...
+
+    def replies(self, user: UserId) -> Sequence[ReplyDraft]:
+        """List the replies in progress in this process, each with its whole text so far."""

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 from backburner.actions import spending, steps
 from backburner.actions.deps import Deps
-from backburner.actions.signals import StopReason, StopRequests
 from backburner.actions.work.jobs import results_of
 from backburner.core import tool_journal, transitions
 from backburner.core.allowance import Allowance, AllowanceScope
@@ -29,6 +28,7 @@ from backburner.core.validation import canonical
 from backburner.core.work import jobs
 from backburner.ports import Claim, Tx
 from backburner.runs.gate import Gate
+from backburner.runs.stopping import StopReason, StopRequests
 
 #: After it a run looks again whether others have left something to spend.
 BUDGET_RETRY_DELAY = timedelta(seconds=5)

@@ -12,8 +12,6 @@ from typing import Any
 
 import structlog
 
-from backburner.actions.signals import StopReason, StopRequests
-from backburner.actions.spending import Budget
 from backburner.core import tool_journal, tool_policy
 from backburner.core.allowance import Allowance, Usage
 from backburner.core.conversation import Conversation
@@ -25,6 +23,8 @@ from backburner.core.tool_journal import JournalEntry
 from backburner.core.tool_policy import Allow, Ask, Deny, ToolCall
 from backburner.core.validation import canonical, make_readable
 from backburner.ports import JobWait, Offer, Store, ToolResult, Tx
+from backburner.runs.budget import Budget
+from backburner.runs.stopping import StopReason, StopRequests
 
 MAX_RESULT_CHARS = 100_000
 MAX_APPROVAL_CHARS = 3_000

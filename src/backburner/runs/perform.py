@@ -12,10 +12,8 @@ from datetime import timedelta
 
 import structlog
 
-from backburner.actions import discovery, spending
+from backburner.actions import discovery
 from backburner.actions.deps import Deps
-from backburner.actions.patience import RetryingStore
-from backburner.actions.signals import IMMEDIATE_REASONS, StopReason, StopRequests
 from backburner.actions.work import jobs
 from backburner.core import prompt, routing, tool_journal
 from backburner.core.conversation import MAX_MESSAGE_CHARS, Kind
@@ -29,9 +27,12 @@ from backburner.core.work import job_words
 from backburner.live.drafts import DraftWriter
 from backburner.ports import Claim, Offer, SessionEntries, TextDelta, TurnEnded, TurnRequest
 from backburner.runs import finish
+from backburner.runs.budget import Budget
 from backburner.runs.finish import RunResult
 from backburner.runs.gate import Gate
 from backburner.runs.prepare import SESSION_LOST, PreparedRun
+from backburner.runs.retrying_store import with_retries
+from backburner.runs.stopping import IMMEDIATE_REASONS, StopReason, StopRequests
 
 NO_MODEL_HINT = "Run `backburner setup`, or name another in the settings."
 
@@ -60,14 +61,14 @@ class RunAttempt:
 async def perform(deps: Deps, claim: Claim, known: PreparedRun, signals: StopRequests) -> None:
     """Do a run that was claimed and prepared, up to its commit."""
     turn = claim.turn
-    deps = replace(deps, store=RetryingStore(deps.store, signals))
+    deps = with_retries(deps, signals)
     drafts, lost = DraftWriter(deps, turn), False
     try:
         profile = claim.conversation.profile or deps.default_profile
         result = RunResult(items=known.items, zone=known.zone, root=known.root, profile=profile)
         result.session, result.renewed, result.before = known.session, known.renewed, known.served
         earlier = [entry for entry in known.before if entry.run_id != turn.run_id]
-        purse = spending.Budget(deps, turn, known.root)
+        purse = Budget(deps, turn, known.root)
         sways = deps.can_be_injected(profile)
         gate = Gate(deps.store, turn, signals, earlier, purse, sways=sways, over=known.over)
         attempt = RunAttempt(deps, claim, signals, gate, result, drafts)
@@ -91,13 +92,13 @@ async def perform(deps: Deps, claim: Claim, known: PreparedRun, signals: StopReq
 async def give_up(deps: Deps, claim: Claim, signals: StopRequests) -> None:
     """End a run that could not be prepared: it failed, as far as its owner is concerned."""
     turn = claim.turn
-    deps = replace(deps, store=RetryingStore(deps.store, signals))
+    deps = with_retries(deps, signals)
     items = await deps.store.transact(
         lambda tx: tx.inbox.waiting(turn.user_id, turn.conversation_id, turn.kind)
     )
     failure = Failure(FailureKind.ENGINE, "Something unexpected went wrong before it began.")
     result = RunResult(items=items, zone="UTC", root=turn.conversation_id, failure=failure)
-    gate = Gate(deps.store, turn, signals, (), spending.Budget(deps, turn, result.root))
+    gate = Gate(deps.store, turn, signals, (), Budget(deps, turn, result.root))
     await finish.commit(deps, claim, signals, gate, result)
 
 
@@ -272,7 +273,7 @@ async def _turn(attempt: RunAttempt, said: str) -> TurnEnded | None:
             match event:
                 case TextDelta(text):
                     attempt.result.text += make_readable(text)
-                    attempt.drafts.say(make_readable(text))
+                    attempt.drafts.add(make_readable(text))
                     # However fast it talks, others have their turn.
                     await asyncio.sleep(0)
                 case SessionEntries(session_id, entries, tokens):

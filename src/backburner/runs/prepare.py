@@ -17,6 +17,7 @@ from backburner.core.tool_journal import JournalEntry
 from backburner.core.words import telling_in
 from backburner.core.work.views import JobView
 from backburner.ports import Claim, Tx
+from backburner.runs.budget import Budget
 
 #: Memories that are looked at for a prompt.
 _MOST_RECALLED = 20
@@ -87,7 +88,7 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
     if is_new and (looks_around or prompt.holds_outside(recent, shown, memories)):
         tx.turns.mark_outside_text(turn)
     zone = claim.zone or tx.users.load(user).zone
-    purse = spending.Budget(deps, turn, root).open(tx, zone)
+    purse = Budget(deps, turn, root).open(tx, zone)
     return PreparedRun(
         conversation=conversation,
         session=session,

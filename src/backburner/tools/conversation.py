@@ -6,12 +6,12 @@ from typing import Literal
 from pydantic import Field
 
 from backburner.actions.deps import Deps
-from backburner.actions.origin import Origin
 from backburner.actions.work import conversation_work
 from backburner.actions.work.conversation_work import WorkRequest
 from backburner.core.conversation import MAX_TITLE_CHARS, Notify
 from backburner.core.run import Turn
 from backburner.ports import Offer
+from backburner.runs.retrying_store import with_retries
 from backburner.tools import wording
 from backburner.tools.define import Arguments, define
 
@@ -71,7 +71,7 @@ def conversation_offers(deps: Deps, turn: Turn) -> Sequence[Offer]:
 
 class _Tools:
     def __init__(self, deps: Deps, turn: Turn) -> None:
-        self._deps = Origin.of(turn).equip(deps)
+        self._deps = with_retries(deps)
         self._turn = turn
 
     async def schedule(self, asked: ScheduleWork) -> str:

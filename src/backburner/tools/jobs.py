@@ -17,6 +17,7 @@ from backburner.core.work import job_words
 from backburner.core.work.jobs import MAX_BATCH_CHARS
 from backburner.core.work.views import JobStatus, JobView
 from backburner.ports import JobWait, Offer, ToolResult
+from backburner.runs.retrying_store import with_retries
 from backburner.tools.define import Arguments, define
 
 #: Of all results that one call gives, in characters; the gate lets no more through.
@@ -101,7 +102,7 @@ def job_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
 
 class _Tools:
     def __init__(self, deps: Deps, origin: Origin) -> None:
-        self._deps = origin.equip(deps)
+        self._deps = with_retries(deps) if origin.turn else deps
         self._origin = origin
 
     async def start(self, asked: StartJob) -> str:

@@ -10,6 +10,7 @@ from backburner.actions.memories import MAX_KEY_CHARS, MAX_MEMORY_CHARS, MAX_QUE
 from backburner.actions.origin import Origin
 from backburner.core.prompt import remembered
 from backburner.ports import Offer
+from backburner.runs.retrying_store import with_retries
 from backburner.tools.define import Arguments, define
 
 #: Of all that a search finds, in characters.
@@ -51,7 +52,7 @@ def memory_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
 
 class _Tools:
     def __init__(self, deps: Deps, origin: Origin) -> None:
-        self._deps = origin.equip(deps)
+        self._deps = with_retries(deps) if origin.turn else deps
         self._origin = origin
 
     async def remember(self, asked: WriteMemory) -> str:

@@ -17,6 +17,7 @@ from backburner.core.transitions import Terms
 from backburner.core.work.proposal import MAX_REASON_CHARS
 from backburner.core.work.views import TaskKind, TaskStatus
 from backburner.ports import Offer
+from backburner.runs.retrying_store import with_retries
 from backburner.tools import task_wording
 from backburner.tools.define import Arguments, define
 
@@ -185,7 +186,7 @@ def task_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
 
 class _Tools:
     def __init__(self, deps: Deps, origin: Origin) -> None:
-        self._deps = origin.equip(deps)
+        self._deps = with_retries(deps) if origin.turn else deps
         self._origin = origin
 
     async def add(self, asked: AddTask) -> str:

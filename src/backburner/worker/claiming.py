@@ -10,12 +10,12 @@ from typing import Any
 import structlog
 
 from backburner.actions.deps import Deps
-from backburner.actions.signals import StopReason
 from backburner.core.errors import StoreFailed
 from backburner.core.ids import ConversationId
 from backburner.core.run import RunKind
 from backburner.ports import Claim, Claimer, Tx
 from backburner.runs import perform, prepare
+from backburner.runs.stopping import StopReason
 from backburner.worker.seats import Seats
 from backburner.worker.underway import AllUnderway, Underway
 

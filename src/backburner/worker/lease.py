@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from backburner.actions.deps import Deps
-from backburner.actions.signals import StopReason
 from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import RunKind
+from backburner.runs.stopping import StopReason
 from backburner.worker.underway import AllUnderway, Underway
 
 #: The part of a lease that is left when a run that could not renew it stops.

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 import structlog
 
 from backburner.actions.deps import Deps
-from backburner.actions.signals import StopReason
 from backburner.core.errors import StoreFailed
 from backburner.ports import Agenda, Bus, Claimer, Hint, HintKind
+from backburner.runs.stopping import StopReason
 from backburner.worker.claiming import EARLY_WAKE, Claiming
 from backburner.worker.deliverer import Deliverer
 from backburner.worker.lease import Leases

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from backburner.actions.signals import StopReason, StopRequests
 from backburner.core.ids import ConversationId, RunId
 from backburner.core.run import RunKind
 from backburner.ports import Claim
 from backburner.runs.prepare import PreparedRun
+from backburner.runs.stopping import StopReason, StopRequests
 
 
 @dataclass(slots=True)

@@ -248,7 +248,7 @@ async def test_what_is_said_is_seen_while_it_is_said(
         await stage.idle()
 
     assert first.data["text"] == "One "
-    assert second.data == {**first.data, "text": "One two."}
+    assert second.data == {**first.data, "at": 4, "text": "two."}
     assert first.number is second.number is None
     assert "message" in kinds
 
@@ -269,7 +269,8 @@ async def test_whoever_comes_in_the_middle_of_a_reply_sees_what_was_said_so_far(
         end.set()
         await stage.idle()
 
-    assert (draft.data["text"], rest.data["text"]) == ("One ", "One two.")
+    assert (draft.data["at"], draft.data["text"]) == (0, "One ")
+    assert (rest.data["at"], rest.data["text"]) == (4, "two.")
 
 
 async def _until_written(stage: Stage, here: Conversation) -> None:

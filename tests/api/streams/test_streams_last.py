@@ -25,7 +25,6 @@ from support.stage.stages import clock, database, set_up, stage
 
 from backburner.actions.accounts import credentials, users
 from backburner.actions.deps import Deps
-from backburner.actions.signals import StopReason
 from backburner.api.app import build_api
 from backburner.bus.postgres import PostgresBus
 from backburner.core.accounts import Role, Scope
@@ -33,6 +32,7 @@ from backburner.core.conversation import Conversation
 from backburner.core.errors import StoreFailed
 from backburner.core.ids import UserId
 from backburner.ports import EventKind, Store, Tx
+from backburner.runs.stopping import StopReason
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.lifecycle.schema import bring_up_to_date

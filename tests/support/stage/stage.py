@@ -17,6 +17,7 @@ from backburner.core.question import Question
 from backburner.core.run import Run
 from backburner.core.schedule import Immediate, Schedule
 from backburner.core.transitions import Brief
+from backburner.live.drafts import Broadcast
 from backburner.ports import Bus, Claimer, Toolbox
 from backburner.store import tables
 from backburner.store.accounts import users
@@ -67,7 +68,9 @@ class Stage:
             "channels": {PLACE: self.channel},
             "limits": limits,
         }
-        deps = Deps(store=database, bus=bus, toolbox=self.tools, **(usual | more))
+        deps = Deps(
+            store=database, bus=bus, toolbox=self.tools, drafts=Broadcast(), **(usual | more)
+        )
         self.deps = deps if toolbox is None else replace(deps, toolbox=toolbox(deps))
         self.underway = AllUnderway()
         self._tasks = set[asyncio.Task[None]]()

@@ -15,7 +15,7 @@ from backburner.live.subscriber import FeedItem
 
 #: How long a client is to wait before it comes again, in milliseconds.
 RETRY = b"retry: 1000\n\n"
-#: Between two drafts for one client, in seconds: each repeats all that was said so far.
+#: Between two drafts for one client, in seconds.
 PAUSE = 0.05
 #: A number that nothing has: whoever comes with it has to load everything again.
 _UNKNOWN = -1
@@ -27,7 +27,7 @@ event: hello
 data: {"id": 41}
 
 event: draft
-data: {"conversation": "c_1", "run": "r_1", "text": "The build is"}
+data: {"conversation": "c_1", "run": "r_1", "at": 0, "text": "The build is"}
 
 id: 42
 event: change
@@ -61,8 +61,8 @@ def build_router() -> APIRouter:
 
         A client that comes again with `Last-Event-ID` is told all that it missed, each once; where
         that is too much or too long ago, `reset` says to load everything again. `hello` begins one
-        that comes without. `draft` is what has been said so far in a reply that is being given; it
-        has no number, and is over with the next change of its conversation.
+        that comes without. `draft` is a piece of a reply in progress: `text` replaces whatever
+        followed the offset `at`. It has no number, and the next change of its conversation ends it.
         """
         after = None if last_event_id is None else _number(last_event_id)
         return sse.Streaming(_events(request.app.state, caller, after))
@@ -94,7 +94,12 @@ def _write(news: FeedItem) -> bytes:
         data = {"id": one.number, "kind": one.kind, "conversation": one.conversation}
         pieces.append(sse.event("change", data, number=one.number))
     for draft in news.drafts:
-        said = {"conversation": draft.conversation, "run": draft.run, "text": draft.text}
+        said = {
+            "conversation": draft.conversation,
+            "run": draft.run,
+            "at": draft.at,
+            "text": draft.text,
+        }
         pieces.append(sse.event("draft", said))
     return b"".join(pieces)
 

@@ -1,7 +1,7 @@
 """A message and its reply in one answer that goes on until the reply is there."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -85,14 +85,15 @@ class _Telling:
         self._run: RunId | None = None
         self._text = ""
 
-    def tell(self, drafts: Sequence[ReplyDraft]) -> list[bytes]:
-        return [self._tell(draft) for draft in drafts if draft.conversation == self._which]
-
-    def _tell(self, draft: ReplyDraft) -> bytes:
-        goes_on = draft.run == self._run and draft.text.startswith(self._text)
-        at = len(self._text) if goes_on else 0
-        self._run, self._text = draft.run, draft.text
-        return sse.event("delta", {"run": draft.run, "at": at, "text": draft.text[at:]})
+    def tell(self, drafts: Sequence[ReplyDraft]) -> Iterator[bytes]:
+        for draft in drafts:
+            known = self._text if draft.run == self._run else ""
+            # One that begins later than what is known comes again, as a whole.
+            if draft.conversation == self._which and draft.at <= len(known):
+                text = known[: draft.at] + draft.text
+                at = len(known) if text.startswith(known) else draft.at
+                self._run, self._text = draft.run, text
+                yield sse.event("delta", {"run": draft.run, "at": at, "text": text[at:]})
 
 
 def _end(reply: Reply) -> bytes:

@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import structlog
 
-from backburner.actions.signals import StopReason, StopRequests
+from backburner.actions.deps import Deps
 from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import Turn
 from backburner.ports import Store, Tx
+from backburner.runs.stopping import StopReason, StopRequests
 
 T = TypeVar("T")
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
@@ -44,3 +45,8 @@ class RetryingStore:
                 raise Fenced
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def with_retries(deps: Deps, stop: StopRequests | None = None) -> Deps:
+    """Give a run dependencies whose store is asked again; a run that loses its turn gives up."""
+    return replace(deps, store=RetryingStore(deps.store, stop or StopRequests()))

@@ -1,0 +1,90 @@
+"""The budget of a run: every model call is recorded, and a reservation is kept for each run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from backburner.actions.deps import Deps
+from backburner.actions.spending import known
+from backburner.core import allowance
+from backburner.core.allowance import Allowance, AllowanceScope, AllowanceState, Amount, Usage
+from backburner.core.ids import ConversationId, RunId
+from backburner.core.run import Turn
+from backburner.ports import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetVerdict:
+    #: The allowance under which all is spent.
+    over: Allowance | None
+    #: The rest is what other runs may be about to spend.
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a run pays from."""
+
+    deps: Deps
+    turn: Turn
+    root: ConversationId
+
+    def open(self, tx: Tx, zone: str) -> BudgetVerdict:
+        """See whether there is anything to spend, apart from what other runs are about to."""
+        standings = self._standings(tx, zone)
+        over = allowance.used_up(replace(one, reserved=Amount()) for one in standings)
+        return BudgetVerdict(over, waits=allowance.used_up(standings) is not None)
+
+    async def pay(self, model: str, usage: Usage) -> Allowance | None:
+        """Write down what a call cost; if now all is spent, say under which allowance."""
+        tried = list[datetime]()
+
+        def work(tx: Tx) -> Allowance | None:
+            person = tx.users.lock(self.turn.user_id)
+            # An earlier try may have gone through, and only its answer been lost.
+            if not any(tx.spending.was_recorded(self.turn, at) for at in tried):
+                tried.append(tx.now)
+                self._spend(tx, model, usage, person.zone)
+            return self.open(tx, person.zone).over
+
+        return await self.deps.store.transact(work)
+
+    def _spend(self, tx: Tx, model: str, usage: Usage, zone: str) -> None:
+        cost = allowance.cost(model, usage, self.deps.prices)
+        keys = _keys(self.turn, self.root, tx.now, zone)
+        tx.spending.add(self.turn, self.root, model, cost, counts_to=keys.values())
+
+    def _standings(self, tx: Tx, zone: str) -> Sequence[AllowanceState]:
+        keys = _keys(self.turn, self.root, tx.now, zone)
+        account = tx.spending.state(self.turn.user_id, self.root, keys.values())
+        return [
+            AllowanceState(
+                known,
+                account.spent.get(keys[known.scope], Amount()),
+                self._set_aside(account.underway, known),
+            )
+            for known in known(self.deps, account.allowances)
+        ]
+
+    def _set_aside(
+        self, underway: Sequence[tuple[RunId, ConversationId]], known: Allowance
+    ) -> Amount:
+        """Add up what others may be about to spend of the same allowance: a slice for each run."""
+        total = Amount()
+        for run, root in underway:
+            shares = known.scope in (AllowanceScope.USER, AllowanceScope.DAY) or (
+                known.scope is AllowanceScope.CONVERSATION and root == self.root
+            )
+            if shares and run != self.turn.run_id:
+                total += self.deps.limits.slice
+        return total
+
+
+def _keys(turn: Turn, root: ConversationId, now: datetime, zone: str) -> dict[AllowanceScope, str]:
+    begins, _ = allowance.day_of(now, zone=zone)
+    return {
+        AllowanceScope.RUN: f"run:{turn.run_id}",
+        AllowanceScope.CONVERSATION: f"conversation:{root}",
+        AllowanceScope.USER: "user",
+        AllowanceScope.DAY: f"day:{begins.isoformat()}",
+    }
