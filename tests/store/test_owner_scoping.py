@@ -187,7 +187,9 @@ ATTEMPTS: dict[str, Attempt] = {
     "grants.revoke": lambda db, me, _: grants.revoke(db, me, OLD_GRANT.id, now=NOON),
     "grants.use": lambda db, me, home: grants.use(db, me, home.kept.id, SINGLE_USE.id, now=NOON),
     "grants.valid": lambda db, me, home: grants.valid(db, me, home.kept.id),
-    "inbox.put": lambda db, me, home: inbox.put(db, me, home.kept.id, [EVENT], now=NOON),
+    "inbox.put": lambda db, me, home: inbox.put(
+        db, me, home.kept.id, [replace(EVENT, id=ids.new_item_id())], now=NOON
+    ),
     "inbox.serve": lambda db, me, home: inbox.serve(
         db, me, [home.item], run_id=home.held.run.id, now=NOON
     ),

@@ -1,14 +1,15 @@
-"""Talking: what a person says is stored at once, and answered by whichever process can."""
+"""Chat: messages are stored at once, and answered by whichever process can."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from backburner.actions.deps import Deps
-from backburner.actions.steps import change, save
+from backburner.actions.steps import save
 from backburner.core import routing, transitions
-from backburner.core.conversation import Conversation, check_message
+from backburner.core.conversation import Conversation, Message, MessageRole, Source, check_message
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import (
     ConversationId,
+    ItemId,
     MessageId,
     UserId,
     new_conversation_id,
@@ -16,51 +17,62 @@ from backburner.core.ids import (
 )
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.transitions import Step, Stops
-from backburner.ports import Tx
+from backburner.ports import Reply, Tx
 
 #: A reply that is under way is among the last few runs.
 _FEW = 5
 
 
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    message: Message
+    #: The inbox items that a run has to serve before the message is answered.
+    items: frozenset[ItemId]
+
+
 async def begin(
-    deps: Deps, user: UserId, *, profile: str | None = None, title: str = ""
+    deps: Deps,
+    user: UserId,
+    text: str | None = None,
+    *,
+    profile: str | None = None,
+    title: str = "",
 ) -> Conversation:
-    def work(tx: Tx) -> Conversation:
-        born = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
-        named = transitions.rename(born, title).conversation if title else born
-        chat = routing.assign(replace(named, requested_profile=profile), deps.routes)
-        tx.conversations.add(Step(conversation=chat))
-        return chat
-
-    return await deps.store.transact(work)
-
-
-async def open_with(
-    deps: Deps, user: UserId, text: str, *, profile: str | None = None, title: str = ""
-) -> Conversation:
-    """Begin a chat with what is said first: both are there, or neither."""
+    """Start a chat, with its first message if there is one: both are stored, or neither."""
 
     def work(tx: Tx) -> Conversation:
-        born = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
-        named = transitions.rename(born, title).conversation if title else born
+        started = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
+        named = transitions.rename(started, title).conversation if title else started
         chat = routing.assign(replace(named, requested_profile=profile), deps.routes)
-        step = transitions.say(chat, text, message_id=new_message_id(), now=tx.now)
+        step = Step(conversation=chat)
+        if text is not None:
+            step = transitions.say(chat, text, message_id=new_message_id(), now=tx.now)
         tx.conversations.add(step)
         return step.conversation
 
     return await deps.store.transact(work)
 
 
-async def say(deps: Deps, user: UserId, conversation_id: ConversationId, text: str) -> MessageId:
-    """Take a message. It is there for good when this returns; the reply comes when it comes."""
-    said = new_message_id()
-    await change(
-        deps,
-        user,
-        conversation_id,
-        lambda found, tx: transitions.say(found, text, message_id=said, now=tx.now),
+async def say(deps: Deps, user: UserId, conversation_id: ConversationId, text: str) -> SentMessage:
+    """Store a message. It is stored for good when this returns; the reply follows later."""
+    message_id = new_message_id()
+
+    def work(tx: Tx) -> SentMessage:
+        conversation = tx.conversations.lock(user, conversation_id)
+        step = transitions.say(conversation, text, message_id=message_id, now=tx.now)
+        save(tx, step)
+        return _sent(tx, step, message_id, text)
+
+    return await deps.store.transact(work)
+
+
+async def find_reply(
+    deps: Deps, user: UserId, conversation_id: ConversationId, sent: SentMessage
+) -> Reply | None:
+    """Find the reply to a message, whichever process gave it; None: there is none yet."""
+    return await deps.store.transact(
+        lambda tx: tx.replies.find(user, conversation_id, sent.message.id, sent.items)
     )
-    return said
 
 
 async def stop(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:
@@ -90,24 +102,36 @@ def _is_put_aside(tx: Tx, user: UserId, conversation_id: ConversationId) -> bool
 
 async def edit_last(
     deps: Deps, user: UserId, conversation_id: ConversationId, text: str
-) -> MessageId:
-    """Say something else instead of one's last message; what was answered to it is gone with it."""
+) -> SentMessage:
+    """Replace the user's last message; everything after it is removed with it."""
     check_message(text)
-    said = new_message_id()
+    message_id = new_message_id()
 
-    def work(tx: Tx) -> None:
-        found = tx.conversations.lock(user, conversation_id)
+    def work(tx: Tx) -> SentMessage:
+        conversation = tx.conversations.lock(user, conversation_id)
         try:
             tx.messages.remove_last(user, conversation_id)
         except NotFound:
             raise Conflict("You have not said anything yet.") from None
         tx.runs.stop_reply(user, conversation_id)
-        # The agent's own session knows what was taken back: it begins a new one.
-        fresh = replace(found, session=None)
-        if found.session is not None:
-            tx.sessions.delete(user, conversation_id, found.session.id)
+        # The agent's session contains what was removed, so a new one begins.
+        fresh = replace(conversation, session=None)
+        if conversation.session is not None:
+            tx.sessions.delete(user, conversation_id, conversation.session.id)
         tx.conversations.save(Step(conversation=fresh, stops=Stops.REPLIES))
-        save(tx, transitions.say(fresh, text, message_id=said, now=tx.now))
+        step = transitions.say(fresh, text, message_id=message_id, now=tx.now)
+        save(tx, step)
+        return _sent(tx, step, message_id, text)
 
-    await deps.store.transact(work)
-    return said
+    return await deps.store.transact(work)
+
+
+def _sent(tx: Tx, step: Step, message_id: MessageId, text: str) -> SentMessage:
+    message = Message(
+        id=message_id,
+        role=MessageRole.USER,
+        content=text,
+        source=Source.CHAT,
+        created_at=tx.now,
+    )
+    return SentMessage(message, frozenset(item.id for item in step.inbox))

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from backburner.core.ids import ConversationId, ItemId, RunId, UserId
+from backburner.core.ids import ConversationId, ItemId, RunId, UserId, new_item_id
 from backburner.core.schedule import Gap
 
 
@@ -78,6 +78,12 @@ class NewItem:
     #: Starts a background run even while the conversation is active: somebody asked for just this.
     at_once: bool = False
     content: Mapping[str, Any] = field(default_factory=dict)
+    id: ItemId = field(default_factory=new_item_id, compare=False)
+
+    @property
+    def is_from_user(self) -> bool:
+        """A user waits for the reply; results of jobs are answered with nobody waiting."""
+        return self.run_kind is RunKind.REPLY and self.kind is not ItemKind.JOB_RESULT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from backburner.core.run import Turn
 from backburner.core.transitions import Step, Stops
 from backburner.ports import EventKind, Hint, HintKind
 from backburner.store.dialect import Clock, read_clock
-from backburner.store.records import inbox
 from backburner.store.records.events import Events
 
 
@@ -61,7 +60,7 @@ class Context:
         user, which = conversation.user_id, conversation.id
         self.events.note_step(step)
         self.hint(Hint(HintKind.CHANGED, user, which))
-        if any(inbox.is_from_person(item) for item in step.inbox):
+        if any(item.is_from_user for item in step.inbox):
             self.hint(Hint(HintKind.PERSON, user, which))
         if step.inbox or step.notices or step.asked or conversation.next_run_at is not None:
             self.hint(Hint(HintKind.WORK, user))

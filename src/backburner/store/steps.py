@@ -71,7 +71,7 @@ def write_down(
         revision=conversation.schedule_revision,
         now=now,
     )
-    if any(inbox.is_from_person(item) for item in step.inbox):
+    if any(item.is_from_user for item in step.inbox):
         waits.let_go_on(connection, user, which, now=now)
     if conversation.kind is Kind.JOB and jobs.is_settled(conversation):
         waits.settle(connection, user, which, now=now)

@@ -180,12 +180,10 @@ def _add_creation(router: APIRouter) -> None:
         when = schedules.Timing(body.when, body.schedule)
         if body.what is not None:
             born = await schedules.start(deps, caller.user, when, body.brief)
-        elif body.message is not None:
-            born = await chat.open_with(
+        else:
+            born = await chat.begin(
                 deps, caller.user, body.message, profile=body.profile, title=body.title
             )
-        else:
-            born = await chat.begin(deps, caller.user, profile=body.profile, title=body.title)
         return await show(deps, caller, born.id)
 
 

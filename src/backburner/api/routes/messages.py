@@ -67,7 +67,7 @@ def _add_saying(router: APIRouter, path: str) -> None:
         if EVENT_STREAM in request.headers.get("accept", ""):
             return await streams.say(request, caller, conversation, body.content)
         said = await chat.say(deps, caller.user, conversation, body.content)
-        return MessageOut.of(await browse.message(deps, caller.user, said))
+        return MessageOut.of(said.message)
 
 
 def _add_taking_back(router: APIRouter) -> None:
@@ -82,7 +82,7 @@ def _add_taking_back(router: APIRouter) -> None:
     ) -> MessageOut:
         """Take back one's last message and all that came after it, and say this instead."""
         said = await chat.edit_last(deps, caller.user, ConversationId(which), body.content)
-        return MessageOut.of(await browse.message(deps, caller.user, said))
+        return MessageOut.of(said.message)
 
     @router.post(
         "/conversations/{which}/stop", summary="Stop the reply", responses=refusals(404, 409)

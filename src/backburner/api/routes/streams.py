@@ -8,9 +8,9 @@ from typing import Any
 from fastapi import Request
 from starlette.datastructures import State
 
-from backburner.actions import replies
+from backburner.actions import chat
+from backburner.actions.chat import SentMessage
 from backburner.actions.deps import Deps
-from backburner.actions.replies import Said
 from backburner.api.http import sse
 from backburner.api.schemas.shown import MessageOut
 from backburner.core.accounts import Caller
@@ -40,13 +40,17 @@ async def say(
     that takes too long: the reply goes on, and can be followed in /api/events.
     """
     deps: Deps = request.app.state.deps
-    said = await replies.say(deps, caller.user, conversation_id, text)
+    said = await chat.say(deps, caller.user, conversation_id, text)
     patience = patience or deps.limits.run_timeout + LONGEST_WAIT
     return sse.Streaming(_stream(request.app.state, caller, conversation_id, said, patience))
 
 
 async def _stream(
-    state: State, caller: Caller, conversation_id: ConversationId, said: Said, patience: timedelta
+    state: State,
+    caller: Caller,
+    conversation_id: ConversationId,
+    said: SentMessage,
+    patience: timedelta,
 ) -> sse.Pieces:
     feed: Feed = state.feed
     clock = asyncio.get_running_loop().time
@@ -55,7 +59,7 @@ async def _stream(
     async with feed.follow(caller.user, caller.credential, after=None) as follower:
         yield sse.event("message", _shown(said.message))
         while not follower.ended:
-            reply = await replies.find(state.deps, caller.user, conversation_id, said)
+            reply = await chat.find_reply(state.deps, caller.user, conversation_id, said)
             if reply is not None:
                 yield _end(reply)
                 return

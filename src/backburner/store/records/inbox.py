@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, bindparam, exists, insert, select, update
 
-from backburner.core.ids import ConversationId, ItemId, RunId, UserId, new_item_id
-from backburner.core.run import Item, ItemKind, NewItem, RunKind
+from backburner.core.ids import ConversationId, ItemId, RunId, UserId
+from backburner.core.run import Item, NewItem, RunKind
 from backburner.store.mapping import dump, to_item
 from backburner.store.tables import inbox, outcomes, unserved
 
@@ -52,12 +52,12 @@ def put(
 ) -> None:
     rows = [
         {
-            "id": new_item_id(),
+            "id": item.id,
             "user_id": user,
             "conversation_id": conversation,
             "kind": item.kind.value,
             "run_kind": item.run_kind.value,
-            "from_person": is_from_person(item),
+            "from_person": item.is_from_user,
             "at_once": item.at_once,
             "content": dump(item.content),
             # They came in this order.
@@ -67,11 +67,6 @@ def put(
     ]
     if rows:
         connection.execute(_insert, rows)
-
-
-def is_from_person(item: NewItem) -> bool:
-    """See whether somebody waits for the reply; results of jobs are answered with nobody there."""
-    return item.run_kind is RunKind.REPLY and item.kind is not ItemKind.JOB_RESULT
 
 
 def waiting(

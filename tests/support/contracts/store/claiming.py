@@ -7,7 +7,7 @@ from sqlalchemy import select, update
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Kind, Status
-from backburner.core.ids import QuestionId
+from backburner.core.ids import QuestionId, new_item_id
 from backburner.core.outcome import NeedsInput
 from backburner.core.question import NewQuestion, QuestionType
 from backburner.core.run import ItemKind, NewItem, RunKind, RunStatus, Turn
@@ -265,7 +265,9 @@ def _become(scene: Scene, conversation: Conversation, status: Status) -> None:
 
 def _put(scene: Scene, conversation: Conversation, item: NewItem) -> None:
     user, now = conversation.user_id, scene.clock.now
-    scene.run(lambda db: inbox.put(db, user, conversation.id, [item], now=now))
+    scene.run(
+        lambda db: inbox.put(db, user, conversation.id, [replace(item, id=new_item_id())], now=now)
+    )
 
 
 def _ask(scene: Scene, conversation: Conversation) -> None:

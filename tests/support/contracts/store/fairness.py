@@ -1,11 +1,12 @@
 """Whose work is next: whoever has waited longest, and nobody more than their share."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 from sqlalchemy import func, select
 
-from backburner.core.ids import UserId
+from backburner.core.ids import UserId, new_item_id
 from backburner.core.run import ItemKind, NewItem, RunKind
 from backburner.core.schedule import Scheduled
 from backburner.store import tables
@@ -57,7 +58,11 @@ def nobody_has_more_runs_than_the_cap_however_many_claim_at_once(scene: Scene) -
 
 def a_reply_that_a_person_has_come_to_wait_for_takes_no_place_of_work(scene: Scene) -> None:
     chat, task = scene.chat(), scene.task(Scheduled(scene.clock.now + timedelta(minutes=1)))
-    scene.run(lambda db: inbox.put(db, USER, chat.id, [JOB_RESULT], now=scene.clock.now))
+    scene.run(
+        lambda db: inbox.put(
+            db, USER, chat.id, [replace(JOB_RESULT, id=new_item_id())], now=scene.clock.now
+        )
+    )
     claim = scene.begin_work()
     scene.clock.advance(timedelta(minutes=1))
     assert scene.claim_work(cap=1) is None
