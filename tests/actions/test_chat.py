@@ -66,7 +66,7 @@ async def test_work_makes_room_for_a_message_after_its_call_and_goes_on(
     await stage.tools.started["slow"].wait()
     clock.advance(MOMENT)
     await stage.say(task, "Are you there?")
-    stage.only_run().signals.give(StopReason.PERSON)
+    stage.only_run().stop.request(StopReason.USER_WAITING)
     await asyncio.sleep(0.3)
     assert len(stage.engine.requests) == 1
     stage.tools.let_go.set()
@@ -93,7 +93,7 @@ async def test_work_with_several_calls_under_way_makes_room_after_the_last(stage
     await stage.take_up()
     await stage.tools.started["slow"].wait()
     await stage.say(task, "Are you there?")
-    stage.only_run().signals.give(StopReason.PERSON)
+    stage.only_run().stop.request(StopReason.USER_WAITING)
     await asyncio.sleep(0.5)
     assert stage.engine.underway == 1
     stage.tools.let_go.set()
@@ -110,7 +110,7 @@ async def test_an_agent_that_comes_to_no_call_is_interrupted(stage: Stage) -> No
     task = await stage.task()
     await stage.take_up()
     await stage.say(task, "Are you there?")
-    stage.only_run().signals.give(StopReason.PERSON)
+    stage.only_run().stop.request(StopReason.USER_WAITING)
 
     await stage.idle()
     await stage.work()
@@ -123,7 +123,7 @@ async def test_an_agent_that_talks_for_ever_is_interrupted(stage: Stage) -> None
     task = await stage.task()
     await stage.take_up()
     await stage.say(task, "Are you there?")
-    stage.only_run().signals.give(StopReason.PERSON)
+    stage.only_run().stop.request(StopReason.USER_WAITING)
 
     await stage.idle()
     await stage.work()

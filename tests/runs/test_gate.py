@@ -279,7 +279,7 @@ async def test_doubt_that_was_settled_is_not_brought_up_again_when_the_same_run_
     task = await stage.task()
     await stage.take_up()
     await stage.tools.started["slow"].wait()
-    stage.only_run().signals.give(StopReason.LEAVING)
+    stage.only_run().stop.request(StopReason.SHUTDOWN)
     await stage.idle()
     assert stage.question(task).purpose is Purpose.IN_DOUBT
 
@@ -300,7 +300,7 @@ async def test_a_run_that_goes_on_after_doubt_was_settled_ends_as_it_should(stag
     task = await stage.task()
     await stage.take_up()
     await stage.tools.started["slow"].wait()
-    stage.only_run().signals.give(StopReason.LEAVING)
+    stage.only_run().stop.request(StopReason.SHUTDOWN)
     await stage.idle()
 
     await stage.answer(task, LEAVE)
@@ -333,7 +333,7 @@ async def test_an_agent_whose_memory_is_gone_gets_what_the_same_run_did_before(
     stage.engine.then(SEND, Call("look"), Wait())
     await stage.take_up()
     await stage.tools.started["look"].wait()
-    stage.only_run().signals.give(StopReason.LEAVING)
+    stage.only_run().stop.request(StopReason.SHUTDOWN)
     await stage.idle()
 
     stage.engine.then(Fail(SessionGone()))

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+import structlog
 from support.doubles.clock import SetClock
 from support.doubles.engine import Call, End, Fail, Say, Spend, Wait
 from support.requirements import requirement
@@ -16,6 +17,7 @@ from backburner.core.question import Purpose
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
 from backburner.ports import DraftClosed, DraftEvent, DraftPiece
+from backburner.runs.prepare import SESSION_LOST
 from backburner.store import tables
 
 MINUTE = timedelta(minutes=1)
@@ -76,7 +78,7 @@ async def test_a_session_that_is_gone_is_begun_anew_from_what_is_known(stage: St
     assert last.session_id is None
     assert "One." in last.prompt
     assert "Two." in last.prompt
-    assert any("was gone" in text for text in stage.said(chat))
+    assert SESSION_LOST in stage.said(chat)
     session = stage.load(chat).session
     assert session is not None
     assert session.id == "session-3"
@@ -405,3 +407,20 @@ async def test_an_endless_answer_is_cut(stage: Stage) -> None:
 
     assert len(stage.said(chat)[1]) == MAX_MESSAGE_CHARS
     assert stage.said(chat)[1].endswith("[…]")
+
+
+async def test_an_operator_can_follow_a_run_by_its_id_in_the_log(stage: Stage) -> None:
+    stage.engine.then(Spend(100), Say("Hello."))
+    chat = await stage.chat()
+    await stage.say(chat, "Hello?")
+
+    with structlog.testing.capture_logs() as logged:
+        await stage.work()
+
+    (run,) = stage.history(chat)
+    started, finished = [entry for entry in logged if entry.get("run") == run.id]
+    assert (started["event"], started["log_level"]) == ("run.started", "info")
+    assert (started["profile"], started["conversation"]) == ("scripted", chat.id)
+    assert (finished["event"], finished["log_level"]) == ("run.finished", "info")
+    assert (finished["outcome"], finished["tokens"]) == ("success", 100)
+    assert finished["seconds"] >= 0

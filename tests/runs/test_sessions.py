@@ -94,7 +94,7 @@ async def test_a_run_that_was_interrupted_goes_on_in_its_session_however_long(
     await stage.take_up()
     await stage.tools.started["slow"].wait()
     await stage.say(task, "Are you there?")
-    stage.only_run().signals.give(StopReason.PERSON)
+    stage.only_run().stop.request(StopReason.USER_WAITING)
     stage.tools.let_go.set()
     await stage.idle()
     lengthen(stage, 17_000)

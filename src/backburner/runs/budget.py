@@ -15,33 +15,33 @@ from backburner.ports import Tx
 
 @dataclass(frozen=True, slots=True)
 class BudgetVerdict:
-    #: The allowance under which all is spent.
+    #: An allowance that is used up.
     over: Allowance | None
-    #: The rest is what other runs may be about to spend.
-    waits: bool
+    #: All that is left is reserved by other runs.
+    is_reserved: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a run pays from."""
+    """The allowances that one run is paid from."""
 
     deps: Deps
     turn: Turn
     root: ConversationId
 
     def open(self, tx: Tx, zone: str) -> BudgetVerdict:
-        """See whether there is anything to spend, apart from what other runs are about to."""
+        """Check whether anything is left to spend, and whether other runs have reserved it."""
         standings = self._standings(tx, zone)
         over = allowance.used_up(replace(one, reserved=Amount()) for one in standings)
-        return BudgetVerdict(over, waits=allowance.used_up(standings) is not None)
+        return BudgetVerdict(over, is_reserved=allowance.used_up(standings) is not None)
 
     async def pay(self, model: str, usage: Usage) -> Allowance | None:
-        """Write down what a call cost; if now all is spent, say under which allowance."""
+        """Record the cost of a model call; returns the allowance that is now used up, if any."""
         tried = list[datetime]()
 
         def work(tx: Tx) -> Allowance | None:
             person = tx.users.lock(self.turn.user_id)
-            # An earlier try may have gone through, and only its answer been lost.
+            # An earlier try may have been committed, and only its answer lost.
             if not any(tx.spending.was_recorded(self.turn, at) for at in tried):
                 tried.append(tx.now)
                 self._spend(tx, model, usage, person.zone)
@@ -69,7 +69,7 @@ class Budget:
     def _set_aside(
         self, underway: Sequence[tuple[RunId, ConversationId]], known: Allowance
     ) -> Amount:
-        """Add up what others may be about to spend of the same allowance: a slice for each run."""
+        """Sum the reservations of other runs under the same allowance."""
         total = Amount()
         for run, root in underway:
             shares = known.scope in (AllowanceScope.USER, AllowanceScope.DAY) or (

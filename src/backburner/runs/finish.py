@@ -39,8 +39,8 @@ class RunResult:
     """What came of a run so far."""
 
     items: Sequence[Item]
-    #: What it served before it was handed back.
-    before: Sequence[Item] = ()
+    #: Items it served before it was handed back.
+    served_before: Sequence[Item] = ()
     zone: str
     root: ConversationId
     text: str = ""
@@ -54,8 +54,8 @@ class RunResult:
     #: The session the agent works in, and what it is to remember of it.
     session: Session | None = None
     entries: list[str] = field(default_factory=list)
-    #: Why the session it had is not gone on with.
-    renewed: str | None = None
+    #: Why the previous session was not resumed, in words for the user.
+    session_note: str | None = None
 
     def remember(self, session_id: str, entries: Sequence[str], tokens: int | None) -> None:
         if tokens is None:
@@ -65,20 +65,23 @@ class RunResult:
 
 
 async def commit(
-    deps: Deps, claim: Claim, signals: StopRequests, gate: Gate, result: RunResult
-) -> None:
-    """Give up the turn with what came of the run."""
-    end = _Ending(deps, claim, signals.reason, gate, result)
-    await deps.store.commit(claim.turn, end.write)
+    deps: Deps, claim: Claim, stop: StopRequests, gate: Gate, result: RunResult
+) -> str:
+    """Commit the result of a run and give up its turn; returns how it ended, for the log."""
+    ending = _Ending(deps, claim, stop.reason, gate, result)
+    await deps.store.commit(claim.turn, ending.write)
+    return ending.outcome
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Ending:
     deps: Deps
     claim: Claim
     reason: StopReason | None
     gate: Gate
     result: RunResult
+    #: A run status, or that it was handed back.
+    outcome: str = ""
 
     def write(self, tx: Tx) -> None:
         turn, result = self.claim.turn, self.result
@@ -98,7 +101,7 @@ class _Ending:
             self._done(tx, found)
         elif result.failure is not None:
             self._failed(tx, found, result.failure)
-        elif self.reason is StopReason.BLOCKED:
+        elif self.reason is StopReason.WAITING_FOR_JOBS:
             self._block(tx, found, awaited)
         else:
             self._interrupted(tx, found)
@@ -108,7 +111,7 @@ class _Ending:
 
         They are locked before their parent is, as it is when one of them reports.
         """
-        if self.reason is not StopReason.BLOCKED:
+        if self.reason is not StopReason.WAITING_FOR_JOBS:
             return {}
         named = dict.fromkeys(job for waiting in self.gate.waiting for job in waiting.jobs)
         there = tx.jobs.lock(self.claim.turn.user_id, named)
@@ -138,21 +141,21 @@ class _Ending:
             tx.sessions.delete(turn.user_id, turn.conversation_id, old.id)
 
     def _renewed(self, found: Conversation) -> Conversation:
-        if self.result.session is None and self.result.renewed is None:
+        if self.result.session is None and self.result.session_note is None:
             return found
         return replace(found, session=self.result.session)
 
     def _interrupted(self, tx: Tx, found: Conversation) -> None:
         match self.reason:
-            case StopReason.ASKED:
+            case StopReason.APPROVAL:
                 question = self.gate.question(now=tx.now)
                 step = transitions.ask_owner(found, question)
                 self._commit(tx, step, RunEnding(status=RunStatus.SUCCESS, tokens=self.gate.tokens))
             case StopReason.SPENT if self.gate.over is not None:
                 self._spent(tx, found, self.gate.over)
-            case StopReason.PERSON | StopReason.DRAINING | StopReason.LEAVING:
+            case StopReason.USER_WAITING | StopReason.DRAINING | StopReason.SHUTDOWN:
                 self._hand_back(tx, Step(conversation=found), until=tx.now)
-            case StopReason.WAITS:
+            case StopReason.BUDGET_RESERVED:
                 step = Step(conversation=found)
                 self._hand_back(tx, step, until=tx.now + BUDGET_RETRY_DELAY, serves=False)
             case StopReason.TIMEOUT:
@@ -239,6 +242,7 @@ class _Ending:
         served = self._served() if ending.status is RunStatus.SUCCESS else self._loaded()
         ending = replace(ending, profile=result.profile, escalated_from=result.escalated_from)
         tx.turns.commit(self.claim.turn, self._with_note(tx, step), ending, served=served)
+        self.outcome = ending.status.value
         steps.follow(tx, step)
 
     def _hand_back(
@@ -247,11 +251,12 @@ class _Ending:
         step = self._with_doubts(tx, step)
         served = self._served() if serves else []
         tx.turns.hand_back(self.claim.turn, self._with_note(tx, step), until=until, served=served)
+        self.outcome = "handed back"
         steps.follow(tx, step)
 
     def _with_note(self, tx: Tx, step: Step) -> Step:
         """Say that the agent's session was begun anew, unless that was the last thing said."""
-        note, turn = self.result.renewed, self.claim.turn
+        note, turn = self.result.session_note, self.claim.turn
         if note is None:
             return step
         said = tx.messages.recent(turn.user_id, turn.conversation_id, limit=1)
@@ -285,7 +290,7 @@ class _Ending:
         return [*loaded, *sorted(self.gate.read.difference(loaded))]
 
     def _is_unattended(self) -> bool:
-        items = [*self.result.before, *self.result.items]
+        items = [*self.result.served_before, *self.result.items]
         return bool(items) and all(item.kind is ItemKind.JOB_RESULT for item in items)
 
 

@@ -47,22 +47,22 @@ class _Admitted:
 
 @dataclass(slots=True)
 class Gate:
-    """Of one run."""
+    """The gate of one run."""
 
     store: Store
     turn: Turn
-    signals: StopRequests
-    #: What earlier attempts at the same work did.
-    before: Sequence[JournalEntry]
-    purse: Budget
-    #: What the agent reads may put it up to something.
-    sways: bool = True
+    stop: StopRequests
+    #: Tool calls of earlier attempts at the same work.
+    past_calls: Sequence[JournalEntry]
+    budget: Budget
+    #: False for engines that follow rules, whatever they read.
+    can_be_injected: bool = True
     #: Calls that need consent, in the order in which the agent wanted to make them.
     asked: list[ToolCall] = field(default_factory=list)
     #: Jobs the run is to wait for, and what in its inbox tells what the agent has read already.
     waiting: list[JobWait] = field(default_factory=list)
     read: set[ItemId] = field(default_factory=set)
-    #: The allowance under which all is spent.
+    #: An allowance that is used up.
     over: Allowance | None = None
     tokens: int = 0
     _in_flight: int = 0
@@ -75,7 +75,7 @@ class Gate:
 
     async def call(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
         """Make a call, or say why not."""
-        if self.signals.reason not in (None, StopReason.ASKED):
+        if self.stop.reason not in (None, StopReason.APPROVAL):
             return RUN_IS_ENDING
         call, which, tried = ToolCall(offer.tool, arguments), new_call_id(), list[Tx]()
 
@@ -89,7 +89,7 @@ class Gate:
         try:
             admitted = await self.store.transact(admit)
         except Fenced:
-            self.signals.give(StopReason.FENCED)
+            self.stop.request(StopReason.FENCED)
             return RUN_IS_ENDING
         if isinstance(admitted, ToolResult):
             return admitted
@@ -98,11 +98,11 @@ class Gate:
     async def pay(self, model: str, usage: Usage) -> bool:
         """Write down a call of a model that was made; False: no further one may be."""
         self.tokens += usage.input + usage.output + usage.cache_read + usage.cache_write
-        over = await self.purse.pay(model, usage)
+        over = await self.budget.pay(model, usage)
         if over is not None:
             self.over = over
-            self.signals.give(StopReason.SPENT)
-        return self.signals.reason in (None, StopReason.ASKED)
+            self.stop.request(StopReason.SPENT)
+        return self.stop.reason in (None, StopReason.APPROVAL)
 
     async def _make(
         self, offer: Offer, arguments: Mapping[str, Any], admitted: _Admitted
@@ -115,23 +115,22 @@ class Gate:
                 lambda tx: tx.tool_calls.end(self.turn, admitted.id, text, failed=result.failed)
             )
         except Fenced:
-            self.signals.give(StopReason.FENCED)
+            self.stop.request(StopReason.FENCED)
             return RUN_IS_ENDING
         finally:
             self._in_flight -= 1
         self.read.update(result.reads)
         if result.waits is not None:
             self.waiting.append(result.waits)
-            self.signals.give(StopReason.BLOCKED)
-        stop = self.signals.reason is not None
-        return ToolResult(text, failed=result.failed, stop=stop)
+            self.stop.request(StopReason.WAITING_FOR_JOBS)
+        return ToolResult(text, failed=result.failed, stop=self.stop.reason is not None)
 
     def _admit(
         self, tx: Tx, offer: Offer, call: ToolCall, call_id: CallId
     ) -> _Admitted | ToolResult:
         conversation = tx.turns.hold(self.turn)
         if tx.turns.is_cancelled(self.turn):
-            self.signals.give(StopReason.CANCELLED)
+            self.stop.request(StopReason.CANCELLED)
             return RUN_IS_ENDING
         decision = tool_policy.decide(
             call,
@@ -143,7 +142,7 @@ class Gate:
         if isinstance(decision, Deny):
             return ToolResult(decision.reason, failed=True)
         used = {earlier for earlier, by in self._answered.items() if by != call_id}
-        known = tool_journal.answering(tool_policy.digest(call), self.before, used=used)
+        known = tool_journal.answering(tool_policy.digest(call), self.past_calls, used=used)
         if known is not None:
             self._answered[known.id] = call_id
             return ToolResult(known.result or "")
@@ -155,7 +154,7 @@ class Gate:
                     # Another call of the same message waits for consent: the run is about to end.
                     return RUN_IS_ENDING
                 with suppress(Conflict):
-                    if offer.outside and self.sways and not conversation.outside_read:
+                    if offer.outside and self.can_be_injected and not conversation.outside_read:
                         tx.turns.mark_outside_text(self.turn)
                     tx.tool_calls.begin(
                         self.turn, call_id, call, read_only=offer.read_only, uses=uses
@@ -166,7 +165,7 @@ class Gate:
     def _ask(self, call: ToolCall) -> ToolResult:
         if call not in self.asked:
             self.asked.append(call)
-        self.signals.give(StopReason.ASKED)
+        self.stop.request(StopReason.APPROVAL)
         return WAIT_FOR_CONSENT
 
     def question(self, *, now: datetime) -> Question:
@@ -194,7 +193,7 @@ async def _run(offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
     try:
         return await offer.run(arguments)
     except Exception as error:  # noqa: BLE001 (whatever goes wrong in a tool is for the agent)
-        _log.warning("a tool failed", tool=offer.tool.name, error=repr(error))
+        _log.warning("tool.failed", tool=offer.tool.name, error=repr(error))
         return ToolResult(f"{offer.tool.name} failed: {error}", failed=True)
 
 

@@ -1,7 +1,8 @@
-"""One run: what was claimed is prepared, the agent works, and what came of it is committed.
+"""Perform one claimed run, up to its commit.
 
-No transaction is open while the agent works. Whatever it did counts once it is committed, all of it
-together, and only if the turn is still this run's.
+`perform` builds what the run needs, `_supervise` watches its deadline and its stop requests,
+`_attempt` lets one profile work, and `_turn` drives the engine. No transaction is open while the
+agent works. The commit writes everything at once, and only if the turn is still this run's.
 """
 
 import asyncio
@@ -34,306 +35,319 @@ from backburner.runs.prepare import SESSION_LOST, PreparedRun
 from backburner.runs.retrying_store import with_retries
 from backburner.runs.stopping import IMMEDIATE_REASONS, StopReason, StopRequests
 
-NO_MODEL_HINT = "Run `backburner setup`, or name another in the settings."
+NO_MODEL_HINT = "Run `backburner setup`, or name another profile in the settings."
+#: How often a tool call in progress is checked, once the run is asked to stop.
+_CALL_CHECK_SECONDS = 0.1
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
 class RunAttempt:
-    """A run under way."""
+    """A run in progress."""
 
     deps: Deps
     claim: Claim
-    signals: StopRequests
+    stop: StopRequests
     gate: Gate
     result: RunResult
     drafts: DraftWriter
     tools: Sequence[Offer] = ()
-    #: What the prompt is about.
+    #: The inbox items that the prompt is about.
     shown: Sequence[Item] = ()
-    #: What there is to find work in, for one that looks for some.
-    around: str = ""
+    #: Discovery only: the user's recent messages, tasks and repository.
+    surroundings: str = ""
     session_id: str | None = None
-    memory: list[str] = field(default_factory=list)
+    session_entries: list[str] = field(default_factory=list)
 
 
-async def perform(deps: Deps, claim: Claim, known: PreparedRun, signals: StopRequests) -> None:
-    """Do a run that was claimed and prepared, up to its commit."""
+async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopRequests) -> None:
     turn = claim.turn
-    deps = with_retries(deps, signals)
-    drafts, lost = DraftWriter(deps, turn), False
+    deps = with_retries(deps, stop)
+    profile = claim.conversation.profile or deps.default_profile
+    log = _log.bind(run=turn.run_id, conversation=turn.conversation_id, kind=turn.kind.value)
+    log.info("run.started", profile=profile, epoch=turn.epoch, resumed=claim.goes_on)
+    started_at = asyncio.get_running_loop().time()
+    result = RunResult(
+        items=prepared.items,
+        served_before=prepared.served,
+        zone=prepared.zone,
+        root=prepared.root,
+        profile=profile,
+        session=prepared.session,
+        session_note=prepared.session_note,
+    )
+    gate = Gate(
+        deps.store,
+        turn,
+        stop,
+        [entry for entry in prepared.past_calls if entry.run_id != turn.run_id],
+        Budget(deps, turn, prepared.root),
+        can_be_injected=deps.can_be_injected(profile),
+        over=prepared.over,
+    )
+    drafts = DraftWriter(deps, turn)
+    attempt = RunAttempt(deps, claim, stop, gate, result, drafts)
     try:
-        profile = claim.conversation.profile or deps.default_profile
-        result = RunResult(items=known.items, zone=known.zone, root=known.root, profile=profile)
-        result.session, result.renewed, result.before = known.session, known.renewed, known.served
-        earlier = [entry for entry in known.before if entry.run_id != turn.run_id]
-        purse = Budget(deps, turn, known.root)
-        sways = deps.can_be_injected(profile)
-        gate = Gate(deps.store, turn, signals, earlier, purse, sways=sways, over=known.over)
-        attempt = RunAttempt(deps, claim, signals, gate, result, drafts)
-        if known.over is not None:
-            signals.give(StopReason.SPENT)
-        elif known.waits:
-            signals.give(StopReason.WAITS)
+        if prepared.over is not None:
+            stop.request(StopReason.SPENT)
+        elif prepared.must_wait:
+            stop.request(StopReason.BUDGET_RESERVED)
         else:
-            await _work(attempt, known)
-        lost = signals.reason is StopReason.FENCED
-        if not lost:
-            await finish.commit(deps, claim, signals, gate, result)
+            await _supervise(attempt, prepared)
+        ending = await finish.commit(deps, claim, stop, gate, result)
     except Fenced:
-        lost = True
+        log.warning("run.fenced")
+    else:
+        log.info(
+            "run.finished",
+            outcome=ending,
+            profile=result.profile,
+            seconds=round(asyncio.get_running_loop().time() - started_at, 3),
+            tokens=gate.tokens,
+            failure=result.failure and result.failure.kind.value,
+        )
     finally:
         await drafts.close()
-    if lost:
-        _log.warning("another holder has taken over", run=turn.run_id)
 
 
-async def give_up(deps: Deps, claim: Claim, signals: StopRequests) -> None:
-    """End a run that could not be prepared: it failed, as far as its owner is concerned."""
+async def give_up(deps: Deps, claim: Claim, stop: StopRequests) -> None:
+    """End a run that could not be prepared, as a failure that its owner sees."""
     turn = claim.turn
-    deps = with_retries(deps, signals)
+    deps = with_retries(deps, stop)
     items = await deps.store.transact(
         lambda tx: tx.inbox.waiting(turn.user_id, turn.conversation_id, turn.kind)
     )
     failure = Failure(FailureKind.ENGINE, "Something unexpected went wrong before it began.")
     result = RunResult(items=items, zone="UTC", root=turn.conversation_id, failure=failure)
-    gate = Gate(deps.store, turn, signals, (), Budget(deps, turn, result.root))
-    await finish.commit(deps, claim, signals, gate, result)
+    gate = Gate(deps.store, turn, stop, (), Budget(deps, turn, result.root))
+    await finish.commit(deps, claim, stop, gate, result)
+    _log.warning("run.finished", run=turn.run_id, outcome="failure", failure="not prepared")
 
 
-async def _work(attempt: RunAttempt, known: PreparedRun) -> None:
-    """Let the agent work until it is done, or there is a reason to end."""
-    limit = known.conversation.run_timeout or attempt.deps.limits.run_timeout
-    working = asyncio.create_task(_let_agent_work(attempt, known))
+async def _supervise(attempt: RunAttempt, prepared: PreparedRun) -> None:
+    """Let the agent work until it is done, out of time, or asked to stop."""
+    limits, stop, run_id = attempt.deps.limits, attempt.stop, attempt.claim.run.id
+    limit = prepared.conversation.run_timeout or limits.run_timeout
+    working = asyncio.create_task(_attempt(attempt, prepared))
     try:
         await _watch(attempt, working, limit)
     finally:
-        await _end(attempt, working)
-    if not working.done() or working.cancelled():
-        return
-    error = working.exception()
-    if isinstance(error, Fenced):
-        raise error
-    if error is not None:
-        _log.error("the agent failed", run=attempt.claim.run.id, exc_info=error)
+        if not working.done():
+            working.cancel()
+            is_shutdown = stop.reason is StopReason.SHUTDOWN
+            grace = limits.last_words_leaving if is_shutdown else limits.last_words
+            await asyncio.wait({working}, timeout=grace.total_seconds())
+    if not working.done():
+        _log.error("run.agent_does_not_end", run=run_id)
+    elif not working.cancelled() and (error := working.exception()) is not None:
+        if isinstance(error, Fenced):
+            raise error
+        _log.error("run.agent_failed", run=run_id, exc_info=error)
         attempt.result.failure = Failure(
             FailureKind.ENGINE, "Something unexpected went wrong in the agent."
         )
+    if stop.reason is StopReason.FENCED:
+        raise Fenced
 
 
 async def _watch(attempt: RunAttempt, working: "asyncio.Task[None]", limit: timedelta) -> None:
-    """Wait until the agent is done, or has to be stopped."""
+    """Wait until the agent is done, or has to be interrupted.
+
+    A stop request waits for the tool call in progress; without one the agent has a grace period.
+    """
     loop = asyncio.get_running_loop()
-    signals, patience = attempt.signals, attempt.deps.limits.patience.total_seconds()
-    deadline = loop.call_later(limit.total_seconds(), signals.give, StopReason.TIMEOUT)
-    heard = asyncio.create_task(signals.wait())
-    lost_patience: float | None = None
+    stop, grace = attempt.stop, attempt.deps.limits.patience.total_seconds()
+    deadline = loop.call_later(limit.total_seconds(), stop.request, StopReason.TIMEOUT)
+    requested = asyncio.create_task(stop.wait())
+    interrupt_at: float | None = None
     try:
         while not working.done():
-            reason = signals.reason
+            reason = stop.reason
             if reason in IMMEDIATE_REASONS:
                 return
             if reason is None or attempt.gate.in_call:
-                lost_patience = None
-            elif lost_patience is None:
-                lost_patience = loop.time() + patience
-            elif loop.time() >= lost_patience:
+                interrupt_at = None
+            elif interrupt_at is None:
+                interrupt_at = loop.time() + grace
+            elif loop.time() >= interrupt_at:
                 return
-            # A call that ends is no signal, so that it is looked at now and then.
-            pause = None if reason is None else min(0.1, patience)
-            await asyncio.wait({working, heard}, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
-            if heard.done():
-                heard = asyncio.create_task(signals.wait())
+            # The end of a call wakes nobody, so it is polled.
+            poll = None if reason is None else min(_CALL_CHECK_SECONDS, grace)
+            await asyncio.wait(
+                {working, requested}, timeout=poll, return_when=asyncio.FIRST_COMPLETED
+            )
+            if requested.done():
+                requested = asyncio.create_task(stop.wait())
     finally:
         deadline.cancel()
-        heard.cancel()
+        requested.cancel()
 
 
-async def _end(attempt: RunAttempt, working: "asyncio.Task[None]") -> None:
-    """End what the agent does, and everything it started."""
-    if working.done():
+async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: bool = False) -> None:
+    """Let the agent work under its profile; if that fails, once more under the fallback profile."""
+    result, turn = attempt.result, attempt.claim.turn
+    try:
+        ended = await _answer(attempt, prepared)
+        if ended is not None and turn.kind is RunKind.REPLY:
+            result.text = prompt.shorten(make_readable(ended.text), MAX_MESSAGE_CHARS)
+            result.is_done = True
+        elif ended is not None:
+            await _read_outcome(attempt, ended)
+    except EngineFailed as error:
+        result.failure = Failure(
+            FailureKind.MODEL, str(error), permanent=error.permanent, retry_after=error.retry_after
+        )
+    if result.failure is None or attempt.stop.reason is not None:
         return
-    working.cancel()
-    limits, leaving = attempt.deps.limits, attempt.signals.reason is StopReason.LEAVING
-    limit = limits.last_words_leaving if leaving else limits.last_words
-    await asyncio.wait({working}, timeout=limit.total_seconds())
-    if not working.done():
-        _log.error("the agent does not end", run=attempt.claim.run.id)
-
-
-async def _let_agent_work(attempt: RunAttempt, known: PreparedRun) -> None:
-    """Let the agent work; if it cannot, and another may do better, let that one, once."""
-    await _try(attempt, known)
-    result = attempt.result
-    if result.failure is None or attempt.signals.reason is not None:
-        return
-    other = routing.escalate(attempt.deps.routes, known.conversation, escalated=False)
+    other = routing.escalate(attempt.deps.routes, prepared.conversation, escalated=escalated)
     if other is None or other not in attempt.deps.engines:
         return
-    _log.info("another model is tried", run=attempt.claim.run.id, profile=other)
-    turn = attempt.claim.turn
-    done = await attempt.deps.store.transact(
+    _log.info("run.escalated", run=turn.run_id, profile=other, failed_profile=result.profile)
+    calls = await attempt.deps.store.transact(
         lambda tx: tx.tool_calls.of_run(turn.user_id, turn.run_id)
     )
     result.failure, result.text = None, ""
     result.escalated_from, result.profile = result.profile, other
-    before = [entry for entry in known.before if entry.run_id != turn.run_id]
-    await _try(attempt, replace(known, session=None, memory=(), before=[*before, *done]))
+    earlier = [entry for entry in prepared.past_calls if entry.run_id != turn.run_id]
+    fresh = replace(prepared, session=None, session_entries=(), past_calls=[*earlier, *calls])
+    await _attempt(attempt, fresh, escalated=True)
 
 
-async def _try(attempt: RunAttempt, known: PreparedRun) -> None:
-    """Let the agent work under the profile that is set, and note how it failed if it did."""
+async def _answer(attempt: RunAttempt, prepared: PreparedRun) -> TurnEnded | None:
+    """Do the agent's turn, in its session if that still exists; None: it was asked to stop."""
+    conversation = prepared.conversation
+    attempt.tools = await attempt.deps.toolbox.offers(attempt.claim.turn, conversation)
+    if conversation.kind is Kind.DISCOVERY:
+        attempt.surroundings = await _look_around(attempt.deps, prepared)
+    attempt.session_id = None if prepared.session is None else prepared.session.id
+    attempt.session_entries = list(prepared.session_entries)
+    is_fresh = prepared.session is None or not prepared.session_entries
     try:
-        await _do(attempt, known)
-    except EngineFailed as error:
-        attempt.result.failure = Failure(
-            FailureKind.MODEL, str(error), permanent=error.permanent, retry_after=error.retry_after
-        )
-
-
-async def _do(attempt: RunAttempt, known: PreparedRun) -> None:
-    attempt.tools = await attempt.deps.toolbox.offers(attempt.claim.turn, known.conversation)
-    attempt.around = await _look_around(attempt, known)
-    attempt.session_id = None if known.session is None else known.session.id
-    attempt.memory = list(known.memory)
-    fresh = known.session is None or not known.memory
-    try:
-        ended = await _turn(attempt, _whole_prompt(attempt, known, fresh=fresh))
+        return await _turn(attempt, _prompt(attempt, prepared, fresh=is_fresh))
     except SessionGone:
-        if known.session is None:
+        if prepared.session is None:
             raise
-        if known.conversation.resuming:
+        if conversation.resuming:
             raise EngineFailed(
                 jobs.JOB_SESSION_GONE, hint=jobs.JOB_SESSION_GONE_HINT, permanent=True
             ) from None
-        attempt.result.session, attempt.result.renewed = None, SESSION_LOST
-        attempt.session_id, attempt.memory = None, []
-        ended = await _turn(attempt, _whole_prompt(attempt, known, fresh=True))
-    if ended is None:
-        return
-    if attempt.claim.turn.kind is RunKind.REPLY:
-        attempt.result.text = prompt.shorten(make_readable(ended.text), MAX_MESSAGE_CHARS)
-        attempt.result.is_done = True
-    else:
-        await _take_outcome(attempt, ended)
+    attempt.result.session, attempt.result.session_note = None, SESSION_LOST
+    attempt.session_id, attempt.session_entries = None, []
+    return await _turn(attempt, _prompt(attempt, prepared, fresh=True))
 
 
-async def _look_around(attempt: RunAttempt, known: PreparedRun) -> str:
-    if known.conversation.kind is not Kind.DISCOVERY:
-        return ""
-    deps, user = attempt.deps, known.conversation.user_id
+async def _look_around(deps: Deps, prepared: PreparedRun) -> str:
+    user = prepared.conversation.user_id
     repository = await deps.look_at_repository(user)
     return await deps.store.transact(
-        lambda tx: discovery.look_around(tx, user, zone=known.zone, repository=repository)
+        lambda tx: discovery.look_around(tx, user, zone=prepared.zone, repository=repository)
     )
 
 
-async def _take_outcome(attempt: RunAttempt, ended: TurnEnded) -> None:
-    """Read how a background run ended; if that cannot be, have it said once more."""
+async def _read_outcome(attempt: RunAttempt, ended: TurnEnded) -> None:
+    """Parse the outcome of a background run; the agent may repair an invalid one once."""
+    result = attempt.result
     try:
-        attempt.result.outcome = _outcome(attempt, ended)
+        result.outcome = _parse(attempt, ended)
     except BadOutcome as error:
         repaired = await _turn(attempt, prompt.for_repair(error))
         if repaired is None:
             return
         try:
-            attempt.result.outcome = _outcome(attempt, repaired)
+            result.outcome = _parse(attempt, repaired)
         except BadOutcome as again:
-            attempt.result.failure = Failure(FailureKind.INCOMPLETE, str(again))
+            result.failure = Failure(FailureKind.INCOMPLETE, str(again))
             return
-    attempt.result.is_done = True
+    result.is_done = True
 
 
-def _outcome(attempt: RunAttempt, ended: TurnEnded) -> Outcome:
+def _parse(attempt: RunAttempt, ended: TurnEnded) -> Outcome:
     outcome = parse_outcome(ended.text if ended.outcome is None else ended.outcome)
     is_discovery = attempt.claim.conversation.kind is Kind.DISCOVERY
     return discoveries.quiet(outcome) if is_discovery else outcome
 
 
-async def _turn(attempt: RunAttempt, said: str) -> TurnEnded | None:
-    """Let the agent do one turn; None: it was told to stop."""
-    claim, deps = attempt.claim, attempt.deps
-    engine = deps.engines.get(attempt.result.profile)
+async def _turn(attempt: RunAttempt, text: str) -> TurnEnded | None:
+    """Drive the engine through one turn; None: it was asked to stop."""
+    claim, result = attempt.claim, attempt.result
+    engine = attempt.deps.engines.get(result.profile)
     if engine is None:
         raise EngineFailed("No model is set up for this.", hint=NO_MODEL_HINT, permanent=True)
-    is_background = claim.turn.kind is RunKind.BACKGROUND
     request = TurnRequest(
         conversation=claim.conversation,
         kind=claim.turn.kind,
-        prompt=said,
+        prompt=text,
         items=attempt.shown,
         session_id=attempt.session_id,
-        memory=tuple(attempt.memory),
+        memory=tuple(attempt.session_entries),
         tools=attempt.tools,
-        schema=OUTCOME_SCHEMA if is_background else None,
+        schema=OUTCOME_SCHEMA if claim.turn.kind is RunKind.BACKGROUND else None,
     )
     async with aclosing(engine.run(request, attempt.gate)) as events:
         async for event in events:
             match event:
                 case TextDelta(text):
-                    attempt.result.text += make_readable(text)
-                    attempt.drafts.add(make_readable(text))
-                    # However fast it talks, others have their turn.
+                    piece = make_readable(text)
+                    result.text += piece
+                    attempt.drafts.add(piece)
+                    # However fast it writes, other tasks get their turn.
                     await asyncio.sleep(0)
                 case SessionEntries(session_id, entries, tokens):
                     entries = tuple(make_readable(entry) for entry in entries)
                     attempt.session_id = session_id
-                    attempt.memory += entries
-                    # What helps out once has a session of its own, for that once.
-                    if attempt.result.escalated_from is None:
-                        attempt.result.remember(session_id, entries, tokens)
+                    attempt.session_entries += entries
+                    # The fallback profile has a session of its own, for this run only.
+                    if result.escalated_from is None:
+                        result.remember(session_id, entries, tokens)
                 case TurnEnded():
-                    return event if attempt.signals.reason is None else None
+                    return event if attempt.stop.reason is None else None
     return None
 
 
-def _whole_prompt(attempt: RunAttempt, known: PreparedRun, *, fresh: bool) -> str:
-    said = _prompt(attempt, known, fresh=fresh)
-    return prompt.with_memories(known.memories, said, around=attempt.around)
-
-
-def _prompt(attempt: RunAttempt, known: PreparedRun, *, fresh: bool) -> str:
-    conversation = known.conversation
-    attempt.shown = known.items
-    if known.goes_on and not fresh:
-        return prompt.to_go_on(
+def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
+    conversation, kind = prepared.conversation, attempt.claim.turn.kind
+    attempt.shown = prepared.items
+    if prepared.resumed and not fresh:
+        text = prompt.to_go_on(
             conversation,
-            attempt.claim.turn.kind,
-            items=known.items,
-            waited=_waited(known),
-            now=known.now,
-            zone=known.zone,
+            kind,
+            items=prepared.items,
+            waited=_awaited_jobs(prepared),
+            now=prepared.now,
+            zone=prepared.zone,
         )
-    # It starts over, and does not remember what it did itself.
-    attempt.gate.before = known.before
-    items, done_before = [*known.repeated, *known.items], tool_journal.told(known.before)
-    attempt.shown = items
-    if attempt.claim.turn.kind is RunKind.BACKGROUND:
-        told = prompt.for_background(
+        return prompt.with_memories(prepared.memories, text, around=attempt.surroundings)
+    # The agent starts over, and does not remember what it did in this run itself.
+    attempt.gate.past_calls = prepared.past_calls
+    attempt.shown = items = [*prepared.repeated, *prepared.items]
+    done_before = tool_journal.told(prepared.past_calls)
+    if kind is RunKind.BACKGROUND:
+        text = prompt.for_background(
             conversation,
-            recent=known.recent,
+            recent=prepared.recent,
             items=items,
             done_before=done_before,
-            now=known.now,
-            zone=known.zone,
+            now=prepared.now,
+            zone=prepared.zone,
         )
     else:
-        told = prompt.for_reply(
+        text = prompt.for_reply(
             conversation,
-            recent=known.recent,
+            recent=prepared.recent,
             items=items,
             done_before=done_before,
-            now=known.now,
-            zone=known.zone,
+            now=prepared.now,
+            zone=prepared.zone,
             fresh=fresh,
         )
-    return prompt.after_waiting(_waited(known), told)
+    text = prompt.after_waiting(_awaited_jobs(prepared), text)
+    return prompt.with_memories(prepared.memories, text, around=attempt.surroundings)
 
 
-def _waited(known: PreparedRun) -> str:
-    """Say how the jobs stand that the run waited for."""
-    if not known.awaited and not known.gone:
+def _awaited_jobs(prepared: PreparedRun) -> str:
+    """Summarise the jobs that the run waited for."""
+    if not prepared.awaited and not prepared.missing_jobs:
         return ""
-    told = {ConversationId(item.content.get("conversation_id", "")) for item in known.items}
-    return job_words.summary(known.awaited, gone=known.gone, told=told)
+    told = {ConversationId(item.content.get("conversation_id", "")) for item in prepared.items}
+    return job_words.summary(prepared.awaited, gone=prepared.missing_jobs, told=told)

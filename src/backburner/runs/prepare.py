@@ -1,4 +1,4 @@
-"""What a run knows when it begins: read together with its claim, in one transaction."""
+"""What a run needs to start, read in the transaction that claims it."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -19,80 +19,85 @@ from backburner.core.work.views import JobView
 from backburner.ports import Claim, Tx
 from backburner.runs.budget import Budget
 
-#: Memories that are looked at for a prompt.
-_MOST_RECALLED = 20
-#: How far back an earlier attempt at the same work may lie.
-_MOST_ATTEMPTS = 20
+#: Memories considered for a prompt.
+_MAX_RECALLED = 20
+#: Runs searched for earlier attempts at the same work.
+_MAX_RUNS_SEARCHED = 20
 
-SESSION_LOST = "What I remembered of this was gone; I went on from what is here."
-SESSION_RENEWED = "What I remembered of this had become long; I went on from what matters of it."
+SESSION_LOST = "My memory of this conversation was lost; I continued from its messages."
+SESSION_RENEWED = (
+    "This conversation had grown too long for me to keep in full; I continued from a summary of it."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRun:
-    """What a run knows when it begins."""
+    """Everything a run knows when it starts."""
 
     conversation: Conversation
-    #: The agent's session that is gone on with, if there is one.
+    #: The agent's session to resume, if there is one.
     session: Session | None
-    #: Why one that there was is not.
-    renewed: str | None
+    #: Why the previous session was not resumed, in words for the user.
+    session_note: str | None
     zone: str
     now: datetime
     recent: Sequence[Message]
-    #: What it is to serve; what earlier attempts at it were to, and this run until it was handed
-    #: back.
+    #: The inbox items to serve, and those of earlier attempts at the same work.
     items: Sequence[Item]
     repeated: Sequence[Item]
-    #: Of that, what this run itself served.
+    #: Items that this run served before it was handed back.
     served: Sequence[Item]
-    #: What those did.
-    before: Sequence[JournalEntry]
-    #: How the jobs stand that it waited for, and those of them that are gone.
+    #: Tool calls of earlier attempts, and of this run before it was handed back.
+    past_calls: Sequence[JournalEntry]
+    #: The jobs that it waited for, and the ids of those that were deleted.
     awaited: Sequence[JobView]
-    gone: Collection[ConversationId]
-    #: What the agent's session holds, and what is remembered for its user that fits.
-    memory: Sequence[str]
+    missing_jobs: Collection[ConversationId]
+    session_entries: Sequence[str]
+    #: Memories of the user that fit.
     memories: Sequence[Memory]
-    #: The agent was interrupted in this run and remembers what it is about.
-    goes_on: bool
+    #: The agent was interrupted in this run, and its session knows what it is about.
+    resumed: bool
+    #: The conversation whose allowance counts, and an allowance that is used up.
     root: ConversationId
     over: Allowance | None
-    #: There is only left what other runs may be about to spend.
-    waits: bool
+    #: All that is left to spend is reserved by other runs.
+    must_wait: bool
 
 
 def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
-    """Read what the run is about, and set aside what it may spend: together with its claim."""
-    turn = claim.turn
-    user, which = turn.user_id, turn.conversation_id
-    conversation = claim.conversation
+    """Read everything the run needs and reserve its budget, in the transaction of its claim."""
+    turn, conversation = claim.turn, claim.conversation
+    user, conversation_id = turn.user_id, turn.conversation_id
     root = spending.find_root(tx, conversation)
-    goes_on = claim.goes_on and tx.sessions.has_entries(turn)
-    session, renewed = _choose_session(deps, claim, goes_on=goes_on)
-    memory = () if session is None else tx.sessions.load(turn, session.id)
+    resumed = claim.goes_on and tx.sessions.has_entries(turn)
+    session, session_note = _choose_session(deps, claim, resumed=resumed)
+    session_entries = () if session is None else tx.sessions.load(turn, session.id)
     attempts = _earlier_attempts(tx, claim)
-    repeated = [item for run in attempts for item in tx.inbox.served_by(user, which, run.id)]
-    served = tx.inbox.served_by(user, which, turn.run_id) if claim.goes_on else ()
+    repeated = [
+        item for run in attempts for item in tx.inbox.served_by(user, conversation_id, run.id)
+    ]
+    served = tx.inbox.served_by(user, conversation_id, turn.run_id) if claim.goes_on else ()
     if claim.goes_on:
         attempts, repeated = [*attempts, claim.run], [*repeated, *served]
     awaited = jobs.read(tx, user, claim.awaited)
-    recent = tx.messages.recent(user, which, limit=prompt.MOST_MESSAGES)
-    items = prompt.fitting(tx.inbox.waiting(user, which, turn.kind)) if claim.has_items else ()
-    sways = deps.can_be_injected(conversation.profile)
+    recent = tx.messages.recent(user, conversation_id, limit=prompt.MOST_MESSAGES)
+    waiting = tx.inbox.waiting(user, conversation_id, turn.kind) if claim.has_items else ()
+    items = prompt.fitting(waiting)
+    can_be_injected = deps.can_be_injected(conversation.profile)
     shown = [*repeated, *items]
-    recalls = sways and not goes_on and claim.remembers
-    memories = _recall(tx, conversation, shown, fresh=not memory) if recalls else ()
-    is_new = sways and not conversation.outside_read
-    looks_around = conversation.kind is Kind.DISCOVERY
-    if is_new and (looks_around or prompt.holds_outside(recent, shown, memories)):
-        tx.turns.mark_outside_text(turn)
+    memories: Sequence[Memory] = ()
+    if can_be_injected and not resumed and claim.remembers:
+        memories = _recall(tx, conversation, shown, fresh=not session_entries)
+    if can_be_injected and not conversation.outside_read:
+        is_discovery = conversation.kind is Kind.DISCOVERY
+        if is_discovery or prompt.holds_outside(recent, shown, memories):
+            tx.turns.mark_outside_text(turn)
     zone = claim.zone or tx.users.load(user).zone
-    purse = Budget(deps, turn, root).open(tx, zone)
+    budget = Budget(deps, turn, root).open(tx, zone)
     return PreparedRun(
         conversation=conversation,
         session=session,
-        renewed=renewed,
+        session_note=session_note,
         zone=zone,
         now=tx.now,
         recent=recent,
@@ -100,39 +105,39 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
         repeated=repeated,
         served=served,
         awaited=awaited,
-        gone=set(claim.awaited).difference(job.id for job in awaited),
-        before=[entry for run in attempts for entry in tx.tool_calls.of_run(user, run.id)],
-        memory=memory,
+        missing_jobs=set(claim.awaited).difference(job.id for job in awaited),
+        past_calls=[entry for run in attempts for entry in tx.tool_calls.of_run(user, run.id)],
+        session_entries=session_entries,
         memories=memories,
-        goes_on=goes_on,
+        resumed=resumed,
         root=root,
-        over=purse.over,
-        waits=purse.waits and turn.kind is RunKind.BACKGROUND,
+        over=budget.over,
+        must_wait=budget.is_reserved and turn.kind is RunKind.BACKGROUND,
     )
 
 
 def _recall(
     tx: Tx, conversation: Conversation, items: Sequence[Item], *, fresh: bool
 ) -> Sequence[Memory]:
-    """Find what is remembered that fits; for one who knows nothing yet, the newest as well."""
+    """Find memories that fit; for a new session also the newest ones."""
     words = telling_in(prompt.about(conversation, items))
     look = tx.memories.recall if fresh else tx.memories.search
-    return prompt.recalled(look(conversation.user_id, words, limit=_MOST_RECALLED))
+    return prompt.recalled(look(conversation.user_id, words, limit=_MAX_RECALLED))
 
 
 def _choose_session(
-    deps: Deps, claim: Claim, *, goes_on: bool
+    deps: Deps, claim: Claim, *, resumed: bool
 ) -> tuple[Session | None, str | None]:
-    """Choose the agent's session to go on with; where it is not the one there was, say why."""
+    """Choose the session to resume; if the previous one is not resumed, say why."""
     conversation, limits = claim.conversation, deps.limits
     session = conversation.session
     if session is None:
         return None, None
     if session.profile != (conversation.profile or deps.default_profile):
         return None, SESSION_LOST
-    # What is asked of a job once more is about what it remembers, all of it.
+    # A follow-up to a job is about everything its session remembers.
     is_work = claim.turn.kind is RunKind.BACKGROUND and not conversation.resuming
-    if not goes_on and session.tokens > (limits.context if is_work else limits.context_chat):
+    if not resumed and session.tokens > (limits.context if is_work else limits.context_chat):
         return None, SESSION_RENEWED
     return session, None
 
@@ -143,7 +148,7 @@ def _earlier_attempts(tx: Tx, claim: Claim) -> Sequence[Run]:
     troubles = claim.conversation.failures + claim.conversation.crashes
     if turn.kind is RunKind.BACKGROUND and not troubles:
         return ()
-    for other in tx.runs.history(turn.user_id, turn.conversation_id, limit=_MOST_ATTEMPTS):
+    for other in tx.runs.history(turn.user_id, turn.conversation_id, limit=_MAX_RUNS_SEARCHED):
         stands_for_none = other.status is RunStatus.SKIPPED
         if other.id == turn.run_id or other.kind is not turn.kind or stands_for_none:
             continue

@@ -1,4 +1,4 @@
-"""A store that is asked again when it is gone for a while, as long as the run may still go on."""
+"""A store for one run: retries while the database is unavailable, until the lease has expired."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,37 +14,37 @@ from backburner.ports import Store, Tx
 from backburner.runs.stopping import StopReason, StopRequests
 
 T = TypeVar("T")
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.1, 2.0
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RetryingStore:
-    """For one run. It gives up when the run's lease has run out."""
+    """Gives up with `Fenced` once the run is told that its lease has expired."""
 
     store: Store
-    signals: StopRequests
+    stop: StopRequests
 
     async def transact(self, work: Callable[[Tx], T]) -> T:
-        return await self._insist(lambda: self.store.transact(work))
+        return await self._retry(lambda: self.store.transact(work))
 
     async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
-        await self._insist(lambda: self.store.commit(turn, work))
+        await self._retry(lambda: self.store.commit(turn, work))
 
-    async def _insist(self, ask: Callable[[], Awaitable[T]]) -> T:
-        pause = FIRST_PAUSE
+    async def _retry(self, ask: Callable[[], Awaitable[T]]) -> T:
+        delay = FIRST_RETRY_SECONDS
         while True:
             try:
                 return await ask()
             except StoreFailed as error:
                 if error.permanent:
                     raise
-                _log.warning("the database is gone for now", error=str(error))
-            if self.signals.reason is StopReason.FENCED:
+                _log.warning("store.unavailable", error=str(error))
+            if self.stop.reason is StopReason.FENCED:
                 raise Fenced
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, MAX_RETRY_SECONDS)
 
 
 def with_retries(deps: Deps, stop: StopRequests | None = None) -> Deps:

@@ -1,51 +1,53 @@
-"""What reaches a run while it is under way, and makes it end."""
+"""Requests to stop a run before it is done, and their order of precedence."""
 
 import asyncio
 from enum import StrEnum
 
 
 class StopReason(StrEnum):
-    """Why a run is to end before it is done; the first of those it has counts."""
+    """Why a run has to end early; of several reasons the first in this list counts."""
 
-    FENCED = "fenced"  #: Another holder has its turn: nothing of it may be written.
+    FENCED = "fenced"  #: Another holder has the turn: nothing of this run may be written.
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"
-    SPENT = "spent"  #: What may be spent has been spent.
-    WAITS = "waits"  #: Others are about to spend what is left; they may leave something.
-    ASKED = "asked"  #: A call needs its owner's consent.
-    BLOCKED = "blocked"  #: It waits for jobs, and holds nothing meanwhile.
-    PERSON = "person"  #: Somebody waits for a reply, and this is in the way.
-    LEAVING = "leaving"  #: The process stops now.
-    DRAINING = "draining"  #: The process is to stop.
+    SPENT = "spent"  #: An allowance is used up.
+    BUDGET_RESERVED = "budget reserved"  #: What is left is reserved by other runs: try later.
+    APPROVAL = "approval"  #: A tool call needs the owner's consent.
+    WAITING_FOR_JOBS = "waiting for jobs"  #: Nothing is held meanwhile.
+    USER_WAITING = "user waiting"  #: A user waits for a reply, and this run is in the way.
+    SHUTDOWN = "shutdown"  #: The process stops now.
+    DRAINING = "draining"  #: The process is asked to stop.
 
 
-#: These do not wait until the agent comes to a tool call.
+#: Reasons that do not wait for a tool call in progress.
 IMMEDIATE_REASONS = frozenset(
     {
         StopReason.FENCED,
         StopReason.CANCELLED,
         StopReason.TIMEOUT,
         StopReason.SPENT,
-        StopReason.LEAVING,
+        StopReason.SHUTDOWN,
     }
 )
 
 
 class StopRequests:
+    """The reasons why one run has to stop."""
+
     def __init__(self) -> None:
-        self._given: set[StopReason] = set()
+        self._reasons: set[StopReason] = set()
         self._changed = asyncio.Event()
 
-    def give(self, reason: StopReason) -> None:
-        if reason not in self._given:
-            self._given.add(reason)
+    def request(self, reason: StopReason) -> None:
+        if reason not in self._reasons:
+            self._reasons.add(reason)
             self._changed.set()
 
     @property
     def reason(self) -> StopReason | None:
-        return next((reason for reason in StopReason if reason in self._given), None)
+        return next((reason for reason in StopReason if reason in self._reasons), None)
 
     async def wait(self) -> None:
-        """Wait until there is a reason, or a further one."""
+        """Wait for a reason, or for a further one."""
         await self._changed.wait()
         self._changed.clear()

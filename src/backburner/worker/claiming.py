@@ -100,11 +100,11 @@ class Claiming:
 
     async def _perform(self, taken: Underway) -> None:
         try:
-            if taken.known is None:
-                await perform.give_up(self.deps, taken.claim, taken.signals)
+            if taken.prepared is None:
+                await perform.give_up(self.deps, taken.claim, taken.stop)
                 self._unprepared.discard(taken.claim.turn.conversation_id)
             else:
-                await perform.perform(self.deps, taken.claim, taken.known, taken.signals)
+                await perform.perform(self.deps, taken.claim, taken.prepared, taken.stop)
         except Exception:  # noqa: BLE001 (whatever it was, the worker goes on)
             # Its lease runs out, and it is given again.
             _log.exception("a run broke", run=taken.claim.run.id)
@@ -130,7 +130,7 @@ class Claiming:
             and (no_seat_at_all or self.seats.profile(other.claim.conversation.profile) == wanted)
         ]
         if in_the_way and not any(other.makes_room for other in in_the_way):
-            in_the_way[-1].signals.give(StopReason.PERSON)
+            in_the_way[-1].stop.request(StopReason.USER_WAITING)
 
 
 def _wait_a_moment(tx: Tx) -> None:

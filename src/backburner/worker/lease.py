@@ -34,15 +34,15 @@ class Leases:
             )
         except Fenced:
             # A run that has just been committed has no turn either.
-            run.signals.give(StopReason.FENCED)
+            run.stop.request(StopReason.FENCED)
             return
         except StoreFailed:
             return
         run.trusted_until = sent_at + self.lease.total_seconds()
         if flags.cancelled:
-            run.signals.give(StopReason.CANCELLED)
+            run.stop.request(StopReason.CANCELLED)
         if flags.person_waits and turn.kind is RunKind.BACKGROUND:
-            run.signals.give(StopReason.PERSON)
+            run.stop.request(StopReason.USER_WAITING)
 
     def stop_those_without(self) -> float | None:
         """Stop the runs whose lease is about to run out; give the time until the next one's is."""
@@ -51,7 +51,7 @@ class Leases:
         left: list[float] = []
         for run in self.underway:
             if run.trusted_until <= soon:
-                run.signals.give(StopReason.FENCED)
+                run.stop.request(StopReason.FENCED)
             else:
                 left.append(run.trusted_until - soon)
         return min(left, default=None)

@@ -127,9 +127,9 @@ class Worker:
         """Let runs hand back at the next good place, and after a while wherever they are."""
         for reason, limit in (
             (StopReason.DRAINING, self._pace.drain),
-            (StopReason.LEAVING, HAND_BACK_GRACE),
+            (StopReason.SHUTDOWN, HAND_BACK_GRACE),
         ):
-            self.underway.give(reason)
+            self.underway.stop_all(reason)
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=limit.total_seconds())
 
@@ -205,7 +205,7 @@ class Worker:
         for hint in hints:
             if hint.kind is HintKind.PERSON and hint.conversation is not None:
                 for run in self.underway.in_way_of(hint.conversation):
-                    run.signals.give(StopReason.PERSON)
+                    run.stop.request(StopReason.USER_WAITING)
             if hint.kind in (HintKind.CANCEL, HintKind.EVERYTHING) and len(self.underway):
                 self._kept["lease"].wake.set()
         self._kept["work"].wake.set()

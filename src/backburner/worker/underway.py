@@ -17,15 +17,15 @@ class Underway:
 
     claim: Claim
     #: None: it could not be prepared.
-    known: PreparedRun | None
+    prepared: PreparedRun | None
     #: Until then, by the clock of the event loop, nobody else can have its turn.
     trusted_until: float
-    signals: StopRequests = field(default_factory=StopRequests)
+    stop: StopRequests = field(default_factory=StopRequests)
     task: "asyncio.Task[None] | None" = None
 
     @property
     def makes_room(self) -> bool:
-        return self.signals.reason is not None
+        return self.stop.reason is not None
 
 
 class AllUnderway:
@@ -60,6 +60,6 @@ class AllUnderway:
             if turn.conversation_id == conversation_id and turn.kind is RunKind.BACKGROUND:
                 yield run
 
-    def give(self, reason: StopReason) -> None:
+    def stop_all(self, reason: StopReason) -> None:
         for run in self:
-            run.signals.give(reason)
+            run.stop.request(reason)

@@ -144,7 +144,7 @@ async def test_a_reply_that_is_handed_back_goes_on_elsewhere_in_the_same_stream(
         await stream.next("message")
         await stage.take_up()
         first = await stream.next()
-        stage.underway.give(StopReason.LEAVING)
+        stage.underway.stop_all(StopReason.SHUTDOWN)
         await stage.idle()
         await elsewhere.take_up()
         second = await stream.next()
