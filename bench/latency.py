@@ -20,8 +20,8 @@ import psycopg
 from _databases import clock, postgres_databases, vacuum
 from _report import Cell, report
 from sqlalchemy import Engine
+from support.stage.work import start_work
 
-from backburner.actions import conversations
 from backburner.actions.deps import Deps
 from backburner.app.machines import NoTools
 from backburner.bus.postgres import PostgresBus
@@ -102,7 +102,7 @@ async def backburner(engine: Engine) -> AsyncIterator[Sample]:
                 due = datetime.fromtimestamp(_now(), UTC) + AHEAD
                 schedule = Scheduled(due) if later else Immediate()
                 brief = Brief(title="Work", prompt="Do it.", schedule=schedule)
-                born = await conversations.start(deps, USER, brief)
+                born = await start_work(deps, USER, brief)
                 wall = _now()
                 due_at = due.timestamp() if later else wall
                 started = began.setdefault(born.id, asyncio.get_running_loop().create_future())

@@ -11,12 +11,12 @@ from support.stage.either import database, one_sqlite
 from support.stage.make import MATE, USER
 from support.stage.stage import Stage
 
-from backburner.actions import conversations, create, questions, schedules
+from backburner.actions import create, questions, schedules
 from backburner.actions.deps import Limits
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
-from backburner.actions.work import tasks
-from backburner.actions.work.agent_tasks import NewTask, add, propose, resume
+from backburner.actions.work import control, tasks
+from backburner.actions.work.tasks import NewTask, add
 from backburner.bus.local import LocalBus
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
@@ -53,7 +53,7 @@ async def by_start(stage: Stage) -> None:
 
 async def by_api(stage: Stage) -> None:
     new = NewTask(name="new", prompt="Look.", timing=LATER)
-    await tasks.create(stage.deps, USER, new)
+    await tasks.add(stage.deps, Origin.by_user(USER), new)
 
 
 async def by_tool(stage: Stage) -> None:
@@ -87,7 +87,7 @@ async def test_one_task_more_is_refused_with_those_that_could_be_stopped(
     assert "task 0" in refused.value.hint
     assert full[-1].id in refused.value.hint
 
-    await tasks.cancel(stage.deps, USER, full[0].id)
+    await control.put_away(stage.deps, Origin.by_user(USER), full[0].id)
     await WAYS[way](stage)
     assert len(stage.database.run(lambda tx: tx.tasks.active(USER))) == LIMIT
 
@@ -95,27 +95,27 @@ async def test_one_task_more_is_refused_with_those_that_could_be_stopped(
 @requirement("B-limit")
 async def test_paused_work_is_resumed_only_if_there_is_room(stage: Stage) -> None:
     paused = await stage.task(MONDAYS, title="paused")
-    await conversations.pause(stage.deps, USER, paused.id)
+    await control.pause(stage.deps, Origin.by_user(USER), paused.id)
     full = await fill(stage)
     chat = full[-1]
     for resuming in (
-        conversations.resume(stage.deps, USER, paused.id),
-        tasks.resume(stage.deps, USER, paused.id),
-        resume(stage.deps, Origin(USER, chat.id), "paused"),
+        control.resume(stage.deps, Origin.by_user(USER), paused.id),
+        control.resume(stage.deps, Origin.by_user(USER), paused.id, task_only=True),
+        control.resume(stage.deps, Origin(USER, chat.id), "paused"),
         schedules.set_schedule(stage.deps, USER, paused.id, LATER),
     ):
         with pytest.raises(LimitReached):
             await resuming
 
-    await conversations.pause(stage.deps, USER, full[0].id)
-    await conversations.resume(stage.deps, USER, paused.id)
+    await control.pause(stage.deps, Origin.by_user(USER), full[0].id)
+    await control.resume(stage.deps, Origin.by_user(USER), paused.id)
 
 
 @requirement("B-limit")
 async def test_a_proposal_takes_no_room_before_it_is_approved(stage: Stage) -> None:
     full = await fill(stage)
     new = NewTask(name="new", prompt="Look.", timing=LATER)
-    made = await propose(stage.deps, Origin(USER, full[-1].id), new, why="It helps.")
+    made = await add(stage.deps, Origin(USER, full[-1].id), new, proposed_because="It helps.")
     asked = stage.question(made.work)
     with pytest.raises(LimitReached):
         await tasks.approve(stage.deps, USER, made.work.id)
@@ -123,7 +123,7 @@ async def test_a_proposal_takes_no_room_before_it_is_approved(stage: Stage) -> N
         await questions.answer(stage.deps, USER, asked.id, "yes")
     assert stage.question(made.work) == asked
 
-    await conversations.cancel(stage.deps, USER, full[0].id)
+    await control.cancel(stage.deps, Origin.by_user(USER), full[0].id)
     await tasks.approve(stage.deps, USER, made.work.id)
 
 

@@ -7,11 +7,12 @@ from support.stage.either import database, one_sqlite
 from support.stage.make import MATE, USER
 from support.stage.stage import Stage, prompts
 
-from backburner.actions import conversations, schedules, tending
+from backburner.actions import conversations, schedules
 from backburner.actions.chain import MAX_CHAIN_LENGTH
+from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
-from backburner.actions.work import tasks
-from backburner.actions.work.agent_tasks import NewTask
+from backburner.actions.work import control, tasks
+from backburner.actions.work.tasks import NewTask
 from backburner.core.conversation import Conversation, EndedAs, PauseReason, Status
 from backburner.core.errors import BadSchedule, Conflict, EngineFailed, NotFound
 from backburner.core.run import RunStatus
@@ -28,7 +29,7 @@ async def make(stage: Stage, name: str, **when: str | On) -> Conversation:
     stage.user()
     times = when or {"words": MONDAYS}
     new = NewTask(name=name, prompt=f"Do {name}.", timing=Timing(**times))  # type: ignore[arg-type]
-    return await tasks.create(stage.deps, USER, new)
+    return (await tasks.add(stage.deps, Origin.by_user(USER), new)).work
 
 
 async def once_later(stage: Stage, name: str) -> Conversation:
@@ -36,7 +37,7 @@ async def once_later(stage: Stage, name: str) -> Conversation:
 
 
 async def run(stage: Stage, task: Conversation) -> None:
-    await conversations.run_now(stage.deps, task.user_id, task.id)
+    await control.run_now(stage.deps, Origin.by_user(task.user_id), task.id)
     await stage.work()
 
 
@@ -104,7 +105,7 @@ async def test_so_does_a_pause_for_failures(stage: Stage, on: On, count: int) ->
 async def test_so_does_stopped_work(stage: Stage, on: On, count: int) -> None:
     first = await make(stage, "build")
     then = await make(stage, "deploy", after="build", on=on)
-    await conversations.cancel(stage.deps, USER, first.id)
+    await control.cancel(stage.deps, Origin.by_user(USER), first.id)
     await stage.work()
 
     assert runs(stage, then) == count
@@ -118,7 +119,7 @@ async def test_a_cancelled_task_starts_what_comes_after_any_end_for_the_last_tim
     first = await make(stage, "build")
     hopeful = await make(stage, "deploy", after="build")
     then = await make(stage, "tell", after="build", on=On.ANY)
-    await tasks.cancel(stage.deps, USER, first.id)
+    await control.put_away(stage.deps, Origin.by_user(USER), first.id)
     await stage.work()
 
     assert (runs(stage, then), stage.load(then).ended_as) == (1, EndedAs.COMPLETED)
@@ -133,7 +134,7 @@ async def test_what_comes_after_something_gone_pauses_and_says_so(stage: Stage, 
     if goes == "archived":
         await conversations.archive(stage.deps, USER, first.id)
     else:
-        await tending.delete(stage.deps, USER, first.id)
+        await conversations.delete(stage.deps, USER, first.id)
     await stage.work()
 
     told = "The work is paused: what it was to come after is no longer there."
@@ -142,7 +143,7 @@ async def test_what_comes_after_something_gone_pauses_and_says_so(stage: Stage, 
     assert stage.notices() == [told]
     assert runs(stage, then) == 0
     with pytest.raises(Conflict, match="no longer there"):
-        await conversations.resume(stage.deps, USER, then.id)
+        await control.resume(stage.deps, Origin.by_user(USER), then.id)
 
 
 @requirement("B-chaining")
@@ -169,7 +170,7 @@ async def test_a_chain_has_an_end(stage: Stage) -> None:
     for number in range(1, MAX_CHAIN_LENGTH):
         # Paused, they take no room.
         before = await make(stage, f"n{number}", after=before.id)
-        await conversations.pause(stage.deps, USER, before.id)
+        await control.pause(stage.deps, Origin.by_user(USER), before.id)
     with pytest.raises(BadSchedule, match="a chain of more than 20"):
         await make(stage, "one more", after=(await make(stage, "last", after=before.id)).id)
 
@@ -182,7 +183,7 @@ async def test_nothing_comes_after_what_has_no_work_or_is_somebody_elses(stage: 
         after = {"type": "after", "conversation": which.id}
         new = NewTask(name="deploy", prompt="Deploy.", timing=Timing(structured=after))
         with pytest.raises(error):
-            await tasks.create(stage.deps, USER, new)
+            await tasks.add(stage.deps, Origin.by_user(USER), new)
 
 
 async def test_work_that_had_nothing_to_say_is_followed_all_the_same(

@@ -11,8 +11,11 @@ from support.doubles.engine import Call, End, Say
 from support.requirements import requirement
 from support.stage.make import MATE, NOON, USER
 from support.stage.stage import PLACE, Stage
+from support.stage.work import set_schedule
 
 from backburner.actions import conversations
+from backburner.actions.origin import Origin
+from backburner.actions.work import control
 from backburner.core.conversation import Destination, EndedAs, Notify, PauseReason, State, Status
 from backburner.core.errors import BadRequest, ChannelFailed, Conflict
 from backburner.core.ids import UserId
@@ -34,13 +37,13 @@ async def test_paused_work_is_not_due_and_goes_on_from_when_it_is_resumed(
 ) -> None:
     task = await stage.task(EVERY_MINUTE)
     await stage.work()
-    await conversations.pause(stage.deps, task.user_id, task.id)
+    await control.pause(stage.deps, Origin.by_user(task.user_id), task.id)
     clock.advance(10 * MINUTE + timedelta(seconds=30))
     await stage.work()
     assert len(stage.engine.requests) == 1
     assert stage.load(task).pause_reason is PauseReason.USER
 
-    await conversations.resume(stage.deps, task.user_id, task.id)
+    await control.resume(stage.deps, Origin.by_user(task.user_id), task.id)
 
     assert stage.load(task).next_run_at == NOON + 11 * MINUTE
     clock.advance(MINUTE)
@@ -55,7 +58,7 @@ async def test_work_can_be_run_at_once_whatever_its_schedule_says(stage: Stage) 
     await stage.work()
     assert stage.engine.requests == []
 
-    await conversations.run_now(stage.deps, task.user_id, task.id)
+    await control.run_now(stage.deps, Origin.by_user(task.user_id), task.id)
     await stage.work()
 
     assert "The user asked for a run now." in stage.engine.requests[0].prompt
@@ -68,12 +71,12 @@ async def test_a_chat_that_is_given_a_schedule_works_in_the_background(
 ) -> None:
     here = await stage.chat()
     with pytest.raises(BadRequest):
-        await conversations.set_schedule(stage.deps, here.user_id, here.id, EVERY_MINUTE)
+        await set_schedule(stage.deps, here.user_id, here.id, EVERY_MINUTE)
     await stage.work()
     assert stage.engine.requests == []
     state = State(context={"prompt": "Watch the mail."})
 
-    await conversations.set_schedule(stage.deps, here.user_id, here.id, EVERY_MINUTE, state=state)
+    await set_schedule(stage.deps, here.user_id, here.id, EVERY_MINUTE, state=state)
     clock.advance(MINUTE)
     await stage.work()
 
@@ -104,11 +107,11 @@ async def test_what_is_archived_is_never_taken_up_and_can_be_reopened(
 async def test_work_that_is_cancelled_is_over_and_the_conversation_stays(stage: Stage) -> None:
     task = await stage.task(EVERY_MINUTE)
 
-    await conversations.cancel(stage.deps, task.user_id, task.id)
+    await control.cancel(stage.deps, Origin.by_user(task.user_id), task.id)
 
     assert stage.load(task).ended_as is EndedAs.CANCELLED
     with pytest.raises(Conflict):
-        await conversations.cancel(stage.deps, task.user_id, task.id)
+        await control.cancel(stage.deps, Origin.by_user(task.user_id), task.id)
 
 
 @requirement("Z-everything-off")
@@ -177,7 +180,7 @@ async def test_what_comes_after_other_work_begins_when_that_is_complete(stage: S
     await stage.work()
     assert not stage.history(then)
 
-    await conversations.run_now(stage.deps, first.user_id, first.id)
+    await control.run_now(stage.deps, Origin.by_user(first.user_id), first.id)
     await stage.work()
 
     assert [run.status for run in stage.history(then)] == [RunStatus.SUCCESS]
@@ -312,7 +315,7 @@ async def test_a_chat_that_is_given_work_and_a_task_that_is_talked_to_are_one_an
 ) -> None:
     chat, task = await stage.chat(), await stage.task()
     state = State({"prompt": "Do it."})
-    await conversations.set_schedule(stage.deps, USER, chat.id, Immediate(), state=state)
+    await set_schedule(stage.deps, USER, chat.id, Immediate(), state=state)
     await stage.say(task, "Hello?")
 
     await stage.work()

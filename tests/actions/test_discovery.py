@@ -11,8 +11,10 @@ from support.stage.scene import read_everything
 from support.stage.silences import let_pass
 from support.stage.stage import Stage, prompts
 
-from backburner.actions import conversations, discovery
+from backburner.actions import discovery
 from backburner.actions.deps import DiscoverySettings
+from backburner.actions.origin import Origin
+from backburner.actions.work import control
 from backburner.bus.local import LocalBus
 from backburner.core.conversation import Conversation, Kind, PauseReason, Status
 from backburner.core.errors import Conflict
@@ -110,7 +112,7 @@ async def test_switched_off_it_ends_for_good_and_switched_on_it_begins_anew(stag
 async def test_one_that_stands_still_begins_anew_when_it_is_switched_on(stage: Stage) -> None:
     await discovery.switch(stage.deps, USER, on=True)
     (before,) = found(stage)
-    await conversations.pause(stage.deps, USER, before.id)
+    await control.pause(stage.deps, Origin.by_user(USER), before.id)
 
     await discovery.switch(stage.deps, USER, on=True)
 

@@ -9,7 +9,8 @@ from support.stage.make import NOON
 from support.stage.stage import Stage
 from support.stage.talks import SECOND, say, wait
 
-from backburner.actions import conversations
+from backburner.actions.origin import Origin
+from backburner.actions.work import control
 from backburner.core.question import Purpose
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
@@ -48,7 +49,7 @@ async def test_a_file_that_is_there_is_not_worth_a_word_until_it_changes(
     await wait(stage, clock, 10)
     assert stage.notices() == []
 
-    await conversations.run_now(stage.deps, chat.user_id, chat.id)
+    await control.run_now(stage.deps, Origin.by_user(chat.user_id), chat.id)
     await stage.work()
     assert stage.said(chat)[-1] == "notes.txt has not changed."
 

@@ -11,10 +11,13 @@ from support.requirements import requirement
 from support.stage.make import NOON
 from support.stage.stage import Stage
 
-from backburner.actions import conversations, tending
+from backburner.actions import conversations
+from backburner.actions.deps import Deps
+from backburner.actions.origin import Origin
+from backburner.actions.work import control
 from backburner.core.allowance import Allowance, AllowanceScope, Price
 from backburner.core.conversation import EndedAs, PauseReason, Status
-from backburner.core.ids import ConversationId
+from backburner.core.ids import ConversationId, UserId
 from backburner.core.question import Purpose
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.schedule import Interval
@@ -179,8 +182,8 @@ async def test_what_was_not_raised_is_asked_about_again_when_work_is_resumed(
     await stage.work()
     first = stage.question(task)
 
-    await conversations.pause(stage.deps, task.user_id, task.id)
-    await conversations.resume(stage.deps, task.user_id, task.id)
+    await control.pause(stage.deps, Origin.by_user(task.user_id), task.id)
+    await control.resume(stage.deps, Origin.by_user(task.user_id), task.id)
     await stage.work()
 
     again = stage.question(task)
@@ -192,7 +195,11 @@ async def test_what_was_not_raised_is_asked_about_again_when_work_is_resumed(
     assert bool(stage.load(other).questions) is asks
 
 
-@pytest.mark.parametrize("how", [conversations.pause, conversations.archive, tending.delete])
+async def _pause(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:
+    await control.pause(deps, Origin.by_user(user), conversation_id)
+
+
+@pytest.mark.parametrize("how", [_pause, conversations.archive, conversations.delete])
 async def test_work_that_waits_for_an_answer_asks_itself_when_nobody_else_does_any_more(
     set_up: SetUp, how: Callable[..., Any]
 ) -> None:

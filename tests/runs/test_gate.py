@@ -12,7 +12,9 @@ from support.requirements import requirement
 from support.stage.make import NOON
 from support.stage.stage import LEASE, Stage
 
-from backburner.actions import conversations, questions
+from backburner.actions import questions
+from backburner.actions.origin import Origin
+from backburner.actions.work import control
 from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import Conflict, SessionGone
 from backburner.core.question import NO, YES, Purpose
@@ -247,7 +249,7 @@ async def test_a_cancelled_run_makes_no_further_call(stage: Stage) -> None:
     task = await stage.task()
     await stage.take_up()
     await stage.tools.started["slow"].wait()
-    await conversations.cancel(stage.deps, task.user_id, task.id)
+    await control.cancel(stage.deps, Origin.by_user(task.user_id), task.id)
     stage.tools.let_go.set()
 
     await stage.idle()
@@ -261,7 +263,7 @@ async def test_a_cancelled_run_is_interrupted_in_a_call(stage: Stage) -> None:
     task = await stage.task()
     await stage.take_up()
     await stage.tools.started["slow"].wait()
-    await conversations.cancel(stage.deps, task.user_id, task.id)
+    await control.cancel(stage.deps, Origin.by_user(task.user_id), task.id)
 
     await stage.renew()
     await stage.idle()

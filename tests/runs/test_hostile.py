@@ -17,7 +17,9 @@ from support.requirements import requirement
 from support.stage.make import USER
 from support.stage.stage import PLACE, Stage
 
-from backburner.actions import conversations, memories
+from backburner.actions import memories
+from backburner.actions.origin import Origin
+from backburner.actions.work import control
 from backburner.bus.local import LocalBus
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Destination, EndedAs, Kind, Status
@@ -128,7 +130,7 @@ async def scene(either: Database) -> Scene:
     stage.tools = tools
     mail = await stage.task(RARELY, title="mail", prompt="Read the mail.", reports_to=(OWN,))
     resting = await stage.task(RARELY, title="resting", prompt="Rest.")
-    await conversations.pause(stage.deps, USER, resting.id)
+    await control.pause(stage.deps, Origin.by_user(USER), resting.id)
     await memories.remember(stage.deps, USER, "bank", "The account is 1.")
     return Scene(stage, engine, stage.load(mail), stage.load(resting))
 

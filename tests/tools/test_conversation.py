@@ -21,7 +21,8 @@ from support.simulator.world import FlakyDatabase
 from support.stage.make import NOON
 from support.stage.stage import Stage
 
-from backburner.actions import conversations
+from backburner.actions.origin import Origin
+from backburner.actions.work import control
 from backburner.core.conversation import Author, Destination, Kind, Notify, Status
 from backburner.core.question import Purpose
 from backburner.core.routing import Routes
@@ -210,7 +211,7 @@ async def test_there_are_so_many_active_tasks_and_no_more(stage: Stage) -> None:
     assert "There are already 20 active tasks, and 20 is the limit." in told
     assert len(children(stage, chat)) == 20
 
-    await conversations.cancel(stage.deps, chat.user_id, children(stage, chat)[0].id)
+    await control.cancel(stage.deps, Origin.by_user(chat.user_id), children(stage, chat)[0].id)
     (told,) = await ask(stage, chat, schedule(**STRETCH, separate=True))
     # What the task left in the chat when it ended are words that others may have put there.
     assert told.startswith("Proposed as 'Stretch'")

@@ -19,7 +19,8 @@ from support.simulator.world import FlakyDatabase
 from support.stage.make import STRANGER
 from support.stage.stage import Stage
 
-from backburner.actions import conversations
+from backburner.actions.origin import Origin
+from backburner.actions.work import control
 from backburner.core.conversation import EndedAs, Status
 from backburner.core.schedule import Interval
 
@@ -33,7 +34,7 @@ async def test_what_goes_on_is_listed(stage: Stage, clock: SetClock) -> None:
     (child,) = children(stage, chat)
     clock.advance(SECOND)
     paused = await stage.task(Interval(SECOND, clock.now), parent_id=chat.id, title="Old")
-    await conversations.pause(stage.deps, chat.user_id, paused.id)
+    await control.pause(stage.deps, Origin.by_user(chat.user_id), paused.id)
 
     (told,) = await ask(stage, chat, Call("list_work"))
 

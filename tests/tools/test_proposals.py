@@ -12,12 +12,12 @@ from support.stage.either import database, one_sqlite
 from support.stage.make import MATE
 from support.stage.stage import Stage
 
-from backburner.actions import questions, tending
+from backburner.actions import conversations, questions
 from backburner.actions.create import MAX_OPEN_PROPOSALS
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
-from backburner.actions.work import tasks
-from backburner.actions.work.agent_tasks import TaskChanges
+from backburner.actions.work import control, tasks
+from backburner.actions.work.control import TaskChanges
 from backburner.core.conversation import Conversation, EndedAs, Notify, PauseReason, Status
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.question import Purpose, Question
@@ -190,9 +190,9 @@ async def test_a_yes_is_for_what_was_shown_and_a_change_asks_anew(stage: Stage) 
     assert stage.load(task).status is Status.WAITING_INPUT
 
     timed = TaskChanges(timing=Timing("every tuesday at 3:33"))
-    await tasks.update(stage.deps, chat.user_id, task.id, timed)
+    await control.update(stage.deps, Origin.by_user(chat.user_id), task.id, timed)
     assert "at 03:33 on Tuesday (UTC)" in stage.question(task).prompt
-    await tending.amend(stage.deps, chat.user_id, task.id, title="ci", notify=Notify.ALWAYS)
+    await conversations.amend(stage.deps, chat.user_id, task.id, title="ci", notify=Notify.ALWAYS)
     last = stage.question(task)
     assert last.prompt.startswith("Proposed task: ci\n")
     await questions.answer(stage.deps, chat.user_id, last.id, "yes")
@@ -230,7 +230,7 @@ async def test_a_background_run_does_nothing_to_tasks_that_are_not_its_own(
 ) -> None:
     elsewhere = await stage.task(MONDAYS, title="elsewhere")
     if name == "task_resume":
-        await tasks.pause(stage.deps, elsewhere.user_id, elsewhere.id)
+        await control.pause(stage.deps, Origin.by_user(elsewhere.user_id), elsewhere.id)
     before = stage.load(elsewhere)
     work, origin = await at_work(stage)
 
@@ -239,7 +239,7 @@ async def test_a_background_run_does_nothing_to_tasks_that_are_not_its_own(
 
     assert other.failed
     assert itself.failed
-    assert "may have put the idea there" in other.text
+    assert "may have suggested it" in other.text
     assert stage.load(elsewhere) == before
     assert stage.load(work).schedule is not None
 
@@ -260,9 +260,9 @@ async def test_a_run_that_read_text_of_others_steers_its_own_tasks_and_changes_n
     resumed = await tell(stage, chat, "task_resume", task="watch-ci-main")
 
     assert "'elsewhere' is not a task of this conversation" in other
-    assert changed.startswith("Tasks cannot be changed from here")
+    assert changed.startswith("Refused: tasks are changed only where the user asks for it.")
     assert paused.startswith("Paused")
-    assert resumed.startswith("Tasks cannot be resumed from here")
+    assert resumed.startswith("Refused: tasks are resumed only where the user asks for it.")
     assert stage.load(elsewhere).status is Status.BACKGROUND
     now = stage.load(task)
     assert (now.pause_reason, now.state) == (PauseReason.USER, task.state)

@@ -10,7 +10,8 @@ from support.doubles.engine import Call, End, Say, ScriptedEngine, Wait
 from support.requirements import requirement
 from support.stage.stage import PLACE, Stage
 
-from backburner.actions import conversations
+from backburner.actions.origin import Origin
+from backburner.actions.work import control
 from backburner.bus.local import LocalBus
 from backburner.core.conversation import Conversation, Destination, EndedAs, Notify, Status
 from backburner.core.errors import StoreFailed
@@ -131,7 +132,7 @@ async def test_what_is_cancelled_stops_at_once(database: Database) -> None:
     async with working(stage, pace=Pace(poll=NEVER)) as worker:
         task = await stage.task()
         await until(lambda: stage.engine.requests)
-        await conversations.cancel(stage.deps, task.user_id, task.id)
+        await control.cancel(stage.deps, Origin.by_user(task.user_id), task.id)
         await until(lambda: not len(worker.underway))
 
     assert [run.status for run in stage.history(task)] == [RunStatus.CANCELLED]

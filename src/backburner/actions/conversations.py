@@ -1,67 +1,52 @@
-"""What people do with background work: begin, schedule, pause, resume, run now, cancel, archive."""
+"""Conversations: rename, archive, reopen, delete; and the switch for all background work."""
 
-from backburner.actions import active_limit, create, steps
+from collections.abc import Sequence
+from dataclasses import replace
+
+from backburner.actions import steps
 from backburner.actions.deps import Deps
 from backburner.actions.steps import change, save
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, State
-from backburner.core.ids import ConversationId, UserId, new_conversation_id
-from backburner.core.run import RunKind, RunStatus
-from backburner.core.schedule import Schedule
-from backburner.core.transitions import Brief, Step
+from backburner.core.conversation import Conversation, Notify
+from backburner.core.ids import ConversationId, UserId
+from backburner.core.transitions import FollowerEvent, Step
 from backburner.ports import Tx
 
-#: A run that is under way is among the last few.
-_FEW = 5
 
-
-async def start(deps: Deps, user: UserId, brief: Brief) -> Conversation:
-    """Set up work with a schedule."""
-
-    which = new_conversation_id()
-
-    def work(tx: Tx) -> Conversation:
-        tx.users.lock(user)
-        return create.begin(tx, deps, user, which, brief)
-
-    return await deps.store.transact(work)
-
-
-async def set_schedule(
+async def amend(
     deps: Deps,
     user: UserId,
     conversation_id: ConversationId,
-    schedule: Schedule,
     *,
-    state: State | None = None,
+    title: str | None = None,
+    notify: Notify | None = None,
 ) -> Conversation:
-    return await active_limit.change(
-        deps,
-        user,
-        conversation_id,
-        lambda found, tx: transitions.set_schedule(found, schedule, now=tx.now, state=state),
-    )
+    """Give a conversation another title, or another way to tell of its work."""
 
-
-async def pause(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
-    return await change(deps, user, conversation_id, lambda found, _: transitions.pause(found))
-
-
-async def resume(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
-    return await active_limit.change(
-        deps, user, conversation_id, lambda found, tx: transitions.resume(found, now=tx.now)
-    )
-
-
-async def run_now(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
-    return await change(deps, user, conversation_id, lambda found, _: transitions.run_now(found))
-
-
-async def cancel(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
     def transition(found: Conversation, tx: Tx) -> Step:
-        return transitions.cancel(found, now=tx.now, running=is_running(tx, user, conversation_id))
+        named = found if title is None else transitions.rename(found, title).conversation
+        amended = replace(named, notify=found.notify if notify is None else notify)
+        return transitions.ask_anew(found, amended, now=tx.now)
 
     return await change(deps, user, conversation_id, transition)
+
+
+async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:
+    """Delete a conversation with all that it handed out; what was done and spent stays known."""
+    await deps.store.transact(lambda tx: remove(tx, user, conversation_id))
+
+
+def remove(tx: Tx, user: UserId, conversation_id: ConversationId) -> None:
+    tx.conversations.lock(user, conversation_id)
+    all_of_them = _family(tx, user, conversation_id)
+    asked = {
+        asked.purpose for one in all_of_them for asked in tx.conversations.load(user, one).questions
+    }
+    for one in all_of_them:
+        _part(tx, user, one, all_of_them)
+    for one in all_of_them:
+        tx.conversations.delete(user, one)
+    steps.resume_without_answer(tx, user, asked)
 
 
 async def archive(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
@@ -97,9 +82,23 @@ def _stop_children(
         stopped[child.id] = child.title
 
 
-def is_running(tx: Tx, user: UserId, conversation_id: ConversationId) -> bool:
-    """See whether a background run is under way, or was handed back."""
-    return any(
-        run.kind is RunKind.BACKGROUND and run.status in (RunStatus.RUNNING, RunStatus.QUEUED)
-        for run in tx.runs.history(user, conversation_id, limit=_FEW)
-    )
+def _family(tx: Tx, user: UserId, conversation_id: ConversationId) -> Sequence[ConversationId]:
+    """Find all that hangs under a conversation, the lowest first."""
+    under = [
+        one
+        for child in tx.conversations.children(user, conversation_id)
+        for one in _family(tx, user, child)
+    ]
+    return [*under, conversation_id]
+
+
+def _part(tx: Tx, user: UserId, gone: ConversationId, all_gone: Sequence[ConversationId]) -> None:
+    """Let those pause, and say so, that were to come after one that goes."""
+    for follower in tx.conversations.followers(user, gone):
+        if follower not in all_gone:
+            save(
+                tx,
+                transitions.hear_predecessor(
+                    tx.conversations.lock(user, follower), FollowerEvent.GONE
+                ),
+            )

@@ -1,4 +1,4 @@
-"""New work: begun, or only proposed. Every way to ask for some comes together here."""
+"""New work, started or proposed: the one way in for users, agents and clients."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -9,7 +9,7 @@ from backburner.actions import active_limit
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.core import routing, transitions
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Author, Conversation
 from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import After
@@ -28,20 +28,20 @@ MAX_OPEN_PROPOSALS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkCreated:
-    """A piece of work as it now is, for those who tell of it."""
+class WorkReport:
+    """Work as it now is, with what is needed to describe it."""
 
     work: Conversation
     zone: str
     now: datetime
-    #: The title of what it comes after, if it comes after something.
+    #: The title of the work it is scheduled after.
     after: str | None = None
 
 
 def begin(
     tx: Tx, deps: Deps, user: UserId, conversation_id: ConversationId, brief: Brief
 ) -> Conversation:
-    """Let a task begin, if there is room for it; whoever calls this holds the lock of the user."""
+    """Start a task within the limit on active tasks; the caller holds the lock of the user."""
     step = transitions.start_task(conversation_id, user, brief, now=tx.now)
     active_limit.check(deps, tx, step.conversation)
     return _add(tx, deps, step)
@@ -50,37 +50,65 @@ def begin(
 def propose(
     tx: Tx, deps: Deps, origin: Origin, conversation_id: ConversationId, brief: Brief, *, why: str
 ) -> Conversation:
-    """Suggest a task, unless there are enough suggestions, or the owner has said no to this."""
+    """Propose a task, unless too many are open or the owner has rejected this one lately."""
     _check_count(tx, origin)
     _check_news(tx, origin.user, brief)
     zone = tx.users.load(origin.user).zone
     step = transitions.propose(conversation_id, origin.user, brief, why=why, now=tx.now, zone=zone)
-    # Its words may be those of others, until the owner has said yes to them.
+    # Its text may come from outside, until the owner has approved it.
     proposed = replace(step.conversation, outside_read=origin.hold(tx).outside_read)
     return _add(tx, deps, replace(step, conversation=proposed))
 
 
-def find_made(
+def start(
+    tx: Tx,
+    deps: Deps,
+    origin: Origin,
+    conversation_id: ConversationId,
+    brief: Brief,
+    *,
+    proposed_because: str | None = None,
+) -> Conversation:
+    """Start a task, or propose it where no user can have asked for it; the caller locks the user.
+
+    A reason in `proposed_because` makes it a proposal in any case.
+    """
+    if proposed_because is None and (origin.is_user or origin.may_start(origin.hold(tx))):
+        return begin(tx, deps, origin.user, conversation_id, brief)
+    return propose(tx, deps, origin, conversation_id, brief, why=proposed_because or "")
+
+
+def under(here: Conversation, brief: Brief) -> Brief:
+    """Make it a child of a conversation: created by its agent, reporting where that does."""
+    return replace(
+        brief,
+        profile=brief.profile or here.requested_profile,
+        reports_to=here.reports_to,
+        parent_id=here.id,
+        created_by=Author.AGENT,
+    )
+
+
+def find_committed(
     tx: Tx, user: UserId, conversation_id: ConversationId, tried: Sequence[object]
 ) -> Conversation | None:
-    """Find what an earlier try has made of which only the answer was lost."""
+    """Find what an earlier try created, if that was committed and only its answer was lost."""
     if tried:
         with suppress(NotFound):
             return tx.conversations.load(user, conversation_id)
     return None
 
 
-def tell(tx: Tx, work: Conversation) -> WorkCreated:
-    after = work.schedule
+def report(tx: Tx, work: Conversation) -> WorkReport:
     title = None
-    if isinstance(after, After):
+    if isinstance(work.schedule, After):
         with suppress(NotFound):
-            title = tx.conversations.load(work.user_id, after.conversation).title
-    return WorkCreated(work=work, zone=tx.users.load(work.user_id).zone, now=tx.now, after=title)
+            title = tx.conversations.load(work.user_id, work.schedule.conversation).title
+    return WorkReport(work=work, zone=tx.users.load(work.user_id).zone, now=tx.now, after=title)
 
 
 def narrow(tools: Sequence[str] | None, allowed: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Hold work to tools that whoever hands it out may use itself."""
+    """Restrict work to tools that the conversation creating it may use itself."""
     if tools is None:
         return allowed
     beyond = [name for name in tools if allowed is not None and name not in allowed]
@@ -111,7 +139,7 @@ def _check_count(tx: Tx, origin: Origin) -> None:
 
 
 def _check_news(tx: Tx, user: UserId, brief: Brief) -> None:
-    """Refuse what waits for an answer already, and what was dismissed within a day."""
+    """Refuse what is already proposed, and what was rejected within a day."""
     waiting = [
         RejectedProposal(one.title, str(one.state.context.get("prompt", "")), tx.now)
         for one in tx.tasks.open(user, limit=10 * MAX_OPEN_PROPOSALS)

@@ -1,4 +1,4 @@
-"""Where work is handed out and looked after from: a run, or a client of somebody outside."""
+"""Who asks for work or for a change to it: a user, an agent in a run, or an MCP client."""
 
 from dataclasses import dataclass
 
@@ -9,28 +9,37 @@ from backburner.core.run import Turn
 from backburner.core.work import proposal
 from backburner.ports import Tx
 
+NOWHERE = ConversationId("")
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who asks, and in which conversation: all they hand out hangs under it."""
-
     user: UserId
+    #: An agent's conversation, or that of a client's token: what they create becomes its child.
     conversation: ConversationId
-    #: The run that asks; None: a client with a token of the user's own.
+    #: The run that asks; None: a user, or a client with a token of the user's own.
     turn: Turn | None = None
+
+    @classmethod
+    def by_user(cls, user: UserId) -> "Origin":
+        return cls(user, NOWHERE)
 
     @classmethod
     def of(cls, turn: Turn) -> "Origin":
         return cls(turn.user_id, turn.conversation_id, turn)
 
+    @property
+    def is_user(self) -> bool:
+        return self.conversation == NOWHERE
+
     def hold(self, tx: Tx) -> Conversation:
-        """Lock the conversation; a run that has lost its turn is told so."""
+        """Lock the conversation; a run that has lost its turn is fenced."""
         if self.turn is not None:
             return tx.turns.hold(self.turn)
         return tx.conversations.lock(self.user, self.conversation)
 
-    def note_outside(self, tx: Tx, deps: Deps) -> None:
-        """Note that whoever asks reads words of others now; a client outside sees to it itself."""
+    def mark_outside_text(self, tx: Tx, deps: Deps) -> None:
+        """Record that the agent reads outside text now; clients see to that themselves."""
         if self.turn is None:
             return
         here = tx.turns.hold(self.turn)
@@ -38,9 +47,9 @@ class Origin:
             tx.turns.mark_outside_text(self.turn)
 
     def may_start(self, here: Conversation) -> bool:
-        """Decide whether work that is asked for begins, or only waits for the owner's yes.
+        """Decide whether requested work starts, or waits for the owner's approval as a proposal.
 
-        A client outside is the owner's own, and asks them itself before it calls anything.
+        A client is the owner's own, and asks them itself before it calls anything.
         """
         if self.turn is None:
             return True

@@ -1,20 +1,20 @@
 """When work is to be done, as people say it: in words or in full, by the clock where they live."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from backburner.actions import active_limit, chain, conversations, create, lookup
+from backburner.actions import active_limit, chain, lookup
 from backburner.actions.deps import Deps
 from backburner.core import schedule
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadRequest, BadSchedule
-from backburner.core.ids import ConversationId, UserId, new_conversation_id
+from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import After, Immediate, Interval, On, Schedule
 from backburner.core.schedule.phrases import parse_duration, parse_schedule
 from backburner.core.schedule.serialize import from_json
-from backburner.core.transitions import Brief, Step
+from backburner.core.transitions import Step
 from backburner.core.transitions import set_schedule as give_schedule
 from backburner.core.validation import check_json
 from backburner.core.work import views
@@ -64,19 +64,6 @@ async def preview(deps: Deps, user: UserId, timing: Timing) -> Preview:
     return await deps.store.transact(work)
 
 
-async def start(
-    deps: Deps, user: UserId, timing: Timing, brief: Callable[[Schedule], Brief]
-) -> Conversation:
-    """Set up work of its own."""
-    which = new_conversation_id()
-
-    def work(tx: Tx) -> Conversation:
-        tx.users.lock(user)
-        return create.begin(tx, deps, user, which, brief(read(tx, user, timing)))
-
-    return await deps.store.transact(work)
-
-
 async def set_schedule(
     deps: Deps,
     user: UserId,
@@ -97,11 +84,6 @@ async def set_schedule(
         return give_schedule(found, timed, now=tx.now, state=state)
 
     return await active_limit.change(deps, user, conversation_id, transition)
-
-
-async def clear_schedule(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
-    """Stop the work for good; the conversation stays."""
-    return await conversations.cancel(deps, user, conversation_id)
 
 
 def read(tx: Tx, user: UserId, timing: Timing, *, of: ConversationId | None = None) -> Schedule:

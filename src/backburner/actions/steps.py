@@ -10,10 +10,13 @@ from backburner.core.conversation import Conversation
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.question import Purpose
+from backburner.core.run import RunKind, RunStatus
 from backburner.core.transitions import Report, Step
 from backburner.core.work import lookup
 from backburner.ports import Tx
 
+#: A run in progress is among the last few.
+_RECENT_RUNS = 5
 Change = Callable[[Conversation, Tx], Step]
 
 
@@ -35,10 +38,10 @@ def save(tx: Tx, step: Step) -> None:
     follow(tx, step)
     if step.withdrawn:
         user = step.conversation.user_id
-        go_on_without(tx, user, tx.questions.purposes(user, step.withdrawn))
+        resume_without_answer(tx, user, tx.questions.purposes(user, step.withdrawn))
 
 
-def go_on_without(tx: Tx, user: UserId, withdrawn: Collection[Purpose]) -> None:
+def resume_without_answer(tx: Tx, user: UserId, withdrawn: Collection[Purpose]) -> None:
     """Let work go on that waited for an answer which nobody will give now; it asks again."""
     if Purpose.ALLOWANCE in withdrawn:
         spending.free(tx, user, at=tx.now)
@@ -80,6 +83,14 @@ def stop_all(tx: Tx, job: Conversation, *, by_parent: bool = True) -> bool:
         return False
     save(tx, transitions.cancel(found, now=tx.now, by_parent=by_parent))
     return True
+
+
+def is_running(tx: Tx, user: UserId, conversation_id: ConversationId) -> bool:
+    """See whether a background run is under way, or was handed back."""
+    return any(
+        run.kind is RunKind.BACKGROUND and run.status in (RunStatus.RUNNING, RunStatus.QUEUED)
+        for run in tx.runs.history(user, conversation_id, limit=_RECENT_RUNS)
+    )
 
 
 def _report(tx: Tx, child: Conversation, parent_id: ConversationId, report: Report) -> None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from backburner.actions.create import WorkCreated
-from backburner.actions.work.agent_tasks import TaskListing
+from backburner.actions.create import WorkReport
+from backburner.actions.work.tasks import TaskListing
 from backburner.core.conversation import Conversation, Notify, Status
 from backburner.core.run import Run
 from backburner.core.schedule import After
@@ -28,7 +28,7 @@ def name(work: Conversation) -> str:
     return f"{work.title!r} ({work.id})"
 
 
-def of_made(done: WorkCreated) -> str:
+def of_made(done: WorkReport) -> str:
     """Confirm a task: what, when, the next times, where it reports."""
     work = done.work
     when = f"{when_of(done)}. {wording.next_times(work, done.zone, done.now)}".strip()
@@ -58,7 +58,7 @@ def of_history(work: Conversation, runs: Sequence[Run]) -> str:
     return "\n".join([f"Task {name(work)}, run {work.run_count} times.", *(lines or [NO_RUNS])])
 
 
-def when_of(done: WorkCreated) -> str:
+def when_of(done: WorkReport) -> str:
     timed = done.work.schedule
     if timed is None:
         return "no time set"
@@ -78,7 +78,7 @@ def _reports(work: Conversation) -> str:
     return f"It reports to {', '.join(places)}." if places else ""
 
 
-def _line(task: WorkCreated) -> str:
+def _line(task: WorkReport) -> str:
     """Tell of a task, but not what is asked or proposed in it: nobody has agreed to those words."""
     work, status = task.work, views.task_status(task.work)
     needs = ", waits for an answer" if work.status is Status.WAITING_INPUT else ""

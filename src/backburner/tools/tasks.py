@@ -9,8 +9,9 @@ from pydantic import Field
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
-from backburner.actions.work import agent_tasks
-from backburner.actions.work.agent_tasks import NewTask, TaskChanges
+from backburner.actions.work import control, tasks
+from backburner.actions.work.control import TaskChanges
+from backburner.actions.work.tasks import NewTask
 from backburner.core.conversation import MAX_TITLE_CHARS, Notify
 from backburner.core.schedule import On
 from backburner.core.transitions import Terms
@@ -196,7 +197,7 @@ class _Tools:
         not asked for in a chat, or after text of others was read, is only proposed and waits for
         the user's yes; the answer says so.
         """
-        done = await agent_tasks.add(self._deps, self._origin, asked.task())
+        done = await tasks.add(self._deps, self._origin, asked.task())
         return task_wording.of_made(done)
 
     async def propose(self, asked: ProposeTask) -> str:
@@ -205,7 +206,7 @@ class _Tools:
         Use it for something you noticed that would truly help. At most three in a run, and nothing
         that the user has said no to within a day.
         """
-        done = await agent_tasks.propose(self._deps, self._origin, asked.task(), why=asked.why)
+        done = await tasks.add(self._deps, self._origin, asked.task(), proposed_because=asked.why)
         return task_wording.of_made(done)
 
     async def update(self, asked: UpdateTask) -> str:
@@ -213,37 +214,37 @@ class _Tools:
 
         Only in a chat, as long as no text of others was read. A proposal is asked about anew.
         """
-        done = await agent_tasks.update(self._deps, self._origin, asked.task, asked.changes())
+        done = await control.update(self._deps, self._origin, asked.task, asked.changes())
         return f"Changed. {task_wording.of_made(done)}"
 
     async def look(self, asked: ListTasks) -> str:
         """List the user's tasks wherever they were made: proposed, active, paused, done, failed."""
         status = None if asked.status is None else TaskStatus(asked.status)
-        return task_wording.of_list(await agent_tasks.listed(self._deps, self._origin, status))
+        return task_wording.of_list(await tasks.list_for_agent(self._deps, self._origin, status))
 
     async def pause(self, asked: TaskName) -> str:
         """Let a task stand still until it is resumed. A run that is under way finishes."""
-        done = await agent_tasks.pause(self._deps, self._origin, asked.task)
+        done = await control.pause(self._deps, self._origin, asked.task)
         return f"Paused: {task_wording.name(done.work)}. task_resume lets it go on."
 
     async def resume(self, asked: TaskName) -> str:
         """Let a paused task go on: its next time is counted from now."""
-        done = await agent_tasks.resume(self._deps, self._origin, asked.task)
+        done = await control.resume(self._deps, self._origin, asked.task)
         return f"It goes on. {task_wording.of_made(done)}"
 
     async def cancel(self, asked: CancelTask) -> str:
         """Stop a task for good and put it away. Its history and the reason are kept."""
-        done = await agent_tasks.cancel(self._deps, self._origin, asked.task, reason=asked.reason)
+        done = await control.put_away(self._deps, self._origin, asked.task, reason=asked.reason)
         return f"Cancelled: {task_wording.name(done.work)}."
 
     async def run_now(self, asked: TaskName) -> str:
         """Run a task at once, whatever its schedule says."""
-        done = await agent_tasks.run_now(self._deps, self._origin, asked.task)
+        done = await control.run_now(self._deps, self._origin, asked.task)
         return f"It runs now: {task_wording.name(done.work)}."
 
     async def history(self, asked: TaskHistory) -> str:
         """List the last runs of a task: when, how each ended, what it found, what it took."""
-        found, runs = await agent_tasks.history(
+        found, runs = await tasks.history(
             self._deps, self._origin.user, asked.task, limit=asked.runs
         )
         return task_wording.of_history(found, runs)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
 
-from backburner.actions.create import WorkCreated
+from backburner.actions.create import WorkReport
 from backburner.actions.work.conversation_work import WorkList
 from backburner.core import schedule
 from backburner.core.conversation import Conversation, Status
@@ -20,7 +20,7 @@ _SOME = 3
 _LONGEST = 300
 
 
-def of_arranged(done: WorkCreated, *, here: ConversationId) -> str:
+def of_arranged(done: WorkReport, *, here: ConversationId) -> str:
     work = done.work
     when = f"{_when(work, done.zone)}. {next_times(work, done.zone, done.now)}".strip()
     name = f"{work.title!r} ({work.id})"

@@ -8,8 +8,9 @@ from support.requirements import requirement
 from support.stage.job_stage import House, hand_out, outside, started
 from support.stage.make import MATE, USER
 
-from backburner.actions import conversations, tending
-from backburner.actions.work import jobs, tasks
+from backburner.actions import conversations
+from backburner.actions.origin import Origin
+from backburner.actions.work import control, jobs
 from backburner.actions.work.jobs import JobRequest
 from backburner.core.conversation import Author, Destination, Kind, Status
 from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound
@@ -289,7 +290,7 @@ async def test_deleting_a_parent_ends_and_removes_its_jobs(house: House) -> None
     await house.take_up()
     await house.engine.began.wait()
 
-    await tending.delete(house.deps, chat.user_id, chat.id)
+    await conversations.delete(house.deps, chat.user_id, chat.id)
     await house.renew()
     await house.idle()
 
@@ -330,7 +331,7 @@ async def test_all_that_a_task_handed_out_ends_with_it_however_far_down(house: H
     parent = house.database.run(lambda tx: tx.conversations.load(USER, child))
     (grandchild,) = await house.start(parent, "hang")
 
-    await tasks.cancel(house.deps, USER, task.id)
+    await control.put_away(house.deps, Origin.by_user(USER), task.id)
 
     found = [await house.job(task, child), await house.job(parent, grandchild)]
     assert [job.status for job in found] == [JobStatus.CANCELLED] * 2

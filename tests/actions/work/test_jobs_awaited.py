@@ -11,8 +11,9 @@ from support.requirements import requirement
 from support.stage.job_stage import House, hand_out, outside, started
 
 from backburner.actions import chat as chats
-from backburner.actions import conversations, tending
-from backburner.actions.work import wait
+from backburner.actions import conversations
+from backburner.actions.origin import Origin
+from backburner.actions.work import control, wait
 from backburner.core.conversation import Conversation, Source, Status
 from backburner.core.ids import ConversationId
 from backburner.core.run import RunKind, RunStatus
@@ -80,7 +81,7 @@ async def test_it_goes_on_only_when_the_last_has_settled(house: House) -> None:
     await house.until(lambda: len(house.items(chat)) == 2)
     assert len(house.prompts(chat)) == 1
 
-    await conversations.cancel(house.deps, chat.user_id, ConversationId(two))
+    await control.cancel(house.deps, Origin.by_user(chat.user_id), ConversationId(two))
     await house.renew()
     await house.idle()
     await house.work()
@@ -95,8 +96,8 @@ async def test_it_goes_on_only_when_the_last_has_settled(house: House) -> None:
 async def test_one_that_needs_the_user_or_stands_still_is_not_waited_for(house: House) -> None:
     chat = await house.chat()
     one, two, three = await begin(house, chat, "ask somebody", "hang", "hang")
-    await conversations.pause(house.deps, chat.user_id, ConversationId(two))
-    await tending.delete(house.deps, chat.user_id, ConversationId(three))
+    await control.pause(house.deps, Origin.by_user(chat.user_id), ConversationId(two))
+    await conversations.delete(house.deps, chat.user_id, ConversationId(three))
     await house.work()
 
     (*_, going_on) = house.prompts(chat)

@@ -9,6 +9,8 @@ from support.requirements import requirement
 from support.stage.job_stage import House, hand_out, started
 
 from backburner.actions import conversations
+from backburner.actions.origin import Origin
+from backburner.actions.work import control
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, MessageRole, Source
 from backburner.core.errors import EngineFailed
@@ -166,7 +168,7 @@ async def test_archived_parents_and_those_of_clients_outside_keep_the_message(
 async def test_a_job_that_its_user_cancels_is_told_as_failed(house: House) -> None:
     chat = await house.chat()
     (which,) = await house.start(chat, "hang")
-    await conversations.cancel(house.deps, chat.user_id, which)
+    await control.cancel(house.deps, Origin.by_user(chat.user_id), which)
     await house.work()
 
     assert told(house, chat, "has failed") == told(house, chat, "It was cancelled.") == 1

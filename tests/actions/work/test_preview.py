@@ -9,11 +9,10 @@ from support.stage.either import database, one_sqlite
 from support.stage.make import MATE, USER
 from support.stage.stage import PLACE, Stage, prompts
 
-from backburner.actions import conversations
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
-from backburner.actions.work import preview, tasks
-from backburner.actions.work.agent_tasks import NewTask, propose
+from backburner.actions.work import control, preview, tasks
+from backburner.actions.work.tasks import NewTask, add
 from backburner.bus.local import LocalBus
 from backburner.core.allowance import Amount, Price
 from backburner.core.conversation import Conversation, Destination, EndedAs, Kind, Notify, Status
@@ -38,13 +37,14 @@ def stage(database: Database) -> Stage:
 async def proposed(stage: Stage) -> Conversation:
     chat = await stage.chat()
     new = NewTask(name="watch", prompt="Look.", timing=Timing("every monday at 3:33"))
-    return (await propose(stage.deps, Origin(USER, chat.id), new, why="It helps.")).work
+    made = await add(stage.deps, Origin(USER, chat.id), new, proposed_because="It helps.")
+    return made.work
 
 
 async def run(stage: Stage, task: Conversation, *tokens: int) -> None:
     for spent in tokens:
         stage.engine.then(Spend(spent), End({"complete": True}))
-        await conversations.run_now(stage.deps, task.user_id, task.id)
+        await control.run_now(stage.deps, Origin.by_user(task.user_id), task.id)
         await stage.work()
 
 
@@ -72,10 +72,10 @@ async def test_a_preview_shows_times_tools_and_recipients(stage: Stage) -> None:
 async def test_a_proposal_and_paused_work_show_when_they_would_run(stage: Stage) -> None:
     task = await proposed(stage)
     paused = await stage.task(MONDAYS)
-    await conversations.pause(stage.deps, USER, paused.id)
+    await control.pause(stage.deps, Origin.by_user(USER), paused.id)
     for one in (task, paused):
         assert len((await preview.preview(stage.deps, USER, one.id)).times) == 5
-    await conversations.cancel(stage.deps, USER, paused.id)
+    await control.cancel(stage.deps, Origin.by_user(USER), paused.id)
     assert (await preview.preview(stage.deps, USER, paused.id)).times == ()
 
 
@@ -166,7 +166,7 @@ async def test_a_test_run_ends_with_its_task(stage: Stage) -> None:
     stage.engine.then(Wait())
     job = await preview.try_out(stage.deps, USER, task.id)
     await stage.take_up()
-    await tasks.cancel(stage.deps, USER, task.id)
+    await control.put_away(stage.deps, Origin.by_user(USER), task.id)
 
     assert stage.load(job).schedule is None
     stage.kill()

@@ -11,7 +11,7 @@ from support.stage.stage import PLACE, Stage
 
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
-from backburner.actions.work.agent_tasks import NewTask, propose
+from backburner.actions.work.tasks import NewTask, add
 from backburner.core.conversation import Conversation, Kind, Status
 from backburner.core.ids import ConversationId
 
@@ -26,7 +26,8 @@ async def make(ask: Asker, **changes: Any) -> Any:
 async def proposed(stage: Stage) -> Conversation:
     chat = await stage.chat()
     new = NewTask(name="watch-ci", prompt="Look.", timing=Timing("every monday at 3:33"))
-    return (await propose(stage.deps, Origin(USER, chat.id), new, why="It broke.")).work
+    made = await add(stage.deps, Origin(USER, chat.id), new, proposed_because="It broke.")
+    return made.work
 
 
 def load(stage: Stage, which: str) -> Conversation:

@@ -13,11 +13,11 @@ from typing import Any, Self, TypeVar
 
 from sqlalchemy import text
 
-from backburner.actions import chat, conversations, questions
+from backburner.actions import chat, questions
 from backburner.actions.accounts import credentials
 from backburner.actions.deps import Deps, Limits
 from backburner.actions.origin import Origin
-from backburner.actions.work import jobs
+from backburner.actions.work import control, jobs
 from backburner.actions.work.jobs import JobRequest
 from backburner.app.clock import Clock
 from backburner.app.machines import NoTools
@@ -41,6 +41,7 @@ from support.faults.invariants import NEVER_AT_REST
 from support.faults.lasting import DEFINITION, SERVER
 from support.faults.program import CHANNEL
 from support.stage.make import USER
+from support.stage.work import start_work
 
 T = TypeVar("T")
 #: How long anything may take, in seconds; only what is broken takes as long.
@@ -90,7 +91,7 @@ class Outside:
             "schedule": Immediate(),
             "reports_to": (Destination(CHANNEL, "somebody"),),
         }
-        task = self._do(conversations.start(self._deps, self._user(user), Brief(**(what | brief))))
+        task = self._do(start_work(self._deps, self._user(user), Brief(**(what | brief))))
         if may_send:
             self.allow(task, SERVER, "send", DEFINITION)
         return task
@@ -115,7 +116,7 @@ class Outside:
         self._do(questions.answer(self._deps, conversation.user_id, question.id, said))
 
     def cancel(self, conversation: Conversation) -> None:
-        self._do(conversations.cancel(self._deps, conversation.user_id, conversation.id))
+        self._do(control.cancel(self._deps, Origin.by_user(conversation.user_id), conversation.id))
 
     def token(self, *, user: UserId = USER) -> str:
         """Give out what a client shows to be let in."""

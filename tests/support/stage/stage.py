@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from backburner.actions import chat, conversations, questions
+from backburner.actions import chat, questions
 from backburner.actions.deps import Deps, Limits
 from backburner.core.conversation import Conversation, Message
 from backburner.core.ids import ConversationId, UserId
@@ -33,6 +33,7 @@ from support.doubles.channel import RecordingChannel
 from support.doubles.engine import ScriptedEngine
 from support.doubles.tools import TestTools
 from support.stage.make import USER
+from support.stage.work import start_work
 
 LEASE = timedelta(seconds=30)
 PLACE = "outside"
@@ -102,7 +103,7 @@ class Stage:
     ) -> Conversation:
         self.user(user)
         what = Brief(title="Work", prompt="Do it.", schedule=schedule or Immediate())
-        return await conversations.start(self.deps, user, replace(what, **brief))
+        return await start_work(self.deps, user, replace(what, **brief))
 
     async def answer(self, conversation: Conversation, text: str) -> None:
         question = self.question(conversation)

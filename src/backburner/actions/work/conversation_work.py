@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backburner.actions import active_limit, create
-from backburner.actions.create import WorkCreated
+from backburner.actions.create import WorkReport
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.steps import save
 from backburner.core import transitions
 from backburner.core.conversation import (
     MAX_TITLE_CHARS,
-    Author,
     Conversation,
     Notify,
     State,
@@ -54,11 +53,11 @@ class WorkList:
     now: datetime
 
 
-async def arrange(deps: Deps, turn: Turn, wish: WorkRequest) -> WorkCreated:
+async def arrange(deps: Deps, turn: Turn, wish: WorkRequest) -> WorkReport:
     """Put work into the background; what nobody there has asked for is only proposed."""
     child, tried = new_conversation_id(), list[Conversation]()
 
-    def work(tx: Tx) -> WorkCreated:
+    def work(tx: Tx) -> WorkReport:
         tx.users.lock(turn.user_id)
         here = tx.turns.hold(turn)
         # An earlier try may have gone through, and only its answer been lost.
@@ -66,15 +65,15 @@ async def arrange(deps: Deps, turn: Turn, wish: WorkRequest) -> WorkCreated:
         if made is None:
             made = _make(tx, deps, turn, child, here, wish)
             tried.append(made)
-        return create.tell(tx, made)
+        return create.report(tx, made)
 
     return await deps.store.transact(work)
 
 
-async def rearrange(deps: Deps, turn: Turn, called: str, wish: WorkRequest) -> WorkCreated:
+async def rearrange(deps: Deps, turn: Turn, called: str, wish: WorkRequest) -> WorkReport:
     """Give work that is there another time, and if something is said of it, another content."""
 
-    def work(tx: Tx) -> WorkCreated:
+    def work(tx: Tx) -> WorkReport:
         zone = tx.users.lock(turn.user_id).zone
         if not Origin.of(turn).may_start(tx.turns.hold(turn)):
             raise Conflict(
@@ -89,7 +88,7 @@ async def rearrange(deps: Deps, turn: Turn, called: str, wish: WorkRequest) -> W
         )
         active_limit.check(deps, tx, step.conversation, before=found)
         save(tx, step)
-        return create.tell(tx, step.conversation)
+        return create.report(tx, step.conversation)
 
     return await deps.store.transact(work)
 
@@ -138,10 +137,7 @@ def _make(
     timed = parse_schedule(wish.when, zone=tx.users.load(turn.user_id).zone, now=tx.now)
     if at_once and not wish.separate and here.schedule is None:
         return _put_here(tx, deps, here, wish, timed)
-    brief = _brief(here, wish, timed)
-    if at_once:
-        return create.begin(tx, deps, turn.user_id, child, brief)
-    return create.propose(tx, deps, origin, child, brief, why="")
+    return create.start(tx, deps, origin, child, _brief(here, wish, timed))
 
 
 def _put_here(
@@ -157,18 +153,15 @@ def _put_here(
 
 
 def _brief(here: Conversation, wish: WorkRequest, timed: Schedule) -> Brief:
-    return Brief(
+    brief = Brief(
         title=_title(wish),
         prompt=wish.what,
         schedule=timed,
         notify=wish.notify or here.notify,
-        # What it hands out can do no more than it may itself, and reports where it does.
+        # Children may use no more tools than their parent.
         tools=here.tools,
-        profile=here.requested_profile,
-        reports_to=here.reports_to,
-        parent_id=here.id,
-        created_by=Author.AGENT,
     )
+    return create.under(here, brief)
 
 
 def _title(wish: WorkRequest) -> str:

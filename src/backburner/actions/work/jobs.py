@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from backburner.actions import steps
+from backburner.actions.conversations import remove
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.steps import save
-from backburner.actions.tending import remove
 from backburner.core import routing, transitions
 from backburner.core.conversation import Author, Conversation, Notify, make_title
 from backburner.core.errors import BadRequest, Conflict, NotFound

@@ -56,7 +56,7 @@ async def try_out(deps: Deps, user: UserId, conversation_id: ConversationId) -> 
 
     def work(tx: Tx) -> Conversation:
         found = lookup.require(tx.conversations.lock(user, conversation_id))
-        made = create.find_made(tx, user, job, tried)
+        made = create.find_committed(tx, user, job, tried)
         tried.append(True)
         if made is None:
             _check(tx, found)

@@ -1,32 +1,107 @@
-"""What people do with their tasks: set up, change, approve, dismiss, steer, cancel, delete."""
+"""Tasks: create or propose, list, show, approve, reject, delete; `control` has the rest."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 
-from backburner.actions import active_limit, browse, lookup, questions, schedules, tending
+from backburner.actions import browse, conversations, create, lookup, questions, schedules
 from backburner.actions.browse import DisplayContext, Page
+from backburner.actions.create import WorkReport
 from backburner.actions.deps import Deps
-from backburner.actions.work import agent_tasks
-from backburner.actions.work.agent_tasks import NewTask, TaskChanges
-from backburner.core import transitions
+from backburner.actions.origin import Origin
+from backburner.actions.schedules import Timing
+from backburner.actions.work.control import check_destinations
 from backburner.core.conversation import Conversation, Destination, Kind, Notify
-from backburner.core.errors import BadRequest, Conflict
-from backburner.core.ids import ConversationId, QuestionId, UserId
+from backburner.core.errors import Conflict
+from backburner.core.ids import ConversationId, QuestionId, UserId, new_conversation_id
 from backburner.core.question import NO, YES, Purpose
 from backburner.core.run import Run
 from backburner.core.schedule import Schedule
-from backburner.core.transitions import Brief, Step
-from backburner.ports import ConversationRow, PageKey, Tx
+from backburner.core.transitions import Brief
+from backburner.core.work.views import TaskStatus, task_status
+from backburner.ports import ConversationFilter, ConversationRow, PageKey, Tx, View
 
-Verb = Callable[[Deps, UserId, ConversationId], Awaitable[Conversation]]
+#: Shown to an agent.
+MAX_TASKS_LISTED = 50
 
 
-async def look(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTask:
+    """A task as it is requested."""
+
+    name: str
+    prompt: str
+    timing: Timing
+    description: str = ""
+    #: None: as in the conversation it is created from.
+    notify: Notify | None = None
+    max_runs: int | None = None
+    run_timeout: timedelta | None = None
+    #: None: those of the conversation it is created from.
+    tools: Sequence[str] | None = None
+    profile: str | None = None
+    #: Only users name destinations; a task of a conversation reports where that does.
+    reports_to: tuple[Destination, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskListing:
+    tasks: Sequence[WorkReport]
+    #: There are more.
+    cut: bool
+
+
+async def add(
+    deps: Deps, origin: Origin, new: NewTask, *, proposed_because: str | None = None
+) -> WorkReport:
+    """Create a task, which starts; an agent's is only proposed where no user can have asked for it.
+
+    `proposed_because` is the reason of a task that is to be a proposal in any case.
+    """
+    check_destinations(deps, new.reports_to)
+    task_id, tried = new_conversation_id(), list[bool]()
+
+    def work(tx: Tx) -> WorkReport:
+        tx.users.lock(origin.user)
+        here = None if origin.is_user else origin.hold(tx)
+        task = create.find_committed(tx, origin.user, task_id, tried)
+        tried.append(True)
+        if task is None:
+            schedule = schedules.read(tx, origin.user, new.timing)
+            brief = _brief(new, schedule, here)
+            task = create.start(tx, deps, origin, task_id, brief, proposed_because=proposed_because)
+        return create.report(tx, task)
+
+    return await deps.store.transact(work)
+
+
+async def show(
     deps: Deps, user: UserId, conversation_id: ConversationId
 ) -> tuple[ConversationRow, DisplayContext]:
     def work(tx: Tx) -> tuple[ConversationRow, DisplayContext]:
-        seen = tx.browse.conversation(user, conversation_id)
-        lookup.require(seen.conversation)
-        return seen, DisplayContext(tx.now, tx.users.load(user).zone)
+        row = tx.browse.conversation(user, conversation_id)
+        lookup.require(row.conversation)
+        return row, DisplayContext(tx.now, tx.users.load(user).zone)
+
+    return await deps.store.transact(work)
+
+
+async def list_for_agent(deps: Deps, origin: Origin, status: TaskStatus | None) -> TaskListing:
+    """List the tasks of a user, last changed first; ended ones only if asked for by status."""
+    user = origin.user
+
+    def work(tx: Tx) -> TaskListing:
+        filter_ = ConversationFilter(
+            view=View.TASKS, task=status, archived=False if status is None else None
+        )
+        page = tx.browse.conversations(user, filter_, None, limit=MAX_TASKS_LISTED)
+        if any(_is_unvetted(row.conversation) for row in page.conversations):
+            origin.mark_outside_text(tx, deps)
+        zone = tx.users.load(user).zone
+        tasks = [
+            WorkReport(work=row.conversation, zone=zone, now=tx.now) for row in page.conversations
+        ]
+        return TaskListing(tasks=tasks, cut=page.mark is not None)
 
     return await deps.store.transact(work)
 
@@ -41,44 +116,22 @@ async def runs(
     return await deps.store.transact(work)
 
 
-async def create(deps: Deps, user: UserId, new: NewTask) -> Conversation:
-    """Set up a task, which begins."""
-    check_places(deps, new.reports_to)
+async def history(
+    deps: Deps, user: UserId, name: str, *, limit: int
+) -> tuple[Conversation, Sequence[Run]]:
+    """Read the last runs of a task that is named, newest first."""
 
-    def brief(timed: Schedule) -> Brief:
-        return Brief(
-            title=new.name,
-            prompt=new.prompt,
-            schedule=timed,
-            description=new.description,
-            notify=new.notify or Notify.ON_CHANGE,
-            max_runs=new.max_runs,
-            run_timeout=new.run_timeout,
-            tools=None if new.tools is None else tuple(dict.fromkeys(new.tools)),
-            profile=new.profile,
-            reports_to=new.reports_to,
-        )
+    def work(tx: Tx) -> tuple[Conversation, Sequence[Run]]:
+        task = lookup.find(tx, user, name)
+        return task, tx.browse.runs(user, task.id, None, limit=limit)
 
-    return await schedules.start(deps, user, new.timing, brief)
-
-
-async def update(
-    deps: Deps, user: UserId, conversation_id: ConversationId, changes: TaskChanges
-) -> Conversation:
-    """Give a task other terms or another time; a proposal is asked about anew."""
-
-    def change(found: Conversation, tx: Tx) -> Step:
-        step = agent_tasks.rework(tx, found, changes)
-        check_places(deps, step.conversation.reports_to, known=found.reports_to)
-        return step
-
-    return await active_limit.change(deps, user, conversation_id, _of_task(change))
+    return await deps.store.transact(work)
 
 
 async def approve(
     deps: Deps, user: UserId, conversation_id: ConversationId, *, shown: QuestionId | None = None
 ) -> Conversation:
-    """Say yes to a proposal: to the one that was `shown`, or to whatever it is now."""
+    """Approve a proposal: the one that was `shown`, or whatever it is now."""
     return await _decide(deps, user, conversation_id, YES, shown)
 
 
@@ -88,83 +141,51 @@ async def reject(
     return await _decide(deps, user, conversation_id, NO, shown)
 
 
-async def pause(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
-    return await active_limit.change(
-        deps, user, conversation_id, _of_task(lambda found, _: transitions.pause(found))
-    )
-
-
-async def resume(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
-    return await active_limit.change(
-        deps,
-        user,
-        conversation_id,
-        _of_task(lambda found, tx: transitions.resume(found, now=tx.now)),
-    )
-
-
-async def run_now(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
-    return await active_limit.change(
-        deps, user, conversation_id, _of_task(lambda found, _: transitions.run_now(found))
-    )
-
-
-async def cancel(
-    deps: Deps, user: UserId, conversation_id: ConversationId, *, reason: str = ""
-) -> Conversation:
-    """Stop a task for good and put it away, with the reason; a chat that had work stays."""
-    return await active_limit.change(
-        deps, user, conversation_id, _of_task(lambda found, tx: agent_tasks.stop(tx, found, reason))
-    )
-
-
 async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:
-    """Delete a task with all it handed out."""
+    """Delete a task with its children."""
 
     def work(tx: Tx) -> None:
         if lookup.require(tx.conversations.lock(user, conversation_id)).kind is Kind.CHAT:
             raise Conflict(
                 "This is a chat that has work.", hint="Cancel the work, or delete the conversation."
             )
-        tending.remove(tx, user, conversation_id)
+        conversations.remove(tx, user, conversation_id)
 
     await deps.store.transact(work)
 
 
-def check_places(
-    deps: Deps, places: tuple[Destination, ...], *, known: tuple[Destination, ...] = ()
-) -> None:
-    """Refuse to report where nobody can."""
-    for place in places:
-        if place.channel not in deps.channels and place not in known:
-            there_are = ", ".join(deps.channels) or "none"
-            raise BadRequest(
-                f"There is no channel {place.channel[:80]!r}.", hint=f"There are: {there_are}."
-            )
-
-
 async def _decide(
-    deps: Deps, user: UserId, conversation_id: ConversationId, said: str, shown: QuestionId | None
+    deps: Deps, user: UserId, conversation_id: ConversationId, answer: str, shown: QuestionId | None
 ) -> Conversation:
     def work(tx: Tx) -> Conversation:
         tx.users.lock(user)
-        found = lookup.require(tx.conversations.lock(user, conversation_id))
-        asked = next((one for one in found.questions if one.purpose is Purpose.PROPOSAL), None)
-        if asked is None:
+        task = lookup.require(tx.conversations.lock(user, conversation_id))
+        question = next((one for one in task.questions if one.purpose is Purpose.PROPOSAL), None)
+        if question is None:
             raise Conflict("This is not a proposal, or it has been answered.")
-        if shown is not None and shown != asked.id:
+        if shown is not None and shown != question.id:
             raise Conflict("The proposal was changed since it was shown.", hint="Look at it again.")
-        return questions.settle(tx, deps, found, asked.id, said)
+        return questions.settle(tx, deps, task, question.id, answer)
 
     return await deps.store.transact(work)
 
 
-def _of_task(
-    transition: Callable[[Conversation, Tx], Step],
-) -> Callable[[Conversation, Tx], Step]:
-    """Let something happen to tasks only: any other conversation is not found."""
+def _brief(new: NewTask, schedule: Schedule, here: Conversation | None) -> Brief:
+    brief = Brief(
+        title=new.name,
+        prompt=new.prompt,
+        schedule=schedule,
+        description=new.description,
+        notify=new.notify or (Notify.ON_CHANGE if here is None else here.notify),
+        max_runs=new.max_runs,
+        run_timeout=new.run_timeout,
+        tools=create.narrow(new.tools, None if here is None else here.tools),
+        profile=new.profile,
+        reports_to=new.reports_to,
+    )
+    return brief if here is None else create.under(here, brief)
 
-    def of_task(found: Conversation, tx: Tx) -> Step:
-        return transition(lookup.require(found), tx)
 
-    return of_task
+def _is_unvetted(conversation: Conversation) -> bool:
+    """A proposal whose text may come from outside, and which its owner has not approved."""
+    return conversation.outside_read and task_status(conversation) is TaskStatus.PROPOSED

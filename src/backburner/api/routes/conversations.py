@@ -7,8 +7,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 from pydantic import AfterValidator, Field, model_validator
 
-from backburner.actions import browse, chat, conversations, schedules, tending
+from backburner.actions import browse, chat, conversations, schedules
 from backburner.actions.deps import Deps
+from backburner.actions.origin import Origin
+from backburner.actions.work import control, tasks
+from backburner.actions.work.tasks import NewTask
 from backburner.api.http import pages
 from backburner.api.http.auth import Reader, TheDeps, Writer
 from backburner.api.http.idempotency import KeyedRoute
@@ -18,16 +21,13 @@ from backburner.api.schemas.conversation import ConversationItem, ConversationOu
 from backburner.core.accounts import Caller
 from backburner.core.conversation import (
     MAX_TITLE_CHARS,
-    Conversation,
     Kind,
     Notify,
     Status,
     make_title,
 )
 from backburner.core.errors import BadRequest
-from backburner.core.ids import ConversationId, UserId
-from backburner.core.schedule import Schedule
-from backburner.core.transitions import Brief
+from backburner.core.ids import ConversationId
 from backburner.core.validation import check_text
 from backburner.ports import ConversationFilter, View
 
@@ -42,15 +42,23 @@ Words = Annotated[
     ),
 ]
 Parent = Annotated[str, Query(description="What made them."), AfterValidator(as_id)]
-Verb = Callable[[Deps, UserId, ConversationId], Awaitable[Conversation]]
+Verb = Callable[[Deps, Origin, str], Awaitable[object]]
 #: What can be done to a conversation as a whole, with what it is called and means.
 VERBS: dict[str, tuple[Verb, str, str]] = {
-    "pause": (conversations.pause, "Pause its work", "A run that is under way finishes."),
-    "resume": (conversations.resume, "Resume its work", "The next time is counted from now."),
-    "run-now": (conversations.run_now, "Run its work now", "Whatever the schedule says."),
-    "cancel": (conversations.cancel, "Stop its work for good", "The conversation stays."),
-    "archive": (conversations.archive, "Archive it", "Work that it has is stopped."),
-    "reopen": (conversations.reopen, "Open it again", "What was stopped stays stopped."),
+    "pause": (control.pause, "Pause its work", "A run that is under way finishes."),
+    "resume": (control.resume, "Resume its work", "The next time is counted from now."),
+    "run-now": (control.run_now, "Run its work now", "Whatever the schedule says."),
+    "cancel": (control.cancel, "Stop its work for good", "The conversation stays."),
+    "archive": (
+        lambda deps, origin, which: conversations.archive(deps, origin.user, ConversationId(which)),
+        "Archive it",
+        "Work that it has is stopped.",
+    ),
+    "reopen": (
+        lambda deps, origin, which: conversations.reopen(deps, origin.user, ConversationId(which)),
+        "Open it again",
+        "What was stopped stays stopped.",
+    ),
 }
 
 
@@ -88,17 +96,17 @@ class NewConversation(Body):
             raise BadRequest("`when` and `schedule` say the same.", hint="Give one of them.")
         return self
 
-    def brief(self, schedule: Schedule) -> Brief:
+    def task(self) -> NewTask:
         what = self.what or ""
-        return Brief(
-            title=self.title or make_title(what),
+        return NewTask(
+            name=self.title or make_title(what),
             prompt=what,
-            schedule=schedule,
+            timing=schedules.Timing(self.when, self.schedule),
             description=self.description,
             notify=self.notify,
             max_runs=self.max_runs,
             run_timeout=None if self.run_timeout is None else timedelta(seconds=self.run_timeout),
-            tools=None if self.tools is None else tuple(self.tools),
+            tools=self.tools,
             profile=self.profile,
         )
 
@@ -177,9 +185,8 @@ def _add_creation(router: APIRouter) -> None:
         body: NewConversation, deps: TheDeps, caller: Writer
     ) -> ConversationOut:
         """Begin a chat, with a first message or without; or a task, which begins at once."""
-        when = schedules.Timing(body.when, body.schedule)
         if body.what is not None:
-            born = await schedules.start(deps, caller.user, when, body.brief)
+            born = (await tasks.add(deps, Origin.by_user(caller.user), body.task())).work
         else:
             born = await chat.begin(
                 deps, caller.user, body.message, profile=body.profile, title=body.title
@@ -199,7 +206,7 @@ def _add_one(router: APIRouter) -> None:
         which: Id, body: Changes, deps: TheDeps, caller: Writer
     ) -> ConversationOut:
         """Rename it, or say when to tell of its work."""
-        await tending.amend(
+        await conversations.amend(
             deps, caller.user, ConversationId(which), title=body.title, notify=body.notify
         )
         return await show(deps, caller, which)
@@ -207,14 +214,14 @@ def _add_one(router: APIRouter) -> None:
     @router.delete(path, summary="Delete a conversation", status_code=204, responses=refusals(404))
     async def delete_conversation(which: Id, deps: TheDeps, caller: Writer) -> None:
         """Delete it with all that it handed out; what was done and spent stays known."""
-        await tending.delete(deps, caller.user, ConversationId(which))
+        await conversations.delete(deps, caller.user, ConversationId(which))
 
 
 def _add_verb(router: APIRouter, name: str) -> None:
     act, summary, meaning = VERBS[name]
 
     async def do(which: Id, deps: TheDeps, caller: Writer) -> ConversationOut:
-        await act(deps, caller.user, ConversationId(which))
+        await act(deps, Origin.by_user(caller.user), which)
         return await show(deps, caller, which)
 
     router.add_api_route(

@@ -5,7 +5,7 @@ from datetime import datetime
 from fastapi import APIRouter
 from pydantic import Field
 
-from backburner.actions import browse, tending
+from backburner.actions import browse, grants
 from backburner.api.http import pages
 from backburner.api.http.auth import Reader, TheDeps, Writer
 from backburner.api.http.pages import USUAL, Cursor, Limit, Page
@@ -57,9 +57,9 @@ def _add_changes(router: APIRouter) -> None:
     async def widen_grant(which: Id, body: Wider, deps: TheDeps, caller: Writer) -> GrantOut:
         """Let it cover every command that begins with fewer of its words."""
         words = tuple(body.words)
-        return GrantOut.of(await tending.widen(deps, caller.user, GrantId(which), words))
+        return GrantOut.of(await grants.widen(deps, caller.user, GrantId(which), words))
 
     @router.delete(path, summary="Take a grant back", status_code=204, responses=refusals(404))
     async def revoke_grant(which: Id, deps: TheDeps, caller: Writer) -> None:
         """Take it back: the next call that would need it is asked about."""
-        await tending.revoke(deps, caller.user, GrantId(which))
+        await grants.revoke(deps, caller.user, GrantId(which))

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from pydantic import BaseModel, Field, model_validator
 
-from backburner.actions import browse, tending
+from backburner.actions import browse, notices
 from backburner.api.http import pages
 from backburner.api.http.auth import Reader, TheDeps, Writer
 from backburner.api.http.idempotency import KeyedRoute
@@ -55,10 +55,10 @@ def build_router() -> APIRouter:
     @router.post("/notices/seen", summary="Note what was seen", responses=refusals(404, 409, *BODY))
     async def see_notices(body: WhatWasSeen, deps: TheDeps, caller: Writer) -> SeenNow:
         if body.up_to is not None:
-            count = await tending.see_until(deps, caller.user, NoticeId(body.up_to))
+            count = await notices.mark_seen_until(deps, caller.user, NoticeId(body.up_to))
         else:
             which = [NoticeId(one) for one in body.ids or ()]
-            count = await tending.see(deps, caller.user, which)
+            count = await notices.mark_seen(deps, caller.user, which)
         return SeenNow(seen=count)
 
     return router

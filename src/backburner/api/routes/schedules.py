@@ -8,6 +8,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field, model_validator
 
 from backburner.actions import schedules
+from backburner.actions.origin import Origin
+from backburner.actions.work import control
 from backburner.api.http.auth import Reader, TheDeps, Writer
 from backburner.api.http.idempotency import KeyedRoute
 from backburner.api.routes.conversations import show
@@ -76,7 +78,7 @@ def build_router() -> APIRouter:
     @router.delete(path, summary="Clear its schedule", responses=refusals(404, 409))
     async def clear_schedule(which: Id, deps: TheDeps, caller: Writer) -> ConversationOut:
         """Stop its work for good; the conversation stays. To let it stand still, pause it."""
-        await schedules.clear_schedule(deps, caller.user, ConversationId(which))
+        await control.cancel(deps, Origin.by_user(caller.user), which)
         return await show(deps, caller, which)
 
     @router.post(

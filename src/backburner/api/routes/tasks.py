@@ -1,13 +1,14 @@
 """`/api/tasks`: standing work, set up, found, looked at, changed, approved, tried and stopped."""
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from fastapi import APIRouter
 
 from backburner.actions import browse
 from backburner.actions.deps import Deps
-from backburner.actions.work import preview, tasks
-from backburner.actions.work.tasks import Verb
+from backburner.actions.origin import Origin
+from backburner.actions.work import control, preview, tasks
 from backburner.api.http import pages
 from backburner.api.http.auth import Reader, TheDeps, Writer
 from backburner.api.http.idempotency import KeyedRoute
@@ -21,11 +22,12 @@ from backburner.core.ids import ConversationId
 from backburner.core.work.views import TaskStatus
 from backburner.ports import ConversationFilter, View
 
+Verb = Callable[..., Awaitable[object]]
 #: What can be done to a task as a whole, with what it is called and means.
 VERBS: dict[str, tuple[Verb, str, str]] = {
-    "pause": (tasks.pause, "Pause a task", "A run that is under way finishes."),
-    "resume": (tasks.resume, "Resume a task", "The next time is counted from now."),
-    "run-now": (tasks.run_now, "Run a task now", "Whatever its schedule says."),
+    "pause": (control.pause, "Pause a task", "A run that is under way finishes."),
+    "resume": (control.resume, "Resume a task", "The next time is counted from now."),
+    "run-now": (control.run_now, "Run a task now", "Whatever its schedule says."),
 }
 
 
@@ -41,7 +43,7 @@ def build_router() -> APIRouter:
 
 
 async def show(deps: Deps, caller: Caller, which: str) -> TaskItem:
-    seen, here = await tasks.look(deps, caller.user, ConversationId(which))
+    seen, here = await tasks.show(deps, caller.user, ConversationId(which))
     return TaskItem.of(seen, here, deps)
 
 
@@ -71,8 +73,8 @@ def _add_collection(router: APIRouter) -> None:
     )
     async def create_task(body: NewTaskBody, deps: TheDeps, caller: Writer) -> TaskItem:
         """Set up standing work, which begins."""
-        made = await tasks.create(deps, caller.user, body.task())
-        return await show(deps, caller, made.id)
+        made = await tasks.add(deps, Origin.by_user(caller.user), body.task())
+        return await show(deps, caller, made.work.id)
 
 
 def _add_one(router: APIRouter) -> None:
@@ -87,7 +89,7 @@ def _add_one(router: APIRouter) -> None:
         which: Id, body: TaskChangesIn, deps: TheDeps, caller: Writer
     ) -> TaskItem:
         """Change what it does, when and for whom; a proposal is asked about anew."""
-        await tasks.update(deps, caller.user, ConversationId(which), body.changes())
+        await control.update(deps, Origin.by_user(caller.user), which, body.changes())
         return await show(deps, caller, which)
 
     @router.delete(path, summary="Delete a task", status_code=204, responses=refusals(404, 409))
@@ -134,7 +136,7 @@ def _add_answers(router: APIRouter) -> None:
     ) -> None:
         """Stop it for good and put it away; of a chat only the work is stopped."""
         reason = "" if body is None else body.reason
-        await tasks.cancel(deps, caller.user, ConversationId(which), reason=reason)
+        await control.put_away(deps, Origin.by_user(caller.user), which, reason=reason)
 
 
 def _add_looks(router: APIRouter) -> None:
@@ -172,7 +174,7 @@ def _add_verb(router: APIRouter, name: str) -> None:
     act, summary, meaning = VERBS[name]
 
     async def do(which: Id, deps: TheDeps, caller: Writer) -> TaskItem:
-        await act(deps, caller.user, ConversationId(which))
+        await act(deps, Origin.by_user(caller.user), which, task_only=True)
         return await show(deps, caller, which)
 
     router.add_api_route(

@@ -8,7 +8,8 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from backburner.actions.schedules import Timing
-from backburner.actions.work.agent_tasks import NewTask, TaskChanges
+from backburner.actions.work.control import TaskChanges
+from backburner.actions.work.tasks import NewTask
 from backburner.api.schemas.base import LONGEST_RUN, Body, example
 from backburner.core.conversation import MAX_TITLE_CHARS, Destination, Notify
 from backburner.core.errors import BadRequest

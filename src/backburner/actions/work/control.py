@@ -1,0 +1,203 @@
+"""Verbs on existing work: pause, resume, run now, edit, cancel. One function each, whoever asks.
+
+A user names a conversation by its id. An agent or an MCP client names a task, and may only reach
+what decision 0016 lets it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from backburner.actions import active_limit, create, lookup, schedules, steps
+from backburner.actions.create import WorkReport
+from backburner.actions.deps import Deps
+from backburner.actions.origin import Origin
+from backburner.actions.schedules import Timing
+from backburner.core import transitions
+from backburner.core.conversation import Conversation, Destination, PauseReason, Status
+from backburner.core.errors import BadRequest, Conflict
+from backburner.core.ids import ConversationId
+from backburner.core.run import ItemKind, RunKind
+from backburner.core.transitions import Step, Terms
+from backburner.ports import Tx
+
+Transition = Callable[[Conversation, Tx], Step]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskChanges:
+    """New terms of a task, and a new time if that changes."""
+
+    terms: Callable[[Terms], Terms] = lambda terms: terms
+    timing: Timing | None = None
+
+
+async def pause(deps: Deps, origin: Origin, work: str, *, task_only: bool = False) -> WorkReport:
+    return await _change(
+        deps,
+        origin,
+        work,
+        lambda conversation, _: transitions.pause(conversation),
+        task_only=task_only,
+        is_done=lambda conversation: conversation.pause_reason is PauseReason.USER,
+    )
+
+
+async def resume(deps: Deps, origin: Origin, work: str, *, task_only: bool = False) -> WorkReport:
+    """Resume work; like starting it, an agent can do that only where a user asked for it."""
+    return await _change(
+        deps,
+        origin,
+        work,
+        lambda conversation, tx: transitions.resume(conversation, now=tx.now),
+        task_only=task_only,
+        is_done=lambda conversation: conversation.status is Status.BACKGROUND,
+        needs_request="resumed",
+    )
+
+
+async def run_now(deps: Deps, origin: Origin, work: str, *, task_only: bool = False) -> WorkReport:
+    """Run work at once; a run that was requested and has not started yet counts for both."""
+
+    def transition(conversation: Conversation, tx: Tx) -> Step:
+        step = transitions.run_now(conversation)
+        waiting = tx.inbox.waiting(conversation.user_id, conversation.id, RunKind.BACKGROUND)
+        is_requested = any(item.kind is ItemKind.RUN_NOW for item in waiting)
+        return Step(conversation=conversation) if is_requested else step
+
+    return await _change(deps, origin, work, transition, task_only=task_only)
+
+
+async def update(deps: Deps, origin: Origin, work: str, changes: TaskChanges) -> WorkReport:
+    """Give a task other terms or another time; a proposal is asked about again."""
+
+    def transition(conversation: Conversation, tx: Tx) -> Step:
+        timing = changes.timing
+        schedule = None
+        if timing is not None:
+            schedule = schedules.read(tx, conversation.user_id, timing, of=conversation.id)
+        terms = changes.terms(Terms.of(conversation))
+        if terms.tools != conversation.tools:
+            allowed = None if origin.is_user else origin.hold(tx).tools
+            terms = replace(terms, tools=create.narrow(terms.tools, allowed))
+        step = transitions.rework(conversation, terms, now=tx.now, schedule=schedule)
+        check_destinations(deps, step.conversation.reports_to, known=conversation.reports_to)
+        return step
+
+    return await _change(deps, origin, work, transition, task_only=True, needs_request="changed")
+
+
+async def cancel(deps: Deps, origin: Origin, work: str) -> WorkReport:
+    """Stop work for good; the conversation stays."""
+
+    def transition(conversation: Conversation, tx: Tx) -> Step:
+        running = steps.is_running(tx, conversation.user_id, conversation.id)
+        return transitions.cancel(conversation, now=tx.now, running=running)
+
+    return await _change(deps, origin, work, transition)
+
+
+async def put_away(deps: Deps, origin: Origin, work: str, *, reason: str = "") -> WorkReport:
+    """Stop a task for good and archive it with the reason; a chat that had work stays open."""
+
+    def transition(conversation: Conversation, tx: Tx) -> Step:
+        user = conversation.user_id
+        step = transitions.put_away(
+            conversation,
+            reason,
+            now=tx.now,
+            by_parent=not origin.is_user and origin.conversation == conversation.parent_id,
+            running=steps.is_running(tx, user, conversation.id),
+        )
+        if step.conversation.status is Status.ARCHIVED:
+            for child in tx.conversations.open_children(user, conversation.id):
+                steps.stop_all(tx, child)
+        return step
+
+    return await _change(
+        deps,
+        origin,
+        work,
+        transition,
+        task_only=True,
+        is_done=lambda conversation: conversation.status is Status.ARCHIVED,
+    )
+
+
+def check_destinations(
+    deps: Deps, destinations: tuple[Destination, ...], *, known: tuple[Destination, ...] = ()
+) -> None:
+    """Refuse to report to a channel that does not exist."""
+    for destination in destinations:
+        if destination.channel not in deps.channels and destination not in known:
+            raise BadRequest(
+                f"There is no channel {destination.channel[:80]!r}.",
+                hint=f"There are: {', '.join(deps.channels) or 'none'}.",
+            )
+
+
+async def _change(
+    deps: Deps,
+    origin: Origin,
+    work: str,
+    transition: Transition,
+    *,
+    task_only: bool = False,
+    is_done: Callable[[Conversation], bool] = lambda _: False,
+    needs_request: str = "",
+) -> WorkReport:
+    """Apply a transition under the limit on active tasks.
+
+    `is_done` recognises an earlier try that was committed while its answer was lost;
+    `needs_request` names a change that an agent makes only where a user can have asked for it.
+    """
+    tried = list[ConversationId]()
+
+    def apply(tx: Tx) -> WorkReport:
+        # First, so that two at once cannot both be the last for whom there is room.
+        tx.users.lock(origin.user)
+        here = None if origin.is_user else origin.hold(tx)
+        conversation_id = tried[0] if tried else _find(tx, origin, work)
+        conversation = tx.conversations.lock(origin.user, conversation_id)
+        if task_only or here is not None:
+            lookup.require(conversation)
+        if tried and is_done(conversation):
+            return create.report(tx, conversation)
+        tried.append(conversation_id)
+        if here is not None:
+            _check_reach(origin, here, conversation, needs_request)
+        step = transition(conversation, tx)
+        active_limit.check(deps, tx, step.conversation, before=conversation)
+        steps.save(tx, step)
+        return create.report(tx, step.conversation)
+
+    return await deps.store.transact(apply)
+
+
+def _find(tx: Tx, origin: Origin, work: str) -> ConversationId:
+    if origin.is_user:
+        return ConversationId(work)
+    return lookup.find(tx, origin.user, work, here=origin.conversation).id
+
+
+def _check_reach(
+    origin: Origin, here: Conversation, conversation: Conversation, needs_request: str
+) -> None:
+    """Refuse what no user here can have asked for, except for a task of this conversation."""
+    if origin.may_start(here):
+        return
+    if needs_request:
+        raise Conflict(
+            f"Refused: tasks are {needs_request} only where the user asks for it. This is a"
+            " background run, or has read outside text that may have suggested it.",
+            hint="Tell the user, who can do it; or propose a new task with task_propose.",
+        )
+    if conversation.id == here.id:
+        raise Conflict(
+            "A run cannot control the work it belongs to.", hint="End it with complete and final."
+        )
+    if conversation.parent_id != here.id:
+        raise Conflict(
+            f"Refused: {conversation.title!r} is not a task of this conversation. This is a"
+            " background run, or has read outside text that may have suggested it.",
+            hint="Tell the user, who can do it.",
+        )
