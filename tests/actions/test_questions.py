@@ -43,14 +43,14 @@ async def test_a_question_that_is_put_off_is_brought_up_then(stage: Stage, clock
     await stage.work()
     question = stage.question(task)
 
-    await questions.snooze(stage.deps, task.user_id, question.id, until=clock.now + 3 * DAY)
+    await questions.snooze(stage.deps, task.user_id, question.id, 3 * DAY)
     clock.advance(2 * DAY)
     assert not await stage.reminder.run_once()
     clock.advance(DAY)
     assert await stage.reminder.run_once()
 
     with pytest.raises(BadRequest):
-        await questions.snooze(stage.deps, task.user_id, question.id, until=clock.now)
+        await questions.snooze(stage.deps, task.user_id, question.id, timedelta())
 
 
 async def test_a_question_that_runs_out_counts_as_answered(stage: Stage, clock: SetClock) -> None:
@@ -84,4 +84,4 @@ async def test_what_is_no_answer_changes_nothing(stage: Stage) -> None:
     with pytest.raises(Conflict):
         await questions.answer(stage.deps, task.user_id, question.id, "right")
     with pytest.raises(Conflict):
-        await questions.snooze(stage.deps, task.user_id, question.id, until=question.asked_at + DAY)
+        await questions.snooze(stage.deps, task.user_id, question.id, DAY)

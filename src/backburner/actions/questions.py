@@ -1,6 +1,6 @@
-"""Questions: answered once by whoever is first, put off, brought up again, run out."""
+"""Questions: answer (the first answer wins), snooze, remind, expire."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from backburner.actions import active_limit, spending, steps
 from backburner.actions.deps import Deps
@@ -16,11 +16,11 @@ from backburner.core.work.views import TaskStatus
 from backburner.ports import Tx
 
 _SETTLED = {
-    HAPPENED: "Its owner says that it happened.",
-    LEAVE: "Its owner says to leave it, whether it happened or not.",
+    HAPPENED: "The owner says that this call was made.",
+    LEAVE: "The owner says to leave this call alone, whether it was made or not.",
 }
-#: As many are looked at in one transaction.
-_SOME = 20
+#: Questions handled in one transaction.
+_BATCH = 20
 
 
 async def answer(deps: Deps, user: UserId, question_id: QuestionId, text: str) -> Conversation:
@@ -29,7 +29,7 @@ async def answer(deps: Deps, user: UserId, question_id: QuestionId, text: str) -
     def work(tx: Tx) -> Conversation:
         where = tx.questions.conversation_of(user, question_id)
         if views.task_status(tx.conversations.load(user, where)) is TaskStatus.PROPOSED:
-            # Before the conversation, as everybody does who lets work begin.
+            # The user is locked before the conversation wherever work starts.
             tx.users.lock(user)
         return settle(tx, deps, tx.conversations.lock(user, where), question_id, text)
 
@@ -39,7 +39,7 @@ async def answer(deps: Deps, user: UserId, question_id: QuestionId, text: str) -
 def settle(
     tx: Tx, deps: Deps, found: Conversation, question_id: QuestionId, text: str
 ) -> Conversation:
-    """Write an answer down, with all that follows from it."""
+    """Store an answer and apply its consequences."""
     step = transitions.answer(found, question_id, text, now=tx.now)
     active_limit.check(deps, tx, step.conversation, before=found)
     save(tx, step)
@@ -49,34 +49,22 @@ def settle(
     return step.conversation
 
 
-async def snooze(deps: Deps, user: UserId, question_id: QuestionId, *, until: datetime) -> None:
-    """Put a question off: it is brought up again then."""
+async def snooze(deps: Deps, user: UserId, question_id: QuestionId, delay: timedelta) -> None:
+    """Postpone a question: its next reminder comes after the delay."""
 
     def work(tx: Tx) -> None:
-        found = tx.conversations.lock(user, tx.questions.conversation_of(user, question_id))
-        tx.questions.snooze(
-            user, question.snooze(_find(found, question_id), until=until, now=tx.now)
-        )
+        conversation = tx.conversations.lock(user, tx.questions.conversation_of(user, question_id))
+        asked = _find(conversation, question_id)
+        tx.questions.snooze(user, question.snooze(asked, until=tx.now + delay, now=tx.now))
 
     await deps.store.transact(work)
 
 
-async def snooze_for(deps: Deps, user: UserId, question_id: QuestionId, pause: timedelta) -> None:
-    """Put a question off for so long."""
-
-    def work(tx: Tx) -> None:
-        found = tx.conversations.lock(user, tx.questions.conversation_of(user, question_id))
-        later = question.snooze(_find(found, question_id), until=tx.now + pause, now=tx.now)
-        tx.questions.snooze(user, later)
-
-    await deps.store.transact(work)
-
-
-async def bring_up(deps: Deps) -> int:
-    """Remind of questions whose time has come, and let those count as answered that ran out."""
+async def remind(deps: Deps) -> int:
+    """Remind of questions that are due, and answer expired ones with their default."""
 
     def work(tx: Tx) -> int:
-        due = tx.questions.due(limit=_SOME)
+        due = tx.questions.due(limit=_BATCH)
         for user, which in due:
             found = tx.conversations.lock(user, tx.questions.conversation_of(user, which))
             asked = _find(found, which)
@@ -102,14 +90,14 @@ def _find(conversation: Conversation, question_id: QuestionId) -> Question:
 
 
 def _settle(tx: Tx, found: Conversation, asked: Question, step: Step) -> None:
-    """Do what an answer means beyond the conversation itself."""
+    """Apply the consequences of an answer beyond its conversation."""
     ((_, said),) = step.answered
     if asked.purpose is Purpose.IN_DOUBT and said in _SETTLED:
-        # An identical call of the next run gets this for an answer.
+        # The result of an identical call in the next run.
         tx.tool_calls.settle(found.user_id, CallId(asked.binds_to["call_id"]), _SETTLED[said])
     if asked.purpose is Purpose.ALLOWANCE:
         spending.answered(tx, found, asked, said)
     if asked.purpose is Purpose.PROPOSAL and said == NO:
-        # It may be being tried out.
+        # A test run of it may be in progress.
         for child in tx.conversations.open_children(found.user_id, found.id):
             steps.stop_all(tx, child)

@@ -71,10 +71,6 @@ class Feed:
         finally:
             self._forget(follower)
 
-    @property
-    def is_followed(self) -> bool:
-        return bool(self._followers)
-
     def close(self) -> None:
         """End all there are, and whoever comes; what they have not been told is in the log."""
         self._closed = True

@@ -11,4 +11,4 @@ class Reminder:
     deps: Deps
 
     async def run_once(self) -> bool:
-        return await questions.bring_up(self.deps) > 0
+        return await questions.remind(self.deps) > 0

@@ -77,7 +77,7 @@ def build_router() -> APIRouter:
         """Let a question be brought up again later; its work waits all the same."""
         question = QuestionId(which)
         pause = parse_duration(body.how_long)
-        await questions.snooze_for(deps, caller.user, question, pause)
+        await questions.snooze(deps, caller.user, question, pause)
         return _show(await browse.question(deps, caller.user, question))
 
     return router
