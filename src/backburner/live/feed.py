@@ -1,7 +1,7 @@
-"""Follows what changes, for everybody who watches from this process.
+"""The feed of changes, for all subscribers of this process.
 
-One listener and one reader serve them all. The reader is the only one that moves the position up to
-which each user's changes were read, so nobody who joins misses anything or gets it twice.
+One listener and one reader serve them all. Only the reader advances the position up to which each
+user's changes were read, so no subscriber misses a change or gets it twice.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ from backburner.live.poll import MAX_MISSED_EVENTS, NewSubscriber, Poll, PollRes
 from backburner.live.subscriber import Subscriber
 from backburner.ports import DraftClosed, DraftEvent, HintKind, Listener, ReplyDraft
 
-#: How often it is looked whether a hint was lost, or a credential has ended.
+#: Finds changes whose hint was lost, and credentials that have ended.
 FEED_POLL_INTERVAL = timedelta(seconds=5)
-#: After the database was gone, in seconds.
+#: After the database was unavailable.
 FEED_RETRY_SECONDS = 1.0
 
 _log = structlog.get_logger(__name__)
@@ -29,9 +29,9 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class _Joining:
-    """Somebody who begins to follow, and what they have seen already."""
+    """A new subscriber, and the last change it has seen."""
 
-    follower: Subscriber
+    subscriber: Subscriber
     after: int | None
     is_in: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -39,16 +39,17 @@ class _Joining:
 class Feed:
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
-        self._followers: dict[UserId, tuple[Subscriber, ...]] = {}
-        #: Up to where each user's changes have been given out.
+        self._subscribers: dict[UserId, tuple[Subscriber, ...]] = {}
+        #: Number of the last change delivered to each user's subscribers.
         self._positions: dict[UserId, int] = {}
         self._joining: list[_Joining] = []
-        #: Where to look: by user the conversations, or all of them.
+        #: Hinted conversations by user; None: all of them.
         self._hinted: dict[UserId, set[ConversationId] | None] = {}
-        #: Runs of this process whose words are seen as they are said.
+        #: Runs of this process, whose text arrives in pieces.
         self._here: dict[ConversationId, RunId] = {}
-        self._looked_at: datetime | None = None
-        self._look_at = 0.0
+        self._polled_at: datetime | None = None
+        #: By the clock of the event loop.
+        self._next_poll = 0.0
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -57,56 +58,56 @@ class Feed:
     async def follow(
         self, user: UserId, credential: str, *, after: int | None
     ) -> AsyncIterator[Subscriber]:
-        """Follow a user's changes: those after a number, or from now on."""
-        follower = Subscriber(user, credential)
-        self._followers[user] = (*self._followers.get(user, ()), follower)
+        """Subscribe to a user's changes: those after a number, or from now on."""
+        subscriber = Subscriber(user, credential)
+        self._subscribers[user] = (*self._subscribers.get(user, ()), subscriber)
         if self._task is None:
             self._task = asyncio.create_task(self._run())
         try:
             if self._closed:
-                follower.end()
+                subscriber.end()
             else:
-                await self._join(follower, after)
-            yield follower
+                await self._join(subscriber, after)
+            yield subscriber
         finally:
-            self._forget(follower)
+            self._forget(subscriber)
 
     def close(self) -> None:
-        """End all there are, and whoever comes; what they have not been told is in the log."""
+        """End all subscribers and refuse new ones; the log has what they missed."""
         self._closed = True
         self._end_all()
 
     def _end_all(self) -> None:
-        for followers in self._followers.values():
-            for follower in followers:
-                follower.end()
+        for subscribers in self._subscribers.values():
+            for subscriber in subscribers:
+                subscriber.end()
         for one in self._joining:
             one.is_in.set()
 
-    async def _join(self, follower: Subscriber, after: int | None) -> None:
-        joining = _Joining(follower, after)
+    async def _join(self, subscriber: Subscriber, after: int | None) -> None:
+        joining = _Joining(subscriber, after)
         self._joining.append(joining)
         self._wake.set()
         await joining.is_in.wait()
 
-    def _forget(self, follower: Subscriber) -> None:
-        user = follower.user
-        left = tuple(one for one in self._followers[user] if one is not follower)
+    def _forget(self, subscriber: Subscriber) -> None:
+        user = subscriber.user
+        left = tuple(one for one in self._subscribers[user] if one is not subscriber)
         if left:
-            self._followers[user] = left
+            self._subscribers[user] = left
         else:
-            del self._followers[user]
+            del self._subscribers[user]
             self._positions.pop(user, None)
-        self._joining = [one for one in self._joining if one.follower is not follower]
-        if not self._followers and self._task is not None:
+        self._joining = [one for one in self._joining if one.subscriber is not subscriber]
+        if not self._subscribers and self._task is not None:
             self._task.cancel()
             self._task = None
 
     async def _run(self) -> None:
         try:
             await self._serve()
-        except Exception:  # noqa: BLE001 (they come again, and go on where they were)
-            _log.exception("what changes cannot be followed any more")
+        except Exception:  # noqa: BLE001 (clients reconnect, and continue where they were)
+            _log.exception("feed.stopped")
             self._task = None
             self._end_all()
 
@@ -115,7 +116,7 @@ class Feed:
         with ExitStack() as open_:
             open_.enter_context(self._deps.drafts.listen(self._hear_draft))
             bus = self._deps.bus
-            # Before the first look, or what changes in between would not be heard of.
+            # Before the first read, or changes in between would go unnoticed.
             hints = open_.enter_context(bus.listen(HintKind.CHANGED)) if bus else None
             listening = asyncio.create_task(self._listen(hints))
             try:
@@ -130,18 +131,18 @@ class Feed:
         while hints is not None:
             for hint in await hints.take():
                 if hint.user is None:
-                    self._look_at = 0
-                elif hint.user in self._followers:
-                    self._note(hint.user, hint.conversation)
+                    self._next_poll = 0
+                elif hint.user in self._subscribers:
+                    self._note_hint(hint.user, hint.conversation)
                 else:
                     continue
                 self._wake.set()
 
-    def _note(self, user: UserId, conversation_id: ConversationId | None) -> None:
+    def _note_hint(self, user: UserId, conversation_id: ConversationId | None) -> None:
         if conversation_id is None:
             self._hinted[user] = None
-        elif (noted := self._hinted.setdefault(user, set())) is not None:
-            noted.add(conversation_id)
+        elif (hinted := self._hinted.setdefault(user, set())) is not None:
+            hinted.add(conversation_id)
 
     def _hear_draft(self, user: UserId, conversation_id: ConversationId, event: DraftEvent) -> None:
         """Pass on text of this process as it is produced."""
@@ -150,12 +151,12 @@ class Feed:
         elif event.is_reply:
             self._here[conversation_id] = event.run_id
             piece = ReplyDraft(conversation_id, event.run_id, event.text, event.at)
-            for subscriber in self._followers.get(user, ()):
+            for subscriber in self._subscribers.get(user, ()):
                 subscriber.hear(piece)
 
     async def _wait(self) -> None:
         with suppress(TimeoutError):
-            left = self._look_at - asyncio.get_running_loop().time()
+            left = self._next_poll - asyncio.get_running_loop().time()
             async with asyncio.timeout(max(left, 0)):
                 await self._wake.wait()
         self._wake.clear()
@@ -170,72 +171,74 @@ class Feed:
             self._hinted = dict.fromkeys([*hinted, *self._hinted])
             if not isinstance(error, StoreFailed):
                 raise
-            _log.warning("what changed cannot be read for now", error=str(error))
+            _log.warning("feed.read_failed", error=str(error))
             await asyncio.sleep(FEED_RETRY_SECONDS)
             self._wake.set()
 
     async def _read(
         self, joining: list[_Joining], hinted: dict[UserId, set[ConversationId] | None]
     ) -> None:
-        """Read whatever may be new in one transaction, and give it out."""
+        """Read all new changes in one transaction, and deliver them."""
         clock = asyncio.get_running_loop().time
-        looks = clock() >= self._look_at
-        concerned = self._followers if looks else {*hinted, *(one.follower.user for one in joining)}
-        held = {
-            (user, follower.credential)
+        is_poll = clock() >= self._next_poll
+        concerned = (
+            self._subscribers if is_poll else {*hinted, *(one.subscriber.user for one in joining)}
+        )
+        credentials = {
+            (user, subscriber.credential)
             for user in concerned
-            for follower in self._followers.get(user, ())
+            for subscriber in self._subscribers.get(user, ())
         }
-        reading = Poll(
+        poll = Poll(
             hinted={user: where for user, where in hinted.items() if user in self._positions},
             positions=dict(self._positions),
-            joining=[(one.follower.user, one.after) for one in joining],
-            held=held,
-            since=self._looked_at if looks else None,
+            joining=[(one.subscriber.user, one.after) for one in joining],
+            held=credentials,
+            since=self._polled_at if is_poll else None,
         )
-        found = await self._deps.store.transact(reading.run)
-        if looks:
-            self._looked_at = found.at
-            self._look_at = clock() + FEED_POLL_INTERVAL.total_seconds()
-        self._end_those_without(found.good, held)
-        self._give_out(found)
-        self._let_in(joining, found.joined)
+        result = await self._deps.store.transact(poll.run)
+        if is_poll:
+            self._polled_at = result.at
+            self._next_poll = clock() + FEED_POLL_INTERVAL.total_seconds()
+        self._end_expired(result.good, credentials)
+        self._deliver(result)
+        self._admit(joining, result.joined)
 
-    def _end_those_without(self, good: frozenset[str], held: Iterable[tuple[UserId, str]]) -> None:
-        """End those whose credential has ended, before they are told anything more."""
-        for user, credential in held:
+    def _end_expired(self, good: frozenset[str], credentials: Iterable[tuple[UserId, str]]) -> None:
+        """End subscribers whose credential has ended, before they get anything more."""
+        for user, credential in credentials:
             if credential not in good:
-                for follower in self._followers.get(user, ()):
-                    if follower.credential == credential:
-                        follower.end()
+                for subscriber in self._subscribers.get(user, ()):
+                    if subscriber.credential == credential:
+                        subscriber.end()
 
-    def _give_out(self, found: PollResult) -> None:
-        for user, drafts in found.drafts.items():
-            self._pass_on(self._followers.get(user, ()), drafts)
-        for user, changes in found.changes.items():
+    def _deliver(self, result: PollResult) -> None:
+        for user, drafts in result.drafts.items():
+            self._send_drafts(self._subscribers.get(user, ()), drafts)
+        for user, changes in result.changes.items():
             if changes and user in self._positions:
                 self._positions[user] = changes[-1].number
-            for follower in self._followers.get(user, ()):
-                follower.offer(changes)
+            for subscriber in self._subscribers.get(user, ()):
+                subscriber.offer(changes)
             if len(changes) == MAX_MISSED_EVENTS:
-                self._note(user, None)
+                self._note_hint(user, None)
                 self._wake.set()
 
-    def _let_in(self, joining: list[_Joining], joined: list[NewSubscriber]) -> None:
+    def _admit(self, joining: list[_Joining], joined: list[NewSubscriber]) -> None:
         for one, (newest, missed, drafts) in zip(joining, joined, strict=True):
-            follower = one.follower
-            if follower in self._followers.get(follower.user, ()):
-                self._positions.setdefault(follower.user, newest)
-                follower.begin(newest, missed, is_new=one.after is None)
-                self._pass_on((follower,), drafts)
+            subscriber = one.subscriber
+            if subscriber in self._subscribers.get(subscriber.user, ()):
+                self._positions.setdefault(subscriber.user, newest)
+                subscriber.begin(newest, missed, is_new=one.after is None)
+                self._send_drafts((subscriber,), drafts)
                 # Pieces that were published before carry only their own text.
-                for reply in self._deps.drafts.replies(follower.user):
-                    follower.hear(reply)
+                for reply in self._deps.drafts.replies(subscriber.user):
+                    subscriber.hear(reply)
             one.is_in.set()
 
-    def _pass_on(self, followers: Iterable[Subscriber], drafts: Iterable[ReplyDraft]) -> None:
+    def _send_drafts(self, subscribers: Iterable[Subscriber], drafts: Iterable[ReplyDraft]) -> None:
         for draft in drafts:
-            # What is written down lags behind what is heard here.
+            # Drafts in the database lag behind the pieces published here.
             if self._here.get(draft.conversation) != draft.run:
-                for follower in followers:
-                    follower.hear(draft)
+                for subscriber in subscribers:
+                    subscriber.hear(draft)

@@ -1,4 +1,4 @@
-"""Reads what is new for those who follow: all of it in one transaction."""
+"""One read of the feed: changes and drafts for all subscribers, in one transaction."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -7,49 +7,49 @@ from typing import NamedTuple
 from backburner.core.ids import ConversationId, UserId
 from backburner.ports import Change, ReplyDraft, Tx
 
-#: How many changes a client may have missed; with more it had better look at everything.
+#: A client that missed more changes reloads everything.
 MAX_MISSED_EVENTS = 1000
-#: How long a transaction may take whose changes a look at everybody has to find.
+#: The longest transaction whose changes a poll still finds.
 MAX_POLL_LOOKBACK = timedelta(seconds=90)
 
 
 class NewSubscriber(NamedTuple):
-    """With what somebody begins."""
+    """What a new subscriber starts with."""
 
     newest: int
-    #: None: too much, or nobody knows.
+    #: None: too many, or no longer in the log.
     missed: list[Change] | None
     drafts: list[ReplyDraft]
 
 
 @dataclass(slots=True)
 class PollResult:
-    """What the reader finds at one go."""
+    """New changes and drafts."""
 
     at: datetime
     good: frozenset[str]
-    #: By user: what is new, and what is being said elsewhere.
+    #: By user; drafts are those of other processes.
     changes: dict[UserId, list[Change]] = field(default_factory=dict)
     drafts: dict[UserId, list[ReplyDraft]] = field(default_factory=dict)
-    #: In the order of those who join.
+    #: In the order of `joining`.
     joined: list[NewSubscriber] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """What is to be read."""
+    """A read that is due."""
 
     hinted: dict[UserId, set[ConversationId] | None]
     positions: dict[UserId, int]
     joining: list[tuple[UserId, int | None]]
     held: set[tuple[UserId, str]]
-    #: When it was last looked for everybody; None: it is not time for that.
+    #: The last poll of all users; None: only hinted users are read.
     since: datetime | None
 
     def run(self, tx: Tx) -> PollResult:
         found = PollResult(at=tx.now, good=tx.credentials.still_good(self.held, now=tx.now))
         for user, where in self.hinted.items():
-            # Drafts first: one that is read too late would come after the message it became.
+            # Drafts first: read later, one could follow the message it became.
             found.drafts[user] = list(tx.events.drafts(user, where))
             self._read_changes(tx, found, user)
         if self.since is not None:
@@ -72,6 +72,6 @@ class Poll:
             return NewSubscriber(newest, None, drafts)
         missed = list(tx.events.after(user, after, limit=MAX_MISSED_EVENTS + 1))
         is_too_much = len(missed) > MAX_MISSED_EVENTS
-        # What came since the newest was read is there as well.
+        # Changes since `newest` was read are included.
         newest = max([newest, *(one.number for one in missed)])
         return NewSubscriber(newest, None if is_too_much else missed, drafts)

@@ -1,4 +1,4 @@
-"""Somebody who follows what changes, and what waits to be told to them."""
+"""A subscriber of the feed, and its queue."""
 
 import asyncio
 from collections.abc import Iterable
@@ -7,19 +7,19 @@ from dataclasses import dataclass, field, replace
 from backburner.core.ids import ConversationId, UserId
 from backburner.ports import Change, ReplyDraft
 
-#: Whoever is so far behind had better look at everything.
+#: A subscriber that is further behind reloads everything.
 MAX_SUBSCRIBER_QUEUE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class FeedItem:
-    """What there is to be told, in this order."""
+    """What a subscriber has to send, in this order."""
 
-    #: The number at which they begin, and whether all before it has to be looked at.
+    #: The number it starts at, and whether everything has to be reloaded.
     begins_at: int | None = None
     resets: bool = False
     changes: tuple[Change, ...] = ()
-    #: Of these, none is older than a change of the same conversation.
+    #: None of them is older than a change of the same conversation.
     drafts: tuple[ReplyDraft, ...] = ()
 
 
@@ -28,7 +28,7 @@ class Subscriber:
     user: UserId
     credential: str
     ended: bool = False
-    #: The last change that they were told, or are about to be.
+    #: The last change queued or sent.
     _number: int | None = None
     _begins_at: int | None = None
     _resets: bool = False
@@ -37,7 +37,7 @@ class Subscriber:
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def begin(self, newest: int, missed: list[Change] | None, *, is_new: bool) -> None:
-        """Begin with what was missed; None: with everything."""
+        """Start with the changes that were missed; None: with a reload of everything."""
         if is_new or missed is None:
             self._number = self._begins_at = newest
             self._resets = not is_new
@@ -48,13 +48,13 @@ class Subscriber:
 
     def offer(self, changes: Iterable[Change]) -> None:
         if self._number is None:
-            # Whatever it is, they will begin with it or after it.
+            # Not started yet: it will start at these changes or after them.
             return
         for change in changes:
             if change.number > self._number:
                 self._number = change.number
                 self._changes.append(change)
-                # What was being said is in the messages now, or will be said again.
+                # The draft is a message by now, or will be published again.
                 if change.conversation is not None:
                     self._drafts.pop(change.conversation, None)
         if len(self._changes) > MAX_SUBSCRIBER_QUEUE:
@@ -77,7 +77,7 @@ class Subscriber:
         self._wake.set()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until there is something to be told, or an end; False: there was nothing."""
+        """Wait for something to send, or for the end; False: there was nothing."""
         try:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()

@@ -330,7 +330,7 @@ async def test_nothing_is_left_of_those_who_have_gone(
     async with following(client, token) as stream:
         await stream.next("hello")
     async with asyncio.timeout(BOUND):
-        while api.state.feed._followers:  # noqa: ASYNC110 (no event says so)
+        while api.state.feed._subscribers:  # noqa: ASYNC110 (no event says so)
             await asyncio.sleep(0.01)
     left = {task for task in asyncio.all_tasks() if "Feed" in repr(task.get_coro())}
     still_there = (await asyncio.wait(left, timeout=BOUND))[1] if left else set()
