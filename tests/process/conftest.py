@@ -1,4 +1,4 @@
-"""What tests of processes get: a word to find theirs by, and a way to start a program of ours."""
+"""Fixtures for tests of processes: a marker to find theirs by, and a way to start our programs."""
 
 import secrets
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from support.programs.programs import Start, starter
 
 @pytest.fixture
 def word() -> Iterator[str]:
-    """Give an argument by which to find processes; none of them may be left after the test."""
+    """Return an argument to find processes by; none of them may be left after the test."""
     word = f"word-{secrets.token_hex(8)}"
     yield word
     wait_until_gone(word)

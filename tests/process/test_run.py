@@ -1,4 +1,4 @@
-"""Running a command to its end: what it wrote, how much of that is kept, and how it ended."""
+"""Running a command until it exits: its output, how much of it is kept, and how it ended."""
 
 import asyncio
 import os
@@ -12,9 +12,9 @@ from support.programs.families import GRACE, SOON, command, family, script
 from support.programs.process_table import alive
 
 from backburner.process.command import Exit
-from backburner.process.run import Ending, Finished, Output, run
+from backburner.process.run import ExitReason, Output, ProcessResult, run
 
-#: Hands its stdout to somebody outside its tree, and ends.
+#: Passes its stdout to a process outside its tree, and exits.
 GIVER = """
 import socket, sys
 with socket.socket(socket.AF_UNIX) as outside:
@@ -24,57 +24,59 @@ print("given")
 """
 
 
-async def test_a_run_gives_the_exit_and_both_outputs() -> None:
+async def test_a_result_has_the_exit_and_both_outputs() -> None:
     finished = await run(script("echo out; echo err >&2; exit 3"), within=SOON)
 
-    assert finished == Finished(Ending.EXITED, Exit(code=3), Output(b"out\n"), Output(b"err\n"))
+    assert finished == ProcessResult(
+        ExitReason.EXITED, Exit(code=3), Output(b"out\n"), Output(b"err\n")
+    )
 
 
 @pytest.mark.parametrize("data", [b"", b"a line\n", bytes(range(256)) * 4000])
-async def test_a_command_reads_what_it_is_given(data: bytes) -> None:
+async def test_a_command_reads_its_stdin(data: bytes) -> None:
     for reader in (command("cat"), command("cat", "/dev/stdin")):
         assert (await run(reader, within=SOON, stdin=data)).stdout == Output(data)
 
 
-async def test_a_command_need_not_read_what_it_is_given() -> None:
+async def test_a_command_need_not_read_its_stdin() -> None:
     assert (await run(command("true"), within=SOON, stdin=bytes(1_000_000))).exit.ok
 
 
-async def test_output_above_the_limit_is_left_out_and_counted() -> None:
+async def test_output_above_the_limit_is_omitted_and_counted() -> None:
     both = script("head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2; echo end")
 
     finished = await run(both, within=SOON, limit=1000)
 
     assert finished.exit.ok
-    assert finished.stdout == Output(bytes(1000), left_out=2_999_004)
-    assert finished.stderr == Output(bytes(1000), left_out=2_999_000)
+    assert finished.stdout == Output(bytes(1000), omitted=2_999_004)
+    assert finished.stderr == Output(bytes(1000), omitted=2_999_000)
 
 
-async def test_output_is_text_even_if_it_is_none() -> None:
+async def test_output_that_is_not_utf_8_is_decoded_with_replacements() -> None:
     assert (
         await run(command("printf", r"na\303\257ve \377"), within=SOON)
     ).stdout.text == "naïve �"
 
 
-async def test_a_run_that_takes_too_long_is_ended_and_what_it_wrote_is_kept(word: str) -> None:
+async def test_a_command_that_times_out_is_ended_and_its_output_kept(word: str) -> None:
     slow = script("echo begun; trap '' TERM; while :; do sleep 60; done", word)
 
     finished = await run(slow, within=timedelta(seconds=0.4), grace=GRACE)
 
-    assert finished == Finished(
-        Ending.TIMED_OUT, Exit(signal=9), Output(b"begun\n"), Output(finished.stderr.kept)
+    assert finished == ProcessResult(
+        ExitReason.TIMED_OUT, Exit(signal=9), Output(b"begun\n"), Output(finished.stderr.data)
     )
     assert alive(word) == []
 
 
-async def test_a_family_that_takes_too_long_is_ended(word: str) -> None:
+async def test_a_family_of_processes_that_times_out_is_ended(word: str) -> None:
     finished = await run(family(word), within=timedelta(seconds=0.3), grace=GRACE)
 
-    assert finished.ending is Ending.TIMED_OUT
+    assert finished.reason is ExitReason.TIMED_OUT
     assert alive(word) == []
 
 
-async def test_a_run_that_is_cancelled_leaves_nobody(word: str, tmp_path: Path) -> None:
+async def test_a_cancelled_command_leaves_no_process(word: str, tmp_path: Path) -> None:
     there = tmp_path / "there"
     os.mkfifo(there)
     deaf = script("trap '' TERM; echo >$1; while :; do sleep 60; done", word, str(there))
@@ -87,14 +89,16 @@ async def test_a_run_that_is_cancelled_leaves_nobody(word: str, tmp_path: Path) 
     assert alive(word) == []
 
 
-async def test_a_command_that_somebody_kills_has_not_exited() -> None:
+async def test_a_command_ended_by_a_signal_is_reported_as_killed() -> None:
     finished = await run(script("echo out; kill -9 $$"), within=SOON)
 
-    assert (finished.ending, finished.exit) == (Ending.KILLED, Exit(signal=9))
+    assert (finished.reason, finished.exit) == (ExitReason.KILLED, Exit(signal=9))
     assert finished.stdout == Output(b"out\n")
 
 
-async def test_a_run_ends_although_somebody_outside_holds_its_output(word: str) -> None:
+async def test_a_result_does_not_wait_for_an_outside_process_that_holds_the_output(
+    word: str,
+) -> None:
     with socket.socket(socket.AF_UNIX) as outside:
         outside.bind(f"\0{word}")
         outside.listen()

@@ -1,4 +1,4 @@
-"""The shell for the agent: what a line gives, what bounds it, and what it cannot see."""
+"""The shell of the agent: the result of a line, its limits, and the files it cannot read."""
 
 import asyncio
 import os
@@ -14,10 +14,10 @@ from support.programs.process_table import alive, wait_until_gone
 from backburner.core.errors import BadRequest, ProcessFailed
 from backburner.ports import MAX_SHOWN_CHARS, CommandResult
 from backburner.process.excerpt import Excerpt
-from backburner.process.shell import FLOOD, GRACE, ConfinedShell
+from backburner.process.shell import COMMAND_GRACE, MAX_COMMAND_OUTPUT_BYTES, ConfinedShell
 
 CANARY = "canary-that-is-ours"
-#: Makes folders in each other, more than Python removes.
+#: Makes nested folders, deeper than Python can remove.
 DEEP = """
 import os, tempfile
 os.chdir(tempfile.gettempdir())
@@ -25,7 +25,7 @@ for _ in range(1500):
     os.mkdir("d")
     os.chdir("d")
 """
-#: As long as a command, its end and some room may take.
+#: A timeout for commands that are to time out.
 BRIEF = timedelta(seconds=0.3)
 
 
@@ -38,34 +38,34 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Have temporary folders made where we can see whether one is left."""
+    """Make temporary folders in a folder of the test, to see whether one is left."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     return temporary
 
 
-async def do(folder: Path, line: str, within: timedelta = SOON) -> CommandResult:
+async def sh(folder: Path, line: str, within: timedelta = SOON) -> CommandResult:
     return await ConfinedShell().run(line, folder=folder, within=within)
 
 
-async def test_both_streams_come_in_order_with_the_code(folder: Path) -> None:
-    ran = await do(folder, "echo one; echo two >&2; echo three; exit 3")
+async def test_the_result_has_both_streams_in_order_and_the_exit_code(folder: Path) -> None:
+    ran = await sh(folder, "echo one; echo two >&2; echo three; exit 3")
 
     assert ran == CommandResult(output="one\ntwo\nthree\n", code=3)
 
 
-async def test_a_line_runs_in_bash_in_its_folder_with_nothing_to_read(folder: Path) -> None:
-    ran = await do(folder, '[[ $PWD = "$HOME" ]] && pwd && cat && diff <(echo x) <(echo x)')
+async def test_a_line_runs_in_bash_in_its_folder_with_empty_stdin(folder: Path) -> None:
+    ran = await sh(folder, '[[ $PWD = "$HOME" ]] && pwd && cat && diff <(echo x) <(echo x)')
 
     assert ran == CommandResult(output=f"{folder}\n", code=0)
 
 
-async def test_a_signal_is_told(folder: Path) -> None:
-    assert await do(folder, "kill -9 $$") == CommandResult(output="", code=None, signal=9)
+async def test_the_result_names_the_signal_that_ended_the_command(folder: Path) -> None:
+    assert await sh(folder, "kill -9 $$") == CommandResult(output="", code=None, signal=9)
 
 
-async def test_the_environment_has_nothing_of_ours(
+async def test_a_command_inherits_none_of_our_environment(
     folder: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CANARY", CANARY)
@@ -91,22 +91,22 @@ async def test_each_command_has_a_temporary_folder_that_is_removed(
     )
 
     for line in ('mktemp >/dev/null && echo x >"$TMPDIR/file"', deep, closed):
-        ran = await do(folder, line)
+        ran = await sh(folder, line)
         assert (ran.code, ran.output) == (0, "")
         assert os.listdir(temporary) == []  # noqa: PTH208 (names are all there is to see)
 
 
-async def test_a_command_cannot_read_what_is_ours(folder: Path, temporary: Path) -> None:
+async def test_a_command_cannot_read_our_files(folder: Path, temporary: Path) -> None:
     data = folder.parent / "data" / "backburner.db"
     home = folder.parent / "home" / ".ssh" / "key"
     for file in (data, home, temporary / "others"):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(CANARY)
-        ran = await do(folder, f"cat {file}")
+        ran = await sh(folder, f"cat {file}")
         assert (ran.output, ran.code) == (f"cat: {file}: Permission denied\n", 1)
 
 
-async def test_more_folders_can_be_shown(folder: Path, tmp_path: Path) -> None:
+async def test_the_operator_can_add_readable_folders(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "shown").write_text("to be seen")
     shell = ConfinedShell(readable=[tmp_path / "shown"])
 
@@ -116,7 +116,7 @@ async def test_more_folders_can_be_shown(folder: Path, tmp_path: Path) -> None:
     assert "Permission denied" in ran.output
 
 
-async def test_the_operator_can_do_without_confinement(folder: Path, tmp_path: Path) -> None:
+async def test_the_operator_can_turn_confinement_off(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "seen").write_text("seen")
 
     ran = await ConfinedShell(unconfined=True).run("cat ../seen", folder=folder, within=SOON)
@@ -124,8 +124,8 @@ async def test_the_operator_can_do_without_confinement(folder: Path, tmp_path: P
     assert ran.output == "seen"
 
 
-async def test_much_output_is_shown_by_its_beginning_and_end(folder: Path) -> None:
-    ran = await do(folder, "echo begin; seq 1000000; echo end")
+async def test_the_middle_of_a_long_output_is_left_out(folder: Path) -> None:
+    ran = await sh(folder, "echo begin; seq 1000000; echo end")
 
     assert ran.code == 0
     assert ran.output.startswith("begin\n1\n")
@@ -134,10 +134,10 @@ async def test_much_output_is_shown_by_its_beginning_and_end(folder: Path) -> No
     assert len(ran.output) < MAX_SHOWN_CHARS + 100
 
 
-async def test_a_command_that_prints_without_end_is_cut_off(folder: Path, word: str) -> None:
+async def test_a_command_with_endless_output_is_ended(folder: Path, word: str) -> None:
     before = monotonic()
 
-    ran = await do(folder, f"yes {word}; yes {word}", within=timedelta(minutes=5))
+    ran = await sh(folder, f"yes {word}; yes {word}", within=timedelta(minutes=5))
 
     assert ran.flooded
     assert not ran.timed_out
@@ -146,22 +146,31 @@ async def test_a_command_that_prints_without_end_is_cut_off(folder: Path, word: 
     assert alive(word) == []
 
 
-async def test_a_gigabyte_is_cut_off_before_it_is_written(folder: Path) -> None:
-    ran = await do(folder, "head -c 1000000000 /dev/zero && echo all >&2")
+async def test_a_command_is_ended_only_above_the_limit_of_its_output(folder: Path) -> None:
+    within = await sh(folder, f"yes | head -c {MAX_COMMAND_OUTPUT_BYTES}")
+    above = await sh(folder, f"yes | head -c {MAX_COMMAND_OUTPUT_BYTES + 1}")
+
+    assert (within.flooded, above.flooded) == (False, True)
+    assert within.code == 0
+    assert MAX_SHOWN_CHARS < len(within.output) < MAX_SHOWN_CHARS + 100
+
+
+async def test_a_command_is_ended_before_it_writes_a_gigabyte(folder: Path) -> None:
+    ran = await sh(folder, "head -c 1000000000 /dev/zero && echo all >&2")
 
     assert ran.flooded
     assert "all" not in ran.output
-    # What can be stored has no zero bytes.
+    # Text with zero bytes could not be stored.
     assert "\0" not in ran.output
 
 
-async def test_a_file_cannot_fill_the_disk(folder: Path) -> None:
-    ran = await do(folder, "truncate -s 2G file")
+async def test_a_command_cannot_write_a_huge_file(folder: Path) -> None:
+    ran = await sh(folder, "truncate -s 2G file")
 
     assert ran.code != 0
 
 
-#: Hangs, with a word to find it by; and deaf to whatever asks it to end.
+#: Commands that hang, with a marker to find them by; the second ignores signals.
 HANGS = "sh -c 'while :; do sleep 1; done' {word}"
 DEAF = "sh -c 'trap \"\" TERM INT HUP; while :; do sleep 1; done' {word}"
 
@@ -177,39 +186,41 @@ DEAF = "sh -c 'trap \"\" TERM INT HUP; while :; do sleep 1; done' {word}"
         f"trap '' TERM INT HUP; {DEAF}; {DEAF}",
     ],
 )
-async def test_what_hangs_is_ended_with_all_it_started(folder: Path, word: str, line: str) -> None:
+async def test_a_command_that_times_out_is_ended_with_its_descendants(
+    folder: Path, word: str, line: str
+) -> None:
     before = monotonic()
 
-    ran = await do(folder, f"echo begun; {line.format(word=word)}", within=BRIEF)
+    ran = await sh(folder, f"echo begun; {line.format(word=word)}", within=BRIEF)
 
     assert ran.timed_out
     assert ran.output.startswith("begun\n")
-    assert monotonic() - before < (BRIEF + GRACE).total_seconds() + 5
+    assert monotonic() - before < (BRIEF + COMMAND_GRACE).total_seconds() + 5
     assert alive(word) == []
 
 
-async def test_a_family_is_ended(folder: Path, word: str) -> None:
+async def test_a_family_of_processes_that_times_out_is_ended(folder: Path, word: str) -> None:
     (folder / "family.py").write_bytes(FAMILY.read_bytes())
 
-    ran = await do(folder, f"exec python3 -I -S family.py {word}", within=BRIEF * 3)
+    ran = await sh(folder, f"exec python3 -I -S family.py {word}", within=BRIEF * 3)
 
     assert ran.timed_out
     assert alive(word) == []
 
 
-async def test_what_is_left_behind_ends_with_the_command(folder: Path, word: str) -> None:
-    ran = await do(folder, f"(setsid sh -c 'while :; do sleep 1; done' {word} &); echo done")
+async def test_background_processes_end_with_the_command(folder: Path, word: str) -> None:
+    ran = await sh(folder, f"(setsid sh -c 'while :; do sleep 1; done' {word} &); echo done")
 
     assert (ran.output, ran.code) == ("done\n", 0)
     assert alive(word) == []
 
 
-async def test_a_cancel_ends_it_and_leaves_nothing(
+async def test_a_cancelled_command_leaves_no_process_and_no_folder(
     folder: Path, temporary: Path, word: str
 ) -> None:
     os.mkfifo(folder / "there")
     line = f"trap '' TERM; echo >there; while :; do sleep 1; done; : {word}"
-    running = asyncio.create_task(do(folder, line))
+    running = asyncio.create_task(sh(folder, line))
     await asyncio.to_thread((folder / "there").read_text)
     running.cancel()
 
@@ -219,16 +230,16 @@ async def test_a_cancel_ends_it_and_leaves_nothing(
     assert os.listdir(temporary) == []  # noqa: PTH208 (names are all there is to see)
 
 
-async def test_what_cannot_be_run_is_refused_in_words(folder: Path) -> None:
+async def test_a_line_that_cannot_be_run_is_refused_with_the_reason(folder: Path) -> None:
     with pytest.raises(BadRequest, match="zero byte"):
-        await do(folder, "echo \0")
+        await sh(folder, "echo \0")
     with pytest.raises(ProcessFailed, match="cannot run in the folder"):
-        await do(folder / "missing", "true")
+        await sh(folder / "missing", "true")
     with pytest.raises(ProcessFailed, match="too long"):
-        await do(folder, "#" * 3_000_000)
+        await sh(folder, "#" * 3_000_000)
 
 
-def test_an_excerpt_keeps_all_that_is_short() -> None:
+def test_an_excerpt_keeps_all_of_a_short_output() -> None:
     excerpt = Excerpt(100)
     for number in range(10):
         excerpt.add(b"%09d\n" % number)
@@ -237,7 +248,7 @@ def test_an_excerpt_keeps_all_that_is_short() -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 100, 5000])
-def test_an_excerpt_is_the_same_however_it_comes(chunk: int) -> None:
+def test_an_excerpt_does_not_depend_on_the_size_of_chunks(chunk: int) -> None:
     data = b"".join(b"%04d" % number for number in range(1250))
     excerpt = Excerpt(100)
     for start in range(0, len(data), chunk):
@@ -247,7 +258,3 @@ def test_an_excerpt_is_the_same_however_it_comes(chunk: int) -> None:
     assert excerpt.text() == (
         data[:25].decode() + "\n[... 4,900 bytes left out ...]\n" + data[-75:].decode()
     )
-
-
-def test_a_flood_is_more_than_is_shown() -> None:
-    assert FLOOD > MAX_SHOWN_CHARS

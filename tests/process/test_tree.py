@@ -1,4 +1,4 @@
-"""Starting a command: what it gets from us, its streams, and what cannot be started."""
+"""Starting a command: what it inherits, its streams, and commands that cannot start."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from support.programs.process_table import environment_of, parent_of, zombies
 from backburner.core.errors import BadRequest, ProcessFailed
 from backburner.process.command import Command, Exit
 from backburner.process.run import run
-from backburner.process.tree import started
+from backburner.process.tree import spawn
 
 CANARY = "canary-in-our-environment"
 SECRET = "a-secret-for-the-program"  # noqa: S105
@@ -24,18 +24,18 @@ async def output_of(command: Command) -> list[str]:
     return finished.stdout.text.splitlines()
 
 
-async def test_a_command_gets_the_variables_it_is_given_and_no_others(
+async def test_a_command_has_the_variables_it_is_given_and_no_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CANARY", CANARY)
     given = {"PATH": "/usr/bin:/bin", "EMPTY": "", "LINES": "one\ntwo", "NAME": "naïve=☂"}
 
-    said = await output_of(Command(argv=("env", "-0"), env=given, cwd=Path("/")))
+    output = await output_of(Command(argv=("env", "-0"), env=given, cwd=Path("/")))
 
-    assert "\n".join(said) == "".join(f"{name}={value}\0" for name, value in given.items())
+    assert "\n".join(output) == "".join(f"{name}={value}\0" for name, value in given.items())
 
 
-async def test_a_command_may_get_no_variables_at_all() -> None:
+async def test_a_command_may_have_no_variables_at_all() -> None:
     assert await output_of(Command(argv=("/usr/bin/env",), env={}, cwd=Path("/"))) == []
 
 
@@ -44,8 +44,8 @@ async def test_no_process_between_us_and_the_command_has_our_variables(
 ) -> None:
     monkeypatch.setenv("CANARY", CANARY)
 
-    async with started(command("cat"), stdin="pipe") as tree:
-        # Before it does something, its environment may not be in place.
+    async with spawn(command("cat"), stdin="pipe") as tree:
+        # Only after exec is its environment in place.
         tree.stdin.write(b"ready\n")
         await tree.stdout.readline()
         inner = parent_of(tree.pid)
@@ -59,36 +59,36 @@ async def test_no_process_between_us_and_the_command_has_our_variables(
 async def test_a_command_has_its_three_streams_and_no_other_descriptors() -> None:
     os.dup2(1, 57, inheritable=True)
     try:
-        # The fourth is for the folder that is listed.
+        # The fourth is the folder that `ls` lists.
         assert await output_of(command("ls", "/proc/self/fd")) == ["0", "1", "2", "3"]
     finally:
         os.close(57)
 
 
 async def test_a_command_ignores_and_blocks_no_signals() -> None:
-    said = await output_of(command("grep", "-E", "SigIgn|SigBlk", "/proc/self/status"))
+    lines = await output_of(command("grep", "-E", "SigIgn|SigBlk", "/proc/self/status"))
 
-    # Those above 31 belong to the C library.
-    assert [int(line.split()[1], 16) & 0x7FFFFFFF for line in said] == [0, 0]
+    # Signals above 31 belong to the C library.
+    assert [int(line.split()[1], 16) & 0x7FFFFFFF for line in lines] == [0, 0]
 
 
 async def test_a_command_runs_in_its_folder_and_in_a_session_of_its_own(tmp_path: Path) -> None:
     assert await output_of(command("pwd", cwd=tmp_path)) == [str(tmp_path)]
 
-    async with started(command("cat"), stdin="pipe") as tree:
+    async with spawn(command("cat"), stdin="pipe") as tree:
         assert os.getsid(tree.pid) == tree.pid
 
 
-async def test_arguments_arrive_as_they_are() -> None:
+async def test_arguments_are_passed_on_unchanged() -> None:
     arguments = ("", " two words ", "$HOME;*", "--", "-x", "naïve ☂", "line\nbreak")
 
-    said = await output_of(command("printf", "%s|", *arguments))
+    output = await output_of(command("printf", "%s|", *arguments))
 
-    assert "\n".join(said) == "".join(f"{argument}|" for argument in arguments)
+    assert "\n".join(output) == "".join(f"{argument}|" for argument in arguments)
 
 
-async def test_one_can_talk_with_a_command_line_by_line() -> None:
-    async with started(command("cat"), stdin="pipe") as tree, asyncio.timeout(20):
+async def test_a_caller_can_talk_with_a_command_line_by_line() -> None:
+    async with spawn(command("cat"), stdin="pipe") as tree, asyncio.timeout(20):
         for line in (b"one\n", b"x" * 1_000_000 + b"\n", b"three\n"):
             tree.stdin.write(line)
             await tree.stdin.drain()
@@ -99,21 +99,21 @@ async def test_one_can_talk_with_a_command_line_by_line() -> None:
         assert await tree.wait() == Exit(code=0)
 
 
-async def test_what_is_on_stderr_is_apart_from_stdout_and_can_be_dropped() -> None:
+async def test_stderr_is_separate_from_stdout_and_can_be_dropped() -> None:
     both = script("echo out; echo err >&2")
 
-    async with started(both) as tree:
+    async with spawn(both) as tree:
         assert await tree.stdout.read() == b"out\n"
         assert await tree.stderr.read() == b"err\n"
 
-    async with started(both, stderr="drop") as tree:
+    async with spawn(both, stderr="drop") as tree:
         assert await tree.stdout.read() == b"out\n"
         with pytest.raises(ValueError, match="no pipe"):
             _ = tree.stderr
 
 
 async def test_a_stream_ends_when_the_command_closes_it() -> None:
-    async with started(script("exec >&-; read line"), stdin="pipe") as tree:
+    async with spawn(script("exec >&-; read line"), stdin="pipe") as tree:
         async with asyncio.timeout(20):
             assert await tree.stdout.read() == b""
 
@@ -122,18 +122,18 @@ async def test_a_stream_ends_when_the_command_closes_it() -> None:
 
 
 async def test_fifty_commands_run_at_once() -> None:
-    everybody = asyncio.Barrier(50)
+    barrier = asyncio.Barrier(50)
 
     async def talk(number: int) -> bytes:
-        async with started(command("cat"), stdin="pipe") as tree:
-            await everybody.wait()
+        async with spawn(command("cat"), stdin="pipe") as tree:
+            await barrier.wait()
             tree.stdin.write(b"%d\n" % number)
             return await tree.stdout.readline()
 
     async with asyncio.timeout(20):
-        said = await asyncio.gather(*map(talk, range(50)))
+        lines = await asyncio.gather(*map(talk, range(50)))
 
-    assert said == [b"%d\n" % number for number in range(50)]
+    assert lines == [b"%d\n" % number for number in range(50)]
     assert zombies() == []
 
 
@@ -172,23 +172,23 @@ def too_long(folder: Path) -> Command:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (missing, "There is no program no-such-program. It has to be installed"),
-        (missing_in_folder, "There is no program /"),
+        (missing, "Program not found: no-such-program. Install it"),
+        (missing_in_folder, "Program not found: /"),
         (missing_folder, "no-such-folder: No such file or directory."),
         (no_folder, "file: Not a directory."),
-        (not_executable, "is not a program that we may run. It has to be executable"),
-        (no_program, "is not a program that we may run. It has to be executable"),
+        (not_executable, "cannot be executed. Make it executable"),
+        (no_program, "cannot be executed. Make it executable"),
         (too_long, "The arguments and variables for true are too long"),
     ],
 )
-async def test_what_cannot_be_started_is_refused_in_a_sentence_without_secrets(
+async def test_a_command_that_cannot_start_is_refused_without_naming_its_secrets(
     make: Callable[[Path], Command], sentence: str, tmp_path: Path
 ) -> None:
     refused = make(tmp_path)
 
     with pytest.raises(ProcessFailed) as caught:
-        async with started(refused, grace=GRACE):
-            pytest.fail("It has started.")
+        async with spawn(refused, grace=GRACE):
+            pytest.fail("The command has started.")
 
     assert sentence in str(caught.value)
     assert caught.value.permanent
@@ -208,7 +208,7 @@ async def test_what_cannot_be_started_is_refused_in_a_sentence_without_secrets(
         (("true",), {"A,B": SECRET}),
     ],
 )
-def test_what_no_program_can_be_given_is_refused(
+def test_arguments_and_variables_that_cannot_be_passed_are_refused(
     argv: tuple[str, ...], env: dict[str, str]
 ) -> None:
     with pytest.raises(BadRequest) as caught:

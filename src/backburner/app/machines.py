@@ -122,7 +122,7 @@ def _check_hidden(settings: Settings) -> None:
         return
     seen = confine_to(readable=settings.readable)
     for path in _secret_places(settings):
-        if seen.shows(path):
+        if seen.can_read(path):
             raise BadSetting(
                 f"Commands of agents could read {path}.",
                 hint="Keep it elsewhere than in a folder of the system, and out of `readable`.",

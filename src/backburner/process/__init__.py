@@ -1,1 +1,1 @@
-"""Child process trees: start clean, watch, end with everything they started."""
+"""Child process trees: started clean, confined, and ended with all their descendants."""

@@ -1,7 +1,7 @@
-"""The command's own process, between the fork and the command: its limits, and what confines it.
+"""The command's own process, between fork and exec: sets its limits and confines it.
 
-The reaper imports this by its folder, and only for commands that have either: see there why
-it imports next to nothing.
+The reaper imports this by its folder, and only for commands that have limits or a confinement:
+see there why it imports next to nothing.
 """
 
 import os
@@ -21,49 +21,54 @@ else:
     import landlock
     import seccomp
 
-#: What the reaper passes on to here.
-OPTIONS = ("read", "write", "sockets", "largest", "processes")
+#: The options that the reaper passes on to here.
+OPTIONS = ("read", "write", "sockets", "file_limit", "process_limit")
+#: Of -1000 to 1000. The kernel ends processes with a higher one first when memory runs out.
+OOM_SCORE = 500
 
 PR_CAPBSET_DROP = 24
 PR_SET_NO_NEW_PRIVS = 38
 LAST_CAPABILITY = 63
 
 
-def launch(command: "list[str]", environment: "dict[str, str]", options: "list[str]") -> int:
-    """Start a command and give its id. Raises `OSError` as a spawn would."""
-    told, tell = os.pipe()
+def start_child(command: "list[str]", environment: "dict[str, str]", options: "list[str]") -> int:
+    """Start a command and return its process id. Raises `OSError` as a spawn would."""
+    reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        become(command, environment, options, tell)
-    os.close(tell)
-    # Becoming the command closes it, and so it ends without a word.
-    said = os.read(told, 32)
-    os.close(told)
-    if said:
+        run_child(command, environment, options, writer)
+    os.close(writer)
+    # A successful exec closes the pipe without writing to it.
+    failure = os.read(reader, 32)
+    os.close(reader)
+    if failure:
         os.waitpid(pid, 0)
-        raise OSError(int(said), "It was not run.")
+        raise OSError(int(failure), "The command was not run.")
     return pid
 
 
-def become(
-    command: "list[str]", environment: "dict[str, str]", options: "list[str]", tell: int
+def run_child(
+    command: "list[str]", environment: "dict[str, str]", options: "list[str]", writer: int
 ) -> "NoReturn":
     number = landlock.NOT_CONFINED
     try:
         os.setsid()
         reset_signals()
-        prepare(options)
-        execute(command, environment)
+        apply_options(options)
+        exec_on_path(command, environment)
     except OSError as error:
         number = error.errno or number
     finally:
-        # Whatever it was: there is only one of us that may go on from here.
-        os.write(tell, b"%d" % number)
+        # Any failure ends here: only the parent may continue as the reaper.
+        os.write(writer, b"%d" % number)
         os._exit(126)
 
 
-def execute(command: "list[str]", environment: "dict[str, str]") -> None:
-    """Become the command, looked for along the PATH. What `os` has for this imports more first."""
+def exec_on_path(command: "list[str]", environment: "dict[str, str]") -> None:
+    """Replace this process by the command, searched for along the PATH.
+
+    `os.execvpe` does the same, and imports more first.
+    """
     folders = [""] if "/" in command[0] else environment.get("PATH", os.defpath).split(":")
     refused = None
     for folder in folders:
@@ -73,51 +78,51 @@ def execute(command: "list[str]", environment: "dict[str, str]") -> None:
             continue
         except PermissionError as error:
             refused = error
-    raise refused or FileNotFoundError(2, "It is not there.")
+    raise refused or FileNotFoundError(2, "The program was not found.")
 
 
 def reset_signals() -> None:
-    """Have all signals as they are meant, not as Python or our caller has them."""
+    """Restore the default action of every signal; Python and our caller change some."""
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def prepare(options: "list[str]") -> None:
+def apply_options(options: "list[str]") -> None:
     values: dict[str, list[str]] = {name: [] for name in OPTIONS}
     for option in options:
         name, value = option.split("=", 1)
         values[name].append(value)
-    if values["largest"]:
-        limit(int(values["largest"][0]), int(values["processes"][0]))
+    if values["file_limit"]:
+        set_limits(int(values["file_limit"][0]), int(values["process_limit"][0]))
     if values["read"] or values["write"]:
         confine(values["read"], values["write"], sockets=bool(values["sockets"]))
 
 
-def limit(largest_file: int, processes: int) -> None:
+def set_limits(max_file_bytes: int, max_new_processes: int) -> None:
     lower(resource.RLIMIT_CORE, 0)
-    lower(resource.RLIMIT_FSIZE, largest_file)
+    lower(resource.RLIMIT_FSIZE, max_file_bytes)
     if sys.platform == "linux":
-        # Threads of the whole user count, so there is room for all there are and some more.
+        # The limit counts all threads of the user, so those that run already are added to it.
         with open("/proc/loadavg", encoding="ascii") as file:
             present = int(file.read().split()[3].split("/")[1])
-        lower(resource.RLIMIT_NPROC, present + processes)
-        # If memory runs out, it is not to be our process that has to go.
+        lower(resource.RLIMIT_NPROC, present + max_new_processes)
+        # If memory runs out, the kernel is to end the command and not the server.
         with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-            file.write("500")
+            file.write(str(OOM_SCORE))
 
 
-def lower(which: int, value: int) -> None:
-    _, hard = resource.getrlimit(which)
+def lower(limit: int, value: int) -> None:
+    _, hard = resource.getrlimit(limit)
     if hard != resource.RLIM_INFINITY:
         value = min(value, hard)
-    resource.setrlimit(which, (value, value))
+    resource.setrlimit(limit, (value, value))
 
 
 def confine(readable: "list[str]", writable: "list[str]", *, sockets: bool) -> None:
     if os.geteuid() == 0:
-        # Root could read the memory of all through /proc. Without any of its powers it cannot.
+        # With its capabilities, root could read the memory of every process through /proc.
         for capability in range(LAST_CAPABILITY + 1):
             landlock.call("prctl", PR_CAPBSET_DROP, capability, 0, 0, 0)
     landlock.check(landlock.call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))

@@ -1,4 +1,4 @@
-"""What a command is held to: the folders it may see, and how much it may take."""
+"""The confinement of a command: the files it may use, and its resource limits."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from backburner.process import landlock, seccomp
 
-#: Programs and what they need.
-SYSTEM = tuple(
+#: Programs and their libraries.
+SYSTEM_FOLDERS = tuple(
     map(Path, "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store /proc".split())
 )
-#: Of the settings of the system only these: others may hold passwords.
-SETTINGS = tuple(
+#: Only these files of /etc: others may contain passwords.
+SYSTEM_SETTINGS = tuple(
     Path("/etc") / name
     for name in """
     alternatives ca-certificates ca-certificates.conf crypto-policies fonts gai.conf gitconfig group
@@ -22,65 +22,67 @@ SETTINGS = tuple(
     ssl/cert.pem ssl/certs ssl/openssl.cnf terminfo timezone
     """.split()
 )
-#: /dev/fd and its like lead to what a program holds already.
+#: /dev/fd and the like are links to descriptors that a program has already.
 DEVICES = tuple(Path("/dev") / name for name in "null zero full random urandom tty".split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
-    """All that a program, and what it starts, may see of files. What is missing is left out.
+    """The files that a program and its descendants may use; paths that do not exist are skipped.
 
-    It cannot send signals to others, nor look into them, nor gain privileges.
+    They cannot signal or inspect processes outside, nor gain privileges.
     """
 
-    #: Folders and files that it may read and execute.
+    #: Folders and files to read and execute.
     readable: tuple[Path, ...]
-    #: Folders and files that it may do anything with.
+    #: Folders and files to read, execute, change and delete.
     writable: tuple[Path, ...]
-    #: It may connect to sockets that are files, and so to whoever listens there.
+    #: Unix sockets may be used, and so every service that listens on one.
     unix_sockets: bool = False
 
-    def shows(self, path: Path) -> bool:
-        """See whether this path can be read by a program that is held to it."""
+    def can_read(self, path: Path) -> bool:
         real = path.resolve()
-        return any(real.is_relative_to(seen.resolve()) for seen in self.readable + self.writable)
+        allowed = self.readable + self.writable
+        return any(real.is_relative_to(folder.resolve()) for folder in allowed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much a program, or each that it starts, may take. None leaves a core file."""
+class ProcessLimits:
+    """Resource limits of a program and each of its descendants. Core files are always off."""
 
-    largest_file: int = 2**30
-    #: How many processes or threads there may be on top of all there are when it starts.
-    processes: int = 512
+    max_file_bytes: int = 2**30
+    #: Processes and threads, on top of those of the user when the program starts.
+    max_new_processes: int = 512
 
 
 def confine_to(*writable: Path, readable: Iterable[Path] = ()) -> Confinement:
-    """Hold a program to some folders, what programs need of the system, and what else is named."""
-    return Confinement(readable=(*SYSTEM, *SETTINGS, *readable), writable=(*DEVICES, *writable))
+    """Confine a program to some folders, the system's programs, and further readable folders."""
+    return Confinement(
+        readable=(*SYSTEM_FOLDERS, *SYSTEM_SETTINGS, *readable), writable=(*DEVICES, *writable)
+    )
 
 
 def confinement_missing() -> str | None:
-    """Say why no program can be confined here; None: it can be."""
+    """Return why programs cannot be confined on this system, or None."""
     if sys.platform != "linux":
         return "Programs can be confined on Linux only, by Landlock."
     if landlock.version() < 1:
         return (
-            "This kernel has no Landlock, or was started without it: it is part of Linux from 5.13"
-            " on, and has to be among the names in /sys/kernel/security/lsm."
+            "Landlock is missing or disabled in this kernel: it needs Linux 5.13 or newer, and"
+            " `landlock` listed in /sys/kernel/security/lsm."
         )
     return None
 
 
 def confinement_gaps() -> Sequence[str]:
-    """Say what an older kernel leaves open, each in a sentence."""
-    return tuple(_gaps(landlock.version(), filters=seccomp.fits()))
+    """Describe what this kernel does not enforce, a sentence each."""
+    return tuple(_gaps(landlock.version(), seccomp_works=seccomp.is_supported()))
 
 
-def _gaps(version: int, *, filters: bool) -> Iterator[str]:
+def _gaps(version: int, *, seccomp_works: bool) -> Iterator[str]:
     if version < 3:
-        yield "A command can empty files outside of its folders; Linux 6.2 would prevent it."
+        yield "Commands can truncate files outside their folders. Linux 6.2 or newer prevents this."
     if version < 6:
-        yield "A command can send signals to our processes; Linux 6.12 would prevent it."
-    if not filters:
-        yield "A command can connect to sockets that are files, on this kind of machine."
+        yield "Commands can send signals to the server. Linux 6.12 or newer prevents this."
+    if not seccomp_works:
+        yield "Commands can connect to Unix sockets on this CPU architecture."

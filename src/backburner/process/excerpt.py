@@ -1,29 +1,29 @@
-"""The beginning and the end of something long, kept while it comes by."""
+"""The beginning and the end of a long output, kept while it is read."""
 
 
 class Excerpt:
-    """Takes bytes; keeps a few from the beginning and more from the end, where the results are."""
+    """Keeps a quarter of its limit from the beginning, the rest from the end, where results are."""
 
     def __init__(self, limit: int) -> None:
-        self._most_head = limit // 4
-        self._most_tail = limit - self._most_head
+        self._max_head = limit // 4
+        self._max_tail = limit - self._max_head
         self._head = bytearray()
         self._tail = bytearray()
-        #: How many bytes there were.
+        #: The bytes that were added, kept or not.
         self.size = 0
 
     def add(self, chunk: bytes) -> None:
         self.size += len(chunk)
-        room = self._most_head - len(self._head)
+        room = self._max_head - len(self._head)
         self._head += chunk[:room]
         self._tail += chunk[room:]
-        # Not every time: what is cut off at the front costs moving all the rest.
-        if len(self._tail) > 2 * self._most_tail:
-            del self._tail[: -self._most_tail]
+        # Not every time: cutting bytes off the front moves all the others.
+        if len(self._tail) > 2 * self._max_tail:
+            del self._tail[: -self._max_tail]
 
     def text(self) -> str:
-        """Give it as text that can be stored, with a note in place of what is left out."""
-        tail = self._tail[-self._most_tail :]
+        """Return text that can be stored, with a note in place of the bytes left out."""
+        tail = self._tail[-self._max_tail :]
         left_out = self.size - len(self._head) - len(tail)
         if not left_out:
             return _decode(self._head + tail)

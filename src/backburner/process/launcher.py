@@ -1,15 +1,19 @@
-"""Starts other people's programs clean and confined, where a library starts them by a path."""
+"""Wrapper scripts: run another program clean, confined and as a tree, for libraries that start a
+program by its path themselves.
+"""
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from backburner.process.confinement import confine_to
-from backburner.process.wrapper import write_wrapper
+from backburner.process.command import reaper_options
+from backburner.process.confinement import Confinement, ProcessLimits, confine_to
+from backburner.process.tree import DEFAULT_GRACE, REAPER_COMMAND
 
-#: Between being asked to end and being made to.
-GRACE = timedelta(seconds=2)
+#: Between SIGTERM and SIGKILL, for programs started through `CleanLauncher`.
+PROGRAM_GRACE = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,5 +26,31 @@ class CleanLauncher:
         self, path: Path, *, program: Path, keep: Iterable[str], writable: Sequence[Path]
     ) -> None:
         readable = (program, *self.readable)
-        confined = confine_to(*writable, readable=readable) if self.confined else None
-        write_wrapper(path, program=program, keep=keep, grace=GRACE, confined=confined)
+        confinement = confine_to(*writable, readable=readable) if self.confined else None
+        write_wrapper(
+            path, program=program, keep=keep, grace=PROGRAM_GRACE, confinement=confinement
+        )
+
+
+def write_wrapper(
+    path: Path,
+    *,
+    program: Path,
+    keep: Iterable[str],
+    grace: timedelta = DEFAULT_GRACE,
+    confinement: Confinement | None = None,
+    limits: ProcessLimits | None = None,
+) -> None:
+    """Write a script that runs a program as a tree, with the same arguments and streams.
+
+    Of its environment the script passes on the variables named in `keep`. SIGTERM ends the tree,
+    and so does the end of the process that started it, even by SIGKILL.
+    """
+    options = [f"env={','.join(keep)}", f"grace={grace.total_seconds()}", "clean=1"]
+    options += reaper_options(confinement, limits)
+    before, after = shlex.join([*REAPER_COMMAND, *options]), shlex.join(["--", str(program)])
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(f'#!/bin/sh\nexec {before} caller="$PPID" {after} "$@"\n', encoding="utf-8")
+    # It holds no secrets, and the program may have to run as another user.
+    new.chmod(0o755)
+    new.replace(path)

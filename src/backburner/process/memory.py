@@ -1,20 +1,20 @@
-"""How much memory there is to be had."""
+"""The memory that is still available."""
 
 from pathlib import Path
 
-MEMORY = Path("/proc/meminfo")
+MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
 
 
-def free_memory(memory: Path = MEMORY, group: Path = CGROUP) -> int | None:
-    """Tell how many bytes this process could still get, where the system says so."""
+def free_memory(meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> int | None:
+    """Return the bytes that this process could still allocate, or None if unknown."""
     try:
-        lines = dict(line.split(":", 1) for line in memory.read_text().splitlines())
+        lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
         free = int(lines["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         return None
     try:
-        most = int((group / "memory.max").read_text())
-        return max(0, min(free, most - int((group / "memory.current").read_text())))
+        limit = int((cgroup / "memory.max").read_text())
+        return max(0, min(free, limit - int((cgroup / "memory.current").read_text())))
     except (OSError, ValueError):
         return free

@@ -1,16 +1,16 @@
-"""Runs a command and ends whatever it started. A program of its own, run by the path of this file:
+"""Runs a command and ends every process it started. A separate program, run by its path:
 
-    python -I -S reaper.py env=PATH,HOME [grace=5] [caller=PID] [control=FD] [rinse=1]
-        [read=PATH ...] [write=PATH ...] [sockets=1] [largest=BYTES processes=N] -- COMMAND
+    python -I -S reaper.py env=PATH,HOME [grace=5] [caller=PID] [control=FD] [clean=1]
+        [read=PATH ...] [write=PATH ...] [sockets=1] [file_limit=BYTES process_limit=N] -- COMMAND
 
-It is two processes. Both adopt what is orphaned below them, so nothing can leave the tree; the
-inner one starts the command, the outer one is what the caller sees, and if one of them is killed,
-the other ends the tree. They end it when the command ends, when the caller closes the control
-socket or is gone, and on SIGTERM. Then they exit as the command did.
+It is two processes. Both adopt orphans below them (subreapers), so no process leaves the tree. The
+inner one starts the command, the outer one is the caller's child, and if one of them is killed,
+the other ends the tree. They end it when the command exits, when the caller closes the control
+socket or exits, and on SIGTERM. Then they exit as the command did.
 
 Every command pays for the start of this, so it imports next to nothing: `signal`, `ctypes`,
-`typing`, `contextlib` or `pathlib` would each take longer than all the rest. What the second
-line of options is for is in `child`, imported for commands that have any.
+`typing`, `contextlib` or `pathlib` would each take longer than all the rest. The second line of
+options is for `child`, which is imported only for commands that have any of them.
 """
 
 import os
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import NoReturn
 
-    #: A command, its environment, and the options for `launch`.
-    What = tuple[list[str], dict[str, str], list[str]]
+    #: A command, its environment, and the options for `child`.
+    ChildSpec = tuple[list[str], dict[str, str], list[str]]
 else:
     import _signal as signal
 
-#: Seconds between SIGTERM and SIGKILL.
-GRACE = 5.0
-#: How many seconds later the outer process takes over what the inner one has not done.
-HANDOVER = 1.0
-#: How often to look whether the parent is alive, in seconds, where the system does not tell.
-GLANCE = 0.5
+#: Between SIGTERM and SIGKILL.
+GRACE_SECONDS = 5.0
+#: How much later than the inner process the outer one kills what is left.
+HANDOVER_SECONDS = 1.0
+#: How often to check that the parent is alive, where there is no pidfd.
+PARENT_POLL_SECONDS = 0.5
 NEVER = float("inf")
 
-#: How the options that are for `launch` begin.
-OF_LAUNCH = ("read=", "write=", "sockets=", "largest=", "processes=")
+#: Prefixes of the options for `child`.
+CHILD_OPTIONS = ("read=", "write=", "sockets=", "file_limit=", "process_limit=")
 
 REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 PR_SET_DUMPABLE = 4
@@ -47,31 +47,32 @@ PR_SET_CHILD_SUBREAPER = 36
 
 def main(arguments: list[str]) -> None:
     mark = arguments.index("--")
-    launching = [option for option in arguments[:mark] if option.startswith(OF_LAUNCH)]
-    own = (option for option in arguments[:mark] if not option.startswith(OF_LAUNCH))
+    for_child = [option for option in arguments[:mark] if option.startswith(CHILD_OPTIONS)]
+    own = (option for option in arguments[:mark] if not option.startswith(CHILD_OPTIONS))
     options = dict(option.split("=", 1) for option in own)
     command = arguments[mark + 1 :]
-    # By name, because Python adds to its own environment where there is no locale.
+    # By name, because Python adds variables to its own environment where there is no locale.
     names = options["env"].split(",")
     environment = {name: os.environ[name] for name in names if name in os.environ}
-    if options.pop("rinse", None):
-        # Whatever else the caller has in its environment, /proc would show to the command.
+    if options.pop("clean", None):
+        # /proc would show the rest of the caller's environment to the command.
         rest = [f"{name}={value}" for name, value in options.items()]
-        again = [sys.executable, "-I", "-S", __file__, *rest, *launching, "--", *command]
+        again = [sys.executable, "-I", "-S", __file__, *rest, *for_child, "--", *command]
         os.execve(sys.executable, again, environment)
     split(
-        (command, environment, launching),
-        grace=float(options.get("grace", GRACE)),
+        (command, environment, for_child),
+        grace=float(options.get("grace", GRACE_SECONDS)),
         caller=int(options.get("caller", os.getppid())),
         control=int(options.get("control", -1)),
     )
 
 
-def split(what: "What", *, grace: float, caller: int, control: int) -> None:
-    """Become the outer and the inner process."""
+def split(spec: "ChildSpec", *, grace: float, caller: int, control: int) -> None:
+    """Fork into the outer and the inner process."""
     if control >= 0:
         os.set_inheritable(control, False)
-    # With a session for each, no signal to a group gets both, or one of them with the command.
+    # Each has its own session, so no signal to a process group reaches both of them, or one of
+    # them and the command.
     if os.getpgrp() != os.getpid():
         os.setsid()
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -80,85 +81,85 @@ def split(what: "What", *, grace: float, caller: int, control: int) -> None:
     if inner == 0:
         os.setsid()
         prctl(PR_SET_CHILD_SUBREAPER, 1)
-        be_inner(what, grace=grace, outer=outer, control=control)
+        run_inner(spec, grace=grace, outer=outer, control=control)
     else:
-        be_outer(inner, grace=grace, caller=caller, control=control)
+        run_outer(inner, grace=grace, caller=caller, control=control)
 
 
-def be_outer(inner: int, *, grace: float, caller: int, control: int) -> "NoReturn":
-    let_go_of_streams()
+def run_outer(inner: int, *, grace: float, caller: int, control: int) -> "NoReturn":
+    detach_streams()
 
-    def ask(*, alive: bool) -> float:
+    def ask_to_end(*, alive: bool) -> float:
         if not alive:
             return 0
-        send(inner, signal.SIGTERM)
-        return grace + HANDOVER
+        send_signal(inner, signal.SIGTERM)
+        return grace + HANDOVER_SECONDS
 
-    leave_as(look_after(inner, Watch(caller, control), ask))
+    exit_as(supervise(inner, EndWatch(caller, control), ask_to_end))
 
 
-def be_inner(what: "What", *, grace: float, outer: int, control: int) -> "NoReturn":
-    # Before there is a command, so that no request is missed.
-    watch = Watch(outer)
+def run_inner(spec: "ChildSpec", *, grace: float, outer: int, control: int) -> "NoReturn":
+    # Before the command is started, so that no request to end is missed.
+    watch = EndWatch(outer)
     try:
-        child = start(*what)
+        child = start(*spec)
     except OSError as error:
-        refuse(what[0][0], error.errno or 5, control)
+        fail(spec[0][0], error.errno or 5, control)
     report(child, control)
-    let_go_of_streams()
+    detach_streams()
 
     asked: set[int] = set()
 
-    def ask(*, alive: bool) -> float:  # noqa: ARG001 (there are others to ask)
+    def ask_to_end(*, alive: bool) -> float:  # noqa: ARG001 (there are other descendants)
         for pid, _ in descendants():
-            # Many take a second SIGTERM for impatience.
+            # Many programs give up cleaning up at a second SIGTERM.
             if pid not in asked:
                 asked.add(pid)
-                send(pid, signal.SIGTERM)
-                # What is stopped would not hear it.
-                send(pid, signal.SIGCONT)
+                send_signal(pid, signal.SIGTERM)
+                # A stopped process would not handle it.
+                send_signal(pid, signal.SIGCONT)
         return grace
 
-    status = look_after(child, watch, ask)
+    status = supervise(child, watch, ask_to_end)
     if sys.platform != "linux":
-        # Nobody adopts orphans there, but most keep the group of the command.
-        send(-child, signal.SIGKILL)
-    leave_as(status)
+        # There are no subreapers there, but most orphans keep the process group of the command.
+        send_signal(-child, signal.SIGKILL)
+    exit_as(status)
 
 
-def start(command: list[str], environment: dict[str, str], launching: list[str]) -> int:
-    if launching:
-        return import_launch()(command, environment, launching)
-    # Python ignores some signals, and our caller may; the command has them as they are meant.
+def start(command: list[str], environment: dict[str, str], for_child: list[str]) -> int:
+    if for_child:
+        return import_start_child()(command, environment, for_child)
+    # Python ignores some signals, and our caller may; the command gets the default actions.
     defaults = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
     return os.posix_spawnp(
         command[0], command, environment, setsid=True, setsigmask=(), setsigdef=defaults
     )
 
 
-def import_launch() -> "Callable[[list[str], dict[str, str], list[str]], int]":
+def import_start_child() -> "Callable[[list[str], dict[str, str], list[str]], int]":
     if TYPE_CHECKING:
-        from backburner.process.child import launch
+        from backburner.process.child import start_child
     else:
-        # There is no package here, and nothing else to be found by its name.
+        # Isolated mode has no package: the folder goes last, where it hides no other module.
         sys.path.append(os.path.dirname(__file__))
-        from child import launch
+        from child import start_child
 
-    return launch
+    return start_child
 
 
-def refuse(program: str, errno: int, control: int) -> "NoReturn":
+def fail(program: str, errno: int, control: int) -> "NoReturn":
     if control >= 0:
         report(-errno, control)
     else:
-        why = os.strerror(errno) if errno < 1000 else "It cannot be confined here."
+        why = os.strerror(errno) if errno < 1000 else "It cannot be confined on this system."
         os.write(2, f"{program}: {why}\n".encode(errors="replace"))
-    # As a shell would: what is not there, and what cannot be run.
+    # The codes of a shell: not found, and not executable.
     os._exit(127 if errno in (2, 20) else 126)
 
 
 def report(number: int, control: int) -> None:
-    """Tell the caller the id of the command, or below zero why there is none."""
+    """Send the caller the process id of the command, or a negative error number."""
     if control >= 0:
         try:
             os.write(control, b"%d" % number)
@@ -167,36 +168,36 @@ def report(number: int, control: int) -> None:
         os.close(control)
 
 
-def look_after(child: int, watch: "Watch", ask: "Callable[..., float]") -> int:
-    """Wait for the child or a request, then until nobody is left. Give the status of the child.
+def supervise(child: int, watch: "EndWatch", ask_to_end: "Callable[..., float]") -> int:
+    """Wait for the child to exit or for a request to end, then until no process is left.
 
-    `ask` asks everybody to end, and says how many seconds they have for it. It does so again when
-    the child has ended: who was forked just when the others were asked has not heard it.
+    Returns the exit status of the child. `ask_to_end` sends SIGTERM and returns the grace period.
+    It is called again when the child has exited: a process forked during the first call missed it.
     """
     status: int | None = None
     deadline = NEVER
-    wanted = False
-    pause = 0.005
+    requested = False
+    retry_delay = 0.005
     while True:
         before = status
-        status, anybody = reap(child, status)
-        if not anybody:
+        status, has_children = reap(child, status)
+        if not has_children:
             return status or 0
-        # Another request shortens nothing: at a shutdown, everybody is asked from several sides.
-        if status != before or (wanted and deadline == NEVER):
-            deadline = min(deadline, time.monotonic() + ask(alive=status is None))
+        # A further request changes nothing: at a shutdown, requests come from several sides.
+        if status != before or (requested and deadline == NEVER):
+            deadline = min(deadline, time.monotonic() + ask_to_end(alive=status is None))
         seconds = deadline - time.monotonic()
         if seconds <= 0:
             kill_descendants()
-            # What cannot be killed is tried as long as it lives, but less and less often.
-            seconds = pause = min(pause * 1.2, 1)
-        wanted = watch.wait(seconds)
+            # A process that cannot be killed yet is tried again, less and less often.
+            seconds = retry_delay = min(retry_delay * 1.2, 1)
+        requested = watch.wait(seconds)
 
 
 def reap(child: int, status: int | None) -> tuple[int | None, bool]:
-    """Give the status of the child once it has ended, and whether there is anybody left.
+    """Return the exit status of the child, if it has exited, and whether any child is left.
 
-    Who has no children has no descendants: orphans become children.
+    Without children there are no descendants either: orphans become children.
     """
     while True:
         try:
@@ -209,8 +210,8 @@ def reap(child: int, status: int | None) -> tuple[int | None, bool]:
             status = ended
 
 
-class Watch:
-    """Waits for signals, for the caller to close its socket, and for the parent to go away."""
+class EndWatch:
+    """Waits for a request to end: a signal, a closed control socket, or the end of the parent."""
 
     def __init__(self, parent: int, control: int = -1) -> None:
         self.parent = parent
@@ -225,9 +226,9 @@ class Watch:
         self.poll.register(self.signals, select.POLLIN)
         if control >= 0:
             self.poll.register(control, select.POLLIN)
-        self.sees_parent = self.look_at_parent()
+        self.watches_parent = self.watch_parent()
 
-    def look_at_parent(self) -> bool:
+    def watch_parent(self) -> bool:
         try:
             self.poll.register(os.pidfd_open(self.parent), select.POLLIN)
         except (AttributeError, OSError):
@@ -235,22 +236,22 @@ class Watch:
         return True
 
     def wait(self, seconds: float) -> bool:
-        """Wait until something happens; say whether it was a request to end."""
-        if self.loses_parent():
+        """Wait for an event; return whether it was a request to end."""
+        if self.lost_parent():
             return True
-        if not self.sees_parent:
-            seconds = min(seconds, GLANCE)
+        if not self.watches_parent:
+            seconds = min(seconds, PARENT_POLL_SECONDS)
         requested = False
         for fd, _ in self.poll.poll(None if seconds == NEVER else seconds * 1000):
             if fd == self.signals:
                 requested |= any(number in REQUESTS for number in os.read(fd, 4096))
             else:
-                # It stays readable and says nothing more.
+                # It stays readable, and there is nothing to read.
                 self.poll.unregister(fd)
                 requested |= fd == self.control
-        return self.loses_parent() or requested
+        return self.lost_parent() or requested
 
-    def loses_parent(self) -> bool:
+    def lost_parent(self) -> bool:
         if self.orphaned or os.getppid() == self.parent:
             return False
         self.orphaned = True
@@ -258,27 +259,27 @@ class Watch:
 
 
 def kill_descendants() -> None:
-    """Kill everybody, and all in their groups: there are those that fork faster than we look."""
-    found = descendants()
-    for group in {group for _, group in found} - {0, 1, os.getpgrp()}:
-        send(-group, signal.SIGKILL)
-    for pid, _ in found:
-        send(pid, signal.SIGKILL)
+    """Kill all descendants and their process groups: some fork faster than they are listed."""
+    killed = descendants()
+    for group in {group for _, group in killed} - {0, 1, os.getpgrp()}:
+        send_signal(-group, signal.SIGKILL)
+    for pid, _ in killed:
+        send_signal(pid, signal.SIGKILL)
 
 
 def descendants() -> list[tuple[int, int]]:
-    """Give the id and the group of each, the youngest first: they are the ones that multiply."""
+    """List process ids and groups, the youngest first, because those are the ones that fork."""
     below: dict[int, list[tuple[int, int]]] = {}
     for pid, parent, group in processes():
         below.setdefault(parent, []).append((pid, group))
-    found = below.pop(os.getpid(), [])
-    for pid, _ in found:
-        found += below.pop(pid, ())
-    return sorted(found, reverse=True)
+    listed = below.pop(os.getpid(), [])
+    for pid, _ in listed:
+        listed += below.pop(pid, ())
+    return sorted(listed, reverse=True)
 
 
 def processes() -> "Iterator[tuple[int, int, int]]":
-    """Give the id, the parent and the group of every process there is."""
+    """Yield the id, the parent and the group of every process."""
     if sys.platform != "linux":
         for line in os.popen("/bin/ps -axo pid=,ppid=,pgid="):
             pid, parent, group = line.split()
@@ -291,19 +292,19 @@ def processes() -> "Iterator[tuple[int, int, int]]":
                     line = file.read(4096)
             except OSError:
                 continue
-            # Before this comes the name of the program, in brackets; it may hold anything.
+            # The name of the program comes first, in brackets, and may contain anything.
             fields = line[line.rindex(b")") + 2 :].split(None, 3)
             yield int(name), int(fields[1]), int(fields[2])
 
 
-def send(pid: int, number: int) -> None:
+def send_signal(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
     except OSError:
         pass
 
 
-def let_go_of_streams() -> None:
+def detach_streams() -> None:
     """Leave the streams to the command, so that each ends when the command closes it."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
@@ -311,10 +312,10 @@ def let_go_of_streams() -> None:
     os.close(nothing)
 
 
-def leave_as(status: int) -> "NoReturn":
+def exit_as(status: int) -> "NoReturn":
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        # The command has left a core file if there is to be one.
+        # The command has written the core file, if any.
         prctl(PR_SET_DUMPABLE, 0)
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""A command that runs to its end, or to ours: what it wrote, and why it ended."""
+"""Run a command until it exits or times out: its output, and why it ended."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -8,36 +8,36 @@ from datetime import timedelta
 from enum import StrEnum
 
 from backburner.process.command import Command, Exit
-from backburner.process.tree import GRACE, Tree, started
+from backburner.process.tree import DEFAULT_GRACE, ProcessTree, spawn
 
-#: How many bytes of each stream are kept.
-LIMIT = 2**20
-#: How many seconds the streams have to end after the tree: somebody outside may hold them.
-LINGER = 1.0
-CHUNK = 2**16
+#: The bytes of each stream that are kept.
+MAX_OUTPUT_BYTES = 2**20
+#: How long to read the streams after the tree has ended: a process outside may hold them open.
+DRAIN_SECONDS = 1.0
+CHUNK_BYTES = 2**16
 
 
-class Ending(StrEnum):
+class ExitReason(StrEnum):
     EXITED = "exited"  #: By itself, with a code.
-    KILLED = "killed"  #: By a signal that did not come from us.
-    TIMED_OUT = "timed_out"  #: By us, because it took too long.
+    KILLED = "killed"  #: By a signal that we did not send.
+    TIMED_OUT = "timed_out"  #: Ended by us.
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The first bytes of a stream, and how many more there were."""
+    """The first bytes of a stream, and the number of bytes after them."""
 
-    kept: bytes
-    left_out: int = 0
+    data: bytes
+    omitted: int = 0
 
     @property
     def text(self) -> str:
-        return self.kept.decode(errors="replace")
+        return self.data.decode(errors="replace")
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    ending: Ending
+class ProcessResult:
+    reason: ExitReason
     exit: Exit
     stdout: Output
     stderr: Output
@@ -48,54 +48,53 @@ async def run(
     *,
     within: timedelta,
     stdin: bytes = b"",
-    limit: int = LIMIT,
-    grace: timedelta = GRACE,
-) -> Finished:
-    """Run a command to its end, or end it after some time; everything it started ends with it."""
+    limit: int = MAX_OUTPUT_BYTES,
+    grace: timedelta = DEFAULT_GRACE,
+) -> ProcessResult:
+    """Run a command until it exits or times out; all its descendants end with it."""
     stdout, stderr = _Sink(limit), _Sink(limit)
     async with (
-        started(command, stdin=stdin, grace=grace, longest_line=CHUNK) as tree,
-        reading(stdout.take_all(tree.stdout), stderr.take_all(tree.stderr)),
+        spawn(command, stdin=stdin, grace=grace, max_line=CHUNK_BYTES) as tree,
+        read_streams(stdout.read_all(tree.stdout), stderr.read_all(tree.stderr)),
     ):
-        ending, exited = await wait(tree, within)
-    return Finished(ending, exited, stdout.output(), stderr.output())
+        reason, exited = await wait_for_exit(tree, within)
+    return ProcessResult(reason, exited, stdout.output(), stderr.output())
 
 
 @asynccontextmanager
-async def reading(*sources: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Let the streams be read meanwhile, and for a moment after."""
+async def read_streams(*sources: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Read streams meanwhile, and for a short time after."""
     tasks = [asyncio.create_task(source) for source in sources]
     try:
         yield
-        await asyncio.wait(tasks, timeout=LINGER)
+        await asyncio.wait(tasks, timeout=DRAIN_SECONDS)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
 
 
-async def wait(tree: Tree, within: timedelta) -> tuple[Ending, Exit]:
-    """Wait for the end, or bring it about after some time."""
+async def wait_for_exit(tree: ProcessTree, within: timedelta) -> tuple[ExitReason, Exit]:
     try:
         async with asyncio.timeout(within.total_seconds()):
-            ended = await tree.wait()
+            exited = await tree.wait()
     except TimeoutError:
-        return Ending.TIMED_OUT, await tree.end()
-    return Ending.KILLED if ended.code is None else Ending.EXITED, ended
+        return ExitReason.TIMED_OUT, await tree.end()
+    return ExitReason.KILLED if exited.code is None else ExitReason.EXITED, exited
 
 
 class _Sink:
-    """Takes all there is, so that nobody waits for room, and keeps the beginning."""
+    """Reads everything, so that no full pipe blocks the command, and keeps the beginning."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._kept = bytearray()
         self._size = 0
 
-    async def take_all(self, stream: asyncio.StreamReader) -> None:
-        while chunk := await stream.read(CHUNK):
+    async def read_all(self, stream: asyncio.StreamReader) -> None:
+        while chunk := await stream.read(CHUNK_BYTES):
             self._size += len(chunk)
             self._kept += chunk[: self._limit - len(self._kept)]
 
     def output(self) -> Output:
-        return Output(bytes(self._kept), left_out=self._size - len(self._kept))
+        return Output(bytes(self._kept), omitted=self._size - len(self._kept))

@@ -1,7 +1,7 @@
-"""A filter of system calls, for what Landlock lets through: sockets that are files, above all.
+"""A seccomp filter for what Landlock does not cover: Unix sockets above all.
 
-Through those, a program asks others to do what it may not: a container engine, a session bus, a
-database that goes by who asks. Imported as `landlock` is.
+Through those, a program could ask a service to do what it may not do itself: a container engine, a
+session bus, a database with peer authentication. Imported the same way as `landlock`.
 """
 
 import _ctypes
@@ -15,40 +15,40 @@ PR_SET_SECCOMP, MODE_FILTER = 22, 2
 AF_UNIX = 1
 EPERM, EACCES, ENOSYS = 1, 13, 38
 
-#: By machine: how the kernel calls it, and its numbers of `socket` and `prlimit64`.
+#: By machine: its audit number, and its system call numbers of `socket` and `prlimit64`.
 MACHINES = {"x86_64": (0xC000003E, 41, 302), "aarch64": (0xC00000B7, 198, 261)}
-#: It would open sockets without our seeing it. The same number everywhere.
+#: It could open sockets past the filter. The same number on every machine.
 IO_URING_SETUP = 425
-#: Calls from here on are the same ones in another guise.
+#: From here on, the same system calls again, for the x32 ABI.
 X32 = 0x40000000
 
 LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
-#: Where what is looked at lies: the number of the call, the machine, the first argument.
+#: Offsets in `seccomp_data`: the number of the call, the machine, the first argument.
 NUMBER, ARCHITECTURE, FIRST = 0, 4, 16
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 
 
-class Char(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001 (no other is light)
+class Char(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001 (ctypes takes 5 ms)
     _type_ = "c"
 
 
-def fits() -> bool:
+def is_supported() -> bool:
     return os.uname().machine in MACHINES
 
 
 def forbid_unix_sockets(call: "Callable[..., int]") -> None:
-    """From now on no socket that is a file, and nobody else's limits.
+    """Forbid Unix sockets, and changing the limits of other processes, from now on.
 
-    Pairs of sockets, which programs have for themselves, stay.
+    Socket pairs, which programs use among themselves, stay allowed.
     """
-    if not fits():
+    if not is_supported():
         return
     program = filter_for(*MACHINES[os.uname().machine])
-    # The kernel wants to be told where the program lies, not the program.
+    # The kernel takes the address of the program.
     code = in_memory(b"".join(program))
-    where = len(program).to_bytes(8, "little") + _ctypes.addressof(code).to_bytes(8, "little")
-    if call("prctl", PR_SET_SECCOMP, MODE_FILTER, where) < 0:
-        raise OSError(EPERM, "The kernel did not take it.")
+    pointer = len(program).to_bytes(8, "little") + _ctypes.addressof(code).to_bytes(8, "little")
+    if call("prctl", PR_SET_SECCOMP, MODE_FILTER, pointer) < 0:
+        raise OSError(EPERM, "The kernel refused the filter.")
 
 
 def in_memory(code: bytes) -> "_ctypes.Array[Char]":
@@ -58,7 +58,7 @@ def in_memory(code: bytes) -> "_ctypes.Array[Char]":
 
 
 def filter_for(architecture: int, socket: int, prlimit: int) -> "list[bytes]":
-    """Write the program. A jump says how many steps to skip if it is so, and if it is not."""
+    """Write the BPF program. A jump gives the steps to skip if true, and if false."""
     return [
         step(LOAD, ARCHITECTURE),
         step(EQUAL, architecture, 0, 11),
@@ -78,5 +78,5 @@ def filter_for(architecture: int, socket: int, prlimit: int) -> "list[bytes]":
     ]
 
 
-def step(code: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:
-    return code.to_bytes(2, "little") + bytes((if_so, if_not)) + value.to_bytes(4, "little")
+def step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return code.to_bytes(2, "little") + bytes((if_true, if_false)) + value.to_bytes(4, "little")

@@ -1,4 +1,4 @@
-"""A shell for the agent: one line in a folder, confined to it, bounded in time and output."""
+"""The shell of the agent: one line in a folder, confined to it, bounded in time and output."""
 
 import asyncio
 import getpass
@@ -13,26 +13,25 @@ from pathlib import Path
 from backburner.core.errors import ProcessFailed
 from backburner.ports import MAX_SHOWN_CHARS, CommandResult
 from backburner.process.command import Command
-from backburner.process.confinement import Limits, confine_to
+from backburner.process.confinement import ProcessLimits, confine_to
 from backburner.process.excerpt import Excerpt
-from backburner.process.run import CHUNK, Ending, reading, run, wait
-from backburner.process.tree import Tree, outwait, started
+from backburner.process.run import CHUNK_BYTES, ExitReason, read_streams, run, wait_for_exit
+from backburner.process.tree import ProcessTree, spawn, wait_despite_cancel
 
-#: A command that writes more than this is ended.
-FLOOD = 20 * 2**20
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-#: How long a command has to end when its time is over.
-GRACE = timedelta(seconds=2)
-#: How long it may take to remove what a command left in its temporary folder.
-CLEANING = timedelta(seconds=60)
+#: A command that writes more is ended.
+MAX_COMMAND_OUTPUT_BYTES = 20 * 2**20
+COMMAND_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#: Between SIGTERM and SIGKILL, when a command has timed out.
+COMMAND_GRACE = timedelta(seconds=2)
+#: For removing the temporary folder of a command.
+CLEANUP_TIMEOUT = timedelta(seconds=60)
 
 
 class ConfinedShell:
-    """Commands see their folder, a temporary one, and of the system what programs need.
+    """Commands can use their folder, a temporary one, and the system's programs.
 
-    The environment is made from nothing; `variables` are all that the operator adds, and
-    `readable` the folders. `unconfined` is for systems that cannot confine: then commands see
-    all that we do.
+    They inherit no environment; `variables` and `readable` are the operator's additions.
+    `unconfined` is for systems that cannot confine: commands can then use every file we can.
     """
 
     def __init__(
@@ -41,34 +40,33 @@ class ConfinedShell:
         readable: Iterable[Path] = (),
         variables: Mapping[str, str] | None = None,
         unconfined: bool = False,
-        limits: Limits | None = None,
+        limits: ProcessLimits | None = None,
     ) -> None:
         self._readable = tuple(readable)
         self._variables = dict(variables or {})
         self._unconfined = unconfined
-        self._limits = limits or Limits()
+        self._limits = limits or ProcessLimits()
 
     async def run(self, line: str, *, folder: Path, within: timedelta) -> CommandResult:
-        """Run one line in a folder; everything it started has ended when this does."""
         excerpt = Excerpt(MAX_SHOWN_CHARS)
         async with _temporary_folder() as temporary:
             command = self._command(line, folder, temporary)
             async with (
-                started(command, stderr="join", grace=GRACE, longest_line=CHUNK) as tree,
-                reading(_take(tree, excerpt)),
+                spawn(command, stderr="join", grace=COMMAND_GRACE, max_line=CHUNK_BYTES) as tree,
+                read_streams(_read(tree, excerpt)),
             ):
-                ending, exited = await wait(tree, within)
+                reason, exited = await wait_for_exit(tree, within)
         return CommandResult(
             output=excerpt.text(),
             code=exited.code,
             signal=exited.signal,
-            timed_out=ending is Ending.TIMED_OUT,
-            flooded=excerpt.size > FLOOD,
+            timed_out=reason is ExitReason.TIMED_OUT,
+            flooded=excerpt.size > MAX_COMMAND_OUTPUT_BYTES,
         )
 
     def _command(self, line: str, folder: Path, temporary: Path) -> Command:
         environment = {
-            "PATH": PATH,
+            "PATH": COMMAND_PATH,
             "HOME": str(folder),
             "PWD": str(folder),
             "USER": _user(),
@@ -77,41 +75,43 @@ class ConfinedShell:
             "TMPDIR": str(temporary),
         }
         return Command(
-            argv=(_shell(), "-c", line),
+            argv=(_find_shell(), "-c", line),
             env=environment | self._variables,
             cwd=folder,
-            confined=None
+            confinement=None
             if self._unconfined
             else confine_to(folder, temporary, readable=self._readable),
             limits=self._limits,
         )
 
 
-async def _take(tree: Tree, excerpt: Excerpt) -> None:
-    while chunk := await tree.stdout.read(CHUNK):
+async def _read(tree: ProcessTree, excerpt: Excerpt) -> None:
+    while chunk := await tree.stdout.read(CHUNK_BYTES):
         excerpt.add(chunk)
-        if excerpt.size > FLOOD:
+        if excerpt.size > MAX_COMMAND_OUTPUT_BYTES:
             await tree.end()
             return
 
 
 @asynccontextmanager
 async def _temporary_folder() -> AsyncIterator[Path]:
-    # Not in a thread: a cancel would leave it behind.
+    # Not in a thread: a cancellation would leave the folder behind.
     folder = Path(tempfile.mkdtemp(prefix="backburner-"))
     try:
         yield folder
     finally:
         removing = asyncio.create_task(_remove(folder))
-        await outwait(removing, CLEANING)
+        await wait_despite_cancel(removing, CLEANUP_TIMEOUT)
 
 
 async def _remove(folder: Path) -> None:
-    # For what is deeper than Python goes, and for folders that a command has closed to us.
+    # The shell removes what Python cannot: very deep folders, and folders without permissions.
     if not await asyncio.to_thread(_remove_tree, folder):
         thorough = 'chmod -R u+rwx -- "$0"; rm -rf -- "$0"'
         argv = ("/bin/sh", "-c", thorough, str(folder))
-        await run(Command(argv=argv, env={"PATH": PATH}, cwd=Path("/")), within=CLEANING)
+        await run(
+            Command(argv=argv, env={"PATH": COMMAND_PATH}, cwd=Path("/")), within=CLEANUP_TIMEOUT
+        )
 
 
 def _remove_tree(folder: Path) -> bool:
@@ -127,8 +127,10 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def _shell() -> str:
+def _find_shell() -> str:
     for program in ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh"):
         if Path(program).exists():
             return program
-    raise ProcessFailed("There is no shell on this system.", permanent=True)
+    raise ProcessFailed(
+        "No shell found on this system.", hint="Install bash or sh in /bin.", permanent=True
+    )

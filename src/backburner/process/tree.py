@@ -1,4 +1,4 @@
-"""A command that is running, with everything it started: its streams and its end."""
+"""A running command with all its descendants: its streams, and its end."""
 
 import asyncio
 import os
@@ -16,107 +16,104 @@ from weakref import WeakKeyDictionary
 
 from backburner.core.errors import ProcessFailed
 from backburner.process import reaper
-from backburner.process.command import Command, Exit, launching
-from backburner.process.refusals import explained, not_run
+from backburner.process.command import Command, Exit, reaper_options
+from backburner.process.refusals import explain_errors, not_run
 
-#: How long everybody has between SIGTERM and SIGKILL.
-GRACE = timedelta(seconds=reaper.GRACE)
-#: How long to wait after that before saying that it was of no use.
-PATIENCE = timedelta(seconds=reaper.HANDOVER + 5)
-#: A line can be this long; up to twice as much is read ahead.
-LONGEST_LINE = 16 * 2**20
-#: How to run the reaper.
-REAPER = (sys.executable, "-I", "-S", str(Path(reaper.__file__).absolute()))
+#: Between SIGTERM and SIGKILL.
+DEFAULT_GRACE = timedelta(seconds=reaper.GRACE_SECONDS)
+#: After the grace period, until ending a tree has failed.
+END_TIMEOUT = timedelta(seconds=reaper.HANDOVER_SECONDS + 5)
+#: Of one line of a stream; up to twice as much is read ahead.
+MAX_LINE_BYTES = 16 * 2**20
+REAPER_COMMAND = (sys.executable, "-I", "-S", str(Path(reaper.__file__).absolute()))
 
-#: Bytes to read, or a pipe to write to. No bytes: /dev/null.
+#: Bytes for the command to read, or a pipe to write to. No bytes: /dev/null.
 Stdin = bytes | Literal["pipe"]
-#: A pipe that nobody reads holds the command up once it is full. Joined: with stdout, in order.
+#: A full pipe blocks the command, so it has to be read. Joined: to stdout, in order.
 Stderr = Literal["pipe", "join", "drop"]
 _STDERR: dict[Stderr, int] = {"pipe": PIPE, "join": STDOUT, "drop": DEVNULL}
 
-#: Each loop starts one at a time: many in one go would hold it up.
-_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+#: Each event loop starts one process at a time: many at once would block it.
+_start_locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 _Stream = TypeVar("_Stream", asyncio.StreamReader, asyncio.StreamWriter)
 
 
-class Tree:
-    """A command and everything it started."""
-
-    def __init__(self, child: "_Child", control: socket.socket, *, patience: timedelta) -> None:
+class ProcessTree:
+    def __init__(self, child: "_Child", control: socket.socket, *, timeout: timedelta) -> None:
         self._child = child
         self._control = control
-        self._patience = patience
+        self._timeout = timeout
         #: The process id of the command.
         self.pid = 0
 
     @property
     def stdin(self) -> asyncio.StreamWriter:
-        return _piped(self._child.stdin)
+        return _require_pipe(self._child.stdin)
 
     @property
     def stdout(self) -> asyncio.StreamReader:
-        return _piped(self._child.stdout)
+        return _require_pipe(self._child.stdout)
 
     @property
     def stderr(self) -> asyncio.StreamReader:
-        return _piped(self._child.stderr)
+        return _require_pipe(self._child.stderr)
 
     async def wait(self) -> Exit:
-        """Wait until the command has ended, and so has what it left behind."""
+        """Wait until the command and all its descendants have ended."""
         return Exit.of(await asyncio.shield(self._child.exited))
 
     async def end(self) -> Exit:
-        """End all of it and wait until it is gone; a cancel takes effect only then."""
+        """End the tree and wait until it is gone; a cancellation takes effect only then."""
         self._control.close()
         self._child.wake()
-        await outwait(self._child.exited, self._patience)
+        await wait_despite_cancel(self._child.exited, self._timeout)
         if not self._child.exited.done():
-            raise ProcessFailed("A program could not be ended.")
+            raise ProcessFailed(f"Process {self.pid} and its descendants could not be ended.")
         return Exit.of(self._child.exited.result())
 
 
 @asynccontextmanager
-async def started(
+async def spawn(
     command: Command,
     *,
     stdin: Stdin = b"",
     stderr: Stderr = "pipe",
-    grace: timedelta = GRACE,
-    longest_line: int = LONGEST_LINE,
-) -> AsyncIterator[Tree]:
-    """Start a command. However this is left, nothing that it started is left behind."""
-    with explained(command):
+    grace: timedelta = DEFAULT_GRACE,
+    max_line: int = MAX_LINE_BYTES,
+) -> AsyncIterator[ProcessTree]:
+    """Start a command; leaving the context, in any way, ends it with all its descendants."""
+    with explain_errors(command):
         ours, theirs = socket.socketpair()
     with ours:
         ours.settimeout(0)
-        with explained(command), theirs, _source(stdin) as source:
+        with explain_errors(command), theirs, _open_stdin(stdin) as source:
             child = await _start_reaper(
                 command,
                 [f"grace={grace.total_seconds()}", f"control={theirs.fileno()}"],
-                longest_line,
+                max_line,
                 stdin=source,
                 stderr=_STDERR[stderr],
                 pass_fds=(theirs.fileno(),),
             )
         with closing(child):
-            tree = Tree(child, ours, patience=grace + PATIENCE)
+            tree = ProcessTree(child, ours, timeout=grace + END_TIMEOUT)
             try:
-                tree.pid = await _hear(command, ours)
+                tree.pid = await _receive_pid(command, ours)
                 yield tree
             finally:
                 await tree.end()
 
 
 async def _start_reaper(
-    command: Command, options: list[str], longest_line: int, **streams: Any
+    command: Command, options: list[str], max_line: int, **streams: Any
 ) -> "_Child":
     options = [*options, f"env={','.join(command.env)}", f"caller={os.getpid()}"]
-    options += launching(command.confined, command.limits)
+    options += reaper_options(command.confinement, command.limits)
     loop = asyncio.get_running_loop()
-    async with _turns.setdefault(loop, asyncio.Lock()):
+    async with _start_locks.setdefault(loop, asyncio.Lock()):
         _, child = await loop.subprocess_exec(
-            lambda: _Child(longest_line),
-            *(*REAPER, *options, "--", *command.argv),
+            lambda: _Child(max_line),
+            *(*REAPER_COMMAND, *options, "--", *command.argv),
             stdout=PIPE,
             cwd=command.cwd,
             env=command.env,
@@ -126,21 +123,21 @@ async def _start_reaper(
     return child
 
 
-async def _hear(command: Command, control: socket.socket) -> int:
-    """Wait until the reaper says which process the command is, or why it is none."""
-    said = await asyncio.get_running_loop().sock_recv(control, 32)
-    if not said:
-        raise ProcessFailed(f"{command.program} could not be watched over.")
-    if (number := int(said)) < 0:
+async def _receive_pid(command: Command, control: socket.socket) -> int:
+    """Wait for the process id of the command, or the error number of its start."""
+    received = await asyncio.get_running_loop().sock_recv(control, 32)
+    if not received:
+        raise ProcessFailed(f"{command.program} was not started: its reaper ended early.")
+    if (number := int(received)) < 0:
         raise not_run(command, -number)
     return number
 
 
 class _Child(SubprocessStreamProtocol):
-    """The reaper as asyncio sees it; it says itself when that has exited.
+    """The reaper as asyncio sees it, with a future for its exit.
 
-    What asyncio offers for this also waits for the streams, and somebody outside the tree may
-    hold those, or nobody read them.
+    `asyncio.subprocess.Process.wait` also waits for the streams, which a process outside the tree
+    may hold open, or which may be left unread.
     """
 
     def __init__(self, limit: int) -> None:
@@ -157,8 +154,8 @@ class _Child(SubprocessStreamProtocol):
         self.exited.set_result(self.reaper.get_returncode() or 0)
 
     def wake(self) -> None:
-        """Let the reaper go on if somebody has stopped it."""
-        # Not through asyncio, which could take its status from whoever waits for that.
+        """Continue the reaper if it was stopped."""
+        # Not through asyncio, which may poll the process and so take its exit status.
         if not self.exited.done():
             with suppress(ProcessLookupError):
                 os.kill(self.reaper.get_pid(), signal.SIGCONT)
@@ -167,12 +164,12 @@ class _Child(SubprocessStreamProtocol):
         self.reaper.close()
 
 
-async def outwait(future: asyncio.Future[Any], patience: timedelta) -> None:
-    """Wait for something although cancelled meanwhile, and be cancelled after that."""
+async def wait_despite_cancel(future: asyncio.Future[Any], within: timedelta) -> None:
+    """Wait for a future even if cancelled meanwhile, and raise the cancellation afterwards."""
     loop = asyncio.get_running_loop()
-    until = loop.time() + patience.total_seconds()
+    deadline = loop.time() + within.total_seconds()
     cancelled: asyncio.CancelledError | None = None
-    while not future.done() and (left := until - loop.time()) > 0:
+    while not future.done() and (left := deadline - loop.time()) > 0:
         try:
             await asyncio.wait([future], timeout=left)
         except asyncio.CancelledError as error:
@@ -182,26 +179,26 @@ async def outwait(future: asyncio.Future[Any], patience: timedelta) -> None:
 
 
 @contextmanager
-def _source(stdin: Stdin) -> Iterator[int | IO[bytes]]:
+def _open_stdin(stdin: Stdin) -> Iterator[int | IO[bytes]]:
     if stdin == "pipe":
         yield PIPE
     elif not stdin:
         yield DEVNULL
     else:
-        with _nameless_file() as file:
+        with _anonymous_file() as file:
             file.write(stdin)
             file.seek(0)
             yield file
 
 
-def _nameless_file() -> IO[bytes]:
-    # In memory where that can be: what is read may be secret.
+def _anonymous_file() -> IO[bytes]:
+    # In memory where possible: the data may be secret.
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("stdin"), "w+b")
     return TemporaryFile()
 
 
-def _piped(stream: _Stream | None) -> _Stream:
+def _require_pipe(stream: _Stream | None) -> _Stream:
     if stream is None:
-        raise ValueError("There is no pipe for this stream.")
+        raise ValueError("This stream has no pipe.")
     return stream

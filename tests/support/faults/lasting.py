@@ -11,7 +11,7 @@ from backburner.core.ids import UserId
 from backburner.core.tool_policy import Tool
 from backburner.ports import Offer, ToolResult
 from backburner.process.command import Command
-from backburner.process.tree import started
+from backburner.process.tree import spawn
 from support.faults.traces import Traces
 
 SERVER, DEFINITION = "test", "d"
@@ -55,7 +55,7 @@ class LastingTools:
 
     async def _spawn(self, argv: Sequence[str], lines: int) -> None:
         command = Command(argv=tuple(argv), env={}, cwd=Path("/"))
-        async with started(command, stderr="drop", grace=GRACE) as tree:
+        async with spawn(command, stderr="drop", grace=GRACE) as tree:
             for _ in range(lines):
                 await tree.stdout.readline()
             self.traces.leave("spawned")

@@ -1,4 +1,4 @@
-"""A wrapper in place of a program: the same to whoever starts it, but nobody is left after it."""
+"""A wrapper in place of a program: it behaves the same, and leaves no process behind."""
 
 import asyncio
 import os
@@ -14,11 +14,11 @@ from support.programs.families import FAMILY, GRACE, MEMBERS, PATH, SOON, assemb
 from support.programs.process_table import alive, environment_of, wait_until_gone
 from support.programs.programs import Start
 
-from backburner.process.confinement import Limits, confine_to
-from backburner.process.wrapper import write_wrapper
+from backburner.process.confinement import ProcessLimits, confine_to
+from backburner.process.launcher import write_wrapper
 
 CANARY = {"CANARY": "canary-in-our-environment"}
-#: Starts a program, shows what it says, and can be killed.
+#: Starts a program, prints its output, and can be killed.
 HOLDER = """
 import subprocess, sys
 with subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, text=True) as process:
@@ -31,7 +31,7 @@ Wrap = Callable[[str | Path], Path]
 
 @pytest.fixture
 def wrap(tmp_path: Path) -> Wrap:
-    """Give what makes a wrapper, in a folder whose name needs quotes."""
+    """Return a function that writes a wrapper, in a folder whose name needs quotes."""
     folder = tmp_path / "it's a folder"
     folder.mkdir()
 
@@ -67,7 +67,7 @@ async def running(*argv: str | Path, new_session: bool = False) -> AsyncIterator
         await process.communicate()
 
 
-async def test_arguments_and_streams_pass_through(wrap: Wrap) -> None:
+async def test_a_wrapper_passes_on_arguments_and_streams(wrap: Wrap) -> None:
     text = 'printf "%s|" "$@"; cat; echo err >&2; exit 3'
 
     async with running(wrap("/bin/sh"), "-c", text, "sh", "", "two words", "it's $HOME") as process:
@@ -76,7 +76,7 @@ async def test_arguments_and_streams_pass_through(wrap: Wrap) -> None:
     assert (out, err, process.returncode) == (b"|two words|it's $HOME|stdin", b"err\n", 3)
 
 
-async def test_only_what_is_kept_of_the_environment_is_there_for_anybody(
+async def test_a_wrapper_and_its_program_have_only_the_variables_to_keep(
     wrap: Wrap, word: str
 ) -> None:
     async with running(wrap("/bin/cat"), "-", word) as process:
@@ -89,7 +89,7 @@ async def test_only_what_is_kept_of_the_environment_is_there_for_anybody(
         assert [environment_of(pid) for pid in alive(word)] == [kept, kept, kept]
 
 
-async def test_sigterm_ends_everybody(wrap: Wrap, family: Path, word: str) -> None:
+async def test_sigterm_to_a_wrapper_ends_every_process(wrap: Wrap, family: Path, word: str) -> None:
     async with running(wrap(family), word) as process:
         await assembled(process.stdout)
         process.terminate()
@@ -99,7 +99,7 @@ async def test_sigterm_ends_everybody(wrap: Wrap, family: Path, word: str) -> No
         assert alive(word) == []
 
 
-async def test_sigkill_ends_everybody(wrap: Wrap, family: Path, word: str) -> None:
+async def test_sigkill_to_a_wrapper_ends_every_process(wrap: Wrap, family: Path, word: str) -> None:
     async with running(wrap(family), word) as process:
         await assembled(process.stdout)
         process.kill()
@@ -107,7 +107,9 @@ async def test_sigkill_ends_everybody(wrap: Wrap, family: Path, word: str) -> No
         await asyncio.to_thread(wait_until_gone, word)
 
 
-async def test_sigkill_for_its_group_ends_everybody(wrap: Wrap, family: Path, word: str) -> None:
+async def test_sigkill_to_the_group_of_a_wrapper_ends_every_process(
+    wrap: Wrap, family: Path, word: str
+) -> None:
     async with running(wrap(family), word, new_session=True) as process:
         await assembled(process.stdout)
         os.killpg(process.pid, signal.SIGKILL)
@@ -115,13 +117,13 @@ async def test_sigkill_for_its_group_ends_everybody(wrap: Wrap, family: Path, wo
         await asyncio.to_thread(wait_until_gone, word)
 
 
-async def test_the_end_of_its_input_is_for_the_program_to_notice(wrap: Wrap) -> None:
+async def test_a_wrapped_program_sees_the_end_of_its_input(wrap: Wrap) -> None:
     async with running(wrap("/bin/cat")) as process:
         assert await process.communicate(b"all\n") == (b"all\n", b"")
         assert process.returncode == 0
 
 
-def test_the_end_of_who_started_it_ends_everybody(
+def test_the_end_of_the_process_that_started_a_wrapper_ends_every_process(
     wrap: Wrap, family: Path, word: str, start: Start
 ) -> None:
     holder = start(wrap(family), word, command=(sys.executable, "-c", HOLDER))
@@ -133,7 +135,9 @@ def test_the_end_of_who_started_it_ends_everybody(
 
 
 @pytest.mark.parametrize(("program", "code"), [("/no/such/program", 127), ("/etc/passwd", 126)])
-async def test_a_program_that_cannot_be_run_is_named(wrap: Wrap, program: str, code: int) -> None:
+async def test_a_wrapper_names_a_program_that_cannot_be_run(
+    wrap: Wrap, program: str, code: int
+) -> None:
     async with running(wrap(program), "a-secret") as process:
         _, err = await process.communicate()
 
@@ -142,7 +146,7 @@ async def test_a_program_that_cannot_be_run_is_named(wrap: Wrap, program: str, c
     assert b"a-secret" not in err
 
 
-def test_a_wrapper_is_for_nobody_else_to_change_and_can_be_written_again(wrap: Wrap) -> None:
+def test_a_wrapper_is_writable_by_its_owner_only_and_can_be_replaced(wrap: Wrap) -> None:
     wrapper = wrap("/bin/false")
 
     assert wrap("/bin/true") == wrapper
@@ -150,7 +154,7 @@ def test_a_wrapper_is_for_nobody_else_to_change_and_can_be_written_again(wrap: W
     assert [path.name for path in wrapper.parent.iterdir()] == ["wrapper"]
 
 
-async def test_what_is_wrapped_can_be_confined(tmp_path: Path) -> None:
+async def test_a_wrapped_program_can_be_confined(tmp_path: Path) -> None:
     folder = tmp_path / "a folder, with = signs"
     folder.mkdir()
     (tmp_path / "canary").write_text("canary")
@@ -160,8 +164,8 @@ async def test_what_is_wrapped_can_be_confined(tmp_path: Path) -> None:
         program=Path("/bin/sh"),
         keep=("PATH",),
         grace=GRACE,
-        confined=confine_to(folder),
-        limits=Limits(largest_file=4096),
+        confinement=confine_to(folder),
+        limits=ProcessLimits(max_file_bytes=4096),
     )
     text = 'cd "$1"; echo in >file; cat file; ulimit -f; cat ../canary; kill -0 $PPID; exit 3'
 
@@ -173,11 +177,9 @@ async def test_what_is_wrapped_can_be_confined(tmp_path: Path) -> None:
     assert b"not permitted" in err
 
 
-async def test_what_is_wrapped_and_outside_of_its_folders_is_named(
-    tmp_path: Path, family: Path
-) -> None:
+async def test_a_wrapped_program_outside_its_folders_is_named(tmp_path: Path, family: Path) -> None:
     wrapper = tmp_path / "wrapper"
-    write_wrapper(wrapper, program=family, keep=(), confined=confine_to())
+    write_wrapper(wrapper, program=family, keep=(), confinement=confine_to())
 
     async with running(wrapper) as process:
         _, err = await process.communicate()
