@@ -1,4 +1,4 @@
-"""What tests of the bus get: a server to stop and start, and a way to start real processes."""
+"""Fixtures for tests of the bus: a server to stop and start, and a way to start processes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -10,7 +10,7 @@ from support.servers import postgres_server
 
 @pytest.fixture
 def stopped_postgres() -> Iterator[Callable[[], AbstractContextManager[str]]]:
-    """Give what starts a server that is ours alone, also again after it was stopped."""
+    """Return a function that starts a server of this test, also again after a stop."""
     with postgres_server.stopped_postgres() as start:
         yield start
 

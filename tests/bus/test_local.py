@@ -1,4 +1,4 @@
-"""Hints inside one process: who gets which, from where, and what a slow listener costs."""
+"""Hints inside one process: which listener gets which, from any thread, in bounded memory."""
 
 import asyncio
 import tracemalloc
@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 from support.stage.make import CONVERSATION, MATE, OTHER, STRANGER, USER
 
-from backburner.bus.local import MOST_WAITING, LocalBus, Mailbox
+from backburner.bus.local import MAX_PENDING_HINTS, LocalBus, Mailbox
 from backburner.core.ids import ConversationId, new_conversation_id
 from backburner.ports import EVERYTHING, Bus, Hint, HintKind
 
@@ -49,7 +49,7 @@ async def test_the_same_hint_is_taken_once_and_different_ones_in_their_order(bus
         assert await take(hints) == (WORK,)
 
 
-async def test_everybody_who_listens_gets_the_hint(bus: LocalBus) -> None:
+async def test_every_listener_gets_a_hint(bus: LocalBus) -> None:
     with bus.listen() as one, bus.listen() as other:
         bus.hint(WORK)
 
@@ -74,7 +74,7 @@ async def test_a_listener_gets_nothing_about_other_users_or_conversations(bus: L
         assert {hint.conversation for hint in await take(of_other)} == {OTHER}
 
 
-async def test_a_hint_without_ids_is_for_everybody(bus: LocalBus) -> None:
+async def test_a_hint_without_ids_reaches_every_listener(bus: LocalBus) -> None:
     for hint in (Hint(HintKind.WORK), EVERYTHING):
         with bus.listen(HintKind.WORK, user=USER, conversation=CONVERSATION) as hints:
             bus.hint(hint)
@@ -82,14 +82,14 @@ async def test_a_hint_without_ids_is_for_everybody(bus: LocalBus) -> None:
             assert await take(hints) == (hint,)
 
 
-async def test_everything_covers_whatever_else_waits(bus: LocalBus) -> None:
+async def test_an_everything_hint_replaces_all_pending_hints(bus: LocalBus) -> None:
     with bus.listen() as hints:
         bus.hint(WORK, EVERYTHING, CHANGED)
 
         assert await take(hints) == (EVERYTHING,)
 
 
-async def test_a_wait_that_was_given_up_loses_nothing(bus: LocalBus) -> None:
+async def test_a_cancelled_take_loses_no_hint(bus: LocalBus) -> None:
     with bus.listen() as hints:
         waiting = asyncio.create_task(hints.take())
         await asyncio.sleep(0)
@@ -103,7 +103,7 @@ async def test_a_wait_that_was_given_up_loses_nothing(bus: LocalBus) -> None:
 
 @pytest.fixture
 async def _careful_loop() -> AsyncIterator[None]:
-    """Let the loop refuse what another thread may not do to it."""
+    """Make the loop refuse calls that are not thread-safe."""
     loop = asyncio.get_running_loop()
     loop.set_debug(True)
     yield
@@ -121,8 +121,8 @@ async def test_hints_from_threads_reach_the_loop(bus: LocalBus) -> None:
     assert taken.result() == (WORK,)
 
 
-async def test_no_hint_of_many_threads_is_lost(bus: LocalBus) -> None:
-    every = [Hint(HintKind.WORK, USER, ConversationId(f"c_{n}")) for n in range(MOST_WAITING)]
+async def test_no_hint_from_many_threads_is_lost(bus: LocalBus) -> None:
+    every = [Hint(HintKind.WORK, USER, ConversationId(f"c_{n}")) for n in range(MAX_PENDING_HINTS)]
 
     def hint_each(hints: list[Hint]) -> None:
         for hint in hints:
@@ -142,7 +142,7 @@ async def test_no_hint_of_many_threads_is_lost(bus: LocalBus) -> None:
 
 
 @pytest.mark.parametrize("different", [7, 10_000])
-async def test_ten_thousand_hints_to_a_slow_listener_hold_up_nobody_and_take_little_memory(
+async def test_ten_thousand_hints_to_a_slow_listener_do_not_block_and_take_little_memory(
     bus: LocalBus, different: int
 ) -> None:
     ids = [new_conversation_id() for _ in range(different)]
@@ -150,21 +150,21 @@ async def test_ten_thousand_hints_to_a_slow_listener_hold_up_nobody_and_take_lit
         waiting = asyncio.create_task(hints.take())
         await asyncio.sleep(0)
         tracemalloc.start()
-        # Without giving the loop a chance to run: the listener cannot be slower.
+        # The loop does not run meanwhile: the listener cannot be slower.
         for n in range(10_000):
             bus.hint(Hint(HintKind.CHANGED, USER, ids[n % different]))
-        _, most = tracemalloc.get_traced_memory()
+        _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         taken = await waiting
 
-    assert most < 300 * MOST_WAITING  # bytes
-    if different > MOST_WAITING:
+    assert peak < 300 * MAX_PENDING_HINTS  # bytes
+    if different > MAX_PENDING_HINTS:
         assert taken == (EVERYTHING,)
     else:
         assert [hint.conversation for hint in taken] == ids
 
 
-async def test_whoever_stops_listening_is_forgotten(bus: LocalBus) -> None:
+async def test_a_listener_that_stops_gets_no_more_hints(bus: LocalBus) -> None:
     with bus.listen(), bus.listen() as kept:
         with bus.listen() as hints:
             pass
@@ -178,7 +178,7 @@ async def test_whoever_stops_listening_is_forgotten(bus: LocalBus) -> None:
     assert not bus._subscriptions
 
 
-def test_a_hint_after_the_loop_has_ended_does_no_harm(bus: LocalBus) -> None:
+def test_a_hint_after_the_loop_has_ended_is_ignored(bus: LocalBus) -> None:
     async def give_up(hints: Mailbox) -> None:
         async with asyncio.timeout(0):
             await hints.take()
@@ -190,7 +190,7 @@ def test_a_hint_after_the_loop_has_ended_does_no_harm(bus: LocalBus) -> None:
     bus.hint(WORK)
 
 
-async def test_what_a_transaction_did_is_told_after_it(bus: LocalBus) -> None:
+async def test_a_hint_of_a_transaction_is_delivered_after_its_commit(bus: LocalBus) -> None:
     with bus.listen() as hints:
         assert bus.statement([WORK]) is None
 

@@ -12,7 +12,7 @@ from support.faults.postgres_proxy import Proxy
 from support.programs.programs import Start
 from support.stage.make import CONVERSATION, OTHER, USER
 
-from backburner.bus.postgres import PostgresBus, pause_after
+from backburner.bus.postgres import PostgresBus, retry_delay
 from backburner.core.ids import ConversationId
 from backburner.ports import EVERYTHING, Bus, Hint, HintKind, Listener
 from backburner.store.dialect import make_engine
@@ -36,7 +36,7 @@ async def answer():
 
 asyncio.run(answer())
 """
-#: Gives one hint and is gone.
+#: Sends one hint and exits.
 HINTS = """
 import asyncio, sys
 from backburner.bus.postgres import PostgresBus
@@ -57,7 +57,7 @@ async def take(hints: Listener) -> tuple[Hint, ...]:
 
 @asynccontextmanager
 async def listening(url: str) -> AsyncIterator[tuple[Bus, Listener]]:
-    """Open a bus that has begun to listen."""
+    """Open a bus that is listening already."""
     async with PostgresBus(url) as bus:
         with bus.listen() as hints:
             assert await take(hints) == (EVERYTHING,)
@@ -65,7 +65,7 @@ async def listening(url: str) -> AsyncIterator[tuple[Bus, Listener]]:
 
 
 def end_connections(url: str, what: str = "LISTEN%") -> int:
-    """End those connections of buses to this database that last did this."""
+    """End the connections of buses to this database whose last query matches."""
     with psycopg.connect(url) as connection:
         ended = connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -110,7 +110,7 @@ async def test_a_hint_goes_to_another_process_and_back_within_a_second(
                 assert await hints.take() == (Hint(HintKind.CHANGED, USER, conversation),)
 
 
-async def test_an_own_hint_is_there_at_once_and_does_not_come_back(empty_postgres_url: str) -> None:
+async def test_an_own_hint_is_delivered_at_once_and_only_once(empty_postgres_url: str) -> None:
     async with (
         listening(empty_postgres_url) as (one, to_one),
         listening(empty_postgres_url) as (other, to_other),
@@ -121,7 +121,7 @@ async def test_an_own_hint_is_there_at_once_and_does_not_come_back(empty_postgre
             assert await to_one.take() == (WORK,)
         assert await take(to_other) == (WORK,)
 
-        # Sent after that one had gone around, so it arrives after it.
+        # Sent after the first one came through, so it arrives after it.
         other.hint(CHANGED)
 
         assert await take(to_one) == (CHANGED,)
@@ -152,11 +152,11 @@ async def test_a_hint_in_a_transaction_reaches_others_when_it_commits(
         assert await take(to_one) == (WORK,)
 
 
-def test_nothing_to_say_is_no_statement() -> None:
+def test_no_hints_make_no_statement() -> None:
     assert PostgresBus("postgresql://").statement([]) is None
 
 
-def test_a_statement_says_no_more_than_that_everything_changed() -> None:
+def test_a_statement_with_too_many_hints_sends_everything() -> None:
     bus = PostgresBus("postgresql://")
     many = (Hint(HintKind.CHANGED, USER, ConversationId(f"c_{n}")) for n in range(10_000))
 
@@ -173,7 +173,7 @@ async def test_hints_from_threads_reach_others(empty_postgres_url: str) -> None:
         assert await take(to_one) == await take(to_other) == (WORK,)
 
 
-async def test_only_ids_are_sent(empty_postgres_url: str) -> None:
+async def test_a_hint_is_sent_as_ids_only(empty_postgres_url: str) -> None:
     async with (
         await psycopg.AsyncConnection.connect(empty_postgres_url, autocommit=True) as connection,
         PostgresBus(empty_postgres_url) as bus,
@@ -188,7 +188,7 @@ async def test_only_ids_are_sent(empty_postgres_url: str) -> None:
     assert sent == [f"work:{USER}:{CONVERSATION}", f"person:{USER}:"]
 
 
-async def test_what_is_not_understood_is_passed_over(empty_postgres_url: str) -> None:
+async def test_a_payload_that_is_not_understood_is_ignored(empty_postgres_url: str) -> None:
     long = "u" * 7000
     understood = f"x:work:{USER}:"
     async with listening(empty_postgres_url) as (_, hints):
@@ -215,7 +215,7 @@ async def test_ten_thousand_hints_at_once_reach_others_as_one(empty_postgres_url
         assert await take(to_other) == (WORK,)
 
 
-async def test_a_lost_connection_is_replaced_and_everything_is_to_be_looked_at(
+async def test_a_lost_connection_is_replaced_and_listeners_get_everything(
     empty_postgres_url: str,
 ) -> None:
     async with (
@@ -231,13 +231,13 @@ async def test_a_lost_connection_is_replaced_and_everything_is_to_be_looked_at(
             assert await take(hints) == (WORK,)
 
 
-def test_the_pause_before_connecting_again_doubles_until_a_connection_lasts() -> None:
-    pauses = [0.0]
+def test_the_retry_delay_doubles_until_a_connection_lasts() -> None:
+    delays = [0.0]
     for _ in range(8):
-        pauses.append(pause_after(pauses[-1], lasted=1))
+        delays.append(retry_delay(delays[-1], lasted=1))
 
-    assert pauses == [0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5]
-    assert pause_after(5, lasted=60) == 0.1
+    assert delays == [0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5]
+    assert retry_delay(5, lasted=60) == 0.1
 
 
 async def test_a_hint_whose_connection_was_lost_is_sent_over_a_new_one(
@@ -257,7 +257,7 @@ async def test_a_hint_whose_connection_was_lost_is_sent_over_a_new_one(
         assert await take(hints) == (CHANGED,)
 
 
-async def test_a_restarted_server_is_found_again(
+async def test_the_bus_reconnects_to_a_restarted_server(
     stopped_postgres: Callable[[], AbstractContextManager[str]],
 ) -> None:
     with ExitStack() as server:
@@ -281,12 +281,12 @@ async def test_a_restarted_server_is_found_again(
             assert got <= {EVERYTHING, CHANGED, WORK}
 
 
-async def test_a_connection_that_fell_silent_is_replaced(empty_postgres_url: str) -> None:
+async def test_a_silent_connection_is_replaced(empty_postgres_url: str) -> None:
     proxy = Proxy(empty_postgres_url)
     quickly = timedelta(seconds=0.2)
     async with (
         proxy.url() as url,
-        PostgresBus(url, check_every=quickly, patience=quickly) as bus,
+        PostgresBus(url, check_interval=quickly, reply_timeout=quickly) as bus,
         PostgresBus(empty_postgres_url) as other,
     ):
         with bus.listen() as hints:
@@ -302,7 +302,7 @@ async def test_a_connection_that_fell_silent_is_replaced(empty_postgres_url: str
             assert await take(hints) == (WORK,)
 
 
-async def test_closing_does_not_wait_for_a_server_that_is_silent(empty_postgres_url: str) -> None:
+async def test_closing_the_bus_does_not_wait_for_a_silent_server(empty_postgres_url: str) -> None:
     proxy = Proxy(empty_postgres_url)
     async with proxy.url() as url, asyncio.timeout(SOON), listening(url) as (bus, hints):
         bus.hint(WORK)
@@ -313,7 +313,7 @@ async def test_closing_does_not_wait_for_a_server_that_is_silent(empty_postgres_
         bus.hint(CHANGED)
 
 
-async def test_nobody_is_held_up_where_there_is_no_server() -> None:
+async def test_hints_do_not_block_without_a_server() -> None:
     async with asyncio.timeout(SOON), PostgresBus("postgresql:///?host=/nowhere") as bus:
         with bus.listen() as hints:
             for n in range(10_000):
@@ -322,7 +322,7 @@ async def test_nobody_is_held_up_where_there_is_no_server() -> None:
             assert await take(hints) == (EVERYTHING,)
 
 
-async def test_closing_leaves_nothing_behind(empty_postgres_url: str) -> None:
+async def test_closing_the_bus_leaves_no_task_and_no_connection(empty_postgres_url: str) -> None:
     before = asyncio.all_tasks()
     async with listening(empty_postgres_url) as (bus, _):
         bus.hint(WORK)
@@ -331,16 +331,16 @@ async def test_closing_leaves_nothing_behind(empty_postgres_url: str) -> None:
     async with asyncio.timeout(SOON):
         while await asyncio.to_thread(connections, empty_postgres_url):
             pass
-    bus.hint(WORK)  # from a thread that is late, say
+    bus.hint(WORK)  # such as from a late thread
 
 
-async def test_an_error_in_the_body_comes_out_as_it_is(empty_postgres_url: str) -> None:
+async def test_an_error_in_the_context_is_raised_unchanged(empty_postgres_url: str) -> None:
     with pytest.raises(ZeroDivisionError):
         async with PostgresBus(empty_postgres_url):
             _ = 1 / 0
 
 
-async def test_it_can_be_cancelled(empty_postgres_url: str) -> None:
+async def test_the_bus_can_be_cancelled(empty_postgres_url: str) -> None:
     before = asyncio.all_tasks()
 
     async def wait() -> None:

@@ -1,10 +1,10 @@
-"""Which addresses may be connected to, however they are spelt."""
+"""The addresses we may connect to, however they are spelt."""
 
 from ipaddress import ip_address, ip_network
 
 import pytest
 
-from backburner.gateway.addresses import METADATA, parse, why_refused
+from backburner.gateway.addresses import METADATA_ADDRESSES, parse, why_refused
 
 LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
@@ -12,7 +12,7 @@ LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 @pytest.mark.parametrize(
     "text", "1.1.1.1 93.184.216.34 2606:4700:4700::1111 64:ff9b::101:101 2002:101:101::".split()
 )
-def test_public_addresses_are_fine(text: str) -> None:
+def test_public_addresses_are_allowed(text: str) -> None:
     assert why_refused(ip_address(text)) is None
 
 
@@ -27,7 +27,7 @@ def test_public_addresses_are_fine(text: str) -> None:
     fd12:3456::1 fe80::1 fec0::1 ff02::1 2001:0:7f00:1:0:0:fefe:fefe
     """.split(),
 )
-def test_all_others_are_refused(text: str) -> None:
+def test_addresses_that_are_not_public_are_refused(text: str) -> None:
     assert why_refused(ip_address(text)) == "not a public address"
 
 
@@ -36,15 +36,16 @@ def test_the_operator_can_allow_networks(text: str) -> None:
     assert why_refused(ip_address(text), allow=LOOPBACK) is None
 
 
-def test_what_is_allowed_allows_nothing_else() -> None:
+def test_an_allowed_network_allows_no_other() -> None:
     assert why_refused(ip_address("10.0.0.1"), allow=LOOPBACK)
     assert why_refused(ip_address("::ffff:10.0.0.1"), allow=LOOPBACK)
 
 
 @pytest.mark.parametrize(
-    "address", [*METADATA, ip_address("::ffff:169.254.169.254"), ip_address("64:ff9b::a9fe:a9fe")]
+    "address",
+    [*METADATA_ADDRESSES, ip_address("::ffff:169.254.169.254"), ip_address("64:ff9b::a9fe:a9fe")],
 )
-def test_the_credentials_of_a_machine_cannot_be_allowed(address: object) -> None:
+def test_cloud_metadata_addresses_cannot_be_allowed(address: object) -> None:
     everything = (ip_network("0.0.0.0/0"), ip_network("::/0"))
 
     why = why_refused(ip_address(str(address)), allow=everything)

@@ -1,4 +1,4 @@
-"""Fetching for the agent: what is reached and what is not, and what is made of it."""
+"""Fetching for the agent: which servers it can reach, and the text of their responses."""
 
 import asyncio
 import gzip
@@ -11,13 +11,13 @@ import pytest
 from support.servers.web import Answers, answer, redirect, web
 
 from backburner.core.errors import BadRequest, ConnectionFailed, NotAllowed
-from backburner.gateway.content import MOST_READ
-from backburner.gateway.network import MOST_REDIRECTS, CheckedNetwork
+from backburner.gateway.content import MAX_BODY_BYTES
+from backburner.gateway.network import MAX_REDIRECTS, CheckedNetwork
 from backburner.gateway.transport import CheckedTransport, Resolve, checked_client
 from backburner.ports import MAX_SHOWN_CHARS, WebPage
 
 LOOPBACK = [ip_network("127.0.0.1/32")]
-#: What was read from a server that must not be reached.
+#: The response of a server that must not be reached.
 CANARY = "canary-of-an-inner-server"
 
 
@@ -26,14 +26,14 @@ def network(*, resolve: Resolve | None = None, seconds: float = 20) -> CheckedNe
 
 
 def names(**addresses: str) -> Resolve:
-    """Resolve names to the addresses given, each time the next one, and the last for good."""
+    """Resolve each name to its addresses, one at a time; the last one repeats."""
     left = {name.replace("_", "."): texts.split() for name, texts in addresses.items()}
 
     async def resolve(host: str, port: int) -> Sequence[str]:  # noqa: ARG001 (of one kind)
-        found = left.get(host)
-        if found is None:
+        texts = left.get(host)
+        if texts is None:
             raise socket.gaierror(host)
-        return [found.pop(0) if len(found) > 1 else found[0]]
+        return [texts.pop(0) if len(texts) > 1 else texts[0]]
 
     return resolve
 
@@ -43,7 +43,7 @@ async def fetch(answers: Answers, path: str = "/") -> WebPage:
         return await network().fetch(serving.url(path))
 
 
-async def test_a_page_of_text_is_given_as_it_is() -> None:
+async def test_a_text_page_is_returned_unchanged() -> None:
     async with web(lambda _: answer("text, with ü")) as serving:
         page = await network().fetch(serving.url("/a?b=c#d"))
 
@@ -72,37 +72,39 @@ async def test_a_page_of_text_is_given_as_it_is() -> None:
         "[64:ff9b::7f00:1]",
     ],
 )
-async def test_what_is_not_public_is_refused_in_words(host: str) -> None:
+async def test_an_address_that_is_not_public_is_refused_with_the_reason(host: str) -> None:
     async with web(lambda _: answer(CANARY)) as serving:
-        with pytest.raises(NotAllowed, match=r"is not a public address|credentials") as caught:
+        with pytest.raises(NotAllowed, match=r"is not a public address|cloud metadata") as caught:
             await CheckedNetwork().fetch(serving.url("/", host))
 
         assert serving.asked == []
         assert CANARY not in str(caught.value)
 
 
-async def test_credentials_of_a_machine_are_refused_whatever_is_allowed() -> None:
+async def test_cloud_metadata_is_refused_whatever_the_operator_allows() -> None:
     everything = CheckedNetwork(allow=[ip_network("0.0.0.0/0"), ip_network("::/0")])
 
     for host in ("169.254.169.254", "[fd00:ec2::254]", "[::ffff:169.254.169.254]"):
-        with pytest.raises(NotAllowed, match="credentials of this machine"):
+        with pytest.raises(NotAllowed, match="cloud metadata address"):
             await everything.fetch(f"http://{host}/latest/meta-data/")
 
 
-async def test_a_name_is_judged_by_where_it_leads() -> None:
+async def test_a_name_is_checked_by_the_address_it_resolves_to() -> None:
     async with web(lambda _: answer(CANARY)) as serving:
         inner = CheckedNetwork(resolve=names(inner_example="127.0.0.1"))
-        with pytest.raises(NotAllowed, match=r"inner\.example leads to 127\.0\.0\.1, which is not"):
+        with pytest.raises(
+            NotAllowed, match=r"inner\.example resolves to 127\.0\.0\.1, which is not"
+        ):
             await inner.fetch(serving.url("/", "inner.example"))
 
         assert serving.asked == []
 
 
-async def test_one_bad_address_among_several_is_one_too_many() -> None:
+async def test_a_name_with_one_private_address_among_several_is_refused() -> None:
     async def both(host: str, port: int) -> Sequence[str]:  # noqa: ARG001 (of one kind)
         return ["127.0.0.1", "127.0.0.2"]
 
-    with pytest.raises(NotAllowed, match=r"leads to 127\.0\.0\.2"):
+    with pytest.raises(NotAllowed, match=r"resolves to 127\.0\.0\.2"):
         await network(resolve=both).fetch("http://both.example/")
 
 
@@ -122,7 +124,7 @@ async def test_the_address_that_was_checked_is_the_one_connected_to() -> None:
         assert f"Host: turning.example:{serving.port}\r\n" in serving.asked[0]
 
 
-async def test_the_name_is_what_a_certificate_has_to_be_for() -> None:
+async def test_tls_asks_for_a_certificate_of_the_name_not_the_address() -> None:
     greeted: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -132,22 +134,22 @@ async def test_the_name_is_what_a_certificate_has_to_be_for() -> None:
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         secure = network(resolve=names(secure_example="127.0.0.1"))
-        with pytest.raises(ConnectionFailed, match="could not be read"):
+        with pytest.raises(ConnectionFailed, match="could not be fetched"):
             await secure.fetch(f"https://secure.example:{port}/")
 
     assert b"secure.example" in await greeted
 
 
-async def test_a_name_that_changes_its_mind_is_checked_again() -> None:
+async def test_a_name_that_resolves_differently_later_is_checked_again() -> None:
     async with web(lambda _: redirect("/next")) as serving:
         turning = network(resolve=names(turning_example="127.0.0.1 127.0.0.2"))
-        with pytest.raises(NotAllowed, match=r"leads to 127\.0\.0\.2"):
+        with pytest.raises(NotAllowed, match=r"resolves to 127\.0\.0\.2"):
             await turning.fetch(serving.url("/", "turning.example"))
 
         assert len(serving.asked) == 1
 
 
-async def test_a_redirect_to_what_is_not_public_is_refused() -> None:
+async def test_a_redirect_to_an_address_that_is_not_public_is_refused() -> None:
     async with web(lambda _: answer(CANARY)) as inner:
         to = f"http://127.0.0.2:{inner.port}/"
         async with web(lambda _: redirect(to)) as outer:
@@ -157,7 +159,7 @@ async def test_a_redirect_to_what_is_not_public_is_refused() -> None:
         assert inner.asked == []
 
 
-async def test_a_redirect_to_another_host_is_told_and_not_followed() -> None:
+async def test_a_redirect_to_another_host_is_reported_and_not_followed() -> None:
     async with web(lambda _: redirect("https://other.example/path")) as serving:
         with pytest.raises(ConnectionFailed, match=r"https://other\.example/path") as caught:
             await network().fetch(serving.url())
@@ -175,18 +177,18 @@ async def test_a_redirect_within_a_host_is_followed() -> None:
         assert (page.text, page.url) == ("there", serving.url("/there"))
 
 
-async def test_redirects_without_end_are_left() -> None:
+async def test_endless_redirects_are_refused() -> None:
     async with web(lambda path: redirect(path + "x")) as serving:
-        with pytest.raises(ConnectionFailed, match="without end"):
+        with pytest.raises(ConnectionFailed, match="redirects more than"):
             await network().fetch(serving.url())
 
-        assert len(serving.asked) == MOST_REDIRECTS + 1
+        assert len(serving.asked) == MAX_REDIRECTS + 1
 
 
 @pytest.mark.parametrize(
     "to", ["file:///etc/passwd", "http://", "http://user@127.0.0.1/", "http://[x"]
 )
-async def test_a_redirect_to_what_is_no_address_is_refused(to: str) -> None:
+async def test_a_redirect_to_an_invalid_address_is_refused(to: str) -> None:
     with pytest.raises((BadRequest, ConnectionFailed)):
         await fetch(lambda _: redirect(to))
 
@@ -210,26 +212,26 @@ async def test_a_redirect_to_what_is_no_address_is_refused(to: str) -> None:
         "http://example.com/" + "x" * 9000,
     ],
 )
-async def test_what_is_no_address_of_a_page_is_refused(url: str) -> None:
+async def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(BadRequest):
         await network().fetch(url)
 
 
-async def test_a_host_that_is_not_there_is_told() -> None:
-    with pytest.raises(ConnectionFailed, match=r"There is no host missing\.example"):
+async def test_an_unknown_host_is_reported() -> None:
+    with pytest.raises(ConnectionFailed, match=r"Host not found: missing\.example"):
         await network(resolve=names()).fetch("http://missing.example/")
 
 
-async def test_a_server_that_is_not_there_is_told() -> None:
+async def test_a_refused_connection_is_reported() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-        with pytest.raises(ConnectionFailed, match="could not be read"):
+        with pytest.raises(ConnectionFailed, match="could not be fetched"):
             await network().fetch(f"http://127.0.0.1:{port}/")
 
 
 @pytest.mark.parametrize("given", [None, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nslow"])
-async def test_all_of_it_together_has_some_seconds(given: bytes | None) -> None:
+async def test_a_fetch_has_one_timeout_for_all_its_steps(given: bytes | None) -> None:
     hanging = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -245,13 +247,13 @@ async def test_all_of_it_together_has_some_seconds(given: bytes | None) -> None:
         await asyncio.wait_for(hanging.wait(), 20)
 
 
-async def test_what_is_large_is_read_in_part() -> None:
-    page = await fetch(lambda _: answer(b"x" * (3 * MOST_READ)))
+async def test_a_large_page_is_cut() -> None:
+    page = await fetch(lambda _: answer(b"x" * (3 * MAX_BODY_BYTES)))
 
     assert (len(page.text), page.cut) == (MAX_SHOWN_CHARS, True)
 
 
-async def test_an_answer_without_end_is_read_in_part() -> None:
+async def test_an_endless_response_is_cut() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
@@ -267,14 +269,14 @@ async def test_an_answer_without_end_is_read_in_part() -> None:
         assert (await network().fetch(f"http://127.0.0.1:{port}/")).cut
 
 
-async def test_what_is_packed_is_unpacked() -> None:
+async def test_a_compressed_response_is_decompressed() -> None:
     packed = gzip.compress(b"text")
     page = await fetch(lambda _: answer(packed, Content_Encoding="gzip"))
 
     assert (page.text, page.cut) == ("text", False)
 
 
-async def test_a_bomb_is_unpacked_in_part() -> None:
+async def test_a_decompression_bomb_is_cut() -> None:
     bomb = gzip.compress(b" " * 100_000_000, compresslevel=1)
     page = await fetch(lambda _: answer(bomb, Content_Encoding="gzip"))
 
@@ -283,18 +285,18 @@ async def test_a_bomb_is_unpacked_in_part() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "zstd"])
-async def test_what_cannot_be_unpacked_is_told(encoding: str) -> None:
-    with pytest.raises(ConnectionFailed, match="pack"):
+async def test_a_response_that_cannot_be_decompressed_is_reported(encoding: str) -> None:
+    with pytest.raises(ConnectionFailed, match="compress"):
         await fetch(lambda _: answer("not packed", Content_Encoding=encoding))
 
 
 @pytest.mark.parametrize("kind", ["image/png", "application/pdf", "application/octet-stream"])
-async def test_what_is_not_text_is_refused_with_what_it_is(kind: str) -> None:
+async def test_a_response_that_is_not_text_is_refused_with_its_media_type(kind: str) -> None:
     with pytest.raises(BadRequest, match=kind):
         await fetch(lambda _: answer(b"\x89PNG", kind))
 
 
-async def test_what_says_it_is_text_and_is_not_is_refused() -> None:
+async def test_a_binary_response_declared_as_text_is_refused() -> None:
     with pytest.raises(BadRequest, match="is not text"):
         await fetch(lambda _: answer(b"\0\1\2", "text/plain"))
 
@@ -311,17 +313,17 @@ async def test_what_says_it_is_text_and_is_not_is_refused() -> None:
         ("<meta charset='windows-1252'>grüß".encode("cp1252"), "text/html"),
     ],
 )
-async def test_text_is_read_in_its_charset(body: bytes, kind: str) -> None:
+async def test_text_is_decoded_with_its_charset(body: bytes, kind: str) -> None:
     assert (await fetch(lambda _: answer(body, kind))).text == "grüß"
 
 
-async def test_an_error_of_the_server_is_given_with_its_text() -> None:
+async def test_an_error_page_is_returned_with_its_status() -> None:
     page = await fetch(lambda _: answer("no such page", status="404 Not Found"))
 
     assert (page.status, page.text) == (404, "no such page")
 
 
-async def test_html_is_reduced_to_what_one_reads() -> None:
+async def test_an_html_page_is_reduced_to_its_text() -> None:
     html = "<title>T</title><h1>Head</h1><script>no()</script><p>A <a href='/x'>link</a></p>"
 
     async with web(lambda _: answer(html, "text/html; charset=utf-8")) as serving:
@@ -330,14 +332,14 @@ async def test_html_is_reduced_to_what_one_reads() -> None:
         assert page.text == f"T\n\n# Head\n\nA link ({serving.url('/x')})"
 
 
-async def test_the_environment_has_no_say(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_variables_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9/")
 
     assert (await fetch(lambda _: answer("direct"))).text == "direct"
 
 
-async def test_a_client_over_the_same_transport_refuses_the_same() -> None:
+async def test_a_checked_client_refuses_private_addresses() -> None:
     async with checked_client(CheckedTransport(), within=timedelta(seconds=5)) as client:
         with pytest.raises(NotAllowed):
             await client.post("http://localhost:1/token", data={"secret": "x"})

@@ -1,1 +1,1 @@
-"""Hints between processes: where to look, never what is there."""
+"""Hints between processes: what to read again, never its content."""

@@ -10,57 +10,57 @@ from threading import Lock
 from backburner.core.ids import ConversationId, UserId
 from backburner.ports import EVERYTHING, Hint, HintKind, NotifyStatement
 
-#: More different hints than this are not kept apart: everything has to be looked at.
-MOST_WAITING = 1000
+#: More different hints than this are replaced by `EVERYTHING`.
+MAX_PENDING_HINTS = 1000
 
 
 class Mailbox:
-    """Hints that wait to be taken on the event loop. They may be put in from any thread.
+    """Pending hints, taken on the event loop and put in from any thread.
 
-    Each waits once, and there are never more than `MOST_WAITING`, however slow the reader is.
+    Each is kept once, and never more than `MAX_PENDING_HINTS`, however slow the reader is.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._waiting: dict[Hint, None] = {}
+        self._pending: dict[Hint, None] = {}
         self._closed = False
         self._arrived = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def put(self, *hints: Hint) -> None:
         with self._lock:
-            was_empty = not self._waiting
-            gather(self._waiting, hints)
-            if was_empty and self._waiting:
+            was_empty = not self._pending
+            gather(self._pending, hints)
+            if was_empty and self._pending:
                 self._wake()
 
     async def take(self) -> tuple[Hint, ...]:
-        """Take all there are; none only from a closed mailbox."""
+        """Wait for hints and take all of them; empty only if the mailbox is closed."""
         while await self.wait():
             with self._lock:
-                taken, self._waiting = tuple(self._waiting), {}
+                taken, self._pending = tuple(self._pending), {}
             if taken:
                 return taken
         return ()
 
     async def wait(self) -> bool:
-        """Wait until there is something; False if there will be nothing any more."""
+        """Wait for a hint; False if the mailbox is closed and empty."""
         self._loop = asyncio.get_running_loop()
         while True:
             with self._lock:
-                if self._waiting or self._closed:
-                    return bool(self._waiting)
+                if self._pending or self._closed:
+                    return bool(self._pending)
                 self._arrived.clear()
             await self._arrived.wait()
 
     def close(self) -> None:
-        """Let the reader take the rest and end."""
+        """Stop waiting; the reader takes what is pending and ends."""
         with self._lock:
             self._closed = True
             self._wake()
 
     def _wake(self) -> None:
-        # Before the first wait there is nobody to wake; a loop that has ended needs no hints.
+        # Before the first wait there is no loop to wake; one that has ended needs no hints.
         if self._loop is not None:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._arrived.set)
@@ -81,20 +81,19 @@ class _Subscription:
 
 
 class LocalBus:
-    """All there is where one process has the database to itself."""
+    """The bus of a process that has the database to itself."""
 
     def __init__(self) -> None:
-        # By the user they are for. Each tuple is replaced, never changed: other threads may be
-        # going through it.
+        # By user. Each tuple is replaced, never changed: other threads may iterate over it.
         self._subscriptions: dict[UserId | None, tuple[_Subscription, ...]] = {}
 
     def hint(self, *hints: Hint) -> None:
         for hint in hints:
-            for subscription in self._concerned(hint.user):
+            for subscription in self._subscribed_to(hint.user):
                 if subscription.wants(hint):
                     subscription.mailbox.put(hint)
 
-    def statement(self, hints: Iterable[Hint]) -> NotifyStatement | None:  # noqa: ARG002 (no others)
+    def statement(self, hints: Iterable[Hint]) -> NotifyStatement | None:  # noqa: ARG002 (no other process)
         return None
 
     def committed(self, *hints: Hint) -> None:
@@ -112,26 +111,27 @@ class LocalBus:
         try:
             yield subscription.mailbox
         finally:
-            self._forget(subscription)
+            self._remove(subscription)
 
-    def _concerned(self, user: UserId | None) -> Iterable[_Subscription]:
+    def _subscribed_to(self, user: UserId | None) -> Iterable[_Subscription]:
         if user is None:
             return chain(*tuple(self._subscriptions.values()))
         return self._subscriptions.get(user, ()) + self._subscriptions.get(None, ())
 
-    def _forget(self, gone: _Subscription) -> None:
-        if left := tuple(one for one in self._subscriptions[gone.user] if one is not gone):
-            self._subscriptions[gone.user] = left
+    def _remove(self, ended: _Subscription) -> None:
+        subscriptions = self._subscriptions[ended.user]
+        if left := tuple(other for other in subscriptions if other is not ended):
+            self._subscriptions[ended.user] = left
         else:
-            del self._subscriptions[gone.user]
+            del self._subscriptions[ended.user]
 
 
-def gather(waiting: dict[Hint, None], hints: Iterable[Hint]) -> None:
-    """Add each hint once; too many become the one that covers them all."""
+def gather(pending: dict[Hint, None], hints: Iterable[Hint]) -> None:
+    """Add each hint once; too many are replaced by `EVERYTHING`."""
     for hint in hints:
-        if EVERYTHING in waiting:
+        if EVERYTHING in pending:
             return
-        waiting[hint] = None
-        if hint == EVERYTHING or len(waiting) > MOST_WAITING:
-            waiting.clear()
-            waiting[EVERYTHING] = None
+        pending[hint] = None
+        if hint == EVERYTHING or len(pending) > MAX_PENDING_HINTS:
+            pending.clear()
+            pending[EVERYTHING] = None

@@ -1,7 +1,7 @@
 """Hints between processes that share a PostgreSQL database, by LISTEN and NOTIFY.
 
-Two connections of its own: one listens; the other is opened with the first hint to be sent outside
-a transaction. Both are replaced when they are lost, or silent for too long.
+It has two connections: one listens; the other is opened with the first hint sent outside a
+transaction. Both are replaced when they are lost, or silent for too long.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ from backburner.core.errors import BackburnerError
 from backburner.core.ids import ConversationId, UserId
 from backburner.ports import EVERYTHING, Hint, HintKind, NotifyStatement
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
-#: How long closing waits for the last hints to be sent.
-LAST_WORDS = 1.0
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.1, 5.0
+#: How long closing waits for pending hints to be sent.
+FLUSH_SECONDS = 1.0
 
-#: A dead peer is noticed after 25 seconds by TCP; usually our own check is earlier.
-CONNECTION: dict[str, Any] = {
+#: TCP notices a dead peer after 25 seconds; our own check is usually earlier.
+CONNECTION_OPTIONS: dict[str, Any] = {
     "application_name": "backburner bus",
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -44,28 +44,28 @@ _Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 
 
 class PostgresBus:
-    """To be used in `async with`. Whenever it starts to listen, listeners get `EVERYTHING`."""
+    """An async context manager. Whenever it starts to listen, listeners get `EVERYTHING`."""
 
     def __init__(
         self,
         url: str,
         *,
-        check_every: timedelta = timedelta(seconds=15),
-        patience: timedelta = timedelta(seconds=5),
+        check_interval: timedelta = timedelta(seconds=15),
+        reply_timeout: timedelta = timedelta(seconds=5),
     ) -> None:
         self._url = url
-        self._check_every = check_every.total_seconds()
-        self._patience = patience.total_seconds()
-        #: Goes with every hint, so that this process knows its own when they come back.
+        self._check_seconds = check_interval.total_seconds()
+        self._reply_seconds = reply_timeout.total_seconds()
+        #: Sent with every hint, so that this process ignores its own.
         self._origin = secrets.token_hex(8)
-        self._here = LocalBus()
+        self._local = LocalBus()
         self._outgoing = Mailbox()
         self._tasks = asyncio.TaskGroup()
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
         self._listening = self._tasks.create_task(self._keep_connected(self._receive))
-        self._sending = self._tasks.create_task(self._send_if_ever())
+        self._sending = self._tasks.create_task(self._send_when_needed())
         return self
 
     async def __aexit__(
@@ -78,24 +78,24 @@ class PostgresBus:
         self._outgoing.close()
         try:
             if not cancelled:
-                await asyncio.wait({self._sending}, timeout=LAST_WORDS)
+                await asyncio.wait({self._sending}, timeout=FLUSH_SECONDS)
         finally:
             self._listening.cancel()
             self._sending.cancel()
-            # Any other error is the caller's own, and the group would wrap it.
+            # The group would wrap any other error, which is the caller's own.
             await self._tasks.__aexit__(*((kind, error, trace) if cancelled else (None,) * 3))
 
     def hint(self, *hints: Hint) -> None:
-        self._here.hint(*hints)
+        self._local.hint(*hints)
         self._outgoing.put(*hints)
 
     def statement(self, hints: Iterable[Hint]) -> NotifyStatement | None:
         gathered: dict[Hint, None] = {}
         gather(gathered, hints)
-        return NotifyStatement(_NOTIFY, (self._written(gathered),)) if gathered else None
+        return NotifyStatement(_NOTIFY, (self._payloads(gathered),)) if gathered else None
 
     def committed(self, *hints: Hint) -> None:
-        self._here.hint(*hints)
+        self._local.hint(*hints)
 
     def listen(
         self,
@@ -103,43 +103,43 @@ class PostgresBus:
         user: UserId | None = None,
         conversation: ConversationId | None = None,
     ) -> AbstractContextManager[Mailbox]:
-        return self._here.listen(*kinds, user=user, conversation=conversation)
+        return self._local.listen(*kinds, user=user, conversation=conversation)
 
     async def _receive(self, connection: _Connection) -> None:
-        await self._ask(connection, _LISTEN)
-        self._here.hint(EVERYTHING)
+        await self._run(connection, _LISTEN)
+        self._local.hint(EVERYTHING)
         while True:
             async for notify in connection.notifies(timeout=0):
-                self._hear(notify.payload)
-            if not await _has_news(connection, within=self._check_every):
-                # If the other end is gone, it looks the same as if nothing had happened.
-                await self._ask(connection, "SELECT 1")
+                self._deliver(notify.payload)
+            if not await _wait_readable(connection, within=self._check_seconds):
+                # A dead server looks the same as an idle one.
+                await self._run(connection, "SELECT 1")
 
-    def _hear(self, payload: str) -> None:
+    def _deliver(self, payload: str) -> None:
         origin, _, text = payload.partition(":")
         if origin != self._origin and (hint := read(text)):
-            self._here.hint(hint)
+            self._local.hint(hint)
 
-    async def _send_if_ever(self) -> None:
+    async def _send_when_needed(self) -> None:
         if await self._outgoing.wait():
             await self._keep_connected(self._send)
 
     async def _send(self, connection: _Connection) -> None:
         while hints := await self._outgoing.take():
             try:
-                await self._ask(connection, _NOTIFY, self._written(hints))
+                await self._run(connection, _NOTIFY, self._payloads(hints))
             except BaseException:
-                # Perhaps they did go out: twice does no harm, never may cost seconds.
+                # They may have been sent: twice does no harm, a lost one may cost seconds.
                 self._outgoing.put(*hints)
                 raise
 
-    def _written(self, hints: Iterable[Hint]) -> list[str]:
+    def _payloads(self, hints: Iterable[Hint]) -> list[str]:
         return [f"{self._origin}:{write(hint)}" for hint in hints]
 
     async def _keep_connected(self, use: Callable[[_Connection], Awaitable[None]]) -> None:
-        """Use a connection until that is done, a new one each time one is lost."""
+        """Call `use` with a connection, and again with a new one each time one is lost."""
         clock = asyncio.get_running_loop().time
-        pause = 0.0
+        delay = 0.0
         while True:
             connected_at = math.inf
             try:
@@ -148,44 +148,46 @@ class PostgresBus:
                     await use(connection)
                     return
             except (psycopg.Error, OSError) as error:
-                pause = pause_after(pause, lasted=clock() - connected_at)
-                _log.warning("bus_disconnected", error=str(error).strip(), again_in=pause)
-            await asyncio.sleep(pause)
+                delay = retry_delay(delay, lasted=clock() - connected_at)
+                _log.warning("bus.disconnected", error=str(error).strip(), retry_in=delay)
+            await asyncio.sleep(delay)
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[_Connection]:
-        connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True, **CONNECTION)
+        connection = await psycopg.AsyncConnection.connect(
+            self._url, autocommit=True, **CONNECTION_OPTIONS
+        )
         try:
             yield connection
         finally:
             await connection.close()
 
-    async def _ask(
+    async def _run(
         self, connection: _Connection, query: LiteralString, *parameters: object
     ) -> None:
-        """Run a statement; cut the connection if there is no answer in time, or if cancelled.
+        """Run a statement; cut the connection if it times out or is cancelled.
 
-        The driver's own cancelling would wait for the same silent server for up to ten seconds.
+        The driver's own cancellation waits up to ten seconds for the same silent server.
         """
-        asked = asyncio.create_task(_execute(connection, query, parameters))
+        running = asyncio.create_task(_execute(connection, query, parameters))
         try:
-            answered, _ = await asyncio.wait({asked}, timeout=self._patience)
+            answered, _ = await asyncio.wait({running}, timeout=self._reply_seconds)
         finally:
-            if not asked.done():
+            if not running.done():
                 _cut(connection)
-                await asyncio.wait({asked})
-            failure = asked.exception()
+                await asyncio.wait({running})
+            failure = running.exception()
         if not answered:
-            raise TimeoutError("The server does not answer.") from failure
+            raise TimeoutError("The database does not respond.") from failure
         if failure:
             raise failure
 
 
-def pause_after(last: float, *, lasted: float) -> float:
-    """Say how long to wait before connecting again: longer each time, unless one lasted."""
-    if not last or lasted > LONGEST_PAUSE:
-        return FIRST_PAUSE
-    return min(2 * last, LONGEST_PAUSE)
+def retry_delay(last: float, *, lasted: float) -> float:
+    """Return the seconds until the next attempt: doubled each time, unless a connection lasted."""
+    if not last or lasted > MAX_RETRY_SECONDS:
+        return FIRST_RETRY_SECONDS
+    return min(2 * last, MAX_RETRY_SECONDS)
 
 
 def write(hint: Hint) -> str:
@@ -193,7 +195,7 @@ def write(hint: Hint) -> str:
 
 
 def read(text: str) -> Hint | None:
-    """Read what `write` wrote; None if another version wrote what only that one understands."""
+    """Read a payload; None if it is from another version and cannot be understood."""
     try:
         kind, user, conversation = text.split(":")
         return Hint(
@@ -211,8 +213,8 @@ async def _execute(
     await connection.execute(query, parameters)
 
 
-async def _has_news(connection: _Connection, *, within: float) -> bool:
-    """Wait for something to read. The driver's own waiting wakes up ten times a second."""
+async def _wait_readable(connection: _Connection, *, within: float) -> bool:
+    """Wait for data. The driver's own wait wakes up ten times a second."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(connection.fileno(), readable.set)
@@ -226,6 +228,6 @@ async def _has_news(connection: _Connection, *, within: float) -> bool:
 
 
 def _cut(connection: _Connection) -> None:
-    """End the connection below the driver, which then finds that it was lost."""
+    """Shut the socket down below the driver, which then finds that it was lost."""
     with socket.socket(fileno=os.dup(connection.fileno())) as same, suppress(OSError):
         same.shutdown(socket.SHUT_RDWR)

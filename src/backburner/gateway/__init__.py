@@ -1,1 +1,1 @@
-"""Traffic to other people's servers: addresses checked, sizes and times bounded."""
+"""Traffic to outside servers: addresses checked, sizes and times bounded."""

@@ -1,4 +1,4 @@
-"""Which addresses may be connected to: public ones, and those the operator allows. Pure."""
+"""Which addresses we may connect to: public ones, and those the operator allows. Pure."""
 
 from collections.abc import Iterable, Sequence
 from ipaddress import (
@@ -10,11 +10,11 @@ from ipaddress import (
     ip_network,
 )
 
-Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
+IpAddress = IPv4Address | IPv6Address
+IpNetwork = IPv4Network | IPv6Network
 
-#: Where clouds give a machine its credentials. No setting allows them; one of them is public.
-METADATA = frozenset(
+#: Cloud metadata services, which hand out credentials. No setting allows them; one is public.
+METADATA_ADDRESSES = frozenset(
     map(
         ip_address,
         """
@@ -23,30 +23,30 @@ METADATA = frozenset(
         """.split(),
     )
 )
-#: Only here are public addresses of version 6.
+#: All public IPv6 addresses are in here.
 _UNICAST = IPv6Network("2000::/3")
-#: Not public either, though some versions of Python do not know.
+#: Not public either, though some versions of Python say so.
 _SPECIAL = tuple(
     map(ip_network, "192.0.0.0/24 192.88.99.0/24 198.18.0.0/15 3fff::/20 2001:db8::/32".split())
 )
-#: An address of version 4 in its last 32 bits, for networks that have only version 6.
+#: An IPv4 address in the last 32 bits, for networks that have IPv6 only.
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
-def why_refused(address: Address, *, allow: Iterable[Network] = ()) -> str | None:
-    """Say why an address may not be connected to; None: it may be."""
-    meant = embedded(address)
-    if METADATA & {address, *meant}:
-        return "where a cloud keeps the credentials of this machine"
-    if any(_is_in(one, allow) for one in (address, *meant)):
+def why_refused(address: IpAddress, *, allow: Iterable[IpNetwork] = ()) -> str | None:
+    """Return why we may not connect to an address, or None if we may."""
+    targets = embedded(address)
+    if METADATA_ADDRESSES & {address, *targets}:
+        return "a cloud metadata address, which hands out the credentials of this machine"
+    if any(_is_in(target, allow) for target in (address, *targets)):
         return None
-    if all(_is_public(one) for one in meant):
+    if all(_is_public(target) for target in targets):
         return None
     return "not a public address"
 
 
-def embedded(address: Address) -> Sequence[Address]:
-    """Give the addresses that one stands for: those it is made of, or else itself."""
+def embedded(address: IpAddress) -> Sequence[IpAddress]:
+    """Return the addresses embedded in an address, or else itself."""
     if isinstance(address, IPv4Address):
         return (address,)
     if address.ipv4_mapped is not None:
@@ -60,12 +60,12 @@ def embedded(address: Address) -> Sequence[Address]:
     return (address,)
 
 
-def parse(text: str) -> Address:
-    # A zone, such as %eth0, says where and not what.
+def parse(text: str) -> IpAddress:
+    # A zone such as %eth0 names the interface and is no part of the address.
     return ip_address(text.partition("%")[0])
 
 
-def _is_public(address: Address) -> bool:
+def _is_public(address: IpAddress) -> bool:
     if isinstance(address, IPv6Address) and address not in _UNICAST:
         return False
     if _is_in(address, _SPECIAL):
@@ -73,5 +73,5 @@ def _is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
-def _is_in(address: Address, networks: Iterable[Network]) -> bool:
+def _is_in(address: IpAddress, networks: Iterable[IpNetwork]) -> bool:
     return any(address in network for network in networks)

@@ -1,4 +1,4 @@
-"""The network for the agent: one public address, as text, bounded in size and time."""
+"""The network of the agent: fetches one public address as text, bounded in size and time."""
 
 import asyncio
 from collections.abc import Iterable
@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import httpx2
 
 from backburner.core.errors import BadRequest, ConnectionFailed
-from backburner.gateway.addresses import Network
-from backburner.gateway.content import MOST_READ, Answer, read
+from backburner.gateway.addresses import IpNetwork
+from backburner.gateway.content import MAX_BODY_BYTES, RawResponse, to_page
 from backburner.gateway.transport import (
     CheckedTransport,
     Resolve,
@@ -18,11 +18,11 @@ from backburner.gateway.transport import (
 )
 from backburner.ports import WebPage
 
-WITHIN = timedelta(seconds=20)
-MOST_REDIRECTS = 5
-LONGEST_URL = 8_000
+FETCH_TIMEOUT = timedelta(seconds=20)
+MAX_REDIRECTS = 5
+MAX_URL_CHARS = 8_000
 
-_ASKED_FOR = {
+_HEADERS = {
     "Accept": "text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.1",
     "Accept-Encoding": "gzip",
 }
@@ -34,9 +34,9 @@ class CheckedNetwork:
     def __init__(
         self,
         *,
-        allow: Iterable[Network] = (),
+        allow: Iterable[IpNetwork] = (),
         resolve: Resolve | None = None,
-        within: timedelta = WITHIN,
+        within: timedelta = FETCH_TIMEOUT,
     ) -> None:
         self._allow = tuple(allow)
         self._resolve = resolve
@@ -44,53 +44,52 @@ class CheckedNetwork:
         self._certificates = trusted_certificates()
 
     async def fetch(self, url: str, *, other_hosts: bool = False) -> WebPage:
-        """Get what an address gives, as text."""
         start = _parse(url)
         try:
             async with asyncio.timeout(self._within.total_seconds()):
-                answer = await self._follow(start, other_hosts=other_hosts)
-                return await asyncio.to_thread(read, answer)
+                response = await self._follow(start, other_hosts=other_hosts)
+                return await asyncio.to_thread(to_page, response)
         except TimeoutError:
             seconds = self._within.total_seconds()
             raise ConnectionFailed(
-                f"{start.host} did not give all of it within {seconds:g} seconds."
+                f"{start.host} did not respond completely within {seconds:g} seconds."
             ) from None
         except httpx2.HTTPError as error:
             why = str(error) or type(error).__name__
-            raise ConnectionFailed(f"{start.host} could not be read: {why}") from None
+            raise ConnectionFailed(f"{start.host} could not be fetched: {why}") from None
 
-    async def _follow(self, url: httpx2.URL, *, other_hosts: bool) -> Answer:
-        # Of its own, so that nothing, such as a cookie, is left for the next.
+    async def _follow(self, url: httpx2.URL, *, other_hosts: bool) -> RawResponse:
+        # One for each fetch, so that no cookie or connection is left for the next.
         transport = CheckedTransport(
             allow=self._allow, resolve=self._resolve, certificates=self._certificates
         )
         async with checked_client(transport, within=self._within) as client:
-            for _ in range(MOST_REDIRECTS + 1):
-                answer = await _get(client, url)
-                if isinstance(answer, Answer):
-                    return answer
-                if not other_hosts and not _is_same_place(url, answer):
+            for _ in range(MAX_REDIRECTS + 1):
+                response = await _get(client, url)
+                if isinstance(response, RawResponse):
+                    return response
+                if not other_hosts and not _is_same_host(url, response):
                     raise ConnectionFailed(
-                        f"{url.host} points to another place: {answer}",
-                        hint="Fetch that address itself if it is what you want.",
+                        f"{url.host} redirects to another host: {response}",
+                        hint="Fetch that address instead.",
                         permanent=True,
                     )
-                url = answer
-        raise ConnectionFailed(f"{url.host} points from one address to the next without end.")
+                url = response
+        raise ConnectionFailed(f"{url.host} redirects more than {MAX_REDIRECTS} times.")
 
 
-async def _get(client: httpx2.AsyncClient, url: httpx2.URL) -> Answer | httpx2.URL:
-    """Ask once. Give the answer, or where it points."""
-    async with client.stream("GET", url, headers=_ASKED_FOR) as response:
+async def _get(client: httpx2.AsyncClient, url: httpx2.URL) -> RawResponse | httpx2.URL:
+    """Send one request; return the response, or the target of a redirect."""
+    async with client.stream("GET", url, headers=_HEADERS) as response:
         if response.has_redirect_location:
-            return _parse(str(_joined(url, response.headers["Location"])))
-        body, cut = await _take(response)
-        kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        return Answer(
+            return _parse(str(_join(url, response.headers["Location"])))
+        body, cut = await _read_body(response)
+        media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        return RawResponse(
             url=str(url),
             host=url.host,
             status=response.status_code,
-            kind=kind,
+            media_type=media_type,
             encoding=response.headers.get("Content-Encoding", "").strip().lower(),
             charset=response.charset_encoding,
             body=body,
@@ -98,43 +97,43 @@ async def _get(client: httpx2.AsyncClient, url: httpx2.URL) -> Answer | httpx2.U
         )
 
 
-async def _take(response: httpx2.Response) -> tuple[bytes, bool]:
-    taken = bytearray()
+async def _read_body(response: httpx2.Response) -> tuple[bytes, bool]:
+    body = bytearray()
     async for chunk in response.aiter_raw():
-        taken += chunk
-        if len(taken) > MOST_READ:
-            return bytes(taken[:MOST_READ]), True
-    return bytes(taken), False
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            return bytes(body[:MAX_BODY_BYTES]), True
+    return bytes(body), False
 
 
 def _parse(text: str) -> httpx2.URL:
-    if len(text) > LONGEST_URL:
-        raise BadRequest(f"That address is longer than {LONGEST_URL:,} characters.")
+    if len(text) > MAX_URL_CHARS:
+        raise BadRequest(f"The address is longer than {MAX_URL_CHARS:,} characters.")
     try:
         url = httpx2.URL(text)
-        seen = urlsplit(text)
-        same = (seen.hostname or "", seen.port) == (url.host, url.port or seen.port)
+        other = urlsplit(text)
+        same = (other.hostname or "", other.port) == (url.host, url.port or other.port)
     except (httpx2.InvalidURL, ValueError):
-        raise BadRequest("That is not an address of a page.") from None
+        raise BadRequest("The address is not valid.", hint="Use http:// or https://.") from None
     if url.scheme not in ("http", "https") or not url.host:
-        raise BadRequest("Only addresses that begin with http:// or https:// can be fetched.")
+        raise BadRequest("The address has to begin with http:// or https://.")
     if url.userinfo:
-        raise BadRequest("An address with a name or password in it is not fetched.")
+        raise BadRequest("The address contains a user name or password.", hint="Leave it out.")
     if not same:
-        # Consent was for the host that one reading gives, and the other would be asked.
-        raise BadRequest("That address can be read in more than one way.")
+        # The user approved the host that one parser finds; the other one would be connected to.
+        raise BadRequest("The address is ambiguous: parsers disagree on its host.")
     return url
 
 
-def _joined(url: httpx2.URL, location: str) -> httpx2.URL:
+def _join(url: httpx2.URL, location: str) -> httpx2.URL:
     try:
         return url.join(location)
     except (httpx2.InvalidURL, ValueError):
-        raise ConnectionFailed(f"{url.host} points to what is not an address.") from None
+        raise ConnectionFailed(f"{url.host} redirects to an invalid address.") from None
 
 
-def _is_same_place(here: httpx2.URL, there: httpx2.URL) -> bool:
-    """See whether consent to the one is consent to the other: the same, or the same encrypted."""
+def _is_same_host(here: httpx2.URL, there: httpx2.URL) -> bool:
+    """Return whether approval of one covers the other: the same, or the same over https."""
     if here.host != there.host:
         return False
     upgraded = (here.scheme, there.scheme) == ("http", "https")

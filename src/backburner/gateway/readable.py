@@ -1,22 +1,22 @@
-"""A page as text: what a person would read of it, and where its links lead."""
+"""HTML as text: the visible text of a page, with the targets of its links."""
 
 import re
 from html.parser import HTMLParser
 from time import monotonic
 from urllib.parse import urljoin
 
-UNSEEN = frozenset("script style noscript template svg math iframe object head".split())
-BLOCKS = frozenset(
+HIDDEN_TAGS = frozenset("script style noscript template svg math iframe object head".split())
+BLOCK_TAGS = frozenset(
     """
     address article aside blockquote br dd details div dl dt fieldset figcaption figure footer form
     h1 h2 h3 h4 h5 h6 header hr li main nav ol option p pre section summary table td th tr ul
     """.split()
 )
 HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
-LONGEST_LINK = 500
-#: How many seconds to read a page; some are made to take long.
-PATIENCE = 3.0
-_CHUNK = 2**14
+MAX_LINK_CHARS = 500
+#: For parsing one page; some are built to take long.
+PARSE_SECONDS = 3.0
+_CHUNK_CHARS = 2**14
 _HIDDEN = re.compile(r"<!--|<!\[CDATA\[|<script\b|<style\b", re.IGNORECASE)
 _CLOSES = {
     "<!--": re.compile("--!?>"),
@@ -27,31 +27,31 @@ _CLOSES = {
 _SPACES = re.compile(r"[ \t\r\f\v\u00a0]+")
 
 
-def readable(html: str, *, base: str) -> str:
-    """Reduce a page to its text; what is not read in time is left out.
+def html_to_text(html: str, *, base: str) -> str:
+    """Reduce a page to its text; what is not parsed in time is left out.
 
-    The parser looks again and again at what does not come to an end, which takes the square of its
-    length. So it is fed in pieces, and what has no end is not waited for.
+    The parser rescans an unfinished tag with every piece, which is quadratic in its length. So the
+    page is fed in pieces, and parsing stops at a tag that does not end.
     """
     reader = _Reader(base)
-    until = monotonic() + PATIENCE
+    deadline = monotonic() + PARSE_SECONDS
     text = _without_hidden(html)
-    for start in range(0, len(text), _CHUNK):
-        reader.feed(text[start : start + _CHUNK])
-        if monotonic() > until or len(reader.rawdata) > 4 * _CHUNK:
+    for start in range(0, len(text), _CHUNK_CHARS):
+        reader.feed(text[start : start + _CHUNK_CHARS])
+        if monotonic() > deadline or len(reader.rawdata) > 4 * _CHUNK_CHARS:
             break
-    if len(reader.rawdata) < _CHUNK // 4:
+    if len(reader.rawdata) < _CHUNK_CHARS // 4:
         reader.close()
     return reader.text()
 
 
 def _without_hidden(html: str) -> str:
-    """Leave out comments and scripts, which may be long; one that does not end hides the rest."""
+    """Remove comments and scripts, which may be long; one that does not end hides the rest."""
     kept: list[str] = []
     end = 0
-    while found := _HIDDEN.search(html, end):
-        kept.append(html[end : found.start()])
-        close = _CLOSES[found[0].lower()].search(html, found.end())
+    while opened := _HIDDEN.search(html, end):
+        kept.append(html[end : opened.start()])
+        close = _CLOSES[opened[0].lower()].search(html, opened.end())
         if close is None:
             return "".join(kept)
         end = close.end()
@@ -64,46 +64,46 @@ class _Reader(HTMLParser):
         self._base = base
         self._parts: list[str] = []
         self._title: list[str] = []
-        self._unseen: list[str] = []
+        self._hidden: list[str] = []
         self._links: list[str] = []
         self._in_title = False
-        self._kept_as_it_is = 0
+        self._preformatted = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._in_title = tag == "title"
-        if tag in UNSEEN:
-            self._unseen.append(tag)
+        if tag in HIDDEN_TAGS:
+            self._hidden.append(tag)
         elif tag == "body":
-            # A head that nobody closed would hide everything.
-            self._unseen.clear()
+            # An unclosed head would hide everything.
+            self._hidden.clear()
         elif tag == "a":
             self._links.append(self._target(dict(attrs).get("href")))
         elif tag == "pre":
-            self._kept_as_it_is += 1
+            self._preformatted += 1
         self._break(tag)
         if tag == "li":
-            self._say("- ")
-        self._say(HEADINGS.get(tag, ""))
+            self._add("- ")
+        self._add(HEADINGS.get(tag, ""))
 
     def handle_endtag(self, tag: str) -> None:
         self._in_title = False
-        if tag in self._unseen:
-            while self._unseen.pop() != tag:
+        if tag in self._hidden:
+            while self._hidden.pop() != tag:
                 pass
         elif tag == "a" and self._links:
             link = self._links.pop()
-            self._say(f" ({link})" if link else "")
+            self._add(f" ({link})" if link else "")
         elif tag == "pre":
-            self._kept_as_it_is = max(0, self._kept_as_it_is - 1)
+            self._preformatted = max(0, self._preformatted - 1)
         self._break(tag)
 
     def handle_data(self, data: str) -> None:
         if self._in_title:
             self._title.append(data)
-        elif self._kept_as_it_is:
-            self._say(data)
+        elif self._preformatted:
+            self._add(data)
         else:
-            self._say(_SPACES.sub(" ", data.replace("\n", " ")))
+            self._add(_SPACES.sub(" ", data.replace("\n", " ")))
 
     def text(self) -> str:
         title = " ".join("".join(self._title).split())
@@ -111,13 +111,13 @@ class _Reader(HTMLParser):
         body = re.sub(r"\n{3,}", "\n\n", "\n".join(_without_indent(line) for line in lines)).strip()
         return f"{title}\n\n{body}" if title else body
 
-    def _say(self, text: str) -> None:
-        if text and not self._unseen:
+    def _add(self, text: str) -> None:
+        if text and not self._hidden:
             self._parts.append(text)
 
     def _break(self, tag: str) -> None:
-        if tag in BLOCKS:
-            self._say("\n")
+        if tag in BLOCK_TAGS:
+            self._add("\n")
 
     def _target(self, href: str | None) -> str:
         if not href or href.startswith(("#", "javascript:", "data:")):
@@ -126,9 +126,9 @@ class _Reader(HTMLParser):
             target = urljoin(self._base, href.strip())
         except ValueError:
             return ""
-        return target if len(target) <= LONGEST_LINK else ""
+        return target if len(target) <= MAX_LINK_CHARS else ""
 
 
 def _without_indent(line: str) -> str:
-    # One space is what is left of a line break in the source; more are meant.
+    # A single space is a line break of the source; more than one is indentation.
     return line[1:] if line[:1] == " " and line[1:2] != " " else line

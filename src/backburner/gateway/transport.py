@@ -1,7 +1,7 @@
-"""HTTP that connects to no address unchecked: for pages, sign-ins and connections alike.
+"""HTTP that checks every address before it connects: for pages, sign-ins and connections.
 
-The check is where the connection is made, so no spelling of an address, no redirect and no name
-that changes its mind gets past it.
+The check is made where the connection is, so no spelling of an address, no redirect and no change
+of DNS (rebinding) gets past it.
 """
 
 import asyncio
@@ -15,39 +15,39 @@ import httpx2
 
 from backburner import __version__
 from backburner.core.errors import NotAllowed
-from backburner.gateway.addresses import Address, Network, parse, why_refused
+from backburner.gateway.addresses import IpAddress, IpNetwork, parse, why_refused
 
-#: Gives the addresses of a host, as text. Raises `OSError` if there are none.
+#: Returns the addresses of a host, as text. Raises `OSError` if there are none.
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-#: How many seconds one of several addresses has, so that the next gets its turn.
-ONE_ADDRESS = 5.0
-MOST_CONNECTIONS = 100
+#: For connecting to one of several addresses, before the next is tried.
+ADDRESS_SECONDS = 5.0
+MAX_CONNECTIONS = 100
 
 
 class CheckedTransport(httpx2.AsyncHTTPTransport):
-    """Refuses, with `NotAllowed`, hosts with an address that is not public nor in `allow`."""
+    """Raises `NotAllowed` for hosts with an address that is neither public nor in `allow`."""
 
     def __init__(
         self,
         *,
-        allow: Iterable[Network] = (),
+        allow: Iterable[IpNetwork] = (),
         resolve: Resolve | None = None,
         certificates: ssl.SSLContext | None = None,
     ) -> None:
         trusted = certificates or trusted_certificates()
         super().__init__(verify=trusted, trust_env=False)
-        # There is no argument for this. If the name changes, it is read before it is set, so that
-        # it fails here instead of connecting unchecked.
+        # There is no argument for this. The attribute is read before it is set, so that a library
+        # that renames it fails here instead of connecting unchecked.
         unchecked = self._pool
         self._pool = type(unchecked)(
             ssl_context=trusted,
-            max_connections=MOST_CONNECTIONS,
-            network_backend=_Checked(tuple(allow), resolve or resolve_by_system),
+            max_connections=MAX_CONNECTIONS,
+            network_backend=_CheckedBackend(tuple(allow), resolve or resolve_by_system),
         )
 
 
 def checked_client(transport: CheckedTransport, *, within: timedelta) -> httpx2.AsyncClient:
-    """Make a client that takes nothing from the environment, and follows nothing by itself."""
+    """Make a client that ignores the environment and follows no redirects."""
     return httpx2.AsyncClient(
         transport=transport,
         trust_env=False,
@@ -58,17 +58,17 @@ def checked_client(transport: CheckedTransport, *, within: timedelta) -> httpx2.
 
 
 def trusted_certificates() -> ssl.SSLContext:
-    """Load those of the system, which takes a while: once is enough."""
+    """Load the system's certificates. This is slow, so do it once."""
     return httpx2.create_ssl_context(trust_env=False)
 
 
 async def resolve_by_system(host: str, port: int) -> Sequence[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(address[0]) for *_, address in found]
+    results = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in results]
 
 
-class _Checked(httpcore2.AsyncNetworkBackend):
-    def __init__(self, allow: Sequence[Network], resolve: Resolve) -> None:
+class _CheckedBackend(httpcore2.AsyncNetworkBackend):
+    def __init__(self, allow: Sequence[IpNetwork], resolve: Resolve) -> None:
         self._allow = allow
         self._resolve = resolve
         self._dialler = httpcore2.AnyIOBackend()
@@ -77,12 +77,12 @@ class _Checked(httpcore2.AsyncNetworkBackend):
         self,
         host: str,
         port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 (the library has it so)
+        timeout: float | None = None,  # noqa: ASYNC109 (the library's interface)
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         addresses = await self._addresses(host, port)
-        limit = timeout if len(addresses) == 1 else min(timeout or ONE_ADDRESS, ONE_ADDRESS)
+        limit = timeout if len(addresses) == 1 else min(timeout or ADDRESS_SECONDS, ADDRESS_SECONDS)
         failed: Exception = httpcore2.ConnectError(f"{host} has no address.")
         for address in addresses:
             try:
@@ -98,19 +98,19 @@ class _Checked(httpcore2.AsyncNetworkBackend):
 
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
         try:
-            found = await self._resolve(host, port)
+            resolved = await self._resolve(host, port)
         except (OSError, UnicodeError):
-            raise httpcore2.ConnectError(f"There is no host {host}.") from None
-        addresses = list(dict.fromkeys(parse(text) for text in found))
+            raise httpcore2.ConnectError(f"Host not found: {host}.") from None
+        addresses = list(dict.fromkeys(parse(text) for text in resolved))
         for address in addresses:
             self._check(host, address)
         return [str(address) for address in addresses]
 
-    def _check(self, host: str, address: Address) -> None:
+    def _check(self, host: str, address: IpAddress) -> None:
         why = why_refused(address, allow=self._allow)
         if why is not None:
-            leads = "" if host == str(address) else f" leads to {address}, which"
+            via = "" if host == str(address) else f" resolves to {address}, which"
             raise NotAllowed(
-                f"{host}{leads} is {why}.",
-                hint="Only public addresses are connected to, and what the operator allows.",
+                f"{host}{via} is {why}.",
+                hint="Only public addresses and networks that the operator allows can be used.",
             )
