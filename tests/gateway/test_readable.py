@@ -3,6 +3,7 @@
 from time import monotonic
 
 import pytest
+
 from backburner.gateway.readable import PARSE_SECONDS, html_to_text
 
 BASE = "https://example.com/dir/page"

@@ -1,4 +1,4 @@
-"""The tools for the workspace: what they give, what they refuse, and that none leads out of it."""
+"""The tools for the workspace: their results, their refusals, and that no path leads out of it."""
 
 import asyncio
 import errno
@@ -20,13 +20,13 @@ from backburner.core.errors import MachineFailed, NotAllowed
 from backburner.core.tool_policy import Narrowing
 from backburner.ports import MAX_SHOWN_CHARS, CommandResult, ToolResult, WebPage
 from backburner.process.shell import ConfinedShell
-from backburner.tools.files import MOST_PASSED, MOST_WRITTEN
-from backburner.tools.listing import MOST_LISTED
+from backburner.tools.files import MAX_OFFSET_BYTES, MAX_WRITE_BYTES
+from backburner.tools.listing import MAX_LISTED
 from backburner.tools.workspace import workspace_offers
-from backburner.tools.workspace_paths import explained
+from backburner.tools.workspace_paths import explain_errors
 
 CANARY = "canary-outside-of-the-workspace"
-#: Exchanges two names without end; 2 says to exchange, -100 from where paths begin.
+#: Exchanges two names in a loop; 2 is RENAME_EXCHANGE, -100 is AT_FDCWD.
 EXCHANGE = """
 import ctypes, os, sys
 one, other = map(os.fsencode, sys.argv[1:])
@@ -104,7 +104,7 @@ def put(use: Workspace, path: str, content: str | bytes = "text") -> Path:
     return file
 
 
-def test_what_needs_consent_and_what_does_not(use: Workspace) -> None:
+def test_commands_and_fetches_need_approval_and_files_do_not(use: Workspace) -> None:
     facts = {
         name: (offer.tool.free, offer.read_only, offer.outside, offer.tool.narrowing)
         for name, offer in use.offers.items()
@@ -119,11 +119,11 @@ def test_what_needs_consent_and_what_does_not(use: Workspace) -> None:
     }
 
 
-async def test_a_file_is_written_and_read_in_a_folder_made_for_it(use: Workspace) -> None:
+async def test_writing_a_file_creates_its_folders(use: Workspace) -> None:
     assert not use.folder.exists()
 
     assert await use.text("write_file", path="a/b/file.txt", content="zwei\nü\n") == (
-        "Made a/b/file.txt: 8 bytes."
+        "Created a/b/file.txt: 8 bytes."
     )
     assert await use.text("read_file", path="a/b/file.txt") == "zwei\nü\n"
     assert use.folder.stat().st_mode & 0o777 == 0o700
@@ -139,7 +139,7 @@ async def test_a_file_is_replaced_as_a_whole_and_keeps_its_mode(use: Workspace) 
     assert [path.name for path in use.folder.iterdir()] == ["program"]
 
 
-async def test_each_file_is_reached_by_several_paths(use: Workspace) -> None:
+async def test_a_file_can_be_read_by_several_paths(use: Workspace) -> None:
     put(use, "a/file", "here")
     (use.folder / "link").symlink_to("a/file")
     (use.folder / "folder").symlink_to(use.folder / "a")
@@ -161,7 +161,7 @@ async def test_a_link_within_the_workspace_is_written_through(use: Workspace) ->
         assert (use.folder / link).read_text() == "through"
 
 
-#: Ways out; `{out}` is the folder outside.
+#: Paths out of the workspace; `{out}` is the folder outside.
 WAYS_OUT = [
     "{out}/canary",
     "../../outside/canary",
@@ -178,7 +178,7 @@ WAYS_OUT = [
 
 
 @pytest.mark.parametrize("way", WAYS_OUT)
-async def test_no_path_leads_out(use: Workspace, outside: Path, way: str) -> None:
+async def test_no_path_leads_out_of_the_workspace(use: Workspace, outside: Path, way: str) -> None:
     (use.folder / "a").mkdir(parents=True)
     (use.folder / "to-file").symlink_to(outside / "canary")
     (use.folder / "to-folder").symlink_to(outside)
@@ -192,12 +192,12 @@ async def test_no_path_leads_out(use: Workspace, outside: Path, way: str) -> Non
         ("list_files", {}),
     ):
         assert await use.refusal(tool, path=path, **more) == (
-            "That is outside of the workspace. Use a path within it."
+            "This path is outside the workspace. Use a path within it."
         )
     assert (outside / "canary").read_text() == CANARY
 
 
-async def test_no_path_leads_out_while_somebody_exchanges_folders_for_links(
+async def test_no_path_leads_out_while_a_process_exchanges_folders_for_links(
     use: Workspace, outside: Path
 ) -> None:
     put(use, "a/canary", "inside")
@@ -217,7 +217,7 @@ async def test_no_path_leads_out_while_somebody_exchanges_folders_for_links(
 
 @contextmanager
 def exchanging(one: Path, other: Path) -> Iterator[None]:
-    """Let another process exchange two names all the time."""
+    """Run a process that exchanges two names in a loop."""
     argv = [sys.executable, "-I", "-c", EXCHANGE, str(one), str(other)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         assert process.stdout
@@ -228,26 +228,31 @@ def exchanging(one: Path, other: Path) -> Iterator[None]:
             process.kill()
 
 
-async def test_what_is_not_there_or_not_a_file_is_told(use: Workspace) -> None:
+async def test_a_path_that_is_missing_or_not_a_file_is_refused_with_the_reason(
+    use: Workspace,
+) -> None:
     put(use, "file")
     (use.folder / "folder").mkdir()
     (use.folder / "loop").symlink_to("loop")
 
-    assert await use.refusal("read_file", path="missing") == "There is no missing."
-    assert await use.refusal("read_file", path="missing/file") == "There is no missing/file."
+    assert await use.refusal("read_file", path="missing") == "File or folder not found: missing."
+    assert (
+        await use.refusal("read_file", path="missing/file")
+        == "File or folder not found: missing/file."
+    )
     assert "is a folder" in await use.refusal("read_file", path="folder")
     assert "is a folder" in await use.refusal("read_file", path=".")
     assert "is a folder" in await use.refusal("write_file", path="folder", content="")
     assert "not a folder" in await use.refusal("read_file", path="file/below")
     assert "not a folder" in await use.refusal("write_file", path="file/below", content="")
-    assert "Links" in await use.refusal("read_file", path="loop")
+    assert "too many links" in await use.refusal("read_file", path="loop")
     assert "too long" in await use.refusal("read_file", path="x" * 300)
     assert "too long" in await use.refusal("write_file", path="x/" * 100, content="")
     assert await use.refusal("read_file", path="x\0y")
     assert await use.refusal("list_files", path="file")
 
 
-async def test_pipes_sockets_and_devices_do_not_hold_anybody_up(use: Workspace) -> None:
+async def test_pipes_sockets_and_devices_are_refused_without_blocking(use: Workspace) -> None:
     use.folder.mkdir(parents=True)
     os.mkfifo(use.folder / "pipe")
     (use.folder / "device").symlink_to("/dev/zero")
@@ -266,36 +271,36 @@ async def test_a_file_is_read_in_parts(use: Workspace) -> None:
 
     first = await use.text("read_file", path="lines")
     assert first.startswith("line 1\nline 2\n")
-    assert first.endswith("line 2000\n[There is more, from offset 2001 on.]")
+    assert first.endswith("line 2000\n[More lines follow. Continue with offset 2001.]")
     assert (await use.text("read_file", path="lines", offset=4999)) == "line 4999\nline 5000\n"
     assert (await use.text("read_file", path="lines", offset=7, limit=1)).startswith(
-        "line 7\n[There is more"
+        "line 7\n[More lines follow"
     )
     assert "fewer than 6000" in await use.text("read_file", path="lines", offset=6000)
     assert await use.refusal("read_file", path="lines", offset=0)
     assert await use.refusal("read_file", path="lines", limit=1_000_000)
 
 
-async def test_what_is_shown_of_a_file_is_bounded(use: Workspace) -> None:
+async def test_the_text_read_at_once_is_bounded(use: Workspace) -> None:
     put(use, "long-lines", f"{'x' * 20_000}\n" * 4)
     put(use, "one-line", "x" * 200_000 + "\nnext\n")
 
     text = await use.text("read_file", path="long-lines")
-    assert text.endswith("[There is more, from offset 3 on.]")
+    assert text.endswith("[More lines follow. Continue with offset 3.]")
     text = await use.text("read_file", path="one-line")
     assert "Line 1 is too long to show whole" in text
     assert len(text) < MAX_SHOWN_CHARS + 200
     assert await use.text("read_file", path="one-line", offset=2) == "next\n"
 
 
-async def test_a_file_of_any_size_is_left_in_time(use: Workspace) -> None:
+async def test_reading_far_into_a_huge_file_is_refused(use: Workspace) -> None:
     with put(use, "sparse", "text\n" * 2000).open("r+b") as file:
-        file.truncate(MOST_PASSED * 1000)
+        file.truncate(MAX_OFFSET_BYTES * 1000)
 
     assert "too far" in await use.text("read_file", path="sparse", offset=100_000)
 
 
-async def test_what_is_no_text_is_said_to_be_none(use: Workspace) -> None:
+async def test_a_binary_file_is_refused_and_other_encodings_are_replaced(use: Workspace) -> None:
     put(use, "binary", b"\x7fELF\0\0")
     put(use, "latin", "grüß".encode("latin-1"))
     put(use, "empty", "")
@@ -305,32 +310,32 @@ async def test_what_is_no_text_is_said_to_be_none(use: Workspace) -> None:
     assert await use.text("read_file", path="empty") == "[The file is empty.]"
 
 
-async def test_what_is_too_much_to_write_is_refused(use: Workspace) -> None:
-    assert "limit" in await use.refusal("write_file", path="x", content="x" * (MOST_WRITTEN + 1))
-    assert "limit" in await use.refusal("write_file", path="x", content="ü" * MOST_WRITTEN)
+async def test_content_above_the_limit_is_refused(use: Workspace) -> None:
+    assert "limit" in await use.refusal("write_file", path="x", content="x" * (MAX_WRITE_BYTES + 1))
+    assert "limit" in await use.refusal("write_file", path="x", content="ü" * MAX_WRITE_BYTES)
     assert not (use.folder / "x").exists()
 
 
 @pytest.mark.parametrize(
     ("number", "error", "words"),
     [
-        (errno.ENOSPC, MachineFailed, "There is no room left on the disk; nothing was written."),
-        (errno.EDQUOT, MachineFailed, "There is no room left on the disk; nothing was written."),
-        (errno.EACCES, NotAllowed, "x may not be used in that way: Permission denied."),
-        (errno.EROFS, NotAllowed, "x may not be used in that way: Read-only file system."),
+        (errno.ENOSPC, MachineFailed, "The disk is full. Nothing was written."),
+        (errno.EDQUOT, MachineFailed, "The disk is full. Nothing was written."),
+        (errno.EACCES, NotAllowed, "No access to x: Permission denied."),
+        (errno.EROFS, NotAllowed, "No access to x: Read-only file system."),
         (errno.EIO, MachineFailed, "x: Input/output error."),
     ],
 )
-def test_what_the_system_refuses_is_told_in_words(
+def test_an_error_of_the_system_is_explained(
     number: int, error: type[Exception], words: str
 ) -> None:
-    with pytest.raises(error) as caught, explained("x"):
+    with pytest.raises(error) as caught, explain_errors("x"):
         raise OSError(number, "")
 
     assert str(caught.value) == words
 
 
-async def test_a_write_that_fails_leaves_what_was_there(use: Workspace) -> None:
+async def test_a_write_that_fails_leaves_the_old_content(use: Workspace) -> None:
     put(use, "file", "old")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -344,7 +349,7 @@ async def test_a_write_that_fails_leaves_what_was_there(use: Workspace) -> None:
     assert await use.text("read_file", path="file") == "old"
 
 
-async def test_a_workspace_that_cannot_be_made_is_told() -> None:
+async def test_a_workspace_that_cannot_be_created_is_reported() -> None:
     nowhere = Workspace(Path("/dev/null/workspace"))
 
     for tool, more in (
@@ -372,8 +377,20 @@ async def test_a_folder_is_listed_with_sizes_and_times(use: Workspace) -> None:
     assert (await use.text("list_files", path="a")).startswith("file  4 bytes")
 
 
+async def test_a_file_name_that_is_not_utf_8_is_listed_with_a_replacement(use: Workspace) -> None:
+    put(use, "folder/caf\udce9.txt")
+    put(use, "folder/\udcff")
+
+    text = await use.text("list_files", path="folder")
+
+    assert [line.split("  ")[0] for line in text.splitlines()] == ["caf�.txt", "�"]
+    assert "caf�.txt" in await use.text("list_files", glob="**/*.txt")
+    # The text can be sent to a model and stored.
+    assert text.encode()
+
+
 @pytest.mark.parametrize(
-    ("glob", "fitting"),
+    ("glob", "matching"),
     [
         ("*.py", ["a.py"]),
         ("**/*.py", ["a.py", "x/b.py", "x/y/c.py"]),
@@ -382,41 +399,41 @@ async def test_a_folder_is_listed_with_sizes_and_times(use: Workspace) -> None:
         ("**/y/*", ["x/y/c.py", "x/y/d.txt"]),
         ("?.py", ["a.py"]),
         ("[b-z]*", ["x/"]),
-        ("nothing", ["[There is nothing.]"]),
+        ("nothing", ["[No files.]"]),
     ],
 )
-async def test_a_pattern_says_which_files(use: Workspace, glob: str, fitting: list[str]) -> None:
+async def test_a_pattern_selects_files(use: Workspace, glob: str, matching: list[str]) -> None:
     for path in ("a.py", "x/b.py", "x/y/c.py", "x/y/d.txt"):
         put(use, path)
 
     lines = (await use.text("list_files", glob=glob)).splitlines()
 
-    assert [line.split("  ")[0] for line in lines] == fitting
+    assert [line.split("  ")[0] for line in lines] == matching
 
 
 async def test_a_listing_is_bounded(use: Workspace) -> None:
-    for number in range(MOST_LISTED + 10):
+    for number in range(MAX_LISTED + 10):
         put(use, f"file-{number:04}")
 
     lines = (await use.text("list_files")).splitlines()
 
-    assert len(lines) == MOST_LISTED + 1
-    assert lines[-1].startswith("[There is more")
+    assert len(lines) == MAX_LISTED + 1
+    assert lines[-1].startswith("[The list is incomplete")
 
 
 @pytest.mark.parametrize("glob", ["../*", "**/**/**/**/x", "x/" * 100])
 async def test_a_pattern_that_leads_out_or_takes_long_is_refused(use: Workspace, glob: str) -> None:
-    assert "not a pattern" in await use.refusal("list_files", glob=glob)
+    assert "not a valid pattern" in await use.refusal("list_files", glob=glob)
 
 
-async def test_links_are_not_followed_by_patterns(use: Workspace, outside: Path) -> None:
+async def test_a_pattern_does_not_follow_links(use: Workspace, outside: Path) -> None:
     put(use, "file")
     (use.folder / "out").symlink_to(outside)
 
     assert "canary" not in await use.text("list_files", glob="**")
 
 
-async def test_a_command_runs_in_the_workspace_for_as_long_as_asked(use: Workspace) -> None:
+async def test_a_command_runs_in_the_workspace_with_its_timeout(use: Workspace) -> None:
     assert await use.text("run_command", command="make") == "out\n[Exit code 0.]"
     await use.text("run_command", command="make all", timeout=600)
 
@@ -434,35 +451,35 @@ async def test_a_command_runs_in_the_workspace_for_as_long_as_asked(use: Workspa
     [
         (CommandResult(output="", code=0), "[Exit code 0.]"),
         (CommandResult(output="no newline", code=2), "no newline\n[Exit code 2.]"),
-        (CommandResult(output="", code=None, signal=9), "[It was ended by signal 9.]"),
+        (CommandResult(output="", code=None, signal=9), "[Ended by signal 9.]"),
         (
             CommandResult(output="x\n", code=None, signal=15, timed_out=True),
-            "x\n[It was ended, because it took longer than 120 seconds.]",
+            "x\n[Ended: timeout after 120 seconds.]",
         ),
         (
             CommandResult(output="x\n", code=None, signal=15, flooded=True),
-            "x\n[It was ended, because it wrote too much. Let it write to a file, or less.]",
+            "x\n[Ended: it wrote too much output. Redirect the output to a file, or reduce it.]",
         ),
     ],
 )
-async def test_how_a_command_ended_is_told(tmp_path: Path, ran: CommandResult, text: str) -> None:
+async def test_the_result_of_a_command_names_how_it_ended(
+    tmp_path: Path, ran: CommandResult, text: str
+) -> None:
     assert await Workspace(tmp_path, ran).text("run_command", command="x") == text
 
 
-async def test_a_page_is_fetched_from_the_host_that_was_agreed_to(use: Workspace) -> None:
+async def test_a_page_is_fetched_from_the_approved_host_only(use: Workspace) -> None:
     assert await use.text("fetch_url", url="https://example.com/a") == (
         "https://example.com/a (text/html, status 200)\n\nwords"
     )
     assert (await use.text("fetch_url", url="https://example.com/long")).endswith(
-        "words\n[There is more.]"
+        "words\n[The page is longer; the rest is left out.]"
     )
     assert use.network.asked[0] == ("https://example.com/a", False)
     assert await use.refusal("fetch_url", url="http://inner/") == "inner is not a public address."
 
 
-async def test_a_real_command_and_the_files_meet_in_one_folder(
-    tmp_path: Path, outside: Path
-) -> None:
+async def test_commands_and_file_tools_use_the_same_folder(tmp_path: Path, outside: Path) -> None:
     folder = tmp_path / "workspace"
     offers = workspace_offers(folder, ConfinedShell(), RecordingNetwork())
     tools = {offer.tool.name: offer for offer in offers}

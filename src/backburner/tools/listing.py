@@ -1,4 +1,4 @@
-"""What is in a folder of the workspace, or fits a pattern below it. It blocks: call in threads."""
+"""List a folder of the workspace, or the files below it that match a pattern. Blocking."""
 
 import os
 import stat
@@ -9,14 +9,14 @@ from itertools import islice
 from pathlib import Path
 
 from backburner.core.errors import BadRequest
-from backburner.tools.workspace_paths import FOLDER, found
+from backburner.tools.workspace_paths import OPEN_FOLDER, open_parent
 
-MOST_LISTED = 500
-#: How many are looked at.
-MOST_SEEN = 20_000
-DEEPEST = 32
-#: Each more of them would take many times as long.
-MOST_WILD = 3
+MAX_LISTED = 500
+#: Entries that are read, matching or not.
+MAX_SCANNED = 20_000
+MAX_DEPTH = 32
+#: Of `**` in a pattern. Each multiplies the time to match.
+MAX_RECURSIVE_WILDCARDS = 3
 
 _KINDS = {
     stat.S_IFLNK: "link",
@@ -28,47 +28,47 @@ _KINDS = {
 
 
 def list_files(folder: Path, path: str, pattern: str | None) -> str:
-    """List files with size and time; with a pattern, those below whose path fits it."""
+    """List files with size and time; with a pattern, those below whose path matches."""
     parts = _parts(pattern or "*")
-    deep = DEEPEST if "**" in parts else len(parts)
-    with found(folder, path) as (parent, name):
-        top = os.open(name, FOLDER, dir_fd=parent)
+    depth = MAX_DEPTH if "**" in parts else len(parts)
+    with open_parent(folder, path) as (parent, name):
+        top = os.open(name, OPEN_FOLDER, dir_fd=parent)
         try:
-            seen = list(islice(_below(top, (), deep), MOST_SEEN + 1))
+            entries = list(islice(_scan(top, (), depth), MAX_SCANNED + 1))
         finally:
             os.close(top)
-    fitting = sorted((names, info) for names, info in seen if _fits(names, parts))
-    lines = [_line(names, info) for names, info in fitting[:MOST_LISTED]]
-    if len(fitting) > MOST_LISTED or len(seen) > MOST_SEEN:
-        lines.append("[There is more; ask for a folder further down, or with a narrower pattern.]")
-    return "\n".join(lines) or "[There is nothing.]"
+    matching = sorted((names, info) for names, info in entries if _matches(names, parts))
+    lines = [_line(names, info) for names, info in matching[:MAX_LISTED]]
+    if len(matching) > MAX_LISTED or len(entries) > MAX_SCANNED:
+        lines.append("[The list is incomplete. List a subfolder, or use a narrower pattern.]")
+    return "\n".join(lines) or "[No files.]"
 
 
-Seen = tuple[tuple[str, ...], os.stat_result]
+Entry = tuple[tuple[str, ...], os.stat_result]
 
 
-def _below(folder: int, above: tuple[str, ...], deep: int) -> Iterator[Seen]:
-    """Yield what is below, links as links; whatever cannot be opened is seen from outside."""
-    with os.scandir(folder) as entries:
-        inside = sorted(islice(entries, MOST_SEEN + 1), key=lambda entry: entry.name)
-    for entry in inside:
+def _scan(folder: int, above: tuple[str, ...], depth: int) -> Iterator[Entry]:
+    """Yield everything below, links as links; folders that cannot be opened without contents."""
+    with os.scandir(folder) as scan:
+        children = sorted(islice(scan, MAX_SCANNED + 1), key=lambda entry: entry.name)
+    for entry in children:
         try:
             info = entry.stat(follow_symlinks=False)
         except OSError:
             continue
         names = (*above, entry.name)
         yield names, info
-        if stat.S_ISDIR(info.st_mode) and deep > 1:
-            yield from _inside(folder, names, deep - 1)
+        if stat.S_ISDIR(info.st_mode) and depth > 1:
+            yield from _scan_folder(folder, names, depth - 1)
 
 
-def _inside(folder: int, names: tuple[str, ...], deep: int) -> Iterator[Seen]:
+def _scan_folder(folder: int, names: tuple[str, ...], depth: int) -> Iterator[Entry]:
     try:
-        below = os.open(names[-1], FOLDER, dir_fd=folder)
+        below = os.open(names[-1], OPEN_FOLDER, dir_fd=folder)
     except OSError:
         return
     try:
-        yield from _below(below, names, deep)
+        yield from _scan(below, names, depth)
     except OSError:
         return
     finally:
@@ -77,20 +77,23 @@ def _inside(folder: int, names: tuple[str, ...], deep: int) -> Iterator[Seen]:
 
 def _parts(pattern: str) -> tuple[str, ...]:
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
-    if ".." in parts or parts.count("**") > MOST_WILD or len(parts) > DEEPEST:
-        raise BadRequest(f"{pattern[:200]} is not a pattern that can be used.")
+    if ".." in parts or parts.count("**") > MAX_RECURSIVE_WILDCARDS or len(parts) > MAX_DEPTH:
+        raise BadRequest(
+            f"{pattern[:200]} is not a valid pattern.",
+            hint=f"Leave out `..`, and use `**` at most {MAX_RECURSIVE_WILDCARDS} times.",
+        )
     return tuple(parts)
 
 
-def _fits(names: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+def _matches(names: tuple[str, ...], parts: tuple[str, ...]) -> bool:
     if not parts:
         return not names
     if parts[0] == "**":
-        # At the end it is for everything below, not for the folder itself.
+        # A trailing `**` matches everything below the folder, not the folder itself.
         if len(parts) == 1:
             return bool(names)
-        return _fits(names, parts[1:]) or (bool(names) and _fits(names[1:], parts))
-    return bool(names) and fnmatchcase(names[0], parts[0]) and _fits(names[1:], parts[1:])
+        return _matches(names, parts[1:]) or (bool(names) and _matches(names[1:], parts))
+    return bool(names) and fnmatchcase(names[0], parts[0]) and _matches(names[1:], parts[1:])
 
 
 def _line(names: tuple[str, ...], info: os.stat_result) -> str:

@@ -1,4 +1,4 @@
-"""The tools for the workspace, the folder in which the agent works for its user."""
+"""Tools for the workspace: the folder in which the agent works for its user."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,37 +10,44 @@ from pydantic import Field
 from backburner.core.tool_policy import Narrowing
 from backburner.ports import CommandResult, Network, Offer, Shell, WebPage
 from backburner.tools.define import Arguments, define
-from backburner.tools.files import MOST_LINES, read_lines, write_text
+from backburner.tools.files import MAX_LINES, read_lines, write_text
 from backburner.tools.listing import list_files
-from backburner.tools.workspace_paths import found
+from backburner.tools.workspace_paths import open_parent
 
-USUAL_SECONDS = 120
-MOST_SECONDS = 600
+DEFAULT_TIMEOUT_SECONDS = 120
+MAX_TIMEOUT_SECONDS = 600
 
 
 class ReadFile(Arguments):
     path: str = Field(description="Path of the file, from the workspace.")
     offset: int = Field(default=1, ge=1, description="The first line to show, counted from 1.")
-    limit: int = Field(default=MOST_LINES, ge=1, le=MOST_LINES, description="How many lines.")
+    limit: int = Field(
+        default=MAX_LINES, ge=1, le=MAX_LINES, description="The maximum number of lines."
+    )
 
 
 class WriteFile(Arguments):
-    path: str = Field(description="Path of the file, from the workspace. Folders are made.")
-    content: str = Field(description="All that the file is to hold.")
+    path: str = Field(
+        description="Path of the file, from the workspace. Missing folders are created."
+    )
+    content: str = Field(description="The whole content of the file.")
 
 
 class ListFiles(Arguments):
     path: str = Field(default=".", description="Path of the folder, from the workspace.")
     glob: str | None = Field(
         default=None,
-        description="Which files, such as `*.txt` in this folder or `**/*.py` at any depth.",
+        description="A pattern, such as `*.txt` in this folder or `**/*.py` at any depth.",
     )
 
 
 class RunCommand(Arguments):
-    command: str = Field(min_length=1, description="The line to run.")
+    command: str = Field(min_length=1, description="The command line to run.")
     timeout: int = Field(
-        default=USUAL_SECONDS, ge=1, le=MOST_SECONDS, description="Seconds it may take."
+        default=DEFAULT_TIMEOUT_SECONDS,
+        ge=1,
+        le=MAX_TIMEOUT_SECONDS,
+        description="Timeout in seconds.",
     )
 
 
@@ -49,7 +56,7 @@ class FetchUrl(Arguments):
 
 
 def workspace_offers(folder: Path, shell: Shell, network: Network) -> Sequence[Offer]:
-    """Offer the tools for one folder, which is made when it is first needed."""
+    """Return the tools for one folder, which is created when it is first needed."""
     tools = _Workspace(folder.absolute(), shell, network)
     return (
         define("read_file", ReadFile, tools.read_file, free=True, read_only=True, outside=True),
@@ -79,67 +86,67 @@ class _Workspace:
         self._shell = shell
         self._network = network
 
-    async def read_file(self, asked: ReadFile) -> str:
+    async def read_file(self, arguments: ReadFile) -> str:
         """Read a text file of the workspace, at most 2,000 lines and 50 kB at once.
 
-        If there is more, the result says from which offset on.
+        If there is more, the result names the offset to continue with.
         """
         return await asyncio.to_thread(
-            read_lines, self._folder, asked.path, offset=asked.offset, limit=asked.limit
+            read_lines, self._folder, arguments.path, offset=arguments.offset, limit=arguments.limit
         )
 
-    async def write_file(self, asked: WriteFile) -> str:
-        """Make a text file in the workspace, or replace all of one. At most 400 kB."""
-        return await asyncio.to_thread(write_text, self._folder, asked.path, asked.content)
+    async def write_file(self, arguments: WriteFile) -> str:
+        """Create a text file in the workspace, or replace its content. At most 400 kB."""
+        return await asyncio.to_thread(write_text, self._folder, arguments.path, arguments.content)
 
-    async def list_files(self, asked: ListFiles) -> str:
+    async def list_files(self, arguments: ListFiles) -> str:
         """List files and folders of the workspace with sizes and times, at most 500.
 
-        Without a glob, what is in the one folder.
+        Without a glob, the contents of one folder.
         """
-        return await asyncio.to_thread(list_files, self._folder, asked.path, asked.glob)
+        return await asyncio.to_thread(list_files, self._folder, arguments.path, arguments.glob)
 
-    async def run_command(self, asked: RunCommand) -> str:
-        """Run a line in bash in the workspace. Needs consent unless it was given before.
+    async def run_command(self, arguments: RunCommand) -> str:
+        """Run a command line in bash, in the workspace. Needs approval unless already granted.
 
-        It sees the workspace, $TMPDIR and the programs of the system, but no other files. There is
-        nothing on stdin. Everything it starts ends with it, so nothing stays in the background. Of
-        long output you get the beginning and the end, 50 kB in all; past 20 MB it is ended.
+        It can use the workspace, $TMPDIR and the programs of the system, but no other files. Stdin
+        is empty. Background processes end with it. Of long output you get the beginning and the
+        end, 50 kB in all; a command that writes more than 20 MB is ended.
         """
         await asyncio.to_thread(self._make)
-        ran = await self._shell.run(
-            asked.command, folder=self._folder, within=timedelta(seconds=asked.timeout)
+        result = await self._shell.run(
+            arguments.command, folder=self._folder, within=timedelta(seconds=arguments.timeout)
         )
-        return _ran(ran, asked.timeout)
+        return _describe_run(result, arguments.timeout)
 
-    async def fetch_url(self, asked: FetchUrl) -> str:
-        """Get a public web page or file as text; of HTML, the text and where links lead.
+    async def fetch_url(self, arguments: FetchUrl) -> str:
+        """Fetch a public web page or file as text; of HTML, the text and the link targets.
 
-        Needs consent unless it was given before, for each host. At most 2 MB are read and 50 kB
-        shown, within 20 seconds. Images, archives and the like are refused.
+        Needs approval for each host unless already granted. At most 2 MB are read and 50 kB shown,
+        within 20 seconds. Images, archives and other binary files are refused.
         """
-        return _fetched(await self._network.fetch(asked.url))
+        return _describe_page(await self._network.fetch(arguments.url))
 
     def _make(self) -> None:
-        with found(self._folder, "."):
+        with open_parent(self._folder, "."):
             pass
 
 
-def _ran(ran: CommandResult, seconds: int) -> str:
-    gap = "" if ran.output.endswith("\n") or not ran.output else "\n"
-    return f"{ran.output}{gap}[{_ending(ran, seconds)}]"
+def _describe_run(result: CommandResult, seconds: int) -> str:
+    gap = "" if result.output.endswith("\n") or not result.output else "\n"
+    return f"{result.output}{gap}[{_describe_end(result, seconds)}]"
 
 
-def _ending(ran: CommandResult, seconds: int) -> str:
-    if ran.flooded:
-        return "It was ended, because it wrote too much. Let it write to a file, or less."
-    if ran.timed_out:
-        return f"It was ended, because it took longer than {seconds} seconds."
-    if ran.signal is not None:
-        return f"It was ended by signal {ran.signal}."
-    return f"Exit code {ran.code}."
+def _describe_end(result: CommandResult, seconds: int) -> str:
+    if result.flooded:
+        return "Ended: it wrote too much output. Redirect the output to a file, or reduce it."
+    if result.timed_out:
+        return f"Ended: timeout after {seconds} seconds."
+    if result.signal is not None:
+        return f"Ended by signal {result.signal}."
+    return f"Exit code {result.code}."
 
 
-def _fetched(page: WebPage) -> str:
-    cut = "\n[There is more.]" if page.cut else ""
+def _describe_page(page: WebPage) -> str:
+    cut = "\n[The page is longer; the rest is left out.]" if page.cut else ""
     return f"{page.url} ({page.kind}, status {page.status})\n\n{page.text}{cut}"
