@@ -1,4 +1,4 @@
-"""The engine for OpenAI-compatible servers keeps what engines promise, and some more."""
+"""The engine for OpenAI-compatible servers: the engine contract, and its own behaviour."""
 
 import asyncio
 import logging
@@ -60,11 +60,11 @@ def api(subject: Subject) -> ModelApi:
 
 
 @pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
-async def test_it_promises_that(promise: Promise, subject: Subject) -> None:
+async def test_the_openai_engine_promises_that(promise: Promise, subject: Subject) -> None:
     await promise(subject)
 
 
-async def test_the_model_is_told_who_it_is_every_time(trial: Trial, api: ModelApi) -> None:
+async def test_every_request_has_the_system_prompt(trial: Trial, api: ModelApi) -> None:
     await trial.turn("One.")
     await trial.turn("Two.")
 
@@ -75,30 +75,32 @@ async def test_the_model_is_told_who_it_is_every_time(trial: Trial, api: ModelAp
     assert SYSTEM_PROMPT not in "".join(trial.memory)
 
 
-async def test_the_key_is_sent_and_otherwise_kept_to_itself(
+async def test_the_key_is_sent_to_the_server_and_appears_nowhere_else(
     trial: Trial, api: ModelApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    said = list[str]()
+    messages = list[str]()
     for status in (400, 401, 403, 404, 429, 500):
         api.then(Refuse(status, message=f"I do not like {KEY}."))
         with pytest.raises(EngineFailed) as failed:
             await trial.turn()
-        said += [str(failed.value), repr(failed.value), repr(failed.value.__cause__)]
+        messages += [str(failed.value), repr(failed.value), repr(failed.value.__cause__)]
 
     assert all(heard.headers["authorization"] == f"Bearer {KEY}" for heard in api.heard)
-    assert KEY not in "".join(said)
+    assert KEY not in "".join(messages)
     assert KEY not in caplog.text
     assert KEY not in "".join(trial.memory)
 
 
-async def test_a_server_may_ask_for_no_key(subject: Subject) -> None:
+async def test_a_server_without_a_key_can_be_used(subject: Subject) -> None:
     subject.key = ""
 
     assert (await Trial(subject).turn()).end.text == "Hello."
 
 
-async def test_what_is_not_counted_is_estimated(trial: Trial, api: ModelApi) -> None:
+async def test_tokens_that_the_server_does_not_report_are_estimated(
+    trial: Trial, api: ModelApi
+) -> None:
     api.tells_usage = False
     api.then(Say("word " * 400))
 
@@ -111,7 +113,7 @@ async def test_what_is_not_counted_is_estimated(trial: Trial, api: ModelApi) -> 
     assert 5_500 <= trial.tokens < 5_600
 
 
-async def test_the_length_of_a_session_leaves_out_what_every_request_has(
+async def test_the_length_of_a_session_leaves_out_system_prompt_and_tools(
     trial: Trial, api: ModelApi
 ) -> None:
     api.tells_usage = False
@@ -127,7 +129,7 @@ async def test_the_length_of_a_session_leaves_out_what_every_request_has(
 @pytest.mark.parametrize(
     ("status", "words"), [(402, "balance"), (403, "key"), (404, "'scripted'"), (422, "no good")]
 )
-async def test_what_somebody_has_to_put_right_is_permanent(
+async def test_an_error_that_needs_a_change_of_settings_is_permanent(
     trial: Trial, api: ModelApi, status: int, words: str
 ) -> None:
     api.then(Refuse(status, message="This is no good."))
@@ -139,7 +141,7 @@ async def test_what_somebody_has_to_put_right_is_permanent(
 
 
 @pytest.mark.parametrize("fault", [Refuse(429), Refuse(500), Refuse(503), Cut(), Garbage()])
-async def test_nothing_is_tried_again_behind_the_back_of_whoever_asked(
+async def test_the_engine_does_not_retry_by_itself(
     trial: Trial, api: ModelApi, fault: Step
 ) -> None:
     api.then(fault)
@@ -150,7 +152,7 @@ async def test_nothing_is_tried_again_behind_the_back_of_whoever_asked(
     assert len(api.requests) == 1
 
 
-async def test_a_server_that_is_not_there_may_come_back() -> None:
+async def test_an_unreachable_server_is_a_temporary_failure() -> None:
     async with ModelApi() as api:
         gone = f"{api.address}/v1"
     engine = OpenAIEngine(model="m", address=gone, stall=PATIENCE)
@@ -162,7 +164,7 @@ async def test_a_server_that_is_not_there_may_come_back() -> None:
     await engine.close()
 
 
-async def test_a_session_that_is_not_taken_any_more_is_gone(trial: Trial, api: ModelApi) -> None:
+async def test_a_session_that_the_server_rejects_is_gone(trial: Trial, api: ModelApi) -> None:
     await trial.turn()
     api.then(Refuse(400, message="The context is too long."))
 
@@ -170,9 +172,7 @@ async def test_a_session_that_is_not_taken_any_more_is_gone(trial: Trial, api: M
         await trial.turn()
 
 
-async def test_a_session_is_not_given_up_once_something_was_done(
-    trial: Trial, api: ModelApi
-) -> None:
+async def test_a_session_is_kept_once_a_tool_was_called(trial: Trial, api: ModelApi) -> None:
     await trial.turn()
     api.then(CallTool("send"))
     api.then(Refuse(400, message="The context is too long."))
@@ -183,7 +183,7 @@ async def test_a_session_is_not_given_up_once_something_was_done(
     assert not isinstance(failed.value, SessionGone)
 
 
-async def test_an_answer_that_just_ends_is_not_taken_for_whole(trial: Trial, api: ModelApi) -> None:
+async def test_a_response_without_a_finish_reason_is_a_failure(trial: Trial, api: ModelApi) -> None:
     api.then(Say("Half a sent"), Garbage(b"\n\n"))
 
     with pytest.raises(EngineFailed) as failed:
@@ -192,7 +192,7 @@ async def test_an_answer_that_just_ends_is_not_taken_for_whole(trial: Trial, api
     assert not failed.value.permanent
 
 
-async def test_no_answer_at_all_is_a_failure(trial: Trial, api: ModelApi) -> None:
+async def test_an_empty_response_is_a_failure(trial: Trial, api: ModelApi) -> None:
     api.then(Say(""))
 
     with pytest.raises(EngineFailed, match="no answer") as failed:
@@ -202,7 +202,7 @@ async def test_no_answer_at_all_is_a_failure(trial: Trial, api: ModelApi) -> Non
     assert trial.memory == []
 
 
-async def test_nothing_more_to_say_after_a_call_is_an_end(trial: Trial, api: ModelApi) -> None:
+async def test_an_empty_response_after_a_call_ends_the_turn(trial: Trial, api: ModelApi) -> None:
     api.then(Say("I shall look."), CallTool("look"))
     api.then(Say(""))
 
@@ -212,14 +212,14 @@ async def test_nothing_more_to_say_after_a_call_is_an_end(trial: Trial, api: Mod
     assert (await trial.turn()).ended
 
 
-async def test_a_model_that_runs_in_circles_is_left(subject: Subject) -> None:
+async def test_a_model_that_runs_in_circles_is_stopped(subject: Subject) -> None:
     subject.api.otherwise = lambda _: [CallTool("look")]
     engine = OpenAIEngine(
-        model="m", address=f"{subject.api.address}/v1", stall=PATIENCE, most_steps=5
+        model="m", address=f"{subject.api.address}/v1", stall=PATIENCE, max_steps=5
     )
     trial = Trial(Shared(engine))
 
-    with pytest.raises(EngineFailed, match="5 times"):
+    with pytest.raises(EngineFailed, match="within 5 requests"):
         await trial.turn()
 
     assert len(subject.api.requests) == 5
@@ -229,7 +229,9 @@ async def test_a_model_that_runs_in_circles_is_left(subject: Subject) -> None:
 @pytest.mark.parametrize(
     "text", ['{"complete": true}', '```json\n{"complete": true}\n```', ' {"complete": true}\n']
 )
-async def test_an_outcome_that_is_said_is_taken_too(trial: Trial, api: ModelApi, text: str) -> None:
+async def test_an_outcome_written_as_text_is_accepted(
+    trial: Trial, api: ModelApi, text: str
+) -> None:
     api.then(Say(text))
 
     heard = await trial.turn(ends_with_outcome=True)
@@ -237,7 +239,7 @@ async def test_an_outcome_that_is_said_is_taken_too(trial: Trial, api: ModelApi,
     assert heard.end.outcome == {"complete": True}
 
 
-async def test_words_are_no_outcome(trial: Trial, api: ModelApi) -> None:
+async def test_plain_text_is_no_outcome(trial: Trial, api: ModelApi) -> None:
     api.then(Say("I am done."))
 
     heard = await trial.turn(ends_with_outcome=True)
@@ -246,7 +248,7 @@ async def test_words_are_no_outcome(trial: Trial, api: ModelApi) -> None:
     assert heard.end.text == "I am done."
 
 
-async def test_an_outcome_beside_other_calls_is_not_taken_yet(trial: Trial, api: ModelApi) -> None:
+async def test_an_outcome_beside_other_calls_is_refused(trial: Trial, api: ModelApi) -> None:
     api.then(CallTool("look"), GiveOutcome({"complete": True, "message": "Guessed."}))
     api.then(GiveOutcome({"complete": True, "message": "Seen."}))
 
@@ -257,7 +259,7 @@ async def test_an_outcome_beside_other_calls_is_not_taken_yet(trial: Trial, api:
     assert api.requests[1].holds("look is done.")
 
 
-async def test_an_outcome_that_cannot_be_read_is_given_as_it_was_written(
+async def test_an_outcome_that_is_no_json_is_passed_on_as_written(
     trial: Trial, api: ModelApi
 ) -> None:
     api.then(CallTool("final_result", '{"complete": tru'))
@@ -268,18 +270,16 @@ async def test_an_outcome_that_cannot_be_read_is_given_as_it_was_written(
     assert (await trial.turn(ends_with_outcome=True)).end.outcome
 
 
-async def test_an_outcome_where_none_is_wanted_is_a_tool_that_is_not_there(
-    trial: Trial, api: ModelApi
-) -> None:
+async def test_an_outcome_in_a_chat_is_an_unknown_tool(trial: Trial, api: ModelApi) -> None:
     api.then(CallTool("final_result", {"complete": True}))
 
     heard = await trial.turn()
 
     assert heard.end.text == "Hello."
-    assert api.requests[1].holds("There is no tool 'final_result'.")
+    assert api.requests[1].holds("Unknown tool: 'final_result'.")
 
 
-async def test_arguments_that_are_no_object_are_an_answer_to_the_model(
+async def test_arguments_that_are_no_object_are_reported_to_the_model(
     trial: Trial, api: ModelApi
 ) -> None:
     api.then(CallTool("send", '["not", "an", "object"]'))
@@ -287,11 +287,11 @@ async def test_arguments_that_are_no_object_are_an_answer_to_the_model(
     heard = await trial.turn()
 
     assert trial.gate.calls == []
-    assert api.requests[1].holds("no JSON object")
+    assert api.requests[1].holds("not a JSON object")
     assert heard.ended
 
 
-async def test_thoughts_are_neither_said_nor_remembered(trial: Trial, api: ModelApi) -> None:
+async def test_thoughts_are_neither_shown_nor_remembered(trial: Trial, api: ModelApi) -> None:
     api.then(Say("<think>"), Say("They greet me.", pieces=3), Say("</think>"), Say("Good day."))
 
     heard = await trial.turn()
@@ -300,7 +300,9 @@ async def test_thoughts_are_neither_said_nor_remembered(trial: Trial, api: Model
     assert "They greet me." not in "".join(trial.memory)
 
 
-async def test_a_call_that_was_cut_off_is_said_to_have_been(trial: Trial, api: ModelApi) -> None:
+async def test_a_call_that_was_cut_off_is_marked_as_interrupted(
+    trial: Trial, api: ModelApi
+) -> None:
     api.then(CallTool("look"), CallTool("slow"), CallTool("send"))
     turn = asyncio.create_task(trial.turn())
     await asyncio.wait_for(trial.tools.started["slow"].wait(), 10)
@@ -318,7 +320,7 @@ async def test_a_call_that_was_cut_off_is_said_to_have_been(trial: Trial, api: M
     assert INTERRUPTED in send
 
 
-async def test_calls_for_which_there_was_no_money_are_said_not_to_have_been_made(
+async def test_calls_beyond_the_allowance_are_marked_as_not_made(
     trial: Trial, api: ModelApi
 ) -> None:
     api.then(CallTool("send"))
@@ -332,7 +334,9 @@ async def test_calls_for_which_there_was_no_money_are_said_not_to_have_been_made
     assert api.requests[1].holds(NOT_MADE)
 
 
-async def test_a_session_that_begins_in_the_middle_is_gone(trial: Trial, api: ModelApi) -> None:
+async def test_a_session_with_a_result_without_its_call_is_gone(
+    trial: Trial, api: ModelApi
+) -> None:
     api.then(CallTool("look"))
     await trial.turn()
     trial.memory = trial.memory[2:]
@@ -341,9 +345,7 @@ async def test_a_session_that_begins_in_the_middle_is_gone(trial: Trial, api: Mo
         await trial.turn()
 
 
-async def test_arguments_and_results_are_passed_on_whatever_is_in_them(
-    trial: Trial, api: ModelApi
-) -> None:
+async def test_arguments_and_results_are_passed_on_unchanged(trial: Trial, api: ModelApi) -> None:
     async def answer(_: object) -> str:
         return 'ö "quoted" \x00 \ud83c'.encode(errors="replace").decode()
 
@@ -356,11 +358,11 @@ async def test_arguments_and_results_are_passed_on_whatever_is_in_them(
     assert api.requests[1].holds('ö "quoted"')
 
 
-def test_nobody_imports_its_libraries_who_does_not_use_it() -> None:
-    look = "import sys, backburner.app, backburner.engine; print('pydantic_ai' in sys.modules)"
+def test_the_library_of_the_engine_is_imported_only_with_it() -> None:
+    code = "import sys, backburner.app, backburner.engine; print('pydantic_ai' in sys.modules)"
 
-    found = subprocess.run(
-        [sys.executable, "-c", look], capture_output=True, text=True, check=True, timeout=60
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
 
-    assert found.stdout.strip() == "False"
+    assert done.stdout.strip() == "False"

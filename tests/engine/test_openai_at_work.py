@@ -1,4 +1,4 @@
-"""The engine for OpenAI-compatible servers in real runs: with the gate, on a database."""
+"""The engine for OpenAI-compatible servers in real runs: with the gate and a database."""
 
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -38,7 +38,7 @@ async def stage(api: ModelApi, tmp_path: Path) -> AsyncIterator[Stage]:
     await engine.close()
 
 
-async def test_a_chat_goes_on_where_it_was(stage: Stage, api: ModelApi) -> None:
+async def test_a_chat_continues_its_session(stage: Stage, api: ModelApi) -> None:
     api.then(Say("The word is plum.", pieces=3))
     api.then(Say("Plum."))
     chat = await stage.chat()
@@ -53,9 +53,7 @@ async def test_a_chat_goes_on_where_it_was(stage: Stage, api: ModelApi) -> None:
     assert roles == ["system", "user", "assistant", "user"]
 
 
-async def test_work_asks_for_consent_and_then_does_what_it_asked_for_once(
-    stage: Stage, api: ModelApi
-) -> None:
+async def test_an_approved_call_is_made_once(stage: Stage, api: ModelApi) -> None:
     api.then(CallTool("look"), CallTool("send", {"to": "Ann"}))
     api.then(CallTool("send", {"to": "Ann"}))
     api.then(GiveOutcome({"complete": True, "message": "Sent."}))
@@ -74,7 +72,7 @@ async def test_work_asks_for_consent_and_then_does_what_it_asked_for_once(
     assert (len(api.requests), api.left) == (3, 0)
 
 
-async def test_an_outcome_is_put_right_once(stage: Stage, api: ModelApi) -> None:
+async def test_an_invalid_outcome_is_corrected_once(stage: Stage, api: ModelApi) -> None:
     api.then(GiveOutcome({"complete": True, "continue": True}))
     api.then(GiveOutcome({"complete": True, "message": "Done."}))
     task = await stage.task()
@@ -85,9 +83,7 @@ async def test_an_outcome_is_put_right_once(stage: Stage, api: ModelApi) -> None
     assert api.requests[1].holds("Exactly one of")
 
 
-async def test_a_session_that_is_not_taken_any_more_is_begun_anew(
-    stage: Stage, api: ModelApi
-) -> None:
+async def test_a_rejected_session_is_started_anew(stage: Stage, api: ModelApi) -> None:
     chat = await stage.chat()
     await stage.say(chat, "What is the word?")
     await stage.work()

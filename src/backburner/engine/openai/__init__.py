@@ -1,4 +1,4 @@
-"""The engine for what speaks OpenAI's chat completions: Ollama, llama.cpp, vLLM, hosted ones."""
+"""The engine for servers with OpenAI's chat completions API: Ollama, llama.cpp, vLLM, hosted."""
 
 from backburner.engine.openai.engine import OpenAIEngine
 

@@ -1,4 +1,4 @@
-"""What the agent remembers: each message an entry. No call stays without a result."""
+"""The session: one message an entry. No call stays without a result."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,12 +17,12 @@ from pydantic_ai.messages import (
 
 from backburner.core.errors import SessionGone
 
-INTERRUPTED = "The run was interrupted here. Nobody knows whether this call was made."
+INTERRUPTED = "The run was interrupted here. It is unknown whether this call was made."
 
 
 def dump(message: ModelMessage) -> str:
     if isinstance(message, ModelResponse):
-        # What it thought on the way makes a session long.
+        # Thoughts make a session long.
         parts = [part for part in message.parts if not isinstance(part, ThinkingPart)]
         message = replace(message, parts=parts)
     return ModelMessagesTypeAdapter.dump_json([message]).decode()
@@ -30,17 +30,21 @@ def dump(message: ModelMessage) -> str:
 
 def load(entries: Iterable[str]) -> list[ModelMessage]:
     try:
-        found = [one for entry in entries for one in ModelMessagesTypeAdapter.validate_json(entry)]
+        messages = [
+            message
+            for entry in entries
+            for message in ModelMessagesTypeAdapter.validate_json(entry)
+        ]
     except ValidationError:
-        raise SessionGone("What the agent remembered cannot be read.") from None
-    return list(_completed(found))
+        raise SessionGone("The stored session cannot be read.") from None
+    return list(_complete(messages))
 
 
 def prompt(text: str) -> ModelRequest:
     return ModelRequest(parts=[UserPromptPart(content=text)])
 
 
-def answer(call: ToolCallPart, text: str, *, failed: bool = False) -> ModelRequest:
+def result(call: ToolCallPart, text: str, *, failed: bool = False) -> ModelRequest:
     part = ToolReturnPart(
         tool_name=call.tool_name,
         content=text,
@@ -50,18 +54,18 @@ def answer(call: ToolCallPart, text: str, *, failed: bool = False) -> ModelReque
     return ModelRequest(parts=[part])
 
 
-def _completed(messages: Sequence[ModelMessage]) -> Iterator[ModelMessage]:
-    """Add the results that are missing where a turn was cut between a call and its result."""
+def _complete(messages: Sequence[ModelMessage]) -> Iterator[ModelMessage]:
+    """Add missing results where a turn was cut between a call and its result."""
     waiting = dict[str, ToolCallPart]()
     for message in messages:
         results = _results(message)
-        if any(result not in waiting for result in results):
-            raise SessionGone("The agent remembers the result of a call that it does not remember.")
+        if any(call_id not in waiting for call_id in results):
+            raise SessionGone("The stored session has a result without its call.")
         if not results:
             yield from _interrupted(waiting)
             waiting.clear()
-        for result in results:
-            del waiting[result]
+        for call_id in results:
+            del waiting[call_id]
         if isinstance(message, ModelResponse):
             waiting = {call.tool_call_id: call for call in message.tool_calls}
         yield message
@@ -69,7 +73,7 @@ def _completed(messages: Sequence[ModelMessage]) -> Iterator[ModelMessage]:
 
 
 def _interrupted(waiting: dict[str, ToolCallPart]) -> Iterator[ModelRequest]:
-    return (answer(call, INTERRUPTED, failed=True) for call in waiting.values())
+    return (result(call, INTERRUPTED, failed=True) for call in waiting.values())
 
 
 def _results(message: ModelMessage) -> list[str]:

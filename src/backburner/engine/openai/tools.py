@@ -1,26 +1,53 @@
-"""What a model is offered besides messages: who it is, tools, and a tool to end with.
+"""Tools in OpenAI's terms: their names, their definitions, and the calls in a model's message.
 
-The outcome is a tool like the others. A format for the whole answer would be kept from its first
-word on by the servers of local models, so that no tool could be called any more.
+The outcome is a tool like the others. Servers of local models would enforce a response format from
+the first token on, so that no tool could be called any more.
 """
 
-from collections.abc import Mapping
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
-from pydantic_ai.messages import InstructionPart
+from pydantic_ai.messages import InstructionPart, ModelResponse, ModelResponsePart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from backburner.engine.persona import SYSTEM_PROMPT
 from backburner.ports import Offer
 
+MAX_NAME_CHARS = 64
 OUTCOME_TOOL = "final_result"
 ABOUT_OUTCOME = "End the work with its outcome. Call this last, alone and once."
+_INVALID = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def name_tools(offers: Iterable[Offer], *, reserved: str) -> Mapping[str, Offer]:
+    """Map unique names that the API accepts to tools; `reserved` is never used."""
+    named, all_offers = dict[str, Offer](), list(offers)
+    counts = Counter(offer.tool.name for offer in all_offers)
+    for offer in all_offers:
+        tool = offer.tool
+        wanted = tool.name if counts[tool.name] == 1 else f"{tool.server}_{tool.name}"
+        valid = _INVALID.sub("_", wanted)[:MAX_NAME_CHARS] or "tool"
+        named[_unique(valid, {reserved, *named})] = offer
+    return named
+
+
+def _unique(name: str, used: set[str]) -> str:
+    if name not in used:
+        return name
+    numbered = (f"{name[: MAX_NAME_CHARS - 4]}_{number}" for number in count(2))
+    return next(other for other in numbered if other not in used)
 
 
 def parameters_for(
     offers: Mapping[str, Offer], schema: Mapping[str, Any] | None
 ) -> ModelRequestParameters:
+    """Define the tools of a request, and the outcome tool where there is a schema."""
     tools = [
         ToolDefinition(
             name=name,
@@ -31,7 +58,7 @@ def parameters_for(
     ]
     return ModelRequestParameters(
         function_tools=tools,
-        output_tools=[] if schema is None else [_outcome(schema)],
+        output_tools=[] if schema is None else [_outcome_tool(schema)],
         output_mode="text" if schema is None else "tool",
         # Not every server can force a call, and some models think aloud first.
         allow_text_output=True,
@@ -39,10 +66,58 @@ def parameters_for(
     )
 
 
-def _outcome(schema: Mapping[str, Any]) -> ToolDefinition:
+def _outcome_tool(schema: Mapping[str, Any]) -> ToolDefinition:
     return ToolDefinition(
         name=OUTCOME_TOOL,
         parameters_json_schema=dict(schema),
         description=ABOUT_OUTCOME,
         kind="output",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedCall:
+    part: ToolCallPart
+    #: None: the model did not write a JSON object.
+    arguments: Mapping[str, Any] | None
+    #: The arguments as the model wrote them.
+    written: str
+
+
+def read_calls(response: ModelResponse) -> tuple[ModelResponse, list[ParsedCall]]:
+    """Read the calls of a message; return it repaired, so that it can be sent back.
+
+    Some servers give two calls the same id, and some fail on arguments that are not JSON, even
+    those of their own model.
+    """
+    parts, calls = list[ModelResponsePart](), list[ParsedCall]()
+    used = set[str]()
+    for part in response.parts:
+        if not isinstance(part, ToolCallPart):
+            parts.append(part)
+            continue
+        call = _read_call(part, number=len(calls), used=used)
+        used.add(call.part.tool_call_id)
+        parts.append(call.part)
+        calls.append(call)
+    return replace(response, parts=parts), calls
+
+
+def _read_call(part: ToolCallPart, *, number: int, used: set[str]) -> ParsedCall:
+    written = part.args if isinstance(part.args, str) else json.dumps(part.args or {})
+    arguments = parse_object(written or "{}")
+    call_id = part.tool_call_id
+    repaired = replace(
+        part,
+        args="{}" if arguments is None else written or "{}",
+        tool_call_id=f"{call_id}-{number}" if call_id in used else call_id,
+    )
+    return ParsedCall(repaired, arguments, written)
+
+
+def parse_object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

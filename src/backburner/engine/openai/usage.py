@@ -1,4 +1,4 @@
-"""What a call of a model used, and how long the session has become. Estimated if nobody says."""
+"""The tokens of a model call and of the session; estimated if the server does not report them."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,38 +16,42 @@ from pydantic_ai.models import ModelRequestParameters
 
 from backburner.core.allowance import Usage
 
-BYTES_IN_TOKEN = 4
-#: What stands around the words of a message, about, in bytes.
-_AROUND = 16
+BYTES_PER_TOKEN = 4
+#: The overhead of a message, roughly.
+_MESSAGE_BYTES = 16
 
 
-def usage(
-    answer: ModelResponse, sent: Sequence[ModelMessage], parameters: ModelRequestParameters
+def call_usage(
+    response: ModelResponse, sent: Sequence[ModelMessage], parameters: ModelRequestParameters
 ) -> Usage:
-    """Say what a call used: what the server says, or what it comes to in bytes."""
-    told = answer.usage
-    if not (told.input_tokens or told.output_tokens):
-        request = _weigh(sent) + _fixed(parameters)
-        return Usage(input=request // BYTES_IN_TOKEN, output=_weigh([answer]) // BYTES_IN_TOKEN)
-    cached = told.cache_read_tokens + told.cache_write_tokens
+    """Return the tokens that the server reports, or an estimate from bytes."""
+    reported = response.usage
+    if not (reported.input_tokens or reported.output_tokens):
+        request = _count_bytes(sent) + _count_fixed_bytes(parameters)
+        return Usage(
+            input=request // BYTES_PER_TOKEN, output=_count_bytes([response]) // BYTES_PER_TOKEN
+        )
+    cached = reported.cache_read_tokens + reported.cache_write_tokens
     return Usage(
-        input=max(0, told.input_tokens - cached),
-        output=told.output_tokens,
-        cache_read=told.cache_read_tokens,
-        cache_write=told.cache_write_tokens,
+        input=max(0, reported.input_tokens - cached),
+        output=reported.output_tokens,
+        cache_read=reported.cache_read_tokens,
+        cache_write=reported.cache_write_tokens,
     )
 
 
-def session(used: Usage, sent: Sequence[ModelMessage], parameters: ModelRequestParameters) -> int:
-    """Say about how many tokens the session has, apart from system prompt and tools."""
-    messages = _weigh(sent)
-    share = messages / (messages + _fixed(parameters))
+def session_tokens(
+    used: Usage, sent: Sequence[ModelMessage], parameters: ModelRequestParameters
+) -> int:
+    """Estimate the tokens of the session, without system prompt and tools."""
+    messages = _count_bytes(sent)
+    share = messages / (messages + _count_fixed_bytes(parameters))
     return round((used.input + used.cache_read + used.cache_write) * share) + used.output
 
 
-def _weigh(messages: Iterable[ModelMessage]) -> int:
+def _count_bytes(messages: Iterable[ModelMessage]) -> int:
     return sum(
-        _AROUND + sum(len(text.encode(errors="replace")) for text in _texts(message))
+        _MESSAGE_BYTES + sum(len(text.encode(errors="replace")) for text in _texts(message))
         for message in messages
     )
 
@@ -63,9 +67,9 @@ def _texts(message: ModelMessage) -> Iterator[str]:
                 pass
 
 
-def _fixed(parameters: ModelRequestParameters) -> int:
+def _count_fixed_bytes(parameters: ModelRequestParameters) -> int:
     tools = (*parameters.function_tools, *parameters.output_tools)
-    said = [part.content for part in parameters.instruction_parts or ()]
-    said += [tool.name + (tool.description or "") for tool in tools]
-    said += [json.dumps(tool.parameters_json_schema) for tool in tools]
-    return sum(len(text.encode(errors="replace")) for text in said)
+    texts = [part.content for part in parameters.instruction_parts or ()]
+    texts += [tool.name + (tool.description or "") for tool in tools]
+    texts += [json.dumps(tool.parameters_json_schema) for tool in tools]
+    return sum(len(text.encode(errors="replace")) for text in texts)
