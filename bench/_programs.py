@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from _turns import claude_engine, take_turn
-from support.contracts.engine.trial import Shared, Trial
-from support.model_api import Heard, ModelApi, Reply, Stall
+from support.contracts.engine.harness import EngineHarness, Shared
+from support.model_api import ModelApi, ModelRequest, Reply, Stall
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 #: For so many to start, in seconds.
@@ -29,7 +29,9 @@ async def measure_memory(folder: Path, count: int) -> dict[str, float]:
         api = await opened.enter_async_context(ModelApi(otherwise=_say_nothing))
         engine = await opened.enter_async_context(claude_engine(api.address, folder, warm=0))
         before = set(_descendants())
-        turns = [asyncio.create_task(take_turn(Trial(Shared(engine)))) for _ in range(count)]
+        turns = [
+            asyncio.create_task(take_turn(EngineHarness(Shared(engine)))) for _ in range(count)
+        ]
         try:
             await api.wait_for_requests(count, within=BOUND)
             used = [_memory(pid) for pid in _descendants() if pid not in before]
@@ -43,7 +45,7 @@ async def measure_memory(folder: Path, count: int) -> dict[str, float]:
     }
 
 
-def _say_nothing(heard: Heard) -> Reply:
+def _say_nothing(heard: ModelRequest) -> Reply:
     del heard
     return [Stall()]
 

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import httpx2
 from _databases import clock
-from support.contracts.engine.trial import Shared, Trial, TrialGate
+from support.contracts.engine.harness import EngineHarness, RecordingGate, Shared
 
 from backburner.actions import chat
 from backburner.actions.deps import Deps
 from backburner.app.machines import NoTools
 from backburner.bus.local import LocalBus
 from backburner.core.ids import UserId
-from backburner.engine.claude.engine import ClaudeEngine, Model
+from backburner.engine.claude.engine import ClaudeEngine, ClaudeModel
 from backburner.engine.claude.relay import Relay
 from backburner.live.drafts import Broadcast
 from backburner.ports import DraftClosed, DraftEvent, Engine, TextDelta
@@ -86,7 +86,7 @@ async def direct(address: str, api: tuple[str, bytes], *, size: int = 0) -> Asyn
 async def through_relay(address: str, *, size: int = 0) -> AsyncIterator[Sample]:
     relay = Relay(address=address, headers={}, stall=STALL)
     line = await relay.open()
-    line.begin(TrialGate())
+    line.begin(RecordingGate())
     async with direct(line.address, MESSAGES, size=size) as sample:
         yield sample
     await relay.close()
@@ -95,7 +95,7 @@ async def through_relay(address: str, *, size: int = 0) -> AsyncIterator[Sample]
 @asynccontextmanager
 async def claude_engine(address: str, folder: Path, *, warm: int) -> AsyncIterator[ClaudeEngine]:
     engine = ClaudeEngine(
-        Model(name=MODEL, address=address, headers={}, stall=STALL),
+        ClaudeModel(name=MODEL, address=address, headers={}, stall=STALL),
         launcher=CleanLauncher(),
         homes=folder / "homes",
         workspace=lambda user: folder / "workspaces" / user,
@@ -109,24 +109,24 @@ def new_turns(engine: Engine) -> Sample:
     """Take turns that remember nothing."""
 
     async def sample() -> Taken:
-        return await take_turn(Trial(Shared(engine)))
+        return await take_turn(EngineHarness(Shared(engine)))
 
     return sample
 
 
 def next_turns(engine: Engine) -> Sample:
     """Take turns of one chat."""
-    trial = Trial(Shared(engine))
+    harness = EngineHarness(Shared(engine))
 
     async def sample() -> Taken:
-        return await take_turn(trial)
+        return await take_turn(harness)
 
     return sample
 
 
-async def take_turn(trial: Trial) -> Taken:
+async def take_turn(harness: EngineHarness) -> Taken:
     began, first = time.perf_counter(), 0.0
-    async with trial.events("Please.") as events:
+    async with harness.events("Please.") as events:
         async for event in events:
             if not first and isinstance(event, TextDelta):
                 first = time.perf_counter() - began

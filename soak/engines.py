@@ -22,7 +22,7 @@ from support.stage.steady_work import SteadyWork, look_and_count, work_stage
 from backburner.core.conversation import Conversation
 from backburner.core.ids import UserId
 from backburner.core.run import RunStatus
-from backburner.engine.claude.engine import ClaudeEngine, Model
+from backburner.engine.claude.engine import ClaudeEngine, ClaudeModel
 from backburner.process.launcher import CleanLauncher
 
 RUNS, CHATS, ROUNDS = 100, 20, 3
@@ -137,7 +137,7 @@ async def use(folder: Path, runs: int) -> tuple[str, list[str]]:
     launcher, clock = CountingLauncher(), SetClock()
     async with ModelApi(otherwise=look_and_count) as api:
         engine = ClaudeEngine(
-            Model(name="claude-sonnet-4-5", address=api.address, headers={}),
+            ClaudeModel(name="claude-sonnet-4-5", address=api.address, headers={}),
             launcher=launcher,
             homes=folder / "homes",
             workspace=lambda user: folder / "workspaces" / user,

@@ -114,8 +114,8 @@ def test_scripts_get_the_same_as_json(call: Call, server: ModelServer) -> None:
     assert (ended.code, told["ok"]) == (1, False)
     (local,) = [one for one in told["findings"] if one["what"] == "profile local"]
     assert local["mark"] == "broken"
-    assert "There is no model 'small' there" in local["words"]
-    assert local["hint"] == "Choose one that is there."
+    assert "Model not found: 'small'" in local["words"]
+    assert local["hint"] == "Choose a model that the server offers."
     assert CANARY not in "".join(ended.out)
 
 

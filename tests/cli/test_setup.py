@@ -187,9 +187,9 @@ def test_without_a_test_nobody_is_asked(
     ("status", "answer", "code", "words"),
     [
         (401, CANARY, 3, "The key was refused"),
-        (404, "no", 4, "is not the API of a model"),
-        (404, {"error": {"message": "no such model"}}, 5, "There is no model"),
-        (429, "", 6, "does not answer more for now"),
+        (404, "no", 4, "does not respond as a model API"),
+        (404, {"error": {"message": "no such model"}}, 5, "Model not found"),
+        (429, "", 6, "Limit reached"),
         (500, {"error": CANARY}, 1, "(500)"),
     ],
 )

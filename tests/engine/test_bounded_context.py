@@ -1,4 +1,4 @@
-"""What a model is sent for work that comes back stays within bounds, however often it came back."""
+"""Requests for recurring work stay bounded, however often it has run."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -12,7 +12,7 @@ from support.stage.steady_work import SteadyWork, look_and_count, work_stage
 
 from backburner.core.conversation import MessageRole
 from backburner.core.run import RunStatus
-from backburner.engine.claude.engine import ClaudeEngine, Model
+from backburner.engine.claude.engine import ClaudeEngine, ClaudeModel
 from backburner.engine.openai import OpenAIEngine
 from backburner.process.launcher import CleanLauncher
 from backburner.runs.prepare import SESSION_RENEWED
@@ -21,7 +21,7 @@ from backburner.runs.prepare import SESSION_RENEWED
 SHORT = 4_000
 NEVER_REACHED = 10**9
 STALL = timedelta(seconds=20)
-MOST_GROWTH = 1.2
+MAX_GROWTH = 1.2
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ async def openai(api: ModelApi) -> AsyncIterator[OpenAIEngine]:
 
 @pytest.fixture
 async def claude(api: ModelApi, tmp_path: Path) -> AsyncIterator[ClaudeEngine]:
-    model = Model(name="claude-sonnet-4-5", address=api.address, headers={}, stall=STALL)
+    model = ClaudeModel(name="claude-sonnet-4-5", address=api.address, headers={}, stall=STALL)
     engine = ClaudeEngine(
         model,
         launcher=CleanLauncher(),
@@ -56,9 +56,9 @@ async def stay_within_bounds(work: SteadyWork, runs: int) -> None:
 
     task = await work.run(runs)
 
-    assert work.growth <= MOST_GROWTH
+    assert work.growth <= MAX_GROWTH
     assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS] * runs
-    # Each run found what the one before had counted, also where it remembered nothing else.
+    # Each run found the count of the one before, also after its session was renewed.
     assert stage.load(task).state.data == {"count": runs}
     assert stage.tools.count("look") == runs
     assert len(work.sessions) > 2
@@ -68,7 +68,7 @@ async def stay_within_bounds(work: SteadyWork, runs: int) -> None:
 
 
 @requirement("Z-context")
-async def test_a_hundred_runs_ask_no_more_of_an_openai_model_than_the_first_did(
+async def test_requests_of_a_hundred_openai_runs_do_not_grow(
     openai: OpenAIEngine, api: ModelApi, tmp_path: Path
 ) -> None:
     clock = SetClock()
@@ -77,7 +77,7 @@ async def test_a_hundred_runs_ask_no_more_of_an_openai_model_than_the_first_did(
 
 
 @requirement("Z-context")
-async def test_twenty_runs_of_claude_code_ask_no_more_of_the_model_than_the_first_did(
+async def test_requests_of_twenty_claude_code_runs_do_not_grow(
     claude: ClaudeEngine, api: ModelApi, tmp_path: Path
 ) -> None:
     clock = SetClock()
@@ -85,7 +85,7 @@ async def test_twenty_runs_of_claude_code_ask_no_more_of_the_model_than_the_firs
         await stay_within_bounds(SteadyWork(stage, api, clock), 20)
 
 
-async def test_without_a_limit_what_is_asked_would_grow(
+async def test_requests_without_a_session_limit_would_grow(
     openai: OpenAIEngine, api: ModelApi, tmp_path: Path
 ) -> None:
     clock = SetClock()
@@ -94,4 +94,4 @@ async def test_without_a_limit_what_is_asked_would_grow(
         task = await work.run(20)
 
         assert stage.said(task) == []
-    assert work.growth > MOST_GROWTH
+    assert work.growth > MAX_GROWTH

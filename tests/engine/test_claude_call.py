@@ -1,41 +1,41 @@
-"""What the relay reads of a request: the share of what is said, by which a session is measured."""
+"""Requests as the relay reads them: the share of the messages, which measures a session."""
 
 import json
 from typing import Any
 
 import pytest
 
-from backburner.engine.claude.call import MESSAGES, Call
+from backburner.engine.claude.call import MESSAGES, ModelCall
 
 SCOPE: dict[str, Any] = {"query_string": b"", "headers": []}
 
 
-def share(**asked: Any) -> float:
-    body = json.dumps(asked, ensure_ascii=False, separators=(",", ":"))
-    call = Call.read(MESSAGES, SCOPE, body.encode())
+def share(**request: Any) -> float:
+    body = json.dumps(request, ensure_ascii=False, separators=(",", ":"))
+    call = ModelCall.read(MESSAGES, SCOPE, body.encode())
     assert call is not None
     return call.share
 
 
-def said(text: str) -> list[dict[str, str]]:
+def messages(text: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": text}]
 
 
 @pytest.mark.parametrize("letter", ["x", "ü", "日", "🙂"])
-def test_words_of_any_script_have_the_share_of_their_bytes(letter: str) -> None:
+def test_messages_in_any_script_have_the_share_of_their_bytes(letter: str) -> None:
     size = len(letter.encode())
 
-    found = share(system="s" * 12_000, messages=said(letter * (12_000 // size)))
+    result = share(system="s" * 12_000, messages=messages(letter * (12_000 // size)))
 
-    assert found == pytest.approx(0.5, abs=0.01)
+    assert result == pytest.approx(0.5, abs=0.01)
 
 
-def test_where_nothing_is_said_there_is_no_share() -> None:
+def test_a_request_without_messages_has_a_share_of_zero() -> None:
     assert share(system="s" * 1_000) == 0
 
 
-def test_half_a_character_is_no_obstacle() -> None:
-    call = Call.read(MESSAGES, SCOPE, b'{"system": "\\ud800", "messages": []}')
+def test_a_request_with_a_lone_surrogate_can_be_read() -> None:
+    call = ModelCall.read(MESSAGES, SCOPE, b'{"system": "\\ud800", "messages": []}')
 
     assert call is not None
     assert 0 <= call.share < 1

@@ -1,4 +1,4 @@
-"""Claude, with the real program from the SDK: it keeps what every engine promises."""
+"""The Claude engine, with the real program from the SDK, keeps the engine contract."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from support.contracts.engine import OF_ANY_ENGINE, WITH_MODEL, Promise
-from support.contracts.engine.trial import PATIENCE
+from support.contracts.engine.harness import STALL_LIMIT
 from support.model_api import ModelApi
 
-from backburner.engine.claude.engine import ClaudeEngine, Model
+from backburner.engine.claude.engine import ClaudeEngine, ClaudeModel
 from backburner.process.launcher import CleanLauncher
 
 PROMISES = OF_ANY_ENGINE | WITH_MODEL
@@ -23,9 +23,9 @@ class Claude:
     model: str = "claude-sonnet-5-5"
     made: list[ClaudeEngine] = field(default_factory=list)
 
-    def engine(self, *, stall: timedelta = PATIENCE) -> ClaudeEngine:
+    def engine(self, *, stall: timedelta = STALL_LIMIT) -> ClaudeEngine:
         engine = ClaudeEngine(
-            Model(
+            ClaudeModel(
                 name=self.model,
                 address=self.api.address,
                 headers={"x-api-key": "secret"},
@@ -51,5 +51,5 @@ async def claude(tmp_path: Path) -> AsyncIterator[Claude]:
 
 
 @pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
-async def test_it_promises_that(claude: Claude, promise: Promise) -> None:
+async def test_the_claude_engine_promises_that(claude: Claude, promise: Promise) -> None:
     await promise(claude)

@@ -1,4 +1,4 @@
-"""Claude's programs: kept warm for chats, started anew when they must be, ended with everything."""
+"""Programs of the Claude engine: kept warm for chats, replaced when needed, always ended."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support.contracts.engine.trial import TrialGate
+from support.contracts.engine.harness import RecordingGate
 from support.doubles import tools
 from support.model_api import CallTool, ModelApi, Say, Stall
 from support.stage import make
@@ -17,14 +17,14 @@ from support.stage import make
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import OUTCOME_SCHEMA
 from backburner.core.run import RunKind
-from backburner.engine.claude.engine import ClaudeEngine, Model
-from backburner.engine.claude.homes import Homes
+from backburner.engine.claude.engine import ClaudeEngine, ClaudeModel
+from backburner.engine.claude.homes import ProgramHomes
 from backburner.engine.claude.tools import expose
 from backburner.ports import SessionEntries, TurnRequest
 from backburner.process.launcher import CleanLauncher
 
-#: How long anything may take, in seconds; only what is broken takes as long.
-BOUND = 30.0
+#: Of any wait here; only a broken engine takes as long.
+WAIT_SECONDS = 30.0
 
 
 @pytest.fixture
@@ -39,7 +39,9 @@ async def make_engine(api: ModelApi, tmp_path: Path) -> AsyncIterator[Callable[.
 
     def make(*, warm: int = 2, warm_for: timedelta = timedelta(minutes=5)) -> ClaudeEngine:
         engine = ClaudeEngine(
-            Model(name="claude-sonnet-5-5", address=api.address, headers={"x-api-key": "key"}),
+            ClaudeModel(
+                name="claude-sonnet-5-5", address=api.address, headers={"x-api-key": "key"}
+            ),
             launcher=CleanLauncher(),
             homes=tmp_path / "homes",
             workspace=lambda user: tmp_path / "workspaces" / user,
@@ -55,13 +57,13 @@ async def make_engine(api: ModelApi, tmp_path: Path) -> AsyncIterator[Callable[.
 
 
 class Chat:
-    """A conversation with an engine, remembered as a run would."""
+    """A conversation with an engine, which keeps the session as a run does."""
 
     def __init__(self, engine: ClaudeEngine, name: str = "one") -> None:
         self.engine = engine
         self.conversation = make.conversation(id=ConversationId(f"c_{name}"))
         self.offers = [tools.TestTools().offer("look", free=True)]
-        self.gate = TrialGate()
+        self.gate = RecordingGate()
         self.session: str | None = None
         self.memory: list[str] = []
 
@@ -76,7 +78,7 @@ class Chat:
             tools=self.offers,
             schema=OUTCOME_SCHEMA if works else None,
         )
-        async with asyncio.timeout(BOUND):
+        async with asyncio.timeout(WAIT_SECONDS):
             async for event in self.engine.run(request, self.gate):
                 if isinstance(event, SessionEntries):
                     self.session = event.session_id
@@ -84,7 +86,7 @@ class Chat:
 
 
 def programs(folder: Path) -> set[int]:
-    """Give the ids under which programs that have a home under a folder can be ended."""
+    """Return the process ids of the programs that have a home in a folder."""
     files = (folder / "homes").glob("*/home-*/pid")
     return {pid for pid in (int(file.read_text()) for file in files) if is_alive(pid)}
 
@@ -98,12 +100,12 @@ def is_alive(pid: int) -> bool:
 
 
 async def until_gone(*pids: int) -> None:
-    async with asyncio.timeout(BOUND):
+    async with asyncio.timeout(WAIT_SECONDS):
         while any(map(is_alive, pids)):  # noqa: ASYNC110 (another program's end sets no event)
             await asyncio.sleep(0.02)
 
 
-async def test_a_chat_that_is_talked_to_keeps_its_program(
+async def test_a_chat_keeps_its_program_for_the_next_message(
     make_engine: Callable[..., ClaudeEngine], api: ModelApi, tmp_path: Path
 ) -> None:
     chat = Chat(make_engine())
@@ -116,7 +118,7 @@ async def test_a_chat_that_is_talked_to_keeps_its_program(
     assert api.complaints == []
 
 
-async def test_a_program_is_not_used_once_another_run_has_gone_on_with_its_session(
+async def test_a_program_is_replaced_after_another_run_has_used_its_session(
     make_engine: Callable[..., ClaudeEngine], api: ModelApi, tmp_path: Path
 ) -> None:
     chat = Chat(make_engine())
@@ -133,7 +135,7 @@ async def test_a_program_is_not_used_once_another_run_has_gone_on_with_its_sessi
     await until_gone(first)
 
 
-async def test_work_has_a_program_of_its_own_and_ends_it(
+async def test_background_work_has_its_own_program_and_ends_it(
     make_engine: Callable[..., ClaudeEngine], tmp_path: Path
 ) -> None:
     chat = Chat(make_engine())
@@ -141,12 +143,12 @@ async def test_work_has_a_program_of_its_own_and_ends_it(
     (warm,) = programs(tmp_path)
     await chat.say("Work.", works=True)
 
-    # The one of the chat does not know what was done.
+    # The program of the chat does not know of the work.
     await until_gone(warm)
     assert programs(tmp_path) == set()
 
 
-async def test_other_tools_mean_another_program(
+async def test_a_program_is_replaced_if_the_tools_change(
     make_engine: Callable[..., ClaudeEngine], api: ModelApi, tmp_path: Path
 ) -> None:
     chat = Chat(make_engine())
@@ -159,7 +161,7 @@ async def test_other_tools_mean_another_program(
     assert "Look closely." in api.requests[1].raw.decode()
 
 
-async def test_only_so_many_are_kept_and_the_oldest_goes(
+async def test_the_oldest_warm_program_is_ended_above_the_limit(
     make_engine: Callable[..., ClaudeEngine], tmp_path: Path
 ) -> None:
     engine = make_engine(warm=1)
@@ -171,22 +173,27 @@ async def test_only_so_many_are_kept_and_the_oldest_goes(
     assert len(programs(tmp_path)) == 1
 
 
-async def test_one_that_nobody_talks_to_is_ended_after_a_while(
+async def test_a_warm_program_is_ended_when_its_chat_is_idle(
     make_engine: Callable[..., ClaudeEngine], tmp_path: Path
 ) -> None:
-    await Chat(make_engine(warm_for=timedelta(milliseconds=50))).say("Hello.")
+    chat = Chat(make_engine(warm_for=timedelta(milliseconds=50)))
+    await chat.say("Hello.")
+    (warm,) = programs(tmp_path)
+    # The loop does not run in between, so the program is used again before its timer fires.
+    await chat.say("Hello again.")
+    assert programs(tmp_path) == {warm}
 
-    await until_gone(*programs(tmp_path))
+    await until_gone(warm)
 
 
-async def test_a_chat_whose_last_reply_was_not_kept_does_not_remember_it(
+async def test_a_chat_does_not_remember_a_reply_that_was_not_stored(
     make_engine: Callable[..., ClaudeEngine], api: ModelApi
 ) -> None:
     chat = Chat(make_engine())
     await chat.say("The word is plum.")
     before = list(chat.memory)
     await chat.say("The word is pear.")
-    # As after a commit that did not go through.
+    # As after a failed commit.
     chat.memory = before
     await chat.say("What is the word?")
 
@@ -194,7 +201,7 @@ async def test_a_chat_whose_last_reply_was_not_kept_does_not_remember_it(
     assert not api.requests[2].holds("pear")
 
 
-async def test_what_is_stopped_for_consent_can_be_gone_on_with_at_once(
+async def test_a_program_stopped_for_approval_stays_warm(
     make_engine: Callable[..., ClaudeEngine], api: ModelApi, tmp_path: Path
 ) -> None:
     chat = Chat(make_engine())
@@ -209,7 +216,7 @@ async def test_what_is_stopped_for_consent_can_be_gone_on_with_at_once(
     assert api.requests[1].holds("look is done.")
 
 
-async def test_closing_leaves_nothing_behind(
+async def test_closing_the_engine_leaves_no_program_and_no_home(
     make_engine: Callable[..., ClaudeEngine], api: ModelApi, tmp_path: Path
 ) -> None:
     engine = make_engine()
@@ -220,28 +227,26 @@ async def test_closing_leaves_nothing_behind(
     pids = programs(tmp_path)
     assert len(pids) == 2
     talking.cancel()
-    await asyncio.wait({talking}, timeout=BOUND)
+    await asyncio.wait({talking}, timeout=WAIT_SECONDS)
     await engine.close()
 
     await until_gone(*pids)
     assert list((tmp_path / "homes").iterdir()) == []
 
 
-def test_what_another_process_left_is_swept_but_not_what_it_still_has(
-    tmp_path: Path,
-) -> None:
-    alive, dead = Homes(tmp_path), Homes(tmp_path)
+def test_homes_of_ended_processes_are_swept_and_others_are_kept(tmp_path: Path) -> None:
+    alive, dead = ProgramHomes(tmp_path), ProgramHomes(tmp_path)
     kept, left = alive.make(), dead.make()
-    # The end of a process lets go of its locks.
+    # The end of a process releases its locks.
     os.close(dead._lock)
-    new = Homes(tmp_path)
+    new = ProgramHomes(tmp_path)
 
     assert (kept.exists(), left.exists()) == (True, False)
     new.close()
     alive.close()
 
 
-def test_tools_get_names_that_the_program_can_bear() -> None:
+def test_tools_get_names_that_the_program_accepts() -> None:
     given = tools.TestTools()
     names = ["send.mail", "send_mail", "a" * 80, "send mail"]
     exposed = expose([given.offer(name) for name in names])

@@ -1,4 +1,4 @@
-"""The way to the model: who may use it, what is passed on, what is paid for, when it refuses."""
+"""The relay to the model: who may use it, what it forwards, what is paid for, when it refuses."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,14 +8,14 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.contracts.engine.trial import TrialGate
+from support.contracts.engine.harness import RecordingGate
 from support.model_api import Cut, Garbage, ModelApi, Refuse, Say, Stall, Usage
 
 from backburner.core.errors import EngineFailed
-from backburner.engine.claude.call import Trouble
+from backburner.engine.claude.call import ModelFailure
 from backburner.engine.claude.relay import Line, Relay
 
-ASKED = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello!"}]}
+REQUEST = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello!"}]}
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ async def line(relay: Relay) -> Line:
 
 
 @pytest.fixture
-def gate(line: Line) -> TrialGate:
-    gate = TrialGate()
+def gate(line: Line) -> RecordingGate:
+    gate = RecordingGate()
     line.begin(gate)
     return gate
 
@@ -49,7 +49,7 @@ def gate(line: Line) -> TrialGate:
 async def asking(
     line: Line, path: str = "/v1/messages", *, method: str = "POST", **more: Any
 ) -> AsyncIterator[httpx2.Response]:
-    body = {**ASKED, "stream": True, **more}
+    body = {**REQUEST, "stream": True, **more}
     headers = {"x-api-key": "placeholder", "anthropic-beta": "one", "x-other": "secret"}
     async with httpx2.AsyncClient(timeout=10) as client:
         request = client.stream(method, line.address + path, json=body, headers=headers)
@@ -62,8 +62,8 @@ async def ask(line: Line, path: str = "/v1/messages", **more: Any) -> tuple[int,
         return answer.status_code, (await answer.aread()).decode()
 
 
-async def test_the_model_gets_the_key_and_no_more_of_the_headers_than_it_needs(
-    api: ModelApi, line: Line, gate: TrialGate
+async def test_the_relay_adds_the_key_and_forwards_only_known_headers(
+    api: ModelApi, line: Line, gate: RecordingGate
 ) -> None:
     status, text = await ask(line, "/v1/messages?beta=true")
 
@@ -75,8 +75,8 @@ async def test_the_model_gets_the_key_and_no_more_of_the_headers_than_it_needs(
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-async def test_every_call_is_paid_for(
-    api: ModelApi, line: Line, gate: TrialGate, *, streamed: bool
+async def test_every_call_of_the_model_is_paid_for(
+    api: ModelApi, line: Line, gate: RecordingGate, *, streamed: bool
 ) -> None:
     used = Usage(input=5, output=7, cache_read=11, cache_write=13)
     api.then(Say("One."), used)
@@ -86,15 +86,15 @@ async def test_every_call_is_paid_for(
     assert gate.paid == [("m", used)]
 
 
-async def test_what_only_counts_is_not_paid_for(line: Line, gate: TrialGate) -> None:
+async def test_counting_tokens_is_not_paid_for(line: Line, gate: RecordingGate) -> None:
     status, text = await ask(line, "/v1/messages/count_tokens")
 
     assert (status, "input_tokens" in text) == (200, True)
     assert gate.paid == []
 
 
-async def test_nobody_gets_through_without_the_secret_or_to_anything_else(
-    api: ModelApi, relay: Relay, line: Line, gate: TrialGate
+async def test_the_relay_needs_the_secret_and_serves_only_known_paths(
+    api: ModelApi, relay: Relay, line: Line, gate: RecordingGate
 ) -> None:
     del gate
     stranger = Line(line.address[:-1] + "x")
@@ -106,74 +106,74 @@ async def test_nobody_gets_through_without_the_secret_or_to_anything_else(
         assert answer.status_code == 404
     relay.close_line(line)
     assert (await ask(line))[0] == 404
-    assert api.heard == []
+    assert api.received == []
 
 
-async def test_a_line_that_nobody_pays_for_is_of_no_use(api: ModelApi, line: Line) -> None:
+async def test_a_line_without_a_gate_refuses_calls(api: ModelApi, line: Line) -> None:
     status, text = await ask(line)
 
-    assert (status, "Nothing more may be asked." in text) == (403, True)
-    assert api.heard == []
+    assert (status, "No further calls are allowed." in text) == (403, True)
+    assert api.received == []
 
 
-async def test_once_all_is_spent_the_model_is_not_asked_any_more(
-    api: ModelApi, line: Line, gate: TrialGate
+async def test_a_line_whose_allowance_is_used_up_refuses_calls(
+    api: ModelApi, line: Line, gate: RecordingGate
 ) -> None:
-    gate.has_money = False
+    gate.has_allowance = False
 
     assert [(await ask(line))[0] for _ in range(2)] == [200, 403]
     assert line.spent
     assert len(api.requests) == 1
 
-    line.begin(TrialGate())
+    line.begin(RecordingGate())
     assert (await ask(line))[0] == 200
 
 
-async def test_a_call_that_cannot_be_written_down_is_the_last(
-    api: ModelApi, line: Line, gate: TrialGate
+async def test_a_call_whose_usage_cannot_be_stored_is_the_last(
+    api: ModelApi, line: Line, gate: RecordingGate
 ) -> None:
-    gate.breaks = True
+    gate.fails = True
 
     assert [(await ask(line))[0] for _ in range(2)] == [200, 403]
     assert len(api.requests) == 1
 
 
 @pytest.mark.parametrize(
-    ("reply", "trouble"),
+    ("reply", "failure"),
     [
         (
             [Refuse(429, retry_after="7", message="Slow down.")],
-            Trouble(429, "Slow down.", timedelta(seconds=7)),
+            ModelFailure(429, "Slow down.", timedelta(seconds=7)),
         ),
-        ([Refuse(401, message="No such key.")], Trouble(401, "No such key.")),
-        ([Refuse(500, retry_after="soon", message="Oh.")], Trouble(500, "Oh.")),
-        ([Say("Well"), Cut()], Trouble(None, "The connection to the model was lost.")),
-        ([Say("Well"), Stall()], Trouble(None, "The model has stopped answering.")),
-        ([Garbage()], Trouble(None, "The model's answer cannot be understood.")),
-        ([Say("Well"), Garbage()], Trouble(None, "The model's answer broke off.")),
+        ([Refuse(401, message="No such key.")], ModelFailure(401, "No such key.")),
+        ([Refuse(500, retry_after="soon", message="Oh.")], ModelFailure(500, "Oh.")),
+        ([Say("Well"), Cut()], ModelFailure(None, "The connection to the model was lost.")),
+        ([Say("Well"), Stall()], ModelFailure(None, "The model stopped responding.")),
+        ([Garbage()], ModelFailure(None, "The model's response cannot be read.")),
+        ([Say("Well"), Garbage()], ModelFailure(None, "The model's response was cut off.")),
     ],
     ids=str,
 )
-async def test_after_trouble_the_program_does_not_get_to_try_again(
-    api: ModelApi, line: Line, gate: TrialGate, reply: list[Any], trouble: Trouble
+async def test_after_a_failed_call_the_program_cannot_retry(
+    api: ModelApi, line: Line, gate: RecordingGate, reply: list[Any], failure: ModelFailure
 ) -> None:
     del gate
     api.then(*reply)
     try:
         await ask(line)
     except httpx2.HTTPError:
-        # What was streamed already cannot be turned into a refusal.
+        # A response that has started cannot become a refusal.
         assert reply[0] == Say("Well")
 
-    assert line.trouble == trouble
+    assert line.failure == failure
     assert (await ask(line))[0] == 503
     assert len(api.requests) == 1
 
-    line.begin(TrialGate())
+    line.begin(RecordingGate())
     assert (await ask(line))[0] == 200
 
 
-async def test_a_model_that_is_not_there_is_told_of(gate: TrialGate) -> None:
+async def test_an_unreachable_model_is_reported_to_the_program(gate: RecordingGate) -> None:
     relay = Relay(address="http://127.0.0.1:9", headers={}, stall=timedelta(seconds=1))
     line = await relay.open()
     line.begin(gate)
@@ -184,8 +184,8 @@ async def test_a_model_that_is_not_there_is_told_of(gate: TrialGate) -> None:
     assert (status, "The model cannot be reached." in text) == (502, True)
 
 
-async def test_a_program_that_leaves_takes_the_call_with_it_and_pays_for_what_was_said(
-    api: ModelApi, line: Line, gate: TrialGate
+async def test_a_program_that_disconnects_ends_the_call_and_pays_for_its_output(
+    api: ModelApi, line: Line, gate: RecordingGate
 ) -> None:
     api.then(Say("x" * 400), Usage(input=5, output=0), Stall())
     async with asking(line) as answer:
@@ -198,33 +198,35 @@ async def test_a_program_that_leaves_takes_the_call_with_it_and_pays_for_what_wa
     assert usage.output == pytest.approx(100, abs=1)
 
 
-async def test_how_long_a_session_is_leaves_out_system_prompt_and_tools(
-    api: ModelApi, line: Line, gate: TrialGate
+async def test_the_length_of_a_session_leaves_out_system_prompt_and_tools(
+    api: ModelApi, line: Line, gate: RecordingGate
 ) -> None:
     del gate
     api.then(Say("One."), Usage(input=1000, output=10))
-    await ask(line, system="s" * 9 * len(str(ASKED)))
+    await ask(line, system="s" * 9 * len(str(REQUEST)))
 
     assert 50 < line.context < 150
 
 
-async def test_what_is_no_request_is_refused(api: ModelApi, line: Line, gate: TrialGate) -> None:
+async def test_a_body_that_is_no_json_object_is_refused(
+    api: ModelApi, line: Line, gate: RecordingGate
+) -> None:
     del gate
     async with httpx2.AsyncClient() as client:
         for body in (b"", b"{no json", b"[]"):
             answer = await client.post(f"{line.address}/v1/messages", content=body)
             assert answer.status_code == 400
-    assert api.heard == []
+    assert api.received == []
 
 
-def test_the_key_does_not_show() -> None:
+def test_the_repr_of_a_relay_hides_the_key() -> None:
     relay = Relay(
         address="http://127.0.0.1:9", headers={"x-api-key": "the-key"}, stall=timedelta(1)
     )
     assert "the-key" not in repr(relay)
 
 
-async def test_while_tests_run_no_other_machine_is_asked() -> None:
+async def test_the_relay_of_a_test_run_cannot_reach_a_model_elsewhere() -> None:
     relay = Relay(address="https://models.example", headers={}, stall=timedelta(seconds=1))
     with pytest.raises(EngineFailed):
         await relay.open()

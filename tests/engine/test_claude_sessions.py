@@ -1,4 +1,4 @@
-"""What Claude's program remembers: taken at good places, kept in the database, put back."""
+"""Sessions of Claude Code: entries taken at safe points, stored in the database, and restored."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -13,7 +13,12 @@ from support.doubles.clock import SetClock
 from support.stage.scene import Scene
 
 from backburner.core.errors import SessionGone
-from backburner.engine.claude.sessions import Mirror, from_memory, to_memory, write_transcripts
+from backburner.engine.claude.sessions import (
+    TranscriptMirror,
+    dump_entry,
+    load_entry,
+    write_transcripts,
+)
 from backburner.store import tables
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
@@ -26,12 +31,12 @@ def said(text: str) -> Any:
 
 
 def called(*ids: str) -> Any:
-    content = [{"type": "tool_use", "id": one} for one in ids]
+    content = [{"type": "tool_use", "id": call_id} for call_id in ids]
     return {"type": "assistant", "message": {"content": content}}
 
 
-def gave(which: str) -> Any:
-    content = [{"type": "tool_result", "tool_use_id": which}]
+def gave(call_id: str) -> Any:
+    content = [{"type": "tool_result", "tool_use_id": call_id}]
     return {"type": "user", "message": {"content": content}}
 
 
@@ -40,12 +45,12 @@ def asked(text: str) -> Any:
 
 
 async def take(*entries: Any, ended: bool = False) -> list[Any]:
-    mirror = Mirror()
+    mirror = TranscriptMirror()
     await mirror.append(KEY, list(entries))
-    return [from_memory(text)[1] for text in mirror.take(ended=ended)]
+    return [load_entry(text)[1] for text in mirror.take(ended=ended)]
 
 
-async def test_during_a_turn_only_what_calls_have_given_is_taken() -> None:
+async def test_during_a_turn_only_entries_up_to_complete_results_are_taken() -> None:
     question, call, result, answer = asked("Look."), called("1"), gave("1"), said("Seen.")
     assert await take(question, said("Let me look.")) == []
     assert await take(question, call) == []
@@ -60,24 +65,24 @@ async def test_during_a_turn_only_what_calls_have_given_is_taken() -> None:
     ]
 
 
-async def test_what_was_taken_is_not_taken_again() -> None:
-    mirror = Mirror()
+async def test_each_entry_is_taken_once() -> None:
+    mirror = TranscriptMirror()
     await mirror.append(KEY, [asked("Look."), called("1"), gave("1"), said("Seen.")])
     assert len(mirror.take(ended=False)) == 3
     assert len(mirror.take(ended=True)) == 1
     assert mirror.take(ended=True) == ()
 
 
-async def test_that_the_model_failed_is_not_remembered() -> None:
+async def test_an_api_error_is_not_remembered() -> None:
     failed = {**said("API Error: 500"), "isApiErrorMessage": True}
     assert await take(asked("Look."), failed, ended=True) == [asked("Look.")]
 
 
 def test_a_session_is_written_where_the_program_looks_for_it(tmp_path: Path) -> None:
     memory = [
-        to_memory("", said("é\u2028")),
-        to_memory("subagents/one", said("b")),
-        to_memory("", said("c")),
+        dump_entry("", said("é\u2028")),
+        dump_entry("subagents/one", said("b")),
+        dump_entry("", said("c")),
     ]
     write_transcripts(tmp_path / "config", tmp_path / "work", "s-1", memory)
 
@@ -94,18 +99,18 @@ def test_a_session_is_written_where_the_program_looks_for_it(tmp_path: Path) -> 
         "[]",
         '["", "text"]',
         "[1, {}]",
-        to_memory("../../outside", said("a")),
-        to_memory("/etc/outside", said("a")),
+        dump_entry("../../outside", said("a")),
+        dump_entry("/etc/outside", said("a")),
     ],
 )
-def test_memory_that_is_none_is_gone(tmp_path: Path, text: str) -> None:
+def test_a_session_with_an_invalid_entry_is_gone(tmp_path: Path, text: str) -> None:
     with pytest.raises(SessionGone):
         write_transcripts(tmp_path / "config", tmp_path / "work", "s-1", [text])
     assert not list(tmp_path.rglob("*outside*"))
 
 
-class Stored:
-    """The SDK's idea of a store, over ours and what the engine makes of entries."""
+class StoredSessions:
+    """The SDK's `SessionStore`, over our database and the engine's form of entries."""
 
     def __init__(self, database: Database) -> None:
         scene = Scene(database)
@@ -113,17 +118,17 @@ class Stored:
         self.database, self.turn = database, scene.begin_reply().turn
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
-        mirror = Mirror()
+        mirror = TranscriptMirror()
         await mirror.append(key, entries)
         kept = mirror.take(ended=True)
         self.database.run(lambda tx: tx.sessions.append(self.turn, _session(key), kept))
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         kept = self.database.run(lambda tx: tx.sessions.load(self.turn, _session(key)))
-        mirror = Mirror()
-        for subpath, entry in map(from_memory, kept):
-            place: SessionKey = {"project_key": "p", "session_id": "s"}
-            await mirror.append({**place, "subpath": subpath} if subpath else place, [entry])
+        mirror = TranscriptMirror()
+        for subpath, entry in map(load_entry, kept):
+            main: SessionKey = {"project_key": "p", "session_id": "s"}
+            await mirror.append({**main, "subpath": subpath} if subpath else main, [entry])
         return await mirror.load(key)
 
 
@@ -140,12 +145,12 @@ def make_database(
         yield lambda: database
 
 
-async def test_what_is_kept_is_what_the_sdk_asks_of_a_store(
+async def test_stored_sessions_conform_to_the_store_of_the_sdk(
     make_database: Callable[[], Database],
 ) -> None:
     def fresh() -> Any:
         database = make_database()
         database.run(lambda tx: tx.connection.execute(tables.users.delete()))
-        return Stored(database)
+        return StoredSessions(database)
 
     await run_session_store_conformance(fresh)

@@ -1,4 +1,4 @@
-"""A try whether a model answers: what is asked, and how what goes wrong is told."""
+"""Trying a model: the request, and how each failure is reported."""
 
 import socket
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from support.servers.model_servers import ModelServer, model_server
 
 from backburner.core.errors import EngineFailed
 from backburner.engine.addresses import check_address
-from backburner.engine.trial import IDENTITY, Target, list_models, try_model
+from backburner.engine.trial import CLAUDE_CODE_IDENTITY, Target, list_models, try_model
 from backburner.ports import Trouble
 
 CANARY = "sk-canary-31415926535"
@@ -32,7 +32,7 @@ def local(server: ModelServer) -> Target:
     return Target(engine="openai", model="small", address=f"{server.address}/v1", key=CANARY)
 
 
-async def test_claude_is_asked_for_one_word_with_the_key(
+async def test_a_trial_of_claude_asks_for_one_word_with_the_key(
     server: ModelServer, claude: Target
 ) -> None:
     trial = await try_model(claude)
@@ -47,7 +47,7 @@ async def test_claude_is_asked_for_one_word_with_the_key(
     assert "system" not in asked.body
 
 
-async def test_a_token_is_shown_as_claude_code_shows_it(
+async def test_a_trial_with_a_token_identifies_as_claude_code(
     server: ModelServer, claude: Target
 ) -> None:
     assert (await try_model(replace(claude, key=None, token=CANARY))).works
@@ -56,10 +56,10 @@ async def test_a_token_is_shown_as_claude_code_shows_it(
     assert asked.headers["authorization"] == f"Bearer {CANARY}"
     assert asked.headers["anthropic-beta"] == "oauth-2025-04-20"
     assert "x-api-key" not in asked.headers
-    assert asked.body["system"][0] == {"type": "text", "text": IDENTITY}
+    assert asked.body["system"][0] == {"type": "text", "text": CLAUDE_CODE_IDENTITY}
 
 
-async def test_any_other_server_is_asked_in_the_common_way(
+async def test_a_trial_of_another_server_uses_chat_completions(
     server: ModelServer, local: Target
 ) -> None:
     assert (await try_model(local)).works
@@ -71,7 +71,7 @@ async def test_any_other_server_is_asked_in_the_common_way(
     assert "authorization" not in without.headers
 
 
-async def test_a_server_that_knows_the_limit_by_another_name_is_asked_again(
+async def test_a_server_with_another_name_for_the_limit_is_asked_again(
     server: ModelServer, local: Target
 ) -> None:
     complaint = {"error": {"message": "Use 'max_completion_tokens' instead."}}
@@ -84,7 +84,7 @@ async def test_a_server_that_knows_the_limit_by_another_name_is_asked_again(
     assert second.body["max_completion_tokens"] == 1
 
 
-async def test_the_demo_is_always_there() -> None:
+async def test_a_trial_of_the_demo_always_works() -> None:
     assert (await try_model(Target(engine="demo", model="demo", address=""))).works
 
 
@@ -93,11 +93,11 @@ async def test_the_demo_is_always_there() -> None:
     [
         (401, {"error": {"message": f"bad key {CANARY}"}}, Trouble.REFUSED, "The key was refused"),
         (403, "", Trouble.REFUSED, "The key was refused (403)."),
-        (404, {"error": {"message": "model: clod"}}, Trouble.MODEL, "There is no model 'claude-x'"),
-        (404, "no", Trouble.UNREACHABLE, "is not the API of a model."),
-        (302, "", Trouble.UNREACHABLE, "is not the API of a model."),
-        (200, "<html>", Trouble.UNREACHABLE, "is not the API of a model."),
-        (200, [1], Trouble.UNREACHABLE, "is not the API of a model."),
+        (404, {"error": {"message": "model: clod"}}, Trouble.MODEL, "Model not found: 'claude-x'"),
+        (404, "no", Trouble.UNREACHABLE, "does not respond as a model API does."),
+        (302, "", Trouble.UNREACHABLE, "does not respond as a model API does."),
+        (200, "<html>", Trouble.UNREACHABLE, "does not respond as a model API does."),
+        (200, [1], Trouble.UNREACHABLE, "does not respond as a model API does."),
         (429, {"error": {"message": "slow down"}}, Trouble.LIMIT, "(429): slow down."),
         (402, {"error": "pay first"}, Trouble.LIMIT, "(402): pay first."),
         (529, {"error": {"message": "over\nloaded."}}, Trouble.OTHER, "(529): over loaded."),
@@ -105,7 +105,7 @@ async def test_the_demo_is_always_there() -> None:
         (400, {"error": {"message": "credit is low"}}, Trouble.OTHER, "(400): credit is low."),
     ],
 )
-async def test_what_goes_wrong_is_told_without_the_secret(
+async def test_a_failed_trial_is_explained_without_the_secret(
     server: ModelServer,
     claude: Target,
     status: int,
@@ -122,14 +122,16 @@ async def test_what_goes_wrong_is_told_without_the_secret(
     assert len(server.asked) == 1
 
 
-async def test_a_server_that_wants_a_key_says_so(server: ModelServer, local: Target) -> None:
+async def test_a_trial_without_a_needed_key_asks_for_one(
+    server: ModelServer, local: Target
+) -> None:
     server.answers["/v1/chat/completions"] = (401, "")
     trial = await try_model(replace(local, key=None))
 
     assert trial.words == "A key is needed (401)."
 
 
-async def test_an_address_where_nobody_is_cannot_be_reached(claude: Target) -> None:
+async def test_a_trial_reports_an_address_without_a_server(claude: Target) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     address = f"http://127.0.0.1:{port}"
@@ -139,24 +141,22 @@ async def test_an_address_where_nobody_is_cannot_be_reached(claude: Target) -> N
     assert trial.words.startswith(f"{address} cannot be reached")
 
 
-async def test_a_server_that_says_nothing_is_not_waited_for_for_ever(claude: Target) -> None:
+async def test_a_trial_of_a_silent_server_times_out(claude: Target) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        trial = await try_model(replace(claude, address=address), patience=0.1)
+        trial = await try_model(replace(claude, address=address), timeout_seconds=0.1)
 
-    assert trial.words == f"{address} does not answer in time."
+    assert trial.words == f"{address} does not respond in time."
 
 
-async def test_the_models_that_are_offered_are_listed_by_name(
-    server: ModelServer, local: Target
-) -> None:
+async def test_models_are_listed_by_name(server: ModelServer, local: Target) -> None:
     assert await list_models(local) == ("large", "small")
     (asked,) = server.asked
     assert asked.headers["authorization"] == f"Bearer {CANARY}"
 
 
 @pytest.mark.parametrize("answer", [(200, {"models": []}), (401, CANARY), (404, ""), (200, "[]")])
-async def test_a_server_that_lists_nothing_is_refused_in_words(
+async def test_a_server_without_a_list_of_models_is_reported_without_the_secret(
     server: ModelServer, local: Target, answer: tuple[int, Any]
 ) -> None:
     server.answers["/v1/models"] = answer
@@ -166,7 +166,7 @@ async def test_a_server_that_lists_nothing_is_refused_in_words(
     assert CANARY not in str(refused.value)
 
 
-async def test_a_list_from_nowhere_is_refused_in_words(local: Target) -> None:
+async def test_listing_models_of_an_unreachable_server_fails_with_the_reason(local: Target) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(EngineFailed, match="cannot be reached"):
@@ -180,8 +180,8 @@ def test_a_target_does_not_show_its_secrets(claude: Target) -> None:
 @pytest.mark.parametrize(
     "url", ["https://api.anthropic.com", "http://10.0.0.1", "http://localhost.example.org", "x"]
 )
-async def test_while_tests_run_nobody_else_is_asked(claude: Target, url: str) -> None:
-    with pytest.raises(EngineFailed, match="on this machine only") as refused:
+async def test_a_test_run_cannot_reach_a_model_elsewhere(claude: Target, url: str) -> None:
+    with pytest.raises(EngineFailed, match="only models on this machine") as refused:
         await try_model(replace(claude, address=url))
 
     assert refused.value.permanent
@@ -190,11 +190,11 @@ async def test_while_tests_run_nobody_else_is_asked(claude: Target, url: str) ->
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:1/v1", "http://localhost:2", "http://[::1]:3/s/secret"]
 )
-def test_this_machine_may_always_be_asked(url: str) -> None:
+def test_models_on_this_machine_are_always_allowed(url: str) -> None:
     assert check_address(url) == url
 
 
-def test_outside_of_tests_any_address_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_address_is_allowed_outside_test_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BACKBURNER_TEST_ONLY_LOOPBACK_MODELS")
 
     assert check_address("https://api.example.org")

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import make_url
 from support.faults.canaries import canary, descendants, found_in, in_files, in_process, write_scan
 from support.faults.outside import Outside
-from support.model_api import CallTool, Heard, ModelApi, Say, Stall
+from support.model_api import CallTool, ModelApi, ModelRequest, Say, Stall
 from support.programs.programs import Running
 from support.programs.real_workers import RealWorkers
 from support.requirements import requirement
@@ -185,10 +185,10 @@ def permitted(workspace: Path) -> Iterator[tuple[str, str, str]]:
 
 def seen_by(model: ModelApi) -> set[str]:
     """Find what the model was told, apart from the header that is for its credential."""
-    return {found for heard in model.heard for found in found_in(_told(heard))}
+    return {found for heard in model.received for found in found_in(_told(heard))}
 
 
-def _told(heard: Heard) -> bytes:
+def _told(heard: ModelRequest) -> bytes:
     shown = [
         f"{name}: {value}"
         for name, value in heard.headers.items()

@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from support.doubles.engine import End, Sleep
 from support.faults import script
 from support.faults.outside import Outside
-from support.model_api import CallTool, Heard, ModelApi, Reply, Say
+from support.model_api import CallTool, ModelApi, ModelRequest, Reply, Say
 from support.people.mcp_clients import text
 from support.programs.claude_code import ask_claude
 from support.programs.programs import Start, starter
@@ -35,7 +35,7 @@ JOBS = 5
 DONE = "I am a demo without a language model"
 
 
-def hand_out_and_wait(heard: Heard) -> Reply:
+def hand_out_and_wait(heard: ModelRequest) -> Reply:
     """Be an agent that has something done and waits for it."""
     last = newest(heard)
     if started := re.search(r"Started (c_\w+)", last):

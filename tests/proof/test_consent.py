@@ -1,7 +1,7 @@
 """A command is run once its owner has said yes: that one, once, whoever is there to run it."""
 
 from support.faults.outside import Outside
-from support.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply
+from support.model_api import CallTool, GiveOutcome, ModelApi, ModelRequest, Reply
 from support.programs.real_workers import RealWorkers
 from support.requirements import requirement
 from support.servers.model_threads import newest
@@ -13,7 +13,7 @@ FIRST = {"command": "echo first >>lines.txt; cat lines.txt"}
 SECOND = {"command": "echo second >>lines.txt; cat lines.txt"}
 
 
-def write_lines(heard: Heard) -> Reply:
+def write_lines(heard: ModelRequest) -> Reply:
     """Be an agent that wants to run a command, and then another one."""
     last = newest(heard)
     if "second\n[Exit code 0.]" in last:

@@ -1,7 +1,7 @@
 """Something said in a chat goes on in the background, asks, and comes to its end."""
 
 from support.faults.outside import Outside
-from support.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply, Say
+from support.model_api import CallTool, GiveOutcome, ModelApi, ModelRequest, Reply, Say
 from support.programs.real_workers import RealWorkers
 from support.requirements import requirement
 from support.servers.model_threads import newest
@@ -19,7 +19,7 @@ CHANGED = {
 ENOUGH = {"complete": True, "final": True, "message": "I no longer watch notes.txt."}
 
 
-def watch_notes(heard: Heard) -> Reply:
+def watch_notes(heard: ModelRequest) -> Reply:
     """Be an agent that watches a file."""
     last = newest(heard)
     if not heard.wants_outcome:

@@ -3,7 +3,7 @@
 import re
 
 from support.faults.outside import Outside
-from support.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply, Say
+from support.model_api import CallTool, GiveOutcome, ModelApi, ModelRequest, Reply, Say
 from support.programs.real_workers import RealWorkers
 from support.requirements import requirement
 from support.servers.model_threads import newest
@@ -13,7 +13,7 @@ from backburner.core.conversation import EndedAs
 FRUIT = ("apple", "pear")
 
 
-def look_for_fruit(heard: Heard) -> Reply:
+def look_for_fruit(heard: ModelRequest) -> Reply:
     """Be an agent that has others look into files, and waits for them."""
     last = newest(heard)
     if heard.wants_outcome:

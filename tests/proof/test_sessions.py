@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from support.faults.outside import Outside
-from support.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply, Say
+from support.model_api import CallTool, GiveOutcome, ModelApi, ModelRequest, Reply, Say
 from support.programs.real_workers import RealWorkers
 from support.requirements import requirement
 from support.servers.model_threads import newest
@@ -16,7 +16,7 @@ from backburner.runs.prepare import SESSION_LOST
 LOOK = {"what": "Find out which fruit it is, in fruit.txt.", "when": "now"}
 
 
-def look_for_fruit(heard: Heard) -> Reply:
+def look_for_fruit(heard: ModelRequest) -> Reply:
     """Be an agent that looks into a file in the background, and says nothing of it."""
     last = newest(heard)
     if heard.wants_outcome:
@@ -64,7 +64,7 @@ def test_chat_and_work_in_two_processes_know_what_the_other_did(
     assert runs[0][1] == runs[2][1] != runs[1][1]
 
 
-def ask_and_end(heard: Heard) -> Reply:
+def ask_and_end(heard: ModelRequest) -> Reply:
     """Be an agent that asks in the middle of its work."""
     last = newest(heard)
     if "The user answered" in last:
@@ -102,7 +102,7 @@ def test_work_whose_transcript_is_gone_goes_on_from_its_state(
     assert outside.rows("SELECT DISTINCT status FROM runs") == [("success",)]
 
 
-def calls_in(heard: Heard) -> Sequence[tuple[str, Any]]:
+def calls_in(heard: ModelRequest) -> Sequence[tuple[str, Any]]:
     """Find the calls that the model is told it has made."""
     contents = [message["content"] for message in heard.body["messages"]]
     blocks = [block for content in contents if isinstance(content, list) for block in content]

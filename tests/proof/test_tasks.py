@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.faults.outside import Outside
-from support.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply, Say
+from support.model_api import CallTool, GiveOutcome, ModelApi, ModelRequest, Reply, Say
 from support.programs.real_workers import RealWorkers
 from support.requirements import requirement
 from support.servers.model_threads import newest
@@ -54,7 +54,7 @@ TEST_ON_PUSH = {
     "interval": "1s",
     "notify": "on_change",
 }
-Background = Callable[[Heard, str], Reply]
+Background = Callable[[ModelRequest, str], Reply]
 
 
 class Programs:
@@ -86,10 +86,10 @@ def start(workers: RealWorkers, programs: Programs) -> None:
     workers.start(env={"PATH": f"{programs.folder}:{os.environ['PATH']}"})
 
 
-def agent(task: dict[str, Any], work: Background) -> Callable[[Heard], Reply]:
+def agent(task: dict[str, Any], work: Background) -> Callable[[ModelRequest], Reply]:
     """Be an agent that sets up a task in a chat, and does its work in the background."""
 
-    def answer(heard: Heard) -> Reply:
+    def answer(heard: ModelRequest) -> Reply:
         last = newest(heard)
         if heard.wants_outcome:
             return work(heard, last)
@@ -106,7 +106,7 @@ def complete(**outcome: Any) -> Reply:
     return [GiveOutcome({"complete": True, **outcome})]
 
 
-def look_at_ci(heard: Heard, last: str) -> Reply:
+def look_at_ci(heard: ModelRequest, last: str) -> Reply:
     del heard
     if "[Exit code 0.]" not in last:
         return run(GH)
@@ -115,7 +115,7 @@ def look_at_ci(heard: Heard, last: str) -> Reply:
     return complete(result="passing")
 
 
-def look_at_deploy(heard: Heard, last: str) -> Reply:
+def look_at_deploy(heard: ModelRequest, last: str) -> Reply:
     del heard
     if "[Exit code 0.]" not in last:
         return run(KUBECTL)
@@ -124,7 +124,7 @@ def look_at_deploy(heard: Heard, last: str) -> Reply:
     return complete(result="in progress")
 
 
-def run_tests(heard: Heard, last: str) -> Reply:
+def run_tests(heard: ModelRequest, last: str) -> Reply:
     commits = re.findall(r"abc\d(?= Add)", heard.raw.decode())
     if "47 pass" in last:
         head = {"head": commits[-1]}

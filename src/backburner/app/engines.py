@@ -33,7 +33,7 @@ def closing(engines: Iterable[Engine]) -> Callable[[], Awaitable[None]]:
 
 
 def _claude(profile: Profile, settings: Settings) -> Engine:
-    from backburner.engine.claude.engine import ClaudeEngine, Model  # noqa: PLC0415
+    from backburner.engine.claude.engine import ClaudeEngine, ClaudeModel  # noqa: PLC0415
 
     key, token = profile.key, profile.token
     if token is not None:
@@ -41,7 +41,7 @@ def _claude(profile: Profile, settings: Settings) -> Engine:
     else:
         headers = {"x-api-key": key.get_secret_value() if key else ""}
     return ClaudeEngine(
-        Model(
+        ClaudeModel(
             name=profile.model,
             address=profile.address,
             headers=headers,

@@ -140,5 +140,5 @@ def fits_one_more(free: int | None, *, starting: int) -> bool:
 
 def _fits_one_more(engine: Engine, runs: int) -> bool:
     # Of what was claimed a moment ago the free memory says nothing yet.
-    starting = max(0, runs - getattr(engine, "at_work", 0))
+    starting = max(0, runs - getattr(engine, "active_programs", 0))
     return fits_one_more(free_memory(), starting=starting)

@@ -1,1 +1,1 @@
-"""Agents: each library in its own room, all behind one port."""
+"""Agents: one folder for each library, all behind one port."""

@@ -1,4 +1,4 @@
-"""Where models may be: anywhere, except while tests run."""
+"""Addresses of models: any, except while tests run."""
 
 import os
 from ipaddress import ip_address
@@ -6,15 +6,15 @@ from urllib.parse import urlsplit
 
 from backburner.core.errors import EngineFailed
 
-#: Set to 1 for the time of a test run: no test may ever ask a real model.
+#: Set to 1 during a test run: no test may ever call a real model.
 ONLY_LOOPBACK = "BACKBURNER_TEST_ONLY_LOOPBACK_MODELS"
 
 
 def check_address(url: str) -> str:
-    """Give the address back, or refuse it; whoever is about to ask a model calls this first."""
+    """Return the address, or refuse it; to be called before every connection to a model."""
     if os.environ.get(ONLY_LOOPBACK) == "1" and not is_loopback(url):
         raise EngineFailed(
-            "While tests run, models are asked on this machine only.", permanent=True
+            "While tests run, only models on this machine can be used.", permanent=True
         )
     return url
 

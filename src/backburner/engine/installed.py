@@ -1,11 +1,11 @@
-"""What of the engines' libraries is installed here, found without loading any of it."""
+"""Which libraries of the engines are installed, found without importing them."""
 
 from importlib.util import find_spec
 from pathlib import Path
 
 from backburner.core.errors import EngineFailed
 
-#: What each engine needs to be importable; its extra has the engine's name.
+#: The library of each engine; its extra has the name of the engine.
 LIBRARIES = {"claude": "claude_agent_sdk", "openai": "pydantic_ai"}
 
 
@@ -14,7 +14,7 @@ def need_library(engine: str) -> None:
     library = LIBRARIES.get(engine)
     if library and find_spec(library) is None:
         raise EngineFailed(
-            f"What the engine {engine} needs is not installed.",
+            f"The library of the engine {engine} is not installed.",
             hint=f"Install it: pip install 'backburner[{engine}]'",
             permanent=True,
         )
@@ -30,7 +30,7 @@ def find_claude_code() -> Path:
         if program.is_file():
             return program
     raise EngineFailed(
-        "Claude Code is not there, though its library is.",
-        hint="Install it again: pip install --force-reinstall 'backburner[claude]'",
+        "Claude Code is missing from its library.",
+        hint="Reinstall it: pip install --force-reinstall 'backburner[claude]'",
         permanent=True,
     )

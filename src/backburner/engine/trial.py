@@ -1,4 +1,4 @@
-"""Asking a model for one word, to see whether it answers before anything depends on it."""
+"""Try a model with a request for one word, before anything depends on it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,18 +10,18 @@ from backburner.core.errors import EngineFailed
 from backburner.engine.addresses import check_address, is_loopback
 from backburner.ports import Trial, Trouble
 
-#: A local model may have to be read from a disk first.
-PATIENCE = 60.0
-#: Of what a server says of its own errors.
-LONGEST_QUOTE = 200
-#: A subscription's token is taken from whoever says this first.
-IDENTITY = "You are Claude Code, Anthropic's official CLI for Claude."
+#: A local model may have to be loaded from disk first.
+TRIAL_TIMEOUT_SECONDS = 60.0
+#: Of a server's own error messages.
+MAX_QUOTE_CHARS = 200
+#: The API accepts the token of a subscription only with this as the system prompt.
+CLAUDE_CODE_IDENTITY = "You are Claude Code, Anthropic's official CLI for Claude."
 _QUESTION = [{"role": "user", "content": "Say yes."}]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A model, and what it takes to ask it."""
+    """A model, and how to reach it."""
 
     engine: str
     model: str
@@ -34,54 +34,55 @@ class Target:
         return self.key or self.token
 
 
-async def try_model(target: Target, *, patience: float = PATIENCE) -> Trial:
-    """Ask for one word; whatever comes of it is told in words."""
+async def try_model(target: Target, *, timeout_seconds: float = TRIAL_TIMEOUT_SECONDS) -> Trial:
     if target.engine == "demo":
         return Trial("The demo needs no model.")
     try:
-        answer = await _ask(target, patience)
+        response = await _ask(target, timeout_seconds)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         return _unreachable(target, error)
-    return _judge(target, answer)
+    return _to_trial(target, response)
 
 
-async def list_models(target: Target, *, patience: float = PATIENCE) -> tuple[str, ...]:
-    """List the models that a server offers, by name."""
+async def list_models(
+    target: Target, *, timeout_seconds: float = TRIAL_TIMEOUT_SECONDS
+) -> tuple[str, ...]:
+    """List the names of the models that a server offers."""
     try:
-        async with _client(target, patience) as client:
-            answer = await client.get("/models", headers=_headers(target))
+        async with _client(target, timeout_seconds) as client:
+            response = await client.get("/models", headers=_headers(target))
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise _as_failure(_unreachable(target, error)) from None
-    if not answer.is_success:
-        raise _as_failure(_judge(target, answer))
-    offered = _object(answer).get("data")
+    if not response.is_success:
+        raise _as_failure(_to_trial(target, response))
+    offered = _object(response).get("data")
     if not isinstance(offered, list):
         raise _as_failure(_not_an_api(target))
-    names = (one.get("id") for one in offered if isinstance(one, dict))
+    names = (model.get("id") for model in offered if isinstance(model, dict))
     return tuple(sorted(name for name in names if isinstance(name, str)))
 
 
-def _client(target: Target, patience: float) -> httpx2.AsyncClient:
+def _client(target: Target, timeout_seconds: float) -> httpx2.AsyncClient:
     address = check_address(target.address)
-    # What is on this machine is not asked for by way of a proxy.
+    # What is on this machine is not body for by way of a proxy.
     return httpx2.AsyncClient(
-        base_url=address, timeout=patience, trust_env=not is_loopback(address)
+        base_url=address, timeout=timeout_seconds, trust_env=not is_loopback(address)
     )
 
 
-async def _ask(target: Target, patience: float) -> httpx2.Response:
+async def _ask(target: Target, timeout_seconds: float) -> httpx2.Response:
     headers = _headers(target)
     # Redirects are not followed: the secret is for this address.
-    async with _client(target, patience) as client:
+    async with _client(target, timeout_seconds) as client:
         if target.engine == "claude":
-            return await client.post("/v1/messages", json=_to_claude(target), headers=headers)
-        asked = {"model": target.model, "messages": _QUESTION, "max_tokens": 1}
-        answer = await client.post("/chat/completions", json=asked, headers=headers)
-        if answer.status_code == 400 and "max_completion_tokens" in answer.text:
-            # Newer models of some servers know it by another name.
-            asked["max_completion_tokens"] = asked.pop("max_tokens")
-            answer = await client.post("/chat/completions", json=asked, headers=headers)
-        return answer
+            return await client.post("/v1/messages", json=_claude_body(target), headers=headers)
+        body = {"model": target.model, "messages": _QUESTION, "max_tokens": 1}
+        response = await client.post("/chat/completions", json=body, headers=headers)
+        if response.status_code == 400 and "max_completion_tokens" in response.text:
+            # Newer models of some servers use another name for it.
+            body["max_completion_tokens"] = body.pop("max_tokens")
+            response = await client.post("/chat/completions", json=body, headers=headers)
+        return response
 
 
 def _headers(target: Target) -> dict[str, str]:
@@ -94,78 +95,79 @@ def _headers(target: Target) -> dict[str, str]:
     return {**version, "x-api-key": target.key or ""}
 
 
-def _to_claude(target: Target) -> dict[str, Any]:
-    asked: dict[str, Any] = {"model": target.model, "max_tokens": 1, "messages": _QUESTION}
+def _claude_body(target: Target) -> dict[str, Any]:
+    body: dict[str, Any] = {"model": target.model, "max_tokens": 1, "messages": _QUESTION}
     if target.token:
-        asked["system"] = [{"type": "text", "text": IDENTITY}]
-    return asked
+        body["system"] = [{"type": "text", "text": CLAUDE_CODE_IDENTITY}]
+    return body
 
 
-def _judge(target: Target, answer: httpx2.Response) -> Trial:
-    status, said = answer.status_code, _complaint(target, answer)
-    if answer.is_success:
+def _to_trial(target: Target, response: httpx2.Response) -> Trial:
+    status, message = response.status_code, _error_message(target, response)
+    if response.is_success:
         key = "content" if target.engine == "claude" else "choices"
-        works = isinstance(_object(answer).get(key), list)
+        works = isinstance(_object(response).get(key), list)
         return Trial(f"{target.model} answers.") if works else _not_an_api(target)
     if status in (401, 403):
         what = "token" if target.token else "key"
-        given = f"The {what} was refused" if target.secret else "A key is needed"
+        refusal = f"The {what} was refused" if target.secret else "A key is needed"
         return Trial(
-            f"{given} ({status}).", Trouble.REFUSED, f"Check the {what}, and give it anew."
+            f"{refusal} ({status}).", Trouble.REFUSED, f"Check the {what}, and enter it again."
         )
-    if status in (400, 404) and "model" in said.casefold():
-        words = f"There is no model {target.model!r} there{_quoted(said)}."
-        return Trial(words, Trouble.MODEL, "Choose one that is there.")
-    if status == 404 or answer.is_redirect:
+    if status in (400, 404) and "model" in message.casefold():
+        words = f"Model not found: {target.model!r}{_quoted(message)}."
+        return Trial(words, Trouble.MODEL, "Choose a model that the server offers.")
+    if status == 404 or response.is_redirect:
         return _not_an_api(target)
     if status in (402, 429):
-        words = f"It does not answer more for now ({status}){_quoted(said)}."
-        return Trial(words, Trouble.LIMIT, "Wait a little, or see what the account may use.")
-    return Trial(f"It answers with an error ({status}){_quoted(said)}.", Trouble.OTHER)
+        words = f"Limit reached ({status}){_quoted(message)}."
+        return Trial(words, Trouble.LIMIT, "Wait, or check the limits of the account.")
+    words = f"The server responded with an error ({status}){_quoted(message)}."
+    return Trial(words, Trouble.OTHER)
 
 
 def _unreachable(target: Target, error: Exception) -> Trial:
     if isinstance(error, httpx2.TimeoutException):
-        words = f"{target.address} does not answer in time."
+        words = f"{target.address} does not respond in time."
     elif isinstance(error, httpx2.TransportError):
         words = f"{target.address} cannot be reached{_quoted(_clean(target, str(error)))}."
     else:
-        words = f"What {target.address} answers cannot be read."
-    return Trial(words, Trouble.UNREACHABLE, "See that the address is right and the server runs.")
+        words = f"The response of {target.address} cannot be read."
+    return Trial(words, Trouble.UNREACHABLE, "Check the address, and that the server is running.")
 
 
 def _not_an_api(target: Target) -> Trial:
     hint = "It often ends in /v1." if target.engine == "openai" else "Leave the address out."
-    words = f"What answers at {target.address} is not the API of a model."
+    words = f"{target.address} does not respond as a model API does."
     return Trial(words, Trouble.UNREACHABLE, f"Check the address. {hint}")
 
 
-def _complaint(target: Target, answer: httpx2.Response) -> str:
-    """Find what the server says is wrong, wherever servers put it, without our secret in it."""
-    found: Any = _object(answer)
+def _error_message(target: Target, response: httpx2.Response) -> str:
+    """Find the error message, wherever servers put it, without our secret in it."""
+    value: Any = _object(response)
     for key in ("error", "message", "detail"):
-        if isinstance(found, Mapping) and key in found:
-            found = found[key]
-    return _clean(target, found) if isinstance(found, str) else ""
+        if isinstance(value, Mapping) and key in value:
+            value = value[key]
+    return _clean(target, value) if isinstance(value, str) else ""
 
 
 def _clean(target: Target, text: str) -> str:
     if target.secret:
         text = text.replace(target.secret, "[secret]")
     shown = "".join(letter if letter.isprintable() else " " for letter in text)
-    return " ".join(shown.split())[:LONGEST_QUOTE].rstrip(".")
+    return " ".join(shown.split())[:MAX_QUOTE_CHARS].rstrip(".")
 
 
-def _quoted(said: str) -> str:
-    return f": {said}" if said else ""
+def _quoted(message: str) -> str:
+    return f": {message}" if message else ""
 
 
-def _object(answer: httpx2.Response) -> dict[str, Any]:
+def _object(response: httpx2.Response) -> dict[str, Any]:
     try:
-        found = answer.json()
+        value = response.json()
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _as_failure(trial: Trial) -> EngineFailed:

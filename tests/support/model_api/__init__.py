@@ -1,7 +1,7 @@
-"""A stand-in for the APIs of models, on loopback, that says what it is told to say."""
+"""A fake model API on loopback that plays scripted replies."""
 
 from backburner.core.allowance import Usage
-from support.model_api.heard import Heard
+from support.model_api.request import ModelRequest
 from support.model_api.server import ModelApi
 from support.model_api.steps import (
     CallTool,
@@ -23,8 +23,8 @@ __all__ = [
     "Delay",
     "Garbage",
     "GiveOutcome",
-    "Heard",
     "ModelApi",
+    "ModelRequest",
     "Refuse",
     "Reply",
     "Say",

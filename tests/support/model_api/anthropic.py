@@ -1,11 +1,11 @@
-"""A reply in the words of the Anthropic Messages API."""
+"""Replies in the format of the Anthropic Messages API."""
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
 from backburner.core.allowance import Usage
-from support.model_api.heard import Heard
+from support.model_api.request import ModelRequest
 from support.model_api.steps import (
     CallTool,
     Cut,
@@ -37,21 +37,21 @@ def error(refuse: Refuse) -> dict[str, Any]:
     return {"type": "error", "error": {"type": kind, "message": refuse.message}}
 
 
-def whole(heard: Heard, reply: Reply, number: int) -> dict[str, Any]:
-    content = [block for _, block in _blocks(heard, reply, number)]
-    message = _message(heard, reply, number)
+def whole(request: ModelRequest, reply: Reply, number: int) -> dict[str, Any]:
+    content = [block for _, block in _blocks(request, reply, number)]
+    message = _message(request, reply, number)
     stop = _stop(reply)
     return message | {
         "content": content,
         "stop_reason": stop,
-        "usage": _usage(usage_of(reply, heard)),
+        "usage": _usage(usage_of(reply, request)),
     }
 
 
-def stream(heard: Heard, reply: Reply, number: int) -> Iterator[bytes | Fault]:
-    yield _event("message_start", message=_message(heard, reply, number))
+def stream(request: ModelRequest, reply: Reply, number: int) -> Iterator[bytes | Fault]:
+    yield _event("message_start", message=_message(request, reply, number))
     index = 0
-    blocks = dict(_blocks(heard, reply, number))
+    blocks = dict(_blocks(request, reply, number))
     for at, step in enumerate(reply):
         match step:
             case Say() | CallTool() | GiveOutcome():
@@ -64,7 +64,7 @@ def stream(heard: Heard, reply: Reply, number: int) -> Iterator[bytes | Fault]:
                 yield step
             case Usage():
                 pass
-    used = {"output_tokens": usage_of(reply, heard).output}
+    used = {"output_tokens": usage_of(reply, request).output}
     yield _event("message_delta", delta={"stop_reason": _stop(reply)}, usage=used)
     yield _event("message_stop")
 
@@ -86,35 +86,37 @@ def _block(
     yield _event("content_block_stop", index=index)
 
 
-def _blocks(heard: Heard, reply: Reply, number: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Write what is said and called, each with the place of its step."""
+def _blocks(
+    request: ModelRequest, reply: Reply, number: int
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Write text and calls as content blocks, each with the index of its step."""
     for at, step in enumerate(reply):
         match step:
             case Say(text):
                 yield at, {"type": "text", "text": text}
             case CallTool(name, arguments):
-                yield at, _call(f"toolu_{number}_{at}", heard.full_name(name), arguments)
+                yield at, _call(f"toolu_{number}_{at}", request.full_name(name), arguments)
             case GiveOutcome(value):
-                name = heard.outcome_tool or "StructuredOutput"
+                name = request.outcome_tool or "StructuredOutput"
                 yield at, _call(f"toolu_{number}_{at}", name, value)
             case _:
                 pass
 
 
-def _call(name_of_call: str, tool: str, arguments: object) -> dict[str, Any]:
-    return {"type": "tool_use", "id": name_of_call, "name": tool, "input": arguments}
+def _call(call_id: str, tool: str, arguments: object) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": tool, "input": arguments}
 
 
-def _message(heard: Heard, reply: Reply, number: int) -> dict[str, Any]:
+def _message(request: ModelRequest, reply: Reply, number: int) -> dict[str, Any]:
     return {
         "id": f"msg_{number}",
         "type": "message",
         "role": "assistant",
-        "model": heard.body.get("model", ""),
+        "model": request.body.get("model", ""),
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": _usage(usage_of(reply, heard)) | {"output_tokens": 1},
+        "usage": _usage(usage_of(reply, request)) | {"output_tokens": 1},
     }
 
 

@@ -1,4 +1,4 @@
-"""As much HTTP as a model API needs, with a hand on the connection: it can be cut and left open."""
+"""A minimal HTTP server whose connections can be cut or left open."""
 
 import asyncio
 import json
@@ -7,21 +7,21 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
-from support.model_api.heard import Heard, read_json
+from support.model_api.request import ModelRequest, read_json
 
-MOST_HEAD_BYTES = 256 * 1024
+MAX_HEAD_BYTES = 256 * 1024
 
 
 class Connection:
-    """One request and its answer; then it is closed."""
+    """One request and its response; then it is closed."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
         self._only_head = False
 
-    async def receive(self) -> Heard | None:
-        """Read what is asked; None: nothing is."""
+    async def receive(self) -> ModelRequest | None:
+        """Read the request; None if the client sends none."""
         try:
             head = await self._reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -35,12 +35,12 @@ class Connection:
             self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         raw = await self._body(headers)
         path = target.partition("?")[0]
-        return Heard(method=method, path=path, headers=headers, raw=raw, body=read_json(raw))
+        return ModelRequest(method=method, path=path, headers=headers, raw=raw, body=read_json(raw))
 
     async def answer(
         self, status: int, body: Any, headers: Mapping[str, str] | None = None
     ) -> None:
-        """Send something in JSON, or bytes as they are."""
+        """Send a value as JSON, or bytes unchanged."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self._head(
             status,
@@ -66,8 +66,8 @@ class Connection:
     def cut(self) -> None:
         self._writer.transport.abort()
 
-    async def wait_until_left(self) -> None:
-        """Wait until the other side has closed its end."""
+    async def wait_for_disconnect(self) -> None:
+        """Wait until the client has closed its end."""
         with suppress(ConnectionError):
             while await self._reader.read(4096):
                 pass
@@ -88,7 +88,7 @@ class Connection:
         return body
 
     def _head(self, status: int, headers: Mapping[str, str]) -> None:
-        # Not every number in use has a name.
+        # Not every status in use has a name.
         names = {known.value: known.phrase for known in HTTPStatus}
         lines = [f"HTTP/1.1 {status} {names.get(status, 'Refused')}", "connection: close"]
         lines += [f"{name}: {value}" for name, value in headers.items()]

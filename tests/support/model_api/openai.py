@@ -1,11 +1,11 @@
-"""A reply in the words of the OpenAI chat completions API."""
+"""Replies in the format of the OpenAI chat completions API."""
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
 from backburner.core.allowance import Usage
-from support.model_api.heard import Heard
+from support.model_api.request import ModelRequest
 from support.model_api.steps import (
     CallTool,
     Cut,
@@ -30,24 +30,26 @@ def error(refuse: Refuse) -> dict[str, Any]:
     }
 
 
-def whole(heard: Heard, reply: Reply, number: int, *, tells_usage: bool) -> dict[str, Any]:
-    deltas = [delta for step in _placed(heard, reply, number) for delta in step[1]]
+def whole(
+    request: ModelRequest, reply: Reply, number: int, *, reports_usage: bool
+) -> dict[str, Any]:
+    deltas = [delta for step in _deltas(request, reply, number) for delta in step[1]]
     text = "".join(delta.get("content", "") for delta in deltas)
     calls = [call for delta in deltas for call in delta.get("tool_calls", ())]
     message: dict[str, Any] = {"role": "assistant", "content": text or None}
     if calls:
         message |= {"tool_calls": calls}
     choice = {"index": 0, "message": message, "finish_reason": _finish(calls=bool(calls))}
-    usage = {"usage": _usage(usage_of(reply, heard))} if tells_usage else {}
-    return _frame(heard, number, "chat.completion") | {"choices": [choice]} | usage
+    usage = {"usage": _usage(usage_of(reply, request))} if reports_usage else {}
+    return _frame(request, number, "chat.completion") | {"choices": [choice]} | usage
 
 
 def stream(
-    heard: Heard, reply: Reply, number: int, *, tells_usage: bool
+    request: ModelRequest, reply: Reply, number: int, *, reports_usage: bool
 ) -> Iterator[bytes | Fault]:
-    frame = _frame(heard, number, "chat.completion.chunk")
+    frame = _frame(request, number, "chat.completion.chunk")
     yield _chunk(frame, {"role": "assistant", "content": ""})
-    deltas = dict(_placed(heard, reply, number))
+    deltas = dict(_deltas(request, reply, number))
     for at, step in enumerate(reply):
         match step:
             case Refuse():
@@ -59,22 +61,24 @@ def stream(
                 yield from (_chunk(frame, delta) for delta in deltas.get(at, ()))
     calls = any("tool_calls" in delta for given in deltas.values() for delta in given)
     yield _chunk(frame, {}, finish=_finish(calls=calls))
-    if tells_usage:
-        yield _data(frame | {"choices": [], "usage": _usage(usage_of(reply, heard))})
+    if reports_usage:
+        yield _data(frame | {"choices": [], "usage": _usage(usage_of(reply, request))})
     yield b"data: [DONE]\n\n"
 
 
-def _placed(heard: Heard, reply: Reply, number: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    """Write what is said and called as deltas, each step's with its place."""
+def _deltas(
+    request: ModelRequest, reply: Reply, number: int
+) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """Write text and calls as deltas, each with the index of its step."""
     index = 0
     for at, step in enumerate(reply):
         match step:
             case Say():
                 yield at, [{"content": piece} for piece in split(step)]
             case CallTool(name, arguments):
-                yield at, [_call(index, f"call_{number}_{at}", heard.full_name(name), arguments)]
+                yield at, [_call(index, f"call_{number}_{at}", request.full_name(name), arguments)]
                 index += 1
-            case GiveOutcome(value) if (tool := heard.outcome_tool) is not None:
+            case GiveOutcome(value) if (tool := request.outcome_tool) is not None:
                 yield at, [_call(index, f"call_{number}_{at}", tool, value)]
                 index += 1
             case GiveOutcome(value):
@@ -83,15 +87,15 @@ def _placed(heard: Heard, reply: Reply, number: int) -> Iterator[tuple[int, list
                 pass
 
 
-def _call(index: int, name_of_call: str, tool: str, arguments: object) -> dict[str, Any]:
+def _call(index: int, call_id: str, tool: str, arguments: object) -> dict[str, Any]:
     written = arguments if isinstance(arguments, str) else json.dumps(arguments)
     function = {"name": tool, "arguments": written}
-    call = {"index": index, "id": name_of_call, "type": "function", "function": function}
+    call = {"index": index, "id": call_id, "type": "function", "function": function}
     return {"tool_calls": [call]}
 
 
-def _frame(heard: Heard, number: int, kind: str) -> dict[str, Any]:
-    model = heard.body.get("model", "")
+def _frame(request: ModelRequest, number: int, kind: str) -> dict[str, Any]:
+    model = request.body.get("model", "")
     return {"id": f"chatcmpl-{number}", "object": kind, "created": 1_700_000_000, "model": model}
 
 
@@ -108,7 +112,7 @@ def _finish(*, calls: bool) -> str:
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
-    # Here what was read from a cache is part of the prompt.
+    # Here cached tokens are part of the prompt.
     prompt = usage.input + usage.cache_read + usage.cache_write
     return {
         "prompt_tokens": prompt,

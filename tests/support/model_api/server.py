@@ -1,4 +1,4 @@
-"""A stand-in for the APIs of models, on loopback: it plays scripts and keeps all it was asked."""
+"""A fake model API on loopback: it plays scripts and records all requests."""
 
 import asyncio
 import itertools
@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from support.model_api import anthropic, openai
-from support.model_api.heard import Heard
-from support.model_api.http import MOST_HEAD_BYTES, Connection
+from support.model_api.http import MAX_HEAD_BYTES, Connection
+from support.model_api.request import ModelRequest
 from support.model_api.steps import (
     Cut,
     Delay,
@@ -27,17 +27,17 @@ from support.model_api.strict import complaint
 
 
 class _WasCut(Exception):
-    """The connection is not to be used further."""
+    """The connection must not be used any more."""
 
 
-def answer_simply(heard: Heard) -> Reply:
-    if heard.wants_outcome:
+def answer_simply(request: ModelRequest) -> Reply:
+    if request.wants_outcome:
         return [GiveOutcome({"complete": True, "message": "Done."})]
     return [Say("Hello.")]
 
 
 class ModelApi:
-    """Plays one reply a request, in the order given; then whatever `otherwise` says."""
+    """Plays one reply a request, in the order given; then those of `otherwise`."""
 
     def __init__(self, *, otherwise: Script = answer_simply, port: int = 0) -> None:
         self._replies = deque[Reply | Script]()
@@ -47,17 +47,17 @@ class ModelApi:
         self._server: asyncio.Server | None = None
         self._connections = set[asyncio.Task[None]]()
         self._news = asyncio.Event()
-        #: Everything it was asked, in order; and what of it was for the model of the script.
-        self.heard: list[Heard] = []
-        self.requests: list[Heard] = []
-        #: What was wrong with those that it refused of its own accord, as the real ones do.
+        #: All requests, in order; and those of them that the script replies to.
+        self.received: list[ModelRequest] = []
+        self.requests: list[ModelRequest] = []
+        #: Problems of requests that it refused because the real APIs do.
         self.complaints: list[str] = []
-        #: Some servers do not say what was used.
-        self.tells_usage = True
+        #: Some servers do not report usage.
+        self.reports_usage = True
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", self._port, limit=MOST_HEAD_BYTES
+            self._serve, "127.0.0.1", self._port, limit=MAX_HEAD_BYTES
         )
         return self
 
@@ -76,18 +76,18 @@ class ModelApi:
 
     @property
     def address(self) -> str:
-        """Where it is; OpenAI's clients want `/v1` behind it."""
+        """The base URL; clients of OpenAI's API need `/v1` after it."""
         assert self._server is not None
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     @property
     def largest(self) -> int:
-        """The bytes of the largest request."""
-        return max((heard.size for heard in self.heard), default=0)
+        """The size of the largest request in bytes."""
+        return max((request.size for request in self.received), default=0)
 
     @property
     def left(self) -> int:
-        """How many replies were not asked for yet."""
+        """The number of replies not played yet."""
         return len(self._replies)
 
     def then(self, *steps: Step) -> None:
@@ -96,9 +96,9 @@ class ModelApi:
     def then_as(self, script: Script) -> None:
         self._replies.append(script)
 
-    def holds(self, words: str) -> bool:
-        """See whether some words stand anywhere in what it was asked."""
-        return any(heard.holds(words) for heard in self.heard)
+    def holds(self, text: str) -> bool:
+        """Return whether a text appears anywhere in a request."""
+        return any(request.holds(text) for request in self.received)
 
     async def wait_for_requests(self, count: int, *, within: float = 10) -> None:
         async with asyncio.timeout(within):
@@ -110,93 +110,99 @@ class ModelApi:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
-        connection, heard = Connection(reader, writer), None
+        connection, request = Connection(reader, writer), None
         try:
-            heard = await connection.receive()
-            if heard is not None:
-                self.heard.append(heard)
-                await self._answer(connection, heard)
+            request = await connection.receive()
+            if request is not None:
+                self.received.append(request)
+                await self._answer(connection, request)
         except (_WasCut, ConnectionError, asyncio.CancelledError):
-            # Only the end of it all cancels, and asyncio would complain of a task that was.
+            # Only closing the server cancels, and asyncio would report a cancelled task.
             connection.cut()
         finally:
             self._connections.discard(task)
             await connection.close()
-            if heard is not None:
-                heard.gone.set()
+            if request is not None:
+                request.gone.set()
 
-    async def _answer(self, connection: Connection, heard: Heard) -> None:
-        match heard.method, heard.path:
+    async def _answer(self, connection: Connection, request: ModelRequest) -> None:
+        match request.method, request.path:
             case "POST", path if path.endswith("/v1/messages/count_tokens"):
-                await connection.answer(200, {"input_tokens": heard.size // 4})
+                await connection.answer(200, {"input_tokens": request.size // 4})
             case "POST", path if path.endswith(("/v1/messages", "/v1/chat/completions")):
-                await self._play(connection, heard, self._next_reply(heard))
+                await self._play(connection, request, self._next_reply(request))
             case "GET", path if path.endswith("/v1/models"):
                 await connection.answer(200, openai.MODELS)
             case _:
-                await connection.answer(404, {"error": {"message": "There is nothing here."}})
+                await connection.answer(404, {"error": {"message": "Not found."}})
 
-    def _next_reply(self, heard: Heard) -> Reply:
-        if _is_aside(heard):
+    def _next_reply(self, request: ModelRequest) -> Reply:
+        if _is_aside(request):
             return [Say('{"title": "Aside"}')]
-        self.requests.append(heard)
+        self.requests.append(request)
         self._news.set()
-        if wrong := complaint(heard):
+        if wrong := complaint(request):
             self.complaints.append(wrong)
             return [Refuse(400, message=wrong)]
         script = self._replies.popleft() if self._replies else self.otherwise
-        return script(heard) if callable(script) else script
+        return script(request) if callable(script) else script
 
-    async def _play(self, connection: Connection, heard: Heard, reply: Reply) -> None:
+    async def _play(self, connection: Connection, request: ModelRequest, reply: Reply) -> None:
         number = next(self._numbers)
-        is_anthropic = heard.path.endswith("/messages")
-        begins_with = reply[:1] if heard.wants_stream else reply
+        is_anthropic = request.path.endswith("/messages")
+        begins_with = reply[:1] if request.wants_stream else reply
         refuse = next((step for step in begins_with if isinstance(step, Refuse)), None)
         if refuse is not None:
             wait = {} if refuse.retry_after is None else {"retry-after": refuse.retry_after}
             body = (anthropic if is_anthropic else openai).error(refuse)
             await connection.answer(refuse.status, body, wait)
-        elif heard.wants_stream:
-            pieces = self._stream(heard, reply, number, is_anthropic=is_anthropic)
+        elif request.wants_stream:
+            pieces = self._stream(request, reply, number, is_anthropic=is_anthropic)
             await connection.stream(_with_faults(connection, pieces))
         else:
-            await self._answer_whole(connection, heard, reply, number, is_anthropic=is_anthropic)
+            await self._answer_whole(connection, request, reply, number, is_anthropic=is_anthropic)
 
     def _stream(
-        self, heard: Heard, reply: Reply, number: int, *, is_anthropic: bool
+        self, request: ModelRequest, reply: Reply, number: int, *, is_anthropic: bool
     ) -> Iterator[bytes | Fault]:
         if reply and isinstance(reply[0], Garbage):
             return iter([reply[0]])
         if is_anthropic:
-            return anthropic.stream(heard, reply, number)
-        options = heard.body.get("stream_options") or {}
-        tells = self.tells_usage and bool(options.get("include_usage"))
-        return openai.stream(heard, reply, number, tells_usage=tells)
+            return anthropic.stream(request, reply, number)
+        options = request.body.get("stream_options") or {}
+        tells = self.reports_usage and bool(options.get("include_usage"))
+        return openai.stream(request, reply, number, reports_usage=tells)
 
     async def _answer_whole(
-        self, connection: Connection, heard: Heard, reply: Reply, number: int, *, is_anthropic: bool
+        self,
+        connection: Connection,
+        request: ModelRequest,
+        reply: Reply,
+        number: int,
+        *,
+        is_anthropic: bool,
     ) -> None:
         for step in reply:
             if isinstance(step, Cut | Stall | Delay):
-                await _suffer(connection, step)
+                await _play_fault(connection, step)
             elif isinstance(step, Garbage):
                 await connection.answer(200, step.data)
                 return
         body: Any = (
-            anthropic.whole(heard, reply, number)
+            anthropic.whole(request, reply, number)
             if is_anthropic
-            else openai.whole(heard, reply, number, tells_usage=self.tells_usage)
+            else openai.whole(request, reply, number, reports_usage=self.reports_usage)
         )
         await connection.answer(200, body)
 
 
-def _is_aside(heard: Heard) -> bool:
-    """Tell what Claude Code asks for itself, such as a title, from the turns of its agent.
+def _is_aside(request: ModelRequest) -> bool:
+    """Detect Claude Code's own requests, such as for a title, which are no turns of its agent.
 
-    The same model is asked, without tools and without the care for a context that grows.
+    They go to the same model, without tools and without context management.
     """
-    from_cli = heard.headers.get("user-agent", "").startswith("claude-cli/")
-    return from_cli and not heard.tools and "context_management" not in heard.body
+    from_cli = request.headers.get("user-agent", "").startswith("claude-cli/")
+    return from_cli and not request.tools and "context_management" not in request.body
 
 
 async def _with_faults(
@@ -210,24 +216,24 @@ async def _with_faults(
                 yield data
                 return
             case _:
-                await _suffer(connection, piece)
+                await _play_fault(connection, piece)
 
 
-async def _suffer(connection: Connection, fault: Cut | Stall | Delay) -> None:
+async def _play_fault(connection: Connection, fault: Cut | Stall | Delay) -> None:
     match fault:
         case Cut():
             raise _WasCut
         case Stall():
-            await connection.wait_until_left()
+            await connection.wait_for_disconnect()
             raise _WasCut
         case Delay(until):
             await _wait_for(until, connection)
 
 
 async def _wait_for(until: asyncio.Event | float, connection: Connection) -> None:
-    """Wait as long as somebody is there for whom to wait."""
+    """Wait while the client is connected."""
     waited_for = until.wait() if isinstance(until, asyncio.Event) else asyncio.sleep(until)
-    waiting, left = asyncio.ensure_future(waited_for), connection.wait_until_left()
+    waiting, left = asyncio.ensure_future(waited_for), connection.wait_for_disconnect()
     leaving = asyncio.ensure_future(left)
     try:
         await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)

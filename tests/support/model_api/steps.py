@@ -1,7 +1,6 @@
-"""What a model is to do in one reply, whichever API it is asked through.
+"""Steps of a scripted reply, for either API.
 
-A reply is a list of these. `Usage` from the core may stand in it too: what the reply is said to
-have used.
+A reply is a list of steps. It may contain a `Usage` of the core: the usage that is reported.
 """
 
 import asyncio
@@ -10,19 +9,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backburner.core.allowance import Usage
-from support.model_api.heard import Heard
+from support.model_api.request import ModelRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Say:
     text: str
-    #: In how many pieces it is streamed.
+    #: The number of pieces it is streamed in.
     pieces: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class CallTool:
-    """Call a tool by its plain name; text instead of arguments is sent as it is, valid or not."""
+    """Call a tool by its plain name; arguments given as text are sent unchanged, valid or not."""
 
     name: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
@@ -30,7 +29,7 @@ class CallTool:
 
 @dataclass(frozen=True, slots=True)
 class GiveOutcome:
-    """End with a value, in whatever way the request offers."""
+    """End with an outcome, in the way that the request offers."""
 
     value: Any
 
@@ -51,19 +50,19 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Send nothing more until the other side has gone."""
+    """Send nothing more until the client disconnects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """Send what is neither a stream of events nor JSON, and end."""
+    """Send bytes that are neither an event stream nor JSON, and end."""
 
     data: bytes = b"\x00<html>Bad gateway</html>\n\ndata: {no json\n\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Wait so many seconds, or until something is set."""
+    """Wait for some seconds, or until an event is set."""
 
     until: asyncio.Event | float
 
@@ -71,18 +70,20 @@ class Delay:
 Fault = Cut | Stall | Garbage | Delay
 Step = Say | CallTool | GiveOutcome | Usage | Refuse | Fault
 Reply = Sequence[Step]
-#: A reply as a function of what the model was asked.
-Script = Callable[[Heard], Reply]
+#: A reply as a function of the request.
+Script = Callable[[ModelRequest], Reply]
 
-#: About how many bytes make a token.
-BYTES_IN_TOKEN = 4
+#: Roughly.
+BYTES_PER_TOKEN = 4
 
 
-def usage_of(reply: Reply, heard: Heard) -> Usage:
-    """Say what a reply used; where it does not say, what it comes to by the length of all."""
-    told = next((step for step in reply if isinstance(step, Usage)), None)
-    said = sum(len(str(step)) for step in reply)
-    return told or Usage(input=heard.size // BYTES_IN_TOKEN, output=1 + said // BYTES_IN_TOKEN)
+def usage_of(reply: Reply, request: ModelRequest) -> Usage:
+    """Return the usage that a reply reports, or else an estimate."""
+    reported = next((step for step in reply if isinstance(step, Usage)), None)
+    size = sum(len(str(step)) for step in reply)
+    return reported or Usage(
+        input=request.size // BYTES_PER_TOKEN, output=1 + size // BYTES_PER_TOKEN
+    )
 
 
 def split(say: Say) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""What the real APIs refuse: a call without its result, a result without its call, odd names."""
+"""Requests that the real APIs refuse: calls without results, results without calls, bad names."""
 
 import re
 from collections import Counter
@@ -6,42 +6,42 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from support.model_api.heard import Heard, read_json
+from support.model_api.request import ModelRequest, read_json
 
-_LONGEST_NAME = {"messages": 128, "completions": 64}
+_MAX_NAME_CHARS = {"messages": 128, "completions": 64}
 
 
-def complaint(heard: Heard) -> str | None:
-    """Say what is wrong with a request; None: nothing is."""
-    if not isinstance(heard.body, dict) or not heard.body.get("messages"):
-        return "messages: it is missing."
-    kind = heard.path.rpartition("/")[2]
-    messages = heard.body["messages"]
+def complaint(request: ModelRequest) -> str | None:
+    """Return what is wrong with a request, or None."""
+    if not isinstance(request.body, dict) or not request.body.get("messages"):
+        return "messages: missing."
+    kind = request.path.rpartition("/")[2]
+    messages = request.body["messages"]
     about = chain(
-        _about_tools(heard, _LONGEST_NAME[kind]),
+        _about_tools(request, _MAX_NAME_CHARS[kind]),
         _about_calls(list(_turns(messages))),
         _about_arguments(messages),
     )
     return next(about, None)
 
 
-def _about_tools(heard: Heard, longest: int) -> Iterator[str]:
-    for name, count in Counter(heard.tools).items():
+def _about_tools(request: ModelRequest, longest: int) -> Iterator[str]:
+    for name, count in Counter(request.tools).items():
         if count > 1:
-            yield f"tools: {name!r} stands there more than once."
+            yield f"tools: {name!r} is defined more than once."
         if not re.fullmatch(f"[a-zA-Z0-9_-]{{1,{longest}}}", name):
-            yield f"tools: {name!r} is no name."
+            yield f"tools: {name!r} is not a valid name."
 
 
 def _turns(messages: Iterable[dict[str, Any]]) -> Iterator[tuple[set[str], set[str]]]:
-    """For each message, the ids of the calls and of the results in it."""
+    """Yield the ids of the calls and of the results in each message."""
     for message in messages:
         content = message.get("content")
         blocks = content if isinstance(content, list) else []
         calls = {call["id"] for call in message.get("tool_calls") or ()}
         calls |= {block["id"] for block in blocks if block.get("type") == "tool_use"}
         results = {message["tool_call_id"]} if "tool_call_id" in message else set()
-        results |= {one["tool_use_id"] for one in blocks if one.get("type") == "tool_result"}
+        results |= {block["tool_use_id"] for block in blocks if block.get("type") == "tool_result"}
         yield calls, results
 
 
@@ -59,9 +59,9 @@ def _about_calls(turns: list[tuple[set[str], set[str]]]) -> Iterator[str]:
 
 
 def _about_arguments(messages: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Servers of local models read them again, and fail where they cannot."""
+    """Servers of local models parse them again, and fail if they cannot."""
     for message in messages:
         for call in message.get("tool_calls") or ():
             written = call["function"].get("arguments", "{}")
             if not isinstance(read_json(written.encode()), dict):
-                yield f"messages: {written[:40]!r} are no arguments."
+                yield f"messages: {written[:40]!r} are not valid arguments."

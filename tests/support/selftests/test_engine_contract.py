@@ -3,7 +3,7 @@
 import pytest
 
 from support.contracts.engine import OF_ANY_ENGINE, Promise
-from support.contracts.engine.trial import Shared
+from support.contracts.engine.harness import Shared
 from support.doubles.engine import ScriptedEngine
 
 

@@ -131,7 +131,7 @@ async def test_an_openai_completion_is_streamed_with_its_usage_last(
 async def test_no_usage_is_told_where_the_server_is_one_that_does_not(
     api: ModelApi, client: httpx2.AsyncClient
 ) -> None:
-    api.tells_usage = False
+    api.reports_usage = False
 
     assert not any("usage" in chunk for chunk in await events(client, OPENAI))
 
@@ -266,8 +266,8 @@ async def test_everything_asked_is_kept(api: ModelApi, client: httpx2.AsyncClien
     await client.post(OPENAI, json=ask(text="short"), headers={"x-test": "in-a-header"})
     await client.post("/s/path-secret" + ANTHROPIC, json=ask(text=f"long {canary}"))
 
-    assert [heard.path for heard in api.heard] == [OPENAI, "/s/path-secret/v1/messages"]
-    assert api.largest == len(api.heard[1].raw) > len(api.heard[0].raw)
+    assert [heard.path for heard in api.received] == [OPENAI, "/s/path-secret/v1/messages"]
+    assert api.largest == len(api.received[1].raw) > len(api.received[0].raw)
     assert all(api.holds(words) for words in (canary, "in-a-header", "path-secret"))
     assert not api.holds("canary that never was")
 
@@ -282,7 +282,7 @@ async def test_what_claude_code_asks_for_itself_takes_no_reply_of_the_script(
 
     assert "For the agent." not in aside.text
     assert "For the agent." in agent.text
-    assert (len(api.heard), len(api.requests), api.left) == (2, 1, 0)
+    assert (len(api.received), len(api.requests), api.left) == (2, 1, 0)
 
 
 @BOTH

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import Any
 
-from support.model_api import Heard, ModelApi
+from support.model_api import ModelApi, ModelRequest
 
 PATIENCE = 10.0
 
@@ -33,7 +33,7 @@ def model_in_thread() -> Iterator[ModelApi]:
         loop.close()
 
 
-def newest(heard: Heard) -> str:
+def newest(heard: ModelRequest) -> str:
     """Read what the model was told last: a prompt, or what a call gave."""
     text = _text(heard.body["messages"][-1]["content"])
     # Claude Code adds some words of its own, before and after.

@@ -20,7 +20,7 @@ from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.tables import metadata
 from support.doubles.clock import SetClock
-from support.model_api import CallTool, GiveOutcome, Heard, ModelApi, Reply, Say
+from support.model_api import CallTool, GiveOutcome, ModelApi, ModelRequest, Reply, Say
 from support.stage.stage import Stage
 
 MINUTE = timedelta(minutes=1)
@@ -73,7 +73,7 @@ class SteadyWork:
         return max(self.sizes[half:]) / max(self.sizes[:half])
 
 
-def look_and_count(heard: Heard) -> Reply:
+def look_and_count(heard: ModelRequest) -> Reply:
     """Look first; once there is a result, give an outcome that counts one more run."""
     if not heard.wants_outcome:
         return [Say("Hello.")]
@@ -82,7 +82,7 @@ def look_and_count(heard: Heard) -> Reply:
     return [GiveOutcome({"complete": True, "state_update": {"count": counted(heard) + 1}})]
 
 
-def counted(heard: Heard) -> int:
+def counted(heard: ModelRequest) -> int:
     """Read the newest state that a request holds."""
     found = COUNTED.findall(heard.raw)
     return int(found[-1]) if found else 0

@@ -1,1 +1,1 @@
-"""Claude, through the Claude Agent SDK: a program of its own for every turn that is not warm."""
+"""Claude, through the Claude Agent SDK: one program for every turn, or one that is still warm."""

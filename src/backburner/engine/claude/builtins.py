@@ -1,7 +1,7 @@
-"""The tools that Claude Code brings along, where they are switched on: through the same gate.
+"""Claude Code's own tools, where they are switched on: through the same gate.
 
-The program makes these calls itself and asks before and after. To the gate such a call looks like
-any other: it begins when the gate admits it, and ends when the program says what came of it.
+The program makes these calls itself, and runs a hook before and after. To the gate, such a call is
+like any other: it starts when the gate admits it, and ends when the program reports its result.
 """
 
 import asyncio
@@ -20,65 +20,65 @@ from claude_agent_sdk import (
 
 from backburner.core.tool_policy import Narrowing, Tool
 from backburner.engine.claude.relay import Line
-from backburner.engine.claude.tools import Hands
+from backburner.engine.claude.tools import TurnTools
 from backburner.ports import Offer, ToolResult
 
-#: What the gate knows them under.
-SERVER = "claude"
-#: The program's own way to end with an outcome; it does nothing.
-OUTCOME = "StructuredOutput"
-#: These only look, and no further than the program can.
-READING = frozenset({"Glob", "Grep", "Read"})
+#: Their server, to the gate.
+BUILTIN_SERVER = "claude"
+#: The tool that the program ends with an outcome by; it has no effects.
+OUTCOME_TOOL = "StructuredOutput"
+#: These only read, and only files that the program can.
+READ_ONLY = frozenset({"Glob", "Grep", "Read"})
 NARROWINGS = {"Bash": Narrowing.COMMAND, "WebFetch": Narrowing.HOST}
-#: Seconds that a hook may take: a call waits for whatever the gate waits for.
-PATIENCE = 24 * 3600.0
-ENOUGH = "The turn ends here."
+#: A call may wait for as long as the gate does.
+HOOK_TIMEOUT_SECONDS = 24 * 3600.0
+TURN_ENDS = "The turn ends here."
 
 
 @dataclass(slots=True)
-class _Call:
+class _PendingCall:
     calling: "asyncio.Task[ToolResult]"
     ended: "asyncio.Future[ToolResult]"
 
 
 @dataclass(slots=True)
 class Hooks:
-    """What the program asks before and after each call."""
+    """Hooks that the program runs before and after each call."""
 
-    hands: Hands
+    tools: TurnTools
     line: Line
-    _calls: dict[str, _Call] = field(default_factory=dict)
+    _calls: dict[str, _PendingCall] = field(default_factory=dict)
 
     def matchers(self) -> dict[Any, list[HookMatcher]]:
-        before = HookMatcher(hooks=[self._before], timeout=PATIENCE, on_failure="block")
-        after = HookMatcher(hooks=[self._after], timeout=PATIENCE, on_failure="block")
+        before = HookMatcher(hooks=[self._before], timeout=HOOK_TIMEOUT_SECONDS, on_failure="block")
+        after = HookMatcher(hooks=[self._after], timeout=HOOK_TIMEOUT_SECONDS, on_failure="block")
         return {"PreToolUse": [before], "PostToolUse": [after], "PostToolUseFailure": [after]}
 
-    def give_up(self) -> None:
+    def cancel_calls(self) -> None:
         for call in self._calls.values():
             call.calling.cancel()
         self._calls.clear()
 
     async def _before(
-        self, asked: HookInput, tool_use_id: str | None, context: HookContext
+        self, hook: HookInput, tool_use_id: str | None, context: HookContext
     ) -> HookJSONOutput:
         del context
-        name = str(asked.get("tool_name"))
-        if name.startswith("mcp__") or name == OUTCOME:
-            # The first come through their server, which asks the gate.
+        name = str(hook.get("tool_name"))
+        if name.startswith("mcp__") or name == OUTCOME_TOOL:
+            # Calls of MCP tools come through their server, which asks the gate.
             return {}
-        gate = self.hands.gate
+        gate = self.tools.gate
         if gate is None:
-            return _deny(ENOUGH, stop=True)
+            return _deny(TURN_ENDS, stop=True)
         admitted, ended = asyncio.Event(), asyncio.Future[ToolResult]()
 
         async def run(_: Mapping[str, Any]) -> ToolResult:
             admitted.set()
             return await ended
 
-        arguments = asked.get("tool_input")
+        arguments = hook.get("tool_input")
         arguments = arguments if isinstance(arguments, dict) else {}
-        calling = asyncio.create_task(self.hands.make(_offer(name, run), arguments))
+        calling = asyncio.create_task(self.tools.make(_offer(name, run), arguments))
         waiting = asyncio.create_task(admitted.wait())
         await asyncio.wait({calling, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
@@ -86,42 +86,42 @@ class Hooks:
             result = calling.result()
             self.line.ended |= result.stop
             return _deny(result.text, stop=result.stop)
-        self._calls[tool_use_id or ""] = _Call(calling, ended)
+        self._calls[tool_use_id or ""] = _PendingCall(calling, ended)
         return {
             "hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
         }
 
     async def _after(
-        self, said: HookInput, tool_use_id: str | None, context: HookContext
+        self, hook: HookInput, tool_use_id: str | None, context: HookContext
     ) -> HookJSONOutput:
         del context
         call = self._calls.pop(tool_use_id or "", None)
         if call is not None:
-            failed = said.get("hook_event_name") == "PostToolUseFailure"
-            came = said.get("error") if failed else said.get("tool_response")
-            text = came if isinstance(came, str) else json.dumps(came, ensure_ascii=False)
+            failed = hook.get("hook_event_name") == "PostToolUseFailure"
+            result = hook.get("error") if failed else hook.get("tool_response")
+            text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
             call.ended.set_result(ToolResult(text, failed=failed))
             await call.calling
-        if self.hands.stopped:
-            # After a call that failed, the program would go on whatever it is told.
+        if self.tools.stopped:
+            # After a failed call the program continues, whatever the hook returns.
             self.line.ended = True
-            return {"continue_": False, "stopReason": ENOUGH}
+            return {"continue_": False, "stopReason": TURN_ENDS}
         return {}
 
 
 def _offer(name: str, run: Any) -> Offer:
-    reads = name in READING
+    read_only = name in READ_ONLY
     return Offer(
         tool=Tool(
-            server=SERVER,
+            server=BUILTIN_SERVER,
             name=name,
             definition=name,
-            free=reads,
+            free=read_only,
             narrowing=NARROWINGS.get(name, Narrowing.TOOL),
         ),
         description="",
         parameters={},
-        read_only=reads,
+        read_only=read_only,
         run=run,
     )
 
@@ -131,5 +131,5 @@ def _deny(reason: str, *, stop: bool) -> HookJSONOutput:
         hookEventName="PreToolUse", permissionDecision="deny", permissionDecisionReason=reason
     )
     if stop:
-        return {"hookSpecificOutput": decision, "continue_": False, "stopReason": ENOUGH}
+        return {"hookSpecificOutput": decision, "continue_": False, "stopReason": TURN_ENDS}
     return {"hookSpecificOutput": decision}

@@ -1,4 +1,4 @@
-"""The Claude engine: one turn of the agent, in a program of its own or one that is still warm."""
+"""The Claude engine: one turn of the agent, in a new program or one that is still warm."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -10,42 +10,42 @@ from pathlib import Path
 
 from backburner.core.errors import SessionGone
 from backburner.core.ids import UserId
-from backburner.engine.claude import options, program, sessions
-from backburner.engine.claude.homes import Homes
-from backburner.engine.claude.program import Program
+from backburner.engine.claude import options, sessions
+from backburner.engine.claude.homes import ProgramHomes
+from backburner.engine.claude.program import Program, start_program, write_launcher
 from backburner.engine.claude.relay import Line, Relay
 from backburner.engine.claude.tools import digest
-from backburner.engine.claude.warm import Warm
+from backburner.engine.claude.warm import WarmPrograms
 from backburner.engine.installed import find_claude_code
 from backburner.ports import EngineEvent, Gate, Launcher, TurnRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    """Which model, and how it is reached."""
+class ClaudeModel:
+    """A model, and how to reach it."""
 
     name: str
     address: str
-    #: What it is asked with.
+    #: Sent with every request, such as its key.
     headers: Mapping[str, str] = field(repr=False)
-    #: It is used with a subscription instead of a key.
+    #: Use a subscription instead of a key.
     subscription: bool = False
-    #: How long it may say nothing.
+    #: How long it may be silent.
     stall: timedelta = timedelta(minutes=2)
 
 
 class ClaudeEngine:
     def __init__(
         self,
-        model: Model,
+        model: ClaudeModel,
         *,
         launcher: Launcher,
-        #: Where the programs have their homes, each its own.
+        #: The folder for the home folders of the programs.
         homes: Path,
         workspace: Callable[[UserId], Path],
-        #: Claude Code's own tools that are switched on.
+        #: The tools of Claude Code itself that are switched on.
         builtins: tuple[str, ...] = (),
-        #: How many chats keep their program after a reply, and how long.
+        #: How many chats keep their program after a reply, and for how long.
         warm: int = 2,
         warm_for: timedelta = timedelta(minutes=5),
     ) -> None:
@@ -55,30 +55,30 @@ class ClaudeEngine:
         self._workspace = workspace
         self._builtins = builtins
         self._relay = Relay(address=model.address, headers=model.headers, stall=model.stall)
-        self._warm = Warm(warm, warm_for, self._end)
-        #: How many turns have a program that has started, and so has taken its memory.
-        self.at_work = 0
+        self._warm = WarmPrograms(warm, warm_for, self._end)
+        #: Turns whose program has started, and so has allocated its memory.
+        self.active_programs = 0
 
     @cached_property
-    def _homes(self) -> Homes:
-        return Homes(self._base)
+    def _homes(self) -> ProgramHomes:
+        return ProgramHomes(self._base)
 
     async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
-        found = self._warm.take(request, digest(request.tools)) or await self._start(request)
-        self.at_work += 1
+        program = self._warm.take(request, digest(request.tools)) or await self._start(request)
+        self.active_programs += 1
         try:
-            async with aclosing(found.turn(request.prompt, request.tools, gate)) as events:
+            async with aclosing(program.turn(request.prompt, request.tools, gate)) as events:
                 async for event in events:
                     yield event
         finally:
-            self.at_work -= 1
-            if found.is_fit and request.schema is None:
-                self._warm.keep(request.conversation.id, found)
+            self.active_programs -= 1
+            if program.is_reusable and request.schema is None:
+                self._warm.keep(request.conversation.id, program)
             else:
-                await asyncio.shield(self._end(found))
+                await asyncio.shield(self._end(program))
 
     async def close(self) -> None:
-        """End every program, and leave nothing behind."""
+        """End every program, and remove their home folders."""
         await self._warm.close()
         await self._relay.close()
         if homes := vars(self).pop("_homes", None):
@@ -90,22 +90,22 @@ class ClaudeEngine:
         home = await asyncio.to_thread(self._make_home)
         line = await self._relay.open()
         try:
-            how = await asyncio.to_thread(self._prepare, request, home, line)
-            started = await program.start(how, line, request.tools)
+            prepared = await asyncio.to_thread(self._prepare, request, home, line)
+            program = await start_program(prepared, line, request.tools)
         except BaseException:
             self._relay.close_line(line)
             await asyncio.shield(asyncio.to_thread(self._homes.remove, home))
             raise
-        started.memory = list(request.memory)
-        return started
+        program.memory = list(request.memory)
+        return program
 
     def _make_home(self) -> Path:
         return self._homes.make()
 
-    def _prepare(self, request: TurnRequest, home: Path, line: Line) -> options.Start:
+    def _prepare(self, request: TurnRequest, home: Path, line: Line) -> options.ProgramOptions:
         workspace = self._workspace(request.conversation.user_id)
         workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
-        how = options.Start(
+        prepared = options.ProgramOptions(
             model=self._model.name,
             subscription=self._model.subscription,
             builtins=self._builtins,
@@ -122,13 +122,13 @@ class ClaudeEngine:
         self._launcher.write(
             wrapper,
             program=find_claude_code(),
-            keep=options.kept(how, line),
+            keep=options.variable_names(prepared, line),
             writable=(home, workspace),
         )
-        program.write_launcher(home, wrapper)
-        return how
+        write_launcher(home, wrapper)
+        return prepared
 
-    async def _end(self, ended: Program) -> None:
-        self._relay.close_line(ended.line)
-        await ended.close()
-        await asyncio.to_thread(self._homes.remove, ended.home)
+    async def _end(self, program: Program) -> None:
+        self._relay.close_line(program.line)
+        await program.close()
+        await asyncio.to_thread(self._homes.remove, program.home)

@@ -1,4 +1,4 @@
-"""Folders for the agents' programs: one for each, gone when it ends, and swept after a crash."""
+"""Home folders of Claude Code programs: one each, removed when it ends, or swept after a crash."""
 
 import fcntl
 import os
@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 
-class Homes:
-    """The homes of one process. While it lives it holds a lock that tells others to keep off."""
+class ProgramHomes:
+    """The home folders of one process. While it lives, it holds a lock that protects them."""
 
     def __init__(self, base: Path) -> None:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -35,8 +35,8 @@ class Homes:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what a process left that is no longer there."""
-    # One that is just being made has no lock yet, and nothing in it that could be in the way.
+    """Remove the folder of a process that has ended."""
+    # A folder that is just being made has no lock file yet, and is left alone.
     with suppress(OSError):
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
         try:

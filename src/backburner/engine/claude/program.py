@@ -1,4 +1,4 @@
-"""The agent's program: started for a session, given its turns, ended with all that it started."""
+"""A Claude Code program: started for a session, given turns, ended with all its descendants."""
 
 import os
 import shlex
@@ -20,8 +20,8 @@ from claude_agent_sdk import (
 from backburner.engine.claude import failures, options
 from backburner.engine.claude.builtins import Hooks
 from backburner.engine.claude.relay import Line
-from backburner.engine.claude.sessions import Mirror
-from backburner.engine.claude.tools import Hands, digest, expose
+from backburner.engine.claude.sessions import TranscriptMirror
+from backburner.engine.claude.tools import TurnTools, digest, expose
 from backburner.ports import EngineEvent, Gate, Offer, SessionEntries, TextDelta, TurnEnded
 
 
@@ -29,60 +29,59 @@ from backburner.ports import EngineEvent, Gate, Offer, SessionEntries, TextDelta
 class Program:
     client: ClaudeSDKClient
     line: Line
-    hands: Hands
+    turn_tools: TurnTools
     hooks: Hooks
-    mirror: Mirror
+    mirror: TranscriptMirror
     home: Path
-    #: Tells sets of tools apart.
-    tools: str
+    #: Of the tools that it was started with.
+    tools_digest: str
     session: str
-    #: It was started with something to remember.
-    remembers: bool
-    #: What it remembers, as entries of its session.
+    #: It was started with a stored session.
+    resumed: bool
+    #: The entries of its session.
     memory: list[str] = field(default_factory=list)
-    #: It has ended a turn as it should, and can be given another.
-    is_fit: bool = True
+    #: Its last turn ended normally, so it can be given another.
+    is_reusable: bool = True
 
     async def turn(
         self, prompt: str, offers: Sequence[Offer], gate: Gate
     ) -> AsyncGenerator[EngineEvent, None]:
-        """Give it one turn."""
-        self.is_fit = False
-        self.hands.begin(offers, gate)
+        self.is_reusable = False
+        self.turn_tools.begin(offers, gate)
         self.line.begin(gate)
-        words = _Words()
+        reader = _TextReader()
         try:
             await self.client.query(prompt)
             async for message in self.client.receive_response():
                 match message:
                     case StreamEvent(event=event, parent_tool_use_id=None):
-                        if text := words.read(event):
+                        if text := reader.read(event):
                             yield TextDelta(text)
                     case SystemMessage(subtype="init", data=data):
                         self.session = str(data["session_id"])
                     case ResultMessage():
-                        for ending in self._end(message, words.said):
-                            yield ending
+                        for last in self._end(message, reader.text):
+                            yield last
                     case _:
                         if entries := self._take(ended=False):
                             yield entries
         except ClaudeSDKError as error:
             raise self._failure(str(error)) from error
         finally:
-            self.hands.gate = self.line.gate = None
-            self.hooks.give_up()
+            self.turn_tools.gate = self.line.gate = None
+            self.hooks.cancel_calls()
 
-    def _end(self, result: ResultMessage, said: str) -> Iterator[EngineEvent]:
-        is_cut_short = self.line.spent or self.hands.stopped
+    def _end(self, result: ResultMessage, text: str) -> Iterator[EngineEvent]:
+        is_cut_short = self.line.spent or self.turn_tools.stopped
         has_failed = result.is_error and not is_cut_short
-        # What calls have given is known, whatever came after.
+        # The results of calls are kept, even if the turn failed after them.
         if entries := self._take(ended=not has_failed):
             yield entries
         if has_failed:
             raise self._failure(" ".join([result.result or "", *(result.errors or ())]))
-        self.is_fit = not self.line.spent and not self.line.refused
+        self.is_reusable = not self.line.spent and not self.line.refused
         if not is_cut_short:
-            yield TurnEnded(said, result.structured_output)
+            yield TurnEnded(text, result.structured_output)
 
     def _take(self, *, ended: bool) -> SessionEntries | None:
         entries = self.mirror.take(ended=ended)
@@ -91,45 +90,47 @@ class Program:
         self.memory += entries
         return SessionEntries(self.session, entries, tokens=self.line.context)
 
-    def _failure(self, said: str) -> Exception:
-        if self.line.trouble is not None:
-            return failures.of_model(self.line.trouble, remembers=self.remembers)
-        return failures.of_program(said, remembers=self.remembers)
+    def _failure(self, message: str) -> Exception:
+        if self.line.failure is not None:
+            return failures.explain_model(self.line.failure, resumed=self.resumed)
+        return failures.explain_program(message, resumed=self.resumed)
 
     async def close(self) -> None:
-        """End it, and everything it started."""
-        if not self.is_fit:
-            # Asked in peace it would first finish what it is doing.
+        """End it and all its descendants."""
+        if not self.is_reusable:
+            # Disconnecting alone would let it finish its turn first.
             self._terminate()
         with suppress(Exception):
             await self.client.disconnect()
 
     def _terminate(self) -> None:
         with suppress(OSError, ValueError):
-            os.kill(int(pid_file(self.home).read_text()), signal.SIGTERM)
+            os.kill(int(pid_path(self.home).read_text()), signal.SIGTERM)
 
 
-async def start(how: options.Start, line: Line, offers: Sequence[Offer]) -> Program:
-    """Start the program; it waits for its first turn."""
-    hands, mirror = Hands(expose(offers)), Mirror()
-    hooks = Hooks(hands, line)
-    client = ClaudeSDKClient(options.build(how, line, hands, hooks, mirror))
+async def start_program(
+    prepared: options.ProgramOptions, line: Line, offers: Sequence[Offer]
+) -> Program:
+    """Start a program; it waits for its first turn."""
+    turn_tools, mirror = TurnTools(expose(offers)), TranscriptMirror()
+    hooks = Hooks(turn_tools, line)
+    client = ClaudeSDKClient(options.build(prepared, line, turn_tools, hooks, mirror))
     program = Program(
         client=client,
         line=line,
-        hands=hands,
+        turn_tools=turn_tools,
         hooks=hooks,
         mirror=mirror,
-        home=how.home,
-        tools=digest(offers),
-        session=how.session or "",
-        remembers=how.session is not None,
+        home=prepared.home,
+        tools_digest=digest(offers),
+        session=prepared.session or "",
+        resumed=prepared.session is not None,
     )
-    program.is_fit = False
+    program.is_reusable = False
     try:
         await client.connect()
     except ClaudeSDKError as error:
-        raise failures.of_program(str(error), remembers=program.remembers) from error
+        raise failures.explain_program(str(error), resumed=program.resumed) from error
     except BaseException:
         await program.close()
         raise
@@ -137,23 +138,23 @@ async def start(how: options.Start, line: Line, offers: Sequence[Offer]) -> Prog
 
 
 def write_launcher(home: Path, wrapper: Path) -> Path:
-    """Write what starts the program and says under which id it can be ended."""
-    launcher, pid = home / "launch", shlex.quote(str(pid_file(home)))
+    """Write a script that records its process id and starts the program."""
+    launcher, pid = home / "launch", shlex.quote(str(pid_path(home)))
     text = f'#!/bin/sh\necho $$ >{pid}\nexec {shlex.quote(str(wrapper))} "$@"\n'
     launcher.write_text(text, encoding="utf-8")
     launcher.chmod(0o700)
     return launcher
 
 
-def pid_file(home: Path) -> Path:
+def pid_path(home: Path) -> Path:
     return home / "pid"
 
 
 @dataclass(slots=True)
-class _Words:
-    """What it says, in one piece: what comes in several blocks is told as paragraphs."""
+class _TextReader:
+    """Collects streamed text; several blocks become paragraphs."""
 
-    said: str = ""
+    text: str = ""
     _begins: bool = False
 
     def read(self, event: dict[str, Any]) -> str:
@@ -162,9 +163,9 @@ class _Words:
         delta = event.get("delta")
         if not isinstance(delta, dict) or delta.get("type") != "text_delta":
             return ""
-        text = str(delta.get("text", ""))
-        if self._begins and self.said and text:
-            text = f"\n\n{text}"
+        piece = str(delta.get("text", ""))
+        if self._begins and self.text and piece:
+            piece = f"\n\n{piece}"
         self._begins = False
-        self.said += text
-        return text
+        self.text += piece
+        return piece

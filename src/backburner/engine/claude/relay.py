@@ -1,8 +1,8 @@
-"""The way from the agent's program to the model: it holds the key, counts, and refuses.
+"""A proxy between Claude Code programs and the model: it adds the key, meters, and refuses calls.
 
 One relay serves a process, on loopback. Every program gets a line of its own, with a secret in its
-path. What comes over a line is paid for by the run that has it just then; if none does, or nothing
-is left to be spent, the model is not called.
+path. Calls over a line are paid for by the run that uses it at the time; without one, or once its
+allowance is used up, the model is not called.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ from backburner.engine.addresses import check_address
 from backburner.engine.claude.call import (
     COUNT,
     MESSAGES,
-    Call,
-    Trouble,
+    ModelCall,
+    ModelFailure,
     interruption,
     refusal,
-    start_of,
+    response_start,
 )
-from backburner.engine.claude.usage import Meter
+from backburner.engine.claude.usage import UsageMeter
 from backburner.ports import Gate
 
-LARGEST_REQUEST = 64 * 2**20
-#: How long the model's server has to accept a connection, in seconds.
-CONNECT = 10.0
-NO_MORE = "Nothing more may be asked."
+MAX_REQUEST_BYTES = 64 * 2**20
+#: For connecting to the model's server.
+CONNECT_SECONDS = 10.0
+NOT_ALLOWED = "No further calls are allowed."
 
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -46,34 +46,34 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Line:
-    """One program's way to the model."""
+    """One program's connection to the model."""
 
     address: str
-    #: Who pays; None: nobody, so that nothing may be asked.
+    #: Of the run that pays; None: no calls are allowed.
     gate: Gate | None = None
-    #: Nothing is left to be spent.
+    #: The allowance is used up.
     spent: bool = False
-    #: The turn is to end without another word.
+    #: The turn is to end without further calls.
     ended: bool = False
-    #: Something was asked all the same.
+    #: A call was refused because of the above.
     refused: bool = False
-    #: Why the last call came to nothing, if it did.
-    trouble: Trouble | None = None
-    #: About how many tokens the model was told last, apart from system prompt and tools.
+    #: Why the last call failed, if it did.
+    failure: ModelFailure | None = None
+    #: About how many tokens the session had in the last call, without system prompt and tools.
     context: int = 0
 
     def begin(self, gate: Gate) -> None:
-        self.gate, self.trouble = gate, None
+        self.gate, self.failure = gate, None
         self.spent = self.ended = self.refused = False
 
 
 @dataclass(slots=True, kw_only=True)
 class Relay:
-    #: Where the model is.
+    #: Of the model's API.
     address: str
-    #: What it is asked with; never told to anybody.
+    #: Sent to the model only; they hold its key.
     headers: Mapping[str, str] = field(repr=False)
-    #: How long the model may say nothing.
+    #: How long the model may be silent.
     stall: timedelta
     _lines: dict[str, Line] = field(default_factory=dict)
     _client: httpx2.AsyncClient = field(init=False, repr=False)
@@ -82,7 +82,7 @@ class Relay:
     _port: int = 0
 
     async def open(self) -> Line:
-        """Open a line; it can be used once somebody pays."""
+        """Open a line; calls are allowed once it has a gate."""
         if self._serving is None:
             self._start()
         secret = secrets.token_urlsafe(32)
@@ -106,12 +106,12 @@ class Relay:
         self._client = httpx2.AsyncClient(
             base_url=self.address,
             headers=self.headers,
-            timeout=httpx2.Timeout(self.stall.total_seconds(), connect=CONNECT),
+            timeout=httpx2.Timeout(self.stall.total_seconds(), connect=CONNECT_SECONDS),
             trust_env=False,
         )
         listener = socket.create_server(("127.0.0.1", 0))
-        # Whoever connects inherits it; asyncio sets it only for sockets that it makes itself, and
-        # without it every short answer waits 40 ms for an acknowledgement.
+        # Accepted sockets inherit it. asyncio sets it only for sockets that it makes itself, and
+        # without it every short response waits 40 ms for an acknowledgement.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._port = listener.getsockname()[1]
         self._server = _Server(
@@ -134,28 +134,30 @@ class Relay:
         secret, _, rest = scope["path"].removeprefix("/").partition("/")
         line, path = self._lines.get(secret), f"/{rest}"
         if line is None or scope["method"] != "POST" or path not in (MESSAGES, COUNT):
-            await _refuse(send, 404, "not_found_error", "There is nothing here.")
+            await _refuse(send, 404, "not_found_error", "Not found.")
             return
         if line.gate is None or line.spent or line.ended:
             line.refused = True
-            await _refuse(send, 403, "permission_error", NO_MORE)
+            await _refuse(send, 403, "permission_error", NOT_ALLOWED)
             return
-        if line.trouble is not None:
-            # The program would try again in other ways; whether that helps is not for it to say.
-            await _refuse(send, 503, "api_error", line.trouble.message)
+        if line.failure is not None:
+            # The program would retry in other ways; retries are decided by the run.
+            await _refuse(send, 503, "api_error", line.failure.message)
             return
-        body = await _read(receive)
+        body = await _read_body(receive)
         if body is None:
-            await _refuse(send, 413, "request_too_large", "That is too much at once.")
+            await _refuse(send, 413, "request_too_large", "The request is too large.")
             return
-        call = Call.read(path, scope, body)
+        call = ModelCall.read(path, scope, body)
         if call is None:
-            await _refuse(send, 400, "invalid_request_error", "That is not JSON.")
+            await _refuse(send, 400, "invalid_request_error", "The request is not JSON.")
             return
-        await self._ask_while_wanted(call, line, receive, send)
+        await self._ask_until_disconnect(call, line, receive, send)
 
-    async def _ask_while_wanted(self, call: Call, line: Line, receive: Receive, send: Send) -> None:
-        """Ask the model, until it has answered or the program has lost interest."""
+    async def _ask_until_disconnect(
+        self, call: ModelCall, line: Line, receive: Receive, send: Send
+    ) -> None:
+        """Call the model, until it has responded or the program has disconnected."""
         asking = asyncio.create_task(self._ask(call, line, send))
         leaving = asyncio.create_task(_disconnect(receive))
         try:
@@ -165,71 +167,71 @@ class Relay:
                 task.cancel()
             await asyncio.gather(asking, leaving, return_exceptions=True)
 
-    async def _ask(self, call: Call, line: Line, send: Send) -> None:
-        meter, answered, gate = Meter(streamed=call.streamed), False, line.gate
+    async def _ask(self, call: ModelCall, line: Line, send: Send) -> None:
+        meter, answered, gate = UsageMeter(streamed=call.streamed), False, line.gate
         try:
-            asked = self._client.stream(
+            request = self._client.stream(
                 "POST", call.target, content=call.body, headers=list(call.headers)
             )
-            async with asked as answer:
-                meter.streamed &= answer.is_success
-                await send(start_of(answer))
+            async with request as response:
+                meter.streamed &= response.is_success
+                await send(response_start(response))
                 answered = True
-                async for chunk in answer.aiter_bytes():
+                async for chunk in response.aiter_bytes():
                     meter.read(chunk)
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            line.trouble = _judge(call, answer, meter)
+            line.failure = _judge(call, response, meter)
         except httpx2.HTTPError as error:
-            line.trouble = interruption(error)
+            line.failure = interruption(error)
             if not answered:
-                await _refuse(send, 502, "api_error", line.trouble.message)
-            # Once it has begun, only a connection that breaks says that there is no more to come.
+                await _refuse(send, 502, "api_error", line.failure.message)
+            # Once the response has started, only a broken connection can report the failure.
             raise
         finally:
-            # Before the end of the answer: the next call may follow at once.
-            await asyncio.shield(_pay(call, line, meter, gate))
+            # Before the end of the response: the next call may follow immediately.
+            await asyncio.shield(_record_usage(call, line, meter, gate))
         await send({"type": "http.response.body", "body": b""})
 
 
 class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # They are for the program as a whole.
+        # Signals are handled by the process as a whole.
         yield
 
 
-def _judge(call: Call, answer: httpx2.Response, meter: Meter) -> Trouble | None:
-    if not answer.is_success:
-        return refusal(answer, meter.error())
+def _judge(call: ModelCall, response: httpx2.Response, meter: UsageMeter) -> ModelFailure | None:
+    if not response.is_success:
+        return refusal(response, meter.error())
     usage = meter.total()
     if usage is None and not call.counts:
-        return Trouble(None, "The model's answer cannot be understood.")
-    if not meter.is_whole and not call.counts:
-        return Trouble(None, "The model's answer broke off.")
+        return ModelFailure(None, "The model's response cannot be read.")
+    if not meter.is_complete and not call.counts:
+        return ModelFailure(None, "The model's response was cut off.")
     return None
 
 
-async def _pay(call: Call, line: Line, meter: Meter, gate: Gate | None) -> None:
+async def _record_usage(call: ModelCall, line: Line, meter: UsageMeter, gate: Gate | None) -> None:
     usage = None if call.counts else meter.total()
     if usage is None or gate is None:
         return
-    told = usage.input + usage.cache_read + usage.cache_write
-    line.context = round(told * call.share) + usage.output
+    sent = usage.input + usage.cache_read + usage.cache_write
+    line.context = round(sent * call.share) + usage.output
     try:
-        may_go_on = await gate.pay(call.model, usage)
-    except Exception as error:  # noqa: BLE001 (whatever it was, nothing more is spent)
-        _log.warning("a call of a model could not be written down", error=repr(error))
-        may_go_on = False
-    line.spent |= not may_go_on
+        may_continue = await gate.pay(call.model, usage)
+    except Exception as error:  # noqa: BLE001 (whatever failed, no more is spent)
+        _log.warning("usage.record_failed", model=call.model, error=repr(error))
+        may_continue = False
+    line.spent |= not may_continue
 
 
-async def _read(receive: Receive) -> bytes | None:
-    """Read a whole request; None: it is too large."""
+async def _read_body(receive: Receive) -> bytes | None:
+    """Read a whole request; None if it is too large."""
     body = bytearray()
     while True:
         message = await receive()
         body += message.get("body", b"")
-        if len(body) > LARGEST_REQUEST:
+        if len(body) > MAX_REQUEST_BYTES:
             return None
         if not message.get("more_body"):
             return bytes(body)

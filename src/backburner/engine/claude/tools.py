@@ -1,6 +1,6 @@
-"""Tools as the agent's program sees them: servers that live in our process, one a connection.
+"""Tools as Claude Code sees them: MCP servers in our process, one for each server of a tool.
 
-The program never learns more of a tool than its name, what it takes, and what it gave.
+The program knows only the name, the schema, the description and the results of a tool.
 """
 
 import hashlib
@@ -16,30 +16,32 @@ from mcp.server import Server, ServerRequestContext
 from backburner.core.validation import canonical
 from backburner.ports import Gate, Offer, ToolResult
 
-LONGEST_NAME = 64
-#: Where a schema has one of these at its top, the program would drop the tool without a word.
-DROPS = ("oneOf", "anyOf", "allOf")
+MAX_NAME_CHARS = 64
+#: The program silently drops a tool whose schema has one of these at the top level.
+UNSUPPORTED_KEYWORDS = ("oneOf", "anyOf", "allOf")
 
 
 @dataclass(slots=True)
-class Hands:
-    """What an agent may call, and how, for the turn that is under way."""
+class TurnTools:
+    """The tools of the turn in progress, and the gate to call them through."""
 
     offers: Mapping[str, Mapping[str, Offer]]
     gate: Gate | None = None
-    #: A call was answered with the wish that the turn end.
+    #: The result of a call asked for the end of the turn.
     stopped: bool = False
 
     def begin(self, offers: Sequence[Offer], gate: Gate) -> None:
         self.offers, self.gate, self.stopped = expose(offers), gate, False
 
     async def call(self, server: str, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """Make a call by the names that the program knows."""
+        """Call a tool by the names that the program knows."""
         offer = self.offers[server].get(name)
         if offer is None:
-            return ToolResult(f"There is no tool {name}.", failed=True)
-        if _was_list(arguments, offer.parameters):
-            return ToolResult(f"{name} takes an object with names, not a list.", failed=True)
+            return ToolResult(f"Unknown tool: {name}.", failed=True)
+        if _is_list(arguments, offer.parameters):
+            return ToolResult(
+                f"The arguments of {name} have to be an object, not a list.", failed=True
+            )
         return await self.make(offer, arguments)
 
     async def make(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
@@ -51,7 +53,7 @@ class Hands:
 
 
 def expose(offers: Sequence[Offer]) -> dict[str, dict[str, Offer]]:
-    """Give every tool a name that the program can bear, by server; no two share one."""
+    """Give every tool a valid unique name, by server."""
     exposed: dict[str, dict[str, Offer]] = {}
     for offer in offers:
         server = _plain(offer.tool.server)
@@ -60,22 +62,23 @@ def expose(offers: Sequence[Offer]) -> dict[str, dict[str, Offer]]:
     return exposed
 
 
-def serve(hands: Hands) -> dict[str, McpSdkServerConfig]:
+def serve(turn_tools: TurnTools) -> dict[str, McpSdkServerConfig]:
     return {
-        server: McpSdkServerConfig(type="sdk", name=server, instance=_server(server, hands))
-        for server in hands.offers
+        server: McpSdkServerConfig(type="sdk", name=server, instance=_server(server, turn_tools))
+        for server in turn_tools.offers
     }
 
 
 def digest(offers: Sequence[Offer]) -> str:
-    """Tell sets of tools apart that an agent would see differently."""
-    seen = [
-        [one.tool.server, one.tool.name, one.description, dict(one.parameters)] for one in offers
+    """Hash everything that an agent sees of its tools."""
+    shown = [
+        [offer.tool.server, offer.tool.name, offer.description, dict(offer.parameters)]
+        for offer in offers
     ]
-    return hashlib.sha256(canonical({"tools": seen}).encode()).hexdigest()
+    return hashlib.sha256(canonical({"tools": shown}).encode()).hexdigest()
 
 
-def _server(name: str, hands: Hands) -> Server:
+def _server(name: str, turn_tools: TurnTools) -> Server:
     async def list_tools(
         context: ServerRequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
@@ -87,7 +90,7 @@ def _server(name: str, hands: Hands) -> Server:
                     description=offer.description,
                     input_schema=_schema(offer.parameters),
                 )
-                for plain, offer in hands.offers[name].items()
+                for plain, offer in turn_tools.offers[name].items()
             ]
         )
 
@@ -95,18 +98,18 @@ def _server(name: str, hands: Hands) -> Server:
         context: ServerRequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         del context
-        result = await hands.call(name, params.name, params.arguments or {})
+        result = await turn_tools.call(name, params.name, params.arguments or {})
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=result.text)],
-            # After a call that failed the program would not stop.
+            # The program would not stop after a failed call.
             is_error=result.failed and not result.stop,
         )
 
     return Server(name, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-def _was_list(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:
-    """See whether the program has made an object of a list, with its numbers for names."""
+def _is_list(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:
+    """Return whether the program made an object of a list, with the indexes as names."""
     numbers = [str(number) for number in range(len(arguments))]
     return (
         bool(numbers) and list(arguments) == numbers and "0" not in parameters.get("properties", {})
@@ -114,12 +117,12 @@ def _was_list(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> bo
 
 
 def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in parameters.items() if key not in DROPS}
+    kept = {key: value for key, value in parameters.items() if key not in UNSUPPORTED_KEYWORDS}
     return {**kept, "type": "object"}
 
 
 def _name(name: str, server: str, taken: Mapping[str, Offer]) -> str:
-    plain, room = _plain(name), LONGEST_NAME - len(f"mcp__{server}__")
+    plain, room = _plain(name), MAX_NAME_CHARS - len(f"mcp__{server}__")
     if len(plain) <= room and plain not in taken:
         return plain
     return f"{plain[: room - 7]}_{hashlib.sha256(name.encode()).hexdigest()[:6]}"

@@ -1,4 +1,4 @@
-"""What a call of a model used, read from its answer as it passes by."""
+"""The tokens of a model call, read from its response while it passes through."""
 
 import json
 from dataclasses import dataclass, field
@@ -6,21 +6,21 @@ from typing import Any
 
 from backburner.core.allowance import Usage
 
-#: About as many bytes of words are a token, where nobody has counted them.
+#: To estimate tokens that the server has not reported.
 BYTES_PER_TOKEN = 4
 
 
 @dataclass(slots=True)
-class Meter:
-    """Reads one answer, streamed or whole."""
+class UsageMeter:
+    """Reads one response, streamed or not."""
 
     streamed: bool
-    #: It has come to its end.
-    is_whole: bool = False
-    _found: dict[str, int] = field(default_factory=dict)
-    #: Bytes of words since something was counted.
-    _uncounted: int = 0
-    #: What is not a whole line yet; or all there is, where it is not streamed.
+    #: The response reached its end.
+    is_complete: bool = False
+    _reported: dict[str, int] = field(default_factory=dict)
+    #: Bytes of text since the last report.
+    _uncounted_bytes: int = 0
+    #: An incomplete line; or the whole response, if it is not streamed.
     _rest: bytes = b""
 
     def read(self, chunk: bytes) -> None:
@@ -29,45 +29,45 @@ class Meter:
             *lines, self._rest = self._rest.split(b"\n")
             for line in lines:
                 if line.startswith(b"data:"):
-                    self._note(_parse(line.removeprefix(b"data:")))
+                    self._read_event(_parse(line.removeprefix(b"data:")))
 
     def total(self) -> Usage | None:
-        """Add up what was used; None: nothing was. An answer may have been cut short."""
+        """Return the tokens so far, also of a response that was cut; None if there are none."""
         if not self.streamed:
-            self._note(_parse(self._rest))
-        found = self._found
-        if not found:
+            self._read_event(_parse(self._rest))
+        reported = self._reported
+        if not reported:
             return None
         return Usage(
-            input=found.get("input_tokens", 0),
-            output=found.get("output_tokens", 0) + self._uncounted // BYTES_PER_TOKEN,
-            cache_read=found.get("cache_read_input_tokens", 0),
-            cache_write=found.get("cache_creation_input_tokens", 0),
+            input=reported.get("input_tokens", 0),
+            output=reported.get("output_tokens", 0) + self._uncounted_bytes // BYTES_PER_TOKEN,
+            cache_read=reported.get("cache_read_input_tokens", 0),
+            cache_write=reported.get("cache_creation_input_tokens", 0),
         )
 
     def error(self) -> str:
-        """Read the reason out of an answer that is a refusal."""
+        """Read the message of an error response."""
         error = _parse(self._rest).get("error")
         return str(error.get("message", "")) if isinstance(error, dict) else ""
 
-    def _note(self, said: dict[str, Any]) -> None:
-        # A stream says that it has ended; what is not streamed is an answer or none.
-        self.is_whole |= said.get("type") == ("message_stop" if self.streamed else "message")
-        delta = said.get("delta")
+    def _read_event(self, event: dict[str, Any]) -> None:
+        # A stream reports its end; a response that is not streamed is complete or none.
+        self.is_complete |= event.get("type") == ("message_stop" if self.streamed else "message")
+        delta = event.get("delta")
         if isinstance(delta, dict):
-            words = (str(delta.get(key, "")) for key in ("text", "thinking", "partial_json"))
-            self._uncounted += sum(len(word.encode(errors="replace")) for word in words)
-        for holder in (said, said.get("message")):
+            texts = (str(delta.get(key, "")) for key in ("text", "thinking", "partial_json"))
+            self._uncounted_bytes += sum(len(text.encode(errors="replace")) for text in texts)
+        for holder in (event, event.get("message")):
             usage = holder.get("usage") if isinstance(holder, dict) else None
             if isinstance(usage, dict):
-                # What comes later says how much it has become.
-                self._found |= {key: n for key, n in usage.items() if isinstance(n, int)}
-                self._uncounted = 0
+                # Later reports are totals.
+                self._reported |= {key: n for key, n in usage.items() if isinstance(n, int)}
+                self._uncounted_bytes = 0
 
 
 def _parse(text: bytes) -> dict[str, Any]:
     try:
-        said = json.loads(text)
+        event = json.loads(text)
     except ValueError:
         return {}
-    return said if isinstance(said, dict) else {}
+    return event if isinstance(event, dict) else {}

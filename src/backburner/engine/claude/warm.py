@@ -1,5 +1,6 @@
-"""Programs of chats that are being talked to: kept for a while after a reply, so that the next one
-begins at once. Never more than a few, and none that does not remember what its chat does.
+"""Warm programs: kept for a while after a reply, so that the next reply of the chat starts at once.
+
+Never more than a few, and none whose memory differs from that of its chat.
 """
 
 import asyncio
@@ -13,52 +14,52 @@ from backburner.ports import TurnRequest
 
 
 @dataclass(slots=True)
-class _Kept:
+class _WarmProgram:
     program: Program
     timer: asyncio.TimerHandle
 
 
 @dataclass(slots=True)
-class Warm:
-    most: int
-    idle: timedelta
+class WarmPrograms:
+    limit: int
+    idle_limit: timedelta
     end: Callable[[Program], Awaitable[None]]
     #: Oldest first.
-    _kept: dict[ConversationId, _Kept] = field(default_factory=dict)
+    _kept: dict[ConversationId, _WarmProgram] = field(default_factory=dict)
     _ending: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def take(self, request: TurnRequest, tools: str) -> Program | None:
-        """Take the program of a chat, if what it knows is what the chat has come to."""
+        """Take the program of a chat, if its memory and tools are still those of the chat."""
         kept = self._kept.pop(request.conversation.id, None)
         if kept is None:
             return None
         kept.timer.cancel()
-        if _fits(kept.program, request, tools):
+        if _is_current(kept.program, request, tools):
             return kept.program
-        self._let_go(kept.program)
+        self._end_soon(kept.program)
         return None
 
     def keep(self, conversation_id: ConversationId, program: Program) -> None:
-        if self.most == 0:
-            self._let_go(program)
+        if self.limit == 0:
+            self._end_soon(program)
             return
-        while len(self._kept) >= self.most:
+        while len(self._kept) >= self.limit:
             self._drop(next(iter(self._kept)))
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(self.idle.total_seconds(), self._drop, conversation_id)
-        self._kept[conversation_id] = _Kept(program, timer)
+        timer = loop.call_later(self.idle_limit.total_seconds(), self._drop, conversation_id)
+        self._kept[conversation_id] = _WarmProgram(program, timer)
 
     async def close(self) -> None:
-        for which in list(self._kept):
-            self._drop(which)
+        for conversation_id in list(self._kept):
+            self._drop(conversation_id)
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     def _drop(self, conversation_id: ConversationId) -> None:
         kept = self._kept.pop(conversation_id)
         kept.timer.cancel()
-        self._let_go(kept.program)
+        self._end_soon(kept.program)
 
-    def _let_go(self, program: Program) -> None:
+    def _end_soon(self, program: Program) -> None:
         async def end() -> None:
             await self.end(program)
 
@@ -67,11 +68,11 @@ class Warm:
         task.add_done_callback(self._ending.discard)
 
 
-def _fits(program: Program, request: TurnRequest, tools: str) -> bool:
+def _is_current(program: Program, request: TurnRequest, tools: str) -> bool:
     return (
         request.schema is None
         and program.session == request.session_id
-        and program.tools == tools
-        # Another run may have used the session since, or what this one did was not kept.
+        and program.tools_digest == tools
+        # Another run may have used the session since, or the last turn was not stored.
         and program.memory == list(request.memory)
     )

@@ -1,7 +1,7 @@
-"""What an engine promises, whatever is behind it: one function for each promise.
+"""The contract of engines: one function for each promise.
 
-Each takes a `Subject`, and raises where the promise is not kept. Those of `WITH_MODEL` are for an
-engine that works with a model: they script it. The others leave the model to itself.
+Each takes a `Subject`, and raises if the promise is not kept. Those of `WITH_MODEL` are for engines
+with a model, which they script. The others run with any engine.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ from support.contracts.engine import (
     stopping,
     talking,
 )
-from support.contracts.engine.trial import ModelSubject, Subject
+from support.contracts.engine.harness import ModelSubject, Subject
 
 Promise = Callable[[Any], Awaitable[None]]
 

@@ -2,40 +2,40 @@
 
 from backburner.core import prompt
 from backburner.core.errors import BadOutcome
-from support.contracts.engine.trial import ModelSubject, Trial
+from support.contracts.engine.harness import EngineHarness, ModelSubject
 from support.model_api import CallTool, GiveOutcome, Say
 
 COMPLETE = {"complete": True, "message": "All is done.", "result": {"price": 12.5}}
 
 
-async def an_outcome_is_given_as_it_is(subject: ModelSubject) -> None:
+async def an_outcome_is_passed_on_unchanged(subject: ModelSubject) -> None:
     subject.api.then(GiveOutcome(COMPLETE))
 
-    heard = await Trial(subject).turn(ends_with_outcome=True)
+    result = await EngineHarness(subject).turn(ends_with_outcome=True)
 
-    assert heard.end.outcome == COMPLETE
+    assert result.end.outcome == COMPLETE
     assert len(subject.api.requests) == 1
 
 
-async def an_outcome_may_follow_words_and_calls(subject: ModelSubject) -> None:
+async def an_outcome_may_follow_text_and_calls(subject: ModelSubject) -> None:
     subject.api.then(Say("Looking."), CallTool("look"))
     subject.api.then(Say("Good."), GiveOutcome(COMPLETE))
-    trial = Trial(subject)
+    harness = EngineHarness(subject)
 
-    heard = await trial.turn(ends_with_outcome=True)
+    result = await harness.turn(ends_with_outcome=True)
 
-    assert heard.end.outcome == COMPLETE
-    assert trial.tools.count("look") == 1
+    assert result.end.outcome == COMPLETE
+    assert harness.tools.count("look") == 1
 
 
-async def what_is_no_valid_outcome_is_not_for_the_engine_to_judge(subject: ModelSubject) -> None:
+async def an_engine_passes_on_an_invalid_outcome(subject: ModelSubject) -> None:
     both = {"complete": True, "continue": True}
     subject.api.then(GiveOutcome(both))
     subject.api.then(GiveOutcome(COMPLETE))
-    trial = Trial(subject)
+    harness = EngineHarness(subject)
 
-    first = await trial.turn(ends_with_outcome=True)
-    repaired = await trial.turn(
+    first = await harness.turn(ends_with_outcome=True)
+    repaired = await harness.turn(
         prompt.for_repair(BadOutcome("Decide for one.")), ends_with_outcome=True
     )
 
@@ -47,16 +47,16 @@ async def what_is_no_valid_outcome_is_not_for_the_engine_to_judge(subject: Model
 
 async def an_outcome_is_remembered(subject: ModelSubject) -> None:
     subject.api.then(GiveOutcome(COMPLETE))
-    trial = Trial(subject)
-    await trial.turn(ends_with_outcome=True)
+    harness = EngineHarness(subject)
+    await harness.turn(ends_with_outcome=True)
 
-    heard = await trial.turn("And what did you do?")
+    result = await harness.turn("And what did you do?")
 
     assert subject.api.requests[1].holds("All is done.")
-    assert heard.end.outcome is None
+    assert result.end.outcome is None
 
 
-async def no_outcome_is_asked_for_where_none_is_wanted(subject: ModelSubject) -> None:
-    await Trial(subject).turn()
+async def a_turn_without_a_schema_asks_for_no_outcome(subject: ModelSubject) -> None:
+    await EngineHarness(subject).turn()
 
     assert not subject.api.requests[0].wants_outcome

@@ -1,42 +1,42 @@
-"""Every call of a model is paid for, and none is made for which there is nothing left."""
+"""Every call of the model is paid for, and none is made beyond the allowance."""
 
-from support.contracts.engine.trial import ModelSubject, Trial
+from support.contracts.engine.harness import EngineHarness, ModelSubject
 from support.model_api import CallTool, GiveOutcome, Say, Usage
 
 
 async def each_call_of_the_model_is_paid_for_once(subject: ModelSubject) -> None:
     subject.api.then(CallTool("look"), Usage(input=11, output=12, cache_read=13))
     subject.api.then(Say("Done."), Usage(input=21, output=22))
-    trial = Trial(subject)
+    harness = EngineHarness(subject)
 
-    await trial.turn()
+    await harness.turn()
 
-    assert trial.gate.paid == [
+    assert harness.gate.paid == [
         (subject.model, Usage(input=11, output=12, cache_read=13)),
         (subject.model, Usage(input=21, output=22)),
     ]
 
 
-async def an_outcome_is_paid_for_too(subject: ModelSubject) -> None:
+async def an_outcome_is_paid_for(subject: ModelSubject) -> None:
     subject.api.then(GiveOutcome({"complete": True}), Usage(input=5, output=6))
-    trial = Trial(subject)
+    harness = EngineHarness(subject)
 
-    await trial.turn(ends_with_outcome=True)
+    await harness.turn(ends_with_outcome=True)
 
-    assert trial.gate.paid == [(subject.model, Usage(input=5, output=6))]
+    assert harness.gate.paid == [(subject.model, Usage(input=5, output=6))]
 
 
-async def without_money_there_is_no_further_call(subject: ModelSubject) -> None:
+async def a_used_up_allowance_allows_no_further_call(subject: ModelSubject) -> None:
     subject.api.then(Say("Looking."), CallTool("look"))
-    trial = Trial(subject)
-    trial.gate.has_money = False
+    harness = EngineHarness(subject)
+    harness.gate.has_allowance = False
 
-    heard = await trial.turn("Look around.")
+    result = await harness.turn("Look around.")
 
-    assert heard.ended is None
+    assert result.ended is None
     assert len(subject.api.requests) == 1
-    assert len(trial.gate.paid) == 1
+    assert len(harness.gate.paid) == 1
 
-    trial.gate.has_money = True
-    assert (await trial.turn("Go on.")).ended
+    harness.gate.has_allowance = True
+    assert (await harness.turn("Go on.")).ended
     assert subject.api.requests[1].holds("Look around.")

@@ -1,38 +1,38 @@
-"""Sessions: what an engine with a memory of its own promises of it."""
+"""Sessions of engines that remember."""
 
 from backburner.core.errors import SessionGone
-from support.contracts.engine.trial import Subject, Trial
+from support.contracts.engine.harness import EngineHarness, Subject
 
 
-async def a_session_goes_on_under_its_name(subject: Subject) -> None:
-    trial = Trial(subject)
-    await trial.turn("Hello!")
-    first = trial.session_id
-    remembered = len(trial.memory)
+async def a_session_keeps_its_id(subject: Subject) -> None:
+    harness = EngineHarness(subject)
+    await harness.turn("Hello!")
+    first = harness.session_id
+    remembered = len(harness.memory)
 
-    heard = await trial.turn("Hello again!")
+    result = await harness.turn("Hello again!")
 
-    assert heard.ended
-    assert trial.session_id == first is not None
-    assert 0 < remembered < len(trial.memory)
+    assert result.ended
+    assert harness.session_id == first is not None
+    assert 0 < remembered < len(harness.memory)
 
 
-async def two_sessions_have_two_names(subject: Subject) -> None:
-    one, other = Trial(subject), Trial(subject)
+async def two_sessions_have_different_ids(subject: Subject) -> None:
+    one, other = EngineHarness(subject), EngineHarness(subject)
     await one.turn()
     await other.turn()
 
     assert one.session_id != other.session_id
 
 
-async def a_session_of_which_nothing_is_left_works_on_or_is_gone(subject: Subject) -> None:
-    trial = Trial(subject)
-    await trial.turn("Hello!")
-    trial.memory.clear()
+async def a_session_without_its_memory_continues_or_is_gone(subject: Subject) -> None:
+    harness = EngineHarness(subject)
+    await harness.turn("Hello!")
+    harness.memory.clear()
     try:
-        heard = await trial.turn("Hello again!")
+        result = await harness.turn("Hello again!")
     except SessionGone:
-        fresh = Trial(subject)
-        heard = await fresh.turn("Hello again!")
+        fresh = EngineHarness(subject)
+        result = await fresh.turn("Hello again!")
 
-    assert heard.ended
+    assert result.ended

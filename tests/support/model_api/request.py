@@ -1,4 +1,4 @@
-"""What a model was asked, as it came over the wire."""
+"""A request to the fake model API, as received."""
 
 import asyncio
 import json
@@ -6,20 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-#: How engines call the tool that takes the outcome, each in its own way.
+#: The outcome tools of the engines.
 OUTCOME_TOOLS = ("StructuredOutput", "final_result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class ModelRequest:
     method: str
     path: str
-    #: By names in small letters.
+    #: By lowercase names.
     headers: Mapping[str, str]
     raw: bytes
-    #: What `raw` says in JSON; None: it is none.
+    #: `raw` parsed as JSON; None if it is not.
     body: Any
-    #: Set once the connection is closed, by whichever side.
+    #: Set once the connection is closed, by either side.
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -28,13 +28,13 @@ class Heard:
 
     @property
     def tools(self) -> Sequence[str]:
-        """Name the tools that the model may call."""
-        return [str(one.get("name", "")) for one in self._offered]
+        """The names of the tools that the model may call."""
+        return [str(tool.get("name", "")) for tool in self._offered]
 
     @property
     def _offered(self) -> Sequence[Mapping[str, Any]]:
         offered = self.body.get("tools") if isinstance(self.body, dict) else ()
-        return [one.get("function", one) for one in offered or ()]
+        return [tool.get("function", tool) for tool in offered or ()]
 
     @property
     def outcome_tool(self) -> str | None:
@@ -50,19 +50,19 @@ class Heard:
         return isinstance(self.body, dict) and bool(self.body.get("stream"))
 
     def full_name(self, plain: str) -> str:
-        """Find a tool by its plain name: engines put the name of a server in front."""
-        found = (name for name in self.tools if name == plain or name.endswith(f"__{plain}"))
-        return next(found, plain)
+        """Find a tool by its plain name: engines add the name of a server as a prefix."""
+        matches = (name for name in self.tools if name == plain or name.endswith(f"__{plain}"))
+        return next(matches, plain)
 
     def name_of(self, description: str) -> str:
-        """Find a tool by what is said of it."""
-        (name,) = [one["name"] for one in self._offered if one.get("description") == description]
+        """Find a tool by its description."""
+        (name,) = [tool["name"] for tool in self._offered if tool.get("description") == description]
         return str(name)
 
-    def holds(self, words: str) -> bool:
-        """See whether some words stand anywhere in it."""
-        said = [self.path, *self.headers.values(), *_texts(self.body)]
-        return words.encode() in self.raw or any(words in text for text in said)
+    def holds(self, text: str) -> bool:
+        """Return whether a text appears anywhere in the request."""
+        parts = [self.path, *self.headers.values(), *_texts(self.body)]
+        return text.encode() in self.raw or any(text in part for part in parts)
 
 
 def read_json(raw: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""What an engine is tried with: a gate that keeps what passes it, and a caller that remembers."""
+"""A harness for engines: a gate that records calls, and a caller that keeps the session."""
 
 import asyncio
 from collections import deque
@@ -26,30 +26,30 @@ from support.doubles.tools import TestTools
 from support.model_api import ModelApi
 from support.stage import make
 
-#: How long a turn may take, in seconds; only what is broken takes as long.
-BOUND = 30.0
-#: How long one may take to end that is to end.
-SOON = 10.0
-#: How long a model may say nothing, unless a promise is about just that.
-PATIENCE = timedelta(seconds=20)
+#: Of a turn; only a broken engine takes as long.
+TURN_SECONDS = 30.0
+#: Of a turn that was cancelled, until it has ended.
+END_SECONDS = 10.0
+#: How long a model may be silent, unless a promise is about that.
+STALL_LIMIT = timedelta(seconds=20)
 
 
 class Subject(Protocol):
-    """An engine to be tried."""
+    """An engine under test."""
 
-    def engine(self, *, stall: timedelta = PATIENCE) -> Engine:
-        """Make a new one. `stall`: how long its model may say nothing in the middle of a reply."""
+    def engine(self, *, stall: timedelta = STALL_LIMIT) -> Engine:
+        """Make a new engine. `stall`: how long its model may be silent during a response."""
 
 
 class ModelSubject(Subject, Protocol):
-    """An engine that works with a model, which is `api`."""
+    """An engine whose model is `api`."""
 
     @property
     def api(self) -> ModelApi: ...
 
     @property
     def model(self) -> str:
-        """What it calls the model when it pays for it."""
+        """The name under which the model is paid for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +58,22 @@ class Shared:
 
     made: Engine
 
-    def engine(self, *, stall: timedelta = PATIENCE) -> Engine:
+    def engine(self, *, stall: timedelta = STALL_LIMIT) -> Engine:
         del stall
         return self.made
 
 
-class TrialGate:
-    """Lets every call pass that it has no answer for."""
+class RecordingGate:
+    """Makes every call that it has no answer for."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Offer, Mapping[str, Any]]] = []
         self.paid: list[tuple[str, Usage]] = []
-        #: What the next calls are answered with, instead of being made.
+        #: The results of the next calls, which are not made.
         self.answers = deque[ToolResult]()
-        self.has_money = True
-        #: Nothing can be written down.
-        self.breaks = False
+        self.has_allowance = True
+        #: Usage cannot be stored.
+        self.fails = False
         self.stops = False
 
     @property
@@ -88,17 +88,17 @@ class TrialGate:
         return ToolResult(result.text, failed=result.failed, stop=self.stops)
 
     async def pay(self, model: str, usage: Usage) -> bool:
-        if self.breaks:
+        if self.fails:
             raise StoreFailed("The database does not answer.")
         self.paid.append((model, usage))
-        return self.has_money
+        return self.has_allowance
 
 
 @dataclass(slots=True)
-class Heard:
-    """What came of a turn."""
+class TurnResult:
+    """The events of a turn."""
 
-    said: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
     ended: TurnEnded | None = None
 
     @property
@@ -108,17 +108,17 @@ class Heard:
 
 
 @dataclass(slots=True)
-class Trial:
-    """A session with an engine, remembered by the one who asks as the real one does it."""
+class EngineHarness:
+    """A session with an engine, kept by the caller as a run does it."""
 
     subject: Subject
-    gate: TrialGate = field(default_factory=TrialGate)
+    gate: RecordingGate = field(default_factory=RecordingGate)
     tools: TestTools = field(default_factory=TestTools)
     #: Offered instead of the usual ones.
     offers: Iterable[Offer] | None = None
     session_id: str | None = None
     memory: list[str] = field(default_factory=list)
-    #: What was remembered last about its length.
+    #: Of the session, as last reported.
     tokens: int | None = None
 
     async def turn(
@@ -126,30 +126,30 @@ class Trial:
         prompt: str = "Please.",
         *,
         ends_with_outcome: bool = False,
-        stall: timedelta = PATIENCE,
-    ) -> Heard:
-        """Do a whole turn, with an engine that knows nothing yet."""
-        heard = Heard()
+        stall: timedelta = STALL_LIMIT,
+    ) -> TurnResult:
+        """Run a whole turn, with a new engine."""
+        result = TurnResult()
         async with (
-            asyncio.timeout(BOUND),
+            asyncio.timeout(TURN_SECONDS),
             self.events(prompt, ends_with_outcome=ends_with_outcome, stall=stall) as events,
         ):
             async for event in events:
                 match event:
                     case TextDelta(text):
-                        heard.said.append(text)
+                        result.texts.append(text)
                     case TurnEnded():
-                        assert heard.ended is None, "It ended twice."
-                        heard.ended = event
+                        assert result.ended is None, "The turn ended twice."
+                        result.ended = event
                     case SessionEntries():
                         pass
-        return heard
+        return result
 
     @asynccontextmanager
     async def events(
-        self, prompt: str, *, ends_with_outcome: bool = False, stall: timedelta = PATIENCE
+        self, prompt: str, *, ends_with_outcome: bool = False, stall: timedelta = STALL_LIMIT
     ) -> AsyncIterator[AsyncIterator[EngineEvent]]:
-        """Do a turn event by event."""
+        """Run a turn event by event."""
         engine = self.subject.engine(stall=stall)
         request = self._request(prompt, ends_with_outcome=ends_with_outcome)
         async with aclosing(engine.run(request, self.gate)) as events:
@@ -158,7 +158,7 @@ class Trial:
     async def _remembering(self, events: AsyncIterator[EngineEvent]) -> AsyncIterator[EngineEvent]:
         async for event in events:
             if isinstance(event, SessionEntries):
-                assert self.session_id in (None, event.session_id), "It changed its session."
+                assert self.session_id in (None, event.session_id), "The session id changed."
                 self.session_id = event.session_id
                 self.memory += event.entries
                 self.tokens = self.tokens if event.tokens is None else event.tokens
@@ -183,6 +183,6 @@ class Trial:
 
 
 async def ends_soon(task: "asyncio.Task[Any]") -> None:
-    """Wait for something that was told to end."""
-    await asyncio.wait({task}, timeout=SOON)
-    assert task.done(), "It does not end."
+    """Wait for a task that was cancelled."""
+    await asyncio.wait({task}, timeout=END_SECONDS)
+    assert task.done(), "The task does not end."
