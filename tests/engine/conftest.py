@@ -1,4 +1,4 @@
-"""The demo on a stage: its real tools, and a folder with files to be read."""
+"""The demo on a stage: with its real tools, and a folder with files to read."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,9 +29,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def set_up(database: Database, folder: Path) -> Callable[..., Stage]:
-    """Give what sets up a stage on which reading a file is free, or needs consent."""
+    """Return a function that sets up a stage; reading a file is free, or needs approval."""
     offers = workspace_offers(folder, ConfinedShell(), CheckedNetwork())
-    (reading,) = (one for one in offers if one.tool.name == "read_file")
+    (reading,) = (offer for offer in offers if offer.tool.name == "read_file")
 
     def make(*, free: bool = True) -> Stage:
         offer = replace(reading, tool=replace(reading.tool, free=free))

@@ -1,4 +1,4 @@
-"""The demo from a sentence to a notice, over the real actions; and what it does not understand."""
+"""The demo with the real actions, from a sentence to a notice; and sentences it does not know."""
 
 from dataclasses import replace
 
@@ -22,13 +22,11 @@ NOT_UNDERSTOOD = "I did not understand “Sing a song!”. Say `help` to see wha
 
 
 @requirement("A-from-chat")
-async def test_a_reminder_comes_when_its_time_has_come(stage: Stage, clock: SetClock) -> None:
+async def test_a_reminder_is_sent_at_its_time(stage: Stage, clock: SetClock) -> None:
     chat = await stage.chat()
     answer = await say(stage, chat, "Remind me in 20 seconds to stretch.")
-    assert answer == (
-        "All right. This conversation now works on it, once, on Monday 16 November 2026"
-        " at 12:00:20 (UTC). It is active."
-    )
+    assert answer.startswith("All right.")
+    assert "16 November 2026 at 12:00:20 (UTC)" in answer
     await wait(stage, clock, 19)
     assert stage.notices() == []
 
@@ -40,9 +38,7 @@ async def test_a_reminder_comes_when_its_time_has_come(stage: Stage, clock: SetC
     assert (now.status, now.ended_as) == (Status.ACTIVE, EndedAs.COMPLETED)
 
 
-async def test_a_reminder_that_comes_back_is_told_of_every_time(
-    stage: Stage, clock: SetClock
-) -> None:
+async def test_a_recurring_reminder_is_sent_every_time(stage: Stage, clock: SetClock) -> None:
     chat = await stage.chat()
     await say(stage, chat, "Every hour remind me to stretch")
     await wait(stage, clock, 3600)
@@ -51,7 +47,7 @@ async def test_a_reminder_that_comes_back_is_told_of_every_time(
 
 
 @requirement("Z-ask")
-async def test_a_question_is_asked_again_until_the_answer_is_no(
+async def test_a_recurring_question_is_asked_until_the_answer_is_no(
     stage: Stage, clock: SetClock
 ) -> None:
     chat = await stage.chat()
@@ -70,42 +66,46 @@ async def test_a_question_is_asked_again_until_the_answer_is_no(
     assert (now.status, now.schedule, now.ended_as) == (Status.ACTIVE, None, EndedAs.COMPLETED)
 
 
-async def test_a_question_that_is_asked_once_ends_with_its_answer(
-    stage: Stage, clock: SetClock
-) -> None:
+async def test_a_question_asked_once_ends_with_its_answer(stage: Stage, clock: SetClock) -> None:
     chat = await stage.chat()
     await say(stage, chat, "Ask me in 3 seconds whether to go on.")
     await wait(stage, clock, 3)
 
-    assert await say(stage, chat, "yes") == "You said yes, and that was all."
+    assert (await say(stage, chat, "yes")).startswith("You said yes")
     assert stage.load(chat).schedule is None
 
 
-async def test_what_goes_on_is_told_and_stopped(stage: Stage) -> None:
+async def test_background_work_can_be_listed_and_stopped(stage: Stage) -> None:
     chat = await stage.chat()
-    asked = "What are you working on?"
-    assert await say(stage, chat, asked) == "There is no background work here."
-    assert await say(stage, chat, "stop") == "There is no background work here."
+    question = "What are you working on?"
+    assert "no background work" in (await say(stage, chat, question)).lower()
+    assert "no background work" in (await say(stage, chat, "stop")).lower()
     await say(stage, chat, "Remind me every weekday at 9 to stretch.")
     await say(stage, chat, "Remind me in 5 minutes to drink.")
 
-    lines = (await say(stage, chat, asked)).splitlines()
-    assert lines[0].startswith(
-        "This conversation: Remind me to stretch, at 09:00 on Monday through Friday (UTC). Active."
-    )
-    assert lines[1].startswith("Task 'Remind me to drink' (c_")
+    own, task = (await say(stage, chat, question)).splitlines()[:2]
+    assert "Remind me to stretch" in own
+    assert "09:00 on Monday through Friday (UTC)" in own
+    assert "Remind me to drink" in task
+    assert "c_" in task
 
-    assert "That could be any of these" in await say(stage, chat, "stop")
-    assert await say(stage, chat, "stop reminding me to drink") == "Stopped: Remind me to drink."
-    assert await say(stage, chat, "stop") == "Stopped: Remind me to stretch."
+    unclear = await say(stage, chat, "stop")
+    assert "Remind me to stretch" in unclear
+    assert "Remind me to drink" in unclear
+    stopped = await say(stage, chat, "stop reminding me to drink")
+    assert "Remind me to drink" in stopped
+    assert "Remind me to stretch" not in stopped
+    assert "Remind me to stretch" in await say(stage, chat, "stop")
+    assert stage.load(chat).schedule is None
+    assert "no background work" in (await say(stage, chat, question)).lower()
 
 
-async def test_several_wishes_become_a_task_each(stage: Stage, clock: SetClock) -> None:
+async def test_several_requests_become_a_task_each(stage: Stage, clock: SetClock) -> None:
     chat = await stage.chat()
     await stage.say(chat, "Hello! Remind me in 20 seconds to stretch.")
     await stage.say(chat, "And remind me in 30 seconds to drink. Thanks!")
     await stage.work()
-    assert stage.said(chat)[-1].count("A task of its own") == 2
+    assert len(stage.said(chat)[-1].split("\n\n")) == 2
     await wait(stage, clock, 30)
 
     assert sorted(stage.notices()) == ["Time to drink.", "Time to stretch."]
@@ -125,24 +125,26 @@ async def test_several_wishes_become_a_task_each(stage: Stage, clock: SetClock) 
         ("What is the capital of France?", HELP),
         ("x" * 50_000, HELP),
         ("Remind me to stretch.", NO_TIME),
-        ("stop. Sing a song!", f"There is no background work here.\n\n{NOT_UNDERSTOOD}"),
+        ("help. Sing a song!", f"{HELP}\n\n{NOT_UNDERSTOOD}"),
     ],
 )
-async def test_what_it_does_not_understand_it_says(stage: Stage, said: str, answer: str) -> None:
+async def test_a_sentence_without_work_is_answered(stage: Stage, said: str, answer: str) -> None:
     chat = await stage.chat()
 
     assert await say(stage, chat, said) == answer
     assert stage.load(chat).schedule is None
 
 
-async def test_a_time_that_is_none_is_explained(stage: Stage) -> None:
+async def test_an_invalid_time_is_explained(stage: Stage) -> None:
     chat = await stage.chat()
     answer = await say(stage, chat, "Remind me in 20 parsecs to stretch.")
 
-    assert answer.startswith("I could not do that. '20 parsecs' is not a length of time. Say,")
+    assert answer.startswith("I could not do that.")
+    assert "'20 parsecs'" in answer
+    assert stage.load(chat).schedule is None
 
 
-async def test_an_answer_is_said_word_by_word(stage: Stage) -> None:
+async def test_an_answer_is_streamed_word_by_word(stage: Stage) -> None:
     chat = await stage.chat()
     events: list[DraftEvent] = []
     with stage.deps.drafts.listen(lambda _user, _conversation, event: events.append(event)):
@@ -153,9 +155,7 @@ async def test_an_answer_is_said_word_by_word(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("prompt", ["Summarise my inbox, and ask before you answer.", "x" * 20_000])
-async def test_work_meant_for_a_real_model_is_not_pretended_to_be_done(
-    stage: Stage, prompt: str
-) -> None:
+async def test_work_for_a_real_model_ends_with_an_explanation(stage: Stage, prompt: str) -> None:
     task = await stage.task(Interval(SECOND, NOON), prompt=prompt)
     await stage.work()
 
@@ -168,7 +168,7 @@ async def test_work_meant_for_a_real_model_is_not_pretended_to_be_done(
     assert stage.notices() == [said]
 
 
-async def test_a_job_that_has_ended_is_told_of(stage: Stage) -> None:
+async def test_a_job_that_has_finished_is_reported(stage: Stage) -> None:
     chat = await stage.chat()
     brief = Brief(title="Stretching", prompt="Remind me to stretch.", schedule=Immediate())
     born = transitions.start_job(
@@ -177,6 +177,7 @@ async def test_a_job_that_has_ended_is_told_of(stage: Stage) -> None:
     stage.database.run(lambda tx: tx.conversations.add(born))
     await stage.work()
 
-    told, reply = stage.said(chat)
-    assert told.startswith("The job 'Stretching' has finished. It was asked: Remind me to stretch.")
+    report, reply = stage.said(chat)
+    assert "'Stretching'" in report
+    assert "Remind me to stretch." in report
     assert reply == "“Stretching” has finished."

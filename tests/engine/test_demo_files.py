@@ -1,4 +1,4 @@
-"""The demo watches files, and tells what changed in them."""
+"""The demo watches files, and reports what changed in them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,29 +18,29 @@ from backburner.core.schedule import Interval
 WATCH = "every 10 seconds check the file notes.txt and tell me when it changes"
 
 
-async def test_a_file_is_watched_and_only_its_changes_are_told(
+async def test_only_changes_of_a_watched_file_are_reported(
     stage: Stage, clock: SetClock, folder: Path
 ) -> None:
     notes, chat = folder / "notes.txt", await stage.chat()
     answer = await say(stage, chat, WATCH)
-    assert answer == "notes.txt is not there yet."
+    assert answer == "notes.txt does not exist yet."
     for text in ("eggs\n", "eggs\n", "eggs\nmilk\n", "milk\n\n", None):
         notes.unlink() if text is None else notes.write_text(text)
         await wait(stage, clock, 10)
 
-    told = [
-        "notes.txt is not there yet.",
-        "notes.txt is there now: + eggs",
+    reports = [
+        "notes.txt does not exist yet.",
+        "notes.txt was created: + eggs",
         "notes.txt has changed: + milk",
         "notes.txt has changed: - eggs",
-        "notes.txt is gone.",
+        "notes.txt was deleted.",
     ]
-    assert stage.said(chat)[2:] == told
-    assert stage.notices() == told
+    assert stage.said(chat)[2:] == reports
+    assert stage.notices() == reports
     assert [run.status for run in stage.history(chat)] == [RunStatus.SUCCESS] * 7
 
 
-async def test_a_file_that_is_there_is_not_worth_a_word_until_it_changes(
+async def test_an_existing_file_is_not_reported_until_it_changes(
     stage: Stage, clock: SetClock, folder: Path
 ) -> None:
     (folder / "notes.txt").write_text("eggs")
@@ -55,14 +55,14 @@ async def test_a_file_that_is_there_is_not_worth_a_word_until_it_changes(
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "changes"),
     [
         ("x" * 200, f"+ {'x' * 80}…, - eggs"),
         ("\n".join("abcdefgh"), "+ a, + b, + c, + d, + e, + f, and 3 more"),
     ],
 )
-async def test_what_changed_is_told_in_short(
-    stage: Stage, clock: SetClock, folder: Path, content: str, told: str
+async def test_long_and_many_changes_are_shortened(
+    stage: Stage, clock: SetClock, folder: Path, content: str, changes: str
 ) -> None:
     (folder / "notes.txt").write_text("eggs")
     chat = await stage.chat()
@@ -70,11 +70,11 @@ async def test_what_changed_is_told_in_short(
     (folder / "notes.txt").write_text(content)
     await wait(stage, clock, 10)
 
-    assert stage.said(chat)[-1] == f"notes.txt has changed: {told}"
+    assert stage.said(chat)[-1] == f"notes.txt has changed: {changes}"
 
 
 @pytest.mark.parametrize("content", [b"eggs \n", "é\n".encode() * 500, b"\xff"])
-async def test_any_text_can_be_watched(
+async def test_a_file_with_any_content_can_be_watched(
     stage: Stage, clock: SetClock, folder: Path, content: bytes
 ) -> None:
     (folder / "notes.txt").write_bytes(content)
@@ -86,13 +86,13 @@ async def test_any_text_can_be_watched(
     assert stage.said(chat)[-1].startswith("notes.txt has changed")
 
 
-async def test_a_file_that_cannot_be_read_is_told_of_once(
+async def test_a_file_that_cannot_be_read_is_reported_once(
     stage: Stage, clock: SetClock, folder: Path
 ) -> None:
     (folder / "notes.txt").mkdir()
     chat = await stage.chat()
     answer = await say(stage, chat, WATCH)
-    assert answer.startswith("I could not read notes.txt: notes.txt is a folder.")
+    assert answer.startswith("I could not read notes.txt: ")
     await wait(stage, clock, 10)
     assert len(stage.notices()) == 1
     (folder / "notes.txt").rmdir()
@@ -107,7 +107,7 @@ async def test_a_file_that_cannot_be_read_is_told_of_once(
     assert stage.notices()[2:] == stage.notices()[:1]
 
 
-async def test_a_file_is_looked_at_once_where_that_was_asked_for(
+async def test_a_single_check_of_a_file_is_reported(
     stage: Stage, clock: SetClock, folder: Path
 ) -> None:
     (folder / "notes.txt").write_text("eggs\n")
@@ -115,19 +115,19 @@ async def test_a_file_is_looked_at_once_where_that_was_asked_for(
     await say(stage, chat, "In 5 seconds check notes.txt.")
     await wait(stage, clock, 5)
 
-    assert stage.notices() == ["notes.txt is there, with one line."]
+    assert stage.notices() == ["notes.txt exists, with one line."]
 
 
-async def test_work_without_the_tool_it_needs_says_so(stage: Stage) -> None:
+async def test_a_missing_tool_is_reported(stage: Stage) -> None:
     task = await stage.task(prompt=WATCH, tools=())
     await stage.work()
 
     assert stage.said(task) == [
-        "I could not read notes.txt: I am not given the tool read_file here."
+        "I could not read notes.txt: The tool read_file is not available here."
     ]
 
 
-async def test_a_state_of_somebody_else_does_not_confuse_it(
+async def test_a_state_that_the_demo_did_not_write_is_tolerated(
     stage: Stage, clock: SetClock, folder: Path
 ) -> None:
     (folder / "notes.txt").write_text("eggs")
@@ -148,7 +148,7 @@ async def test_a_state_of_somebody_else_does_not_confuse_it(
     assert len(stage.said(task)) == 1
 
 
-async def test_a_call_that_needs_consent_ends_the_run_and_a_yes_lets_it_go_on(
+async def test_a_call_that_needs_approval_ends_the_run_and_is_made_after_a_yes(
     set_up: Callable[..., Stage], folder: Path
 ) -> None:
     (folder / "notes.txt").write_text("eggs")
@@ -161,4 +161,4 @@ async def test_a_call_that_needs_consent_ends_the_run_and_a_yes_lets_it_go_on(
     await stage.answer(task, "yes")
     await stage.work()
 
-    assert stage.said(task) == ["notes.txt is there, with one line."]
+    assert stage.said(task) == ["notes.txt exists, with one line."]

@@ -1,4 +1,4 @@
-"""What the demo makes of what people say."""
+"""Sentences as the demo understands them."""
 
 import pytest
 from support.stage.make import NOON
@@ -10,7 +10,7 @@ from backburner.engine.demo.sentences import (
     Remind,
     Stop,
     Talk,
-    Watch,
+    WatchFile,
     Work,
     read,
     read_work,
@@ -18,12 +18,12 @@ from backburner.engine.demo.sentences import (
 )
 
 STRETCH = Remind("Time to stretch.")
-NOTES = Watch("notes.txt")
+NOTES = WatchFile("notes.txt")
 GO_ON = AskWhether("Shall I go on?")
 
 
 @pytest.mark.parametrize(
-    ("said", "when", "work"),
+    ("sentence", "when", "work"),
     [
         ("remind me in 20 seconds to stretch", "in 20 seconds", STRETCH),
         ("Remind me to stretch in 20 seconds.", "in 20 seconds", STRETCH),
@@ -78,36 +78,36 @@ GO_ON = AskWhether("Shall I go on?")
         ),
         ("watch notes.txt", "every 10 seconds", NOTES),
         ("tell me when the file notes.txt changes", "every 10 seconds", NOTES),
-        ("every minute look at my file notes", "every minute", Watch("notes")),
-        ('watch "my notes.txt" every hour', "every hour", Watch("my notes.txt")),
+        ("every minute look at my file notes", "every minute", WatchFile("notes")),
+        ('watch "my notes.txt" every hour', "every hour", WatchFile("my notes.txt")),
         ("every 3 seconds ask me whether to go on", "every 3 seconds", GO_ON),
         ("Ask me every three seconds if you should go on.", "every 3 seconds", GO_ON),
         ("ask me whether to go on in 5 minutes", "in 5 minutes", GO_ON),
     ],
 )
-def test_a_wish_is_understood_and_its_brief_is_too(said: str, when: str, work: Work) -> None:
-    meaning = read(said)
+def test_a_request_is_understood_and_so_is_its_prompt(sentence: str, when: str, work: Work) -> None:
+    meaning = read(sentence)
 
     assert isinstance(meaning, Order)
     assert meaning.when == when
-    assert read_work(meaning.what) == work
+    assert read_work(meaning.prompt) == work
     parse_schedule(meaning.when, zone="UTC", now=NOON)
 
 
 @pytest.mark.parametrize(
-    ("brief", "work"),
+    ("prompt", "work"),
     [
         ("remind me in 20 seconds to stretch", STRETCH),
         ("Every 10 seconds check the file notes.txt and tell me when it changes.", NOTES),
         ("ask me every 3 seconds whether to go on", GO_ON),
     ],
 )
-def test_a_brief_is_understood_with_its_time_in_it(brief: str, work: Work) -> None:
-    assert read_work(brief) == work
+def test_a_prompt_is_understood_with_its_time_in_it(prompt: str, work: Work) -> None:
+    assert read_work(prompt) == work
 
 
 @pytest.mark.parametrize(
-    ("said", "when"),
+    ("sentence", "when"),
     [
         ("remind me in 20 parsecs to stretch", "in 20 parsecs"),
         ("every now and then, remind me to stretch", "every now and then"),
@@ -115,16 +115,16 @@ def test_a_brief_is_understood_with_its_time_in_it(brief: str, work: Work) -> No
         ("remind me to stretch", ""),
     ],
 )
-def test_a_time_that_is_none_is_taken_as_it_was_said(said: str, when: str) -> None:
-    assert read(said) == Order("Remind me to stretch.", when)
+def test_an_invalid_time_is_passed_on_as_written(sentence: str, when: str) -> None:
+    assert read(sentence) == Order("Remind me to stretch.", when)
 
 
 @pytest.mark.parametrize(
-    ("said", "meaning"),
+    ("sentence", "meaning"),
     [
-        ("what are you working on?", Talk.LOOK),
-        ("What\u2019s going on here?", Talk.LOOK),
-        ("List my tasks", Talk.LOOK),
+        ("what are you working on?", Talk.LIST),
+        ("What\u2019s going on here?", Talk.LIST),
+        ("List my tasks", Talk.LIST),
         ("help", Talk.HELP),
         ("What can you do?", Talk.HELP),
         ("???", Talk.HELP),
@@ -144,14 +144,14 @@ def test_a_time_that_is_none_is_taken_as_it_was_said(said: str, when: str) -> No
         ("stop asking", Stop("ask me")),
     ],
 )
-def test_other_things_are_understood(said: str, meaning: object) -> None:
-    assert read(said) == meaning
+def test_a_sentence_without_work_is_understood(sentence: str, meaning: object) -> None:
+    assert read(sentence) == meaning
 
 
 @pytest.mark.parametrize(
-    "said",
+    "sentence",
     [
-        "Watch CI on main and tell me if it breaks.",
+        "WatchFile CI on main and tell me if it breaks.",
         "check my email every 10 minutes",
         "watch ''",
         "every 10 seconds",
@@ -163,15 +163,15 @@ def test_other_things_are_understood(said: str, meaning: object) -> None:
         "🙂",
     ],
 )
-def test_anything_else_is_not_pretended_to_be(said: str) -> None:
-    assert not isinstance(read(said), Order | Stop)
-    assert read_work(said) is None
+def test_an_unknown_sentence_is_not_understood(sentence: str) -> None:
+    assert not isinstance(read(sentence), Order | Stop)
+    assert read_work(sentence) is None
 
 
-def test_a_message_is_taken_apart_into_sentences() -> None:
-    assert split("Hello! Watch notes.txt. Remind me at 9 a.m. to stretch\n\nThanks.") == [
+def test_a_message_is_split_into_sentences() -> None:
+    assert split("Hello! WatchFile notes.txt. Remind me at 9 a.m. to stretch\n\nThanks.") == [
         "Hello",
-        "Watch notes.txt",
+        "WatchFile notes.txt",
         "Remind me at 9 a.m. to stretch",
         "Thanks.",
     ]

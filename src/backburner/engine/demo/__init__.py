@@ -1,4 +1,4 @@
-"""An agent without a model: it understands a handful of sentences, and says so."""
+"""An agent without a model, for demonstrations: it understands a handful of sentences."""
 
 from backburner.engine.demo.engine import DemoEngine
 

@@ -1,4 +1,4 @@
-"""What a look at a file shows, and how it differs from the last one."""
+"""Snapshots of a watched file, and how two of them differ."""
 
 import difflib
 import hashlib
@@ -11,103 +11,103 @@ from backburner.core.errors import BackburnerError
 from backburner.core.validation import check_json
 from backburner.ports import ToolResult
 
-#: Of a file that is kept to be compared line by line, in bytes of JSON.
-MOST_KEPT = 12_000
-MOST_LINES = 500
-MOST_CHANGES = 6
-LONGEST_LINE = 80
+#: Of a text that is stored for the next comparison, as JSON.
+MAX_STORED_BYTES = 12_000
+MAX_COMPARED_LINES = 500
+MAX_SHOWN_CHANGES = 6
+MAX_LINE_CHARS = 80
 _MISSING = re.compile(r"there is no|no such file|not there|not exist|not found", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What was seen: a text, or why there is none."""
-
+class FileSnapshot:
     digest: str
-    there: bool = True
-    #: Empty where it is too long to be kept.
+    exists: bool = True
+    #: Empty if it is too long to be stored.
     text: str = ""
-    trouble: str = ""
+    #: Why the file could not be read.
+    problem: str = ""
 
 
-def look_at(result: ToolResult) -> Look:
+def take_snapshot(result: ToolResult) -> FileSnapshot:
+    """Read the result of `read_file`."""
     digest = hashlib.sha256(result.text.encode(errors="replace")).hexdigest()
     if not result.failed:
-        return Look(digest, text=result.text if _can_be_kept(result.text) else "")
+        return FileSnapshot(digest, text=result.text if _can_be_stored(result.text) else "")
     if _MISSING.search(result.text):
-        return Look("", there=False)
-    return Look(digest, trouble=" ".join(result.text.split())[:300])
+        return FileSnapshot("", exists=False)
+    return FileSnapshot(digest, problem=" ".join(result.text.split())[:300])
 
 
-def to_state(look: Look, path: str) -> Mapping[str, Any]:
+def to_state(snapshot: FileSnapshot, path: str) -> Mapping[str, Any]:
     return {
         "path": path,
-        "digest": look.digest,
-        "there": look.there,
-        "text": look.text,
-        "trouble": look.trouble,
+        "digest": snapshot.digest,
+        "exists": snapshot.exists,
+        "text": snapshot.text,
+        "problem": snapshot.problem,
     }
 
 
-def from_state(state: object, path: str) -> Look | None:
-    """Recall the last look at the same file; None: there was none."""
+def from_state(state: object, path: str) -> FileSnapshot | None:
+    """Return the last snapshot of the same file, if there is one."""
     if not isinstance(state, Mapping) or state.get("path") != path:
         return None
-    return Look(
+    return FileSnapshot(
         str(state.get("digest", "")),
-        there=state.get("there") is not False,
+        exists=state.get("exists") is not False,
         text=str(state.get("text", "")),
-        trouble=str(state.get("trouble", "")),
+        problem=str(state.get("problem", "")),
     )
 
 
-def describe(look: Look, path: str) -> str:
-    if look.trouble:
-        return f"I could not read {path}: {look.trouble}"
-    if not look.there:
-        return f"{path} is not there yet."
-    count = len(look.text.splitlines())
+def describe(snapshot: FileSnapshot, path: str) -> str:
+    if snapshot.problem:
+        return f"I could not read {path}: {snapshot.problem}"
+    if not snapshot.exists:
+        return f"{path} does not exist yet."
+    count = len(snapshot.text.splitlines())
     lines = "one line" if count == 1 else f"{count} lines"
-    return f"{path} is there, with {lines}." if look.text else f"{path} is there."
+    return f"{path} exists, with {lines}." if snapshot.text else f"{path} exists."
 
 
-def tell_change(before: Look | None, now: Look, path: str) -> str | None:
-    """Say what is new; None: nothing is."""
+def describe_change(before: FileSnapshot | None, now: FileSnapshot, path: str) -> str | None:
+    """Describe what is new, or return None if nothing is."""
     if before == now:
         return None
     if before is None:
-        # That a file is there is what everybody expects.
-        return None if now.there and not now.trouble else describe(now, path)
-    if now.trouble:
+        # An existing file is no news.
+        return None if now.exists and not now.problem else describe(now, path)
+    if now.problem:
         return describe(now, path)
-    if not now.there:
-        return f"{path} is gone."
-    if before.trouble:
+    if not now.exists:
+        return f"{path} was deleted."
+    if before.problem:
         return f"I can read {path} again."
     changes = _changes(before.text, now.text) if now.text or before.text else ""
-    said = "has changed" if before.there else "is there now"
-    return f"{path} {said}: {changes}" if changes else f"{path} {said}."
+    event = "has changed" if before.exists else "was created"
+    return f"{path} {event}: {changes}" if changes else f"{path} {event}."
 
 
 def _changes(before: str, now: str) -> str:
-    """Name the lines that came and went, the first few of them."""
-    old, new = before.splitlines()[:MOST_LINES], now.splitlines()[:MOST_LINES]
+    """List the first added and removed lines."""
+    old, new = before.splitlines()[:MAX_COMPARED_LINES], now.splitlines()[:MAX_COMPARED_LINES]
     diff = list(difflib.unified_diff(old, new, n=0, lineterm=""))[2:]
-    found = [line for line in diff if line[0] in "+-" and line[1:].strip()]
-    # What came is what people look for.
-    found.sort(key=lambda line: line[0] == "-")
-    said = [f"{line[0]} {_shorten(line[1:].strip())}" for line in found[:MOST_CHANGES]]
-    more = len(found) - len(said)
-    return ", ".join(said) + (f", and {more} more" if more else "")
+    changed = [line for line in diff if line[0] in "+-" and line[1:].strip()]
+    # Added lines first: they matter most.
+    changed.sort(key=lambda line: line[0] == "-")
+    shown = [f"{line[0]} {_shorten(line[1:].strip())}" for line in changed[:MAX_SHOWN_CHANGES]]
+    more = len(changed) - len(shown)
+    return ", ".join(shown) + (f", and {more} more" if more else "")
 
 
 def _shorten(line: str) -> str:
-    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
+    return line if len(line) <= MAX_LINE_CHARS else f"{line[:MAX_LINE_CHARS]}…"
 
 
-def _can_be_kept(text: str) -> bool:
+def _can_be_stored(text: str) -> bool:
     try:
-        check_json("The file", text, limit=MOST_KEPT)
+        check_json("The file", text, limit=MAX_STORED_BYTES)
     except BackburnerError:
         return False
     return True

@@ -1,6 +1,7 @@
 """The sentences that the demo understands.
 
-The same words serve twice: with a time, as a wish in a chat; without it, as the brief of the work.
+The same patterns serve twice: with a time for a request in a chat, without it for the prompt of
+the work.
 """
 
 import re
@@ -10,20 +11,19 @@ from enum import Enum
 
 from backburner.engine.demo import times
 
-#: Nobody says more than this to a demo, and expressions are slow on long texts.
-LONGEST_MESSAGE, LONGEST_SENTENCE = 4_000, 500
-#: Where a file is to be watched and nobody says how often.
-USUAL_WATCH = "every 10 seconds"
+#: Regular expressions are slow on long texts.
+MAX_MESSAGE_CHARS, MAX_SENTENCE_CHARS = 4_000, 500
+#: For a file to be watched, if the user names no time.
+DEFAULT_WATCH_SCHEDULE = "every 10 seconds"
 
 
 @dataclass(frozen=True, slots=True)
 class Remind:
-    #: What is said when the time has come.
-    saying: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class WatchFile:
     path: str
 
 
@@ -32,26 +32,26 @@ class AskWhether:
     question: str
 
 
-Work = Remind | Watch | AskWhether
+Work = Remind | WatchFile | AskWhether
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Work, as a brief that can be read again, and its time; empty: nobody said one."""
+    """A request for work: a prompt that `read_work` understands, and its time, if any."""
 
-    what: str
+    prompt: str
     when: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    which: str = ""
+    work: str = ""
 
 
 class Talk(Enum):
-    """What needs no more than an answer."""
+    """Sentences that only need an answer."""
 
-    LOOK = "look"
+    LIST = "list"
     HELP = "help"
     HELLO = "hello"
     THANKS = "thanks"
@@ -81,7 +81,7 @@ _WORKS = {
     "ask": r"ask me (?:whether|if) (?:to|you should|you may|you can) (?P<do>.+)",
 }
 _TALK = {
-    Talk.LOOK: r"(?:what(?:'re| are) you (?:working on|doing|up to)"
+    Talk.LIST: r"(?:what(?:'re| are) you (?:working on|doing|up to)"
     r"|what(?:'s| is) (?:going on|running)|list|status|tasks"
     r"|(?:list|show me|show) (?:the |your |my )?(?:work|tasks|everything))"
     r"(?: now| here| right now| at the moment)?",
@@ -92,11 +92,11 @@ _TALK = {
     Talk.ANSWER: r"yes|no|y|n",
 }
 _STOP = re.compile(
-    r"(?:stop|cancel|end|quit)(?: (?P<ing>reminding|watching|checking|asking))?(?: (?P<which>.+))?",
+    r"(?:stop|cancel|end|quit)(?: (?P<ing>reminding|watching|checking|asking))?(?: (?P<work>.+))?",
     re.IGNORECASE,
 )
-_BARE = {"reminding": "remind", "watching": "file", "checking": "file", "asking": "ask me"}
-_TO_YOU = {
+_DEFAULT_STOPS = {"reminding": "remind", "watching": "file", "checking": "file", "asking": "ask me"}
+_SECOND_PERSON = {
     "my": "your",
     "mine": "yours",
     "me": "you",
@@ -108,48 +108,48 @@ _TO_YOU = {
 
 
 def split(text: str) -> Sequence[str]:
-    """Take a message apart into sentences."""
-    if len(text) > LONGEST_MESSAGE:
+    """Split a message into sentences."""
+    if len(text) > MAX_MESSAGE_CHARS:
         return (text,)
     return [part for line in _END.split(text) for part in _ALSO.split(line) if part.strip()]
 
 
 def read(sentence: str) -> Meaning | None:
-    """Find out what is meant; None: that is not among what the demo understands."""
+    """Return the meaning of a sentence, or None if the demo does not understand it."""
     words = _tidy(sentence)
-    if len(words) > LONGEST_SENTENCE:
+    if len(words) > MAX_SENTENCE_CHARS:
         return None
     for talk, pattern in _TALK.items():
         if re.fullmatch(pattern, words, re.IGNORECASE):
             return talk
-    if found := _STOP.fullmatch(words):
-        return Stop(_stopped(found))
-    when, rest = times.take_out(words)
-    brief = _brief(rest)
-    if brief is None:
+    if matched := _STOP.fullmatch(words):
+        return Stop(_work_to_stop(matched))
+    when, rest = times.split_time(words)
+    prompt = _prompt(rest)
+    if prompt is None:
         return None
-    is_watch = isinstance(read_work(brief), Watch)
-    return Order(brief, when or (USUAL_WATCH if is_watch else ""))
+    is_watch = isinstance(read_work(prompt), WatchFile)
+    return Order(prompt, when or (DEFAULT_WATCH_SCHEDULE if is_watch else ""))
 
 
-def read_work(brief: str) -> Work | None:
-    """Find out what is to be done when the time has come."""
-    words = _tidy(brief)
-    if len(words) > LONGEST_SENTENCE:
+def read_work(prompt: str) -> Work | None:
+    """Return the work that a prompt describes, or None."""
+    words = _tidy(prompt)
+    if len(words) > MAX_SENTENCE_CHARS:
         return None
-    kind, found = _find(words)
-    if found is None:
-        kind, found = _find(times.take_out(words)[1])
-    if found is None:
+    kind, matched = _find(words)
+    if matched is None:
+        kind, matched = _find(times.split_time(words)[1])
+    if matched is None:
         return None
     match kind:
         case "remind":
-            return Remind(_saying(found["how"].lower(), found["about"]))
+            return Remind(_reminder_text(matched["how"].lower(), matched["about"]))
         case "ask":
-            return AskWhether(f"Shall I {found['do']}?")
+            return AskWhether(f"Shall I {matched['do']}?")
         case _:
-            path = _path(found)
-            return None if path is None else Watch(path)
+            path = _path(matched)
+            return None if path is None else WatchFile(path)
 
 
 def _tidy(text: str) -> str:
@@ -159,51 +159,51 @@ def _tidy(text: str) -> str:
 
 def _find(rest: str) -> tuple[str, re.Match[str] | None]:
     for kind, pattern in _WORKS.items():
-        if found := re.fullmatch(pattern, rest, re.IGNORECASE):
-            return kind, found
+        if matched := re.fullmatch(pattern, rest, re.IGNORECASE):
+            return kind, matched
     return "", None
 
 
-def _brief(rest: str) -> str | None:
-    """Put work into the words that everybody who does it gets."""
-    kind, found = _find(rest)
-    if found is None:
+def _prompt(rest: str) -> str | None:
+    """Write the prompt of the work, in a form that `read_work` understands."""
+    kind, matched = _find(rest)
+    if matched is None:
         return None
     match kind:
         case "remind":
-            return f"Remind me {found['how'].lower()} {found['about']}."
+            return f"Remind me {matched['how'].lower()} {matched['about']}."
         case "ask":
-            return f"Ask me whether to {found['do']}."
+            return f"Ask me whether to {matched['do']}."
         case _:
-            path = _path(found)
+            path = _path(matched)
             if path is None:
                 return None
             quoted = f'"{path}"' if " " in path else path
             return f"Check the file {quoted} and tell me when it changes."
 
 
-def _path(found: re.Match[str]) -> str | None:
-    """Take the name of a file; a bare word is one only where it is called a file."""
-    said = found["path"]
-    path = said.strip("\"'“”`")
-    is_file = bool(found["file"]) or path != said or "." in path or "/" in path
+def _path(matched: re.Match[str]) -> str | None:
+    """Return the name of a file; a bare word is one only if the sentence calls it a file."""
+    named = matched["path"]
+    path = named.strip("\"'“”`")
+    is_file = bool(matched["file"]) or path != named or "." in path or "/" in path
     return path if is_file and path.strip() else None
 
 
-def _saying(how: str, about: str) -> str:
-    yours = " ".join(_TO_YOU.get(word.lower(), word) for word in about.split())
+def _reminder_text(how: str, about: str) -> str:
+    reworded = " ".join(_SECOND_PERSON.get(word.lower(), word) for word in about.split())
     match how:
         case "to":
-            return f"Time to {yours}."
+            return f"Time to {reworded}."
         case "that":
-            return f"{yours[:1].upper()}{yours[1:]}."
+            return f"{reworded[:1].upper()}{reworded[1:]}."
         case _:
-            return f"This is your reminder about {yours}."
+            return f"This is your reminder about {reworded}."
 
 
-def _stopped(found: re.Match[str]) -> str:
-    which = re.sub(r"^(?:the|my|that|all the)\b ?", "", found["which"] or "", flags=re.IGNORECASE)
-    if found["ing"]:
-        which = re.sub(r"^(?:me\b)?(?: ?(?:to|whether|about|of)\b)? ?", "", which)
-        return which or _BARE[found["ing"].lower()]
-    return "" if which.lower() in ("", "it", "work", "working", "task") else which
+def _work_to_stop(matched: re.Match[str]) -> str:
+    work = re.sub(r"^(?:the|my|that|all the)\b ?", "", matched["work"] or "", flags=re.IGNORECASE)
+    if matched["ing"]:
+        work = re.sub(r"^(?:me\b)?(?: ?(?:to|whether|about|of)\b)? ?", "", work)
+        return work or _DEFAULT_STOPS[matched["ing"].lower()]
+    return "" if work.lower() in ("", "it", "work", "working", "task") else work

@@ -1,6 +1,8 @@
-"""When something is to be done, as people say it: found in a sentence, and put plainly."""
+"""Times in sentences: find one, and write it in the form that schedules are parsed from."""
 
 import re
+
+from backburner.core.schedule import phrases
 
 _NUMBERS = {
     name: str(number)
@@ -11,12 +13,12 @@ _NUMBERS = {
     )
 } | {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "ninety": "90"}
 _COUNT = rf"(?:\d+(?:\.\d+)?|{'|'.join(_NUMBERS)})"
-_UNIT = r"(?:s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)"
+_UNIT = f"(?:{'|'.join(f'{short}|{unit}?' for unit, short in phrases.UNITS.items())})"
 _SPAN = rf"(?:{_COUNT} ?{_UNIT}(?:,? (?:and )?{_COUNT} ?{_UNIT})*)"
-_CLOCK = r"(?:\d\d?(?::\d\d)?(?: ?[ap]\.?m\b\.?)?|noon|midnight)"
-_DAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?s?"
-_DAYS = rf"(?:{_DAY}(?:(?:,? and |, ?| to | through |-){_DAY})*|weekday|day|weekdays|weekends)"
-#: What is surely a time.
+_CLOCK = rf"(?:\d\d?(?::\d\d)?(?: ?[ap]\.?m\b\.?)?|{'|'.join(phrases.NAMED_TIMES)})"
+_DAY = phrases.ONE_DAY
+_DAYS = rf"(?:{_DAY}(?:(?:{phrases.AND}| to | through |-){_DAY})*|weekdays?|day|weekends)"
+#: Certainly a time.
 _TIME = (
     r"(?:right now|now|at once|immediately|right away|hourly"
     rf"|in (?:{_SPAN}|half an hour|an? (?:second|minute|hour|day|week))"
@@ -26,22 +28,22 @@ _TIME = (
     rf"|at {_CLOCK}(?: (?:today|tomorrow))?"
     rf"|(?:on )?\d{{4}}-\d\d-\d\d(?:t| at )\S+)"
 )
-#: What looks as if it were meant as one: whoever reads it properly says what is wrong with it.
+#: Probably meant as a time; the parser of schedules explains what is wrong with it.
 _GUESS = r"(?:(?:in|every|each|at|on|next|this|tonight|tomorrow|today)\b.*?)"
 _VERB = r"(?:(?:remind|tell|nudge|ask|let|notify|alert) me|check|watch|monitor|look at|keep an eye)"
-_AFTER = r"(?:,? (?:and )?(?:tell|let|notify|alert) me\b.*)?"
-_ABOUT = r"(?:(?:to|that)(?! (?:mon|tue|wed|thu|fri|sat|sun))|about|of|whether|if)\b.*"
+_TELL_ME = r"(?:,? (?:and )?(?:tell|let|notify|alert) me\b.*)?"
+_OBJECT = r"(?:(?:to|that)(?! (?:mon|tue|wed|thu|fri|sat|sun))|about|of|whether|if)\b.*"
 _FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
         rf"(?P<when>{_TIME}),? (?P<rest>{_VERB}\b.*)",
-        rf"(?P<verb>(?:remind|tell|nudge|ask) me) (?P<when>{_TIME}) (?P<rest>{_ABOUT})",
-        rf"(?P<rest>{_VERB}\b.*?),? (?P<when>{_TIME})(?P<after>{_AFTER})",
+        rf"(?P<verb>(?:remind|tell|nudge|ask) me) (?P<when>{_TIME}) (?P<rest>{_OBJECT})",
+        rf"(?P<rest>{_VERB}\b.*?),? (?P<when>{_TIME})(?P<after>{_TELL_ME})",
         rf"(?P<when>{_GUESS}),? (?P<rest>{_VERB}\b.*)",
-        rf"(?P<verb>(?:remind|tell|nudge|ask) me) (?P<when>{_GUESS}) (?P<rest>{_ABOUT})",
+        rf"(?P<verb>(?:remind|tell|nudge|ask) me) (?P<when>{_GUESS}) (?P<rest>{_OBJECT})",
     )
 )
-_PLAIN = {
+_NORMAL_FORMS = {
     r"\beach\b": "every",
     r"\bright (?:now|away)\b": "now",
     r"\bhalf an hour\b|\bhalf hour\b": "30 minutes",
@@ -51,18 +53,18 @@ _PLAIN = {
 }
 
 
-def take_out(words: str) -> tuple[str, str]:
-    """Find a time at the beginning, after the verb or at the end: it, and what is left."""
+def split_time(words: str) -> tuple[str, str]:
+    """Split a sentence into its time, found at any usual position, and the rest."""
     for form in _FORMS:
-        if found := form.fullmatch(words):
-            parts = found.groupdict(default="")
-            left = f"{parts.get('verb', '')} {parts['rest']}{parts.get('after', '')}"
-            return _plainly(parts["when"]), left.strip()
+        if match := form.fullmatch(words):
+            parts = match.groupdict(default="")
+            rest = f"{parts.get('verb', '')} {parts['rest']}{parts.get('after', '')}"
+            return _normalize(parts["when"]), rest.strip()
     return "", words
 
 
-def _plainly(when: str) -> str:
-    plain = when.lower().strip(" ,")
-    for pattern, becomes in _PLAIN.items():
-        plain = re.sub(pattern, becomes, plain)
-    return plain
+def _normalize(when: str) -> str:
+    text = when.lower().strip(" ,")
+    for pattern, replacement in _NORMAL_FORMS.items():
+        text = re.sub(pattern, replacement, text)
+    return text
