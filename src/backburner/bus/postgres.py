@@ -24,7 +24,7 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.ports import EVERYTHING, Hint, HintKind, NotifyStatement
 
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.1, 5.0
-#: How long closing waits for pending hints to be sent.
+#: For sending pending hints when the bus is closed.
 FLUSH_SECONDS = 1.0
 
 #: TCP notices a dead peer after 25 seconds; our own check is usually earlier.

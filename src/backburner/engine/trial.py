@@ -64,7 +64,7 @@ async def list_models(
 
 def _client(target: Target, timeout_seconds: float) -> httpx2.AsyncClient:
     address = check_address(target.address)
-    # What is on this machine is not body for by way of a proxy.
+    # A server on this machine is not reached through a proxy.
     return httpx2.AsyncClient(
         base_url=address, timeout=timeout_seconds, trust_env=not is_loopback(address)
     )

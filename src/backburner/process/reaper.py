@@ -31,9 +31,9 @@ else:
 
 #: Between SIGTERM and SIGKILL.
 GRACE_SECONDS = 5.0
-#: How much later than the inner process the outer one kills what is left.
+#: Delay after which the outer process kills what the inner one has not.
 HANDOVER_SECONDS = 1.0
-#: How often to check that the parent is alive, where there is no pidfd.
+#: Interval of checks that the parent is alive, where there is no pidfd.
 PARENT_POLL_SECONDS = 0.5
 NEVER = float("inf")
 

@@ -12,7 +12,7 @@ from backburner.process.tree import DEFAULT_GRACE, ProcessTree, spawn
 
 #: The bytes of each stream that are kept.
 MAX_OUTPUT_BYTES = 2**20
-#: How long to read the streams after the tree has ended: a process outside may hold them open.
+#: For reading the streams after the tree has ended: a process outside may hold them open.
 DRAIN_SECONDS = 1.0
 CHUNK_BYTES = 2**16
 

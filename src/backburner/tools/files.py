@@ -15,7 +15,7 @@ from backburner.tools.workspace_paths import open_parent, stat_entry
 
 MAX_WRITE_BYTES = 400_000
 MAX_LINES = 2_000
-#: How far into a file lines can be read.
+#: Lines can be read up to this offset.
 MAX_OFFSET_BYTES = 200 * 2**20
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

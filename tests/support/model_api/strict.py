@@ -25,11 +25,11 @@ def complaint(request: ModelRequest) -> str | None:
     return next(about, None)
 
 
-def _about_tools(request: ModelRequest, longest: int) -> Iterator[str]:
+def _about_tools(request: ModelRequest, max_chars: int) -> Iterator[str]:
     for name, count in Counter(request.tools).items():
         if count > 1:
             yield f"tools: {name!r} is defined more than once."
-        if not re.fullmatch(f"[a-zA-Z0-9_-]{{1,{longest}}}", name):
+        if not re.fullmatch(f"[a-zA-Z0-9_-]{{1,{max_chars}}}", name):
             yield f"tools: {name!r} is not a valid name."
 
 

@@ -1,4 +1,4 @@
-"""The stand-in for model APIs says what it is told to, and keeps what it was asked."""
+"""The fake model API plays its script, and records its requests."""
 
 import asyncio
 import json

@@ -30,7 +30,7 @@ class ClaudeModel:
     headers: Mapping[str, str] = field(repr=False)
     #: Use a subscription instead of a key.
     subscription: bool = False
-    #: How long it may be silent.
+    #: Timeout for a silent model.
     stall: timedelta = timedelta(minutes=2)
 
 
@@ -45,7 +45,7 @@ class ClaudeEngine:
         workspace: Callable[[UserId], Path],
         #: The tools of Claude Code itself that are switched on.
         builtins: tuple[str, ...] = (),
-        #: How many chats keep their program after a reply, and for how long.
+        #: The number of chats that keep their program after a reply, and the time they keep it.
         warm: int = 2,
         warm_for: timedelta = timedelta(minutes=5),
     ) -> None:

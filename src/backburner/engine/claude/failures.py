@@ -3,7 +3,7 @@
 from backburner.core.errors import EngineFailed, SessionGone
 from backburner.engine.claude.call import ModelFailure
 
-#: How the API reports that a request is too long.
+#: Parts of the API's messages for a request that is too long.
 TOO_LONG = ("prompt is too long", "exceed context limit", "request_too_large")
 RUN_SETUP = "Run `backburner setup` and enter another key."
 REFUSED = {

@@ -59,7 +59,7 @@ class Line:
     refused: bool = False
     #: Why the last call failed, if it did.
     failure: ModelFailure | None = None
-    #: About how many tokens the session had in the last call, without system prompt and tools.
+    #: Tokens of the session in the last call, estimated, without system prompt and tools.
     context: int = 0
 
     def begin(self, gate: Gate) -> None:
@@ -73,7 +73,7 @@ class Relay:
     address: str
     #: Sent to the model only; they hold its key.
     headers: Mapping[str, str] = field(repr=False)
-    #: How long the model may be silent.
+    #: Timeout for a silent model.
     stall: timedelta
     _lines: dict[str, Line] = field(default_factory=dict)
     _client: httpx2.AsyncClient = field(init=False, repr=False)

@@ -34,7 +34,7 @@ class OpenAIEngine:
         stall: timedelta,
         max_steps: int = MAX_STEPS,
     ) -> None:
-        """`stall`: how long the server may be silent."""
+        """`stall`: the timeout for a silent server."""
         self._name = model
         self._key = key
         self._server = urlsplit(address).netloc.rpartition("@")[2] or address
