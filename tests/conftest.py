@@ -10,9 +10,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from coverage import Coverage
 from hypothesis import HealthCheck, settings
 from sqlalchemy import delete, make_url
+from support.core_coverage import pytest_runtest_call, pytest_sessionstart
 from support.doubles.clock import SetClock
 from support.servers.postgres_server import new_postgres, postgres_server
 
@@ -21,6 +21,8 @@ from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.lifecycle.schema import bring_up_to_date
 from backburner.store.tables import users
+
+__all__ = ["pytest_runtest_call", "pytest_sessionstart"]
 
 # Contract suites are not test files; their assertions should still explain themselves.
 pytest.register_assert_rewrite("support.contracts.engine", "support.contracts.store")
@@ -99,28 +101,6 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def migrated_sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
     """Make a file with all tables and no row."""
     return f"sqlite:///{shutil.copy(sqlite_template, tmp_path)}"
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """End the measurement that pytest-cov begins too early in a worker, and then forgets.
-
-    It begins another one right after this, and `no_cover` would only bring the first back.
-    """
-    forgotten = Coverage.current()
-    if forgotten is not None and hasattr(session.config, "workerinput"):
-        forgotten.stop()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave what properties reach out of the coverage: each line has to have a plain test.
-
-    Measuring them would also take four times as long.
-    """
-    for item in items:
-        test = getattr(item, "obj", None)
-        if getattr(test, "is_hypothesis_test", False):
-            item.add_marker(pytest.mark.no_cover)
 
 
 @pytest.fixture(scope="session")

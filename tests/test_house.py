@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,9 +129,9 @@ def test_a_clock_or_chance_in_the_core_is_refused_and_named(refused_calls: str, 
     assert any(line in said and "TID251" in said for said in refused_calls.splitlines())
 
 
-@pytest.mark.no_cover
-def test_what_is_not_to_be_measured_is_not() -> None:
+def test_only_the_tests_of_the_core_are_measured() -> None:
     assert Coverage.current() is None
+    assert sys.gettrace() is None
 
 
 @pytest.mark.parametrize("what", NOT_TO_BE_NAMED)

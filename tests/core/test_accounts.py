@@ -1,19 +1,34 @@
 """Who may do what."""
 
+from datetime import datetime, timedelta
+from typing import Any
+
 import pytest
-from support.stage.make import USER
+from hypothesis import given
+from hypothesis import strategies as st
+from support.stage.make import NOON, USER
 
-from backburner.core.accounts import Caller, CredentialKind, Role, Scope, digest, place_of
+from backburner.core.accounts import (
+    Caller,
+    CredentialKind,
+    Role,
+    Scope,
+    digest,
+    narrow,
+    place_of,
+    role_of,
+    scopes_of,
+)
+from backburner.core.errors import NotAllowed
+
+DAY = timedelta(days=1)
+SCOPES = st.frozensets(st.sampled_from(list(Scope)))
+ENDS = st.none() | st.timedeltas(timedelta(1), timedelta(9)).map(lambda later: NOON + later)
 
 
-def caller(role: Role, *scopes: Scope) -> Caller:
-    return Caller(
-        user=USER,
-        role=role,
-        scopes=frozenset(scopes),
-        credential="k_1",
-        kind=CredentialKind.TOKEN,
-    )
+def caller(role: Role, *scopes: Scope, **changes: Any) -> Caller:
+    usual = {"user": USER, "credential": "k_1", "kind": CredentialKind.TOKEN}
+    return Caller(role=role, scopes=frozenset(scopes), **(usual | changes))
 
 
 @pytest.mark.parametrize("role", Role)
@@ -25,6 +40,87 @@ def test_a_credential_is_good_for_what_it_was_given_for(
     is_enough = given is asked and (asked is not Scope.OPERATE or role is Role.OPERATOR)
 
     assert caller(role, given).may(asked) == is_enough
+
+
+@pytest.mark.parametrize("role", Role)
+def test_an_invitation_makes_an_account_with_the_role_of_its_scopes(role: Role) -> None:
+    assert role_of(scopes_of(role)) is role
+
+
+@pytest.mark.parametrize(
+    ("scopes", "changes", "is_whole"),
+    [
+        ((Scope.READ, Scope.WRITE), {}, True),
+        ((Scope.READ,), {}, False),
+        ((Scope.READ, Scope.WRITE), {"expires_at": NOON}, False),
+        ((Scope.READ, Scope.WRITE), {"expires_at": NOON, "kind": CredentialKind.SESSION}, True),
+    ],
+)
+def test_a_caller_is_whole_with_every_scope_of_the_role_for_good(
+    scopes: tuple[Scope, ...], changes: dict[str, Any], *, is_whole: bool
+) -> None:
+    assert caller(Role.MEMBER, *scopes, **changes).is_whole is is_whole
+
+
+def test_a_token_is_refused_scopes_that_its_maker_lacks() -> None:
+    with pytest.raises(NotAllowed, match="operate"):
+        narrow(caller(Role.MEMBER, *Scope), frozenset({Scope.OPERATE}), None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "asked", "ends"),
+    [
+        ({}, None, None),
+        ({}, NOON, NOON),
+        ({"expires_at": NOON}, None, NOON),
+        ({"expires_at": NOON}, NOON - DAY, NOON - DAY),
+        ({"expires_at": NOON}, NOON + DAY, NOON),
+        ({"expires_at": NOON, "kind": CredentialKind.SESSION}, NOON + DAY, NOON + DAY),
+    ],
+)
+def test_a_token_made_with_a_token_ends_no_later(
+    changes: dict[str, Any], asked: datetime | None, ends: datetime | None
+) -> None:
+    maker = caller(Role.MEMBER, *Scope, **changes)
+
+    assert narrow(maker, frozenset({Scope.READ}), asked) == ends
+
+
+@given(
+    role=st.sampled_from(list(Role)),
+    has=SCOPES,
+    kind=st.sampled_from([CredentialKind.SESSION, CredentialKind.TOKEN]),
+    ends=ENDS,
+    asked=SCOPES,
+    until=ENDS,
+)
+def test_no_pair_of_credentials_widens(
+    role: Role,
+    has: frozenset[Scope],
+    kind: CredentialKind,
+    ends: object,
+    asked: frozenset[Scope],
+    until: object,
+) -> None:
+    caller = Caller(user=USER, role=role, scopes=has, credential="k", kind=kind, expires_at=ends)  # type: ignore[arg-type]
+    try:
+        given_until = narrow(caller, asked, until)  # type: ignore[arg-type]
+    except NotAllowed:
+        assert not all(caller.may(scope) for scope in asked)
+        return
+    made = Caller(
+        user=USER,
+        role=role,
+        scopes=asked,
+        credential="m",
+        kind=CredentialKind.TOKEN,
+        expires_at=given_until,
+    )
+    assert all(caller.may(scope) for scope in Scope if made.may(scope))
+    assert made.is_whole <= caller.is_whole
+    if kind is CredentialKind.TOKEN and caller.expires_at is not None:
+        assert given_until is not None
+        assert given_until <= caller.expires_at
 
 
 def test_what_is_kept_of_a_secret_does_not_tell_it() -> None:

@@ -191,7 +191,7 @@ def test_a_day_lasts_from_midnight_to_midnight_whatever_the_clocks_do(
 
 
 #: So many days take long enough without being measured.
-@pytest.mark.no_cover
+@pytest.mark.unmeasured
 def test_in_every_zone_the_days_of_a_year_follow_each_other() -> None:
     for zone in ZONES:
         moment, days = datetime(2026, 1, 1, tzinfo=UTC), 0

@@ -9,15 +9,22 @@ from hypothesis import strategies as st
 from backburner.core import ids
 
 MAKERS = {
+    "b": ids.new_batch_id,
+    "t": ids.new_call_id,
     "c": ids.new_conversation_id,
     "i": ids.new_item_id,
+    "k": ids.new_credential_id,
     "m": ids.new_message_id,
     "n": ids.new_notice_id,
     "r": ids.new_run_id,
     "s": ids.new_session_id,
     "u": ids.new_user_id,
 }
-DERIVERS = {"q": ids.derive_question_id, "g": ids.derive_grant_id}
+DERIVERS = {
+    "b": ids.derive_batch_id,
+    "g": ids.derive_grant_id,
+    "q": ids.derive_question_id,
+}
 
 facts = st.lists(st.text(max_size=5) | st.integers(), max_size=4)
 

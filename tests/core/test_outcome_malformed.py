@@ -25,7 +25,7 @@ from backburner.core.outcome import (
 from backburner.core.question import NewQuestion
 
 #: So many outcomes take long enough without being measured.
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.unmeasured
 
 Path = tuple[str | int, ...]
 

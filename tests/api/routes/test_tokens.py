@@ -4,25 +4,12 @@ from datetime import timedelta
 from typing import Any
 
 import httpx2
-from hypothesis import given
-from hypothesis import strategies as st
 from support.doubles.clock import SetClock
 from support.people import people
-from support.stage.make import NOON, USER
 from support.stage.stage import Stage
 
 from backburner.actions.accounts import credentials
-from backburner.core.accounts import (
-    Caller,
-    CredentialKind,
-    Role,
-    Scope,
-    narrow,
-)
-from backburner.core.errors import NotAllowed
-
-SCOPES = st.frozensets(st.sampled_from(list(Scope)))
-ENDS = st.none() | st.timedeltas(timedelta(1), timedelta(9)).map(lambda later: NOON + later)
+from backburner.core.accounts import Role, Scope
 
 
 def bearer(secret: str) -> dict[str, str]:
@@ -131,43 +118,6 @@ async def test_a_token_made_with_a_token_lives_no_longer(
         body = {"name": "x", "expires": expires}
         answer = await browser.post("/api/tokens", json=body, headers=bearer(secret))
         assert answer.json()["expires_at"] == "2026-11-17T12:00:00Z"
-
-
-@given(
-    role=st.sampled_from(list(Role)),
-    has=SCOPES,
-    kind=st.sampled_from([CredentialKind.SESSION, CredentialKind.TOKEN]),
-    ends=ENDS,
-    asked=SCOPES,
-    until=ENDS,
-)
-def test_no_pair_of_credentials_widens(
-    role: Role,
-    has: frozenset[Scope],
-    kind: CredentialKind,
-    ends: object,
-    asked: frozenset[Scope],
-    until: object,
-) -> None:
-    caller = Caller(user=USER, role=role, scopes=has, credential="k", kind=kind, expires_at=ends)  # type: ignore[arg-type]
-    try:
-        given_until = narrow(caller, asked, until)  # type: ignore[arg-type]
-    except NotAllowed:
-        assert not all(caller.may(scope) for scope in asked)
-        return
-    made = Caller(
-        user=USER,
-        role=role,
-        scopes=asked,
-        credential="m",
-        kind=CredentialKind.TOKEN,
-        expires_at=given_until,
-    )
-    assert all(caller.may(scope) for scope in Scope if made.may(scope))
-    assert made.is_whole <= caller.is_whole
-    if kind is CredentialKind.TOKEN and caller.expires_at is not None:
-        assert given_until is not None
-        assert given_until <= caller.expires_at
 
 
 async def test_lists_come_in_pages(stage: Stage, browser: httpx2.AsyncClient) -> None:

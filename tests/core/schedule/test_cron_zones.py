@@ -15,7 +15,7 @@ from support.requirements import requirement
 from backburner.core.schedule import Cron, slots
 
 #: Brute force is slow enough without being measured.
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.unmeasured
 
 FIXED = (
     "30 2 * * *",

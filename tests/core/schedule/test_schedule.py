@@ -354,6 +354,15 @@ def test_an_unsound_schedule_is_refused_with_what_would_do(schedule: Schedule, w
     assert refused.value.hint
 
 
+@pytest.mark.parametrize("name", ["localtime", "Factory"])
+def test_zones_that_are_no_place_are_refused(name: str) -> None:
+    # Read anew: another test may have asked for them before, unmeasured.
+    cron._zone_names.cache_clear()
+
+    with pytest.raises(BadSchedule, match=name):
+        cron.find_zone(name)
+
+
 parts = st.sampled_from(("*", "*/7", "*/31", "0", "1-5", "7", "29,31", "2", "L", "LW", "1#2", "5L"))
 fields = st.one_of(parts, parts, st.text("0123456789*/,-#LW", min_size=1, max_size=6))
 
