@@ -5,6 +5,7 @@ Each test that wants a database gets its own, copied from one that was migrated 
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +22,8 @@ from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.lifecycle.schema import bring_up_to_date
 from backburner.store.tables import users
+
+MEMORY = Path("/dev/shm")  # noqa: S108 (the folder in it is private)
 
 __all__ = ["pytest_runtest_call", "pytest_sessionstart"]
 
@@ -91,16 +94,25 @@ def migrated_postgres_url(postgres_url: str, postgres_template: str) -> Iterator
 
 
 @pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("template") / "backburner.sqlite3"
+def memory_folder() -> Iterator[Path]:
+    """Make a folder in memory, where the system has any: a commit waits for no disk there."""
+    place = MEMORY if os.access(MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="bb-test-", dir=place) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(memory_folder: Path) -> Path:
+    path = memory_folder / "backburner.sqlite3"
     migrate(f"sqlite:///{path}")
     return path
 
 
 @pytest.fixture
-def migrated_sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
-    """Make a file with all tables and no row."""
-    return f"sqlite:///{shutil.copy(sqlite_template, tmp_path)}"
+def migrated_sqlite_url(sqlite_template: Path, memory_folder: Path) -> Iterator[str]:
+    """Make a file with all tables and no row, in a folder of its own."""
+    with tempfile.TemporaryDirectory(dir=memory_folder) as folder:
+        yield f"sqlite:///{shutil.copyfile(sqlite_template, Path(folder, sqlite_template.name))}"
 
 
 @pytest.fixture(scope="session")

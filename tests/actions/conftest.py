@@ -1,6 +1,6 @@
 """Actions are tried on a stage."""
 
-from support.stage.job_stage import house, sqlite
+from support.stage.job_stage import house
 from support.stage.stages import clock, database, either, set_up, stage
 
 __all__ = [
@@ -9,6 +9,5 @@ __all__ = [
     "either",
     "house",
     "set_up",
-    "sqlite",
     "stage",
 ]

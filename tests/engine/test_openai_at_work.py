@@ -1,13 +1,10 @@
 """The engine for OpenAI-compatible servers in real runs: with the gate and a database."""
 
 from collections.abc import AsyncIterator
-from contextlib import closing
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support.doubles.clock import SetClock
 from support.model_api import CallTool, GiveOutcome, ModelApi, Refuse, Say
 from support.stage.stage import Stage
 
@@ -15,8 +12,6 @@ from backburner.bus.local import LocalBus
 from backburner.core.run import RunStatus
 from backburner.engine.openai import OpenAIEngine
 from backburner.store.db import Database
-from backburner.store.dialect import make_engine
-from backburner.store.tables import metadata
 
 
 @pytest.fixture
@@ -27,14 +22,11 @@ async def api() -> AsyncIterator[ModelApi]:
 
 
 @pytest.fixture
-async def stage(api: ModelApi, tmp_path: Path) -> AsyncIterator[Stage]:
-    tables = make_engine(f"sqlite:///{tmp_path / 'backburner.sqlite3'}")
-    metadata.create_all(tables)
+async def stage(api: ModelApi, database: Database) -> AsyncIterator[Stage]:
     engine: Any = OpenAIEngine(
         model="scripted", address=f"{api.address}/v1", stall=timedelta(seconds=20)
     )
-    with closing(Database(tables, SetClock())) as database:
-        yield Stage(database, LocalBus(), engine)
+    yield Stage(database, LocalBus(), engine)
     await engine.close()
 
 

@@ -12,14 +12,11 @@ from support.programs.workers import Workers
 from backburner.app.clock import Clock
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
-from backburner.store.tables import metadata
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    engine = make_engine(f"sqlite:///{tmp_path / 'backburner.sqlite3'}")
-    metadata.create_all(engine)
-    with closing(Database(engine, Clock().read)) as database:
+def database(migrated_sqlite_url: str) -> Iterator[Database]:
+    with closing(Database(make_engine(migrated_sqlite_url), Clock().read)) as database:
         yield database
 
 

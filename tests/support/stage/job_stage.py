@@ -6,10 +6,8 @@ The prompt of a job is a word and the rest: `say`, `find`, `look`, `ask`, `fail`
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,9 +26,7 @@ from backburner.core.work.views import JobView
 from backburner.ports import TurnRequest
 from backburner.store import tables
 from backburner.store.db import Database
-from backburner.store.dialect import make_engine
 from backburner.tools.toolbox import Toolbox
-from support.doubles.clock import SetClock
 from support.doubles.engine import Call, End, Fail, Say, Script, ScriptedEngine, Step, Wait
 from support.stage.stage import BOUND, Stage
 
@@ -42,16 +38,8 @@ ASKS = {
 
 
 @pytest.fixture
-def sqlite(tmp_path: Path) -> Iterator[Database]:
-    engine = make_engine(f"sqlite:///{tmp_path / 'jobs.sqlite3'}")
-    tables.metadata.create_all(engine)
-    with closing(Database(engine, SetClock())) as database:
-        yield database
-
-
-@pytest.fixture(params=["sqlite", "emptied_postgres"], ids=["sqlite", "postgres"])
-def house(request: pytest.FixtureRequest) -> "House":
-    return House(request.getfixturevalue(request.param))
+def house(either: Database) -> "House":
+    return House(either)
 
 
 class House(Stage):

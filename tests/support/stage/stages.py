@@ -5,7 +5,6 @@ The folders that use it import these fixtures into their conftest.
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ import pytest
 from backburner.bus.local import LocalBus
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
-from backburner.store.tables import metadata
 from support.doubles.clock import SetClock
 from support.doubles.engine import Script, ScriptedEngine
 from support.stage.stage import Stage
@@ -25,10 +23,8 @@ def clock() -> SetClock:
 
 
 @pytest.fixture
-def database(tmp_path: Path, clock: SetClock) -> Iterator[Database]:
-    engine = make_engine(f"sqlite:///{tmp_path / 'backburner.sqlite3'}")
-    metadata.create_all(engine)
-    with closing(Database(engine, clock)) as database:
+def database(migrated_sqlite_url: str, clock: SetClock) -> Iterator[Database]:
+    with closing(Database(make_engine(migrated_sqlite_url), clock)) as database:
         yield database
 
 
