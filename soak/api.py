@@ -15,12 +15,12 @@ def main() -> int:
     seconds = 60 * options.parse_args().minutes
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as data, fuzzing.running(Path(data)) as address:
-        count, wrong = fuzzing.fuzz(address, seconds=seconds, examples=50)
-    for failure in wrong:
+        tally = fuzzing.fuzz_for(seconds, address, examples=50)
+    for failure in tally.failures.values():
         print(failure, end="\n\n")
     took = time.monotonic() - began
-    print(f"{count:,} requests, {len(wrong)} violations in {took:.0f} s")
-    return 1 if wrong else 0
+    print(f"{tally.sent.total():,} requests, {len(tally.failures)} violations in {took:.0f} s")
+    return 1 if tally.failures else 0
 
 
 if __name__ == "__main__":

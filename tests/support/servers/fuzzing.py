@@ -1,8 +1,10 @@
 """Requests made up from the description of the API, sent to a server that runs."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,41 +55,58 @@ def running(data: Path) -> Iterator[str]:
         yield start("up", "--port", "0", "--data", data).wait_until_ready()
 
 
-def fuzz(address: str, *, seconds: float, examples: int) -> tuple[int, list[str]]:
-    """Send requests of every kind, round after round; give how many, and what was wrong."""
-    schema = schemathesis.openapi.from_url(f"{address}/api/openapi.json")
-    found = [one.ok() for one in schema.get_all_operations() if isinstance(one, Ok)]
-    operations = [one for one in found if one.path not in LEFT_OUT]
-    until, count, wrong = time.monotonic() + seconds, 0, dict[str, str]()
+Operation = APIOperation[Any, Any, Any, Any]
+
+
+@dataclass
+class Tally:
+    """The number of requests of each operation, and the failures of those that failed."""
+
+    sent: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+def fuzz_once(address: str, *, examples: int) -> Tally:
+    """Send the same requests each time, so many of every kind."""
+    tally = Tally()
+    for operation in _operations(address):
+        _send(operation, tally, examples=examples, derandomize=True)
+    return tally
+
+
+def fuzz_for(seconds: float, address: str, *, examples: int) -> Tally:
+    """Send new requests of every kind that has not failed, round after round."""
+    until, tally, operations = time.monotonic() + seconds, Tally(), _operations(address)
     while time.monotonic() < until:
         for operation in operations:
-            if operation.label in wrong or time.monotonic() > until:
-                continue
-            try:
-                count += _send(operation, examples)
-            except FailureGroup as failures:
-                wrong[operation.label] = str(failures)
-    return count, list(wrong.values())
+            if operation.label not in tally.failures and time.monotonic() < until:
+                _send(operation, tally, examples=examples, derandomize=False)
+    return tally
 
 
-def _send(operation: APIOperation[Any, Any, Any, Any], examples: int) -> int:
-    """Send some requests of one kind, and say how many it were."""
-    count = 0
+def _operations(address: str) -> list[Operation]:
+    schema = schemathesis.openapi.from_url(f"{address}/api/openapi.json")
+    found = [one.ok() for one in schema.get_all_operations() if isinstance(one, Ok)]
+    return [one for one in found if one.path not in LEFT_OUT]
+
+
+def _send(operation: Operation, tally: Tally, *, examples: int, derandomize: bool) -> None:
 
     @settings(
         max_examples=examples,
         deadline=None,
         database=None,
-        derandomize=False,
+        derandomize=derandomize,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
     @given(case=operation.as_strategy())
     def send(case: Case[Any]) -> None:
-        nonlocal count
-        count += 1
+        tally.sent[operation.label] += 1
         headers = {"authorization": f"Bearer {TOKEN}"}
         case.call_and_validate(headers=headers, checks=list(CHECKS))
 
-    send()
-    return count
+    try:
+        send()
+    except FailureGroup as failures:
+        tally.failures[operation.label] = str(failures)
