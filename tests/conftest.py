@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy import delete, make_url
 from support.core_coverage import pytest_runtest_call, pytest_sessionstart
 from support.doubles.clock import SetClock
+from support.programs.programs import Start, starter
 from support.servers.postgres_server import new_postgres, postgres_server
 
 from backburner.engine.addresses import ONLY_LOOPBACK
@@ -49,6 +50,14 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("BACKBURNER_") and not name.startswith("BACKBURNER_TEST_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def start(request: pytest.FixtureRequest) -> Iterator[Start]:
+    """Give what starts real programs, which end with the test."""
+    is_the_point = request.node.get_closest_marker("starts") is not None
+    with starter(forks=not is_the_point) as start:
+        yield start
 
 
 @pytest.fixture(scope="session")

@@ -6,11 +6,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.programs.programs import Start, starter
+from support.programs.programs import Start
 
 ROOT = Path(__file__).parent.parent
 DEV = ROOT / "dev.py"
@@ -42,12 +41,6 @@ sys.version_info = (3, 8, 18, "final", 0)
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    with starter() as start:
-        yield start
 
 
 @pytest.fixture

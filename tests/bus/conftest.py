@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
-from support.programs.programs import Start, starter
 from support.servers import postgres_server
 
 
@@ -12,10 +11,4 @@ from support.servers import postgres_server
 def stopped_postgres() -> Iterator[Callable[[], AbstractContextManager[str]]]:
     """Return a function that starts a server of this test, also again after a stop."""
     with postgres_server.stopped_postgres() as start:
-        yield start
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    with starter() as start:
         yield start

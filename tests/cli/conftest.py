@@ -4,15 +4,9 @@ import signal
 from collections.abc import Callable, Iterator
 
 import pytest
-from support.programs.programs import Ended, Start, starter
+from support.programs.programs import Ended
 
 from backburner.cli.main import main
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    with starter() as start:
-        yield start
 
 
 @pytest.fixture

@@ -158,6 +158,7 @@ def test_a_shell_is_told_how_to_complete(call: Call, shell: str) -> None:
     assert any("_BACKBURNER_COMPLETE" in line for line in ended.out)
 
 
+@pytest.mark.starts
 def test_commands_are_completed_without_being_loaded(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

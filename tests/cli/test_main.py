@@ -11,6 +11,8 @@ from backburner.cli.server_main import crashes_explained
 from backburner.core.errors import BackburnerError, Conflict
 from backburner.settings import load
 
+pytestmark = pytest.mark.starts
+
 HEAVY = ("fastapi", "pydantic", "sqlalchemy", "structlog", "uvicorn")
 
 

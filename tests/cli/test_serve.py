@@ -9,6 +9,8 @@ from support.programs.programs import Ended, Start
 
 from backburner.cli.client import NotSignedIn, Server
 
+pytestmark = pytest.mark.starts
+
 
 def test_it_prints_a_link_for_the_owner_that_signs_in_once(
     start: Start, tmp_path: Path, empty_postgres_url: str

@@ -16,6 +16,8 @@ from support.requirements import requirement
 
 from backburner import __version__
 
+pytestmark = pytest.mark.starts
+
 ROOT = Path(__file__).parents[2]
 
 UP_AS_NOBODY = f"""

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from support.programs.programs import Ended, Start
 
+pytestmark = pytest.mark.starts
+
 
 def test_it_works_beside_another_until_a_signal_stops_it(
     start: Start, tmp_path: Path, empty_postgres_url: str

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 from support.programs.process_table import wait_until_gone
-from support.programs.programs import Start, starter
 
 
 @pytest.fixture
@@ -14,9 +13,3 @@ def word() -> Iterator[str]:
     word = f"word-{secrets.token_hex(8)}"
     yield word
     wait_until_gone(word)
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    with starter() as start:
-        yield start

@@ -8,15 +8,9 @@ from pathlib import Path
 import pytest
 from support.faults.outside import Outside
 from support.model_api import ModelApi
-from support.programs.programs import Start, starter
+from support.programs.programs import Start
 from support.programs.real_workers import RealWorkers
 from support.servers.model_threads import model_in_thread
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    with starter() as start:
-        yield start
 
 
 @pytest.fixture

@@ -24,6 +24,8 @@ from backburner.process.shell import ConfinedShell
 from backburner.settings.settings import secret_names
 from backburner.tools.workspace import workspace_offers
 
+pytestmark = pytest.mark.starts
+
 IN_ENVIRONMENT = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",

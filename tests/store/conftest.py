@@ -5,16 +5,9 @@ from contextlib import closing
 
 import pytest
 from support.doubles.clock import SetClock
-from support.programs.programs import Start, starter
 
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    with starter() as start:
-        yield start
 
 
 @pytest.fixture

@@ -1,18 +1,16 @@
 """Those who claim at the same time: real processes on PostgreSQL, threads on SQLite."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import delete, func, select, text
+from support.programs.programs import PYTHON, Running, Start
 from support.requirements import requirement
 from support.stage.make import MATE, USER
 from support.stage.scene import CLAIMER, Scene
@@ -28,44 +26,28 @@ USERS, EACH = 40, 50
 
 
 class Racer:
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self.process = process
+    def __init__(self, running: Running) -> None:
+        self.running = running
 
     def tell(self, what: str) -> None:
-        assert self.process.stdin
-        self.process.stdin.write(f"{what}\n")
-        self.process.stdin.flush()
+        self.running.write_line(what)
 
     def hear(self) -> Any:
-        """Wait for the answer; the time limit of the test is the bound."""
-        assert self.process.stdout
-        return json.loads(self.process.stdout.readline())
+        return json.loads(self.running.read_line())
 
     def do(self, what: str) -> Any:
         self.tell(what)
         return self.hear()
 
 
-Start = Callable[[], Racer]
+StartRacer = Callable[[], Racer]
 
 
 @pytest.fixture
-def start_racer(migrated_postgres_url: str) -> Iterator[Start]:
+def start_racer(start: Start, migrated_postgres_url: str) -> StartRacer:
     """Give what starts a racer whose leases last two seconds."""
-    with ExitStack() as started:
-        yield lambda: started.enter_context(_racer(migrated_postgres_url))
-
-
-@contextmanager
-def _racer(url: str) -> Iterator[Racer]:
-    command = [sys.executable, "-m", "support.programs.racers", url, "2"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield Racer(process)
-        finally:
-            process.kill()
+    command = (*PYTHON, "support.programs.racers")
+    return lambda: Racer(start(migrated_postgres_url, "2", command=command))
 
 
 #: By the clock of a real database whatever is due on the set one is due long since.
@@ -94,7 +76,7 @@ def assert_each_claimed_once(scene: Scene) -> None:
 
 @requirement("A-ready")
 def test_processes_that_race_for_two_thousand_conversations_claim_each_once(
-    postgres: Database, start_racer: Start
+    postgres: Database, start_racer: StartRacer
 ) -> None:
     scene = Scene(postgres)
     fill(scene)
@@ -137,7 +119,7 @@ def test_threads_that_race_for_two_thousand_conversations_claim_each_once(
 
 @requirement("A-ready")
 def test_a_holder_that_was_stopped_past_its_lease_comes_back_and_changes_nothing(
-    postgres: Database, start_racer: Start
+    postgres: Database, start_racer: StartRacer
 ) -> None:
     scene = Scene(postgres)
     scene.clock.sleep(LONG_AGO)
@@ -145,13 +127,11 @@ def test_a_holder_that_was_stopped_past_its_lease_comes_back_and_changes_nothing
     stalled, other = start_racer(), start_racer()
     assert stalled.do("claim") == 1
     assert stalled.do("renew") == "renewed"
-    stalled.process.send_signal(signal.SIGSTOP)
-    _, status = os.waitpid(stalled.process.pid, os.WUNTRACED)
-    assert os.WIFSTOPPED(status)
+    stalled.running.freeze()
     assert other.do("take_over") == 3
     before = scene.dump()
 
-    stalled.process.send_signal(signal.SIGCONT)
+    stalled.running.process.send_signal(signal.SIGCONT)
 
     assert stalled.do("renew") == "fenced"
     assert stalled.do("commit") == "fenced"

@@ -187,7 +187,7 @@ def waits_outlive_their_run(patch: Patch) -> None:
 
 
 #: The seed that caught each variant last: the search begins there.
-CAUGHT_BY = {
+CAUGHT_BY: dict[Callable[[Patch], None], int] = {
     commit_guarded_by_id: 0,
     commit_guarded_by_state: 4,
     expired_turn_treated_as_free: 0,

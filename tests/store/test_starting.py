@@ -8,10 +8,13 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import psycopg
+import pytest
 from support.programs.programs import Start
 from support.servers.postgres_server import postgres_server, somebody_waits
 
 from backburner.store.lifecycle.schema import MIGRATION_LOCK
+
+pytestmark = pytest.mark.starts
 
 #: Bait: it must not be shown anywhere.
 PASSWORD = "correct-horse"  # noqa: S105 (it is the bait)

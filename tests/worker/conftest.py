@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.faults.outside import Outside
-from support.programs.programs import Start, starter
+from support.programs.programs import Start
 from support.programs.workers import Workers
 
 from backburner.app.clock import Clock
@@ -18,12 +18,6 @@ from backburner.store.dialect import make_engine
 def database(migrated_sqlite_url: str) -> Iterator[Database]:
     with closing(Database(make_engine(migrated_sqlite_url), Clock().read)) as database:
         yield database
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    with starter() as start:
-        yield start
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from support.doubles.engine import End, Say, Sleep
 from support.faults.outside import Outside
-from support.programs.programs import Start, starter
+from support.programs.programs import Start
 from support.programs.workers import Worker, Workers
 from support.requirements import requirement
 from support.servers.live import Stream, following
@@ -21,12 +21,6 @@ from backburner.ports import EventKind, Tx
 #: How late anything may be seen, in seconds.
 LATEST = 1.0
 CHANGES = 120
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    with starter() as start:
-        yield start
 
 
 @pytest.fixture

@@ -34,6 +34,11 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
+def state_of(pid: int) -> str:
+    """Give the letter of a process's state: R, S, D, T where it is stopped, Z."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 def zombies() -> list[int]:
     """Give our own children that have ended, but were not waited for."""
     gone = [folder for folder in Path("/proc").iterdir() if folder.name.isdecimal()]

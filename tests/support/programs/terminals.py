@@ -3,11 +3,11 @@
 import os
 import pty
 import select
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from support.programs.forks import fork
 
 #: How many seconds anything may take.
 PATIENCE = 30
@@ -17,13 +17,7 @@ class Terminal:
     def __init__(self, *arguments: str) -> None:
         self._ours, theirs = pty.openpty()
         # The terminal is theirs to control, or a question for a secret would go elsewhere.
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "backburner", *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-        )
+        self.process = fork("backburner", arguments, [theirs] * 3, new_session=True)
         os.close(theirs)
         self.seen = ""
 

@@ -1,8 +1,6 @@
 """Workers in processes of their own, with an agent that does what its work says."""
 
-import os
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -10,7 +8,7 @@ from support.faults.halting import Point
 from support.faults.invariants import violations_at_rest
 from support.faults.outside import Outside
 from support.faults.traces import Traces
-from support.programs.programs import Running, Start
+from support.programs.programs import PYTHON, Running, Start
 
 #: In seconds.
 LEASE = 2.0
@@ -34,9 +32,7 @@ class Worker:
 
     def stop(self) -> None:
         """Let it stand still in the middle of whatever it does."""
-        self.running.process.send_signal(signal.SIGSTOP)
-        _, status = os.waitpid(self.running.process.pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status)
+        self.running.freeze()
 
     def go_on(self) -> None:
         """Let it go on, also from where it was halted."""
@@ -55,7 +51,7 @@ class Workers:
         self._started: list[Worker] = []
 
     def start(self, *options: str, halt_at: Point | None = None) -> Worker:
-        command = (sys.executable, "-P", "-m", "support.faults.program")
+        command = (*PYTHON, "support.faults.program")
         given = ["--data", str(self._folder / "data"), "--traces", str(self.traces.path)]
         given += ["--database-url", self._url] if self._url else ["--serve"]
         given += ["--halt-at", halt_at.value] if halt_at else []

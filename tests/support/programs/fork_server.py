@@ -1,0 +1,137 @@
+"""A process that has imported our programs, and forks one whenever it is asked to.
+
+Importing takes two seconds of each start, a fork some milliseconds. `forks` starts this program
+and asks it over a socket. It has one thread and no event loop: a fork copies neither. When whoever
+asks is gone, however it ended, the server kills what it has forked and ends as well.
+"""
+
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import random
+import runpy
+import select
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: The modules that can be run, as with `python -P -m`, and all that they import when they need it.
+PROGRAMS = ("backburner", "support.faults.program", "support.programs.racers")
+IMPORTED_LATE = ("alembic.command", "uvicorn.lifespan.on", "uvicorn.protocols.http.auto")
+#: Parts that are no modules of the package: scripts that run in processes of their own.
+SCRIPTS = ("backburner.__main__", "backburner.process.child", "backburner.store.migrations.")
+#: The most bytes of a request.
+LONGEST = 1_000_000
+
+
+@dataclass(frozen=True)
+class Request:
+    """A program to run. `files` are for stdin, stdout and stderr."""
+
+    module: str
+    arguments: list[str]
+    cwd: str
+    env: dict[str, str]
+    new_session: bool
+    files: tuple[int, ...]
+
+    def become(self) -> None:
+        """Be that program, as if this process had been started for it."""
+        for number, file in enumerate(self.files):
+            os.dup2(file, number)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        if self.new_session:
+            os.setsid()
+        os.chdir(self.cwd)
+        os.environ.clear()
+        os.environ.update(self.env)
+        time.tzset()
+        random.seed()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.argv[1:] = self.arguments
+        # It is run, not imported; otherwise there would be a warning.
+        sys.modules.pop(self.module if self.module != "backburner" else "backburner.__main__", None)
+        runpy.run_module(self.module, run_name="__main__", alter_sys=True)
+
+
+class ForkServer:
+    def __init__(self, asked: socket.socket) -> None:
+        self._asked = asked
+        self._poll = select.poll()
+        self._poll.register(asked.fileno(), select.POLLIN)
+        #: Of each process, by the file that shows its end: its id, and where to write how it ended.
+        self._running: dict[int, tuple[int, int]] = {}
+
+    def serve(self) -> Request | None:
+        """Give a request in the process that is to become it; None: nobody asks any more."""
+        while True:
+            for file, _ in self._poll.poll():
+                if file != self._asked.fileno():
+                    self._report_end(file)
+                    continue
+                message, files, _, _ = socket.recv_fds(self._asked, LONGEST, 4)
+                if not message:
+                    self._kill_all()
+                    return None
+                if request := self._fork(json.loads(message), files):
+                    return request
+
+    def _fork(self, wanted: dict[str, Any], files: list[int]) -> Request | None:
+        *theirs, report = files
+        pid = os.fork()
+        if pid == 0:
+            self._asked.close()
+            return Request(**wanted, files=tuple(theirs))
+        for file in theirs:
+            os.close(file)
+        ends = os.pidfd_open(pid)
+        self._running[ends] = pid, report
+        self._poll.register(ends, select.POLLIN)
+        self._asked.send(str(pid).encode())
+        return None
+
+    def _report_end(self, ends: int) -> None:
+        pid, report = self._running.pop(ends)
+        _, status = os.waitpid(pid, 0)
+        self._poll.unregister(ends)
+        with suppress(BrokenPipeError):
+            os.write(report, str(os.waitstatus_to_exitcode(status)).encode())
+        os.close(report)
+        os.close(ends)
+
+    def _kill_all(self) -> None:
+        for pid, _ in self._running.values():
+            os.kill(pid, signal.SIGKILL)
+
+
+def import_all() -> None:
+    for name in (*PROGRAMS, *IMPORTED_LATE):
+        importlib.import_module(name)
+    package = sys.modules["backburner"]
+    for module in pkgutil.walk_packages(package.__path__, "backburner."):
+        if not module.name.startswith(SCRIPTS):
+            importlib.import_module(module.name)
+    assert len(list(Path("/proc/self/task").iterdir())) == 1, "An import has started a thread."
+
+
+def main() -> None:
+    # The children get an interrupt from the keyboard themselves.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asked = socket.socket(fileno=int(sys.argv[1]))
+    import_all()
+    # Collecting would touch, and so copy, what all share.
+    gc.collect()
+    gc.freeze()
+    if request := ForkServer(asked).serve():
+        request.become()
+
+
+if __name__ == "__main__":
+    main()
