@@ -5,6 +5,7 @@ Each test that wants a database gets its own, copied from one that was migrated 
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -30,6 +31,9 @@ __all__ = ["pytest_runtest_call", "pytest_sessionstart"]
 
 # Contract suites are not test files; their assertions should still explain themselves.
 pytest.register_assert_rewrite("support.contracts.engine", "support.contracts.store")
+# Kept even where the environment says otherwise: each process would compile all tests anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Child processes inherit both.
 os.environ[ONLY_LOOPBACK] = "1"
 os.environ["PYTHONPATH"] = str(Path(__file__).parent)
