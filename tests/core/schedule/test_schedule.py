@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice, takewhile
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -267,9 +267,9 @@ def test_a_time_that_is_no_slot_is_always_run_for(schedule: Schedule) -> None:
 def test_every_minute_of_forty_days_is_sorted_out_within_a_second() -> None:
     schedule = Cron("* * * * *", "Europe/Berlin")
 
-    begun = perf_counter()
+    begun = process_time()
     found = due(schedule, next_run_at=NOW, settled_until=NOW, now=NOW + 40 * DAY)
-    took = perf_counter() - begun
+    took = process_time() - begun
     missed = Gap(MOST_COUNTED, NOW + MINUTE, NOW + 40 * DAY - MINUTE, or_more=True)
     assert found == Due(runs=True, slot_at=NOW + 40 * DAY, missed=missed)
     assert took < 1
