@@ -18,6 +18,7 @@ from support.core_coverage import pytest_runtest_call, pytest_sessionstart
 from support.doubles.clock import SetClock
 from support.programs.programs import Start, starter
 from support.servers.postgres_server import new_postgres, postgres_server
+from support.spread import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 
 from backburner.engine.addresses import ONLY_LOOPBACK
 from backburner.store.db import Database
@@ -27,7 +28,12 @@ from backburner.store.tables import users
 
 MEMORY = Path("/dev/shm")  # noqa: S108 (the folder in it is private)
 
-__all__ = ["pytest_runtest_call", "pytest_sessionstart"]
+__all__ = [
+    "pytest_collection_modifyitems",
+    "pytest_runtest_call",
+    "pytest_sessionstart",
+    "pytest_xdist_make_scheduler",
+]
 
 # Contract suites are not test files; their assertions should still explain themselves.
 pytest.register_assert_rewrite("support.contracts.engine", "support.contracts.store")
