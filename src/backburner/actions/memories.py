@@ -11,9 +11,8 @@ from backburner.actions.origin import Origin
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound
 from backburner.core.ids import UserId
-from backburner.core.memory import Memory
+from backburner.core.memory import Memory, sought_in
 from backburner.core.validation import check_text
-from backburner.core.words import sought_in
 from backburner.ports import MemoryWrite, NewMemory, Tx
 
 MAX_KEY_CHARS = 200

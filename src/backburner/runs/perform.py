@@ -23,7 +23,7 @@ from backburner.core.outcome import OUTCOME_SCHEMA, Outcome, parse_outcome
 from backburner.core.run import Failure, FailureKind, Item, RunKind
 from backburner.core.validation import make_readable
 from backburner.core.work import discovery as discoveries
-from backburner.core.work import job_words
+from backburner.core.work.jobs import summarize_jobs
 from backburner.live.drafts import DraftWriter
 from backburner.ports import Claim, Offer, SessionEntries, TextDelta, TurnEnded, TurnRequest
 from backburner.runs import finish
@@ -336,4 +336,4 @@ def _waited(known: PreparedRun) -> str:
     if not known.awaited and not known.gone:
         return ""
     told = {ConversationId(item.content.get("conversation_id", "")) for item in known.items}
-    return job_words.summary(known.awaited, gone=known.gone, told=told)
+    return summarize_jobs(known.awaited, gone=known.gone, told=told)

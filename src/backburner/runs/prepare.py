@@ -11,10 +11,9 @@ from backburner.core import prompt
 from backburner.core.allowance import Allowance
 from backburner.core.conversation import Conversation, Kind, Message, Session
 from backburner.core.ids import ConversationId
-from backburner.core.memory import Memory
+from backburner.core.memory import Memory, telling_in
 from backburner.core.run import Item, Run, RunKind, RunStatus
 from backburner.core.tool_journal import JournalEntry
-from backburner.core.words import telling_in
 from backburner.core.work.views import JobView
 from backburner.ports import Claim, Tx
 from backburner.runs.budget import Budget

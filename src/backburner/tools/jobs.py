@@ -13,8 +13,7 @@ from backburner.actions.work.jobs import JobRequest, JobsChanged, JobSelection
 from backburner.core import prompt
 from backburner.core.conversation import MAX_TITLE_CHARS
 from backburner.core.validation import canonical
-from backburner.core.work import job_words
-from backburner.core.work.jobs import MAX_BATCH_CHARS
+from backburner.core.work.jobs import MAX_BATCH_CHARS, describe_job, summarize_jobs
 from backburner.core.work.views import JobStatus, JobView
 from backburner.ports import JobWait, Offer, ToolResult
 from backburner.runs.retrying_store import with_retries
@@ -168,7 +167,7 @@ class _Tools:
         """List the jobs of this conversation, newest first, without their results."""
         status = JobStatus(asked.status) if asked.status else None
         found = await jobs.look(self._deps, self._origin, status=status, batch=asked.batch)
-        lines = [f"- {job_words.line(job)}{_batch(job)}" for job in found.jobs[:MAX_JOBS_LISTED]]
+        lines = [f"- {describe_job(job)}{_batch(job)}" for job in found.jobs[:MAX_JOBS_LISTED]]
         if len(found.jobs) > MAX_JOBS_LISTED:
             lines.append(f"There are {len(found.jobs) - MAX_JOBS_LISTED} older ones.")
         return "\n".join(lines) or NO_SUCH_JOBS
@@ -180,7 +179,7 @@ class _Tools:
 
 
 def _summary(found: JobSelection) -> str:
-    parts = [job_words.summary(found.jobs)] if found.jobs else []
+    parts = [summarize_jobs(found.jobs)] if found.jobs else []
     with_words = [job for job in found.jobs if job.result is not None or job.error is not None]
     room = MAX_RESULTS_CHARS // max(1, len(with_words))
     parts += [f"{job.id}:\n{_words(job, room)}" for job in with_words]
@@ -190,7 +189,7 @@ def _summary(found: JobSelection) -> str:
 def _in_full(found: JobSelection) -> str:
     (job,) = found.jobs
     words = _words(job, MAX_RESULTS_CHARS)
-    return f"{job_words.line(job)}\n{words}" if words else job_words.line(job)
+    return f"{describe_job(job)}\n{words}" if words else describe_job(job)
 
 
 def _words(job: JobView, room: int) -> str:

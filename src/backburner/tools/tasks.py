@@ -18,7 +18,7 @@ from backburner.core.work.proposal import MAX_REASON_CHARS
 from backburner.core.work.views import TaskKind, TaskStatus
 from backburner.ports import Offer
 from backburner.runs.retrying_store import with_retries
-from backburner.tools import task_wording
+from backburner.tools import phrasing
 from backburner.tools.define import Arguments, define
 
 MAX_RUNS = 1_000_000
@@ -197,7 +197,7 @@ class _Tools:
         the user's yes; the answer says so.
         """
         done = await agent_tasks.add(self._deps, self._origin, asked.task())
-        return task_wording.of_made(done)
+        return phrasing.describe_task(done)
 
     async def propose(self, asked: ProposeTask) -> str:
         """Propose a task that nobody asked for: the user is asked, and nothing runs before a yes.
@@ -206,7 +206,7 @@ class _Tools:
         that the user has said no to within a day.
         """
         done = await agent_tasks.propose(self._deps, self._origin, asked.task(), why=asked.why)
-        return task_wording.of_made(done)
+        return phrasing.describe_task(done)
 
     async def update(self, asked: UpdateTask) -> str:
         """Change a task: its name, what it does, when, how it tells, how often it runs.
@@ -214,36 +214,36 @@ class _Tools:
         Only in a chat, as long as no text of others was read. A proposal is asked about anew.
         """
         done = await agent_tasks.update(self._deps, self._origin, asked.task, asked.changes())
-        return f"Changed. {task_wording.of_made(done)}"
+        return f"Changed. {phrasing.describe_task(done)}"
 
     async def look(self, asked: ListTasks) -> str:
         """List the user's tasks wherever they were made: proposed, active, paused, done, failed."""
         status = None if asked.status is None else TaskStatus(asked.status)
-        return task_wording.of_list(await agent_tasks.listed(self._deps, self._origin, status))
+        return phrasing.describe_tasks(await agent_tasks.listed(self._deps, self._origin, status))
 
     async def pause(self, asked: TaskName) -> str:
         """Let a task stand still until it is resumed. A run that is under way finishes."""
         done = await agent_tasks.pause(self._deps, self._origin, asked.task)
-        return f"Paused: {task_wording.name(done.work)}. task_resume lets it go on."
+        return f"Paused: {phrasing.task_name(done.work)}. task_resume lets it go on."
 
     async def resume(self, asked: TaskName) -> str:
         """Let a paused task go on: its next time is counted from now."""
         done = await agent_tasks.resume(self._deps, self._origin, asked.task)
-        return f"It goes on. {task_wording.of_made(done)}"
+        return f"It goes on. {phrasing.describe_task(done)}"
 
     async def cancel(self, asked: CancelTask) -> str:
         """Stop a task for good and put it away. Its history and the reason are kept."""
         done = await agent_tasks.cancel(self._deps, self._origin, asked.task, reason=asked.reason)
-        return f"Cancelled: {task_wording.name(done.work)}."
+        return f"Cancelled: {phrasing.task_name(done.work)}."
 
     async def run_now(self, asked: TaskName) -> str:
         """Run a task at once, whatever its schedule says."""
         done = await agent_tasks.run_now(self._deps, self._origin, asked.task)
-        return f"It runs now: {task_wording.name(done.work)}."
+        return f"It runs now: {phrasing.task_name(done.work)}."
 
     async def history(self, asked: TaskHistory) -> str:
         """List the last runs of a task: when, how each ended, what it found, what it took."""
         found, runs = await agent_tasks.history(
             self._deps, self._origin.user, asked.task, limit=asked.runs
         )
-        return task_wording.of_history(found, runs)
+        return phrasing.describe_history(found, runs)

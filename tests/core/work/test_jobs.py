@@ -16,8 +16,14 @@ from backburner.core.outcome import Complete
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.schedule import Immediate
 from backburner.core.transitions import Brief, Report
-from backburner.core.work import job_words
-from backburner.core.work.jobs import MAX_OPEN_JOBS, check_start, is_settled, tell_result
+from backburner.core.work.jobs import (
+    MAX_OPEN_JOBS,
+    check_start,
+    describe_job,
+    is_settled,
+    summarize_jobs,
+    tell_result,
+)
 from backburner.core.work.views import JobStatus, JobView, WorkSummary, job_view
 
 CHAT = make.conversation()
@@ -184,7 +190,7 @@ def test_archiving_says_what_was_cancelled() -> None:
     ],
 )
 def test_a_line_says_how_a_job_stands(job: Conversation, said: str) -> None:
-    line = job_words.line(view(job, WORK))
+    line = describe_job(view(job, WORK))
 
     assert line.startswith(f"{OTHER} 'Search': ")
     assert said in line
@@ -194,9 +200,9 @@ def test_a_line_says_how_a_job_stands(job: Conversation, said: str) -> None:
 def test_a_summary_says_where_results_are() -> None:
     jobs = [view(DONE), view(JOB, WorkSummary(calls=1))]
 
-    plain = job_words.summary(jobs)
-    told = job_words.summary(jobs, told=[OTHER], gone=[ConversationId("c_gone")])
-    untold = job_words.summary(jobs, told=())
+    plain = summarize_jobs(jobs)
+    told = summarize_jobs(jobs, told=[OTHER], gone=[ConversationId("c_gone")])
+    untold = summarize_jobs(jobs, told=())
 
     assert plain.startswith("1 of 2 have settled.\n- ")
     assert "1 tool call, last heard of" in plain

@@ -16,7 +16,7 @@ from backburner.gateway.network import CheckedNetwork
 from backburner.ports import Offer, Store
 from backburner.process.shell import ConfinedShell
 from backburner.tools.conversation import conversation_offers
-from backburner.tools.serving import INSTRUCTIONS, offers_for
+from backburner.tools.mcp_server import INSTRUCTIONS, offers_for
 from backburner.tools.workspace import workspace_offers
 from support.doubles.tools import TestTools
 

@@ -23,7 +23,7 @@ from backburner.core.errors import Conflict
 from backburner.core.ids import UserId
 from backburner.ports import Offer
 from backburner.tools.define import Arguments, define
-from backburner.tools.serving import Serving
+from backburner.tools.mcp_server import Serving
 from support.stage.make import USER
 from support.stage.stage import Stage
 

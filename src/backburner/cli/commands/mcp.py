@@ -30,7 +30,7 @@ from backburner import __version__
 from backburner.cli.client import NoServer, NotSignedIn, Server, check_address
 from backburner.cli.server_options import Find, finds
 from backburner.core.errors import BackburnerError
-from backburner.tools.serving import INSTRUCTIONS, NAME
+from backburner.tools.mcp_server import INSTRUCTIONS, NAME
 
 #: Seconds until it answers that somebody is there; what is asked for may take its time.
 CONNECT = 10.0

@@ -36,7 +36,7 @@ from backburner.core.transitions.step import (
     system_message,
     worker_message,
 )
-from backburner.core.work import jobs
+from backburner.core.work import jobs, views
 
 #: One-time work that keeps saying "not yet" asks after this many times or this long.
 MOST_AGAIN = 20
@@ -209,7 +209,7 @@ def _complete(conversation: Conversation, run: Run, outcome: Complete, *, now: d
         return Step(conversation=known, notices=notices)
     if outcome.final or not known.is_recurring or _has_run_enough(known):
         is_job = known.kind is Kind.JOB
-        text = jobs.tell_result(outcome) if is_job else outcome.message or jobs.DONE
+        text = jobs.tell_result(outcome) if is_job else outcome.message or views.DONE
         step = _end_well(known, text, now=now)
         return replace(step, notices=notices)
     report = None if outcome.message is None else Report(outcome.message)

@@ -20,7 +20,6 @@ from backburner.core.conversation import (
 from backburner.core.ids import ConversationId, MessageId, RunId
 from backburner.core.question import Purpose
 from backburner.core.schedule import Event, Schedule, is_recurring
-from backburner.core.work.jobs import DONE
 
 
 class TaskStatus(StrEnum):
@@ -119,6 +118,8 @@ class JobView:
         return not at_work or self.needs_you or self.paused
 
 
+#: What a job says that has nothing to say.
+DONE = "It is done."
 UNKNOWN_ERROR = "It failed, and what is known of it is no longer there."
 
 

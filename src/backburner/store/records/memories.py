@@ -32,8 +32,7 @@ from sqlalchemy import (
 
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
-from backburner.core.memory import Memory
-from backburner.core.words import words_of
+from backburner.core.memory import Memory, words_of
 from backburner.ports import MemoryWrite, NewMemory, PageKey
 from backburner.store.dialect import insert_unless_there
 from backburner.store.tables import memories, memory_words

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from backburner.core.memory import Memory
-from backburner.core.words import sought_in
+from backburner.core.memory import Memory, sought_in
 from backburner.ports import MemoryWrite, NewMemory
 from backburner.store.records import memories
 from support.stage.make import STRANGER, USER

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from backburner.core.words import words_of
+from backburner.core.memory import words_of
 
 revision = "0007"
 down_revision = "0006"

@@ -18,7 +18,7 @@ from backburner.api.app import build_api
 from backburner.core.accounts import Scope
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.ids import ConversationId
-from backburner.tools.serving import Serving
+from backburner.tools.mcp_server import Serving
 
 #: How long after the last job has ended a client that waits may be kept waiting, in seconds.
 LATEST = 0.1

@@ -19,7 +19,7 @@ from backburner.actions.accounts import credentials
 from backburner.actions.work import mcp_clients
 from backburner.core.accounts import CredentialKind, Scope
 from backburner.store import tables
-from backburner.tools.serving import NAME
+from backburner.tools.mcp_server import NAME
 
 HEADERS = {"accept": "application/json, text/event-stream"}
 ERAS = ["auto", "legacy"]

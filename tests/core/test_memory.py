@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backburner.core.words import LONGEST_WORD, MOST_SOUGHT, sought_in, telling_in, words_of
+from backburner.core.memory import LONGEST_WORD, MOST_SOUGHT, sought_in, telling_in, words_of
 
 
 @pytest.mark.parametrize(
