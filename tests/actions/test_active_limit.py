@@ -153,7 +153,9 @@ async def test_what_is_there_already_can_be_changed_though_there_is_no_room(stag
 async def test_work_that_stands_still_for_an_allowance_keeps_its_room(stage: Stage) -> None:
     full = await fill(stage)
     stage.database.run(
-        lambda tx: tx.conversations.save(transitions.park(tx.conversations.lock(USER, full[0].id)))
+        lambda tx: tx.conversations.save(
+            transitions.pause_for_allowance(tx.conversations.lock(USER, full[0].id))
+        )
     )
     with pytest.raises(LimitReached):
         await stage.task(MONDAYS)

@@ -3,7 +3,7 @@
 import pytest
 from support.stage.make import USER
 
-from backburner.core.accounts import Caller, CredentialKind, Role, Scope, digest, place_of
+from backburner.core.accounts import Caller, CredentialKind, Role, Scope, network_of, secret_digest
 
 
 def caller(role: Role, *scopes: Scope) -> Caller:
@@ -28,8 +28,8 @@ def test_a_credential_is_good_for_what_it_was_given_for(
 
 
 def test_what_is_kept_of_a_secret_does_not_tell_it() -> None:
-    assert digest("secret") == digest("secret") != digest("Secret")
-    assert "secret" not in digest("secret")
+    assert secret_digest("secret") == secret_digest("secret") != secret_digest("Secret")
+    assert "secret" not in secret_digest("secret")
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_what_is_kept_of_a_secret_does_not_tell_it() -> None:
     ],
 )
 def test_all_addresses_of_a_line_are_one_place(address: str, place: str) -> None:
-    assert place_of(address) == place
+    assert network_of(address) == place

@@ -10,7 +10,7 @@ from support.model_api import CallTool, ModelApi, Say
 from support.requirements import requirement
 from support.stage.make import USER
 
-from backburner.core.tool_policy import Narrowing
+from backburner.core.tool_policy import GrantMatch
 from backburner.engine.claude.builtins import SERVER
 from backburner.engine.claude.engine import ClaudeEngine, Model
 from backburner.ports import ToolResult
@@ -86,7 +86,7 @@ async def test_a_command_that_may_not_be_run_yet_ends_the_turn_and_is_run_once_w
     assert claude.api.requests[1].holds(ASKED.text)
     assert trial.gate.called == [("Bash", WRITE)] * 2
     tool = trial.gate.calls[0][0].tool
-    assert (tool.server, tool.free, tool.narrowing) == (SERVER, False, Narrowing.COMMAND)
+    assert (tool.server, tool.free, tool.grant_match) == (SERVER, False, GrantMatch.COMMAND)
 
 
 async def test_what_only_reads_is_free_and_no_further_than_the_workspace(claude: Claude) -> None:

@@ -44,7 +44,7 @@ async def open_with(
         born = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
         named = transitions.rename(born, title).conversation if title else born
         chat = routing.assign(replace(named, requested_profile=profile), deps.routes)
-        step = transitions.say(chat, text, message_id=new_message_id(), now=tx.now)
+        step = transitions.receive_message(chat, text, message_id=new_message_id(), now=tx.now)
         tx.conversations.add(step)
         return step.conversation
 
@@ -58,7 +58,7 @@ async def say(deps: Deps, user: UserId, conversation_id: ConversationId, text: s
         deps,
         user,
         conversation_id,
-        lambda found, tx: transitions.say(found, text, message_id=said, now=tx.now),
+        lambda found, tx: transitions.receive_message(found, text, message_id=said, now=tx.now),
     )
     return said
 
@@ -107,7 +107,7 @@ async def edit_last(
         if found.session is not None:
             tx.sessions.delete(user, conversation_id, found.session.id)
         tx.conversations.save(Step(conversation=fresh, stops=Stops.REPLIES))
-        save(tx, transitions.say(fresh, text, message_id=said, now=tx.now))
+        save(tx, transitions.receive_message(fresh, text, message_id=said, now=tx.now))
 
     await deps.store.transact(work)
     return said

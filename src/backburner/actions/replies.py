@@ -25,7 +25,7 @@ async def say(deps: Deps, user: UserId, conversation_id: ConversationId, text: s
     def work(tx: Tx) -> Said:
         found = tx.conversations.lock(user, conversation_id)
         before = _items(tx, user, conversation_id)
-        save(tx, transitions.say(found, text, message_id=said, now=tx.now))
+        save(tx, transitions.receive_message(found, text, message_id=said, now=tx.now))
         return Said(
             tx.replies.message(user, conversation_id, said),
             _items(tx, user, conversation_id) - before,

@@ -25,7 +25,7 @@ async def amend(
     def transition(found: Conversation, tx: Tx) -> Step:
         named = found if title is None else transitions.rename(found, title).conversation
         amended = replace(named, notify=found.notify if notify is None else notify)
-        return transitions.ask_anew(found, amended, now=tx.now)
+        return transitions.apply_change(found, amended, now=tx.now)
 
     return await change(deps, user, conversation_id, transition)
 
@@ -60,7 +60,7 @@ async def widen(deps: Deps, user: UserId, grant_id: GrantId, words: tuple[str, .
         given = tx.browse.grant(user, grant_id)
         # An earlier try may have gone through, and only its answer been lost.
         if given.grant.words != words:
-            tx.grants.narrow(user, tool_policy.shorten(given.grant, words))
+            tx.grants.narrow(user, tool_policy.widen_grant(given.grant, words))
         return tx.browse.grant(user, grant_id)
 
     return await deps.store.transact(work)
@@ -90,7 +90,7 @@ def _part(tx: Tx, user: UserId, gone: ConversationId, all_gone: Sequence[Convers
         if follower not in all_gone:
             save(
                 tx,
-                transitions.hear_predecessor(
+                transitions.apply_follower_event(
                     tx.conversations.lock(user, follower), FollowerEvent.GONE
                 ),
             )

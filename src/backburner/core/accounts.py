@@ -32,7 +32,7 @@ class CredentialKind(StrEnum):
 
 
 #: These are shown with every request; the others are used up.
-LASTING = (CredentialKind.SESSION, CredentialKind.TOKEN)
+REUSABLE_CREDENTIALS = (CredentialKind.SESSION, CredentialKind.TOKEN)
 
 #: How long each is good where nobody says otherwise; a session from its last use on.
 CREDENTIAL_LIFETIMES = {
@@ -42,7 +42,7 @@ CREDENTIAL_LIFETIMES = {
     CredentialKind.RESET: timedelta(days=1),
 }
 #: The use of a credential is written down no more often than this.
-USE_RECORDED_EVERY = timedelta(hours=1)
+USE_RECORD_INTERVAL = timedelta(hours=1)
 
 #: How often somebody may try to sign in, as one account or from one address.
 MAX_SIGN_IN_ATTEMPTS = 10
@@ -66,7 +66,7 @@ class Caller:
         return scope in self.scopes & scopes_of(self.role)
 
     @property
-    def is_whole(self) -> bool:
+    def has_full_access(self) -> bool:
         """Whether they may do all that they could after signing in, and for as long."""
         lasts = self.kind is CredentialKind.SESSION or self.expires_at is None
         return lasts and scopes_of(self.role) <= self.scopes
@@ -123,7 +123,7 @@ def scopes_of(role: Role) -> frozenset[Scope]:
     return everything if role is Role.OPERATOR else everything - {Scope.OPERATE}
 
 
-def narrow(
+def check_new_token(
     caller: Caller, scopes: frozenset[Scope], expires_at: datetime | None
 ) -> datetime | None:
     """Refuse a token that may more than whoever asks for it, and say when it is to end."""
@@ -137,7 +137,7 @@ def narrow(
     return min(caller.expires_at, expires_at or caller.expires_at)
 
 
-def place_of(address: str) -> str:
+def network_of(address: str) -> str:
     """Name the place that an address stands for: one line often has many IPv6 addresses."""
     try:
         found = ip_address(address)
@@ -148,6 +148,6 @@ def place_of(address: str) -> str:
     return str(found.ipv4_mapped or ip_network((found, 64), strict=False))
 
 
-def digest(secret: str) -> str:
+def secret_digest(secret: str) -> str:
     """Make what is kept of a secret; it is too long to be guessed, so this may be quick."""
     return hashlib.sha256(secret.encode()).hexdigest()

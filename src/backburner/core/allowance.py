@@ -119,7 +119,7 @@ def parse_price(text: str) -> Price:
     return Price(**found)
 
 
-def cost(model: str, usage: Usage, prices: Mapping[str, Price]) -> Cost:
+def call_cost(model: str, usage: Usage, prices: Mapping[str, Price]) -> Cost:
     """Count what a call cost. A model's price is the one with the longest name it begins with."""
     tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
     known = max((name for name in prices if model.startswith(name)), key=len, default=None)
@@ -136,7 +136,7 @@ def cost(model: str, usage: Usage, prices: Mapping[str, Price]) -> Cost:
     return Cost(Amount(-(-total // MILLION), tokens), priced=True)
 
 
-def left(standing: AllowanceState) -> Amount | None:
+def remaining(standing: AllowanceState) -> Amount | None:
     """Say what is left under an allowance, never less than nothing; None: it has no limit."""
     allowance, used = standing.allowance, standing.spent + standing.reserved
     if allowance.micros is None and allowance.tokens is None:
@@ -148,10 +148,10 @@ def left(standing: AllowanceState) -> Amount | None:
     )
 
 
-def used_up(standings: Iterable[AllowanceState]) -> Allowance | None:
+def find_exhausted(standings: Iterable[AllowanceState]) -> Allowance | None:
     """Find the first allowance under which nothing more may be spent."""
     for standing in standings:
-        rest = left(standing)
+        rest = remaining(standing)
         if rest is not None and (rest.micros == 0 or rest.tokens == 0):
             return standing.allowance
     return None
@@ -170,7 +170,7 @@ def raise_by(allowance: Allowance, more: Amount) -> Allowance:
     return raised
 
 
-def day_of(moment: datetime, *, zone: str) -> tuple[datetime, datetime]:
+def local_day(moment: datetime, *, zone: str) -> tuple[datetime, datetime]:
     """Give the user's day that a moment falls in, as the UTC times of both its midnights."""
     tz = find_zone(zone)
     today = moment.astimezone(tz).date()

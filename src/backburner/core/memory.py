@@ -14,11 +14,11 @@ from itertools import groupby, islice, pairwise
 from backburner.core.ids import ConversationId
 
 #: Of a longer word the beginning counts.
-LONGEST_WORD = 64
+MAX_WORD_CHARS = 64
 #: Of what is looked for.
-MOST_SOUGHT = 40
+MAX_QUERY_WORDS = 40
 #: Shorter ones say little of what a text is about, unless they are numbers or names in capitals.
-TELLING = 4
+MIN_TOPIC_WORD_CHARS = 4
 
 _UNSPACED = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -49,17 +49,17 @@ class _Kind(Enum):
     UNSPACED = auto()
 
 
-def words_of(text: str) -> list[str]:
+def index_words(text: str) -> list[str]:
     """List the words by which a text is found, each once."""
     return _each_once(word for run, kind in _runs(text) for word in _as_kept(run, kind))
 
 
-def sought_in(text: str) -> list[str]:
+def query_words(text: str) -> list[str]:
     """List the words that somebody looks for; the last may be the beginning of one."""
     return _few(word for run, kind in _runs(text) for word in _as_sought(run, kind))
 
 
-def telling_in(text: str) -> list[str]:
+def topic_words(text: str) -> list[str]:
     """List the words that say what a text is about."""
     return _few(
         word for run, kind in _runs(text) if _tells(run, kind) for word in _as_sought(run, kind)
@@ -98,17 +98,17 @@ def _pairs(run: str) -> list[str]:
 
 
 def _fold(run: str) -> str:
-    return run.casefold()[:LONGEST_WORD]
+    return run.casefold()[:MAX_WORD_CHARS]
 
 
 def _tells(run: str, kind: _Kind) -> bool:
-    is_short = kind is _Kind.WORD and len(run) < TELLING
+    is_short = kind is _Kind.WORD and len(run) < MIN_TOPIC_WORD_CHARS
     is_name = len(run) > 1 and run.isupper()
     return not is_short or is_name or any(c.isnumeric() for c in run)
 
 
 def _few(words: Iterable[str]) -> list[str]:
-    return list(islice(dict.fromkeys(words), MOST_SOUGHT))
+    return list(islice(dict.fromkeys(words), MAX_QUERY_WORDS))
 
 
 def _each_once(words: Iterable[str]) -> list[str]:

@@ -9,7 +9,7 @@ from backburner.core.ids import QuestionId
 from backburner.core.outcome import Complete
 from backburner.core.question import Question
 from backburner.core.run import Failure
-from backburner.core.validation import canonical
+from backburner.core.validation import canonical_json
 
 
 class NoticeKind(StrEnum):
@@ -68,7 +68,7 @@ def result_hash(outcome: Complete) -> str | None:
     The bare result if the agent gave one, else its words without regard to case and spacing.
     """
     if outcome.result is not None:
-        found = canonical(outcome.result)
+        found = canonical_json(outcome.result)
     elif outcome.message is not None:
         found = " ".join(outcome.message.split()).casefold()
     else:

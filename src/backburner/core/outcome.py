@@ -14,12 +14,12 @@ from backburner.core import question
 from backburner.core.conversation import MAX_MESSAGE_CHARS, MAX_STATE_BYTES, MAX_STEP_CHARS
 from backburner.core.errors import BackburnerError, BadOutcome
 from backburner.core.schedule.phrases import parse_duration
-from backburner.core.validation import as_object, check_json, check_text
+from backburner.core.validation import check_json, check_object, check_text
 
-MOST_OUTCOME_BYTES = 512 * 1024
-MOST_RESULT_BYTES = 64 * 1024
-SOONEST_AGAIN = timedelta(seconds=1)
-LATEST_AGAIN = timedelta(hours=24)
+MAX_OUTCOME_BYTES = 512 * 1024
+MAX_RESULT_BYTES = 64 * 1024
+MIN_AGAIN_IN = timedelta(seconds=1)
+MAX_AGAIN_IN = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,12 +149,12 @@ def parse_outcome(reply: object) -> Outcome:
 
 
 def _parse(reply: object) -> Outcome:
-    check_json("The outcome", reply, limit=MOST_OUTCOME_BYTES)
-    said = _present("An outcome", as_object("The outcome", reply), _ALL_FIELDS)
+    check_json("The outcome", reply, limit=MAX_OUTCOME_BYTES)
+    said = _present("An outcome", check_object("The outcome", reply), _ALL_FIELDS)
     verdict = _verdict(said)
     given = {name: value for name, value in said.items() if name not in VERDICTS}
     _refuse_others(f"An outcome with {verdict}", given, _FIELDS[verdict])
-    update = as_object("state_update", given.get("state_update", {}))
+    update = check_object("state_update", given.get("state_update", {}))
     check_json("state_update", update, limit=MAX_STATE_BYTES)
     step = check_text("next_step", given.get("next_step", ""), limit=MAX_STEP_CHARS).strip() or None
     message = _message(given)
@@ -166,7 +166,7 @@ def _parse(reply: object) -> Outcome:
             return Continue(message=message, state_update=update, next_step=step, again_in=again_in)
         case _:
             result = given.get("result")
-            check_json("result", result, limit=MOST_RESULT_BYTES)
+            check_json("result", result, limit=MAX_RESULT_BYTES)
             final = _flag("final", given.get("final", False))
             return Complete(
                 message=message, result=result, state_update=update, next_step=step, final=final
@@ -174,8 +174,8 @@ def _parse(reply: object) -> Outcome:
 
 
 def _load(text: str) -> object:
-    if len(text) > MOST_OUTCOME_BYTES:
-        raise BadOutcome(f"The outcome is longer than {MOST_OUTCOME_BYTES:,} characters.")
+    if len(text) > MAX_OUTCOME_BYTES:
+        raise BadOutcome(f"The outcome is longer than {MAX_OUTCOME_BYTES:,} characters.")
     try:
         return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_without_twins)
     except json.JSONDecodeError as error:
@@ -203,7 +203,9 @@ def _needs_input(
 ) -> NeedsInput:
     if message is None:
         raise BadOutcome("An outcome with needs_input has to have a message.")
-    asked = _present("A question", as_object("question", given.get("question")), _QUESTION_FIELDS)
+    asked = _present(
+        "A question", check_object("question", given.get("question")), _QUESTION_FIELDS
+    )
     kind = asked.get("type")
     if kind not in tuple(question.QuestionType):
         kinds = ", ".join(question.QuestionType)
@@ -214,7 +216,7 @@ def _needs_input(
     default = asked.get("default")
     if default is not None:
         check_text("default", default, limit=question.MAX_ANSWER_CHARS)
-    drafted = question.draft(
+    drafted = question.new_question(
         question.QuestionType(kind),
         check_text("prompt", asked.get("prompt"), limit=question.MAX_PROMPT_CHARS),
         tuple(options),
@@ -233,7 +235,7 @@ def _duration(name: str, value: object) -> timedelta | None:
     if value is None:
         return None
     length = parse_duration(check_text(name, value, limit=100))
-    if not SOONEST_AGAIN <= length <= LATEST_AGAIN:
+    if not MIN_AGAIN_IN <= length <= MAX_AGAIN_IN:
         raise BadOutcome(f"{name} must be between one second and 24 hours.")
     return length
 

@@ -40,7 +40,7 @@ class Purpose(StrEnum):
 
 
 #: Chat text never settles these: they bind to what was shown, so they take a deliberate act.
-DELIBERATE = frozenset({Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE})
+EXPLICIT_ANSWER_ONLY = frozenset({Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class NewQuestion:
     expires_in: timedelta | None = None
 
 
-def draft(
+def new_question(
     kind: QuestionType,
     prompt: str,
     options: tuple[str, ...] = (),
@@ -94,15 +94,15 @@ def draft(
     asked = NewQuestion(
         type=kind, prompt=prompt, options=options, default=default, expires_in=expires_in
     )
-    if default is not None and fitting(kind, options, default) is None:
+    if default is not None and match_answer(kind, options, default) is None:
         raise BadRequest("The default does not answer the question.")
     return asked
 
 
-def accept(question: Question, text: str) -> str:
+def accept_answer(question: Question, text: str) -> str:
     """Turn a deliberate answer into the option it means, or refuse it and name the options."""
     check_text("The answer", text, limit=MAX_ANSWER_CHARS)
-    answer = fitting(question.type, question.options, text)
+    answer = match_answer(question.type, question.options, text)
     if answer is None:
         options = ", ".join(question.options)
         raise BadAnswer(
@@ -115,14 +115,14 @@ def accept(question: Question, text: str) -> str:
     return answer
 
 
-def read_chat(question: Question, text: str) -> str | None:
+def match_chat_message(question: Question, text: str) -> str | None:
     """Find out whether a chat message answers this question; None means it is talk."""
-    if question.purpose in DELIBERATE or len(text) > MAX_ANSWER_CHARS:
+    if question.purpose in EXPLICIT_ANSWER_ONLY or len(text) > MAX_ANSWER_CHARS:
         return None
-    return fitting(question.type, question.options, text)
+    return match_answer(question.type, question.options, text)
 
 
-def fitting(kind: QuestionType, options: tuple[str, ...], text: str) -> str | None:
+def match_answer(kind: QuestionType, options: tuple[str, ...], text: str) -> str | None:
     said = _plain(text)
     if kind is QuestionType.INPUT:
         return text if said else None

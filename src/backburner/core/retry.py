@@ -7,16 +7,16 @@ from backburner.core.conversation import Conversation, OnRepeatedFailure
 from backburner.core.question import Purpose
 from backburner.core.run import Failure, FailureKind
 
-FIRST_DELAY = timedelta(seconds=30)
-LONGEST_DELAY = timedelta(hours=1)
+FIRST_RETRY_DELAY = timedelta(seconds=30)
+MAX_RETRY_DELAY = timedelta(hours=1)
 #: However long somebody asks to be left alone, we look again after a day.
-LONGEST_RETRY_AFTER = timedelta(days=1)
-MOST_CRASHES = 3
+MAX_RETRY_AFTER = timedelta(days=1)
+MAX_CRASHES = 3
 _LIMITS = {OnRepeatedFailure.PAUSE: 2, OnRepeatedFailure.NOTIFY: 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class RetryAt:
     """Worth another try."""
 
     at: datetime
@@ -36,7 +36,7 @@ class AtLimit:
     newly: bool
 
 
-Verdict = Again | AskUser | AtLimit
+Verdict = RetryAt | AskUser | AtLimit
 
 
 def judge(conversation: Conversation, failure: Failure, *, now: datetime) -> Verdict:
@@ -49,7 +49,7 @@ def judge(conversation: Conversation, failure: Failure, *, now: datetime) -> Ver
     failures = count_failure(conversation, failure)
     if failures >= limit:
         return AtLimit(newly=conversation.failures < limit)
-    return Again(now + delay(failures, failure.retry_after))
+    return RetryAt(now + retry_delay(failures, failure.retry_after))
 
 
 def count_failure(conversation: Conversation, failure: Failure) -> int:
@@ -62,8 +62,8 @@ def failure_limit(conversation: Conversation) -> int:
     return _LIMITS[conversation.on_repeated_failure]
 
 
-def delay(failures: int, retry_after: timedelta | None = None) -> timedelta:
+def retry_delay(failures: int, retry_after: timedelta | None = None) -> timedelta:
     """Wait twice as long each time, and at least as long as the other side asked for."""
-    own = min(FIRST_DELAY * (1 << min(failures - 1, 10)), LONGEST_DELAY)
-    asked = min(retry_after or timedelta(), LONGEST_RETRY_AFTER)
+    own = min(FIRST_RETRY_DELAY * (1 << min(failures - 1, 10)), MAX_RETRY_DELAY)
+    asked = min(retry_after or timedelta(), MAX_RETRY_AFTER)
     return max(own, asked)

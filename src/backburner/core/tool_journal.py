@@ -13,10 +13,10 @@ from backburner.core.ids import CallId, QuestionId, RunId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import RunKind
 from backburner.core.transitions.answers import HAPPENED, LEAVE, REPEAT
-from backburner.core.validation import canonical
+from backburner.core.validation import canonical_json
 
-LONGEST_SHOWN = 2_000
-LONGEST_TOLD = 500
+MAX_ASKED_ARGUMENT_CHARS = 2_000
+MAX_RECEIPT_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +35,12 @@ class JournalEntry:
     failed: bool = False
 
 
-def doubtful(entries: Sequence[JournalEntry]) -> Sequence[JournalEntry]:
+def calls_in_doubt(entries: Sequence[JournalEntry]) -> Sequence[JournalEntry]:
     """Find the calls that must not be made again before somebody has said whether they were."""
     return [entry for entry in entries if not entry.done and not entry.read_only]
 
 
-def answering(
+def find_receipt(
     digest: str, entries: Sequence[JournalEntry], *, used: Collection[CallId]
 ) -> JournalEntry | None:
     """Find the earlier call that answers an identical one; each answers once."""
@@ -51,25 +51,25 @@ def answering(
     return None
 
 
-def told(entries: Sequence[JournalEntry]) -> list[str]:
+def describe_done_calls(entries: Sequence[JournalEntry]) -> list[str]:
     """Say what an earlier attempt did that a new one must not do again."""
     return [
-        f"{entry.tool} {_short(canonical(dict(entry.arguments)), LONGEST_TOLD)}"
-        f" gave: {_short(entry.result or '', LONGEST_TOLD)}"
+        f"{entry.tool} {_short(canonical_json(dict(entry.arguments)), MAX_RECEIPT_CHARS)}"
+        f" gave: {_short(entry.result or '', MAX_RECEIPT_CHARS)}"
         for entry in entries
         if entry.done and not entry.read_only and not entry.failed
     ]
 
 
-def question_id(entry: JournalEntry) -> QuestionId:
+def doubt_question_id(entry: JournalEntry) -> QuestionId:
     return derive_question_id(entry.id, "in doubt")
 
 
-def ask(entry: JournalEntry, kind: RunKind, *, now: datetime) -> Question:
+def doubt_question(entry: JournalEntry, kind: RunKind, *, now: datetime) -> Question:
     """Ask the owner whether a call happened; "do it again" is a yes to just this call."""
-    shown = _short(canonical(dict(entry.arguments)), LONGEST_SHOWN)
+    shown = _short(canonical_json(dict(entry.arguments)), MAX_ASKED_ARGUMENT_CHARS)
     return Question(
-        id=question_id(entry),
+        id=doubt_question_id(entry),
         purpose=Purpose.IN_DOUBT,
         type=QuestionType.CHOICE,
         prompt=f"Something broke while I was calling {entry.tool}. It may or may not have"
@@ -96,5 +96,5 @@ def ask(entry: JournalEntry, kind: RunKind, *, now: datetime) -> Question:
     )
 
 
-def _short(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]} […]"
+def _short(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} […]"

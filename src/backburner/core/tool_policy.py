@@ -17,7 +17,7 @@ from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest
 from backburner.core.ids import GrantId, derive_grant_id
 from backburner.core.question import NO, YES, Question
-from backburner.core.validation import canonical, check_json
+from backburner.core.validation import canonical_json, check_json
 
 ALWAYS_HERE = "always here"
 #: The server of the tools that are part of this program.
@@ -28,7 +28,7 @@ DISCOVERY_TOOLS = ("task_propose", "task_list", "memory_search", "read_file", "l
 SINGLE_USE_LIFETIME = timedelta(days=1)
 MAX_ARGUMENT_BYTES = 512 * 1024
 #: These run what their arguments say, so a prefix of them would permit anything.
-WRAPPERS = frozenset(
+COMMAND_WRAPPERS = frozenset(
     """
     ! . ash awk bash builtin bun busybox chroot chrt command coproc csh dash deno doas env eval
     exec expect find fish flock gawk ionice ipython ksh lua make mawk nawk nice node nodejs nohup
@@ -42,7 +42,7 @@ _SHELL_SIGNS = frozenset(";&|<>$`(){}*?[]~#\\\n\r")
 _PLAIN_HOST = re.compile(r"[a-z0-9._:-]+")
 
 
-class Narrowing(StrEnum):
+class GrantMatch(StrEnum):
     """What a lasting grant for a tool is held to, besides the tool itself."""
 
     TOOL = "tool"  #: Nothing more.
@@ -59,7 +59,7 @@ class Tool:
     definition: str
     #: It needs no consent: ours and without effect outside, or known to only read.
     free: bool = False
-    narrowing: Narrowing = Narrowing.TOOL
+    grant_match: GrantMatch = GrantMatch.TOOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +109,15 @@ def decide(
     call: ToolCall,
     grants: Iterable[Grant],
     *,
-    scope: tuple[str, ...] | None,
+    allowed: tuple[str, ...] | None,
     in_doubt: bool,
     now: datetime,
 ) -> Decision:
-    """Judge one call. `scope` names the tools this conversation is restricted to, if it is."""
+    """Judge one call. `allowed` names the tools this conversation is restricted to, if it is."""
     tool = call.tool
-    if scope is not None and not in_scope(tool, scope):
-        names = ", ".join(scope) or "none"
-        return Deny(f"{_scope_name(tool)} is not among the tools of this work: {names}.")
+    if allowed is not None and not is_tool_allowed(tool, allowed):
+        names = ", ".join(allowed) or "none"
+        return Deny(f"{_qualified_name(tool)} is not among the tools of this work: {names}.")
     if in_doubt:
         return Deny(
             f"An earlier call of {tool.name} may or may not have happened; "
@@ -133,15 +133,15 @@ def decide(
     fitting = [grant for grant in grants if _fits(grant, call, now)]
     if any(grant.call is None for grant in fitting):
         return Allow()
-    return Allow(uses=fitting[0].id) if fitting else Ask(digest(call))
+    return Allow(uses=fitting[0].id) if fitting else Ask(call_digest(call))
 
 
-def in_scope(tool: Tool, scope: tuple[str, ...] | None) -> bool:
+def is_tool_allowed(tool: Tool, allowed: tuple[str, ...] | None) -> bool:
     """See whether a conversation that is restricted to these tools may call one."""
-    return scope is None or _scope_name(tool) in scope
+    return allowed is None or _qualified_name(tool) in allowed
 
 
-def scope_of(conversation: Conversation) -> tuple[str, ...] | None:
+def allowed_tools(conversation: Conversation) -> tuple[str, ...] | None:
     """Say which tools a conversation is restricted to, if it is.
 
     What it hands out is another matter: discovery proposes what it may not do itself.
@@ -149,10 +149,10 @@ def scope_of(conversation: Conversation) -> tuple[str, ...] | None:
     return DISCOVERY_TOOLS if conversation.kind is Kind.DISCOVERY else conversation.tools
 
 
-def digest(call: ToolCall) -> str:
+def call_digest(call: ToolCall) -> str:
     """Bind to server, tool, definition and exact arguments: any other byte is another call."""
     tool = call.tool
-    bound = canonical([tool.server, tool.name, tool.definition, dict(call.arguments)])
+    bound = canonical_json([tool.server, tool.name, tool.definition, dict(call.arguments)])
     return hashlib.sha256(bound.encode()).hexdigest()
 
 
@@ -177,9 +177,9 @@ def approval_binding(calls: Iterable[ToolCall]) -> dict[str, Any]:
                 "tool": call.tool.name,
                 "definition": call.tool.definition,
                 "arguments": dict(call.arguments),
-                "digest": digest(call),
+                "digest": call_digest(call),
                 "words": words if (words := _words(call)) is None else list(words),
-                "whole": call.tool.narrowing is Narrowing.HOST or _is_wrapper(words),
+                "whole": call.tool.grant_match is GrantMatch.HOST or _is_wrapper(words),
             }
             for call in calls
         ]
@@ -206,7 +206,7 @@ def grants_given(question: Question, answer: str, *, now: datetime) -> tuple[Gra
     )
 
 
-def shorten(grant: Grant, words: tuple[str, ...]) -> Grant:
+def widen_grant(grant: Grant, words: tuple[str, ...]) -> Grant:
     """Let a lasting grant for a command cover more: everything that begins with fewer words."""
     if grant.whole or not words or grant.words[: len(words)] != words:
         raise BadRequest(
@@ -222,7 +222,7 @@ def shorten(grant: Grant, words: tuple[str, ...]) -> Grant:
     )
 
 
-def _scope_name(tool: Tool) -> str:
+def _qualified_name(tool: Tool) -> str:
     """Name a tool as a scope does: ours by name, those of a connection with where they are from."""
     return tool.name if tool.server == OWN_SERVER else f"{tool.server}/{tool.name}"
 
@@ -237,7 +237,7 @@ def _fits(grant: Grant, call: ToolCall, now: datetime) -> bool:
     if not same_tool or (grant.expires_at is not None and grant.expires_at <= now):
         return False
     if grant.call is not None:
-        return grant.call == digest(call)
+        return grant.call == call_digest(call)
     words = _words(call)
     # A grant without words is for tools that are held to none; for others it would permit anything.
     if words is None or bool(words) != bool(grant.words):
@@ -247,15 +247,15 @@ def _fits(grant: Grant, call: ToolCall, now: datetime) -> bool:
 
 def _words(call: ToolCall) -> tuple[str, ...] | None:
     """Find what a lasting grant for this call would be held to; None: it cannot be held."""
-    match call.tool.narrowing:
-        case Narrowing.TOOL:
+    match call.tool.grant_match:
+        case GrantMatch.TOOL:
             return ()
-        case Narrowing.COMMAND:
+        case GrantMatch.COMMAND:
             return _command_words(call.arguments.get("command"))
-        case Narrowing.HOST:
+        case GrantMatch.HOST:
             return _host(call.arguments.get("url"))
         case _:
-            assert_never(call.tool.narrowing)
+            assert_never(call.tool.grant_match)
 
 
 def _command_words(command: object) -> tuple[str, ...] | None:
@@ -290,4 +290,4 @@ def _is_wrapper(words: tuple[str, ...] | None) -> bool:
         return False
     # Some file systems take no heed of case.
     name = words[0].rsplit("/", 1)[-1].casefold()
-    return (name.rstrip("0123456789.") or name) in WRAPPERS
+    return (name.rstrip("0123456789.") or name) in COMMAND_WRAPPERS

@@ -10,10 +10,10 @@ from typing import Any
 
 from backburner.core.errors import BadRequest, TooLarge
 
-DEEPEST = 32
-LARGEST_INTEGER = 2**63 - 1
+MAX_JSON_DEPTH = 32
+MAX_INTEGER = 2**63 - 1
 #: Stands for a character that is none.
-MARK = "\ufffd"
+REPLACEMENT_CHARACTER = "\ufffd"
 
 
 def check_text(what: str, text: object, *, limit: int) -> str:
@@ -26,31 +26,31 @@ def check_text(what: str, text: object, *, limit: int) -> str:
     return text
 
 
-def make_readable(text: str) -> str:
+def replace_invalid_characters(text: str) -> str:
     """Put a mark in the place of whatever could not be kept: an agent cannot be asked again."""
     if not _is_encodable(text):
         # Halves that belong together become one character.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text.replace("\0", MARK)
+    return text.replace("\0", REPLACEMENT_CHARACTER)
 
 
 def check_json(what: str, value: object, *, limit: int) -> None:
     """Refuse what is not plain JSON, is nested absurdly deep, or has more than `limit` bytes."""
-    _check_json(what, value, DEEPEST)
-    if (size := size_of(value)) > limit:
+    _check_json(what, value, MAX_JSON_DEPTH)
+    if (size := json_size(value)) > limit:
         raise TooLarge(what, size=size, limit=limit)
 
 
-def size_of(value: object) -> int:
-    return len(canonical(value).encode())
+def json_size(value: object) -> int:
+    return len(canonical_json(value).encode())
 
 
-def canonical(value: object) -> str:
+def canonical_json(value: object) -> str:
     """Write JSON in the one way that equal values share."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-def as_object(what: str, value: object) -> Mapping[str, Any]:
+def check_object(what: str, value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise BadRequest(f"{what} must be an object with names and values.")
     return value
@@ -58,7 +58,9 @@ def as_object(what: str, value: object) -> Mapping[str, Any]:
 
 def _check_json(what: str, value: object, deeper: int) -> None:
     if deeper == 0:
-        raise BadRequest(f"{what} is nested more than {DEEPEST} levels deep.", hint="Flatten it.")
+        raise BadRequest(
+            f"{what} is nested more than {MAX_JSON_DEPTH} levels deep.", hint="Flatten it."
+        )
     match value:
         case None | bool():
             pass
@@ -81,7 +83,7 @@ def _check_json(what: str, value: object, deeper: int) -> None:
 
 def _check_number(what: str, value: float) -> None:
     if isinstance(value, int):
-        if not -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
+        if not -MAX_INTEGER <= value <= MAX_INTEGER:
             raise BadRequest(f"{what} has a number that is too large.")
     elif not math.isfinite(value):
         raise BadRequest(f"{what} has a number that is not finite.")

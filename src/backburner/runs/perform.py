@@ -21,7 +21,7 @@ from backburner.core.errors import BadOutcome, EngineFailed, Fenced, SessionGone
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import OUTCOME_SCHEMA, Outcome, parse_outcome
 from backburner.core.run import Failure, FailureKind, Item, RunKind
-from backburner.core.validation import make_readable
+from backburner.core.validation import replace_invalid_characters
 from backburner.core.work import discovery as discoveries
 from backburner.core.work.jobs import summarize_jobs
 from backburner.live.drafts import DraftWriter
@@ -213,7 +213,9 @@ async def _do(attempt: RunAttempt, known: PreparedRun) -> None:
     if ended is None:
         return
     if attempt.claim.turn.kind is RunKind.REPLY:
-        attempt.result.text = prompt.shorten(make_readable(ended.text), MAX_MESSAGE_CHARS)
+        attempt.result.text = prompt.truncate(
+            replace_invalid_characters(ended.text), MAX_MESSAGE_CHARS
+        )
         attempt.result.is_done = True
     else:
         await _take_outcome(attempt, ended)
@@ -248,7 +250,7 @@ async def _take_outcome(attempt: RunAttempt, ended: TurnEnded) -> None:
 def _outcome(attempt: RunAttempt, ended: TurnEnded) -> Outcome:
     outcome = parse_outcome(ended.text if ended.outcome is None else ended.outcome)
     is_discovery = attempt.claim.conversation.kind is Kind.DISCOVERY
-    return discoveries.quiet(outcome) if is_discovery else outcome
+    return discoveries.keep_state_only(outcome) if is_discovery else outcome
 
 
 async def _turn(attempt: RunAttempt, said: str) -> TurnEnded | None:
@@ -272,12 +274,12 @@ async def _turn(attempt: RunAttempt, said: str) -> TurnEnded | None:
         async for event in events:
             match event:
                 case TextDelta(text):
-                    attempt.result.text += make_readable(text)
-                    attempt.drafts.add(make_readable(text))
+                    attempt.result.text += replace_invalid_characters(text)
+                    attempt.drafts.add(replace_invalid_characters(text))
                     # However fast it talks, others have their turn.
                     await asyncio.sleep(0)
                 case SessionEntries(session_id, entries, tokens):
-                    entries = tuple(make_readable(entry) for entry in entries)
+                    entries = tuple(replace_invalid_characters(entry) for entry in entries)
                     attempt.session_id = session_id
                     attempt.memory += entries
                     # What helps out once has a session of its own, for that once.
@@ -290,24 +292,27 @@ async def _turn(attempt: RunAttempt, said: str) -> TurnEnded | None:
 
 def _whole_prompt(attempt: RunAttempt, known: PreparedRun, *, fresh: bool) -> str:
     said = _prompt(attempt, known, fresh=fresh)
-    return prompt.with_memories(known.memories, said, around=attempt.around)
+    return prompt.prepend_memories(known.memories, said, surroundings=attempt.around)
 
 
 def _prompt(attempt: RunAttempt, known: PreparedRun, *, fresh: bool) -> str:
     conversation = known.conversation
     attempt.shown = known.items
     if known.goes_on and not fresh:
-        return prompt.to_go_on(
+        return prompt.for_continuation(
             conversation,
             attempt.claim.turn.kind,
             items=known.items,
-            waited=_waited(known),
+            job_summary=_waited(known),
             now=known.now,
             zone=known.zone,
         )
     # It starts over, and does not remember what it did itself.
     attempt.gate.before = known.before
-    items, done_before = [*known.repeated, *known.items], tool_journal.told(known.before)
+    items, done_before = (
+        [*known.repeated, *known.items],
+        tool_journal.describe_done_calls(known.before),
+    )
     attempt.shown = items
     if attempt.claim.turn.kind is RunKind.BACKGROUND:
         told = prompt.for_background(
@@ -328,7 +333,7 @@ def _prompt(attempt: RunAttempt, known: PreparedRun, *, fresh: bool) -> str:
             zone=known.zone,
             fresh=fresh,
         )
-    return prompt.after_waiting(_waited(known), told)
+    return prompt.prepend_job_summary(_waited(known), told)
 
 
 def _waited(known: PreparedRun) -> str:
@@ -336,4 +341,4 @@ def _waited(known: PreparedRun) -> str:
     if not known.awaited and not known.gone:
         return ""
     told = {ConversationId(item.content.get("conversation_id", "")) for item in known.items}
-    return summarize_jobs(known.awaited, gone=known.gone, told=told)
+    return summarize_jobs(known.awaited, missing=known.gone, shown=told)

@@ -11,7 +11,7 @@ from backburner.core import prompt
 from backburner.core.allowance import Allowance
 from backburner.core.conversation import Conversation, Kind, Message, Session
 from backburner.core.ids import ConversationId
-from backburner.core.memory import Memory, telling_in
+from backburner.core.memory import Memory, topic_words
 from backburner.core.run import Item, Run, RunKind, RunStatus
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.work.views import JobView
@@ -76,15 +76,15 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
     if claim.goes_on:
         attempts, repeated = [*attempts, claim.run], [*repeated, *served]
     awaited = jobs.read(tx, user, claim.awaited)
-    recent = tx.messages.recent(user, which, limit=prompt.MOST_MESSAGES)
-    items = prompt.fitting(tx.inbox.waiting(user, which, turn.kind)) if claim.has_items else ()
+    recent = tx.messages.recent(user, which, limit=prompt.MAX_PROMPT_MESSAGES)
+    items = prompt.select_items(tx.inbox.waiting(user, which, turn.kind)) if claim.has_items else ()
     sways = deps.can_be_injected(conversation.profile)
     shown = [*repeated, *items]
     recalls = sways and not goes_on and claim.remembers
     memories = _recall(tx, conversation, shown, fresh=not memory) if recalls else ()
     is_new = sways and not conversation.outside_read
     looks_around = conversation.kind is Kind.DISCOVERY
-    if is_new and (looks_around or prompt.holds_outside(recent, shown, memories)):
+    if is_new and (looks_around or prompt.has_outside_text(recent, shown, memories)):
         tx.turns.mark_outside_text(turn)
     zone = claim.zone or tx.users.load(user).zone
     purse = Budget(deps, turn, root).open(tx, zone)
@@ -114,9 +114,9 @@ def _recall(
     tx: Tx, conversation: Conversation, items: Sequence[Item], *, fresh: bool
 ) -> Sequence[Memory]:
     """Find what is remembered that fits; for one who knows nothing yet, the newest as well."""
-    words = telling_in(prompt.about(conversation, items))
+    words = topic_words(prompt.topic_of(conversation, items))
     look = tx.memories.recall if fresh else tx.memories.search
-    return prompt.recalled(look(conversation.user_id, words, limit=_MOST_RECALLED))
+    return prompt.select_memories(look(conversation.user_id, words, limit=_MOST_RECALLED))
 
 
 def _choose_session(

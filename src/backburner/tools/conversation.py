@@ -13,7 +13,7 @@ from backburner.core.run import Turn
 from backburner.ports import Offer
 from backburner.runs.retrying_store import with_retries
 from backburner.tools import phrasing
-from backburner.tools.define import Arguments, define
+from backburner.tools.define import Arguments, define_tool
 
 
 class ScheduleWork(Arguments):
@@ -63,9 +63,9 @@ def conversation_offers(deps: Deps, turn: Turn) -> Sequence[Offer]:
     """Offer what goes for the conversation that a run is about."""
     tools = _Tools(deps, turn)
     return (
-        define("schedule_work", ScheduleWork, tools.schedule, free=True),
-        define("stop_work", WorkName, tools.stop, free=True),
-        define("list_work", NoArguments, tools.look, free=True, read_only=True),
+        define_tool("schedule_work", ScheduleWork, tools.schedule, free=True),
+        define_tool("stop_work", WorkName, tools.stop, free=True),
+        define_tool("list_work", NoArguments, tools.look, free=True, read_only=True),
     )
 
 

@@ -12,17 +12,17 @@ from backburner.actions.work import jobs, wait
 from backburner.actions.work.jobs import JobRequest, JobsChanged, JobSelection
 from backburner.core import prompt
 from backburner.core.conversation import MAX_TITLE_CHARS
-from backburner.core.validation import canonical
+from backburner.core.validation import canonical_json
 from backburner.core.work.jobs import MAX_BATCH_CHARS, describe_job, summarize_jobs
 from backburner.core.work.views import JobStatus, JobView
 from backburner.ports import JobWait, Offer, ToolResult
 from backburner.runs.retrying_store import with_retries
-from backburner.tools.define import Arguments, define
+from backburner.tools.define import Arguments, define_tool
 
 #: Of all results that one call gives, in characters; the gate lets no more through.
 MAX_RESULTS_CHARS = 90_000
 MAX_JOBS_LISTED = 100
-MAX_WAIT_SECONDS = 24 * 60 * 60
+MAX_JOB_WAIT_SECONDS = 24 * 60 * 60
 
 _IDS = "Ids of jobs as background_task gave them; the first letters do if they fit one job only."
 _BATCH = "The batch that background_task named."
@@ -62,7 +62,10 @@ class JobId(Arguments):
 class WaitForJobs(Arguments):
     task_ids: list[str] = Field(min_length=1, max_length=jobs.MAX_JOBS_PER_CALL, description=_IDS)
     timeout: float = Field(
-        default=60, ge=0, le=MAX_WAIT_SECONDS, description="How long to wait at most, in seconds."
+        default=60,
+        ge=0,
+        le=MAX_JOB_WAIT_SECONDS,
+        description="How long to wait at most, in seconds.",
     )
 
 
@@ -87,15 +90,17 @@ def job_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
     """Offer what goes for jobs of a conversation."""
     tools = _Tools(deps, origin)
     return (
-        define("background_task", StartJob, tools.start, free=True),
-        define("background_output", JobId, tools.output, free=True, read_only=True, outside=True),
-        define(
+        define_tool("background_task", StartJob, tools.start, free=True),
+        define_tool(
+            "background_output", JobId, tools.output, free=True, read_only=True, outside=True
+        ),
+        define_tool(
             "background_block", WaitForJobs, tools.block, free=True, read_only=True, outside=True
         ),
-        define("background_resume", ResumeJob, tools.resume, free=True),
-        define("background_cancel", JobSelector, tools.cancel, free=True),
-        define("background_list", ListJobs, tools.list, free=True, read_only=True),
-        define("background_clear", JobSelector, tools.clear, free=True),
+        define_tool("background_resume", ResumeJob, tools.resume, free=True),
+        define_tool("background_cancel", JobSelector, tools.cancel, free=True),
+        define_tool("background_list", ListJobs, tools.list, free=True, read_only=True),
+        define_tool("background_clear", JobSelector, tools.clear, free=True),
     )
 
 
@@ -198,8 +203,8 @@ def _words(job: JobView, room: int) -> str:
     if text is None:
         return ""
     if job.data is not None and job.result is not None:
-        text = f"{text}\n\nResult: {canonical(job.data)}"
-    return prompt.fence("job", prompt.shorten(text, room))
+        text = f"{text}\n\nResult: {canonical_json(job.data)}"
+    return prompt.quote_outside("job", prompt.truncate(text, room))
 
 
 def _changes(what: str, changed: JobsChanged, left: str) -> str:

@@ -12,7 +12,7 @@ from backburner.core.conversation import Conversation, Notify, Status
 from backburner.core.ids import ConversationId
 from backburner.core.run import Run
 from backburner.core.schedule import After
-from backburner.core.schedule.describe import describe, say_times
+from backburner.core.schedule.describe import describe, join_times
 from backburner.core.work import views
 from backburner.core.work.views import TaskStatus
 
@@ -106,7 +106,7 @@ def next_times(work: Conversation, zone: str, now: datetime) -> str:
     if timed is None or first is None or not schedule.is_recurring(timed):
         return ""
     times = (max(first, now), *islice(schedule.slots(timed, after=first), _NEXT_TIMES - 1))
-    return f"Next: {say_times(times, zone=zone)}."
+    return f"Next: {join_times(times, zone=zone)}."
 
 
 def _work_line(work: Conversation, works: WorkList) -> str:

@@ -12,16 +12,16 @@ from backburner.actions.schedules import Timing
 from backburner.actions.work import agent_tasks
 from backburner.actions.work.agent_tasks import NewTask, TaskChanges
 from backburner.core.conversation import MAX_TITLE_CHARS, Notify
-from backburner.core.schedule import On
+from backburner.core.schedule import AfterCondition
 from backburner.core.transitions import Terms
 from backburner.core.work.proposal import MAX_REASON_CHARS
 from backburner.core.work.views import TaskKind, TaskStatus
 from backburner.ports import Offer
 from backburner.runs.retrying_store import with_retries
 from backburner.tools import phrasing
-from backburner.tools.define import Arguments, define
+from backburner.tools.define import Arguments, define_tool
 
-MAX_RUNS = 1_000_000
+MAX_RUN_LIMIT = 1_000_000
 
 NotifyChoice = Literal["always", "on_change", "on_failure", "never"]
 
@@ -51,7 +51,7 @@ class TaskSchedule(Arguments):
             words=self.when,
             interval=self.interval,
             after=self.after,
-            on=On(self.after_on),
+            on=AfterCondition(self.after_on),
             kind=None if kind is None else TaskKind(kind),
         )
 
@@ -82,7 +82,7 @@ class AddTask(TaskSchedule):
         " conversation, which is `on_change` unless something else was said.",
     )
     max_runs: int | None = Field(
-        default=None, ge=1, le=MAX_RUNS, description="It ends after so many runs; null: never."
+        default=None, ge=1, le=MAX_RUN_LIMIT, description="It ends after so many runs; null: never."
     )
     tools: list[str] | None = Field(
         default=None,
@@ -131,7 +131,7 @@ class UpdateTask(TaskSchedule, TaskName):
     prompt: str | None = Field(default=None, description="What to do in each run from now on.")
     notify: NotifyChoice | None = None
     max_runs: int | None = Field(
-        default=None, ge=0, le=MAX_RUNS, description="Counted from its first run; 0: no limit."
+        default=None, ge=0, le=MAX_RUN_LIMIT, description="Counted from its first run; 0: no limit."
     )
     tools: list[str] | None = Field(default=None, max_length=200)
 
@@ -171,16 +171,18 @@ def task_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
     """Offer what can be done with the tasks of a user, from where somebody asks."""
     tools = _Tools(deps, origin)
     return (
-        define("task_add", AddTask, tools.add, free=True),
-        define("task_propose", ProposeTask, tools.propose, free=True),
-        define("task_update", UpdateTask, tools.update, free=True),
-        define("task_list", ListTasks, tools.look, free=True, read_only=True),
-        define("task_pause", TaskName, tools.pause, free=True),
-        define("task_resume", TaskName, tools.resume, free=True),
-        define("task_cancel", CancelTask, tools.cancel, free=True),
-        define("task_run_now", TaskName, tools.run_now, free=True),
+        define_tool("task_add", AddTask, tools.add, free=True),
+        define_tool("task_propose", ProposeTask, tools.propose, free=True),
+        define_tool("task_update", UpdateTask, tools.update, free=True),
+        define_tool("task_list", ListTasks, tools.look, free=True, read_only=True),
+        define_tool("task_pause", TaskName, tools.pause, free=True),
+        define_tool("task_resume", TaskName, tools.resume, free=True),
+        define_tool("task_cancel", CancelTask, tools.cancel, free=True),
+        define_tool("task_run_now", TaskName, tools.run_now, free=True),
         # What runs found may be in words of others.
-        define("task_history", TaskHistory, tools.history, free=True, read_only=True, outside=True),
+        define_tool(
+            "task_history", TaskHistory, tools.history, free=True, read_only=True, outside=True
+        ),
     )
 
 

@@ -17,7 +17,7 @@ from backburner.core.accounts import (
     CredentialKind,
     Role,
     Scope,
-    narrow,
+    check_new_token,
 )
 from backburner.core.errors import NotAllowed
 
@@ -151,7 +151,7 @@ def test_no_pair_of_credentials_widens(
 ) -> None:
     caller = Caller(user=USER, role=role, scopes=has, credential="k", kind=kind, expires_at=ends)  # type: ignore[arg-type]
     try:
-        given_until = narrow(caller, asked, until)  # type: ignore[arg-type]
+        given_until = check_new_token(caller, asked, until)  # type: ignore[arg-type]
     except NotAllowed:
         assert not all(caller.may(scope) for scope in asked)
         return
@@ -164,7 +164,7 @@ def test_no_pair_of_credentials_widens(
         expires_at=given_until,
     )
     assert all(caller.may(scope) for scope in Scope if made.may(scope))
-    assert made.is_whole <= caller.is_whole
+    assert made.has_full_access <= caller.has_full_access
     if kind is CredentialKind.TOKEN and caller.expires_at is not None:
         assert given_until is not None
         assert given_until <= caller.expires_at

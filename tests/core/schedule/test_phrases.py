@@ -14,18 +14,18 @@ from backburner.core.errors import BadSchedule
 from backburner.core.ids import ConversationId
 from backburner.core.schedule import (
     After,
+    AfterCondition,
     Cron,
     Event,
     Immediate,
     Interval,
-    On,
     Schedule,
     Scheduled,
     first_run_at,
     slots,
     upcoming,
 )
-from backburner.core.schedule.describe import describe, describe_times, say_times
+from backburner.core.schedule.describe import describe, describe_times, join_times
 from backburner.core.schedule.phrases import parse_duration, parse_schedule
 
 BERLIN = "Europe/Berlin"
@@ -419,7 +419,7 @@ def test_what_was_understood_has_the_slots_of_cronsim(expression: str) -> None:
         (Interval(1.5 * SECOND, NOW), "every 1.5 seconds"),
         (Event("file", {}), "whenever file reports something"),
         (After(OTHER), "after another conversation completes"),
-        (After(OTHER, On.ANY), "after another conversation ends, however it ends"),
+        (After(OTHER, AfterCondition.ANY), "after another conversation ends, however it ends"),
         (After(OTHER, once=True), "once, after another conversation completes"),
     ],
 )
@@ -446,7 +446,7 @@ def test_times_are_told_in_the_zone_of_the_user() -> None:
 def test_next_times_are_told_with_their_zone_where_they_do_not_say_it() -> None:
     times = (datetime(2026, 11, 16, 8, tzinfo=UTC), datetime(2026, 11, 17, 8, tzinfo=UTC))
 
-    assert say_times(times, zone=BERLIN) == (
+    assert join_times(times, zone=BERLIN) == (
         "Mon 16 Nov 2026, 09:00 CET, then Tue 17 Nov 2026, 09:00 CET (Europe/Berlin)"
     )
-    assert say_times(times[:1], zone="UTC") == "Mon 16 Nov 2026, 08:00 UTC"
+    assert join_times(times[:1], zone="UTC") == "Mon 16 Nov 2026, 08:00 UTC"

@@ -18,11 +18,11 @@ from backburner.core.schedule import Immediate
 from backburner.core.transitions import Brief, Report
 from backburner.core.work.jobs import (
     MAX_OPEN_JOBS,
-    check_start,
+    check_new_jobs,
     describe_job,
     is_settled,
+    result_text,
     summarize_jobs,
-    tell_result,
 )
 from backburner.core.work.views import JobStatus, JobView, WorkSummary, job_view
 
@@ -37,8 +37,8 @@ DONE = transitions.finish(
     JOB, make.run(schedule_revision=1), Complete(message="Found."), now=NOON
 ).conversation
 WORK = WorkSummary(
-    said="Found.",
-    found='{"it":1}',
+    message="Found.",
+    result_json='{"it":1}',
     failure="It broke.",
     calls=7,
     recent_tools=("read_file", "list_files"),
@@ -55,26 +55,26 @@ def view(job: Conversation, work: WorkSummary | None = None) -> JobView:
 def test_jobs_of_jobs_hand_out_no_more() -> None:
     below = replace(JOB, parent_id=OTHER)
 
-    check_start([CHAT], are_open=0)
-    check_start([JOB, CHAT], are_open=MAX_OPEN_JOBS - 1)
+    check_new_jobs([CHAT], open_jobs=0)
+    check_new_jobs([JOB, CHAT], open_jobs=MAX_OPEN_JOBS - 1)
     with pytest.raises(LimitReached, match="cannot hand out more"):
-        check_start([below, JOB, CHAT], are_open=0)
+        check_new_jobs([below, JOB, CHAT], open_jobs=0)
 
 
 def test_there_is_an_end_to_how_many_are_under_way() -> None:
-    check_start([CHAT], are_open=MAX_OPEN_JOBS - 3, more=3)
+    check_new_jobs([CHAT], open_jobs=MAX_OPEN_JOBS - 3, new_jobs=3)
     with pytest.raises(LimitReached, match=r"already 62 jobs.*64 is the limit.*background_block"):
-        check_start([CHAT], are_open=MAX_OPEN_JOBS - 2, more=3)
+        check_new_jobs([CHAT], open_jobs=MAX_OPEN_JOBS - 2, new_jobs=3)
 
 
 def test_what_is_archived_hands_out_nothing() -> None:
     with pytest.raises(Conflict, match="archived"):
-        check_start([replace(CHAT, status=Status.ARCHIVED)], are_open=0)
+        check_new_jobs([replace(CHAT, status=Status.ARCHIVED)], open_jobs=0)
 
 
 def test_a_job_has_settled_when_nothing_more_happens_by_itself() -> None:
     asking = transitions.ask_owner(JOB, make.question()).conversation
-    parked = transitions.park(JOB).conversation
+    parked = transitions.pause_for_allowance(JOB).conversation
     archived = transitions.archive(JOB, now=NOON).conversation
 
     assert not is_settled(JOB)
@@ -96,7 +96,7 @@ def test_a_job_has_settled_when_nothing_more_happens_by_itself() -> None:
 def test_a_job_reports_all_that_it_found(outcome: Complete, told: str) -> None:
     step = transitions.finish(JOB, make.run(schedule_revision=1), outcome, now=NOON)
 
-    assert tell_result(outcome) == told
+    assert result_text(outcome) == told
     assert step.report == Report(told)
 
 
@@ -111,7 +111,7 @@ def test_a_job_shows_its_result_or_why_it_failed() -> None:
         ("read_file", "list_files"),
         NOON + timedelta(seconds=5),
     )
-    assert view(DONE, WorkSummary(found="[1]")).result == "[1]"
+    assert view(DONE, WorkSummary(result_json="[1]")).result == "[1]"
     assert view(DONE, WorkSummary()).result == "It is done."
     assert "no longer there" in str(
         view(replace(DONE, ended_as=EndedAs.ERROR), WorkSummary()).error
@@ -201,8 +201,8 @@ def test_a_summary_says_where_results_are() -> None:
     jobs = [view(DONE), view(JOB, WorkSummary(calls=1))]
 
     plain = summarize_jobs(jobs)
-    told = summarize_jobs(jobs, told=[OTHER], gone=[ConversationId("c_gone")])
-    untold = summarize_jobs(jobs, told=())
+    told = summarize_jobs(jobs, shown=[OTHER], missing=[ConversationId("c_gone")])
+    untold = summarize_jobs(jobs, shown=())
 
     assert plain.startswith("1 of 2 have settled.\n- ")
     assert "1 tool call, last heard of" in plain

@@ -178,13 +178,13 @@ def rework(
     terms = changes.terms(Terms.of(found))
     if terms.tools != found.tools:
         terms = replace(terms, tools=create.narrow(terms.tools, within))
-    return transitions.rework(found, terms, now=tx.now, schedule=schedule)
+    return transitions.edit_terms(found, terms, now=tx.now, schedule=schedule)
 
 
 def stop(tx: Tx, found: Conversation, reason: str, *, by: ConversationId | None = None) -> Step:
     """Work out what follows when a task is cancelled; what it handed out is stopped with it."""
     user = found.user_id
-    step = transitions.put_away(
+    step = transitions.cancel_and_archive(
         found,
         reason,
         now=tx.now,

@@ -17,13 +17,13 @@ from backburner.core.schedule import cron
 
 #: The shortest difference between two times.
 TICK = timedelta.resolution
-SHORTEST_INTERVAL = timedelta(seconds=1)
+MIN_INTERVAL = timedelta(seconds=1)
 #: Further ahead is more likely a slip of the pen than a wish.
-FURTHEST = timedelta(days=3660)
+MAX_SCHEDULE_AHEAD = timedelta(days=3660)
 #: A slot that nobody could serve within this time counts as missed where catch-up is `skip`.
-ON_TIME = timedelta(minutes=5)
+MAX_SLOT_DELAY = timedelta(minutes=5)
 #: Slots of a gap are counted one by one up to here; beyond, the count says "or more".
-MOST_COUNTED = 1000
+MAX_COUNTED_SLOTS = 1000
 
 
 class CatchUp(StrEnum):
@@ -31,7 +31,7 @@ class CatchUp(StrEnum):
     SKIP = "skip"  #: What was missed is missed; wait for the next slot.
 
 
-class On(StrEnum):
+class AfterCondition(StrEnum):
     SUCCESS = "success"  #: Only when the other one completes.
     ANY = "any"  #: Also when it ends in error, is cancelled or is paused for failures.
 
@@ -79,7 +79,7 @@ class After:
     """Whenever another conversation has finished."""
 
     conversation: ConversationId
-    on: On = On.SUCCESS
+    on: AfterCondition = AfterCondition.SUCCESS
     #: The other one's work is one-time, so this is too.
     once: bool = False
 
@@ -107,14 +107,14 @@ class Due:
     missed: Gap | None
 
 
-def check(schedule: Schedule, *, now: datetime) -> None:
+def check_schedule(schedule: Schedule, *, now: datetime) -> None:
     """Refuse a schedule that nobody should start with, saying why and what would do."""
     match schedule:
         case Scheduled(run_at):
             _check_run_at(run_at, now)
         case Cron(expression, zone):
             cron.find_zone(zone)
-            cron.check(expression)
+            cron.check_cron(expression)
         case Interval(every, anchor):
             _check_interval(every)
             _require_aware(anchor)
@@ -168,7 +168,7 @@ def slots(schedule: Schedule, *, after: datetime) -> Iterator[datetime]:
         case Scheduled(run_at):
             yield from (run_at,) if run_at > after else ()
         case Cron(expression, zone):
-            yield from cron.slots_of(expression, cron.find_zone(zone), after=after)
+            yield from cron.cron_slots(expression, cron.find_zone(zone), after=after)
         case Interval(every, anchor):
             passed = max(0, (after - anchor) // every + 1)
             while True:
@@ -185,12 +185,12 @@ def gap(schedule: Schedule, *, after: datetime, until: datetime) -> Gap | None:
     if isinstance(schedule, Interval):
         return _interval_gap(schedule, after, until)
     passed = takewhile(lambda slot: slot <= until, slots(schedule, after=after))
-    counted = tuple(islice(passed, MOST_COUNTED + 1))
+    counted = tuple(islice(passed, MAX_COUNTED_SLOTS + 1))
     if not counted:
         return None
-    if len(counted) <= MOST_COUNTED:
+    if len(counted) <= MAX_COUNTED_SLOTS:
         return Gap(len(counted), counted[0], counted[-1])
-    return Gap(MOST_COUNTED, counted[0], _newest_slot(schedule, until), or_more=True)
+    return Gap(MAX_COUNTED_SLOTS, counted[0], _newest_slot(schedule, until), or_more=True)
 
 
 def due(
@@ -206,7 +206,7 @@ def due(
     if passed is None:
         return Due(runs=True, slot_at=None, missed=None)
     skips = isinstance(schedule, Cron | Interval) and schedule.catch_up is CatchUp.SKIP
-    if skips and now - passed.last_at > ON_TIME:
+    if skips and now - passed.last_at > MAX_SLOT_DELAY:
         return Due(runs=False, slot_at=None, missed=passed)
     return Due(runs=True, slot_at=passed.last_at, missed=_without_newest(schedule, passed))
 
@@ -230,18 +230,18 @@ def _check_run_at(run_at: datetime, now: datetime) -> None:
 
 
 def _check_near(moment: datetime, now: datetime) -> None:
-    if moment - now > FURTHEST:
+    if moment - now > MAX_SCHEDULE_AHEAD:
         raise BadSchedule(
             f"{moment.isoformat()} is more than ten years ahead.", hint="Check the year."
         )
 
 
 def _check_interval(every: timedelta) -> None:
-    if every < SHORTEST_INTERVAL:
+    if every < MIN_INTERVAL:
         raise BadSchedule(
             "An interval must be at least one second.", hint="Say, for example, `every 30m`."
         )
-    if every > FURTHEST:
+    if every > MAX_SCHEDULE_AHEAD:
         raise BadSchedule("An interval must be shorter than ten years.", hint="Check the unit.")
 
 

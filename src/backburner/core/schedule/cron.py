@@ -16,13 +16,13 @@ from backburner.core.errors import BadSchedule
 
 SECOND = timedelta(seconds=1)
 #: No zone changes its offset and changes it back within this time.
-STRIDE = timedelta(days=7)
-SOME_TIME = datetime(2000, 1, 1, tzinfo=UTC)
-ENDINGS = {"1": "st", "2": "nd", "3": "rd"}
-HINT = "Five fields are needed: minute hour day month weekday, such as `0 9 * * 1-5`."
+OFFSET_STRIDE = timedelta(days=7)
+REFERENCE_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+ORDINAL_ENDINGS = {"1": "st", "2": "nd", "3": "rd"}
+CRON_HINT = "Five fields are needed: minute hour day month weekday, such as `0 9 * * 1-5`."
 
 
-def slots_of(expression: str, zone: tzinfo, *, after: datetime) -> Iterator[datetime]:
+def cron_slots(expression: str, zone: tzinfo, *, after: datetime) -> Iterator[datetime]:
     """Yield the slots later than `after`, each later than the one before."""
     minute, hour = expression.split()[:2]
     if minute.startswith("*") or hour.startswith("*"):
@@ -30,28 +30,28 @@ def slots_of(expression: str, zone: tzinfo, *, after: datetime) -> Iterator[date
     return _slots_at_fixed_times(expression, zone, after)
 
 
-def check(expression: str) -> None:
+def check_cron(expression: str) -> None:
     """Refuse what is not a five-field cron expression, or names a day that never comes."""
     fields = expression.split()
     # cronsim works in capitals, and a few letters of other scripts have ASCII ones.
     if len(fields) != 5 or len(expression) > 200 or not expression.isascii():
-        raise BadSchedule(f"{expression[:200]!r} is not a cron expression.", hint=HINT)
+        raise BadSchedule(f"{expression[:200]!r} is not a cron expression.", hint=CRON_HINT)
     minute, hour, day, month, weekday = fields
     # Day and month apart: both can be right, and yet never come together.
     why = _fault(f"{minute} {hour} {day} * {weekday}") or _fault(f"* * * {month} *")
     if why:
-        raise BadSchedule(f"{expression!r} is not a cron expression: {why}.", hint=HINT)
-    if _fault(expression) or next(CronSim(expression, SOME_TIME), None) is None:
+        raise BadSchedule(f"{expression!r} is not a cron expression: {why}.", hint=CRON_HINT)
+    if _fault(expression) or next(CronSim(expression, REFERENCE_TIME), None) is None:
         raise BadSchedule(
             f"{expression!r} never comes: no such month has such a day.",
             hint="Choose a day that exists in that month, or `L` for its last.",
         )
 
 
-def in_words(expression: str) -> str:
-    words = CronSim(expression, SOME_TIME).explain()
+def explain_cron(expression: str) -> str:
+    words = CronSim(expression, REFERENCE_TIME).explain()
     # cronsim ends every number above nine with "th".
-    return re.sub(r"(?<!1)([123])th\b", lambda end: end[1] + ENDINGS[end[1]], words)
+    return re.sub(r"(?<!1)([123])th\b", lambda end: end[1] + ORDINAL_ENDINGS[end[1]], words)
 
 
 def find_zone(name: str) -> ZoneInfo:
@@ -71,7 +71,7 @@ def _zone_names() -> frozenset[str]:
 
 def _fault(expression: str) -> str:
     try:
-        CronSim(expression, SOME_TIME)
+        CronSim(expression, REFERENCE_TIME)
     except CronSimError as error:
         return str(error).lower()
     return ""
@@ -112,11 +112,11 @@ def _change_of_offset(
     zone: tzinfo, offset: timedelta, after: datetime, until: datetime
 ) -> datetime | None:
     """Find the first second later than `after`, and not later than `until`, with another offset."""
-    low, high = after, min(after + STRIDE, until)
+    low, high = after, min(after + OFFSET_STRIDE, until)
     while _offset(high, zone) == offset:
         if high == until:
             return None
-        low, high = high, min(high + STRIDE, until)
+        low, high = high, min(high + OFFSET_STRIDE, until)
     while high - low > SECOND:
         middle = low + (high - low) // SECOND // 2 * SECOND
         low, high = (middle, high) if _offset(middle, zone) == offset else (low, middle)

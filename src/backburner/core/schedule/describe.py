@@ -6,18 +6,18 @@ from typing import assert_never
 
 from backburner.core.schedule import (
     After,
+    AfterCondition,
     Cron,
     Event,
     Immediate,
     Interval,
-    On,
     Schedule,
     Scheduled,
     cron,
 )
 
 # Not from `strftime`, which follows the machine's language.
-DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August"),
     *("September", "October", "November", "December"),
@@ -35,14 +35,14 @@ def describe(schedule: Schedule, *, zone: str, other: str = "another conversatio
         case Scheduled(run_at):
             return f"once, on {_moment_in_words(run_at, zone)} ({zone})"
         case Cron(expression, own_zone):
-            words = cron.in_words(expression)
+            words = cron.explain_cron(expression)
             return f"{words[0].lower()}{words[1:]} ({own_zone})"
         case Interval(every):
             return f"every {_duration_in_words(every)}"
         case Event(source):
             return f"whenever {source} reports something"
         case After(on=on, once=once):
-            ends = "completes" if on is On.SUCCESS else "ends, however it ends"
+            ends = "completes" if on is AfterCondition.SUCCESS else "ends, however it ends"
             return f"{'once, ' if once else ''}after {other} {ends}"
         case _:
             assert_never(schedule)
@@ -52,13 +52,13 @@ def describe_times(times: Iterable[datetime], *, zone: str) -> tuple[str, ...]:
     """Give each time like `Mon 16 Nov 2026, 09:00 CET`."""
     local = (moment.astimezone(cron.find_zone(zone)) for moment in times)
     return tuple(
-        f"{DAYS[each.weekday()][:3]} {each.day} {MONTHS[each.month - 1][:3]} {each.year}, "
+        f"{WEEKDAYS[each.weekday()][:3]} {each.day} {MONTHS[each.month - 1][:3]} {each.year}, "
         f"{_clock(each)} {each.tzname()}"
         for each in local
     )
 
 
-def say_times(times: Iterable[datetime], *, zone: str) -> str:
+def join_times(times: Iterable[datetime], *, zone: str) -> str:
     """Put times into one phrase, with their zone, like `Mon 16 Nov 2026, 09:00 CET, then ...`."""
     told = describe_times(times, zone=zone)
     # Some zones are called what their clock times say already.
@@ -68,7 +68,7 @@ def say_times(times: Iterable[datetime], *, zone: str) -> str:
 
 def _moment_in_words(moment: datetime, zone: str) -> str:
     local = moment.astimezone(cron.find_zone(zone))
-    day = f"{DAYS[local.weekday()]} {local.day} {MONTHS[local.month - 1]} {local.year}"
+    day = f"{WEEKDAYS[local.weekday()]} {local.day} {MONTHS[local.month - 1]} {local.year}"
     return f"{day} at {_clock(local)}"
 
 

@@ -12,18 +12,18 @@ from zoneinfo import ZoneInfo
 
 from backburner.core.errors import BadSchedule
 from backburner.core.schedule import (
-    FURTHEST,
+    MAX_SCHEDULE_AHEAD,
     Cron,
     Immediate,
     Interval,
     Schedule,
     Scheduled,
-    check,
+    check_schedule,
     cron,
 )
 
 MAX_PHRASE_CHARS = 200
-HINT = (
+PHRASE_HINT = (
     "Say, for example, `every 30m`, `every weekday at 9`, `in 2h` or `tomorrow at 17:00`, "
     "or give a cron expression or an ISO time with an offset."
 )
@@ -60,9 +60,9 @@ def parse_schedule(text: str, *, zone: str, now: datetime) -> Schedule:
     for pattern, read in PHRASES:
         if found := re.fullmatch(pattern, words):
             schedule = read(found, here)
-            check(schedule, now=now)
+            check_schedule(schedule, now=now)
             return schedule
-    raise BadSchedule(f"{words!r} is not wholly understood.", hint=HINT)
+    raise BadSchedule(f"{words!r} is not wholly understood.", hint=PHRASE_HINT)
 
 
 def parse_duration(text: str) -> timedelta:
@@ -75,17 +75,19 @@ def parse_duration(text: str) -> timedelta:
     duration = timedelta(**parts)
     if not duration:
         raise BadSchedule(f"{words!r} is no time at all.", hint=DURATION_HINT)
-    if duration > FURTHEST:
+    if duration > MAX_SCHEDULE_AHEAD:
         raise BadSchedule(f"{words!r} is more than ten years.", hint="Check the unit.")
     return duration
 
 
 def _tidy(text: str) -> str:
     if len(text) > MAX_PHRASE_CHARS:
-        raise BadSchedule(f"A schedule has at most {MAX_PHRASE_CHARS} characters.", hint=HINT)
+        raise BadSchedule(
+            f"A schedule has at most {MAX_PHRASE_CHARS} characters.", hint=PHRASE_HINT
+        )
     # Digits of other scripts would pass for digits further down.
     if not re.fullmatch(r"[\s\x20-\x7e]*", text, re.ASCII):
-        raise BadSchedule(f"{text!r} has characters that no schedule has.", hint=HINT)
+        raise BadSchedule(f"{text!r} has characters that no schedule has.", hint=PHRASE_HINT)
     return " ".join(text.lower().split()).removesuffix(".").rstrip()
 
 
@@ -251,7 +253,7 @@ AT = r" (?:at |(?=\d+(?::| ?[ap]\.?m)|noon|midnight))(?P<at>.+)"
 BY_DAY = rf"(?!.* midnight){AT}"
 PLURAL = f"(?:{'|'.join(DAY_NAMES)})s"
 ONE_DAY = f"(?:{PLURAL}|{'|'.join(DAY_NAMES)}|tues|thurs|{'|'.join(day[:3] for day in DAY_NAMES)})"
-DAYS = rf"(?P<days>{ONE_DAY}(?:(?:{AND}){ONE_DAY})*)"
+WEEKDAY_LIST = rf"(?P<days>{ONE_DAY}(?:(?:{AND}){ONE_DAY})*)"
 MON_FRI = r"(?:every |on )?mon(?:day)?(?:-| to | through )fri(?:day)?"
 NTH = r"(?:(?P<day>\d\d?)(?:st|nd|rd|th)|(?P<last>last day))"
 DATE = r"(?P<date>\d{4}-\d\d-\d\d)"
@@ -261,14 +263,14 @@ FIELD = r"[\d*][\d*,/-]*"
 
 #: Tried from first to last.
 PHRASES: tuple[tuple[str, Reader], ...] = (
-    (r"", _refuse("is no schedule", HINT)),
+    (r"", _refuse("is no schedule", PHRASE_HINT)),
     (r"now|at once|immediately", _at_once),
     (r"in (?:an? (?P<unit>second|minute|hour|day|week)|(?P<length>[\d.+-].*))", _in),
     (r"(?P<unit>hour)ly", _every),
     (rf"(?:every day|daily){AT}", _on_days("* * *")),
     (rf"(?:every weekday|(?:on )?weekdays|{MON_FRI}){BY_DAY}", _on_days("* * 1-5")),
     (rf"(?:on )?weekends{BY_DAY}", _on_days("* * 6,0")),
-    (rf"(?:(?P<every>every |weekly on )|on )?{DAYS}{BY_DAY}", _on_weekdays),
+    (rf"(?:(?P<every>every |weekly on )|on )?{WEEKDAY_LIST}{BY_DAY}", _on_weekdays),
     (rf"(?:every month|monthly) on the {NTH}{BY_DAY}", _monthly),
     (rf"on the {NTH} of (?:every|each) month{BY_DAY}", _monthly),
     (rf"(?P<day>today|tomorrow|(?:the )?day after tomorrow){BY_DAY}", _on_day),

@@ -11,15 +11,15 @@ from typing import Any, TypeVar, assert_never
 from backburner.core.errors import BadSchedule
 from backburner.core.ids import ConversationId
 from backburner.core.schedule import (
-    FURTHEST,
-    SHORTEST_INTERVAL,
+    MAX_SCHEDULE_AHEAD,
+    MIN_INTERVAL,
     After,
+    AfterCondition,
     CatchUp,
     Cron,
     Event,
     Immediate,
     Interval,
-    On,
     Schedule,
     Scheduled,
 )
@@ -90,7 +90,7 @@ def _event(fields: Fields) -> Schedule:
 
 def _after(fields: Fields) -> Schedule:
     conversation = ConversationId(_take_text(fields, "conversation"))
-    on, once = _take_choice(fields, "on", On.SUCCESS), fields.pop("once", False)
+    on, once = _take_choice(fields, "on", AfterCondition.SUCCESS), fields.pop("once", False)
     if not isinstance(once, bool):
         raise BadSchedule("`once` must be true or false.", hint="Leave it out for false.")
     return After(conversation, on, once)
@@ -127,7 +127,7 @@ def _take_duration(fields: Fields, name: str) -> timedelta:
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if (
         not is_number
-        or not SHORTEST_INTERVAL.total_seconds() <= seconds <= FURTHEST.total_seconds()
+        or not MIN_INTERVAL.total_seconds() <= seconds <= MAX_SCHEDULE_AHEAD.total_seconds()
     ):
         raise BadSchedule(
             f"`{name}` must be a number of seconds, from one to ten years.",

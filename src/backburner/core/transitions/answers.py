@@ -8,16 +8,21 @@ from backburner.core import schedule, tool_policy
 from backburner.core.conversation import Conversation, EndedAs, Status
 from backburner.core.errors import Conflict
 from backburner.core.ids import QuestionId
-from backburner.core.question import NO, YES, Purpose, Question, accept
+from backburner.core.question import NO, YES, Purpose, Question, accept_answer
 from backburner.core.run import ItemKind, NewItem, RunKind, SkipReason
 from backburner.core.schedule import Interval
-from backburner.core.transitions.moves import account, advance, close_question, end
+from backburner.core.transitions.moves import (
+    account_for_slots,
+    advance_schedule,
+    close_question,
+    end_work,
+)
 from backburner.core.transitions.step import FollowerEvent, Report, Step, Stops, system_message
 
 #: How one can answer when the work cannot go on as it is.
 TRY_AGAIN, SKIP, STOP = "try again", "skip", "stop"
 #: And when what may be spent is spent.
-RAISE, TOMORROW = "raise", "wait until tomorrow"
+RAISE_ALLOWANCE, WAIT_UNTIL_TOMORROW = "raise", "wait until tomorrow"
 #: And when nobody knows whether a call was made.
 HAPPENED, REPEAT, LEAVE = "it happened", "do it again", "leave it"
 
@@ -27,7 +32,7 @@ def answer(
 ) -> Step:
     """Answer an open question and set in motion what follows from it."""
     question = _find(conversation, question_id)
-    said = accept(question, text)
+    said = accept_answer(question, text)
     if question.purpose is Purpose.APPROVAL:
         step = _tell_agent(conversation, question, said, now=now)
         step = replace(step, grants=tool_policy.grants_given(question, said, now=now))
@@ -83,7 +88,7 @@ def _go_on(conversation: Conversation, question: Question, *, now: datetime) -> 
     closed = close_question(conversation, question)
     if closed.status is not Status.BACKGROUND:
         return Step(conversation=closed)
-    going, skipped = account(closed, SkipReason.WAITING, now=now)
+    going, skipped = account_for_slots(closed, SkipReason.WAITING, now=now)
     if question.run_kind is RunKind.BACKGROUND:
         return Step(conversation=replace(going, next_run_at=now), skipped=skipped)
     if going.schedule is not None and (going.next_run_at is None or going.next_run_at <= now):
@@ -98,7 +103,7 @@ def _decide_failure(
         return _tell_agent(replace(conversation, failures=0), question, said, now=now)
     if said == SKIP and conversation.is_recurring:
         closed = close_question(replace(conversation, failures=0), question)
-        moved, skipped = advance(closed, SkipReason.WAITING, now=now)
+        moved, skipped = advance_schedule(closed, SkipReason.WAITING, now=now)
         if moved.pause_reason is not None:
             moved = replace(moved, next_run_at=None)
         return Step(conversation=moved, skipped=skipped)
@@ -110,7 +115,7 @@ def _decide_proposal(
 ) -> Step:
     closed = close_question(replace(conversation, pause_reason=None), question)
     if said == NO:
-        dismissed = end(closed, EndedAs.DISMISSED, now=now)
+        dismissed = end_work(closed, EndedAs.DISMISSED, now=now)
         return Step(
             conversation=replace(dismissed, status=Status.ARCHIVED, questions=()),
             withdrawn=tuple(other.id for other in closed.questions),
@@ -142,7 +147,7 @@ def _stop(conversation: Conversation, question: Question, said: str, *, now: dat
     if closed.schedule is None:
         return Step(conversation=closed)
     return Step(
-        conversation=end(closed, EndedAs.CANCELLED, now=now),
+        conversation=end_work(closed, EndedAs.CANCELLED, now=now),
         stops=Stops.WORK,
         report=Report("It was stopped.", failed=True),
         signal=FollowerEvent.ENDED,

@@ -15,14 +15,14 @@ from backburner.core.conversation import (
 )
 from backburner.core.errors import Conflict
 from backburner.core.run import ItemKind, NewItem, RunKind
-from backburner.core.schedule import After, On
-from backburner.core.transitions.create import TEST_RUN
+from backburner.core.schedule import After, AfterCondition
+from backburner.core.transitions.create import TEST_RUN_BATCH
 from backburner.core.transitions.moves import (
     is_proposal,
+    pause_work,
     refuse_archived,
-    stand_still,
-    start_over,
-    tell_stop,
+    report_stop,
+    restart_schedule,
 )
 from backburner.core.transitions.step import FollowerEvent, NewMessage, Report, Step
 
@@ -47,7 +47,7 @@ def receive_report(
 
     One that a run waits for is for that run.
     """
-    is_handed_out = child.kind is Kind.JOB and child.batch != TEST_RUN
+    is_handed_out = child.kind is Kind.JOB and child.batch != TEST_RUN_BATCH
     text = _result(child, report) if is_handed_out else f"{child.title}: {report.text}"
     noted = NewMessage(role=MessageRole.SYSTEM, content=text, source=Source.WORKER, outside=True)
     archived = conversation.status is Status.ARCHIVED
@@ -76,39 +76,39 @@ def _request(job: Conversation) -> str:
     return str(job.state.context.get("prompt", ""))
 
 
-def hear_predecessor(conversation: Conversation, signal: FollowerEvent) -> Step:
+def apply_follower_event(conversation: Conversation, signal: FollowerEvent) -> Step:
     """Tell a conversation that the one it comes after has finished, ended otherwise, or is gone."""
     after = conversation.schedule
     at_work = conversation.status in (Status.BACKGROUND, Status.WAITING_INPUT)
     if not isinstance(after, After) or not at_work:
         return Step(conversation=conversation)
-    if signal is FollowerEvent.STOPPED and after.on is On.ANY:
+    if signal is FollowerEvent.STOPPED and after.on is AfterCondition.ANY:
         # There will be no other time. A run that is under way is not the one this is for.
         revision = conversation.schedule_revision + 1
         last = replace(conversation, schedule=replace(after, once=True), schedule_revision=revision)
         return receive_event(last, {"source": "after", "signal": signal.value})
     if signal in (FollowerEvent.GONE, FollowerEvent.STOPPED):
-        still = stand_still(conversation, PauseReason.USER)
+        still = pause_work(conversation, PauseReason.USER)
         text = "The work is paused: what it was to come after is no longer there."
-        return replace(tell_stop(still, text), drops_queued=True)
-    if signal is FollowerEvent.ENDED and after.on is On.SUCCESS:
+        return replace(report_stop(still, text), drops_queued=True)
+    if signal is FollowerEvent.ENDED and after.on is AfterCondition.SUCCESS:
         return Step(conversation=conversation)
     return receive_event(conversation, {"source": "after", "signal": signal.value})
 
 
-def park(conversation: Conversation) -> Step:
+def pause_for_allowance(conversation: Conversation) -> Step:
     """Let work stand still because what may be spent is spent."""
     at_work = conversation.schedule is not None and conversation.pause_reason is None
     if not at_work or is_proposal(conversation):
         return Step(conversation=conversation)
-    return Step(conversation=stand_still(conversation, PauseReason.ALLOWANCE))
+    return Step(conversation=pause_work(conversation, PauseReason.ALLOWANCE))
 
 
-def unpark(conversation: Conversation, *, now: datetime) -> Step:
+def resume_after_allowance(conversation: Conversation, *, now: datetime) -> Step:
     """Let work go on that stood still for an allowance."""
     if conversation.pause_reason is not PauseReason.ALLOWANCE:
         return Step(conversation=conversation)
-    going = start_over(conversation, now=now)
+    going = restart_schedule(conversation, now=now)
     if conversation.status is Status.ACTIVE:
         going = replace(going, status=Status.BACKGROUND)
     return Step(conversation=going)

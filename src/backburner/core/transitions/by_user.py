@@ -21,11 +21,16 @@ from backburner.core.conversation import (
 )
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import MessageId, QuestionId
-from backburner.core.question import read_chat
+from backburner.core.question import match_chat_message
 from backburner.core.run import ItemKind, NewItem, RunKind
 from backburner.core.schedule import Immediate, Schedule
 from backburner.core.transitions import answers, create
-from backburner.core.transitions.moves import end, is_proposal, refuse_archived, start_over
+from backburner.core.transitions.moves import (
+    end_work,
+    is_proposal,
+    refuse_archived,
+    restart_schedule,
+)
 from backburner.core.transitions.step import (
     FollowerEvent,
     NewMessage,
@@ -38,7 +43,9 @@ from backburner.core.validation import check_text
 from backburner.core.work import views
 
 
-def say(conversation: Conversation, text: str, *, message_id: MessageId, now: datetime) -> Step:
+def receive_message(
+    conversation: Conversation, text: str, *, message_id: MessageId, now: datetime
+) -> Step:
     """Take a user's message: an answer to the shown question if it fits, else to be replied to."""
     refuse_archived(conversation)
     if not check_message(text).strip():
@@ -48,7 +55,7 @@ def say(conversation: Conversation, text: str, *, message_id: MessageId, now: da
         conversation, title=conversation.title or make_title(text), unattended_replies=0
     )
     shown = heard.pending_question
-    meant = None if shown is None else read_chat(shown, text)
+    meant = None if shown is None else match_chat_message(shown, text)
     if shown is not None and meant is not None:
         step = answers.answer(heard, shown.id, meant, now=now)
         return replace(step, messages=(spoken, *step.messages))
@@ -61,14 +68,14 @@ def set_schedule(
 ) -> Step:
     """Give a conversation background work, or the work it has another time."""
     refuse_archived(conversation)
-    schedules.check(schedule, now=now)
+    schedules.check_schedule(schedule, now=now)
     state = state or conversation.state
     check_state(state)
     if not state.context:
         raise BadRequest("Background work needs a description.", hint="Say what is to be done.")
     is_new = conversation.schedule is None
     changed = replace(
-        start_over(replace(conversation, schedule=schedule), now=now),
+        restart_schedule(replace(conversation, schedule=schedule), now=now),
         status=Status.BACKGROUND if conversation.status is Status.ACTIVE else conversation.status,
         schedule_revision=conversation.schedule_revision + 1,
         state=state,
@@ -80,7 +87,7 @@ def set_schedule(
         last_result_hash=None if is_new else conversation.last_result_hash,
     )
     if is_proposal(conversation):
-        return create.propose_anew(changed, now=now)
+        return create.repropose(changed, now=now)
     return Step(conversation=changed, drops_queued=True)
 
 
@@ -118,7 +125,7 @@ def resume(conversation: Conversation, *, now: datetime) -> Step:
         raise Conflict("There is no background work to resume.", hint="Give it a schedule.")
     if conversation.pause_reason is None:
         raise Conflict("This work is not paused.")
-    going = replace(start_over(conversation, now=now), status=Status.BACKGROUND)
+    going = replace(restart_schedule(conversation, now=now), status=Status.BACKGROUND)
     return Step(conversation=going)
 
 
@@ -141,7 +148,7 @@ def cancel(
     has_work = conversation.schedule is not None
     if not has_work and not running and conversation.status is not Status.WAITING_INPUT:
         raise Conflict("There is no background work to stop.")
-    stopped = end(conversation, EndedAs.CANCELLED, now=now) if has_work else conversation
+    stopped = end_work(conversation, EndedAs.CANCELLED, now=now) if has_work else conversation
     tells_parent = has_work and not by_parent
     return Step(
         conversation=replace(stopped, status=Status.ACTIVE, questions=()),
@@ -158,7 +165,7 @@ def archive(conversation: Conversation, *, now: datetime, stopped: Sequence[str]
         raise Conflict("This conversation is already archived.")
     closed, told = conversation, []
     if conversation.schedule is not None:
-        closed = end(conversation, EndedAs.CANCELLED, now=now)
+        closed = end_work(conversation, EndedAs.CANCELLED, now=now)
         told.append("Its background work was stopped.")
     if stopped:
         names = ", ".join(repr(title) for title in stopped)
@@ -202,7 +209,7 @@ def follow_up(
     if not check_message(text).strip():
         raise BadRequest("The message is empty.", hint="Say what is to be done.")
     working = replace(
-        start_over(replace(conversation, schedule=Immediate()), now=now),
+        restart_schedule(replace(conversation, schedule=Immediate()), now=now),
         status=Status.BACKGROUND,
         schedule_revision=conversation.schedule_revision + 1,
         ended_as=None,

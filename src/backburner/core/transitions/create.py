@@ -22,14 +22,14 @@ from backburner.core.errors import BadRequest
 from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
 from backburner.core.question import Purpose
 from backburner.core.schedule import Immediate, Interval, Schedule
-from backburner.core.transitions.moves import ask
+from backburner.core.transitions.moves import open_question
 from backburner.core.transitions.step import Step
 from backburner.core.validation import check_text
 from backburner.core.work import proposal
 
 DISCOVERY_TITLE = "Discovery"
 #: The batch of jobs that only show what a task would do; nobody answers what they report.
-TEST_RUN = "test run"
+TEST_RUN_BATCH = "test run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ def start_chat(conversation_id: ConversationId, user_id: UserId, *, now: datetim
 def start_task(
     conversation_id: ConversationId, user_id: UserId, brief: Brief, *, now: datetime
 ) -> Step:
-    return Step(conversation=_born(conversation_id, user_id, Kind.TASK, brief, now))
+    return Step(conversation=_new_work(conversation_id, user_id, Kind.TASK, brief, now))
 
 
 def start_job(
@@ -75,7 +75,7 @@ def start_job(
 ) -> Step:
     """Start a piece of work that another conversation handed out: at once, and once."""
     at_once = replace(brief, schedule=Immediate())
-    return Step(conversation=_born(conversation_id, user_id, Kind.JOB, at_once, now))
+    return Step(conversation=_new_work(conversation_id, user_id, Kind.JOB, at_once, now))
 
 
 def start_discovery(
@@ -88,7 +88,7 @@ def start_discovery(
         schedule=Interval(every, anchor=now + every),
         created_by=Author.AGENT,
     )
-    return Step(conversation=_born(conversation_id, user_id, Kind.DISCOVERY, brief, now))
+    return Step(conversation=_new_work(conversation_id, user_id, Kind.DISCOVERY, brief, now))
 
 
 def propose(
@@ -101,12 +101,12 @@ def propose(
     zone: str = "UTC",
 ) -> Step:
     """Suggest a task: nothing runs until its owner says yes to just this."""
-    born = _born(conversation_id, user_id, Kind.TASK, brief, now)
-    asked = proposal.question(born, why, now=now, zone=zone)
-    return ask(replace(born, next_run_at=None), asked)
+    born = _new_work(conversation_id, user_id, Kind.TASK, brief, now)
+    asked = proposal.proposal_question(born, why, now=now, zone=zone)
+    return open_question(replace(born, next_run_at=None), asked)
 
 
-def propose_anew(conversation: Conversation, *, now: datetime) -> Step:
+def repropose(conversation: Conversation, *, now: datetime) -> Step:
     """Ask again about a proposal that was changed: a yes is for what was shown."""
     withdrawn: tuple[QuestionId, ...] = ()
     why, zone = "", "UTC"
@@ -115,11 +115,11 @@ def propose_anew(conversation: Conversation, *, now: datetime) -> Step:
         if asked.purpose is Purpose.PROPOSAL:
             why, zone = str(asked.binds_to["why"]), str(asked.binds_to.get("zone", zone))
     parked = replace(conversation, questions=(), next_run_at=None)
-    step = ask(parked, proposal.question(parked, why, now=now, zone=zone))
+    step = open_question(parked, proposal.proposal_question(parked, why, now=now, zone=zone))
     return replace(step, withdrawn=withdrawn, drops_queued=True)
 
 
-def _born(
+def _new_work(
     conversation_id: ConversationId, user_id: UserId, kind: Kind, brief: Brief, now: datetime
 ) -> Conversation:
     check_text("The title", brief.title, limit=MAX_TITLE_CHARS)
@@ -127,7 +127,7 @@ def _born(
         raise BadRequest("Work needs a name and a prompt.", hint="Say what is to be done.")
     if brief.max_runs is not None and brief.max_runs < 1:
         raise BadRequest("max_runs must be 1 or more.", hint="Leave it out for no limit.")
-    schedule.check(brief.schedule, now=now)
+    schedule.check_schedule(brief.schedule, now=now)
     context = {**brief.params, "prompt": brief.prompt, "description": brief.description}
     state = State(context=context)
     check_state(state)

@@ -49,7 +49,7 @@ class Terms:
         )
 
 
-def rework(
+def edit_terms(
     conversation: Conversation, terms: Terms, *, now: datetime, schedule: Schedule | None = None
 ) -> Step:
     """Give work other terms, and perhaps another time; a proposal is asked about anew."""
@@ -73,19 +73,19 @@ def rework(
     check_state(reworked.state)
     if schedule is not None:
         return by_user.set_schedule(reworked, schedule, now=now)
-    return ask_anew(conversation, reworked, now=now)
+    return apply_change(conversation, reworked, now=now)
 
 
-def ask_anew(before: Conversation, after: Conversation, *, now: datetime) -> Step:
+def apply_change(before: Conversation, after: Conversation, *, now: datetime) -> Step:
     """Keep a change; if it is one of a proposal, ask about that: a yes is for what was shown."""
     if after == before or not is_proposal(before):
         return Step(conversation=after)
     # What was asked about before may come to be proposed again, as another question.
     later = replace(after, schedule_revision=before.schedule_revision + 1)
-    return create.propose_anew(later, now=now)
+    return create.repropose(later, now=now)
 
 
-def put_away(
+def cancel_and_archive(
     conversation: Conversation,
     reason: str,
     *,

@@ -20,7 +20,7 @@ def is_proposal(conversation: Conversation) -> bool:
     return any(question.purpose is Purpose.PROPOSAL for question in conversation.questions)
 
 
-def end(conversation: Conversation, ended_as: EndedAs, *, now: datetime) -> Conversation:
+def end_work(conversation: Conversation, ended_as: EndedAs, *, now: datetime) -> Conversation:
     """Clear the work; what asks something goes on waiting for the answer."""
     return replace(
         conversation,
@@ -37,7 +37,7 @@ def end(conversation: Conversation, ended_as: EndedAs, *, now: datetime) -> Conv
     )
 
 
-def stand_still(conversation: Conversation, reason: PauseReason) -> Conversation:
+def pause_work(conversation: Conversation, reason: PauseReason) -> Conversation:
     """Keep the schedule without any time being due; an open question stays open."""
     return replace(
         conversation,
@@ -47,7 +47,7 @@ def stand_still(conversation: Conversation, reason: PauseReason) -> Conversation
     )
 
 
-def start_over(conversation: Conversation, *, now: datetime) -> Conversation:
+def restart_schedule(conversation: Conversation, *, now: datetime) -> Conversation:
     """Let the schedule count from now, with its troubles forgotten."""
     timed = conversation.schedule
     return replace(
@@ -60,11 +60,11 @@ def start_over(conversation: Conversation, *, now: datetime) -> Conversation:
     )
 
 
-def advance(
+def advance_schedule(
     conversation: Conversation, reason: SkipReason, *, now: datetime
 ) -> tuple[Conversation, tuple[SkippedSlots, ...]]:
     """Go on to the next slot, and account for those that passed meanwhile."""
-    accounted, skipped = account(conversation, reason, now=now)
+    accounted, skipped = account_for_slots(conversation, reason, now=now)
     timed = accounted.schedule
     # Where the clock was set back, slots that are settled do not come again.
     since = max(now, accounted.settled_until or now)
@@ -72,7 +72,7 @@ def advance(
     return replace(accounted, next_run_at=following), skipped
 
 
-def account(
+def account_for_slots(
     conversation: Conversation, reason: SkipReason, *, now: datetime
 ) -> tuple[Conversation, tuple[SkippedSlots, ...]]:
     """Note the slots up to now that no run stood for. One-time work keeps its time instead."""
@@ -86,7 +86,7 @@ def account(
     return replace(conversation, settled_until=passed.last_at), (SkippedSlots(passed, reason),)
 
 
-def ask(conversation: Conversation, question: Question) -> Step:
+def open_question(conversation: Conversation, question: Question) -> Step:
     """Park the conversation behind one more open question."""
     told = notice.of_question(conversation, question)
     waiting = replace(
@@ -107,7 +107,7 @@ def close_question(conversation: Conversation, question: Question) -> Conversati
     return replace(conversation, questions=left, status=status)
 
 
-def tell_stop(conversation: Conversation, text: str) -> Step:
+def report_stop(conversation: Conversation, text: str) -> Step:
     """Write down that the work stands still, and tell the user, whatever they wanted to hear."""
     return Step(
         conversation=conversation,

@@ -10,7 +10,12 @@ from datetime import datetime
 from backburner.core.conversation import Conversation, PauseReason, Status
 from backburner.core.run import SkipReason
 from backburner.core.schedule import Scheduled
-from backburner.core.transitions.moves import account, is_proposal, stand_still, tell_stop
+from backburner.core.transitions.moves import (
+    account_for_slots,
+    is_proposal,
+    pause_work,
+    report_stop,
+)
 from backburner.core.transitions.step import Step, Stops, system_message
 
 _DROPPED = (
@@ -25,9 +30,9 @@ def restore(conversation: Conversation, *, now: datetime, unserved: bool = False
         return Step(conversation=conversation)
     step = Step(conversation=conversation)
     if _is_at_work(conversation):
-        accounted, skipped = account(conversation, SkipReason.MISSED, now=now)
-        still = stand_still(accounted, PauseReason.USER)
-        step = replace(tell_stop(still, _paused(conversation, now)), skipped=skipped)
+        accounted, skipped = account_for_slots(conversation, SkipReason.MISSED, now=now)
+        still = pause_work(accounted, PauseReason.USER)
+        step = replace(report_stop(still, _paused(conversation, now)), skipped=skipped)
     if unserved:
         step = replace(step, messages=(*step.messages, system_message(_DROPPED)))
     return replace(step, stops=Stops.EVERYTHING)

@@ -26,7 +26,14 @@ from backburner.core.outcome import Complete, Continue, NeedsInput, Outcome
 from backburner.core.question import FIRST_REMINDER, NewQuestion, Purpose, Question, QuestionType
 from backburner.core.run import Failure, FailureKind, Run, SkippedSlots, SkipReason
 from backburner.core.transitions.answers import SKIP, STOP, TRY_AGAIN
-from backburner.core.transitions.moves import account, advance, ask, end, stand_still, tell_stop
+from backburner.core.transitions.moves import (
+    account_for_slots,
+    advance_schedule,
+    end_work,
+    open_question,
+    pause_work,
+    report_stop,
+)
 from backburner.core.transitions.step import (
     FollowerEvent,
     NewMessage,
@@ -39,15 +46,15 @@ from backburner.core.transitions.step import (
 from backburner.core.work import jobs, views
 
 #: One-time work that keeps saying "not yet" asks after this many times or this long.
-MOST_AGAIN = 20
-LONGEST_AGAIN = timedelta(hours=24)
-AGAIN_UNLESS_SAID = timedelta(minutes=1)
+MAX_CONTINUES = 20
+MAX_CONTINUE_TIME = timedelta(hours=24)
+DEFAULT_CONTINUE_DELAY = timedelta(minutes=1)
 #: A conversation that only ever answers its own jobs asks after this many replies.
-MOST_UNATTENDED = 20
+MAX_UNATTENDED_REPLIES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class RunStart:
     """What a claim finds: whether a background run begins, for which slot, and what was missed."""
 
     step: Step
@@ -55,26 +62,26 @@ class Beginning:
     slot_at: datetime | None
 
 
-def begin(conversation: Conversation, *, now: datetime) -> Beginning:
+def begin(conversation: Conversation, *, now: datetime) -> RunStart:
     """Account for the slots that are due when a background run is about to begin."""
     timed, due_at = conversation.schedule, conversation.next_run_at
     is_due = conversation.status is Status.BACKGROUND and due_at is not None and due_at <= now
     if timed is None or due_at is None or not is_due:
-        return Beginning(Step(conversation=conversation), runs=True, slot_at=None)
+        return RunStart(Step(conversation=conversation), runs=True, slot_at=None)
     settled_until = conversation.settled_until
     due = schedule.due(timed, next_run_at=due_at, settled_until=settled_until, now=now)
     missed = () if due.missed is None else (SkippedSlots(due.missed, SkipReason.MISSED),)
     if due.runs:
         settled = replace(conversation, settled_until=due.slot_at or settled_until)
         step = Step(conversation=settled, skipped=missed)
-        return Beginning(step, runs=True, slot_at=due.slot_at)
-    passed, _ = advance(conversation, SkipReason.MISSED, now=now)
-    return Beginning(Step(conversation=passed, skipped=missed), runs=False, slot_at=None)
+        return RunStart(step, runs=True, slot_at=due.slot_at)
+    passed, _ = advance_schedule(conversation, SkipReason.MISSED, now=now)
+    return RunStart(Step(conversation=passed, skipped=missed), runs=False, slot_at=None)
 
 
-def pass_over(conversation: Conversation, *, now: datetime) -> Conversation:
+def skip_discovery_slot(conversation: Conversation, *, now: datetime) -> Conversation:
     """Let the slots that are due pass without a trace: discovery's, while its guard says no."""
-    passed, _ = advance(conversation, SkipReason.MISSED, now=now)
+    passed, _ = advance_schedule(conversation, SkipReason.MISSED, now=now)
     return passed
 
 
@@ -91,7 +98,7 @@ def finish(conversation: Conversation, run: Run, outcome: Outcome, *, now: datet
     ran = replace(_count_run(conversation, now), state=state, failures=0, crashes=0)
     match outcome:
         case NeedsInput():
-            step = ask(ran, _question(outcome.question, run, now=now))
+            step = open_question(ran, _question(outcome.question, run, now=now))
         case Continue():
             step = _continue(ran, run, outcome, now=now)
         case Complete():
@@ -125,15 +132,15 @@ def crash(conversation: Conversation, run: Run, *, now: datetime) -> Step:
     if conversation.status is Status.ARCHIVED or not _is_current(conversation, run):
         return Step(conversation=conversation)
     crashed = replace(conversation, crashes=conversation.crashes + 1)
-    if crashed.crashes < retry.MOST_CRASHES:
+    if crashed.crashes < retry.MAX_CRASHES:
         return Step(conversation=crashed)
     text = "The work was stopped: its process went away three times in a row."
     if not _is_for_this_work(conversation, run):
         calm = replace(crashed, crashes=0)
-        return replace(tell_stop(calm, text), stops=Stops.WORK)
+        return replace(report_stop(calm, text), stops=Stops.WORK)
     if crashed.is_recurring:
-        still = stand_still(crashed, PauseReason.CRASHES)
-        return replace(tell_stop(still, text), signal=FollowerEvent.ENDED)
+        still = pause_work(crashed, PauseReason.CRASHES)
+        return replace(report_stop(still, text), signal=FollowerEvent.ENDED)
     return _end_in_error(crashed, text, now=now)
 
 
@@ -151,14 +158,15 @@ def reply(
     counted = replace(conversation, unattended_replies=conversation.unattended_replies + 1)
     told = notice.of_unattended_reply(conversation, text)
     notices = () if told is None else (told,)
-    if counted.unattended_replies < MOST_UNATTENDED:
+    if counted.unattended_replies < MAX_UNATTENDED_REPLIES:
         return Step(conversation=counted, messages=(said,), notices=notices)
     draft = NewQuestion(
         type=QuestionType.CONFIRMATION,
-        prompt=f"I have answered {MOST_UNATTENDED} results of jobs by myself. Shall I go on?",
+        prompt=f"I have answered {MAX_UNATTENDED_REPLIES} results of jobs by myself."
+        " Shall I go on?",
         options=("yes", "no"),
     )
-    step = ask(replace(counted, unattended_replies=0), _question(draft, run, now=now))
+    step = open_question(replace(counted, unattended_replies=0), _question(draft, run, now=now))
     return replace(step, messages=(said,), notices=(*notices, *step.notices))
 
 
@@ -172,7 +180,7 @@ def ask_owner(conversation: Conversation, question: Question) -> Step:
     """Let a run end with a question that is not the agent's own: consent, doubt, an allowance."""
     if conversation.status is Status.ARCHIVED:
         return Step(conversation=conversation, messages=worker_message(question.prompt))
-    return ask(conversation, question)
+    return open_question(conversation, question)
 
 
 def _continue(conversation: Conversation, run: Run, outcome: Continue, *, now: datetime) -> Step:
@@ -181,18 +189,18 @@ def _continue(conversation: Conversation, run: Run, outcome: Continue, *, now: d
     if _has_run_enough(conversation):
         return _end_well(conversation, "It has run as often as it was meant to.", now=now)
     if conversation.is_recurring:
-        moved, skipped = advance(conversation, SkipReason.STILL_RUNNING, now=now)
+        moved, skipped = advance_schedule(conversation, SkipReason.STILL_RUNNING, now=now)
         return Step(conversation=moved, skipped=skipped)
     since = conversation.again_since or now
     count = conversation.again_count + 1
-    if count > MOST_AGAIN or now - since > LONGEST_AGAIN:
+    if count > MAX_CONTINUES or now - since > MAX_CONTINUE_TIME:
         draft = NewQuestion(
             type=QuestionType.CHOICE,
             prompt=f"This is not done after {conversation.again_count} tries. Shall I go on?",
             options=(TRY_AGAIN, STOP),
         )
-        return ask(conversation, _question(draft, run, now=now, purpose=Purpose.FAILURE))
-    again_at = now + (outcome.again_in or AGAIN_UNLESS_SAID)
+        return open_question(conversation, _question(draft, run, now=now, purpose=Purpose.FAILURE))
+    again_at = now + (outcome.again_in or DEFAULT_CONTINUE_DELAY)
     return Step(
         conversation=replace(
             conversation, next_run_at=again_at, again_count=count, again_since=since
@@ -209,7 +217,7 @@ def _complete(conversation: Conversation, run: Run, outcome: Complete, *, now: d
         return Step(conversation=known, notices=notices)
     if outcome.final or not known.is_recurring or _has_run_enough(known):
         is_job = known.kind is Kind.JOB
-        text = jobs.tell_result(outcome) if is_job else outcome.message or views.DONE
+        text = jobs.result_text(outcome) if is_job else outcome.message or views.DEFAULT_RESULT
         step = _end_well(known, text, now=now)
         return replace(step, notices=notices)
     report = None if outcome.message is None else Report(outcome.message)
@@ -217,7 +225,7 @@ def _complete(conversation: Conversation, run: Run, outcome: Complete, *, now: d
         return Step(
             conversation=known, notices=notices, report=report, signal=FollowerEvent.COMPLETED
         )
-    moved, skipped = advance(known, SkipReason.STILL_RUNNING, now=now)
+    moved, skipped = advance_schedule(known, SkipReason.STILL_RUNNING, now=now)
     return Step(
         conversation=moved,
         skipped=skipped,
@@ -234,7 +242,7 @@ def _try_again(
     notices = () if told is None else (told,)
     if not conversation.is_recurring:
         return Step(conversation=replace(conversation, next_run_at=at), notices=notices)
-    moved, skipped = advance(conversation, SkipReason.STILL_RUNNING, now=now)
+    moved, skipped = advance_schedule(conversation, SkipReason.STILL_RUNNING, now=now)
     # If the schedule comes round sooner, that is the next try.
     sooner = at if moved.next_run_at is None else min(at, moved.next_run_at)
     return Step(conversation=replace(moved, next_run_at=sooner), skipped=skipped, notices=notices)
@@ -246,21 +254,21 @@ def _give_up(conversation: Conversation, failure: Failure, *, newly: bool, now: 
     if not conversation.is_recurring or _has_run_enough(conversation):
         return _end_in_error(conversation, text, now=now)
     if conversation.on_repeated_failure is OnRepeatedFailure.PAUSE:
-        accounted, skipped = account(conversation, SkipReason.STILL_RUNNING, now=now)
-        still = stand_still(accounted, PauseReason.FAILURES)
-        step = tell_stop(still, f"{text} It is paused.")
+        accounted, skipped = account_for_slots(conversation, SkipReason.STILL_RUNNING, now=now)
+        still = pause_work(accounted, PauseReason.FAILURES)
+        step = report_stop(still, f"{text} It is paused.")
         return replace(
             step, skipped=skipped, report=Report(text, failed=True), signal=FollowerEvent.ENDED
         )
-    moved, skipped = advance(conversation, SkipReason.STILL_RUNNING, now=now)
+    moved, skipped = advance_schedule(conversation, SkipReason.STILL_RUNNING, now=now)
     if not newly:
         return Step(conversation=moved, skipped=skipped)
-    return replace(tell_stop(moved, f"{text} It goes on at its next time."), skipped=skipped)
+    return replace(report_stop(moved, f"{text} It goes on at its next time."), skipped=skipped)
 
 
 def _end_well(conversation: Conversation, text: str, *, now: datetime) -> Step:
     return Step(
-        conversation=end(conversation, EndedAs.COMPLETED, now=now),
+        conversation=end_work(conversation, EndedAs.COMPLETED, now=now),
         stops=Stops.WORK,
         report=Report(text),
         signal=FollowerEvent.COMPLETED,
@@ -268,9 +276,9 @@ def _end_well(conversation: Conversation, text: str, *, now: datetime) -> Step:
 
 
 def _end_in_error(conversation: Conversation, text: str, *, now: datetime) -> Step:
-    ended = end(conversation, EndedAs.ERROR, now=now)
+    ended = end_work(conversation, EndedAs.ERROR, now=now)
     return replace(
-        tell_stop(ended, text),
+        report_stop(ended, text),
         stops=Stops.WORK,
         report=Report(text, failed=True),
         signal=FollowerEvent.ENDED,
@@ -282,7 +290,7 @@ def _ask_about(
 ) -> Step:
     options = (TRY_AGAIN, SKIP, STOP) if conversation.is_recurring else (TRY_AGAIN, STOP)
     draft = NewQuestion(type=QuestionType.CHOICE, prompt=failure.message, options=options)
-    step = ask(conversation, _question(draft, run, now=now, purpose=purpose))
+    step = open_question(conversation, _question(draft, run, now=now, purpose=purpose))
     return replace(step, messages=(system_message(f"The work cannot go on: {failure.message}"),))
 
 

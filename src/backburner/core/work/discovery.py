@@ -6,9 +6,8 @@ from datetime import datetime, timedelta
 
 from backburner.core.conversation import Conversation, Message
 from backburner.core.outcome import Complete, Outcome
-from backburner.core.prompt import fence, line, shorten
+from backburner.core.prompt import format_message, quote_outside, truncate
 from backburner.core.schedule.describe import describe
-from backburner.core.work import proposal
 from backburner.core.work.views import task_status
 
 #: Of what was said lately: messages, and characters of each and of all.
@@ -17,6 +16,8 @@ MAX_SNIPPET_CHARS = 600
 MAX_SNIPPETS_CHARS = 10_000
 MAX_REPOSITORY_CHARS = 4_000
 MAX_SHOWN_TASKS = 20
+#: Without a word from the user for this long, they are not there to say yes.
+PRESENCE_WINDOW = timedelta(hours=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +25,9 @@ class Presence:
     """Whether somebody is there."""
 
     #: When the user last said something in a chat; None: never.
-    heard_at: datetime | None
+    last_message_at: datetime | None
     #: Something they said is being answered, or waits to be.
-    is_answered: bool
+    awaits_reply: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,14 @@ class Snippet:
     message: Message
 
 
-def may_look(presence: Presence, *, now: datetime, after: timedelta | None) -> bool:
+def may_discover(presence: Presence, *, now: datetime, idle_for: timedelta | None) -> bool:
     """Decide whether discovery runs; `after` some silence, or never here."""
-    if after is None or presence.is_answered:
+    if idle_for is None or presence.awaits_reply or presence.last_message_at is None:
         return False
-    return proposal.may_look(now=now, last_heard_at=presence.heard_at, idle_for=after, enabled=True)
+    return idle_for <= now - presence.last_message_at <= PRESENCE_WINDOW
 
 
-def quiet(outcome: Outcome) -> Outcome:
+def keep_state_only(outcome: Outcome) -> Outcome:
     """Take from an outcome all but what the next look has to know.
 
     What is proposed speaks for itself; nothing else is said or asked, and discovery does not end.
@@ -52,7 +53,7 @@ def quiet(outcome: Outcome) -> Outcome:
     return Complete(state_update=outcome.state_update, next_step=outcome.next_step)
 
 
-def surroundings(
+def format_surroundings(
     talk: Sequence[Snippet], tasks: Iterable[Conversation], repository: str, *, zone: str
 ) -> str:
     """Show what there is to find work in; what others wrote as data."""
@@ -70,7 +71,7 @@ def _talk(talk: Sequence[Snippet]) -> str:
     room = MAX_SNIPPETS_CHARS
     for snippet in reversed(talk[-MAX_SNIPPETS:]):
         title = " ".join(snippet.title.split())
-        said = f"[{title}] {line(snippet.message, longest=MAX_SNIPPET_CHARS)}"
+        said = f"[{title}] {format_message(snippet.message, limit=MAX_SNIPPET_CHARS)}"
         room -= len(said)
         if room < 0:
             break
@@ -85,4 +86,8 @@ def _task(task: Conversation, zone: str) -> str:
 
 
 def _repository(said: str) -> str:
-    return fence("repository", shorten(said.strip(), MAX_REPOSITORY_CHARS)) if said.strip() else ""
+    return (
+        quote_outside("repository", truncate(said.strip(), MAX_REPOSITORY_CHARS))
+        if said.strip()
+        else ""
+    )

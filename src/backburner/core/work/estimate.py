@@ -11,7 +11,7 @@ from backburner.core.schedule import Cron, Interval, Schedule
 
 MONTH = timedelta(days=30)
 #: Slots that are counted one by one; what comes more often is counted by how often it comes.
-_MOST_COUNTED = 1_000
+_MAX_COUNTED_SLOTS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,18 +23,18 @@ class Estimate:
     #: False: some of them were done by a model without a price, so money is not known.
     priced: bool
     #: As often as it runs in a month; None: nobody can know, because something else starts it.
-    runs_a_month: int | None
+    runs_per_month: int | None
 
     @property
     def per_month(self) -> Amount | None:
-        if self.runs_a_month is None:
+        if self.runs_per_month is None:
             return None
-        times = self.runs_a_month
+        times = self.runs_per_month
         return Amount(self.per_run.micros * times, self.per_run.tokens * times)
 
 
 def estimate(
-    own: Sequence[Cost], alike: Sequence[Cost], *, runs_a_month: int | None
+    own: Sequence[Cost], alike: Sequence[Cost], *, runs_per_month: int | None
 ) -> Estimate | None:
     """Take the mean of its own runs, else of those alike; None: there are none of either."""
     costs = own or alike
@@ -47,11 +47,11 @@ def estimate(
         runs=count,
         own=bool(own),
         priced=all(cost.priced for cost in costs),
-        runs_a_month=runs_a_month,
+        runs_per_month=runs_per_month,
     )
 
 
-def runs_a_month(schedule: Schedule, *, left: int | None, now: datetime) -> int | None:
+def runs_per_month(schedule: Schedule, *, left: int | None, now: datetime) -> int | None:
     """Count the runs of the next thirty days; `left`: it may run only so often."""
     count = _count(schedule, now)
     return count if count is None or left is None else min(count, left)
@@ -67,7 +67,7 @@ def _count(schedule: Schedule, now: datetime) -> int | None:
 
 def _count_slots(schedule: Cron, now: datetime) -> int:
     within = takewhile(lambda slot: slot <= now + MONTH, schedules.slots(schedule, after=now))
-    slots = tuple(islice(within, _MOST_COUNTED))
-    if len(slots) < _MOST_COUNTED:
+    slots = tuple(islice(within, _MAX_COUNTED_SLOTS))
+    if len(slots) < _MAX_COUNTED_SLOTS:
         return len(slots)
-    return round(_MOST_COUNTED * (MONTH / (slots[-1] - now)))
+    return round(_MAX_COUNTED_SLOTS * (MONTH / (slots[-1] - now)))

@@ -7,8 +7,8 @@ from backburner.core.conversation import Conversation, Kind, Status
 from backburner.core.errors import Conflict, LimitReached
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import Complete
-from backburner.core.validation import canonical
-from backburner.core.work.views import DONE, JobStatus, JobView
+from backburner.core.validation import canonical_json
+from backburner.core.work.views import DEFAULT_RESULT, JobStatus, JobView
 
 #: Under one conversation that nothing handed out, all levels together.
 MAX_OPEN_JOBS = 64
@@ -16,7 +16,7 @@ MAX_OPEN_JOBS = 64
 MAX_JOB_DEPTH = 2
 MAX_BATCH_CHARS = 100
 #: Of what somebody wrote.
-_LONGEST = 300
+_MAX_QUESTION_CHARS = 300
 
 
 def is_settled(job: Conversation) -> bool:
@@ -24,7 +24,7 @@ def is_settled(job: Conversation) -> bool:
     return job.status is not Status.BACKGROUND
 
 
-def check_start(ancestry: Sequence[Conversation], *, are_open: int, more: int = 1) -> None:
+def check_new_jobs(ancestry: Sequence[Conversation], *, open_jobs: int, new_jobs: int = 1) -> None:
     """Refuse jobs that would lie too deep, or be too many; `ancestry` begins with who asks."""
     if ancestry[0].status is Status.ARCHIVED:
         raise Conflict("This conversation is archived.", hint="Reopen it first.")
@@ -32,19 +32,19 @@ def check_start(ancestry: Sequence[Conversation], *, are_open: int, more: int = 
         raise LimitReached(
             "A job that was handed out by a job cannot hand out more.", hint="Do the work here."
         )
-    if are_open + more > MAX_OPEN_JOBS:
+    if open_jobs + new_jobs > MAX_OPEN_JOBS:
         raise LimitReached(
-            f"There are already {are_open} jobs under way here, and {MAX_OPEN_JOBS} is the limit.",
+            f"There are already {open_jobs} jobs under way here, and {MAX_OPEN_JOBS} is the limit.",
             hint="Wait for some of them with background_block, or stop some with"
             " background_cancel.",
         )
 
 
-def tell_result(outcome: Complete) -> str:
+def result_text(outcome: Complete) -> str:
     """Put all that a job found into words: what it said, and the bare finding if there is one."""
     if outcome.result is None:
-        return outcome.message or DONE
-    found = canonical(outcome.result)
+        return outcome.message or DEFAULT_RESULT
+    found = canonical_json(outcome.result)
     return found if outcome.message is None else f"{outcome.message}\n\nResult: {found}"
 
 
@@ -61,14 +61,14 @@ def describe_job(job: JobView) -> str:
 def summarize_jobs(
     jobs: Sequence[JobView],
     *,
-    gone: Collection[ConversationId] = (),
-    told: Collection[ConversationId] | None = None,
+    missing: Collection[ConversationId] = (),
+    shown: Collection[ConversationId] | None = None,
 ) -> str:
-    """Say how several jobs stand; `told` are those whose results are shown beside it."""
+    """Say how several jobs stand; `shown` are those whose results are shown beside it."""
     settled = sum(job.is_settled for job in jobs)
     lines = [f"{settled} of {len(jobs)} have settled."]
-    lines += [f"- {describe_job(job)}{_where(job, told)}" for job in jobs]
-    lines += [f"- {which}: it is no longer there." for which in gone]
+    lines += [f"- {describe_job(job)}{_where(job, shown)}" for job in jobs]
+    lines += [f"- {job_id}: it is no longer there." for job_id in missing]
     return "\n".join(lines)
 
 
@@ -87,11 +87,11 @@ def _progress(job: JobView) -> str:
     return f"{calls} (last: {', '.join(job.recent_tools)})" if job.recent_tools else calls
 
 
-def _where(job: JobView, told: Collection[ConversationId] | None) -> str:
+def _where(job: JobView, shown: Collection[ConversationId] | None) -> str:
     has_result = job.status in (JobStatus.COMPLETED, JobStatus.ERROR)
-    if told is None or not has_result:
+    if shown is None or not has_result:
         return ""
-    return "" if job.id in told else " background_output gives its result."
+    return "" if job.id in shown else " background_output gives its result."
 
 
 def _count(number: int, what: str) -> str:
@@ -104,4 +104,4 @@ def _time(moment: datetime) -> str:
 
 def _short(text: str) -> str:
     plain = " ".join(text.split())
-    return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} […]"
+    return plain if len(plain) <= _MAX_QUESTION_CHARS else f"{plain[:_MAX_QUESTION_CHARS]} […]"

@@ -20,7 +20,7 @@ from backburner.core.question import (
 from backburner.core.run import RunKind
 from backburner.core.schedule.describe import describe
 from backburner.core.schedule.serialize import to_json
-from backburner.core.validation import canonical, check_text
+from backburner.core.validation import canonical_json, check_text
 
 MAX_PROPOSALS_PER_RUN = 3
 MAX_REASON_CHARS = 2_000
@@ -30,8 +30,6 @@ MAX_PROPOSAL_LINE_CHARS = 500
 #: Of an id: enough to be typed.
 SHORT_ID_CHARS = 10
 REJECTION_COOLDOWN = timedelta(hours=24)
-#: Without a word from the user for this long, they are not there to say yes.
-PRESENCE_WINDOW = timedelta(hours=2)
 DISCOVERY_PROMPT = (
     "Look at what has been talked about lately, the state of the repository, the open tasks and "
     "the time of day. Is there background work that would truly help: a build to watch, a pull "
@@ -51,16 +49,7 @@ class RejectedProposal:
     rejected_at: datetime
 
 
-def may_look(
-    *, now: datetime, last_heard_at: datetime | None, idle_for: timedelta, enabled: bool
-) -> bool:
-    """Decide whether discovery runs: the user fell silent, but not so long that they left."""
-    if not enabled or last_heard_at is None:
-        return False
-    return idle_for <= now - last_heard_at <= PRESENCE_WINDOW
-
-
-def is_repeat(
+def was_rejected_recently(
     title: str, prompt: str, rejected: Iterable[RejectedProposal], *, now: datetime
 ) -> bool:
     """Recognise what was rejected within a day: the same name or the same prompt, however spelt."""
@@ -71,7 +60,7 @@ def is_repeat(
     )
 
 
-def starts_at_once(run_kind: RunKind, *, outside_text_read: bool) -> bool:
+def needs_no_approval(run_kind: RunKind, *, outside_text_read: bool) -> bool:
     """Decide whether work that the agent schedules starts, or is only proposed.
 
     It starts if it comes from a chat the user is in and nothing from outside could have put the
@@ -80,7 +69,7 @@ def starts_at_once(run_kind: RunKind, *, outside_text_read: bool) -> bool:
     return run_kind is RunKind.REPLY and not outside_text_read
 
 
-def check_room(active: Sequence[str], *, limit: int) -> None:
+def check_task_limit(active: Sequence[str], *, limit: int) -> None:
     """Refuse one more task than a user may have, and name those that could be stopped."""
     if len(active) >= limit:
         raise LimitReached(
@@ -89,7 +78,9 @@ def check_room(active: Sequence[str], *, limit: int) -> None:
         )
 
 
-def question(conversation: Conversation, why: str, *, now: datetime, zone: str = "UTC") -> Question:
+def proposal_question(
+    conversation: Conversation, why: str, *, now: datetime, zone: str = "UTC"
+) -> Question:
     """Ask the owner about a proposal, bound to what it would do, when, with what, for whom.
 
     `zone` is where a single time is told.
@@ -105,7 +96,7 @@ def question(conversation: Conversation, why: str, *, now: datetime, zone: str =
         "max_runs": conversation.max_runs,
         "profile": conversation.requested_profile,
     }
-    digest = hashlib.sha256(canonical(shown).encode()).hexdigest()
+    digest = hashlib.sha256(canonical_json(shown).encode()).hexdigest()
     return Question(
         id=derive_question_id(conversation.id, "proposal", conversation.schedule_revision, digest),
         purpose=Purpose.PROPOSAL,

@@ -73,8 +73,8 @@ class WorkSummary:
     """What is known of the runs of a job."""
 
     #: Of the last one that ended: what the agent said, its bare finding as JSON, why it failed.
-    said: str | None = None
-    found: str | None = None
+    message: str | None = None
+    result_json: str | None = None
     failure: str | None = None
     #: How many calls of tools there were, and the last few, newest first.
     calls: int = 0
@@ -119,7 +119,7 @@ class JobView:
 
 
 #: What a job says that has nothing to say.
-DONE = "It is done."
+DEFAULT_RESULT = "It is done."
 UNKNOWN_ERROR = "It failed, and what is known of it is no longer there."
 
 
@@ -173,7 +173,7 @@ def is_listed_as_task(conversation: Conversation) -> bool:
     ) is not None
 
 
-def takes_room(conversation: Conversation) -> bool:
+def counts_as_active(conversation: Conversation) -> bool:
     """See whether it is one of the active tasks of which a user may have so many.
 
     What stands still for an allowance is, because it goes on by itself; a proposal is not.
@@ -194,7 +194,7 @@ def task_view(conversation: Conversation) -> TaskView | None:
         name=conversation.title,
         description=str(context.get("description", "")),
         prompt=str(context.get("prompt", "")),
-        kind=kind_of(schedule),
+        kind=task_kind(schedule),
         status=status,
         needs_you=bool(conversation.questions),
         schedule=schedule,
@@ -238,8 +238,8 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
         created_at=conversation.created_at,
         completed_at=conversation.ended_at,
         retrieved_at=conversation.retrieved_at,
-        result=(work.said or work.found or DONE) if is_done else None,
-        data=json.loads(work.found) if is_done and work.found is not None else None,
+        result=(work.message or work.result_json or DEFAULT_RESULT) if is_done else None,
+        data=json.loads(work.result_json) if is_done and work.result_json is not None else None,
         error=(work.failure or UNKNOWN_ERROR) if has_failed else None,
         calls=work.calls,
         recent_tools=work.recent_tools,
@@ -247,7 +247,7 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
     )
 
 
-def kind_of(schedule: Schedule | None) -> TaskKind:
+def task_kind(schedule: Schedule | None) -> TaskKind:
     """Say what kind of task a schedule makes."""
     if isinstance(schedule, Event):
         return TaskKind.EVENT

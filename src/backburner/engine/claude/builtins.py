@@ -18,7 +18,7 @@ from claude_agent_sdk import (
     PreToolUseHookSpecificOutput,
 )
 
-from backburner.core.tool_policy import Narrowing, Tool
+from backburner.core.tool_policy import GrantMatch, Tool
 from backburner.engine.claude.relay import Line
 from backburner.engine.claude.tools import Hands
 from backburner.ports import Offer, ToolResult
@@ -29,7 +29,7 @@ SERVER = "claude"
 OUTCOME = "StructuredOutput"
 #: These only look, and no further than the program can.
 READING = frozenset({"Glob", "Grep", "Read"})
-NARROWINGS = {"Bash": Narrowing.COMMAND, "WebFetch": Narrowing.HOST}
+GRANT_MATCHES = {"Bash": GrantMatch.COMMAND, "WebFetch": GrantMatch.HOST}
 #: Seconds that a hook may take: a call waits for whatever the gate waits for.
 PATIENCE = 24 * 3600.0
 ENOUGH = "The turn ends here."
@@ -117,7 +117,7 @@ def _offer(name: str, run: Any) -> Offer:
             name=name,
             definition=name,
             free=reads,
-            narrowing=NARROWINGS.get(name, Narrowing.TOOL),
+            grant_match=GRANT_MATCHES.get(name, GrantMatch.TOOL),
         ),
         description="",
         parameters={},

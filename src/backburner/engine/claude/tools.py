@@ -13,7 +13,7 @@ import mcp_types as types
 from claude_agent_sdk import McpSdkServerConfig
 from mcp.server import Server, ServerRequestContext
 
-from backburner.core.validation import canonical
+from backburner.core.validation import canonical_json
 from backburner.ports import Gate, Offer, ToolResult
 
 LONGEST_NAME = 64
@@ -72,7 +72,7 @@ def digest(offers: Sequence[Offer]) -> str:
     seen = [
         [one.tool.server, one.tool.name, one.description, dict(one.parameters)] for one in offers
     ]
-    return hashlib.sha256(canonical({"tools": seen}).encode()).hexdigest()
+    return hashlib.sha256(canonical_json({"tools": seen}).encode()).hexdigest()
 
 
 def _server(name: str, hands: Hands) -> Server:
