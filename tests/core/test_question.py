@@ -41,7 +41,9 @@ def test_a_question_has_a_type_a_prompt_and_options_and_names_them_when_it_refus
     )
     assert new_question(INPUT, "Where?") == NewQuestion(type=INPUT, prompt="Where?")
     assert accept_answer(question, "that") == "that"
-    with pytest.raises(BadAnswer, match=r"'neither' does not answer .* one of: this, that.") as no:
+    with pytest.raises(
+        BadAnswer, match=r"'neither' is not a valid answer.* one of: this, that."
+    ) as no:
         accept_answer(question, "neither")
     assert no.value.options == ("this", "that")
 
@@ -49,17 +51,17 @@ def test_a_question_has_a_type_a_prompt_and_options_and_names_them_when_it_refus
 UNASKABLE = [
     (INPUT, "  ", (), "The question is empty"),
     (INPUT, "x" * 8_001, (), "The question has 8,001 characters"),
-    (INPUT, "Where?", ("here",), "type input has no options"),
-    (CHOICE, "Which?", (), "A choice needs 2 to 25 options"),
-    (CHOICE, "Which?", ("one",), "A choice needs 2 to 25 options"),
-    (CHOICE, "Which?", tuple("abcdefghijklmnopqrstuvwxyz"), "A choice needs 2 to 25 options"),
-    (CHOICE, "Which?", ("one", ""), "different and not empty"),
-    (CHOICE, "Which?", ("one", " \n"), "different and not empty"),
-    (CHOICE, "Which?", ("one", "One."), "different and not empty"),
+    (INPUT, "Where?", ("here",), "type input takes no options"),
+    (CHOICE, "Which?", (), "type choice needs 2 to 25 options"),
+    (CHOICE, "Which?", ("one",), "type choice needs 2 to 25 options"),
+    (CHOICE, "Which?", tuple("abcdefghijklmnopqrstuvwxyz"), "type choice needs 2 to 25 options"),
+    (CHOICE, "Which?", ("one", ""), "different from each other and not empty"),
+    (CHOICE, "Which?", ("one", " \n"), "different from each other and not empty"),
+    (CHOICE, "Which?", ("one", "One."), "different from each other and not empty"),
     (CHOICE, "Which?", ("one", "x" * 201), "An option has 201 characters"),
-    (CHOICE, "Which?", ("one", "\0"), "An option has characters that are no text"),
-    (CONFIRMATION, "Go on?", ("ok", "no"), "answered yes or no"),
-    (CONFIRMATION, "Go on?", ("yes",), "answered yes or no"),
+    (CHOICE, "Which?", ("one", "\0"), "An option has invalid characters"),
+    (CONFIRMATION, "Go on?", ("ok", "no"), "only the options yes and no"),
+    (CONFIRMATION, "Go on?", ("yes",), "only the options yes and no"),
 ]
 
 
@@ -86,11 +88,11 @@ def test_a_question_expires_into_an_answer_it_would_take(default: str) -> None:
 @pytest.mark.parametrize(
     ("default", "expires_in", "fault"),
     [
-        ("no", None, "A question that expires needs a default"),
-        (None, DAY, "a default needs an expiry"),
-        ("no", timedelta(minutes=9), "ten minutes at least"),
-        ("no", timedelta(days=367), "a year at most"),
-        ("maybe", DAY, "The default does not answer"),
+        ("no", None, "default and an expiry go together"),
+        (None, DAY, "default and an expiry go together"),
+        ("no", timedelta(minutes=9), "10 minutes to 366 days"),
+        ("no", timedelta(days=367), "10 minutes to 366 days"),
+        ("maybe", DAY, "The default is not a valid answer"),
     ],
 )
 def test_an_expiry_without_a_fitting_default_is_refused(

@@ -59,7 +59,7 @@ def test_an_identical_call_is_answered_once_by_each_that_was_made() -> None:
 def test_a_new_attempt_is_told_what_had_an_effect() -> None:
     made = [entry(), entry(read_only=True), entry(done=False), entry(failed=True)]
 
-    assert tool_journal.describe_done_calls(made) == ['send {"to":"Ann"} gave: Sent.']
+    assert tool_journal.describe_done_calls(made) == ['send {"to":"Ann"} returned: Sent.']
 
 
 def test_what_it_is_told_has_its_limits() -> None:

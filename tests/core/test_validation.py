@@ -53,7 +53,7 @@ def test_what_is_not_text_is_refused_by_its_type(thing: object) -> None:
 
 @pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "a\udfff"])
 def test_text_that_no_database_takes_is_refused(text: str) -> None:
-    with pytest.raises(BadRequest, match="It has characters that are no text"):
+    with pytest.raises(BadRequest, match="It has invalid characters"):
         check_text("It", text, limit=20)
 
 
@@ -82,12 +82,12 @@ REFUSED: list[tuple[object, str]] = [
     (10**5_000, "number that is too large"),
     (float("nan"), "number that is not finite"),
     (float("-inf"), "number that is not finite"),
-    ("\0", "no text"),
-    ("\ud800", "no text"),
-    ({"\0": 1}, "no text"),
-    ({"\ud800": 1}, "no text"),
-    ({1: 1}, "name that is not text"),
-    ({None: 1}, "name that is not text"),
+    ("\0", "invalid characters"),
+    ("\ud800", "invalid characters"),
+    ({"\0": 1}, "invalid characters"),
+    ({"\ud800": 1}, "invalid characters"),
+    ({1: 1}, "key that is not text"),
+    ({None: 1}, "key that is not text"),
     ((1, 2), "has a tuple"),
     ({1, 2}, "has a set"),
     (b"bytes", "has a bytes"),
@@ -124,7 +124,9 @@ def test_the_size_of_json_is_counted_in_bytes() -> None:
     check_json("It", "é" * 4, limit=10)
 
     assert json_size("é" * 4) == 10
-    with pytest.raises(TooLarge, match=r"It has 10 bytes; the limit is 9\. Send less, or in parts"):
+    with pytest.raises(
+        TooLarge, match=r"It has 10 bytes; the limit is 9\. Shorten it, or split it into parts"
+    ):
         check_json("It", "é" * 4, limit=9)
 
 
@@ -142,7 +144,7 @@ def test_different_values_are_written_differently(pair: tuple[object, object]) -
 
 def test_an_object_is_told_from_other_things() -> None:
     assert check_object("It", {"a": 1}) == {"a": 1}
-    with pytest.raises(BadRequest, match="It must be an object with names and values"):
+    with pytest.raises(BadRequest, match="It must be a JSON object"):
         check_object("It", [("a", 1)])
 
 

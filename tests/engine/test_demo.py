@@ -178,5 +178,5 @@ async def test_a_job_that_has_ended_is_told_of(stage: Stage) -> None:
     await stage.work()
 
     told, reply = stage.said(chat)
-    assert told.startswith("The job 'Stretching' has finished. It was asked: Remind me to stretch.")
+    assert told.startswith("The job 'Stretching' has finished. Its request was: Remind me to stretch.")
     assert reply == "“Stretching” has finished."

@@ -95,7 +95,7 @@ async def test_what_cannot_be_done_is_said_in_words(house: House) -> None:
         "No job of this conversation is called c_nowhere. background_list shows what there is."
     )
     assert neither.text == "Which jobs are to be cancelled? Give their ids, or a batch."
-    assert "There is no profile 'nobody'. There are: " in nobody.text
+    assert "There is no profile 'nobody'. Available: " in nobody.text
     assert wrong.text.startswith("background_block was not called.")
 
 

@@ -251,7 +251,7 @@ async def test_a_name_that_fits_several_or_none_is_refused_with_what_there_is(
         ({"prompt": " "}, "Work needs a name and a prompt."),
         ({"max_runs": 0}, "task_add was not called. max_runs:"),
         ({"when": None, "after": "nothing"}, "There is no task called 'nothing'."),
-        ({"agent": "genius"}, "There is no profile 'genius'. There are: scripted."),
+        ({"agent": "genius"}, "There is no profile 'genius'. Available: scripted."),
     ],
 )
 async def test_what_cannot_be_a_task_is_refused_and_leaves_nothing(

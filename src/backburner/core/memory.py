@@ -13,11 +13,10 @@ from itertools import groupby, islice, pairwise
 
 from backburner.core.ids import ConversationId
 
-#: Of a longer word the beginning counts.
+#: Longer words are cut to this length.
 MAX_WORD_CHARS = 64
-#: Of what is looked for.
 MAX_QUERY_WORDS = 40
-#: Shorter ones say little of what a text is about, unless they are numbers or names in capitals.
+#: Shorter words say little about a topic, unless they are numbers or names in capitals.
 MIN_TOPIC_WORD_CHARS = 4
 
 _UNSPACED = (
@@ -50,28 +49,32 @@ class _Kind(Enum):
 
 
 def index_words(text: str) -> list[str]:
-    """List the words by which a text is found, each once."""
-    return _each_once(word for run, kind in _runs(text) for word in _as_kept(run, kind))
+    """List the words that a text is indexed by, without duplicates."""
+    words = (word for segment, kind in _segments(text) for word in _as_indexed(segment, kind))
+    return list(dict.fromkeys(words))
 
 
 def query_words(text: str) -> list[str]:
-    """List the words that somebody looks for; the last may be the beginning of one."""
-    return _few(word for run, kind in _runs(text) for word in _as_sought(run, kind))
+    """List the words of a search query; a search treats the last one as a prefix."""
+    return _limit(word for segment, kind in _segments(text) for word in _as_queried(segment, kind))
 
 
 def topic_words(text: str) -> list[str]:
-    """List the words that say what a text is about."""
-    return _few(
-        word for run, kind in _runs(text) if _tells(run, kind) for word in _as_sought(run, kind)
+    """List the words that indicate what a text is about."""
+    return _limit(
+        word
+        for segment, kind in _segments(text)
+        if _indicates_topic(segment, kind)
+        for word in _as_queried(segment, kind)
     )
 
 
-def _runs(text: str) -> Iterator[tuple[str, _Kind]]:
+def _segments(text: str) -> Iterator[tuple[str, _Kind]]:
     for kind, characters in groupby(unicodedata.normalize("NFKC", text), key=_kind):
-        run = "".join(characters)
-        # Marks alone belong to something that is no word.
-        if kind is _Kind.UNSPACED or (kind is _Kind.WORD and any(c.isalnum() for c in run)):
-            yield run, kind
+        segment = "".join(characters)
+        # Combining marks alone are not a word.
+        if kind is _Kind.UNSPACED or (kind is _Kind.WORD and any(c.isalnum() for c in segment)):
+            yield segment, kind
 
 
 def _kind(character: str) -> _Kind:
@@ -83,33 +86,29 @@ def _kind(character: str) -> _Kind:
     return _Kind.WORD
 
 
-def _as_kept(run: str, kind: _Kind) -> Iterable[str]:
-    return (*run, *_pairs(run)) if kind is _Kind.UNSPACED else (_fold(run),)
+def _as_indexed(segment: str, kind: _Kind) -> Iterable[str]:
+    return (*segment, *_pairs(segment)) if kind is _Kind.UNSPACED else (_fold(segment),)
 
 
-def _as_sought(run: str, kind: _Kind) -> Iterable[str]:
+def _as_queried(segment: str, kind: _Kind) -> Iterable[str]:
     if kind is _Kind.WORD:
-        return (_fold(run),)
-    return _pairs(run) or (run,)
+        return (_fold(segment),)
+    return _pairs(segment) or (segment,)
 
 
-def _pairs(run: str) -> list[str]:
-    return [first + second for first, second in pairwise(run)]
+def _pairs(segment: str) -> list[str]:
+    return [first + second for first, second in pairwise(segment)]
 
 
-def _fold(run: str) -> str:
-    return run.casefold()[:MAX_WORD_CHARS]
+def _fold(segment: str) -> str:
+    return segment.casefold()[:MAX_WORD_CHARS]
 
 
-def _tells(run: str, kind: _Kind) -> bool:
-    is_short = kind is _Kind.WORD and len(run) < MIN_TOPIC_WORD_CHARS
-    is_name = len(run) > 1 and run.isupper()
-    return not is_short or is_name or any(c.isnumeric() for c in run)
+def _indicates_topic(segment: str, kind: _Kind) -> bool:
+    is_short = kind is _Kind.WORD and len(segment) < MIN_TOPIC_WORD_CHARS
+    is_name = len(segment) > 1 and segment.isupper()
+    return not is_short or is_name or any(c.isnumeric() for c in segment)
 
 
-def _few(words: Iterable[str]) -> list[str]:
+def _limit(words: Iterable[str]) -> list[str]:
     return list(islice(dict.fromkeys(words), MAX_QUERY_WORDS))
-
-
-def _each_once(words: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(words))

@@ -124,7 +124,7 @@ def test_the_message_has_the_request_and_the_result() -> None:
     step = transitions.receive_report(CHAT, JOB, Report("It broke.", failed=True))
 
     (message,) = step.messages
-    assert message.content == "The job 'Search' has failed. It was asked: Find it.\n\nIt broke."
+    assert message.content == "The job 'Search' has failed. Its request was: Find it.\n\nIt broke."
     (item,) = step.inbox
     assert (item.kind, item.run_kind) == (ItemKind.JOB_RESULT, RunKind.REPLY)
     assert item.content["conversation_id"] == OTHER

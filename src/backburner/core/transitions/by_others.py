@@ -69,7 +69,7 @@ def receive_report(
 
 def _result(job: Conversation, report: Report) -> str:
     ended = "failed" if report.failed else "finished"
-    return f"The job {job.title!r} has {ended}. It was asked: {_request(job)}\n\n{report.text}"
+    return f"The job {job.title!r} has {ended}. Its request was: {_request(job)}\n\n{report.text}"
 
 
 def _request(job: Conversation) -> str:
