@@ -81,9 +81,9 @@ async def test_one_task_more_is_refused_with_those_that_could_be_stopped(
     stage: Stage, way: str
 ) -> None:
     full = await fill(stage)
-    with pytest.raises(LimitReached, match="There are already 3 active tasks, and 3 is") as refused:
+    with pytest.raises(LimitReached, match="Limit reached: 3 active tasks") as refused:
         await WAYS[way](stage)
-    assert "Stop one of them first: " in refused.value.hint
+    assert "Pause or cancel one first: " in refused.value.hint
     assert "task 0" in refused.value.hint
     assert full[-1].id in refused.value.hint
 

@@ -195,7 +195,7 @@ MALFORMED: list[tuple[object, str]] = [
     ({"complete": True, "result": "x" * 70_000}, "result has 70,002 bytes"),
     ({"complete": True, "final": "yes"}, "final must be true or false"),
     ({"continue": True, "again_in": 20}, "again_in must be text, not int"),
-    ({"continue": True, "again_in": "soon"}, "'soon' is not a length of time"),
+    ({"continue": True, "again_in": "soon"}, "'soon' is not a duration"),
     ({"continue": True, "again_in": "0.5s"}, "between 1 second and 24 hours"),
     ({"continue": True, "again_in": "25h"}, "between 1 second and 24 hours"),
     # The question.
@@ -217,7 +217,7 @@ MALFORMED: list[tuple[object, str]] = [
         "A default and an expiry go together",
     ),
     ({**NEEDS_INPUT, "question": {**ASKED, "default": 1}}, "default must be text"),
-    ({**NEEDS_INPUT, "question": {**ASKED, "expires_in": "soon"}}, "not a length of time"),
+    ({**NEEDS_INPUT, "question": {**ASKED, "expires_in": "soon"}}, "not a duration"),
 ]
 
 

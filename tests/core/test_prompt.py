@@ -110,7 +110,9 @@ def test_a_background_run_is_told_its_brief_its_state_recent_words_and_how_to_en
     assert json.loads(part(prompt, "Your work")) == {"prompt": "Summarise my mail."}
     assert part(prompt, "Progress") == "page two"
     assert json.loads(part(prompt, "Known facts")) == {"last_id": "m-17"}
-    assert part(prompt, "Recent messages").startswith("User (chat): Mornings only.\nSystem (worker): ")
+    assert part(prompt, "Recent messages").startswith(
+        "User (chat): Mornings only.\nSystem (worker): "
+    )
     assert part(prompt, "Why this run started") == (
         "It is Monday 16 November 2026, 13:00 (Europe/Berlin).\nThe schedule of this work is due."
     )

@@ -139,7 +139,7 @@ async def test_a_time_that_is_none_is_explained(stage: Stage) -> None:
     chat = await stage.chat()
     answer = await say(stage, chat, "Remind me in 20 parsecs to stretch.")
 
-    assert answer.startswith("I could not do that. '20 parsecs' is not a length of time. Say,")
+    assert answer.startswith("I could not do that. '20 parsecs' is not a duration. Use,")
 
 
 async def test_an_answer_is_said_word_by_word(stage: Stage) -> None:
@@ -178,5 +178,7 @@ async def test_a_job_that_has_ended_is_told_of(stage: Stage) -> None:
     await stage.work()
 
     told, reply = stage.said(chat)
-    assert told.startswith("The job 'Stretching' has finished. Its request was: Remind me to stretch.")
+    assert told.startswith(
+        "The job 'Stretching' has finished. Its request was: Remind me to stretch."
+    )
     assert reply == "“Stretching” has finished."

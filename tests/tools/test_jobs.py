@@ -69,7 +69,7 @@ async def test_a_job_from_its_start_to_its_result(house: House) -> None:
 
     assert begun.text.startswith(f"Started {which} 'Gold', batch b_")
     assert ": running." in begun.text
-    assert listed.text.startswith(f"- {which} 'Gold': running, 0 tool calls, last heard of at ")
+    assert listed.text.startswith(f"- {which} 'Gold': running, 0 tool calls, last activity at ")
     assert " Batch b_" in listed.text
     assert running.text.startswith(f"{which} 'Gold': running")
     assert done.text.startswith(f"{which} 'Gold': completed at ")

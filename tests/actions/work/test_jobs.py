@@ -277,7 +277,7 @@ async def test_archiving_a_parent_cancels_what_runs_keeps_results_and_says_so(
     assert (await house.job(chat, running)).status is JobStatus.CANCELLED
     assert (await house.job(chat, done)).result == "Hello."
     assert house.said(chat)[-1] == (
-        "Archived. What it had handed out was cancelled: 'hang'. Results are kept."
+        "Archived. Its tasks and jobs were cancelled: 'hang'. Results are kept."
     )
     assert house.engine.underway == 0
 

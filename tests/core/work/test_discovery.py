@@ -103,7 +103,7 @@ def test_it_is_shown_talk_tasks_and_the_repository() -> None:
 
     talk, tasks, repository = shown.split("\n\n# ")
     assert talk.startswith(
-        "# What was talked about lately\n[A review] User (chat): I will merge it later.\n"
+        "# Recent messages in all chats\n[A review] User (chat): I will merge it later.\n"
         "[Mail] You (chat): <outside "
     )
     assert tasks == "Open tasks\n- Watch (active, every 30 minutes)\n- Odd ()"

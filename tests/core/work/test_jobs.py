@@ -57,13 +57,13 @@ def test_jobs_of_jobs_hand_out_no_more() -> None:
 
     check_new_jobs([CHAT], open_jobs=0)
     check_new_jobs([JOB, CHAT], open_jobs=MAX_OPEN_JOBS - 1)
-    with pytest.raises(LimitReached, match="cannot hand out more"):
+    with pytest.raises(LimitReached, match="cannot start jobs"):
         check_new_jobs([below, JOB, CHAT], open_jobs=0)
 
 
 def test_there_is_an_end_to_how_many_are_under_way() -> None:
     check_new_jobs([CHAT], open_jobs=MAX_OPEN_JOBS - 3, new_jobs=3)
-    with pytest.raises(LimitReached, match=r"already 62 jobs.*64 is the limit.*background_block"):
+    with pytest.raises(LimitReached, match=r"64 open jobs; 62 are open now.*background_block"):
         check_new_jobs([CHAT], open_jobs=MAX_OPEN_JOBS - 2, new_jobs=3)
 
 
@@ -113,7 +113,7 @@ def test_a_job_shows_its_result_or_why_it_failed() -> None:
     )
     assert view(DONE, WorkSummary(result_json="[1]")).result == "[1]"
     assert view(DONE, WorkSummary()).result == "It is done."
-    assert "no longer there" in str(
+    assert "no longer available" in str(
         view(replace(DONE, ended_as=EndedAs.ERROR), WorkSummary()).error
     )
     assert (view(DONE).result, view(DONE).updated_at) == (None, NOON)
@@ -147,7 +147,7 @@ def test_what_a_job_asks_is_told_with_its_name() -> None:
     [
         (JOB, "this one is running. Wait until"),
         (replace(DONE, ended_as=EndedAs.ERROR), "this one is error. Start a new one"),
-        (replace(DONE, ended_as=None), "this one is none. Start a new one"),
+        (replace(DONE, ended_as=None), "this one is idle. Start a new one"),
     ],
 )
 def test_a_job_that_is_not_completed_says_so_when_it_is_to_be_resumed(
@@ -167,21 +167,21 @@ def test_archiving_says_what_was_cancelled() -> None:
     both = transitions.archive(JOB, now=NOON, stopped=["Search"])
 
     assert [message.content for message in step.messages] == [
-        "Archived. What it had handed out was cancelled: 'Search', 'Count'. Results are kept."
+        "Archived. Its tasks and jobs were cancelled: 'Search', 'Count'. Results are kept."
     ]
-    assert both.messages[0].content.startswith("Archived. Its background work was stopped. What")
+    assert both.messages[0].content.startswith("Archived. Its background work was stopped. Its tasks")
     assert transitions.archive(CHAT, now=NOON).messages == ()
 
 
 @pytest.mark.parametrize(
     ("job", "said"),
     [
-        (JOB, "running, 7 tool calls (last: read_file, list_files), last heard of at"),
+        (JOB, "running, 7 tool calls (last: read_file, list_files), last activity at"),
         (DONE, "completed at 2026-11-16 12:00:00 UTC."),
-        (replace(DONE, resume_count=2), "12:00:00 UTC, resumed 2 times so far."),
+        (replace(DONE, resume_count=2), "12:00:00 UTC, resumed 2 times."),
         (
             replace(JOB, status=Status.ACTIVE, pause_reason=PauseReason.USER),
-            "running, but it stands",
+            "running, but paused",
         ),
         (
             transitions.ask_owner(JOB, make.question(prompt="Why? " * 99)).conversation,
@@ -205,7 +205,7 @@ def test_a_summary_says_where_results_are() -> None:
     untold = summarize_jobs(jobs, shown=())
 
     assert plain.startswith("1 of 2 have settled.\n- ")
-    assert "1 tool call, last heard of" in plain
+    assert "1 tool call, last activity" in plain
     assert "background_output" not in plain + told
-    assert told.endswith("- c_gone: it is no longer there.")
-    assert untold.count("background_output gives its result.") == 1
+    assert told.endswith("- c_gone: no longer exists.")
+    assert untold.count("background_output returns its result.") == 1

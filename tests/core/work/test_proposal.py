@@ -39,9 +39,8 @@ PROPOSED = make.conversation(
 REJECTED = RejectedProposal("Watch CI on main", "Look at CI & tell me.", NOON - HOUR)
 
 
-def test_a_look_proposes_three_things_at_most_and_says_so() -> None:
-    assert MAX_PROPOSALS_PER_RUN == 3
-    assert "at most three things" in DISCOVERY_PROMPT
+def test_the_prompt_of_discovery_names_the_limit_on_proposals() -> None:
+    assert f"at most {MAX_PROPOSALS_PER_RUN} tasks" in DISCOVERY_PROMPT
 
 
 @pytest.mark.parametrize(
@@ -98,9 +97,9 @@ def test_work_starts_at_once_only_from_a_chat_that_nothing_from_outside_could_ha
 def test_one_task_more_than_the_limit_is_refused_with_those_that_could_be_stopped() -> None:
     check_task_limit(["Watch CI"], limit=2)
 
-    with pytest.raises(LimitReached, match="already 2 active tasks, and 2 is the limit") as refused:
+    with pytest.raises(LimitReached, match="Limit reached: 2 active tasks") as refused:
         check_task_limit(["Watch CI", "Read mail"], limit=2)
-    assert "Stop one of them first: Watch CI, Read mail." in str(refused.value)
+    assert "Pause or cancel one first: Watch CI, Read mail." in str(refused.value)
 
 
 def test_a_proposal_asks_its_owner_and_shows_what_a_yes_is_for() -> None:
@@ -112,8 +111,8 @@ def test_a_proposal_asks_its_owner_and_shows_what_a_yes_is_for() -> None:
     assert asked.prompt == (
         "Proposed task: Watch CI\nCI broke twice this week.\n"
         "It would run at 09:00 every day (Europe/Berlin):\nLook at CI.\n"
-        "It may use: read_file.\nIt would report to: discord 42.\n"
-        "Nothing runs before you say yes: `backburner approve c_conversa`"
+        "Tools: read_file.\nIt would report to: discord 42.\n"
+        "Nothing runs before you approve it: `backburner approve c_conversa`"
         " or `backburner reject c_conversa`."
     )
     assert asked.binds_to["why"] == "CI broke twice this week."
@@ -149,8 +148,8 @@ def test_a_proposal_tells_a_single_time_where_its_owner_lives_and_how_often_it_r
 
     asked = proposal_question(once, "", now=NOON, zone="Europe/Berlin")
 
-    assert "on Monday 16 November 2026 at 14:00 (Europe/Berlin), 3 times at most" in asked.prompt
-    assert "It may use: nothing." in asked.prompt
+    assert "on Monday 16 November 2026 at 14:00 (Europe/Berlin), at most 3 times" in asked.prompt
+    assert "Tools: none." in asked.prompt
     assert asked.binds_to["zone"] == "Europe/Berlin"
 
 

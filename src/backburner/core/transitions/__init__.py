@@ -1,8 +1,8 @@
-"""The state machine: one function for each thing that can happen to a conversation.
+"""The state machine: one function for each event that a conversation can have.
 
-Each takes what is and what happened, and returns a `Step`: what now is, what to write down, and
-whom to tell. Nothing here saves, sends, waits, or reads a clock. What cannot happen raises
-`Conflict` and changes nothing.
+Each function takes a conversation and an event, and returns a `Step`: the conversation after it,
+the records to store, and the notices and reports to send. Nothing here saves, sends, waits or
+reads a clock. An event that the current state does not allow raises `Conflict`.
 """
 
 from backburner.core.transitions.answers import (

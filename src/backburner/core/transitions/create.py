@@ -1,4 +1,4 @@
-"""How conversations come to be: as a chat, a task, a job, a proposal, or discovery."""
+"""Creating conversations: chats, tasks, jobs, proposals and discovery."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -28,13 +28,13 @@ from backburner.core.validation import check_text
 from backburner.core.work import proposal
 
 DISCOVERY_TITLE = "Discovery"
-#: The batch of jobs that only show what a task would do; nobody answers what they report.
+#: The batch of jobs that try out a task; their reports get no reply.
 TEST_RUN_BATCH = "test run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
-    """What a piece of work is: enough to do it without having heard the talk it came from."""
+    """The complete description of work: enough to do it without knowing the conversation."""
 
     title: str
     prompt: str
@@ -73,15 +73,15 @@ def start_task(
 def start_job(
     conversation_id: ConversationId, user_id: UserId, brief: Brief, *, now: datetime
 ) -> Step:
-    """Start a piece of work that another conversation handed out: at once, and once."""
-    at_once = replace(brief, schedule=Immediate())
-    return Step(conversation=_new_work(conversation_id, user_id, Kind.JOB, at_once, now))
+    """Start a job for another conversation: once, and immediately."""
+    immediate = replace(brief, schedule=Immediate())
+    return Step(conversation=_new_work(conversation_id, user_id, Kind.JOB, immediate, now))
 
 
 def start_discovery(
     conversation_id: ConversationId, user_id: UserId, *, every: timedelta, now: datetime
 ) -> Step:
-    """Set up the conversation that looks for useful work to propose; its first look is later."""
+    """Create the conversation that looks for work to propose; it first runs after `every`."""
     brief = Brief(
         title=DISCOVERY_TITLE,
         prompt=proposal.DISCOVERY_PROMPT,
@@ -100,22 +100,22 @@ def propose(
     now: datetime,
     zone: str = "UTC",
 ) -> Step:
-    """Suggest a task: nothing runs until its owner says yes to just this."""
-    born = _new_work(conversation_id, user_id, Kind.TASK, brief, now)
-    asked = proposal.proposal_question(born, why, now=now, zone=zone)
-    return open_question(replace(born, next_run_at=None), asked)
+    """Propose a task: nothing runs until its owner approves exactly this task."""
+    proposed = _new_work(conversation_id, user_id, Kind.TASK, brief, now)
+    question = proposal.proposal_question(proposed, why, now=now, zone=zone)
+    return open_question(replace(proposed, next_run_at=None), question)
 
 
 def repropose(conversation: Conversation, *, now: datetime) -> Step:
-    """Ask again about a proposal that was changed: a yes is for what was shown."""
+    """Ask again about a proposal that was changed: approval is for what was shown."""
     withdrawn: tuple[QuestionId, ...] = ()
     why, zone = "", "UTC"
-    for asked in conversation.questions:
-        withdrawn = (*withdrawn, asked.id)
-        if asked.purpose is Purpose.PROPOSAL:
-            why, zone = str(asked.binds_to["why"]), str(asked.binds_to.get("zone", zone))
-    parked = replace(conversation, questions=(), next_run_at=None)
-    step = open_question(parked, proposal.proposal_question(parked, why, now=now, zone=zone))
+    for question in conversation.questions:
+        withdrawn = (*withdrawn, question.id)
+        if question.purpose is Purpose.PROPOSAL:
+            why, zone = str(question.binds_to["why"]), str(question.binds_to.get("zone", zone))
+    changed = replace(conversation, questions=(), next_run_at=None)
+    step = open_question(changed, proposal.proposal_question(changed, why, now=now, zone=zone))
     return replace(step, withdrawn=withdrawn, drops_queued=True)
 
 
@@ -124,9 +124,9 @@ def _new_work(
 ) -> Conversation:
     check_text("The title", brief.title, limit=MAX_TITLE_CHARS)
     if not brief.title.strip() or not brief.prompt.strip():
-        raise BadRequest("Work needs a name and a prompt.", hint="Say what is to be done.")
+        raise BadRequest("Work needs a name and a prompt.", hint="Describe what to do.")
     if brief.max_runs is not None and brief.max_runs < 1:
-        raise BadRequest("max_runs must be 1 or more.", hint="Leave it out for no limit.")
+        raise BadRequest("max_runs must be 1 or more.", hint="Omit it for no limit.")
     schedule.check_schedule(brief.schedule, now=now)
     context = {**brief.params, "prompt": brief.prompt, "description": brief.description}
     state = State(context=context)

@@ -1,4 +1,4 @@
-"""Work that a conversation hands out: how much of it, how deep, and when it has settled."""
+"""Jobs: limits on their number and depth, whether they have settled, and their description."""
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
@@ -10,51 +10,49 @@ from backburner.core.outcome import Complete
 from backburner.core.validation import canonical_json
 from backburner.core.work.views import DEFAULT_RESULT, JobStatus, JobView
 
-#: Under one conversation that nothing handed out, all levels together.
+#: Below one root conversation, on all levels together.
 MAX_OPEN_JOBS = 64
-#: A job of a chat may hand out jobs, and those may not.
+#: A job may start jobs, but those may not start more.
 MAX_JOB_DEPTH = 2
 MAX_BATCH_CHARS = 100
-#: Of what somebody wrote.
 _MAX_QUESTION_CHARS = 300
 
 
 def is_settled(job: Conversation) -> bool:
-    """See whether nothing more happens by itself: it has ended, stands still, or asks."""
+    """Return whether it has ended, is paused, or waits for its user."""
     return job.status is not Status.BACKGROUND
 
 
 def check_new_jobs(ancestry: Sequence[Conversation], *, open_jobs: int, new_jobs: int = 1) -> None:
-    """Refuse jobs that would lie too deep, or be too many; `ancestry` begins with who asks."""
+    """Refuse jobs that are too deep or too many; `ancestry` runs from the caller to the root."""
     if ancestry[0].status is Status.ARCHIVED:
         raise Conflict("This conversation is archived.", hint="Reopen it first.")
-    if sum(one.kind is Kind.JOB for one in ancestry) >= MAX_JOB_DEPTH:
+    if sum(ancestor.kind is Kind.JOB for ancestor in ancestry) >= MAX_JOB_DEPTH:
         raise LimitReached(
-            "A job that was handed out by a job cannot hand out more.", hint="Do the work here."
+            "A job that was started by a job cannot start jobs.", hint="Do the work here."
         )
     if open_jobs + new_jobs > MAX_OPEN_JOBS:
         raise LimitReached(
-            f"There are already {open_jobs} jobs under way here, and {MAX_OPEN_JOBS} is the limit.",
-            hint="Wait for some of them with background_block, or stop some with"
-            " background_cancel.",
+            f"Limit reached: {MAX_OPEN_JOBS} open jobs; {open_jobs} are open now.",
+            hint="Wait for some with background_block, or cancel some with background_cancel.",
         )
 
 
 def result_text(outcome: Complete) -> str:
-    """Put all that a job found into words: what it said, and the bare finding if there is one."""
+    """Combine the message of a job and its result, if it has one."""
     if outcome.result is None:
         return outcome.message or DEFAULT_RESULT
-    found = canonical_json(outcome.result)
-    return found if outcome.message is None else f"{outcome.message}\n\nResult: {found}"
+    result = canonical_json(outcome.result)
+    return result if outcome.message is None else f"{outcome.message}\n\nResult: {result}"
 
 
 def describe_job(job: JobView) -> str:
-    """Say how a job stands."""
-    parts = [f"{job.id} {job.description!r}: {_standing(job)}"]
+    """Describe the status of a job, without its result: callers quote that as outside text."""
+    parts = [f"{job.id} {job.description!r}: {_status(job)}"]
     if not job.is_settled:
-        parts.append(f"{_progress(job)}, last heard of at {_time(job.updated_at)}")
+        parts.append(f"{_progress(job)}, last activity at {_time(job.updated_at)}")
     if job.resume_count:
-        parts.append(f"resumed {_count(job.resume_count, 'time')} so far")
+        parts.append(f"resumed {_count(job.resume_count, 'time')}")
     return f"{', '.join(parts)}."
 
 
@@ -64,19 +62,19 @@ def summarize_jobs(
     missing: Collection[ConversationId] = (),
     shown: Collection[ConversationId] | None = None,
 ) -> str:
-    """Say how several jobs stand; `shown` are those whose results are shown beside it."""
+    """Describe the status of several jobs; `shown` are those whose results are shown with it."""
     settled = sum(job.is_settled for job in jobs)
     lines = [f"{settled} of {len(jobs)} have settled."]
-    lines += [f"- {describe_job(job)}{_where(job, shown)}" for job in jobs]
-    lines += [f"- {job_id}: it is no longer there." for job_id in missing]
+    lines += [f"- {describe_job(job)}{_result_hint(job, shown)}" for job in jobs]
+    lines += [f"- {job_id}: no longer exists." for job_id in missing]
     return "\n".join(lines)
 
 
-def _standing(job: JobView) -> str:
+def _status(job: JobView) -> str:
     if job.question is not None:
-        return f"{job.status}, waits for the user's answer to: {_short(job.question)}"
+        return f"{job.status}, waits for the user's answer to: {_truncate(job.question)}"
     if job.paused:
-        return f"{job.status}, but it stands still"
+        return f"{job.status}, but paused"
     if job.completed_at is None:
         return job.status.value
     return f"{job.status} at {_time(job.completed_at)}"
@@ -87,21 +85,21 @@ def _progress(job: JobView) -> str:
     return f"{calls} (last: {', '.join(job.recent_tools)})" if job.recent_tools else calls
 
 
-def _where(job: JobView, shown: Collection[ConversationId] | None) -> str:
+def _result_hint(job: JobView, shown: Collection[ConversationId] | None) -> str:
     has_result = job.status in (JobStatus.COMPLETED, JobStatus.ERROR)
     if shown is None or not has_result:
         return ""
-    return "" if job.id in shown else " background_output gives its result."
+    return "" if job.id in shown else " background_output returns its result."
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _short(text: str) -> str:
+def _truncate(text: str) -> str:
     plain = " ".join(text.split())
     return plain if len(plain) <= _MAX_QUESTION_CHARS else f"{plain[:_MAX_QUESTION_CHARS]} […]"
