@@ -81,9 +81,9 @@ async def test_one_task_more_is_refused_with_those_that_could_be_stopped(
     stage: Stage, way: str
 ) -> None:
     full = await fill(stage)
-    with pytest.raises(LimitReached, match="There are already 3 active tasks, and 3 is") as refused:
+    with pytest.raises(LimitReached, match="Limit reached: 3 active tasks") as refused:
         await WAYS[way](stage)
-    assert "Stop one of them first: " in refused.value.hint
+    assert "Pause or cancel one first: " in refused.value.hint
     assert "task 0" in refused.value.hint
     assert full[-1].id in refused.value.hint
 
@@ -153,7 +153,9 @@ async def test_what_is_there_already_can_be_changed_though_there_is_no_room(stag
 async def test_work_that_stands_still_for_an_allowance_keeps_its_room(stage: Stage) -> None:
     full = await fill(stage)
     stage.database.run(
-        lambda tx: tx.conversations.save(transitions.park(tx.conversations.lock(USER, full[0].id)))
+        lambda tx: tx.conversations.save(
+            transitions.pause_for_allowance(tx.conversations.lock(USER, full[0].id))
+        )
     )
     with pytest.raises(LimitReached):
         await stage.task(MONDAYS)

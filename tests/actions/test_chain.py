@@ -16,7 +16,7 @@ from backburner.actions.work.tasks import NewTask
 from backburner.core.conversation import Conversation, EndedAs, PauseReason, Status
 from backburner.core.errors import BadSchedule, Conflict, EngineFailed, NotFound
 from backburner.core.run import RunStatus
-from backburner.core.schedule import After, Cron, On
+from backburner.core.schedule import After, AfterCondition, Cron
 
 __all__ = ["database", "one_sqlite"]
 
@@ -25,7 +25,7 @@ MONDAYS = "every monday at 3:33"
 BROKEN = Fail(EngineFailed("Broken.", permanent=True))
 
 
-async def make(stage: Stage, name: str, **when: str | On) -> Conversation:
+async def make(stage: Stage, name: str, **when: str | AfterCondition) -> Conversation:
     stage.user()
     times = when or {"words": MONDAYS}
     new = NewTask(name=name, prompt=f"Do {name}.", timing=Timing(**times))  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ async def test_what_comes_after_one_time_work_is_done_once(stage: Stage) -> None
     first = await once_later(stage, "build")
     then = await make(stage, "deploy", after="build")
     last = await make(stage, "tell", after=then.id)
-    assert then.schedule == After(first.id, On.SUCCESS, once=True)
+    assert then.schedule == After(first.id, AfterCondition.SUCCESS, once=True)
     await stage.work()
     assert runs(stage, then) == 0
 
@@ -65,7 +65,7 @@ async def test_what_comes_after_one_time_work_is_done_once(stage: Stage) -> None
 async def test_what_comes_after_recurring_work_is_done_every_time(stage: Stage) -> None:
     first = await make(stage, "build")
     then = await make(stage, "deploy", after="build")
-    assert then.schedule == After(first.id, On.SUCCESS, once=False)
+    assert then.schedule == After(first.id, AfterCondition.SUCCESS, once=False)
     await run(stage, first)
     await run(stage, first)
 
@@ -74,9 +74,9 @@ async def test_what_comes_after_recurring_work_is_done_every_time(stage: Stage) 
 
 
 @requirement("B-chaining")
-@pytest.mark.parametrize(("on", "count"), [(On.SUCCESS, 0), (On.ANY, 1)])
+@pytest.mark.parametrize(("on", "count"), [(AfterCondition.SUCCESS, 0), (AfterCondition.ANY, 1)])
 async def test_an_error_starts_only_what_comes_after_any_end(
-    stage: Stage, on: On, count: int
+    stage: Stage, on: AfterCondition, count: int
 ) -> None:
     first = await once_later(stage, "build")
     then = await make(stage, "deploy", after="build", on=on)
@@ -88,8 +88,8 @@ async def test_an_error_starts_only_what_comes_after_any_end(
 
 
 @requirement("B-chaining")
-@pytest.mark.parametrize(("on", "count"), [(On.SUCCESS, 0), (On.ANY, 1)])
-async def test_so_does_a_pause_for_failures(stage: Stage, on: On, count: int) -> None:
+@pytest.mark.parametrize(("on", "count"), [(AfterCondition.SUCCESS, 0), (AfterCondition.ANY, 1)])
+async def test_so_does_a_pause_for_failures(stage: Stage, on: AfterCondition, count: int) -> None:
     first = await make(stage, "build")
     then = await make(stage, "deploy", after="build", on=on)
     for _ in range(2):
@@ -101,8 +101,8 @@ async def test_so_does_a_pause_for_failures(stage: Stage, on: On, count: int) ->
 
 
 @requirement("B-chaining")
-@pytest.mark.parametrize(("on", "count"), [(On.SUCCESS, 0), (On.ANY, 1)])
-async def test_so_does_stopped_work(stage: Stage, on: On, count: int) -> None:
+@pytest.mark.parametrize(("on", "count"), [(AfterCondition.SUCCESS, 0), (AfterCondition.ANY, 1)])
+async def test_so_does_stopped_work(stage: Stage, on: AfterCondition, count: int) -> None:
     first = await make(stage, "build")
     then = await make(stage, "deploy", after="build", on=on)
     await control.cancel(stage.deps, Origin.by_user(USER), first.id)
@@ -118,7 +118,7 @@ async def test_a_cancelled_task_starts_what_comes_after_any_end_for_the_last_tim
 ) -> None:
     first = await make(stage, "build")
     hopeful = await make(stage, "deploy", after="build")
-    then = await make(stage, "tell", after="build", on=On.ANY)
+    then = await make(stage, "tell", after="build", on=AfterCondition.ANY)
     await control.put_away(stage.deps, Origin.by_user(USER), first.id)
     await stage.work()
 
@@ -130,7 +130,7 @@ async def test_a_cancelled_task_starts_what_comes_after_any_end_for_the_last_tim
 @pytest.mark.parametrize("goes", ["archived", "deleted"])
 async def test_what_comes_after_something_gone_pauses_and_says_so(stage: Stage, goes: str) -> None:
     first = await make(stage, "build")
-    then = await make(stage, "deploy", after="build", on=On.ANY)
+    then = await make(stage, "deploy", after="build", on=AfterCondition.ANY)
     if goes == "archived":
         await conversations.archive(stage.deps, USER, first.id)
     else:

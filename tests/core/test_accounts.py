@@ -13,11 +13,11 @@ from backburner.core.accounts import (
     CredentialKind,
     Role,
     Scope,
-    digest,
-    narrow,
-    place_of,
+    check_new_token,
+    network_of,
     role_of,
     scopes_of,
+    secret_digest,
 )
 from backburner.core.errors import NotAllowed
 
@@ -48,7 +48,7 @@ def test_an_invitation_makes_an_account_with_the_role_of_its_scopes(role: Role) 
 
 
 @pytest.mark.parametrize(
-    ("scopes", "changes", "is_whole"),
+    ("scopes", "changes", "has_full_access"),
     [
         ((Scope.READ, Scope.WRITE), {}, True),
         ((Scope.READ,), {}, False),
@@ -56,15 +56,15 @@ def test_an_invitation_makes_an_account_with_the_role_of_its_scopes(role: Role) 
         ((Scope.READ, Scope.WRITE), {"expires_at": NOON, "kind": CredentialKind.SESSION}, True),
     ],
 )
-def test_a_caller_is_whole_with_every_scope_of_the_role_for_good(
-    scopes: tuple[Scope, ...], changes: dict[str, Any], *, is_whole: bool
+def test_a_caller_has_full_access_with_every_scope_of_the_role_for_good(
+    scopes: tuple[Scope, ...], changes: dict[str, Any], *, has_full_access: bool
 ) -> None:
-    assert caller(Role.MEMBER, *scopes, **changes).is_whole is is_whole
+    assert caller(Role.MEMBER, *scopes, **changes).has_full_access is has_full_access
 
 
 def test_a_token_is_refused_scopes_that_its_maker_lacks() -> None:
     with pytest.raises(NotAllowed, match="operate"):
-        narrow(caller(Role.MEMBER, *Scope), frozenset({Scope.OPERATE}), None)
+        check_new_token(caller(Role.MEMBER, *Scope), frozenset({Scope.OPERATE}), None)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_token_made_with_a_token_ends_no_later(
 ) -> None:
     maker = caller(Role.MEMBER, *Scope, **changes)
 
-    assert narrow(maker, frozenset({Scope.READ}), asked) == ends
+    assert check_new_token(maker, frozenset({Scope.READ}), asked) == ends
 
 
 @given(
@@ -104,7 +104,7 @@ def test_no_pair_of_credentials_widens(
 ) -> None:
     caller = Caller(user=USER, role=role, scopes=has, credential="k", kind=kind, expires_at=ends)  # type: ignore[arg-type]
     try:
-        given_until = narrow(caller, asked, until)  # type: ignore[arg-type]
+        given_until = check_new_token(caller, asked, until)  # type: ignore[arg-type]
     except NotAllowed:
         assert not all(caller.may(scope) for scope in asked)
         return
@@ -117,15 +117,15 @@ def test_no_pair_of_credentials_widens(
         expires_at=given_until,
     )
     assert all(caller.may(scope) for scope in Scope if made.may(scope))
-    assert made.is_whole <= caller.is_whole
+    assert made.has_full_access <= caller.has_full_access
     if kind is CredentialKind.TOKEN and caller.expires_at is not None:
         assert given_until is not None
         assert given_until <= caller.expires_at
 
 
 def test_what_is_kept_of_a_secret_does_not_tell_it() -> None:
-    assert digest("secret") == digest("secret") != digest("Secret")
-    assert "secret" not in digest("secret")
+    assert secret_digest("secret") == secret_digest("secret") != secret_digest("Secret")
+    assert "secret" not in secret_digest("secret")
 
 
 @pytest.mark.parametrize(
@@ -140,4 +140,4 @@ def test_what_is_kept_of_a_secret_does_not_tell_it() -> None:
     ],
 )
 def test_all_addresses_of_a_line_are_one_place(address: str, place: str) -> None:
-    assert place_of(address) == place
+    assert network_of(address) == place

@@ -16,13 +16,13 @@ from backburner.core.allowance import (
     Cost,
     Price,
     Usage,
-    cost,
-    day_of,
-    left,
+    call_cost,
+    find_exhausted,
+    local_day,
     parse_limit,
     parse_price,
     raise_by,
-    used_up,
+    remaining,
 )
 from backburner.core.errors import BadRequest, BadSchedule
 
@@ -45,7 +45,7 @@ standings = st.builds(AllowanceState, allowances, amounts, amounts)
 def test_a_call_costs_the_sum_of_its_parts() -> None:
     usage = Usage(input=1_000, output=200, cache_read=50_000, cache_write=4_000)
 
-    assert cost("model-large", usage, PRICES) == Cost(
+    assert call_cost("model-large", usage, PRICES) == Cost(
         Amount(micros=15_000 + 15_000 + 75_000 + 75_000, tokens=55_200), priced=True
     )
 
@@ -53,10 +53,10 @@ def test_a_call_costs_the_sum_of_its_parts() -> None:
 def test_less_than_a_millionth_of_a_dollar_counts_as_one() -> None:
     prices = {"model": Price(input=1, output=0)}
 
-    assert cost("model", Usage(input=1), prices).amount.micros == 1
-    assert cost("model", Usage(input=1_000_000), prices).amount.micros == 1
-    assert cost("model", Usage(input=1_000_001), prices).amount.micros == 2
-    assert cost("model", Usage(output=5), prices).amount.micros == 0
+    assert call_cost("model", Usage(input=1), prices).amount.micros == 1
+    assert call_cost("model", Usage(input=1_000_000), prices).amount.micros == 1
+    assert call_cost("model", Usage(input=1_000_001), prices).amount.micros == 2
+    assert call_cost("model", Usage(output=5), prices).amount.micros == 0
 
 
 @given(st.lists(st.builds(Usage, counts, counts, counts, counts), max_size=5))
@@ -70,7 +70,7 @@ def test_many_calls_never_add_up_to_less_than_they_cost(usages: list[Usage]) -> 
         for usage in usages
     )
 
-    total = sum((cost("model-large", usage, PRICES).amount for usage in usages), Amount())
+    total = sum((call_cost("model-large", usage, PRICES).amount for usage in usages), Amount())
 
     assert 0 <= total.micros * 10**6 - millionths_of_micros < 10**6 * max(1, len(usages))
 
@@ -85,12 +85,12 @@ def test_many_calls_never_add_up_to_less_than_they_cost(usages: list[Usage]) -> 
     ],
 )
 def test_the_price_is_the_one_with_the_longest_name_that_fits(model: str, micros: int) -> None:
-    assert cost(model, Usage(input=1), PRICES).amount.micros == micros
+    assert call_cost(model, Usage(input=1), PRICES).amount.micros == micros
 
 
 @pytest.mark.parametrize("model", ["", "other", "my-model", "mode"])
 def test_a_model_nobody_has_a_price_for_counts_tokens_only_and_says_so(model: str) -> None:
-    assert cost(model, Usage(3, 4, 5, 6), PRICES) == Cost(Amount(0, 18), priced=False)
+    assert call_cost(model, Usage(3, 4, 5, 6), PRICES) == Cost(Amount(0, 18), priced=False)
 
 
 def test_what_is_left_is_the_limit_less_what_is_spent_and_set_aside() -> None:
@@ -98,16 +98,16 @@ def test_what_is_left_is_the_limit_less_what_is_spent_and_set_aside() -> None:
         Allowance(AllowanceScope.DAY, 100, 1_000), Amount(30, 300), Amount(20, 200)
     )
 
-    assert left(standing) == Amount(50, 500)
+    assert remaining(standing) == Amount(50, 500)
 
 
 def test_without_a_limit_there_is_nothing_to_be_left() -> None:
-    assert left(AllowanceState(Allowance(AllowanceScope.RUN), Amount(10, 10))) is None
+    assert remaining(AllowanceState(Allowance(AllowanceScope.RUN), Amount(10, 10))) is None
 
 
 @given(standings)
 def test_what_is_left_is_never_less_than_nothing(standing: AllowanceState) -> None:
-    rest = left(standing)
+    rest = remaining(standing)
 
     assert rest is None or (rest.micros >= 0 and rest.tokens >= 0)
 
@@ -130,7 +130,7 @@ def test_an_allowance_is_used_up_when_either_of_its_limits_is_reached(
 ) -> None:
     standing = AllowanceState(allowance, Amount(6, 15), reserved=Amount(4, 5))
 
-    assert used_up([standing]) == (allowance if over else None)
+    assert find_exhausted([standing]) == (allowance if over else None)
 
 
 def test_the_first_allowance_that_is_used_up_is_named() -> None:
@@ -138,8 +138,8 @@ def test_the_first_allowance_that_is_used_up_is_named() -> None:
     empty = AllowanceState(Allowance(AllowanceScope.USER, micros=0), Amount())
     other = AllowanceState(Allowance(AllowanceScope.DAY, micros=0), Amount())
 
-    assert used_up([free, empty, other]) == empty.allowance
-    assert used_up([]) is None
+    assert find_exhausted([free, empty, other]) == empty.allowance
+    assert find_exhausted([]) is None
 
 
 def test_raising_an_allowance_adds_to_the_limits_it_has() -> None:
@@ -186,7 +186,7 @@ def test_a_day_lasts_from_midnight_to_midnight_whatever_the_clocks_do(
     begins = datetime.fromisoformat(start).replace(tzinfo=UTC)
 
     for moment in (begins, begins + length / 2, begins + length - TICK):
-        assert day_of(moment, zone=zone) == (begins, begins + length)
+        assert local_day(moment, zone=zone) == (begins, begins + length)
         assert moment.astimezone(ZoneInfo(zone)).date() == date.fromisoformat(day)
 
 
@@ -196,7 +196,7 @@ def test_in_every_zone_the_days_of_a_year_follow_each_other() -> None:
     for zone in ZONES:
         moment, days = datetime(2026, 1, 1, tzinfo=UTC), 0
         while moment.year == 2026:
-            start, end = day_of(moment, zone=zone)
+            start, end = local_day(moment, zone=zone)
             assert start == moment if days else start <= moment
             moment, days = end, days + 1
 
@@ -208,17 +208,17 @@ def test_in_every_zone_the_days_of_a_year_follow_each_other() -> None:
     st.datetimes(datetime(2026, 1, 1), datetime(2037, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
 )
 def test_a_moment_lies_in_its_day_and_days_touch(zone: str, moment: datetime) -> None:
-    start, end = day_of(moment, zone=zone)
+    start, end = local_day(moment, zone=zone)
 
     assert start <= moment < end
-    assert day_of(start, zone=zone) == day_of(end - TICK, zone=zone) == (start, end)
-    assert day_of(start - TICK, zone=zone)[1] == start
-    assert day_of(end, zone=zone)[0] == end
+    assert local_day(start, zone=zone) == local_day(end - TICK, zone=zone) == (start, end)
+    assert local_day(start - TICK, zone=zone)[1] == start
+    assert local_day(end, zone=zone)[0] == end
 
 
 def test_an_unknown_zone_is_refused() -> None:
     with pytest.raises(BadSchedule, match="no time zone 'Mars'"):
-        day_of(NOON, zone="Mars")
+        local_day(NOON, zone="Mars")
 
 
 @pytest.mark.parametrize(

@@ -78,9 +78,9 @@ def test_a_step_beyond_its_limit_is_refused() -> None:
 def test_a_brief_has_to_be_plain_json_of_limited_size() -> None:
     check_state(State({"prompt": "Watch CI."}))
 
-    with pytest.raises(TooLarge, match="What the work is about has"):
+    with pytest.raises(TooLarge, match="The description of the work has"):
         check_state(State({**LARGE, "more": LARGE}))
-    with pytest.raises(BadRequest, match="What the work is about has a set"):
+    with pytest.raises(BadRequest, match="The description of the work has a set"):
         check_state(State({"tools": {1}}))
 
 

@@ -63,7 +63,7 @@ def test_what_is_too_large_says_how_large_and_what_the_limit_is() -> None:
     error = TooLarge("The message", size=2_000, limit=1_000, unit="characters")
 
     assert str(error) == (
-        "The message has 2,000 characters; the limit is 1,000. Send less, or in parts."
+        "The message has 2,000 characters; the limit is 1,000. Shorten it, or split it into parts."
     )
     assert (error.size, error.limit) == (2_000, 1_000)
 

@@ -70,7 +70,7 @@ def test_a_passing_failure_says_what_happened() -> None:
     told = of_passing_failure(make.conversation(notify=Notify.ALWAYS), make.failure())
 
     assert told == Notice(
-        NoticeKind.FAILURE, "A run failed and will be repeated: The model was overloaded."
+        NoticeKind.FAILURE, "A run failed and will be retried: The model was overloaded."
     )
 
 

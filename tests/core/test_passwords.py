@@ -3,7 +3,7 @@
 import pytest
 
 from backburner.core.errors import BadRequest
-from backburner.core.passwords import COMMONEST, check_login, check_name, check_password
+from backburner.core.passwords import COMMON_PASSWORDS, check_login, check_name, check_password
 
 
 @pytest.mark.parametrize("text", ["ada", " Ada ", "ada@mail.example", "a1", "ada.l+x_y-z"])
@@ -36,7 +36,7 @@ def test_a_long_password_is_taken_whatever_it_is_made_of(password: str) -> None:
     [
         *("short", "eleven char", "a" * 150 + "bcd" * 20, "aaaaaaaaaaaa", "121212121212"),
         *("Password-1234", "qwerty 123 456", "ada-lovelace-1", "Ada Lovelace 1", "no\0text at all"),
-        *(word for word in sorted(COMMONEST) if len(word) > 20),
+        *(word for word in sorted(COMMON_PASSWORDS) if len(word) > 20),
     ],
 )
 def test_one_that_is_short_or_soon_guessed_is_refused_and_not_quoted(password: str) -> None:
@@ -47,4 +47,4 @@ def test_one_that_is_short_or_soon_guessed_is_refused_and_not_quoted(password: s
 
 
 def test_every_common_one_would_be_long_enough() -> None:
-    assert all(len(word) >= 12 for word in COMMONEST)
+    assert all(len(word) >= 12 for word in COMMON_PASSWORDS)

@@ -11,15 +11,15 @@ from support.stage.make import NOON
 
 from backburner.core.errors import BadAnswer, BadRequest, TooLarge
 from backburner.core.question import (
-    DELIBERATE,
+    EXPLICIT_ANSWER_ONLY,
     MAX_ANSWER_CHARS,
     NewQuestion,
     Purpose,
     Question,
     QuestionType,
-    accept,
-    draft,
-    read_chat,
+    accept_answer,
+    match_chat_message,
+    new_question,
     remind,
     snooze,
 )
@@ -32,34 +32,36 @@ WHERE = make.question(type=INPUT, prompt="Where?", options=())
 
 @requirement("A-question")
 def test_a_question_has_a_type_a_prompt_and_options_and_names_them_when_it_refuses() -> None:
-    asked = draft(CHOICE, "Which one?", ("this", "that"))
+    asked = new_question(CHOICE, "Which one?", ("this", "that"))
     question = make.question(type=asked.type, prompt=asked.prompt, options=asked.options)
 
     assert asked == NewQuestion(type=CHOICE, prompt="Which one?", options=("this", "that"))
-    assert draft(CONFIRMATION, "Go on?") == NewQuestion(
+    assert new_question(CONFIRMATION, "Go on?") == NewQuestion(
         type=CONFIRMATION, prompt="Go on?", options=("yes", "no")
     )
-    assert draft(INPUT, "Where?") == NewQuestion(type=INPUT, prompt="Where?")
-    assert accept(question, "that") == "that"
-    with pytest.raises(BadAnswer, match=r"'neither' does not answer .* one of: this, that.") as no:
-        accept(question, "neither")
+    assert new_question(INPUT, "Where?") == NewQuestion(type=INPUT, prompt="Where?")
+    assert accept_answer(question, "that") == "that"
+    with pytest.raises(
+        BadAnswer, match=r"'neither' is not a valid answer.* one of: this, that."
+    ) as no:
+        accept_answer(question, "neither")
     assert no.value.options == ("this", "that")
 
 
 UNASKABLE = [
     (INPUT, "  ", (), "The question is empty"),
     (INPUT, "x" * 8_001, (), "The question has 8,001 characters"),
-    (INPUT, "Where?", ("here",), "type input has no options"),
-    (CHOICE, "Which?", (), "A choice needs 2 to 25 options"),
-    (CHOICE, "Which?", ("one",), "A choice needs 2 to 25 options"),
-    (CHOICE, "Which?", tuple("abcdefghijklmnopqrstuvwxyz"), "A choice needs 2 to 25 options"),
-    (CHOICE, "Which?", ("one", ""), "different and not empty"),
-    (CHOICE, "Which?", ("one", " \n"), "different and not empty"),
-    (CHOICE, "Which?", ("one", "One."), "different and not empty"),
+    (INPUT, "Where?", ("here",), "type input takes no options"),
+    (CHOICE, "Which?", (), "type choice needs 2 to 25 options"),
+    (CHOICE, "Which?", ("one",), "type choice needs 2 to 25 options"),
+    (CHOICE, "Which?", tuple("abcdefghijklmnopqrstuvwxyz"), "type choice needs 2 to 25 options"),
+    (CHOICE, "Which?", ("one", ""), "different from each other and not empty"),
+    (CHOICE, "Which?", ("one", " \n"), "different from each other and not empty"),
+    (CHOICE, "Which?", ("one", "One."), "different from each other and not empty"),
     (CHOICE, "Which?", ("one", "x" * 201), "An option has 201 characters"),
-    (CHOICE, "Which?", ("one", "\0"), "An option has characters that are no text"),
-    (CONFIRMATION, "Go on?", ("ok", "no"), "answered yes or no"),
-    (CONFIRMATION, "Go on?", ("yes",), "answered yes or no"),
+    (CHOICE, "Which?", ("one", "\0"), "An option has invalid characters"),
+    (CONFIRMATION, "Go on?", ("ok", "no"), "only the options yes and no"),
+    (CONFIRMATION, "Go on?", ("yes",), "only the options yes and no"),
 ]
 
 
@@ -68,17 +70,17 @@ def test_what_nobody_could_answer_is_not_asked(
     kind: QuestionType, prompt: str, options: tuple[str, ...], fault: str
 ) -> None:
     with pytest.raises(BadRequest, match=fault):
-        draft(kind, prompt, options)
+        new_question(kind, prompt, options)
 
 
 @pytest.mark.parametrize("options", [("yes", "no"), ("No", "Yes")])
 def test_a_confirmation_may_name_its_options(options: tuple[str, ...]) -> None:
-    assert draft(CONFIRMATION, "Go on?", options).options == options
+    assert new_question(CONFIRMATION, "Go on?", options).options == options
 
 
 @pytest.mark.parametrize("default", ["no", "N", "No!"])
 def test_a_question_expires_into_an_answer_it_would_take(default: str) -> None:
-    asked = draft(CONFIRMATION, "Go on?", default=default, expires_in=DAY)
+    asked = new_question(CONFIRMATION, "Go on?", default=default, expires_in=DAY)
 
     assert (asked.default, asked.expires_in) == (default, DAY)
 
@@ -86,18 +88,18 @@ def test_a_question_expires_into_an_answer_it_would_take(default: str) -> None:
 @pytest.mark.parametrize(
     ("default", "expires_in", "fault"),
     [
-        ("no", None, "A question that expires needs a default"),
-        (None, DAY, "a default needs an expiry"),
-        ("no", timedelta(minutes=9), "ten minutes at least"),
-        ("no", timedelta(days=367), "a year at most"),
-        ("maybe", DAY, "The default does not answer"),
+        ("no", None, "default and an expiry go together"),
+        (None, DAY, "default and an expiry go together"),
+        ("no", timedelta(minutes=9), "10 minutes to 366 days"),
+        ("no", timedelta(days=367), "10 minutes to 366 days"),
+        ("maybe", DAY, "The default is not a valid answer"),
     ],
 )
 def test_an_expiry_without_a_fitting_default_is_refused(
     default: str | None, expires_in: timedelta | None, fault: str
 ) -> None:
     with pytest.raises(BadRequest, match=fault):
-        draft(CONFIRMATION, "Go on?", default=default, expires_in=expires_in)
+        new_question(CONFIRMATION, "Go on?", default=default, expires_in=expires_in)
 
 
 @pytest.mark.parametrize(
@@ -112,83 +114,83 @@ def test_an_expiry_without_a_fitting_default_is_refused(
     ],
 )
 def test_a_confirmation_is_answered_in_many_ways(said: str, meant: str) -> None:
-    assert accept(make.question(), said) == meant
+    assert accept_answer(make.question(), said) == meant
 
 
 @pytest.mark.parametrize("said", ["yes please", "maybe", "yesno", "ye s", "1", "true", "ok"])
 def test_what_is_not_clearly_yes_or_no_is_neither(said: str) -> None:
     with pytest.raises(BadAnswer, match=r"Answer with one of: yes, no\."):
-        accept(make.question(), said)
+        accept_answer(make.question(), said)
 
 
 @pytest.mark.parametrize("said", ["The second", "the  second", "THE SECOND!", "\tthe second. "])
 def test_an_option_is_meant_whatever_its_case_and_spacing(said: str) -> None:
-    assert accept(WHICH, said) == "The second"
+    assert accept_answer(WHICH, said) == "The second"
 
 
 def test_an_option_keeps_its_own_meaning_of_y() -> None:
     axes = make.question(type=CHOICE, options=("x", "y"))
 
-    assert accept(axes, "Y") == "y"
+    assert accept_answer(axes, "Y") == "y"
 
 
 @pytest.mark.parametrize("said", [".", "..", "!", "a.", " indented\n"])
 def test_an_open_question_takes_any_words_as_they_are(said: str) -> None:
-    assert accept(WHERE, said) == said
+    assert accept_answer(WHERE, said) == said
 
 
 def test_options_may_be_punctuation() -> None:
-    folder = make.question(type=CHOICE, options=draft(CHOICE, "Which?", (".", "..")).options)
+    folder = make.question(type=CHOICE, options=new_question(CHOICE, "Which?", (".", "..")).options)
 
-    assert accept(folder, "..") == ".."
+    assert accept_answer(folder, "..") == ".."
 
 
 @pytest.mark.parametrize("blank", ["", "  ", "\n"])
 def test_an_empty_answer_is_refused_as_such(blank: str) -> None:
     with pytest.raises(BadAnswer, match=r"The answer is empty\. Answer with one of: yes, no\."):
-        accept(make.question(), blank)
-    with pytest.raises(BadAnswer, match=r"The answer is empty\. Say something\."):
-        accept(WHERE, blank)
+        accept_answer(make.question(), blank)
+    with pytest.raises(BadAnswer, match=r"The answer is empty\. Answer with any text\."):
+        accept_answer(WHERE, blank)
 
 
 def test_an_answer_has_a_limit() -> None:
     with pytest.raises(TooLarge, match="The answer has 32,001 characters"):
-        accept(WHERE, "x" * (MAX_ANSWER_CHARS + 1))
+        accept_answer(WHERE, "x" * (MAX_ANSWER_CHARS + 1))
 
 
 @requirement("A-question")
 def test_chat_text_answers_a_question_that_it_fits_and_is_talk_otherwise() -> None:
-    assert read_chat(WHERE, "In Rome.") == "In Rome."
-    assert read_chat(WHICH, "the first") == "The first"
-    assert read_chat(WHICH, "What is the difference?") is None
-    assert read_chat(make.question(), "y") == "yes"
-    assert read_chat(WHERE, " ") is None
+    assert match_chat_message(WHERE, "In Rome.") == "In Rome."
+    assert match_chat_message(WHICH, "the first") == "The first"
+    assert match_chat_message(WHICH, "What is the difference?") is None
+    assert match_chat_message(make.question(), "y") == "yes"
+    assert match_chat_message(WHERE, " ") is None
 
 
 def test_a_message_too_long_for_an_answer_is_talk() -> None:
-    assert read_chat(WHERE, "x" * MAX_ANSWER_CHARS) is not None
-    assert read_chat(WHERE, "x" * (MAX_ANSWER_CHARS + 1)) is None
+    assert match_chat_message(WHERE, "x" * MAX_ANSWER_CHARS) is not None
+    assert match_chat_message(WHERE, "x" * (MAX_ANSWER_CHARS + 1)) is None
 
 
 @pytest.mark.parametrize("purpose", Purpose)
 def test_only_a_deliberate_act_settles_what_binds_to_something_shown(purpose: Purpose) -> None:
     asked = make.question(purpose=purpose)
 
-    assert (read_chat(asked, "yes") is None) == (purpose in DELIBERATE)
-    assert accept(asked, "yes") == "yes"
+    assert (match_chat_message(asked, "yes") is None) == (purpose in EXPLICIT_ANSWER_ONLY)
+    assert accept_answer(asked, "yes") == "yes"
 
 
 def test_proposals_approvals_and_allowances_take_a_deliberate_act() -> None:
-    assert {Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE} == DELIBERATE
+    assert {Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE} == EXPLICIT_ANSWER_ONLY
 
 
 @given(st.sampled_from([make.question(), WHICH, WHERE]), st.text())
 def test_chat_never_answers_what_a_deliberate_answer_would_not(
     question: Question, text: str
 ) -> None:
-    meant = read_chat(question, text)
+    meant = match_chat_message(question, text)
 
-    assert meant is None or "\0" in text or accept(question, text) == meant
+    assert meant is None or "\0" in text or accept_answer(question, text) == meant
 
 
 def test_each_reminder_comes_twice_as_late_as_the_one_before() -> None:

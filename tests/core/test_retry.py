@@ -11,15 +11,15 @@ from support.stage.make import NOON
 from backburner.core.conversation import Conversation, OnRepeatedFailure
 from backburner.core.question import Purpose
 from backburner.core.retry import (
-    LONGEST_DELAY,
-    LONGEST_RETRY_AFTER,
-    Again,
+    MAX_RETRY_AFTER,
+    MAX_RETRY_DELAY,
     AskUser,
     AtLimit,
+    RetryAt,
     count_failure,
-    delay,
     failure_limit,
     judge,
+    retry_delay,
 )
 from backburner.core.run import FailureKind
 
@@ -31,7 +31,7 @@ PASSING = sorted(set(FailureKind) - {FailureKind.TOOL, FailureKind.SIGNED_OUT})
 
 @pytest.mark.parametrize("kind", PASSING)
 def test_what_may_pass_is_tried_again_after_a_while(kind: FailureKind) -> None:
-    assert judge(TASK, make.failure(kind), now=NOON) == Again(NOON + 30 * SECOND)
+    assert judge(TASK, make.failure(kind), now=NOON) == RetryAt(NOON + 30 * SECOND)
 
 
 @pytest.mark.parametrize(
@@ -57,17 +57,17 @@ def test_a_task_has_two_failures_in_a_row_and_a_chat_three() -> None:
 @pytest.mark.parametrize(
     ("policy", "failures", "verdict"),
     [
-        (OnRepeatedFailure.PAUSE, 0, Again(NOON + 30 * SECOND)),
+        (OnRepeatedFailure.PAUSE, 0, RetryAt(NOON + 30 * SECOND)),
         (OnRepeatedFailure.PAUSE, 1, AtLimit(newly=True)),
         (OnRepeatedFailure.PAUSE, 2, AtLimit(newly=False)),
-        (OnRepeatedFailure.NOTIFY, 0, Again(NOON + 30 * SECOND)),
-        (OnRepeatedFailure.NOTIFY, 1, Again(NOON + 60 * SECOND)),
+        (OnRepeatedFailure.NOTIFY, 0, RetryAt(NOON + 30 * SECOND)),
+        (OnRepeatedFailure.NOTIFY, 1, RetryAt(NOON + 60 * SECOND)),
         (OnRepeatedFailure.NOTIFY, 2, AtLimit(newly=True)),
         (OnRepeatedFailure.NOTIFY, 3, AtLimit(newly=False)),
     ],
 )
 def test_the_limit_is_reached_anew_only_once(
-    policy: OnRepeatedFailure, failures: int, verdict: Again | AtLimit
+    policy: OnRepeatedFailure, failures: int, verdict: RetryAt | AtLimit
 ) -> None:
     failed = make.conversation(on_repeated_failure=policy, failures=failures)
 
@@ -90,7 +90,7 @@ def test_failures_are_counted_on_beyond_the_limit() -> None:
 
 
 def test_each_pause_is_twice_as_long_up_to_an_hour() -> None:
-    pauses = [delay(failures) / SECOND for failures in range(1, 10)]
+    pauses = [retry_delay(failures) / SECOND for failures in range(1, 10)]
 
     assert pauses == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]
 
@@ -110,16 +110,16 @@ def test_each_pause_is_twice_as_long_up_to_an_hour() -> None:
 def test_whoever_asks_to_be_left_alone_is_within_a_day(
     asked: timedelta | None, pause: timedelta
 ) -> None:
-    assert delay(1, asked) == pause
-    assert judge(TASK, make.failure(retry_after=asked), now=NOON) == Again(NOON + pause)
+    assert retry_delay(1, asked) == pause
+    assert judge(TASK, make.failure(retry_after=asked), now=NOON) == RetryAt(NOON + pause)
 
 
 @given(st.integers(1, 10**6), st.none() | st.timedeltas())
 def test_a_pause_is_never_shorter_than_the_first_nor_longer_than_a_day(
     failures: int, asked: timedelta | None
 ) -> None:
-    pause = delay(failures, asked)
+    pause = retry_delay(failures, asked)
 
-    assert 30 * SECOND <= pause <= LONGEST_RETRY_AFTER
-    assert pause <= LONGEST_DELAY or asked is not None
-    assert delay(failures + 1, asked) >= pause
+    assert 30 * SECOND <= pause <= MAX_RETRY_AFTER
+    assert pause <= MAX_RETRY_DELAY or asked is not None
+    assert retry_delay(failures + 1, asked) >= pause

@@ -36,9 +36,9 @@ def test_a_profile_that_was_asked_for_is_what_it_gets(kind: Kind) -> None:
 
 
 def test_a_profile_that_does_not_exist_is_refused_with_those_that_do() -> None:
-    with pytest.raises(BadRequest, match=r"no profile 'clod'. There are: claude, local, demo\."):
+    with pytest.raises(BadRequest, match=r"no profile 'clod'. Available: claude, local, demo\."):
         choose(ROUTES, Kind.CHAT, "clod")
-    with pytest.raises(BadRequest, match=r"There are: none\."):
+    with pytest.raises(BadRequest, match=r"Available: none\."):
         choose(NO_ROUTES, Kind.CHAT, "clod")
 
 

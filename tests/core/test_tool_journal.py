@@ -11,7 +11,7 @@ from backburner.core.ids import CallId
 from backburner.core.question import Purpose
 from backburner.core.run import RunKind
 from backburner.core.tool_journal import JournalEntry
-from backburner.core.tool_policy import Allow, Ask, Tool, ToolCall, decide, digest
+from backburner.core.tool_policy import Allow, Ask, Tool, ToolCall, call_digest, decide
 from backburner.core.transitions import HAPPENED, LEAVE, REPEAT
 
 CALL = ToolCall(Tool(server="mail", name="send", definition="d"), {"to": "Ann"})
@@ -25,7 +25,7 @@ def entry(**changes: Any) -> JournalEntry:
         tool="send",
         definition="d",
         arguments=CALL.arguments,
-        digest=digest(CALL),
+        digest=call_digest(CALL),
         read_only=False,
         done=True,
         result="Sent.",
@@ -36,7 +36,9 @@ def entry(**changes: Any) -> JournalEntry:
 def test_only_what_may_have_had_an_effect_is_in_doubt() -> None:
     unknown = entry(done=False)
 
-    assert tool_journal.doubtful([entry(), unknown, entry(done=False, read_only=True)]) == [unknown]
+    assert tool_journal.calls_in_doubt([entry(), unknown, entry(done=False, read_only=True)]) == [
+        unknown
+    ]
 
 
 def test_an_identical_call_is_answered_once_by_each_that_was_made() -> None:
@@ -49,39 +51,41 @@ def test_an_identical_call_is_answered_once_by_each_that_was_made() -> None:
     ]
     made = [*others, first, second]
 
-    assert tool_journal.answering(digest(CALL), made, used=()) == first
-    assert tool_journal.answering(digest(CALL), made, used={first.id}) == second
-    assert tool_journal.answering(digest(CALL), made, used={first.id, second.id}) is None
+    assert tool_journal.find_receipt(call_digest(CALL), made, used=()) == first
+    assert tool_journal.find_receipt(call_digest(CALL), made, used={first.id}) == second
+    assert tool_journal.find_receipt(call_digest(CALL), made, used={first.id, second.id}) is None
 
 
 def test_a_new_attempt_is_told_what_had_an_effect() -> None:
     made = [entry(), entry(read_only=True), entry(done=False), entry(failed=True)]
 
-    assert tool_journal.told(made) == ['send {"to":"Ann"} gave: Sent.']
+    assert tool_journal.describe_done_calls(made) == ['send {"to":"Ann"} returned: Sent.']
 
 
 def test_what_it_is_told_has_its_limits() -> None:
-    (line,) = tool_journal.told([entry(arguments={"to": "x" * 10_000}, result="y" * 10_000)])
+    (line,) = tool_journal.describe_done_calls(
+        [entry(arguments={"to": "x" * 10_000}, result="y" * 10_000)]
+    )
 
-    assert len(line) < 2 * tool_journal.LONGEST_TOLD + 100
+    assert len(line) < 2 * tool_journal.MAX_RECEIPT_CHARS + 100
 
 
 def test_to_do_it_again_is_a_yes_to_just_that_call() -> None:
-    question = tool_journal.ask(entry(done=False), RunKind.BACKGROUND, now=NOON)
+    question = tool_journal.doubt_question(entry(done=False), RunKind.BACKGROUND, now=NOON)
     assert (question.purpose, question.options) == (Purpose.IN_DOUBT, (HAPPENED, REPEAT, LEAVE))
     waiting = transitions.ask_owner(make.conversation(), question).conversation
 
     again = transitions.answer(waiting, question.id, REPEAT, now=NOON)
 
-    judged = decide(CALL, again.grants, scope=None, in_doubt=False, now=NOON)
+    judged = decide(CALL, again.grants, allowed=None, in_doubt=False, now=NOON)
     assert isinstance(judged, Allow)
     assert judged.uses == again.grants[0].id
     other = ToolCall(CALL.tool, {"to": "Bob"})
-    assert isinstance(decide(other, again.grants, scope=None, in_doubt=False, now=NOON), Ask)
+    assert isinstance(decide(other, again.grants, allowed=None, in_doubt=False, now=NOON), Ask)
 
 
 def test_any_other_answer_allows_nothing() -> None:
-    question = tool_journal.ask(entry(done=False), RunKind.REPLY, now=NOON)
+    question = tool_journal.doubt_question(entry(done=False), RunKind.REPLY, now=NOON)
     waiting = transitions.ask_owner(make.conversation(), question).conversation
 
     for said in (HAPPENED, LEAVE):

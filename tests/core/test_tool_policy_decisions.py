@@ -20,10 +20,10 @@ from backburner.core.tool_policy import (
     Deny,
     Tool,
     ToolCall,
+    call_digest,
     decide,
-    digest,
 )
-from backburner.core.validation import canonical
+from backburner.core.validation import canonical_json
 
 some_json: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-99, 99) | st.text("aé\\\"', ", max_size=5),
@@ -35,7 +35,7 @@ arguments = st.dictionaries(some_text, some_json, max_size=3)
 
 
 def test_a_call_that_nobody_has_agreed_to_is_asked_about() -> None:
-    assert judge(SEND) == Ask(digest(SEND))
+    assert judge(SEND) == Ask(call_digest(SEND))
 
 
 def test_a_free_tool_is_called_without_asking() -> None:
@@ -53,7 +53,7 @@ def test_any_change_to_a_call_asks_again(
     what = data.draw(st.sampled_from(["server", "name", "definition", "arguments"]))
     if what == "arguments":
         changed = ToolCall(tool, data.draw(arguments))
-        assume(canonical(changed.arguments) != canonical(call.arguments))
+        assume(canonical_json(changed.arguments) != canonical_json(call.arguments))
     else:
         text = data.draw(some_text)
         assume(text != getattr(tool, what))
@@ -61,15 +61,15 @@ def test_any_change_to_a_call_asks_again(
         changed = ToolCall(replace(tool, **changes), given_arguments)
 
     assert judge(call, grant) == Allow(uses=grant.id)
-    assert judge(changed, grant) == Ask(digest(changed))
-    assert digest(changed) != digest(call)
+    assert judge(changed, grant) == Ask(call_digest(changed))
+    assert call_digest(changed) != call_digest(call)
 
 
 def test_where_one_part_of_a_call_ends_and_the_next_begins_makes_a_difference() -> None:
     one = Tool(server="ab", name="c", definition="d")
     other = Tool(server="a", name="bc", definition="d")
 
-    assert digest(ToolCall(one, {})) != digest(ToolCall(other, {}))
+    assert call_digest(ToolCall(one, {})) != call_digest(ToolCall(other, {}))
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_the_order_of_the_arguments_makes_no_difference() -> None:
 def test_a_tool_outside_the_scope_of_the_work_is_denied_whatever_was_granted() -> None:
     grants = granted(ALWAYS_HERE, SEND)
 
-    out = decide(SEND, grants, scope=("read_file", "search"), in_doubt=False, now=NOON)
-    within = decide(SEND, grants, scope=("mail/send",), in_doubt=False, now=NOON)
+    out = decide(SEND, grants, allowed=("read_file", "search"), in_doubt=False, now=NOON)
+    within = decide(SEND, grants, allowed=("mail/send",), in_doubt=False, now=NOON)
 
-    assert out == Deny("mail/send is not among the tools of this work: read_file, search.")
+    assert out == Deny("mail/send is not one of the tools allowed here: read_file, search.")
     assert within == Allow()
 
 
@@ -113,19 +113,19 @@ def test_a_scope_names_our_tools_and_does_not_let_in_others_of_the_same_name() -
     theirs = ToolCall(replace(READ, server="mail"), {})
     scope = (READ.name,)
 
-    assert decide(ours, [], scope=scope, in_doubt=False, now=NOON) == Allow()
-    assert isinstance(decide(theirs, [], scope=scope, in_doubt=False, now=NOON), Deny)
+    assert decide(ours, [], allowed=scope, in_doubt=False, now=NOON) == Allow()
+    assert isinstance(decide(theirs, [], allowed=scope, in_doubt=False, now=NOON), Deny)
 
 
 def test_a_scope_denies_even_free_tools() -> None:
-    denied = decide(ToolCall(READ, {}), [], scope=(), in_doubt=False, now=NOON)
+    denied = decide(ToolCall(READ, {}), [], allowed=(), in_doubt=False, now=NOON)
 
     assert isinstance(denied, Deny)
 
 
 @pytest.mark.parametrize("call", [SEND, ToolCall(READ, {"path": "x"})])
 def test_a_tool_in_doubt_is_denied_even_if_free_or_granted(call: ToolCall) -> None:
-    denied = decide(call, granted(ALWAYS_HERE, call), scope=None, in_doubt=True, now=NOON)
+    denied = decide(call, granted(ALWAYS_HERE, call), allowed=None, in_doubt=True, now=NOON)
 
     assert isinstance(denied, Deny)
     assert "may or may not have happened" in denied.reason
@@ -134,8 +134,8 @@ def test_a_tool_in_doubt_is_denied_even_if_free_or_granted(call: ToolCall) -> No
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        ({"text": "\ud800"}, "no text"),
-        ({"text": "a\0b"}, "no text"),
+        ({"text": "\ud800"}, "invalid characters"),
+        ({"text": "a\0b"}, "invalid characters"),
         ({"number": float("nan")}, "not finite"),
         ({"text": "x" * MAX_ARGUMENT_BYTES}, "the limit is"),
     ],

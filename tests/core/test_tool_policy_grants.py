@@ -14,13 +14,13 @@ from backburner.core.tool_policy import (
     SINGLE_USE_LIFETIME,
     Allow,
     Ask,
-    Narrowing,
+    GrantMatch,
     Tool,
     ToolCall,
     approval_binding,
     approval_options,
+    call_digest,
     decide,
-    digest,
     inherits_grants,
 )
 
@@ -46,14 +46,14 @@ def test_a_yes_that_was_not_used_in_time_is_void() -> None:
     just_before = decide(
         SEND,
         [grant],
-        scope=None,
+        allowed=None,
         in_doubt=False,
         now=NOON + SINGLE_USE_LIFETIME - timedelta(seconds=1),
     )
-    too_late = decide(SEND, [grant], scope=None, in_doubt=False, now=NOON + SINGLE_USE_LIFETIME)
+    too_late = decide(SEND, [grant], allowed=None, in_doubt=False, now=NOON + SINGLE_USE_LIFETIME)
 
     assert just_before == Allow(uses=grant.id)
-    assert too_late == Ask(digest(SEND))
+    assert too_late == Ask(call_digest(SEND))
 
 
 def test_two_calls_asked_about_together_get_a_grant_each() -> None:
@@ -88,14 +88,14 @@ def test_always_here_reaches_every_call_of_the_tool_and_is_not_used_up() -> None
         replace(MAIL, definition="d9"),
         replace(MAIL, server="mail2"),
         replace(MAIL, name="send_all"),
-        replace(MAIL, narrowing=Narrowing.COMMAND),
+        replace(MAIL, grant_match=GrantMatch.COMMAND),
     ],
 )
 def test_always_here_ends_where_the_tool_is_no_longer_the_same(other: Tool) -> None:
     (lasting,) = granted(ALWAYS_HERE, SEND)
     call = ToolCall(other, {**SEND.arguments, "command": "ls"})
 
-    assert judge(call, lasting) == Ask(digest(call))
+    assert judge(call, lasting) == Ask(call_digest(call))
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -119,7 +119,7 @@ def test_what_is_asked_about_is_written_down_to_the_last_byte() -> None:
                 "tool": "run_command",
                 "definition": "d2",
                 "arguments": {"command": "git status"},
-                "digest": digest(command("git status")),
+                "digest": call_digest(command("git status")),
                 "words": ["git", "status"],
                 "whole": False,
             }

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from backburner.core.errors import BadRequest, TooLarge
 from backburner.core.validation import (
-    DEEPEST,
-    LARGEST_INTEGER,
-    as_object,
-    canonical,
+    MAX_INTEGER,
+    MAX_JSON_DEPTH,
+    canonical_json,
     check_json,
+    check_object,
     check_text,
-    make_readable,
-    size_of,
+    json_size,
+    replace_invalid_characters,
 )
 
 PLENTY = 1_000_000
@@ -25,7 +25,7 @@ storable = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="
 plain_json: st.SearchStrategy[Any] = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers(-LARGEST_INTEGER, LARGEST_INTEGER)
+    | st.integers(-MAX_INTEGER, MAX_INTEGER)
     | st.floats(allow_nan=False, allow_infinity=False)
     | storable,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(storable, inner, max_size=3),
@@ -53,7 +53,7 @@ def test_what_is_not_text_is_refused_by_its_type(thing: object) -> None:
 
 @pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "a\udfff"])
 def test_text_that_no_database_takes_is_refused(text: str) -> None:
-    with pytest.raises(BadRequest, match="It has characters that are no text"):
+    with pytest.raises(BadRequest, match="It has invalid characters"):
         check_text("It", text, limit=20)
 
 
@@ -68,26 +68,26 @@ def test_text_beyond_its_limit_is_refused_with_both_numbers() -> None:
 def test_plain_json_is_kept(value: object) -> None:
     check_json("It", value, limit=PLENTY)
 
-    assert json.loads(canonical(value)) == value
+    assert json.loads(canonical_json(value)) == value
 
 
-@pytest.mark.parametrize("extreme", [LARGEST_INTEGER, -LARGEST_INTEGER, 1.7e308, -0.0, 5e-324])
+@pytest.mark.parametrize("extreme", [MAX_INTEGER, -MAX_INTEGER, 1.7e308, -0.0, 5e-324])
 def test_the_extremes_of_numbers_are_kept(extreme: float) -> None:
     check_json("It", {"n": extreme}, limit=PLENTY)
 
 
 REFUSED: list[tuple[object, str]] = [
-    (LARGEST_INTEGER + 1, "number that is too large"),
-    (-LARGEST_INTEGER - 1, "number that is too large"),
+    (MAX_INTEGER + 1, "number that is too large"),
+    (-MAX_INTEGER - 1, "number that is too large"),
     (10**5_000, "number that is too large"),
     (float("nan"), "number that is not finite"),
     (float("-inf"), "number that is not finite"),
-    ("\0", "no text"),
-    ("\ud800", "no text"),
-    ({"\0": 1}, "no text"),
-    ({"\ud800": 1}, "no text"),
-    ({1: 1}, "name that is not text"),
-    ({None: 1}, "name that is not text"),
+    ("\0", "invalid characters"),
+    ("\ud800", "invalid characters"),
+    ({"\0": 1}, "invalid characters"),
+    ({"\ud800": 1}, "invalid characters"),
+    ({1: 1}, "key that is not text"),
+    ({None: 1}, "key that is not text"),
     ((1, 2), "has a tuple"),
     ({1, 2}, "has a set"),
     (b"bytes", "has a bytes"),
@@ -105,10 +105,10 @@ def test_what_is_not_plain_json_is_refused_wherever_it_stands(
 
 
 def test_json_is_kept_down_to_the_deepest_level_and_no_further() -> None:
-    check_json("It", nested(DEEPEST), limit=PLENTY)
+    check_json("It", nested(MAX_JSON_DEPTH), limit=PLENTY)
 
-    for levels in (DEEPEST + 1, 10_000):
-        with pytest.raises(BadRequest, match=f"nested more than {DEEPEST} levels"):
+    for levels in (MAX_JSON_DEPTH + 1, 10_000):
+        with pytest.raises(BadRequest, match=f"nested more than {MAX_JSON_DEPTH} levels"):
             check_json("It", nested(levels), limit=PLENTY)
 
 
@@ -123,27 +123,29 @@ def test_json_that_holds_itself_is_refused() -> None:
 def test_the_size_of_json_is_counted_in_bytes() -> None:
     check_json("It", "é" * 4, limit=10)
 
-    assert size_of("é" * 4) == 10
-    with pytest.raises(TooLarge, match=r"It has 10 bytes; the limit is 9\. Send less, or in parts"):
+    assert json_size("é" * 4) == 10
+    with pytest.raises(
+        TooLarge, match=r"It has 10 bytes; the limit is 9\. Shorten it, or split it into parts"
+    ):
         check_json("It", "é" * 4, limit=9)
 
 
 def test_equal_objects_are_written_alike() -> None:
-    assert canonical({"b": [1, "é"], "a": None}) == canonical({"a": None, "b": [1, "é"]})
-    assert canonical({"b": [1, "é"], "a": None}) == '{"a":null,"b":[1,"é"]}'
+    assert canonical_json({"b": [1, "é"], "a": None}) == canonical_json({"a": None, "b": [1, "é"]})
+    assert canonical_json({"b": [1, "é"], "a": None}) == '{"a":null,"b":[1,"é"]}'
 
 
 @pytest.mark.parametrize("pair", [(1, True), (1, 1.0), (0, False), (1, "1"), ([], {}), (None, "")])
 def test_different_values_are_written_differently(pair: tuple[object, object]) -> None:
     one, other = pair
 
-    assert canonical(one) != canonical(other)
+    assert canonical_json(one) != canonical_json(other)
 
 
 def test_an_object_is_told_from_other_things() -> None:
-    assert as_object("It", {"a": 1}) == {"a": 1}
-    with pytest.raises(BadRequest, match="It must be an object with names and values"):
-        as_object("It", [("a", 1)])
+    assert check_object("It", {"a": 1}) == {"a": 1}
+    with pytest.raises(BadRequest, match="It must be a JSON object"):
+        check_object("It", [("a", 1)])
 
 
 @pytest.mark.parametrize(
@@ -156,5 +158,5 @@ def test_an_object_is_told_from_other_things() -> None:
     ],
 )
 def test_what_cannot_be_kept_is_marked(text: str, readable: str) -> None:
-    assert make_readable(text) == readable
+    assert replace_invalid_characters(text) == readable
     assert check_text("It", readable, limit=100) == readable

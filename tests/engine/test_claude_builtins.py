@@ -10,7 +10,7 @@ from support.model_api import CallTool, ModelApi, Say
 from support.requirements import requirement
 from support.stage.make import USER
 
-from backburner.core.tool_policy import Narrowing
+from backburner.core.tool_policy import GrantMatch
 from backburner.engine.claude.builtins import BUILTIN_SERVER
 from backburner.engine.claude.engine import ClaudeEngine, ClaudeModel
 from backburner.ports import ToolResult
@@ -86,7 +86,7 @@ async def test_a_command_that_needs_approval_ends_the_turn_and_runs_once_after_i
     assert claude.api.requests[1].holds(ASKED.text)
     assert harness.gate.called == [("Bash", WRITE)] * 2
     tool = harness.gate.calls[0][0].tool
-    assert (tool.server, tool.free, tool.narrowing) == (BUILTIN_SERVER, False, Narrowing.COMMAND)
+    assert (tool.server, tool.free, tool.grant_match) == (BUILTIN_SERVER, False, GrantMatch.COMMAND)
 
 
 async def test_reading_tools_need_no_approval_and_read_only_the_workspace(claude: Claude) -> None:

@@ -69,7 +69,7 @@ def ask_and_end(heard: ModelRequest) -> Reply:
     last = newest(heard)
     if "The user answered" in last:
         return [GiveOutcome({"complete": True, "message": "Read to the end."})]
-    if "chapter" in last and heard.wants_outcome and "Where it stands" not in last:
+    if "chapter" in last and heard.wants_outcome and "# Progress" not in last:
         question = {"type": "confirmation", "prompt": "Shall I read on?"}
         known = {"page": 7}
         outcome = {"needs_input": True, "message": "A chapter.", "question": question}

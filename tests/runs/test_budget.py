@@ -21,7 +21,7 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.core.question import Purpose
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.schedule import Interval
-from backburner.core.transitions import RAISE, STOP, TOMORROW
+from backburner.core.transitions import RAISE_ALLOWANCE, STOP, WAIT_UNTIL_TOMORROW
 from backburner.store import tables
 
 SetUp = Callable[..., Stage]
@@ -41,7 +41,7 @@ async def test_a_run_that_has_spent_what_it_may_stops_and_asks(set_up: SetUp) ->
     await stage.work()
 
     question = stage.question(task)
-    assert (question.purpose, question.options) == (Purpose.ALLOWANCE, (RAISE, STOP))
+    assert (question.purpose, question.options) == (Purpose.ALLOWANCE, (RAISE_ALLOWANCE, STOP))
     assert "100 tokens" in question.prompt
     assert stage.tools.calls == []
     assert stage.notices() == [question.prompt]
@@ -54,7 +54,7 @@ async def test_a_raised_allowance_lets_the_same_run_go_on(set_up: SetUp) -> None
     task = await stage.task(HOURLY)
     await stage.work()
 
-    await stage.answer(task, RAISE)
+    await stage.answer(task, RAISE_ALLOWANCE)
     await stage.work()
 
     assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS]
@@ -91,7 +91,7 @@ async def test_one_question_parks_all_that_share_an_allowance_and_one_answer_fre
     assert stage.load(second).questions == ()
 
     clock.advance(timedelta(seconds=1))
-    await stage.answer(first, RAISE)
+    await stage.answer(first, RAISE_ALLOWANCE)
     await stage.work()
 
     assert [stage.load(task).status for task in (first, second)] == [Status.BACKGROUND] * 2
@@ -105,7 +105,7 @@ async def test_what_is_to_wait_until_tomorrow_does(set_up: SetUp, clock: SetCloc
     task = await stage.task(HOURLY)
     await stage.work()
 
-    await stage.answer(task, TOMORROW)
+    await stage.answer(task, WAIT_UNTIL_TOMORROW)
     clock.advance(timedelta(hours=11, minutes=59))
     await stage.work()
     assert len(stage.engine.requests) == 1
@@ -143,7 +143,7 @@ async def test_an_answer_at_the_top_frees_all_that_hangs_under_it(set_up: SetUp)
     assert [stage.load(child).pause_reason for child in children] == [PauseReason.ALLOWANCE] * 3
     assert len(stage.load(top).questions) == 1
 
-    await stage.answer(top, RAISE)
+    await stage.answer(top, RAISE_ALLOWANCE)
     await stage.work()
 
     assert stage.load(top).status is Status.ACTIVE

@@ -193,7 +193,7 @@ async def test_after_a_crash_what_was_done_is_not_done_again(stage: Stage, clock
     stage.engine.then(SEND, SEND)
     await stage.work()
 
-    assert 'send {"to":"Ann"} gave: send is done.' in stage.engine.requests[-1].prompt
+    assert 'send {"to":"Ann"} returned: send is done.' in stage.engine.requests[-1].prompt
     # The first is answered from the journal, the second is one more.
     assert [result.text for result in stage.engine.results[-2:]] == ["send is done."] * 2
     assert stage.tools.count("send") == 2
@@ -344,5 +344,5 @@ async def test_an_agent_whose_memory_is_gone_gets_what_the_same_run_did_before(
 
     assert stage.tools.count("send") == 1
     prompt = stage.engine.requests[-1].prompt
-    assert 'send {"to":"Ann"} gave: send is done.' in prompt
+    assert 'send {"to":"Ann"} returned: send is done.' in prompt
     assert f"The user answered: {ALWAYS_HERE}" in prompt

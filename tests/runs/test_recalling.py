@@ -12,7 +12,7 @@ from backburner.core.conversation import Conversation
 from backburner.ports import NewMemory
 from backburner.store.db import Database
 
-PART = "# What you remember\n"
+PART = "# Memories\n"
 
 
 @pytest.fixture

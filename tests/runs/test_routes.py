@@ -41,7 +41,7 @@ async def test_a_profile_that_does_not_exist_leaves_no_conversation(
     set_up: SetUp,
 ) -> None:
     stage = set_up(routes=ROUTES)
-    with pytest.raises(BadRequest, match="There are: scripted, local"):
+    with pytest.raises(BadRequest, match="Available: scripted, local"):
         await chat.begin(stage.deps, stage.user(), profile="clod")
-    with pytest.raises(BadRequest, match="There are: scripted, local"):
+    with pytest.raises(BadRequest, match="Available: scripted, local"):
         await stage.task(profile="clod")

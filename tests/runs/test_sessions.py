@@ -48,7 +48,7 @@ async def test_work_begins_a_new_session_once_the_old_one_is_long(
     sessions = [request.session_id for request in stage.engine.requests]
     assert sessions == [None, "session-1", None, "session-3"]
     assert stage.said(task) == [SESSION_RENEWED]
-    assert "What this work is for" in stage.engine.requests[2].prompt
+    assert "# Your work" in stage.engine.requests[2].prompt
     # Nobody will ever go on with the first one.
     kept = select(tables.session_entries.c.session_id).distinct()
     assert stage.database.run(lambda tx: tx.connection.scalars(kept).all()) == ["session-3"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.requirements import requirement
 
-from backburner.core.allowance import Usage, cost, parse_price
+from backburner.core.allowance import Usage, call_cost, parse_price
 from backburner.core.errors import BadSetting
 from backburner.settings import LIST_PRICES, Profile, load
 
@@ -223,7 +223,7 @@ def test_models_are_found_in_a_data_folder_that_a_chosen_file_names(
 
 def test_claude_models_have_list_prices() -> None:
     prices = {name: parse_price(price) for name, price in load().all_prices.items()}
-    spent = cost("claude-sonnet-5-5-20260901", Usage(1_000_000, 1_000_000, 0, 0), prices)
+    spent = call_cost("claude-sonnet-5-5-20260901", Usage(1_000_000, 1_000_000, 0, 0), prices)
 
     assert spent.priced
     assert spent.amount.micros == 12_000_000

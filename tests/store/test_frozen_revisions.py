@@ -23,7 +23,7 @@ FROZEN = {
     "0005_good_grants.py": ("ffe6fe2f1c947c2b81cdd78af7d61a49536988a153420b0ea1a2d9290f6e72a2"),
     "0006_tasks.py": ("6fffb437538c64c84548a197815f78fbbd9160167ece612d426d63ca8a595b76"),
     "0007_memory_and_discovery.py": (
-        "abeff958098e7d3d0550b0b93e0ddb2f942cad13b9ef63f7b9a6bec7775bb9b7"
+        "6f1102b7714ebdb60cdecd430d6f6bee6d11148d03aa7c3a12ce2cfec42d4fd6"
     ),
     "0008_jobs.py": ("e7d60bc02cc1e5da538ea8428da19b33c8884430d000b974685a3694784f360d"),
     "0009_clients.py": ("2503607fc47ac82053af6a76e3d109f3782dbec60a3ff7bd76071b9e067a62b0"),

@@ -220,7 +220,7 @@ ATTEMPTS: dict[str, Attempt] = {
         db, replace(home.looks, user_id=me, next_run_at=None)
     ),
     "discovery.presence": lambda db, me, _: _without(
-        discovery.presence(db, me), Presence(heard_at=None, is_answered=False)
+        discovery.presence(db, me), Presence(last_message_at=None, awaits_reply=False)
     ),
     "discovery.talk": lambda db, me, _: discovery.talk(db, me, limit=9),
     "memories.count": lambda db, me, _: memories.count(db, me),
@@ -344,7 +344,7 @@ def furnish(scene: Scene) -> Home:
     scene.user(STRANGER)
     idle = _begin(scene)
     scene.hand_back(idle, after=None)
-    scene.change(idle.conversation, transitions.park)
+    scene.change(idle.conversation, transitions.pause_for_allowance)
     kept = scene.task(
         Interval(LEASE, anchor=NOON), reports_to=(Destination("discord", "somebody"),)
     )

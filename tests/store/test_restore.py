@@ -55,7 +55,7 @@ def test_nothing_that_was_due_or_waited_is_taken_up(scene: Scene) -> None:
         assert scene.load(one).pause_reason is PauseReason.USER
     assert scene.load(chat).status is Status.ACTIVE
     said = scene.database.run(lambda tx: tx.messages.recent(USER, chat.id, limit=5))
-    assert "say it again" in said[-1].content
+    assert "send them again" in said[-1].content
 
 
 def test_what_its_owner_resumes_goes_on(scene: Scene) -> None:
@@ -144,7 +144,7 @@ def test_nothing_goes_out_and_everything_can_be_seen(scene: Scene) -> None:
 
     assert states == ["failed"]
     assert len(notices) == 1
-    assert "put back from a copy" in notices[0]
+    assert "restored from a backup" in notices[0]
 
 
 def test_a_question_that_was_to_answer_itself_waits_for_a_person(scene: Scene) -> None:

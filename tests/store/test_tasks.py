@@ -20,7 +20,7 @@ from backburner.core.run import Turn
 from backburner.core.schedule import Cron, Interval
 from backburner.core.transitions import Brief
 from backburner.core.work.proposal import RejectedProposal
-from backburner.core.work.views import TaskStatus, is_listed_as_task, takes_room, task_status
+from backburner.core.work.views import TaskStatus, counts_as_active, is_listed_as_task, task_status
 from backburner.ports import ConversationFilter, View
 from backburner.store import tables
 from backburner.store.db import Database
@@ -126,7 +126,7 @@ def test_those_that_run_or_will_go_on_by_themselves_count_as_active(scene: Scene
 
     active = scene.run(lambda db: Tasks(db).active(USER))
 
-    assert {which for which, _ in active} == {one.id for one in made if takes_room(one)}
+    assert {which for which, _ in active} == {one.id for one in made if counts_as_active(one)}
     assert scene.run(lambda db: Tasks(db).active(MATE)) == []
 
 

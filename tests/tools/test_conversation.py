@@ -183,7 +183,7 @@ async def test_only_one_piece_of_work_is_changed_at_a_time(stage: Stage) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"what": "Do it.", "when": "soon"}, "'soon' is not wholly understood. Say, for example"),
+        ({"what": "Do it.", "when": "soon"}, "'soon' is not a schedule. Use, for example"),
         ({"what": " ", "when": "now"}, "Work needs a description."),
         ({"what": " ", "when": "now", "separate": True}, "Work needs a name and a prompt."),
         ({"what": "x" * 30_000, "when": "now"}, "the limit is 24,000"),
@@ -208,7 +208,7 @@ async def test_there_are_so_many_active_tasks_and_no_more(stage: Stage) -> None:
     for _ in range(stage.deps.limits.most_tasks):
         await stage.task(Scheduled(NOON + SECOND), parent_id=chat.id)
     (told,) = await ask(stage, chat, schedule(**STRETCH, separate=True))
-    assert "There are already 20 active tasks, and 20 is the limit." in told
+    assert "Limit reached: 20 active tasks." in told
     assert len(children(stage, chat)) == 20
 
     await control.cancel(stage.deps, Origin.by_user(chat.user_id), children(stage, chat)[0].id)

@@ -61,7 +61,7 @@ async def test_a_question_is_listed_with_what_is_asked(stage: Stage) -> None:
 
     (told,) = await ask(stage, chat, Call("list_work"))
 
-    assert "x […], at once. Waits for an answer to: Really." in told
+    assert "x […], immediately. Waits for an answer to: Really." in told
 
 
 async def test_the_only_work_there_is_needs_no_name_to_be_stopped(stage: Stage) -> None:

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from backburner.core.errors import Conflict
-from backburner.tools.define import Arguments, define
+from backburner.tools.define import Arguments, define_tool
 
 
 class Greeting(Arguments):
@@ -21,7 +21,7 @@ async def greet(asked: Greeting) -> str:
     return " ".join([f"Hello {asked.name}."] * asked.times)
 
 
-OFFER = define("greet", Greeting, greet, free=True)
+OFFER = define_tool("greet", Greeting, greet, free=True)
 
 
 def test_the_agent_reads_the_docstring_and_the_descriptions_of_the_arguments() -> None:
@@ -59,5 +59,5 @@ def test_a_tool_whose_words_change_is_another_tool_to_those_who_allowed_it() -> 
         """Greet somebody else."""
         return asked.name
 
-    changed = define("greet", Greeting, other)
+    changed = define_tool("greet", Greeting, other)
     assert changed.tool.definition != OFFER.tool.definition

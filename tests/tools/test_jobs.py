@@ -69,7 +69,7 @@ async def test_a_job_from_its_start_to_its_result(house: House) -> None:
 
     assert begun.text.startswith(f"Started {which} 'Gold', batch b_")
     assert ": running." in begun.text
-    assert listed.text.startswith(f"- {which} 'Gold': running, 0 tool calls, last heard of at ")
+    assert listed.text.startswith(f"- {which} 'Gold': running, 0 tool calls, last activity at ")
     assert " Batch b_" in listed.text
     assert running.text.startswith(f"{which} 'Gold': running")
     assert done.text.startswith(f"{which} 'Gold': completed at ")
@@ -95,7 +95,7 @@ async def test_what_cannot_be_done_is_said_in_words(house: House) -> None:
         "No job of this conversation is called c_nowhere. background_list shows what there is."
     )
     assert neither.text == "Which jobs are to be cancelled? Give their ids, or a batch."
-    assert "There is no profile 'nobody'. There are: " in nobody.text
+    assert "There is no profile 'nobody'. Available: " in nobody.text
     assert wrong.text.startswith("background_block was not called.")
 
 

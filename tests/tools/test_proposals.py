@@ -60,8 +60,8 @@ async def test_a_proposal_says_what_why_and_how_to_answer_and_runs_after_a_yes(
     assert (task_status(task), question.purpose) == (TaskStatus.PROPOSED, Purpose.PROPOSAL)
     assert question.prompt == (
         f"Proposed task: watch-ci-main\n{WHY}\n"
-        f"It would run at 03:33 on Monday (UTC), 3 times at most:\n{WATCH['prompt']}\n"
-        f"Nothing runs before you say yes: `backburner approve {task.id[:10]}`"
+        f"It would run at 03:33 on Monday (UTC), at most 3 times:\n{WATCH['prompt']}\n"
+        f"Nothing runs before you approve it: `backburner approve {task.id[:10]}`"
         f" or `backburner reject {task.id[:10]}`."
     )
     assert stage.notices() == [question.prompt]
@@ -181,7 +181,7 @@ async def test_a_yes_is_for_what_was_shown_and_a_change_asks_anew(stage: Stage) 
     asked = stage.question(task)
 
     assert told.startswith("Changed. Proposed: ")
-    assert "It may use: run_command." in asked.prompt
+    assert "Tools: run_command." in asked.prompt
     assert WHY in asked.prompt
     with pytest.raises(Conflict, match="changed since it was shown"):
         await tasks.approve(stage.deps, chat.user_id, task.id, shown=shown.id)

@@ -148,7 +148,7 @@ async def test_a_task_is_paused_resumed_run_and_looked_back_on(stage: Stage) -> 
     await stage.work()
     told = await tell(stage, chat, "task_history", task="watch-ci-main")
 
-    assert again == "This work is already paused. Resume it to let it go on."
+    assert again == "This work is already paused. Resume it to continue."
     assert resumed.startswith("It goes on. Task 'watch-ci-main'")
     first, newest, oldest = told.splitlines()
     assert first == f"Task 'watch-ci-main' ({task.id}), run 2 times."
@@ -244,14 +244,14 @@ async def test_a_name_that_fits_several_or_none_is_refused_with_what_there_is(
         ({"kind": "scheduled", "when": "in 2h"}, "makes one of kind oneshot"),
         ({"interval": "30m"}, "The time is said twice."),
         ({"when": None}, "Say when. Give one of `when`, `interval`, `after` and `schedule`."),
-        ({"when": None, "interval": "soon"}, "'soon' is not a length of time."),
-        ({"when": "soon"}, "'soon' is not wholly understood."),
+        ({"when": None, "interval": "soon"}, "'soon' is not a duration."),
+        ({"when": "soon"}, "'soon' is not a schedule."),
         ({"name": " "}, "Work needs a name and a prompt."),
         ({"name": ""}, "task_add was not called. name:"),
         ({"prompt": " "}, "Work needs a name and a prompt."),
         ({"max_runs": 0}, "task_add was not called. max_runs:"),
         ({"when": None, "after": "nothing"}, "There is no task called 'nothing'."),
-        ({"agent": "genius"}, "There is no profile 'genius'. There are: scripted."),
+        ({"agent": "genius"}, "There is no profile 'genius'. Available: scripted."),
     ],
 )
 async def test_what_cannot_be_a_task_is_refused_and_leaves_nothing(

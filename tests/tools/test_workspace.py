@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from backburner.core.errors import MachineFailed, NotAllowed
-from backburner.core.tool_policy import Narrowing
+from backburner.core.tool_policy import GrantMatch
 from backburner.ports import MAX_SHOWN_CHARS, CommandResult, ToolResult, WebPage
 from backburner.process.shell import ConfinedShell
 from backburner.tools.files import MAX_OFFSET_BYTES, MAX_WRITE_BYTES
@@ -106,16 +106,16 @@ def put(use: Workspace, path: str, content: str | bytes = "text") -> Path:
 
 def test_commands_and_fetches_need_approval_and_files_do_not(use: Workspace) -> None:
     facts = {
-        name: (offer.tool.free, offer.read_only, offer.outside, offer.tool.narrowing)
+        name: (offer.tool.free, offer.read_only, offer.outside, offer.tool.grant_match)
         for name, offer in use.offers.items()
     }
 
     assert facts == {
-        "read_file": (True, True, True, Narrowing.TOOL),
-        "write_file": (True, False, False, Narrowing.TOOL),
-        "list_files": (True, True, True, Narrowing.TOOL),
-        "run_command": (False, False, True, Narrowing.COMMAND),
-        "fetch_url": (False, True, True, Narrowing.HOST),
+        "read_file": (True, True, True, GrantMatch.TOOL),
+        "write_file": (True, False, False, GrantMatch.TOOL),
+        "list_files": (True, True, True, GrantMatch.TOOL),
+        "run_command": (False, False, True, GrantMatch.COMMAND),
+        "fetch_url": (False, True, True, GrantMatch.HOST),
     }
 
 

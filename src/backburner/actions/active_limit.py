@@ -28,10 +28,10 @@ async def change(
 
 def check(deps: Deps, tx: Tx, after: Conversation, *, before: Conversation | None = None) -> None:
     """Refuse what would be one task too many; whoever calls this holds the lock of the user."""
-    if not views.takes_room(after) or (before is not None and views.takes_room(before)):
+    if not views.counts_as_active(after) or (before is not None and views.counts_as_active(before)):
         return
     chain.check(tx, after)
     others = [
         title or which for which, title in tx.tasks.active(after.user_id) if which != after.id
     ]
-    proposal.check_room(others, limit=deps.limits.most_tasks)
+    proposal.check_task_limit(others, limit=deps.limits.most_tasks)

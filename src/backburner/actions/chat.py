@@ -46,7 +46,7 @@ async def begin(
         chat = routing.assign(replace(named, requested_profile=profile), deps.routes)
         step = Step(conversation=chat)
         if text is not None:
-            step = transitions.say(chat, text, message_id=new_message_id(), now=tx.now)
+            step = transitions.receive_message(chat, text, message_id=new_message_id(), now=tx.now)
         tx.conversations.add(step)
         return step.conversation
 
@@ -59,7 +59,7 @@ async def say(deps: Deps, user: UserId, conversation_id: ConversationId, text: s
 
     def work(tx: Tx) -> SentMessage:
         conversation = tx.conversations.lock(user, conversation_id)
-        step = transitions.say(conversation, text, message_id=message_id, now=tx.now)
+        step = transitions.receive_message(conversation, text, message_id=message_id, now=tx.now)
         save(tx, step)
         return _sent(tx, step, message_id, text)
 
@@ -119,7 +119,7 @@ async def edit_last(
         if conversation.session is not None:
             tx.sessions.delete(user, conversation_id, conversation.session.id)
         tx.conversations.save(Step(conversation=fresh, stops=Stops.REPLIES))
-        step = transitions.say(fresh, text, message_id=message_id, now=tx.now)
+        step = transitions.receive_message(fresh, text, message_id=message_id, now=tx.now)
         save(tx, step)
         return _sent(tx, step, message_id, text)
 

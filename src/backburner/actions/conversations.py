@@ -26,7 +26,7 @@ async def amend(
     def transition(found: Conversation, tx: Tx) -> Step:
         named = found if title is None else transitions.rename(found, title).conversation
         amended = replace(named, notify=found.notify if notify is None else notify)
-        return transitions.ask_anew(found, amended, now=tx.now)
+        return transitions.apply_change(found, amended, now=tx.now)
 
     return await change(deps, user, conversation_id, transition)
 
@@ -98,7 +98,7 @@ def _part(tx: Tx, user: UserId, gone: ConversationId, all_gone: Sequence[Convers
         if follower not in all_gone:
             save(
                 tx,
-                transitions.hear_predecessor(
+                transitions.apply_follower_event(
                     tx.conversations.lock(user, follower), FollowerEvent.GONE
                 ),
             )

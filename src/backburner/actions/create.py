@@ -145,7 +145,7 @@ def _check_news(tx: Tx, user: UserId, brief: Brief) -> None:
         for one in tx.tasks.open(user, limit=10 * MAX_OPEN_PROPOSALS)
         if task_status(one) is TaskStatus.PROPOSED
     ]
-    if proposal.is_repeat(brief.title, brief.prompt, waiting, now=tx.now):
+    if proposal.was_rejected_recently(brief.title, brief.prompt, waiting, now=tx.now):
         raise Conflict("This is proposed already, and waits for the owner's answer.")
     if len(waiting) >= MAX_OPEN_PROPOSALS:
         raise LimitReached(
@@ -153,7 +153,7 @@ def _check_news(tx: Tx, user: UserId, brief: Brief) -> None:
             hint="Propose no more before some are answered.",
         )
     dismissed = tx.tasks.dismissed(user, since=tx.now - REJECTION_COOLDOWN)
-    if proposal.is_repeat(brief.title, brief.prompt, dismissed, now=tx.now):
+    if proposal.was_rejected_recently(brief.title, brief.prompt, dismissed, now=tx.now):
         raise Conflict(
             "The owner said no to this within the last day.",
             hint="Do not propose it again; they can set it up themselves if they want it.",

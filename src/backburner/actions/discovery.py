@@ -45,7 +45,7 @@ def look_around(tx: Tx, user: UserId, *, zone: str, repository: str) -> str:
         user, wanted, None, limit=discovery.MAX_SHOWN_TASKS
     ).conversations
     tasks = [seen.conversation for seen in found]
-    return discovery.surroundings(
+    return discovery.format_surroundings(
         tx.discovery.talk(user, limit=discovery.MAX_SNIPPETS),
         [task for task in tasks if task_status(task) is not TaskStatus.DONE],
         repository,

@@ -18,7 +18,7 @@ async def widen(deps: Deps, user: UserId, grant_id: GrantId, words: tuple[str, .
         given = tx.browse.grant(user, grant_id)
         # An earlier try may have gone through, and only its answer been lost.
         if given.grant.words != words:
-            tx.grants.narrow(user, tool_policy.shorten(given.grant, words))
+            tx.grants.narrow(user, tool_policy.widen_grant(given.grant, words))
         return tx.browse.grant(user, grant_id)
 
     return await deps.store.transact(work)

@@ -11,9 +11,8 @@ from backburner.actions.origin import Origin
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound
 from backburner.core.ids import UserId
-from backburner.core.memory import Memory
+from backburner.core.memory import Memory, query_words
 from backburner.core.validation import check_text
-from backburner.core.words import sought_in
 from backburner.ports import MemoryWrite, NewMemory, Tx
 
 MAX_KEY_CHARS = 200
@@ -41,7 +40,7 @@ async def forget(deps: Deps, user: UserId, key: str) -> None:
 
 async def search(deps: Deps, user: UserId, query: str, *, limit: int) -> Sequence[Memory]:
     """Find what has any word of a query, best first."""
-    words = sought_in(check_text("The query", query, limit=MAX_QUERY_CHARS))
+    words = query_words(check_text("The query", query, limit=MAX_QUERY_CHARS))
     return await deps.store.transact(lambda tx: tx.memories.search(user, words, limit=limit))
 
 
@@ -85,7 +84,7 @@ async def forget_from(deps: Deps, origin: Origin, key: str) -> None:
 
 async def search_from(deps: Deps, origin: Origin, query: str) -> Sequence[Memory]:
     """Find what an agent asks for; if words of others are among it, the agent has read them."""
-    words = sought_in(check_text("The query", query, limit=MAX_QUERY_CHARS))
+    words = query_words(check_text("The query", query, limit=MAX_QUERY_CHARS))
 
     def work(tx: Tx) -> Sequence[Memory]:
         found = tx.memories.search(origin.user, words, limit=MAX_SEARCH_RESULTS)

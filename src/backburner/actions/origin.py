@@ -53,4 +53,4 @@ class Origin:
         """
         if self.turn is None:
             return True
-        return proposal.starts_at_once(self.turn.kind, outside_text_read=here.outside_read)
+        return proposal.needs_no_approval(self.turn.kind, outside_text_read=here.outside_read)

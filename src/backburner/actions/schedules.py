@@ -11,7 +11,7 @@ from backburner.core import schedule
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadRequest, BadSchedule
 from backburner.core.ids import ConversationId, UserId
-from backburner.core.schedule import After, Immediate, Interval, On, Schedule
+from backburner.core.schedule import After, AfterCondition, Immediate, Interval, Schedule
 from backburner.core.schedule.phrases import parse_duration, parse_schedule
 from backburner.core.schedule.serialize import from_json
 from backburner.core.transitions import Step
@@ -36,7 +36,7 @@ class Timing:
     interval: str | None = None
     #: What it comes after: a name or an id.
     after: str | None = None
-    on: On = On.SUCCESS
+    on: AfterCondition = AfterCondition.SUCCESS
     #: What kind of task it is meant to be.
     kind: TaskKind | None = None
 
@@ -91,7 +91,7 @@ def read(tx: Tx, user: UserId, timing: Timing, *, of: ConversationId | None = No
     found = _read(tx, user, timing)
     if isinstance(found, After):
         found = chain.settle(tx, user, found, of=of)
-    kind = views.kind_of(found)
+    kind = views.task_kind(found)
     if timing.kind is not None and timing.kind is not kind:
         raise BadSchedule(
             f"A task of kind {timing.kind} was asked for, and that makes one of kind {kind}.",
@@ -107,12 +107,12 @@ def _read(tx: Tx, user: UserId, timing: Timing) -> Schedule:
     if timing.structured is not None:
         check_json("The schedule", dict(timing.structured), limit=MAX_SCHEDULE_BYTES)
         found = from_json(dict(timing.structured))
-        schedule.check(found, now=tx.now)
+        schedule.check_schedule(found, now=tx.now)
         return found
     if timing.interval is not None:
         every = parse_duration(timing.interval.strip().removeprefix("every "))
         interval = Interval(every, anchor=tx.now)
-        schedule.check(interval, now=tx.now)
+        schedule.check_schedule(interval, now=tx.now)
         return interval
     if timing.after is not None:
         return After(lookup.find(tx, user, timing.after).id, timing.on)

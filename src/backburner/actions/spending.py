@@ -15,7 +15,7 @@ from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
-from backburner.core.transitions import RAISE, STOP, TOMORROW
+from backburner.core.transitions import RAISE_ALLOWANCE, STOP, WAIT_UNTIL_TOMORROW
 from backburner.ports import Tx
 
 _NAMES = {
@@ -46,8 +46,12 @@ def question(
     over: Allowance, turn: Turn, root: ConversationId, *, now: datetime, zone: str
 ) -> Question:
     """Ask what is to be done about an allowance that is used up."""
-    options = (RAISE, TOMORROW, STOP) if over.scope is AllowanceScope.DAY else (RAISE, STOP)
-    begins, ends = allowance.day_of(now, zone=zone)
+    options = (
+        (RAISE_ALLOWANCE, WAIT_UNTIL_TOMORROW, STOP)
+        if over.scope is AllowanceScope.DAY
+        else (RAISE_ALLOWANCE, STOP)
+    )
+    begins, ends = allowance.local_day(now, zone=zone)
     about = _about(over, turn, root, begins)
     return Question(
         id=derive_question_id("allowance", about, turn.run_id, turn.epoch),
@@ -79,11 +83,11 @@ def answered(tx: Tx, conversation: Conversation, asked: Question, said: str) -> 
     user, bound = conversation.user_id, asked.binds_to
     over = Allowance(AllowanceScope(bound["scope"]), bound["micros"], bound["tokens"])
     root = ConversationId(bound["root"])
-    if said == RAISE:
+    if said == RAISE_ALLOWANCE:
         as_much_again = Amount(over.micros or 0, over.tokens or 0)
         tx.spending.set_allowance(user, allowance.raise_by(over, as_much_again), root)
     if said != STOP:
-        at = datetime.fromisoformat(bound["until"]) if said == TOMORROW else tx.now
+        at = datetime.fromisoformat(bound["until"]) if said == WAIT_UNTIL_TOMORROW else tx.now
         tx.runs.resume_waiting(user, conversation.id, at=at)
         free(tx, user, at=at)
     elif over.scope is AllowanceScope.CONVERSATION:
@@ -95,7 +99,9 @@ def answered(tx: Tx, conversation: Conversation, asked: Question, said: str) -> 
 def free(tx: Tx, user: UserId, *, at: datetime) -> None:
     """Let all go on from then that stands still for an allowance; what is still over asks again."""
     for parked in tx.conversations.parked(user):
-        tx.conversations.save(transitions.unpark(tx.conversations.lock(user, parked), now=at))
+        tx.conversations.save(
+            transitions.resume_after_allowance(tx.conversations.lock(user, parked), now=at)
+        )
         tx.runs.resume_waiting(user, parked, at=at)
 
 

@@ -54,7 +54,7 @@ def follow(tx: Tx, step: Step) -> None:
         _report(tx, here, here.parent_id, step.report)
     if step.signal is not None:
         for follower in tx.conversations.followers(here.user_id, here.id):
-            heard = transitions.hear_predecessor(
+            heard = transitions.apply_follower_event(
                 tx.conversations.lock(here.user_id, follower), step.signal
             )
             save(tx, heard)

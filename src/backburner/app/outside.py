@@ -22,6 +22,6 @@ def serve_tools(deps: Deps) -> Serve:
 
 
 def _load(deps: Deps) -> Callable[..., Awaitable[None]]:
-    from backburner.tools.serving import Serving  # noqa: PLC0415
+    from backburner.tools.mcp_server import McpServer  # noqa: PLC0415
 
-    return Serving(deps)
+    return McpServer(deps)

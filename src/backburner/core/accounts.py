@@ -1,4 +1,4 @@
-"""Accounts: who may do what, and what they show to be let in."""
+"""Accounts: users, their roles, and the credentials they authenticate with."""
 
 import hashlib
 from dataclasses import dataclass
@@ -12,72 +12,72 @@ from backburner.core.ids import UserId
 
 class Role(StrEnum):
     MEMBER = "member"
-    OPERATOR = "operator"  #: Sees to accounts and settings of all; sees nobody's conversations.
+    OPERATOR = "operator"  #: Manages accounts and settings; cannot read users' conversations.
 
 
 class Scope(StrEnum):
-    """What a credential is good for; each is given apart."""
+    """A permission of a credential; none implies another."""
 
     READ = "read"
     WRITE = "write"
-    OPERATE = "operate"  #: Only together with the role.
+    OPERATE = "operate"  #: Takes effect only with the operator role.
 
 
 class CredentialKind(StrEnum):
-    SESSION = "session"  #: A browser that signed in.
+    SESSION = "session"  #: A signed-in browser.
     TOKEN = "token"  #: A program.  # noqa: S105
     LINK = "link"  #: Signs in once.
-    INVITATION = "invitation"  #: Makes an account, once.
+    INVITATION = "invitation"  #: Creates an account, once.
     RESET = "reset"  #: Sets a new password, once.
 
 
-#: These are shown with every request; the others are used up.
-LASTING = (CredentialKind.SESSION, CredentialKind.TOKEN)
+#: Sent with every request; credentials of the other kinds are single-use.
+REUSABLE_CREDENTIALS = (CredentialKind.SESSION, CredentialKind.TOKEN)
 
-#: How long each is good where nobody says otherwise; a session from its last use on.
+#: Default lifetimes; a session expires this long after its last use.
 CREDENTIAL_LIFETIMES = {
     CredentialKind.SESSION: timedelta(days=30),
     CredentialKind.LINK: timedelta(minutes=15),
     CredentialKind.INVITATION: timedelta(days=7),
     CredentialKind.RESET: timedelta(days=1),
 }
-#: The use of a credential is written down no more often than this.
-USE_RECORDED_EVERY = timedelta(hours=1)
+#: The last use of a credential is recorded at most this often.
+USE_RECORD_INTERVAL = timedelta(hours=1)
 
-#: How often somebody may try to sign in, as one account or from one address.
+#: Limit on sign-in attempts, for one account and for one network address.
 MAX_SIGN_IN_ATTEMPTS = 10
 SIGN_IN_WINDOW = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who sends a request, and what it may be."""
+    """The authenticated sender of a request."""
 
     user: UserId
     role: Role
     scopes: frozenset[Scope]
-    #: The id of what they showed, and its kind.
+    #: The credential's id and kind.
     credential: str
     kind: CredentialKind
-    #: When that ends by itself.
+    #: When the credential expires.
     expires_at: datetime | None = None
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes & scopes_of(self.role)
 
     @property
-    def is_whole(self) -> bool:
-        """Whether they may do all that they could after signing in, and for as long."""
-        lasts = self.kind is CredentialKind.SESSION or self.expires_at is None
-        return lasts and scopes_of(self.role) <= self.scopes
+    def has_full_access(self) -> bool:
+        """Whether the credential allows as much as a signed-in session, and for as long."""
+        is_lasting = self.kind is CredentialKind.SESSION or self.expires_at is None
+        return is_lasting and scopes_of(self.role) <= self.scopes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Somebody with an account, as those see them who see to accounts."""
+    """A user account, as operators see it."""
 
     id: UserId
-    #: None: they sign in with a link.
+    #: None if the user signs in with a link.
     login: str | None
     name: str
     role: Role
@@ -88,7 +88,7 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential:
-    """What somebody is let in with, as they see it in a list; the secret is kept nowhere."""
+    """A credential as its user sees it in a list; the secret itself is not stored."""
 
     id: str
     kind: CredentialKind
@@ -101,10 +101,10 @@ class Credential:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invitation:
-    """What somebody can make an account with, as operators see it."""
+    """An invitation to create an account, as operators see it."""
 
     id: str
-    #: For whom it is, as a reminder.
+    #: Whom it is for, as a reminder.
     name: str
     role: Role
     made_by: UserId
@@ -113,41 +113,41 @@ class Invitation:
 
 
 def role_of(scopes: frozenset[Scope]) -> Role:
-    """Give the role that an invitation with these makes."""
+    """Return the role that an invitation with these scopes grants."""
     return Role.OPERATOR if Scope.OPERATE in scopes else Role.MEMBER
 
 
 def scopes_of(role: Role) -> frozenset[Scope]:
-    """Give all that somebody in this role can be allowed."""
-    everything = frozenset(Scope)
-    return everything if role is Role.OPERATOR else everything - {Scope.OPERATE}
+    """Return every scope that a user in this role can have."""
+    scopes = frozenset(Scope)
+    return scopes if role is Role.OPERATOR else scopes - {Scope.OPERATE}
 
 
-def narrow(
+def check_new_token(
     caller: Caller, scopes: frozenset[Scope], expires_at: datetime | None
 ) -> datetime | None:
-    """Refuse a token that may more than whoever asks for it, and say when it is to end."""
-    if wider := sorted(scope for scope in scopes if not caller.may(scope)):
+    """Refuse a token with more permissions than its creator, and return when it expires."""
+    if missing := sorted(scope for scope in scopes if not caller.may(scope)):
         raise NotAllowed(
-            f"You cannot give what you do not have: {', '.join(wider)}.",
-            hint="Ask for fewer scopes.",
+            f"You do not have these scopes yourself: {', '.join(missing)}.",
+            hint="Request fewer scopes.",
         )
     if caller.kind is CredentialKind.SESSION or caller.expires_at is None:
         return expires_at
     return min(caller.expires_at, expires_at or caller.expires_at)
 
 
-def place_of(address: str) -> str:
-    """Name the place that an address stands for: one line often has many IPv6 addresses."""
+def network_of(address: str) -> str:
+    """Return the network to rate-limit: one subscriber often has a whole IPv6 /64."""
     try:
-        found = ip_address(address)
+        parsed = ip_address(address)
     except ValueError:
         return address
-    if not isinstance(found, IPv6Address):
-        return str(found)
-    return str(found.ipv4_mapped or ip_network((found, 64), strict=False))
+    if not isinstance(parsed, IPv6Address):
+        return str(parsed)
+    return str(parsed.ipv4_mapped or ip_network((parsed, 64), strict=False))
 
 
-def digest(secret: str) -> str:
-    """Make what is kept of a secret; it is too long to be guessed, so this may be quick."""
+def secret_digest(secret: str) -> str:
+    """Hash a secret for storage; secrets are too long to guess, so a fast hash is enough."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,6 +1,6 @@
-"""What may be spent, in money and tokens: how much is left, what to set aside, when it is over.
+"""Allowances: limits on spending in money and tokens, prices, and what remains.
 
-Money is counted in millionths of a dollar, as whole numbers: sums of many small amounts stay exact.
+Money is counted in whole millionths of a dollar, so that sums of many small amounts stay exact.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,12 +23,12 @@ _PRICE_UNITS = {
 
 
 class AllowanceScope(StrEnum):
-    """What an allowance is for. A conversation's counts everything it handed out to others."""
+    """What an allowance limits. A conversation's includes all jobs below it."""
 
     RUN = "run"
     CONVERSATION = "conversation"
     USER = "user"
-    DAY = "day"  #: One user's, from midnight to midnight in their zone.
+    DAY = "day"  #: One user's day, from midnight to midnight in their time zone.
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """A limit; None is no limit of that sort."""
+    """A spending limit; None means unlimited."""
 
     scope: AllowanceScope
     micros: int | None = None
@@ -53,7 +53,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Of one model, in millionths of a dollar for a million tokens."""
+    """The price of a model, in millionths of a dollar per million tokens."""
 
     input: int
     output: int
@@ -63,7 +63,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one call of a model used."""
+    """Tokens used by one model call."""
 
     input: int = 0
     output: int = 0
@@ -74,13 +74,13 @@ class Usage:
 @dataclass(frozen=True, slots=True)
 class Cost:
     amount: Amount
-    #: False: nobody said what this model costs, so only its tokens count.
+    #: False if the model has no known price, so that only its tokens count.
     priced: bool
 
 
 @dataclass(frozen=True, slots=True)
 class AllowanceState:
-    """An allowance with what is already spent and set aside under it."""
+    """An allowance with the amounts spent and reserved under it."""
 
     allowance: Allowance
     spent: Amount
@@ -88,44 +88,46 @@ class AllowanceState:
 
 
 def parse_limit(text: str, scope: AllowanceScope) -> Allowance:
-    """Read a limit in words: money, tokens or both, as in "2.50 USD, 500000 tokens"; or none."""
-    found: dict[str, int] = {}
+    """Parse a limit in money, tokens or both, as in "2.50 USD, 500000 tokens"; or "none"."""
+    amounts: dict[str, int] = {}
     for part in [] if text.strip().casefold() == "none" else text.split(","):
         number, _, unit = part.strip().partition(" ")
         name = _LIMIT_UNITS.get(unit.strip().casefold())
-        if name is None or name in found:
+        if name is None or name in amounts:
             raise BadRequest(
-                f"{text!r} is not a limit.", hint="Say 2.50 USD, 500000 tokens, both, or none."
+                f"{text!r} is not a limit.",
+                hint="Use, for example, `2.50 USD`, `500000 tokens`, `2.50 USD, 500000 tokens`"
+                " or `none`.",
             )
-        found[name] = _number(number, times=MILLION if name == "micros" else 1)
-    return Allowance(scope, found.get("micros"), found.get("tokens"))
+        amounts[name] = _parse_number(number, factor=MILLION if name == "micros" else 1)
+    return Allowance(scope, amounts.get("micros"), amounts.get("tokens"))
 
 
 def parse_price(text: str) -> Price:
-    """Read what a model costs, in dollars for a million tokens, as in "3 in, 15 out"."""
-    found: dict[str, int] = {}
+    """Parse a model's price in dollars per million tokens, as in "3 in, 15 out"."""
+    prices: dict[str, int] = {}
     for part in text.split(","):
         number, _, unit = part.strip().partition(" ")
         name = _PRICE_UNITS.get(unit.strip().casefold())
-        if name is None or name in found:
+        if name is None or name in prices:
             raise BadRequest(
                 f"{text!r} is not a price.",
-                hint="Say dollars for a million tokens: 3 in, 15 out, 0.3 cache read,"
+                hint="Give dollars per million tokens: 3 in, 15 out, 0.3 cache read,"
                 " 3.75 cache write.",
             )
-        found[name] = _number(number, times=MILLION)
-    if not {"input", "output"} <= found.keys():
-        raise BadRequest(f"{text!r} is not a whole price.", hint="Say what in and out cost.")
-    return Price(**found)
+        prices[name] = _parse_number(number, factor=MILLION)
+    if not {"input", "output"} <= prices.keys():
+        raise BadRequest(f"{text!r} is not a complete price.", hint="Give both `in` and `out`.")
+    return Price(**prices)
 
 
-def cost(model: str, usage: Usage, prices: Mapping[str, Price]) -> Cost:
-    """Count what a call cost. A model's price is the one with the longest name it begins with."""
+def call_cost(model: str, usage: Usage, prices: Mapping[str, Price]) -> Cost:
+    """Compute the cost of a model call, at the price with the longest matching name prefix."""
     tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
-    known = max((name for name in prices if model.startswith(name)), key=len, default=None)
-    if known is None:
+    prefix = max((name for name in prices if model.startswith(name)), key=len, default=None)
+    if prefix is None:
         return Cost(Amount(0, tokens), priced=False)
-    price = prices[known]
+    price = prices[prefix]
     total = (
         usage.input * price.input
         + usage.output * price.output
@@ -136,9 +138,9 @@ def cost(model: str, usage: Usage, prices: Mapping[str, Price]) -> Cost:
     return Cost(Amount(-(-total // MILLION), tokens), priced=True)
 
 
-def left(standing: AllowanceState) -> Amount | None:
-    """Say what is left under an allowance, never less than nothing; None: it has no limit."""
-    allowance, used = standing.allowance, standing.spent + standing.reserved
+def remaining(state: AllowanceState) -> Amount | None:
+    """Return what remains under an allowance, at least zero; None if it is unlimited."""
+    allowance, used = state.allowance, state.spent + state.reserved
     if allowance.micros is None and allowance.tokens is None:
         return None
     unlimited = 2**62
@@ -148,12 +150,12 @@ def left(standing: AllowanceState) -> Amount | None:
     )
 
 
-def used_up(standings: Iterable[AllowanceState]) -> Allowance | None:
-    """Find the first allowance under which nothing more may be spent."""
-    for standing in standings:
-        rest = left(standing)
+def find_exhausted(states: Iterable[AllowanceState]) -> Allowance | None:
+    """Find the first allowance under which nothing remains."""
+    for state in states:
+        rest = remaining(state)
         if rest is not None and (rest.micros == 0 or rest.tokens == 0):
-            return standing.allowance
+            return state.allowance
     return None
 
 
@@ -165,13 +167,13 @@ def raise_by(allowance: Allowance, more: Amount) -> Allowance:
     )
     if more.micros < 0 or more.tokens < 0 or raised == allowance:
         raise BadRequest(
-            "That does not raise the allowance.", hint="Add to what it limits: money or tokens."
+            "That does not raise the allowance.", hint="Raise what it limits: money or tokens."
         )
     return raised
 
 
-def day_of(moment: datetime, *, zone: str) -> tuple[datetime, datetime]:
-    """Give the user's day that a moment falls in, as the UTC times of both its midnights."""
+def local_day(moment: datetime, *, zone: str) -> tuple[datetime, datetime]:
+    """Return the start and end, in UTC, of the local day that contains a moment."""
     tz = find_zone(zone)
     today = moment.astimezone(tz).date()
     start = datetime.combine(today, time(), tz)
@@ -179,11 +181,11 @@ def day_of(moment: datetime, *, zone: str) -> tuple[datetime, datetime]:
     return start.astimezone(UTC), end.astimezone(UTC)
 
 
-def _number(text: str, *, times: int) -> int:
+def _parse_number(text: str, *, factor: int) -> int:
     try:
-        exact = Decimal(text) * times
+        exact = Decimal(text) * factor
     except InvalidOperation:
         exact = Decimal("NaN")
     if not exact.is_finite() or exact < 0 or exact > 2**53 or exact != exact.to_integral_value():
-        raise BadRequest(f"{text!r} is not an amount.", hint="Say a number such as 2.50.")
+        raise BadRequest(f"{text!r} is not an amount.", hint="Use a number such as 2.50.")
     return int(exact)

@@ -1,4 +1,4 @@
-"""The one noun: a conversation, its messages, and the state of the work it carries."""
+"""A conversation, its messages, and the state of its background work."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from backburner.core.question import Question
 from backburner.core.schedule import Schedule, is_recurring
 from backburner.core.validation import check_json, check_text
 
-#: Of the context and of the data, each: a prompt has to have room for both.
+#: For the context and the data each: both have to fit into a prompt.
 MAX_STATE_BYTES = 24_000
 MAX_MESSAGE_CHARS = 100_000
 MAX_TITLE_CHARS = 200
@@ -19,14 +19,14 @@ MAX_STEP_CHARS = 2_000
 
 
 class Status(StrEnum):
-    ACTIVE = "active"  #: An ordinary chat; the worker leaves it alone.
-    BACKGROUND = "background"  #: Has work to do at `next_run_at`.
-    WAITING_INPUT = "waiting_input"  #: Asked something; stays put until it is answered.
+    ACTIVE = "active"  #: An ordinary chat; the worker starts nothing in it.
+    BACKGROUND = "background"  #: Has work due at `next_run_at`, or when an event arrives.
+    WAITING_INPUT = "waiting_input"  #: Has an open question; background work waits for the answer.
     ARCHIVED = "archived"  #: Closed; nothing runs.
 
 
 class Kind(StrEnum):
-    """How it was born."""
+    """How a conversation was created."""
 
     CHAT = "chat"
     TASK = "task"
@@ -35,16 +35,16 @@ class Kind(StrEnum):
 
 
 class EndedAs(StrEnum):
-    """How its last work ended."""
+    """How its last background work ended."""
 
     COMPLETED = "completed"
     ERROR = "error"
     CANCELLED = "cancelled"
-    DISMISSED = "dismissed"  #: It was proposed, and its owner said no.
+    DISMISSED = "dismissed"  #: A proposal that the user rejected.
 
 
 class PauseReason(StrEnum):
-    """Why its schedule stands still."""
+    """Why its schedule is paused."""
 
     USER = "user"
     FAILURES = "failures"
@@ -61,7 +61,7 @@ class Notify(StrEnum):
 
 class OnRepeatedFailure(StrEnum):
     PAUSE = "pause"  #: After two failures in a row.
-    NOTIFY = "notify"  #: After three, once; the schedule goes on.
+    NOTIFY = "notify"  #: After three, once; the schedule continues.
 
 
 class Author(StrEnum):
@@ -82,26 +82,29 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the work is about and how far it has come."""
+    """The state of background work."""
 
+    #: The description of the work: prompt and parameters.
     context: Mapping[str, Any] = field(default_factory=dict)
+    #: The progress of the work, in a phrase.
     step: str = ""
+    #: Facts that runs have collected.
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The agent's own memory of a conversation: an id that means something to one engine."""
+    """The agent's own session for a conversation; its id is valid for one engine only."""
 
     profile: str
     id: str
-    #: About how long it has become, apart from system prompt and tools.
+    #: Its approximate length, without system prompt and tools.
     tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where to report: a channel, and whom or what on it."""
+    """Where notices are delivered: a channel and a target on it."""
 
     channel: str
     target: str
@@ -117,57 +120,58 @@ class Conversation:
     title: str = ""
     created_by: Author = Author.USER
 
-    #: What made it, and the group it was made in.
+    #: The conversation that created it, and the batch it belongs to.
     parent_id: ConversationId | None = None
     batch: str | None = None
-    #: Of a job: the run and the message it was asked for in, and what all it belongs to began with.
+    #: Jobs only: the run and the message that requested it, and the root conversation.
     parent_run_id: RunId | None = None
     parent_message_id: MessageId | None = None
     root_id: ConversationId | None = None
-    #: Results that reach it are only written down; nobody is there to answer them.
+    #: Reports of jobs are stored as messages only, without a reply.
     keeps_only: bool = False
 
     schedule: Schedule | None = None
-    #: Grows with every change of the schedule; a run touches only the one it was claimed under.
+    #: Increases with every change of the schedule; a run affects only the revision it was claimed
+    #: under.
     schedule_revision: int = 0
     next_run_at: datetime | None = None
-    #: Slots up to here are accounted for; without it, up to just before `next_run_at`.
+    #: Slots up to here are accounted for; if None, slots before `next_run_at`.
     settled_until: datetime | None = None
     pause_reason: PauseReason | None = None
 
     state: State = field(default_factory=State)
-    #: Open ones, oldest first.
+    #: Open questions, oldest first.
     questions: tuple[Question, ...] = ()
     session: Session | None = None
-    #: Words of others were read in its work.
+    #: The agent has read outside text in it.
     outside_read: bool = False
 
     ended_as: EndedAs | None = None
     ended_at: datetime | None = None
-    #: A finished job that was given a follow-up and works on it.
+    #: A completed job that is working on a follow-up.
     resuming: bool = False
     resume_count: int = 0
-    #: When its result was fetched by what made it.
+    #: When the parent fetched its result.
     retrieved_at: datetime | None = None
 
-    #: In a row.
+    #: Consecutive failures and crashes.
     failures: int = 0
     crashes: int = 0
-    #: How often one-time work has said "not yet" since `again_since`.
+    #: How often one-time work has ended with `continue` since `again_since`.
     again_count: int = 0
     again_since: datetime | None = None
-    #: Replies to results of jobs since a person last spoke.
+    #: Replies to job results since the user's last message.
     unattended_replies: int = 0
 
     run_count: int = 0
     max_runs: int | None = None
     last_run_at: datetime | None = None
     run_timeout: timedelta | None = None
-    #: The tools it is restricted to; None: all that its user has.
+    #: The tools it is restricted to; None for all of the user's tools.
     tools: tuple[str, ...] | None = None
-    #: The profile that was asked for by name; None: whichever the routes give.
+    #: The profile requested by name; None to use the routes.
     requested_profile: str | None = None
-    #: The name of the profile it works under; empty: the default where it runs.
+    #: The name of its profile; empty for the server's default.
     profile: str = ""
     on_repeated_failure: OnRepeatedFailure = OnRepeatedFailure.NOTIFY
     notify: Notify = Notify.ON_CHANGE
@@ -176,7 +180,7 @@ class Conversation:
 
     @property
     def pending_question(self) -> Question | None:
-        """The one that is shown; the others wait behind it."""
+        """The question that is shown; later ones are queued behind it."""
         return self.questions[0] if self.questions else None
 
     @property
@@ -196,12 +200,12 @@ class Message:
     source: Source
     created_at: datetime
     run_id: RunId | None = None
-    #: Somebody else's words: to be shown to the agent as data, never as a request.
+    #: Outside text: shown to the agent as data, never as a request.
     outside: bool = False
 
 
 def advance_state(state: State, update: Mapping[str, Any], step: str | None) -> State:
-    """Merge what a run learned, key by key; refuse what would grow the state beyond its limit."""
+    """Merge a run's state update, key by key; refuse one that exceeds the size limit."""
     check_text("The step", step or state.step, limit=MAX_STEP_CHARS)
     data = {**state.data, **update}
     check_json("The state of the work", data, limit=MAX_STATE_BYTES)
@@ -209,17 +213,16 @@ def advance_state(state: State, update: Mapping[str, Any], step: str | None) -> 
 
 
 def check_state(state: State) -> None:
-    check_json("What the work is about", dict(state.context), limit=MAX_STATE_BYTES)
+    check_json("The description of the work", dict(state.context), limit=MAX_STATE_BYTES)
     advance_state(state, {}, None)
 
 
 def check_message(text: str) -> str:
-    """Refuse a message that nobody could store or read."""
     return check_text("The message", text, limit=MAX_MESSAGE_CHARS)
 
 
 def make_title(text: str) -> str:
-    """Make a title from what was said first: its first line, cut at a word."""
+    """Make a title from the first line of a message, cut at a word."""
     line = next(iter(text.strip().splitlines()), "").strip()
     if len(line) <= 60:
         return line

@@ -1,27 +1,27 @@
-"""Everything raised on purpose.
+"""Every error that is raised on purpose.
 
     BackburnerError
-    ├── BadRequest            it cannot be understood or is out of bounds; nothing was changed
-    │   ├── BadSchedule         a schedule, a time or a zone
-    │   ├── BadOutcome          what an agent ended its run with
-    │   ├── BadAnswer           an answer that is not among the options
+    ├── BadRequest            invalid input; nothing was changed
+    │   ├── BadSchedule         a schedule, a time or a time zone
+    │   ├── BadOutcome          the outcome an agent ended its run with
+    │   ├── BadAnswer           an answer that is not one of the options
     │   ├── TooLarge            text or state above its limit
     │   └── BadSetting          the program's own configuration
-    ├── NotFound              there is no such thing, or it is somebody else's
-    ├── NotAllowed            it is there, but not for this caller
-    ├── Conflict              it does not fit what is so now; nothing was changed
-    │   └── LimitReached        there is already as much of it as there may be
-    │       └── TooManyAttempts   somebody tries to sign in too often
-    ├── Fenced                another holder has the turn; whatever this one has, it must drop
-    └── MachineFailed         a part that does I/O could not; `permanent`: trying again is no use
+    ├── NotFound              no such object, or it belongs to another user
+    ├── NotAllowed            the object exists, but the caller lacks permission
+    ├── Conflict              the current state does not allow it; nothing was changed
+    │   └── LimitReached        a limit on the number of objects
+    │       └── TooManyAttempts   too many attempts to sign in
+    ├── Fenced                another holder has the turn; this one must discard its work
+    └── MachineFailed         a part that does I/O failed; `permanent`: retrying cannot help
         ├── EngineFailed        the agent or its model
-        │   └── SessionGone       what the agent remembered is no longer there
-        ├── ConnectionFailed    a connection to somebody's tools
+        │   └── SessionGone       the agent's session no longer exists
+        ├── ConnectionFailed    a connection to external tools
         ├── ChannelFailed       a message that could not be sent
         ├── StoreFailed         the database
-        └── ProcessFailed       a program that could not be started, or not be ended
+        └── ProcessFailed       a program that could not be started or stopped
 
-The default message of each is its docstring. Facts are attributes, not text to be parsed.
+The default message of an error is its docstring. Facts are attributes, not text to be parsed.
 """
 
 from datetime import timedelta
@@ -31,19 +31,19 @@ class BackburnerError(Exception):
     """Something went wrong."""
 
     def __init__(self, message: str = "", *, hint: str = "") -> None:
-        #: What is wrong, in a sentence.
+        #: What is wrong, in one sentence.
         self.message = message or self.__doc__ or ""
-        #: What would be right, in a sentence; empty where the message says it all.
+        #: What to do about it, in one sentence; empty if the message is enough.
         self.hint = hint
         super().__init__(f"{self.message} {hint}" if hint else self.message)
 
 
 class BadRequest(BackburnerError):
-    """That cannot be understood."""
+    """The request is invalid."""
 
 
 class BadSchedule(BadRequest):
-    """That is not a schedule."""
+    """The schedule is invalid."""
 
 
 class BadOutcome(BadRequest):
@@ -51,7 +51,7 @@ class BadOutcome(BadRequest):
 
 
 class BadAnswer(BadRequest):
-    """That is not one of the options."""
+    """The answer is not one of the options."""
 
     def __init__(self, message: str = "", *, hint: str = "", options: tuple[str, ...] = ()) -> None:
         super().__init__(message, hint=hint)
@@ -59,18 +59,19 @@ class BadAnswer(BadRequest):
 
 
 class TooLarge(BadRequest):
-    """That is larger than is allowed."""
+    """The input is too large."""
 
-    def __init__(self, what: str, *, size: int, limit: int, unit: str = "bytes") -> None:
+    def __init__(self, label: str, *, size: int, limit: int, unit: str = "bytes") -> None:
         super().__init__(
-            f"{what} has {size:,} {unit}; the limit is {limit:,}.", hint="Send less, or in parts."
+            f"{label} has {size:,} {unit}; the limit is {limit:,}.",
+            hint="Shorten it, or split it into parts.",
         )
         self.size = size
         self.limit = limit
 
 
 class BadSetting(BadRequest):
-    """A setting is wrong."""
+    """A setting is invalid."""
 
 
 class NotFound(BackburnerError):
@@ -78,25 +79,25 @@ class NotFound(BackburnerError):
 
 
 class NotAllowed(BackburnerError):
-    """That is not yours to do."""
+    """You do not have permission to do that."""
 
 
 class Conflict(BackburnerError):
-    """That does not fit the way things are now."""
+    """That is not possible in the current state."""
 
 
 class LimitReached(Conflict):
-    """There is already as much of this as there may be."""
+    """Limit reached."""
 
 
 class TooManyAttempts(LimitReached):
-    """There were too many attempts to sign in."""
+    """Too many attempts to sign in."""
 
     def __init__(
         self, message: str = "", *, hint: str = "", retry_after: timedelta = timedelta()
     ) -> None:
         super().__init__(message, hint=hint)
-        #: How long there is no use in trying.
+        #: How long to wait before the next attempt.
         self.retry_after = retry_after
 
 
@@ -105,7 +106,7 @@ class Fenced(BackburnerError):
 
 
 class MachineFailed(BackburnerError):
-    """A part that talks to the outside failed."""
+    """An external service or program failed."""
 
     def __init__(
         self,
@@ -116,22 +117,22 @@ class MachineFailed(BackburnerError):
         retry_after: timedelta | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
-        #: Trying again cannot help.
+        #: Retrying cannot help.
         self.permanent = permanent
-        #: How long the other side asked to be left alone.
+        #: How long the other side asked us to wait before the next attempt.
         self.retry_after = retry_after
 
 
 class EngineFailed(MachineFailed):
-    """The agent could not do its work."""
+    """The agent failed."""
 
 
 class SessionGone(EngineFailed):
-    """What the agent remembered is no longer there."""
+    """The agent's session no longer exists."""
 
 
 class ConnectionFailed(MachineFailed):
-    """A connection did not work."""
+    """A connection failed."""
 
 
 class ChannelFailed(MachineFailed):
@@ -139,8 +140,8 @@ class ChannelFailed(MachineFailed):
 
 
 class StoreFailed(MachineFailed):
-    """The database did not do its work."""
+    """The database failed."""
 
 
 class ProcessFailed(MachineFailed):
-    """A program could not be started or ended."""
+    """A program could not be started or stopped."""

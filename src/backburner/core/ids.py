@@ -1,7 +1,7 @@
-"""The ids of everything that has one: a letter for the kind, then 26 letters and digits.
+"""Ids: a letter for the kind, then 26 letters and digits.
 
-`new_*` makes one by chance. `derive` makes one from what it stands for, so that a pure function
-can name what it creates and a repeated step names the same thing again.
+`new_*` makes a random id. `derive_*` makes an id from the values that identify an object, so that
+a pure function can name what it creates, and a repeated step gives the same id again.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ QuestionId = NewType("QuestionId", str)
 RunId = NewType("RunId", str)
 UserId = NewType("UserId", str)
 
-#: No i, l, o, u: nobody has to guess what was meant when an id is read out or typed.
+#: Without i, l, o and u, which are easily confused when an id is read out or typed.
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
@@ -55,7 +55,7 @@ def new_run_id() -> RunId:
 
 
 def new_session_id() -> str:
-    """Name a session of an agent whose engine leaves that to us."""
+    """Make an agent session id, for engines that do not make their own."""
     return _new("s")
 
 
@@ -63,25 +63,25 @@ def new_user_id() -> UserId:
     return UserId(_new("u"))
 
 
-def derive_question_id(*stands_for: str | int) -> QuestionId:
-    return QuestionId(_derive("q", stands_for))
+def derive_question_id(*values: str | int) -> QuestionId:
+    return QuestionId(_derive("q", values))
 
 
-def derive_batch_id(*stands_for: str | int) -> str:
-    return _derive("b", stands_for)
+def derive_batch_id(*values: str | int) -> str:
+    return _derive("b", values)
 
 
-def derive_grant_id(*stands_for: str | int) -> GrantId:
-    return GrantId(_derive("g", stands_for))
+def derive_grant_id(*values: str | int) -> GrantId:
+    return GrantId(_derive("g", values))
 
 
 def _new(kind: str) -> str:
     return f"{kind}_{_encode(uuid4().int)}"
 
 
-def _derive(kind: str, stands_for: tuple[str | int, ...]) -> str:
+def _derive(kind: str, values: tuple[str | int, ...]) -> str:
     # repr keeps ("ab", "c") and ("a", "bc") apart.
-    digest = hashlib.sha256(repr((kind, stands_for)).encode()).digest()
+    digest = hashlib.sha256(repr((kind, values)).encode()).digest()
     return f"{kind}_{_encode(int.from_bytes(digest[:16]))}"
 
 

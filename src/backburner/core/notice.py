@@ -1,4 +1,4 @@
-"""Whether to tell the user about the end of a run, and in which words."""
+"""Notices: whether the user is notified about the end of a run, and the text."""
 
 import hashlib
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from backburner.core.ids import QuestionId
 from backburner.core.outcome import Complete
 from backburner.core.question import Question
 from backburner.core.run import Failure
-from backburner.core.validation import canonical
+from backburner.core.validation import canonical_json
 
 
 class NoticeKind(StrEnum):
     RESULT = "result"
     QUESTION = "question"
-    FAILURE = "failure"  #: A run failed; the work goes on.
-    STOPPED = "stopped"  #: The work stands still until somebody does something.
+    FAILURE = "failure"  #: A run failed; the work continues.
+    STOPPED = "stopped"  #: The work has stopped until the user acts.
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,37 +40,34 @@ def of_result(conversation: Conversation, outcome: Complete) -> Notice | None:
 
 
 def of_unattended_reply(conversation: Conversation, text: str) -> Notice | None:
-    """What is said to nobody in particular reaches the user, unless they do not want to be told."""
+    """Notify about a reply to a job's result, unless the user does not want results."""
     wanted = conversation.notify in (Notify.ALWAYS, Notify.ON_CHANGE)
     return Notice(NoticeKind.RESULT, text) if wanted and text.strip() else None
 
 
 def of_question(conversation: Conversation, question: Question) -> Notice:
-    """Questions always reach the user: nothing goes on without the answer."""
-    asks = f"The job {conversation.title!r} asks: " if conversation.kind is Kind.JOB else ""
-    return Notice(NoticeKind.QUESTION, f"{asks}{question.prompt}", question.id)
+    """Notify about a question, in every case: the work waits for the answer."""
+    prefix = f"The job {conversation.title!r} asks: " if conversation.kind is Kind.JOB else ""
+    return Notice(NoticeKind.QUESTION, f"{prefix}{question.prompt}", question.id)
 
 
 def of_passing_failure(conversation: Conversation, failure: Failure) -> Notice | None:
     if conversation.notify in (Notify.ALWAYS, Notify.ON_FAILURE):
-        return Notice(NoticeKind.FAILURE, f"A run failed and will be repeated: {failure.message}")
+        return Notice(NoticeKind.FAILURE, f"A run failed and will be retried: {failure.message}")
     return None
 
 
 def of_stop(text: str) -> Notice:
-    """What stops the work always reaches the user."""
+    """Notify that the work has stopped, in every case."""
     return Notice(NoticeKind.STOPPED, text)
 
 
 def result_hash(outcome: Complete) -> str | None:
-    """Fingerprint what was found; None where nothing was.
-
-    The bare result if the agent gave one, else its words without regard to case and spacing.
-    """
+    """Hash the result of a run, or else its message ignoring case and spacing; None for neither."""
     if outcome.result is not None:
-        found = canonical(outcome.result)
+        text = canonical_json(outcome.result)
     elif outcome.message is not None:
-        found = " ".join(outcome.message.split()).casefold()
+        text = " ".join(outcome.message.split()).casefold()
     else:
         return None
-    return hashlib.sha256(found.encode()).hexdigest()
+    return hashlib.sha256(text.encode()).hexdigest()

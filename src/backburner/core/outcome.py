@@ -1,7 +1,7 @@
-"""How a background run ends: it needs input, goes on, or is complete. Schema and strict parser.
+"""The outcome of a background run: needs input, continue or complete. Schema and strict parser.
 
-A model wrote what is parsed here, perhaps under somebody else's influence: what is not wholly
-valid is refused as a whole.
+The input was written by a model that may have been prompt-injected, so an outcome that is not
+entirely valid is rejected entirely.
 """
 
 import json
@@ -14,17 +14,17 @@ from backburner.core import question
 from backburner.core.conversation import MAX_MESSAGE_CHARS, MAX_STATE_BYTES, MAX_STEP_CHARS
 from backburner.core.errors import BackburnerError, BadOutcome
 from backburner.core.schedule.phrases import parse_duration
-from backburner.core.validation import as_object, check_json, check_text
+from backburner.core.validation import check_json, check_object, check_text
 
-MOST_OUTCOME_BYTES = 512 * 1024
-MOST_RESULT_BYTES = 64 * 1024
-SOONEST_AGAIN = timedelta(seconds=1)
-LATEST_AGAIN = timedelta(hours=24)
+MAX_OUTCOME_BYTES = 512 * 1024
+MAX_RESULT_BYTES = 64 * 1024
+MIN_AGAIN_IN = timedelta(seconds=1)
+MAX_AGAIN_IN = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeedsInput:
-    """The user has to say something before the work can go on."""
+    """The work needs an answer from the user before it can continue."""
 
     message: str
     question: question.NewQuestion
@@ -34,22 +34,22 @@ class NeedsInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continue:
-    """The work is not done; it goes on at its next time."""
+    """The work is not done; it continues at its next time."""
 
     message: str | None = None
     state_update: Mapping[str, Any] = field(default_factory=dict)
     next_step: str | None = None
-    #: When one-time work wants to run again.
+    #: One-time work only: when to run again.
     again_in: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete:
-    """The work is done: all of it, or what there was to do this time."""
+    """The work is done, or done for this time if it recurs."""
 
-    #: None where recurring work has nothing to report.
+    #: None if recurring work has nothing to report.
     message: str | None = None
-    #: What `on_change` compares; any JSON.
+    #: Any JSON; `on_change` compares it with the previous result.
     result: Any = None
     state_update: Mapping[str, Any] = field(default_factory=dict)
     next_step: str | None = None
@@ -69,15 +69,15 @@ _FIELDS = {
 _ALL_FIELDS = frozenset(VERDICTS).union(*_FIELDS.values())
 _QUESTION_FIELDS = frozenset({"type", "prompt", "options", "default", "expires_in"})
 
-#: Flat on purpose: model APIs do not take alternatives at the top of a schema. That exactly one
-#: verdict is true, and which fields go with it, is for `parse_outcome` to insist on.
+#: Flat on purpose: model APIs do not accept alternatives at the top level of a schema.
+#: `parse_outcome` checks that exactly one verdict is true and which fields go with it.
 OUTCOME_SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
         "needs_input": {
             "type": "boolean",
-            "description": "True if the user must answer a question before the work can go on.",
+            "description": "True if the user must answer a question before the work can continue.",
         },
         "continue": {
             "type": "boolean",
@@ -85,11 +85,11 @@ OUTCOME_SCHEMA: dict[str, Any] = {
         },
         "complete": {
             "type": "boolean",
-            "description": "True if the work, or this occasion of recurring work, is done.",
+            "description": "True if the work is done, or done for this time if it recurs.",
         },
         "message": {
             "type": "string",
-            "description": "What to tell the user. Required with needs_input. Leave it out when "
+            "description": "The message to the user. Required with needs_input. Omit it if "
             "recurring work has nothing new to report.",
         },
         "question": {
@@ -107,28 +107,28 @@ OUTCOME_SCHEMA: dict[str, Any] = {
                 },
                 "default": {
                     "type": "string",
-                    "description": "What silence counts as, once expires_in has passed.",
+                    "description": "The answer to assume if there is none after expires_in.",
                 },
                 "expires_in": {
                     "type": "string",
-                    "description": "How long to wait for an answer, such as 12h; with default.",
+                    "description": "How long to wait for an answer, such as 12h. Requires default.",
                 },
             },
         },
         "state_update": {
             "type": "object",
-            "description": "Facts to remember for the next run, merged by name into the data "
-            "of this work.",
+            "description": "Facts that the next run needs, merged by key into the data of this "
+            "work.",
         },
-        "next_step": {"type": "string", "description": "Where the work stands now, in a phrase."},
+        "next_step": {"type": "string", "description": "The progress of the work, in a phrase."},
         "again_in": {
             "type": "string",
             "description": "Only with continue, for one-time work: when to run again, such as 20m. "
             "At most 24h.",
         },
         "result": {
-            "description": "Only with complete: the bare finding, compared with the last one to "
-            "see whether anything changed. No times, no wording."
+            "description": "Only with complete: the result as plain data, without times and "
+            "wording. It is compared with the previous result to detect changes."
         },
         "final": {
             "type": "boolean",
@@ -139,7 +139,7 @@ OUTCOME_SCHEMA: dict[str, Any] = {
 
 
 def parse_outcome(reply: object) -> Outcome:
-    """Read what an agent ended its run with: JSON text, or the object an engine made of it."""
+    """Parse the outcome of a run: JSON text, or the object an engine has decoded."""
     try:
         return _parse(_load(reply) if isinstance(reply, str) else reply)
     except BadOutcome:
@@ -149,12 +149,12 @@ def parse_outcome(reply: object) -> Outcome:
 
 
 def _parse(reply: object) -> Outcome:
-    check_json("The outcome", reply, limit=MOST_OUTCOME_BYTES)
-    said = _present("An outcome", as_object("The outcome", reply), _ALL_FIELDS)
-    verdict = _verdict(said)
-    given = {name: value for name, value in said.items() if name not in VERDICTS}
-    _refuse_others(f"An outcome with {verdict}", given, _FIELDS[verdict])
-    update = as_object("state_update", given.get("state_update", {}))
+    check_json("The outcome", reply, limit=MAX_OUTCOME_BYTES)
+    fields = _drop_nulls("An outcome", check_object("The outcome", reply), _ALL_FIELDS)
+    verdict = _verdict(fields)
+    given = {name: value for name, value in fields.items() if name not in VERDICTS}
+    _refuse_unknown(f"An outcome with {verdict}", given, _FIELDS[verdict])
+    update = check_object("state_update", given.get("state_update", {}))
     check_json("state_update", update, limit=MAX_STATE_BYTES)
     step = check_text("next_step", given.get("next_step", ""), limit=MAX_STEP_CHARS).strip() or None
     message = _message(given)
@@ -166,7 +166,7 @@ def _parse(reply: object) -> Outcome:
             return Continue(message=message, state_update=update, next_step=step, again_in=again_in)
         case _:
             result = given.get("result")
-            check_json("result", result, limit=MOST_RESULT_BYTES)
+            check_json("result", result, limit=MAX_RESULT_BYTES)
             final = _flag("final", given.get("final", False))
             return Complete(
                 message=message, result=result, state_update=update, next_step=step, final=final
@@ -174,54 +174,56 @@ def _parse(reply: object) -> Outcome:
 
 
 def _load(text: str) -> object:
-    if len(text) > MOST_OUTCOME_BYTES:
-        raise BadOutcome(f"The outcome is longer than {MOST_OUTCOME_BYTES:,} characters.")
+    if len(text) > MAX_OUTCOME_BYTES:
+        raise BadOutcome(f"The outcome is longer than {MAX_OUTCOME_BYTES:,} characters.")
     try:
-        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_without_twins)
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:
         raise BadOutcome(
             f"The outcome is not JSON ({error.msg}: character {error.pos}).",
-            hint="Answer with one JSON object and nothing else.",
+            hint="Reply with one JSON object and nothing else.",
         ) from None
     except (ValueError, RecursionError):
-        raise BadOutcome("The outcome has far too many digits or brackets in a row.") from None
+        raise BadOutcome("The outcome has too many digits or brackets in a row.") from None
 
 
-def _verdict(said: Mapping[str, Any]) -> str:
-    chosen = [name for name in VERDICTS if _flag(name, said.get(name, False))]
-    if len(chosen) != 1:
-        found = " and ".join(chosen) or "none"
+def _verdict(fields: Mapping[str, Any]) -> str:
+    verdicts = [name for name in VERDICTS if _flag(name, fields.get(name, False))]
+    if len(verdicts) != 1:
+        names = " and ".join(verdicts) or "none"
         raise BadOutcome(
-            f"Exactly one of {', '.join(VERDICTS)} must be true; here it is {found}.",
-            hint="Decide for one of them.",
+            f"Exactly one of {', '.join(VERDICTS)} must be true, not {names}.",
+            hint="Choose one of them.",
         )
-    return chosen[0]
+    return verdicts[0]
 
 
 def _needs_input(
     given: Mapping[str, Any], message: str | None, update: Mapping[str, Any], step: str | None
 ) -> NeedsInput:
     if message is None:
-        raise BadOutcome("An outcome with needs_input has to have a message.")
-    asked = _present("A question", as_object("question", given.get("question")), _QUESTION_FIELDS)
-    kind = asked.get("type")
+        raise BadOutcome("An outcome with needs_input must have a message.")
+    fields = _drop_nulls(
+        "A question", check_object("question", given.get("question")), _QUESTION_FIELDS
+    )
+    kind = fields.get("type")
     if kind not in tuple(question.QuestionType):
         kinds = ", ".join(question.QuestionType)
         raise BadOutcome("The question has no valid type.", hint=f"Use one of: {kinds}.")
-    options = asked.get("options", [])
+    options = fields.get("options", [])
     if not isinstance(options, list):
         raise BadOutcome("The options of a question must be a list of texts.")
-    default = asked.get("default")
+    default = fields.get("default")
     if default is not None:
         check_text("default", default, limit=question.MAX_ANSWER_CHARS)
-    drafted = question.draft(
+    checked = question.new_question(
         question.QuestionType(kind),
-        check_text("prompt", asked.get("prompt"), limit=question.MAX_PROMPT_CHARS),
+        check_text("prompt", fields.get("prompt"), limit=question.MAX_PROMPT_CHARS),
         tuple(options),
         default=default,
-        expires_in=_expiry(asked.get("expires_in")),
+        expires_in=_expiry(fields.get("expires_in")),
     )
-    return NeedsInput(message=message, question=drafted, state_update=update, next_step=step)
+    return NeedsInput(message=message, question=checked, state_update=update, next_step=step)
 
 
 def _message(given: Mapping[str, Any]) -> str | None:
@@ -233,8 +235,8 @@ def _duration(name: str, value: object) -> timedelta | None:
     if value is None:
         return None
     length = parse_duration(check_text(name, value, limit=100))
-    if not SOONEST_AGAIN <= length <= LATEST_AGAIN:
-        raise BadOutcome(f"{name} must be between one second and 24 hours.")
+    if not MIN_AGAIN_IN <= length <= MAX_AGAIN_IN:
+        raise BadOutcome(f"{name} must be between 1 second and 24 hours.")
     return length
 
 
@@ -248,23 +250,25 @@ def _flag(name: str, value: object) -> bool:
     return value
 
 
-def _present(what: str, given: Mapping[str, Any], known: frozenset[str]) -> Mapping[str, Any]:
-    """Leave out what is null: engines that must fill in every field say "nothing" that way."""
-    _refuse_others(what, given, known)
+def _drop_nulls(label: str, given: Mapping[str, Any], known: frozenset[str]) -> Mapping[str, Any]:
+    """Drop fields that are null: engines that must fill in every field leave one out that way."""
+    _refuse_unknown(label, given, known)
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _refuse_others(what: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
-    if others := sorted(given.keys() - known):
-        named = ", ".join(repr(name[:40]) for name in others[:5])
-        raise BadOutcome(f"{what} has no {named}.", hint=f"It takes: {', '.join(sorted(known))}.")
+def _refuse_unknown(label: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
+    if unknown := sorted(given.keys() - known):
+        names = ", ".join(repr(name[:40]) for name in unknown[:5])
+        raise BadOutcome(
+            f"{label} has no field {names}.", hint=f"Its fields are: {', '.join(sorted(known))}."
+        )
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise BadOutcome("The outcome has a name that stands twice.", hint="Give each name once.")
-    return found
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise BadOutcome("The outcome has a duplicate key.", hint="Give each key once.")
+    return fields
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -1,17 +1,17 @@
-"""Which logins and passwords are taken. None of them is ever quoted."""
+"""Rules for logins, names and passwords. Error messages never quote them."""
 
 import re
 
 from backburner.core.errors import BadRequest
 from backburner.core.validation import check_text
 
-SHORTEST = 12
-LONGEST = 200
-LONGEST_NAME = 100
+MIN_PASSWORD_CHARS = 12
+MAX_PASSWORD_CHARS = 200
+MAX_NAME_CHARS = 100
 _LOGIN = re.compile(r"[a-z0-9][a-z0-9._@+-]{1,63}")
 
-#: What is tried first, where it is long enough to be taken otherwise; without case and marks.
-COMMONEST = frozenset(
+#: Common passwords of sufficient length, in lower case and without punctuation.
+COMMON_PASSWORDS = frozenset(
     "password1234 password12345 password123456 passwordpassword passw0rd1234 mypassword123"
     " 123456789012 1234567890123 12345678901234 123456789012345 1234567890123456 123123123123"
     " 123456123456 123456789123 098765432109 0987654321098 112233445566 121212121212"
@@ -26,33 +26,34 @@ COMMONEST = frozenset(
 
 
 def check_login(text: str) -> str:
-    """Give a login in the one way it is kept: nobody has to know how they wrote it."""
+    """Normalise a login: users need not remember its case."""
     login = text.strip().lower()
     if not _LOGIN.fullmatch(login):
         raise BadRequest(
-            "That cannot be a login.",
-            hint="It has 2 to 64 letters, digits and . _ @ + -, and begins with one of the first.",
+            "The login is invalid.",
+            hint="Use 2 to 64 characters: letters, digits and . _ @ + -,"
+            " starting with a letter or digit.",
         )
     return login
 
 
 def check_name(text: str) -> str:
-    name = check_text("The name", text, limit=LONGEST_NAME).strip()
+    name = check_text("The name", text, limit=MAX_NAME_CHARS).strip()
     if not name.isprintable():
-        raise BadRequest("The name has characters that cannot be shown.")
+        raise BadRequest("The name has unprintable characters.", hint="Remove them.")
     return name
 
 
 def check_password(password: str, *, login: str) -> str:
-    if not SHORTEST <= len(password) <= LONGEST:
+    if not MIN_PASSWORD_CHARS <= len(password) <= MAX_PASSWORD_CHARS:
         raise BadRequest(
-            f"A password has {SHORTEST} to {LONGEST} characters.",
-            hint="A few words make a good one.",
+            f"A password must have {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS} characters.",
+            hint="Use a few words.",
         )
-    check_text("The password", password, limit=LONGEST)
+    check_text("The password", password, limit=MAX_PASSWORD_CHARS)
     plain = re.sub(r"[\W_]", "", password.casefold())
     if plain and plain == re.sub(r"[\W_]", "", login):
-        raise BadRequest("The password is the login.", hint="Choose another.")
-    if plain in COMMONEST or len(set(password)) < 4:
-        raise BadRequest("That password is one of the first to be tried.", hint="Choose another.")
+        raise BadRequest("The password is the same as the login.", hint="Choose another one.")
+    if plain in COMMON_PASSWORDS or len(set(password)) < 4:
+        raise BadRequest("The password is too common.", hint="Choose another one.")
     return password

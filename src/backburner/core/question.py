@@ -1,4 +1,4 @@
-"""Questions to the user: what one is, which answers it takes, and when it reminds or expires."""
+"""Questions to the user: which answers they accept, and when they remind or expire."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,12 +15,12 @@ MAX_OPTIONS = 25
 MAX_OPTION_CHARS = 200
 MAX_PROMPT_CHARS = 8_000
 MAX_ANSWER_CHARS = 32_000
-#: An unanswered question is brought up again after a day, then after two, four, and so on.
+#: The user is reminded of an open question after a day, then after two days, four, and so on.
 FIRST_REMINDER = timedelta(days=1)
 MIN_EXPIRY = timedelta(minutes=10)
 MAX_EXPIRY = timedelta(days=366)
 YES, NO = "yes", "no"
-_SAID_SHORT = {"y": YES, "n": NO}
+_ABBREVIATIONS = {"y": YES, "n": NO}
 
 
 class QuestionType(StrEnum):
@@ -30,17 +30,17 @@ class QuestionType(StrEnum):
 
 
 class Purpose(StrEnum):
-    QUESTION = "question"  #: The agent wants to know something.
-    PROPOSAL = "proposal"  #: Whether proposed work may start.
+    QUESTION = "question"  #: A question of the agent.
+    PROPOSAL = "proposal"  #: Whether a proposed task may start.
     APPROVAL = "approval"  #: Whether a tool call may be made.
     RECONNECT = "reconnect"  #: A connection needs its owner to sign in again.
-    ALLOWANCE = "allowance"  #: What may be spent has been spent.
-    IN_DOUBT = "in_doubt"  #: A call may or may not have happened.
-    FAILURE = "failure"  #: The work cannot go on as it is.
+    ALLOWANCE = "allowance"  #: An allowance is used up.
+    IN_DOUBT = "in_doubt"  #: Whether a tool call took effect.
+    FAILURE = "failure"  #: The work cannot continue without a decision.
 
 
-#: Chat text never settles these: they bind to what was shown, so they take a deliberate act.
-DELIBERATE = frozenset({Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE})
+#: A chat message never answers these: a yes binds to exactly what was shown.
+EXPLICIT_ANSWER_ONLY = frozenset({Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,18 +54,18 @@ class Question:
     #: The run that asked, and its kind: the answer starts a run of that kind.
     run_id: RunId | None = None
     run_kind: RunKind = RunKind.BACKGROUND
-    #: What exactly a yes is for: the call, the proposal, the allowance.
+    #: The call, proposal or allowance that an answer applies to.
     binds_to: Mapping[str, Any] = field(default_factory=dict)
     remind_at: datetime | None = None
     reminders: int = 0
-    #: Only together: a question that can run out says what it then counts as answered with.
+    #: Set together: when it expires, it counts as answered with the default.
     expires_at: datetime | None = None
     default: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewQuestion:
-    """A question as the agent puts it, checked."""
+    """A valid question that has not been asked yet."""
 
     type: QuestionType
     prompt: str
@@ -74,7 +74,7 @@ class NewQuestion:
     expires_in: timedelta | None = None
 
 
-def draft(
+def new_question(
     kind: QuestionType,
     prompt: str,
     options: tuple[str, ...] = (),
@@ -82,65 +82,64 @@ def draft(
     default: str | None = None,
     expires_in: timedelta | None = None,
 ) -> NewQuestion:
-    """Check that a question can be asked and answered."""
+    """Make a question, or refuse one that cannot be answered."""
     check_text("The question", prompt, limit=MAX_PROMPT_CHARS)
     if not prompt.strip():
-        raise BadRequest("The question is empty.", hint="Say what you want to know.")
+        raise BadRequest("The question is empty.", hint="Give it a prompt.")
     options = _check_options(kind, options)
     if (default is None) != (expires_in is None):
-        raise BadRequest("A question that expires needs a default, and a default needs an expiry.")
+        raise BadRequest(
+            "A default and an expiry go together.", hint="Give both of them, or neither."
+        )
     if expires_in is not None and not MIN_EXPIRY <= expires_in <= MAX_EXPIRY:
-        raise BadRequest("A question must stay open for ten minutes at least, a year at most.")
-    asked = NewQuestion(
+        raise BadRequest("A question must expire after 10 minutes to 366 days.")
+    if default is not None and match_answer(kind, options, default) is None:
+        raise BadRequest("The default is not a valid answer.", hint="Use one of the options.")
+    return NewQuestion(
         type=kind, prompt=prompt, options=options, default=default, expires_in=expires_in
     )
-    if default is not None and fitting(kind, options, default) is None:
-        raise BadRequest("The default does not answer the question.")
-    return asked
 
 
-def accept(question: Question, text: str) -> str:
-    """Turn a deliberate answer into the option it means, or refuse it and name the options."""
+def accept_answer(question: Question, text: str) -> str:
+    """Return the option that an explicit answer means, or refuse it and list the options."""
     check_text("The answer", text, limit=MAX_ANSWER_CHARS)
-    answer = fitting(question.type, question.options, text)
+    answer = match_answer(question.type, question.options, text)
     if answer is None:
         options = ", ".join(question.options)
         raise BadAnswer(
-            f"{text[:60]!r} does not answer the question."
-            if text.strip()
-            else "The answer is empty.",
-            hint=f"Answer with one of: {options}." if options else "Say something.",
+            f"{text[:60]!r} is not a valid answer." if text.strip() else "The answer is empty.",
+            hint=f"Answer with one of: {options}." if options else "Answer with any text.",
             options=question.options,
         )
     return answer
 
 
-def read_chat(question: Question, text: str) -> str | None:
-    """Find out whether a chat message answers this question; None means it is talk."""
-    if question.purpose in DELIBERATE or len(text) > MAX_ANSWER_CHARS:
+def match_chat_message(question: Question, text: str) -> str | None:
+    """Return the answer that a chat message gives to this question; None if it gives none."""
+    if question.purpose in EXPLICIT_ANSWER_ONLY or len(text) > MAX_ANSWER_CHARS:
         return None
-    return fitting(question.type, question.options, text)
+    return match_answer(question.type, question.options, text)
 
 
-def fitting(kind: QuestionType, options: tuple[str, ...], text: str) -> str | None:
-    said = _plain(text)
+def match_answer(kind: QuestionType, options: tuple[str, ...], text: str) -> str | None:
+    answer = _plain(text)
     if kind is QuestionType.INPUT:
-        return text if said else None
+        return text if answer else None
     if kind is QuestionType.CONFIRMATION:
-        said = _SAID_SHORT.get(said, said)
-    return next((option for option in options if _plain(option) == said), None)
+        answer = _ABBREVIATIONS.get(answer, answer)
+    return next((option for option in options if _plain(option) == answer), None)
 
 
 def remind(question: Question, *, now: datetime) -> Question:
-    """Bring a question up again, and settle when to do so next: each pause doubles."""
+    """Count a reminder and schedule the next one, after twice the interval."""
     count = question.reminders + 1
-    pause = FIRST_REMINDER * (1 << min(count, 5))
-    return replace(question, reminders=count, remind_at=now + pause)
+    interval = FIRST_REMINDER * (1 << min(count, 5))
+    return replace(question, reminders=count, remind_at=now + interval)
 
 
 def snooze(question: Question, *, until: datetime, now: datetime) -> Question:
     if until <= now:
-        raise BadRequest("A question can only be put off to a later time.")
+        raise BadRequest("A question can only be snoozed until a later time.")
     return replace(question, remind_at=until)
 
 
@@ -151,17 +150,19 @@ def _check_options(kind: QuestionType, options: tuple[str, ...]) -> tuple[str, .
         check_text("An option", option, limit=MAX_OPTION_CHARS)
     plain = {_plain(option) for option in options}
     if "" in plain or len(plain) != len(options):
-        raise BadRequest("The options must be different and not empty.")
+        raise BadRequest("The options must be different from each other and not empty.")
     if kind is QuestionType.INPUT and options:
-        raise BadRequest("A question of type input has no options.", hint="Use type choice.")
+        raise BadRequest("A question of type input takes no options.", hint="Use type choice.")
     if kind is QuestionType.CONFIRMATION and plain != {YES, NO}:
-        raise BadRequest("A confirmation is answered yes or no.", hint="Use type choice.")
+        raise BadRequest(
+            "A confirmation takes only the options yes and no.", hint="Use type choice."
+        )
     if kind is QuestionType.CHOICE and not 2 <= len(options) <= MAX_OPTIONS:
-        raise BadRequest(f"A choice needs 2 to {MAX_OPTIONS} options.")
+        raise BadRequest(f"A question of type choice needs 2 to {MAX_OPTIONS} options.")
     return options
 
 
 def _plain(text: str) -> str:
     words = " ".join(text.split()).casefold()
-    # A lone "." may be all there is to say: it is a folder, for example.
+    # A lone "." can be an answer: the current folder, for example.
     return words.rstrip(".! ") or words

@@ -1,4 +1,4 @@
-"""What the failure of a background run means: again when, ask the user, or the limit is reached."""
+"""What follows a failed background run: a retry, a question to the user, or giving up."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,36 +7,36 @@ from backburner.core.conversation import Conversation, OnRepeatedFailure
 from backburner.core.question import Purpose
 from backburner.core.run import Failure, FailureKind
 
-FIRST_DELAY = timedelta(seconds=30)
-LONGEST_DELAY = timedelta(hours=1)
-#: However long somebody asks to be left alone, we look again after a day.
-LONGEST_RETRY_AFTER = timedelta(days=1)
-MOST_CRASHES = 3
+FIRST_RETRY_DELAY = timedelta(seconds=30)
+MAX_RETRY_DELAY = timedelta(hours=1)
+#: However long the other side asks us to wait, we retry after a day.
+MAX_RETRY_AFTER = timedelta(days=1)
+MAX_CRASHES = 3
 _LIMITS = {OnRepeatedFailure.PAUSE: 2, OnRepeatedFailure.NOTIFY: 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
-    """Worth another try."""
+class RetryAt:
+    """Retry at a time."""
 
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class AskUser:
-    """Only the user can settle this."""
+    """Ask the user, who alone can resolve it."""
 
     purpose: Purpose
 
 
 @dataclass(frozen=True, slots=True)
 class AtLimit:
-    """As many failures in a row as it may have; `newly` if this was the one too many."""
+    """The limit on consecutive failures is reached; `newly` if this failure reached it."""
 
     newly: bool
 
 
-Verdict = Again | AskUser | AtLimit
+Verdict = RetryAt | AskUser | AtLimit
 
 
 def judge(conversation: Conversation, failure: Failure, *, now: datetime) -> Verdict:
@@ -49,11 +49,11 @@ def judge(conversation: Conversation, failure: Failure, *, now: datetime) -> Ver
     failures = count_failure(conversation, failure)
     if failures >= limit:
         return AtLimit(newly=conversation.failures < limit)
-    return Again(now + delay(failures, failure.retry_after))
+    return RetryAt(now + retry_delay(failures, failure.retry_after))
 
 
 def count_failure(conversation: Conversation, failure: Failure) -> int:
-    """Count this failure in; one that no repetition can mend counts as all that were left."""
+    """Return the number of failures including this one; a permanent one counts as the limit."""
     failures = conversation.failures + 1
     return max(failures, failure_limit(conversation)) if failure.permanent else failures
 
@@ -62,8 +62,8 @@ def failure_limit(conversation: Conversation) -> int:
     return _LIMITS[conversation.on_repeated_failure]
 
 
-def delay(failures: int, retry_after: timedelta | None = None) -> timedelta:
-    """Wait twice as long each time, and at least as long as the other side asked for."""
-    own = min(FIRST_DELAY * (1 << min(failures - 1, 10)), LONGEST_DELAY)
-    asked = min(retry_after or timedelta(), LONGEST_RETRY_AFTER)
-    return max(own, asked)
+def retry_delay(failures: int, retry_after: timedelta | None = None) -> timedelta:
+    """Double the delay with each failure; wait at least as long as the other side asked."""
+    backoff = min(FIRST_RETRY_DELAY * (1 << min(failures - 1, 10)), MAX_RETRY_DELAY)
+    requested = min(retry_after or timedelta(), MAX_RETRY_AFTER)
+    return max(backoff, requested)

@@ -1,7 +1,7 @@
-"""Which profile a conversation works under, and which one helps out when that fails.
+"""Which profile a conversation uses, and which one is the fallback when that fails.
 
-A profile is a named model. Chats have one; tasks, jobs and discovery may have another, often a
-local one that costs nothing.
+A profile is a named model configuration. Chats use one; tasks, jobs and discovery may use another,
+often a local model that costs nothing.
 """
 
 from dataclasses import dataclass, replace
@@ -12,41 +12,42 @@ from backburner.core.errors import BadRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routes:
-    """The profiles there are by name, and who uses which."""
+    """The names of all profiles, and the default ones by use."""
 
     names: tuple[str, ...] = ()
-    #: What chats use, and everything else for which nothing else is said.
+    #: The profile of chats, and the default.
     chat: str = ""
-    #: What tasks, jobs and discovery use; None: the same as chats.
+    #: The profile of tasks, jobs and discovery; None for the same as chats.
     background: str | None = None
 
 
-#: Every conversation gets the default where it runs.
+#: Every conversation gets the server's default profile.
 NO_ROUTES = Routes()
 
 
-def choose(routes: Routes, kind: Kind, wished: str | None = None) -> str:
-    """Choose the profile of a new conversation; one that was asked for by name is what it gets."""
-    if wished is not None:
-        if wished not in routes.names:
-            there_are = ", ".join(routes.names) or "none"
-            raise BadRequest(f"There is no profile {wished!r}.", hint=f"There are: {there_are}.")
-        return wished
+def choose(routes: Routes, kind: Kind, requested: str | None = None) -> str:
+    """Choose the profile of a new conversation: the requested one, or the default for its kind."""
+    if requested is not None:
+        if requested not in routes.names:
+            names = ", ".join(routes.names) or "none"
+            raise BadRequest(f"There is no profile {requested!r}.", hint=f"Available: {names}.")
+        return requested
     if kind is Kind.CHAT or routes.background is None:
         return routes.chat
     return routes.background
 
 
 def assign(conversation: Conversation, routes: Routes) -> Conversation:
-    """Give a conversation that is being born its profile, which it keeps."""
-    engine = choose(routes, conversation.kind, conversation.requested_profile)
-    return replace(conversation, profile=engine)
+    """Set the profile of a new conversation, which keeps it."""
+    profile = choose(routes, conversation.kind, conversation.requested_profile)
+    return replace(conversation, profile=profile)
 
 
 def escalate(routes: Routes, conversation: Conversation, *, escalated: bool) -> str | None:
-    """Say under which profile a run that failed is tried once more; None: under no other.
+    """Return the fallback profile for a failed run; None if there is none.
 
-    What was asked for by name is left there: who chose a local model may have had a reason.
+    There is no fallback for a profile requested by name: the user may have had a reason to choose
+    a local model.
     """
     is_routed = conversation.kind is not Kind.CHAT and conversation.requested_profile is None
     if escalated or not is_routed or conversation.profile != routes.background:

@@ -1,4 +1,4 @@
-"""One use of a conversation's turn, what started it, and what waits in the inbox to start one."""
+"""Runs, the inbox items that start them, and the turns they hold."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,37 +11,37 @@ from backburner.core.schedule import Gap
 
 
 class RunKind(StrEnum):
-    REPLY = "reply"  #: Answers somebody: a person, a job's result.
-    BACKGROUND = "background"  #: Works by itself and ends with an outcome.
+    REPLY = "reply"  #: Answers a message, an answer or a job's result.
+    BACKGROUND = "background"  #: Works unattended and ends with an outcome.
 
 
 class RunStatus(StrEnum):
-    QUEUED = "queued"  #: Handed back, or waiting for something; the same row goes on later.
+    QUEUED = "queued"  #: Handed back, or waiting; the same run continues later.
     RUNNING = "running"
     SUCCESS = "success"
     FAILURE = "failure"  #: With a `FailureKind`.
-    SKIPPED = "skipped"  #: Never started; stands for slots that nobody served.
+    SKIPPED = "skipped"  #: Never started; an entry for skipped slots.
     CANCELLED = "cancelled"
 
 
 class FailureKind(StrEnum):
-    TIMEOUT = "timeout"  #: It took longer than a run may.
-    INCOMPLETE = "incomplete"  #: It ended without a valid outcome, also when asked again.
-    CRASHED = "crashed"  #: Its process went away.
+    TIMEOUT = "timeout"  #: It exceeded the time limit of a run.
+    INCOMPLETE = "incomplete"  #: It ended without a valid outcome, even after a repair turn.
+    CRASHED = "crashed"  #: Its process ended or was lost.
     MODEL = "model"  #: The model was down, overloaded or refused the request.
     TOOL = "tool"  #: A tool kept failing.
     SIGNED_OUT = "signed_out"  #: A connection needs its owner to sign in again.
-    ENGINE = "engine"  #: Anything else that went wrong in the agent.
+    ENGINE = "engine"  #: Any other failure of the agent.
 
 
 class SkipReason(StrEnum):
-    MISSED = "missed"  #: Nothing ran at the time.
+    MISSED = "missed"  #: No worker was running at the time.
     STILL_RUNNING = "still running"
     WAITING = "waiting for you"
 
 
 class ItemKind(StrEnum):
-    """What reaches a conversation and waits in its inbox until a run has served it."""
+    """The kind of an inbox item."""
 
     MESSAGE = "message"
     ANSWER = "answer"
@@ -53,17 +53,17 @@ class ItemKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Failure:
     kind: FailureKind
-    #: For people: what happened, in a sentence.
+    #: What happened, in a sentence for the user.
     message: str
-    #: Trying again cannot help: a wrong key, a model that does not exist.
+    #: Retrying cannot help: a wrong key, a model that does not exist.
     permanent: bool = False
-    #: How long the other side asked to be left alone.
+    #: How long the other side asked us to wait before the next attempt.
     retry_after: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedSlots:
-    """Slots that end in no run, with the reason."""
+    """Slots without a run, and the reason."""
 
     gap: Gap
     reason: SkipReason
@@ -71,11 +71,11 @@ class SkippedSlots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewItem:
-    """Something to put into an inbox."""
+    """An inbox item before it is stored."""
 
     kind: ItemKind
     run_kind: RunKind
-    #: Starts a background run even while the conversation is active: somebody asked for just this.
+    #: Starts a background run even while the conversation is `active`: the user asked for it.
     at_once: bool = False
     content: Mapping[str, Any] = field(default_factory=dict)
     id: ItemId = field(default_factory=new_item_id, compare=False)
@@ -88,7 +88,7 @@ class NewItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item(NewItem):
-    """What lies in an inbox."""
+    """An inbox item: it stays in the inbox until a run has served it."""
 
     id: ItemId
     arrived_at: datetime
@@ -100,18 +100,18 @@ class Run:
     conversation_id: ConversationId
     kind: RunKind
     status: RunStatus
-    #: The fencing number of the turn it holds or last held.
+    #: The epoch of the turn it holds or last held.
     epoch: int
-    #: The schedule it was claimed under; it clears or advances no later one.
+    #: The schedule revision it was claimed under; it does not affect later ones.
     schedule_revision: int
     started_at: datetime
     ended_at: datetime | None = None
-    #: The slot it stands for, where a slot started it.
+    #: The slot that started it, if one did.
     slot_at: datetime | None = None
     failure: Failure | None = None
     result: str | None = None
     tokens: int = 0
-    #: The profile it was done under, and the one before, where that one could not.
+    #: The profile that did the work, and the one that failed before it, if any.
     profile: str | None = None
     escalated_from: str | None = None
     skipped: SkippedSlots | None = None
@@ -119,12 +119,12 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What the holder of a turn proves itself with."""
+    """Identifies the holder of a conversation's turn."""
 
     user_id: UserId
     conversation_id: ConversationId
     run_id: RunId
-    #: The fencing number under which it was claimed.
+    #: The conversation's epoch at the time of the claim.
     epoch: int
     kind: RunKind
 

@@ -1,7 +1,7 @@
-"""What is known of tool calls that were made: what a run that starts over is told, and asked about.
+"""The journal of tool calls: what a repeated run is told, and what the owner is asked.
 
-A call is written down before it is made and after. One that was written down only before may or may
-not have happened: what only reads is simply made again, about anything else the owner is asked.
+A call is recorded before it is made and again with its result. A call without a result may or may
+not have taken effect: a read-only call is made again, and for any other the owner is asked.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,10 +13,10 @@ from backburner.core.ids import CallId, QuestionId, RunId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import RunKind
 from backburner.core.transitions.answers import HAPPENED, LEAVE, REPEAT
-from backburner.core.validation import canonical
+from backburner.core.validation import canonical_json
 
-LONGEST_SHOWN = 2_000
-LONGEST_TOLD = 500
+MAX_ASKED_ARGUMENT_CHARS = 2_000
+MAX_RECEIPT_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,51 +29,50 @@ class JournalEntry:
     arguments: Mapping[str, Any]
     digest: str
     read_only: bool
-    #: False: nobody knows whether it happened.
+    #: False if it is unknown whether the call took effect.
     done: bool
     result: str | None = None
     failed: bool = False
 
 
-def doubtful(entries: Sequence[JournalEntry]) -> Sequence[JournalEntry]:
-    """Find the calls that must not be made again before somebody has said whether they were."""
+def calls_in_doubt(entries: Sequence[JournalEntry]) -> Sequence[JournalEntry]:
+    """Find the calls that must not be repeated before the owner has said whether they happened."""
     return [entry for entry in entries if not entry.done and not entry.read_only]
 
 
-def answering(
+def find_receipt(
     digest: str, entries: Sequence[JournalEntry], *, used: Collection[CallId]
 ) -> JournalEntry | None:
-    """Find the earlier call that answers an identical one; each answers once."""
+    """Find the result of an identical earlier call; each receipt is used once."""
     for entry in entries:
-        answers = entry.done and not entry.read_only and not entry.failed
-        if answers and entry.digest == digest and entry.id not in used:
+        if _is_receipt(entry) and entry.digest == digest and entry.id not in used:
             return entry
     return None
 
 
-def told(entries: Sequence[JournalEntry]) -> list[str]:
-    """Say what an earlier attempt did that a new one must not do again."""
+def describe_done_calls(entries: Sequence[JournalEntry]) -> list[str]:
+    """List the calls of an earlier attempt that a new one must not repeat, with their results."""
     return [
-        f"{entry.tool} {_short(canonical(dict(entry.arguments)), LONGEST_TOLD)}"
-        f" gave: {_short(entry.result or '', LONGEST_TOLD)}"
+        f"{entry.tool} {_truncate(canonical_json(dict(entry.arguments)), MAX_RECEIPT_CHARS)}"
+        f" returned: {_truncate(entry.result or '', MAX_RECEIPT_CHARS)}"
         for entry in entries
-        if entry.done and not entry.read_only and not entry.failed
+        if _is_receipt(entry)
     ]
 
 
-def question_id(entry: JournalEntry) -> QuestionId:
+def doubt_question_id(entry: JournalEntry) -> QuestionId:
     return derive_question_id(entry.id, "in doubt")
 
 
-def ask(entry: JournalEntry, kind: RunKind, *, now: datetime) -> Question:
-    """Ask the owner whether a call happened; "do it again" is a yes to just this call."""
-    shown = _short(canonical(dict(entry.arguments)), LONGEST_SHOWN)
+def doubt_question(entry: JournalEntry, kind: RunKind, *, now: datetime) -> Question:
+    """Ask the owner whether a call happened; the answer "do it again" approves this call only."""
+    arguments = _truncate(canonical_json(dict(entry.arguments)), MAX_ASKED_ARGUMENT_CHARS)
     return Question(
-        id=question_id(entry),
+        id=doubt_question_id(entry),
         purpose=Purpose.IN_DOUBT,
         type=QuestionType.CHOICE,
-        prompt=f"Something broke while I was calling {entry.tool}. It may or may not have"
-        f" happened: {shown}",
+        prompt=f"I was interrupted while calling {entry.tool}, and the call may or may not have"
+        f" happened: {arguments}",
         options=(HAPPENED, REPEAT, LEAVE),
         run_id=entry.run_id,
         run_kind=kind,
@@ -96,5 +95,9 @@ def ask(entry: JournalEntry, kind: RunKind, *, now: datetime) -> Question:
     )
 
 
-def _short(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]} […]"
+def _is_receipt(entry: JournalEntry) -> bool:
+    return entry.done and not entry.read_only and not entry.failed
+
+
+def _truncate(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} […]"

@@ -1,6 +1,6 @@
-"""May this tool call be made: allow, ask, deny. And the grants that an owner's yes leaves behind.
+"""The tool policy: whether a call is allowed, denied or needs approval, and the grants for it.
 
-What a server says of its own tools never counts here: `Tool.free` is our word or the owner's.
+A server's own claims about its tools have no effect: `Tool.free` is set by us or by the owner.
 """
 
 import hashlib
@@ -17,18 +17,18 @@ from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest
 from backburner.core.ids import GrantId, derive_grant_id
 from backburner.core.question import NO, YES, Question
-from backburner.core.validation import canonical, check_json
+from backburner.core.validation import canonical_json, check_json
 
 ALWAYS_HERE = "always here"
-#: The server of the tools that are part of this program.
+#: The server name of built-in tools.
 OWN_SERVER = "backburner"
-#: Discovery looks and proposes; it begins nothing.
+#: Discovery reads and proposes; it starts nothing.
 DISCOVERY_TOOLS = ("task_propose", "task_list", "memory_search", "read_file", "list_files")
-#: A yes is for the run that follows it, not for a day when nobody remembers having said it.
+#: A single approval is meant for the run that follows it.
 SINGLE_USE_LIFETIME = timedelta(days=1)
 MAX_ARGUMENT_BYTES = 512 * 1024
-#: These run what their arguments say, so a prefix of them would permit anything.
-WRAPPERS = frozenset(
+#: Commands that run their arguments: a grant for a prefix of them would permit anything.
+COMMAND_WRAPPERS = frozenset(
     """
     ! . ash awk bash builtin bun busybox chroot chrt command coproc csh dash deno doas env eval
     exec expect find fish flock gawk ionice ipython ksh lua make mawk nawk nice node nodejs nohup
@@ -38,16 +38,16 @@ WRAPPERS = frozenset(
     """.split()
 )
 _SHELL_SIGNS = frozenset(";&|<>$`(){}*?[]~#\\\n\r")
-#: Lower case ASCII only: what looks like another host, or is read as one by some, is asked for.
+#: Lower case ASCII only: a host that could be mistaken for another one needs approval each time.
 _PLAIN_HOST = re.compile(r"[a-z0-9._:-]+")
 
 
-class Narrowing(StrEnum):
-    """What a lasting grant for a tool is held to, besides the tool itself."""
+class GrantMatch(StrEnum):
+    """What a call must have in common with a lasting grant."""
 
-    TOOL = "tool"  #: Nothing more.
-    COMMAND = "command"  #: The words its `command` begins with.
-    HOST = "host"  #: The host of its `url`.
+    TOOL = "tool"  #: The tool only.
+    COMMAND = "command"  #: Also the first words of `command`.
+    HOST = "host"  #: Also the host of `url`.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +55,11 @@ class Tool:
     #: The connection it belongs to, or `OWN_SERVER`.
     server: str
     name: str
-    #: Digest of the description and parameters the agent was shown.
+    #: Digest of the description and parameters that the agent was shown.
     definition: str
-    #: It needs no consent: ours and without effect outside, or known to only read.
+    #: Needs no approval: built in and without external effects, or known to be read-only.
     free: bool = False
-    narrowing: Narrowing = Narrowing.TOOL
+    grant_match: GrantMatch = GrantMatch.TOOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,30 +70,30 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """An owner's yes: to one exact call, once, or to a kind of call in one conversation."""
+    """An owner's approval of one exact call, once, or of a kind of call in one conversation."""
 
     id: GrantId
     server: str
     tool: str
     definition: str
-    #: Digest of the one call it is for; None: it lasts.
+    #: Digest of the single call it is for; None for a lasting grant.
     call: str | None = None
-    #: What a lasting one is held to: the words of a command, or a host.
+    #: Lasting grants: the first words of the command, or the host.
     words: tuple[str, ...] = ()
-    #: The words are all there may be, not the beginning of a command.
+    #: The words must be the whole command, not only its beginning.
     whole: bool = False
     expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    #: The single-use grant that this call uses up.
+    #: The single-use grant that this call consumes.
     uses: GrantId | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    #: What a yes would be for.
+    #: Digest of the call to approve.
     call: str
 
 
@@ -109,67 +109,66 @@ def decide(
     call: ToolCall,
     grants: Iterable[Grant],
     *,
-    scope: tuple[str, ...] | None,
+    allowed: tuple[str, ...] | None,
     in_doubt: bool,
     now: datetime,
 ) -> Decision:
-    """Judge one call. `scope` names the tools this conversation is restricted to, if it is."""
+    """Decide about one call. `allowed` names the tools this conversation is restricted to."""
     tool = call.tool
-    if scope is not None and not in_scope(tool, scope):
-        names = ", ".join(scope) or "none"
-        return Deny(f"{_scope_name(tool)} is not among the tools of this work: {names}.")
+    if allowed is not None and not is_tool_allowed(tool, allowed):
+        names = ", ".join(allowed) or "none"
+        return Deny(f"{_qualified_name(tool)} is not one of the tools allowed here: {names}.")
     if in_doubt:
         return Deny(
-            f"An earlier call of {tool.name} may or may not have happened; "
-            "the owner has been asked. Do not call it until they have answered."
+            f"An earlier call of {tool.name} may or may not have happened, and the owner has been"
+            " asked about it. Do not call the tool before they have answered."
         )
     try:
-        check_json("The arguments", dict(call.arguments), limit=MAX_ARGUMENT_BYTES)
+        check_json("The argument object", dict(call.arguments), limit=MAX_ARGUMENT_BYTES)
     except BadRequest as error:
-        # What cannot be written down cannot be shown to the owner either.
+        # Arguments that cannot be stored cannot be shown to the owner either.
         return Deny(str(error))
     if tool.free:
         return Allow()
-    fitting = [grant for grant in grants if _fits(grant, call, now)]
-    if any(grant.call is None for grant in fitting):
+    matching = [grant for grant in grants if _matches(grant, call, now)]
+    if any(grant.call is None for grant in matching):
         return Allow()
-    return Allow(uses=fitting[0].id) if fitting else Ask(digest(call))
+    return Allow(uses=matching[0].id) if matching else Ask(call_digest(call))
 
 
-def in_scope(tool: Tool, scope: tuple[str, ...] | None) -> bool:
-    """See whether a conversation that is restricted to these tools may call one."""
-    return scope is None or _scope_name(tool) in scope
+def is_tool_allowed(tool: Tool, allowed: tuple[str, ...] | None) -> bool:
+    return allowed is None or _qualified_name(tool) in allowed
 
 
-def scope_of(conversation: Conversation) -> tuple[str, ...] | None:
-    """Say which tools a conversation is restricted to, if it is.
+def allowed_tools(conversation: Conversation) -> tuple[str, ...] | None:
+    """Return the tools a conversation is restricted to, or None.
 
-    What it hands out is another matter: discovery proposes what it may not do itself.
+    The restriction of discovery does not apply to what it proposes.
     """
     return DISCOVERY_TOOLS if conversation.kind is Kind.DISCOVERY else conversation.tools
 
 
-def digest(call: ToolCall) -> str:
-    """Bind to server, tool, definition and exact arguments: any other byte is another call."""
+def call_digest(call: ToolCall) -> str:
+    """Hash server, tool, definition and exact arguments: any difference is another call."""
     tool = call.tool
-    bound = canonical([tool.server, tool.name, tool.definition, dict(call.arguments)])
-    return hashlib.sha256(bound.encode()).hexdigest()
+    text = canonical_json([tool.server, tool.name, tool.definition, dict(call.arguments)])
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def inherits_grants(kind: Kind) -> bool:
-    """Jobs work under their parent's lasting grants, everything else only under its own."""
+    """Return whether conversations of this kind use their parent's lasting grants."""
     return kind is Kind.JOB
 
 
 def approval_options(calls: Iterable[ToolCall]) -> tuple[str, ...]:
-    """Offer "always here" only where it can be held to something."""
+    """List the answers to an approval; "always here" only if a lasting grant can be limited."""
     if all(_words(call) is not None for call in calls):
         return (YES, ALWAYS_HERE, NO)
     return (YES, NO)
 
 
 def approval_binding(calls: Iterable[ToolCall]) -> dict[str, Any]:
-    """Write down what exactly an approval is for."""
+    """Record exactly which calls an approval is for."""
     return {
         "calls": [
             {
@@ -177,9 +176,9 @@ def approval_binding(calls: Iterable[ToolCall]) -> dict[str, Any]:
                 "tool": call.tool.name,
                 "definition": call.tool.definition,
                 "arguments": dict(call.arguments),
-                "digest": digest(call),
+                "digest": call_digest(call),
                 "words": words if (words := _words(call)) is None else list(words),
-                "whole": call.tool.narrowing is Narrowing.HOST or _is_wrapper(words),
+                "whole": call.tool.grant_match is GrantMatch.HOST or _is_wrapper(words),
             }
             for call in calls
         ]
@@ -206,11 +205,11 @@ def grants_given(question: Question, answer: str, *, now: datetime) -> tuple[Gra
     )
 
 
-def shorten(grant: Grant, words: tuple[str, ...]) -> Grant:
-    """Let a lasting grant for a command cover more: everything that begins with fewer words."""
+def widen_grant(grant: Grant, words: tuple[str, ...]) -> Grant:
+    """Shorten the words of a lasting grant for a command, so that it matches more commands."""
     if grant.whole or not words or grant.words[: len(words)] != words:
         raise BadRequest(
-            f"{' '.join(words)!r} does not begin {' '.join(grant.words)!r}.",
+            f"{' '.join(grant.words)!r} does not begin with {' '.join(words)!r}.",
             hint="Keep one or more of its first words.",
         )
     return Grant(
@@ -222,12 +221,12 @@ def shorten(grant: Grant, words: tuple[str, ...]) -> Grant:
     )
 
 
-def _scope_name(tool: Tool) -> str:
-    """Name a tool as a scope does: ours by name, those of a connection with where they are from."""
+def _qualified_name(tool: Tool) -> str:
+    """Name a tool as restrictions do: built-in tools by name, others as `connection/name`."""
     return tool.name if tool.server == OWN_SERVER else f"{tool.server}/{tool.name}"
 
 
-def _fits(grant: Grant, call: ToolCall, now: datetime) -> bool:
+def _matches(grant: Grant, call: ToolCall, now: datetime) -> bool:
     tool = call.tool
     same_tool = (grant.server, grant.tool, grant.definition) == (
         tool.server,
@@ -237,31 +236,31 @@ def _fits(grant: Grant, call: ToolCall, now: datetime) -> bool:
     if not same_tool or (grant.expires_at is not None and grant.expires_at <= now):
         return False
     if grant.call is not None:
-        return grant.call == digest(call)
+        return grant.call == call_digest(call)
     words = _words(call)
-    # A grant without words is for tools that are held to none; for others it would permit anything.
+    # A grant without words is for tools that match by name; for others it would permit anything.
     if words is None or bool(words) != bool(grant.words):
         return False
     return words == grant.words if grant.whole else words[: len(grant.words)] == grant.words
 
 
 def _words(call: ToolCall) -> tuple[str, ...] | None:
-    """Find what a lasting grant for this call would be held to; None: it cannot be held."""
-    match call.tool.narrowing:
-        case Narrowing.TOOL:
+    """Return the words a lasting grant for this call would have; None if it cannot be limited."""
+    match call.tool.grant_match:
+        case GrantMatch.TOOL:
             return ()
-        case Narrowing.COMMAND:
+        case GrantMatch.COMMAND:
             return _command_words(call.arguments.get("command"))
-        case Narrowing.HOST:
+        case GrantMatch.HOST:
             return _host(call.arguments.get("url"))
         case _:
-            assert_never(call.tool.narrowing)
+            assert_never(call.tool.grant_match)
 
 
 def _command_words(command: object) -> tuple[str, ...] | None:
     if isinstance(command, list) and command and all(isinstance(part, str) for part in command):
         return tuple(command)
-    # A shell reads more into a line than its words: with any sign of that, each line is asked for.
+    # A line with shell syntax does more than its words say, so it needs approval each time.
     if not isinstance(command, str) or _SHELL_SIGNS & set(command):
         return None
     try:
@@ -288,6 +287,6 @@ def _host(url: object) -> tuple[str, ...] | None:
 def _is_wrapper(words: tuple[str, ...] | None) -> bool:
     if not words:
         return False
-    # Some file systems take no heed of case.
+    # Some file systems ignore case.
     name = words[0].rsplit("/", 1)[-1].casefold()
-    return (name.rstrip("0123456789.") or name) in WRAPPERS
+    return (name.rstrip("0123456789.") or name) in COMMAND_WRAPPERS

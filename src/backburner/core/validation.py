@@ -1,6 +1,6 @@
-"""Text and JSON that came from outside: whether they can be kept, and how large they are.
+"""Checks of untrusted text and JSON: type, size, depth and characters.
 
-Both databases have to be able to store what passes here, and every reader to print it.
+Both databases can store, and every client can print, whatever passes these checks.
 """
 
 import json
@@ -10,81 +10,82 @@ from typing import Any
 
 from backburner.core.errors import BadRequest, TooLarge
 
-DEEPEST = 32
-LARGEST_INTEGER = 2**63 - 1
-#: Stands for a character that is none.
-MARK = "\ufffd"
+MAX_JSON_DEPTH = 32
+MAX_INTEGER = 2**63 - 1
+REPLACEMENT_CHARACTER = "\ufffd"
 
 
-def check_text(what: str, text: object, *, limit: int) -> str:
+def check_text(label: str, text: object, *, limit: int) -> str:
     if not isinstance(text, str):
-        raise BadRequest(f"{what} must be text, not {type(text).__name__}.")
+        raise BadRequest(f"{label} must be text, not {type(text).__name__}.")
     if len(text) > limit:
-        raise TooLarge(what, size=len(text), limit=limit, unit="characters")
+        raise TooLarge(label, size=len(text), limit=limit, unit="characters")
     if "\0" in text or not _is_encodable(text):
-        raise BadRequest(f"{what} has characters that are no text.", hint="Send valid Unicode.")
+        raise BadRequest(f"{label} has invalid characters.", hint="Send valid Unicode.")
     return text
 
 
-def make_readable(text: str) -> str:
-    """Put a mark in the place of whatever could not be kept: an agent cannot be asked again."""
+def replace_invalid_characters(text: str) -> str:
+    """Replace characters that cannot be stored: agent output cannot be sent back as invalid."""
     if not _is_encodable(text):
-        # Halves that belong together become one character.
+        # Surrogates that form a pair become one character.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text.replace("\0", MARK)
+    return text.replace("\0", REPLACEMENT_CHARACTER)
 
 
-def check_json(what: str, value: object, *, limit: int) -> None:
-    """Refuse what is not plain JSON, is nested absurdly deep, or has more than `limit` bytes."""
-    _check_json(what, value, DEEPEST)
-    if (size := size_of(value)) > limit:
-        raise TooLarge(what, size=size, limit=limit)
+def check_json(label: str, value: object, *, limit: int) -> None:
+    """Refuse values that are not plain JSON, too deep, or larger than `limit` bytes."""
+    _check_json(label, value, MAX_JSON_DEPTH)
+    if (size := json_size(value)) > limit:
+        raise TooLarge(label, size=size, limit=limit)
 
 
-def size_of(value: object) -> int:
-    return len(canonical(value).encode())
+def json_size(value: object) -> int:
+    return len(canonical_json(value).encode())
 
 
-def canonical(value: object) -> str:
-    """Write JSON in the one way that equal values share."""
+def canonical_json(value: object) -> str:
+    """Write JSON so that equal values give equal text."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-def as_object(what: str, value: object) -> Mapping[str, Any]:
+def check_object(label: str, value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise BadRequest(f"{what} must be an object with names and values.")
+        raise BadRequest(f"{label} must be a JSON object.")
     return value
 
 
-def _check_json(what: str, value: object, deeper: int) -> None:
-    if deeper == 0:
-        raise BadRequest(f"{what} is nested more than {DEEPEST} levels deep.", hint="Flatten it.")
+def _check_json(label: str, value: object, levels: int) -> None:
+    if levels == 0:
+        raise BadRequest(
+            f"{label} is nested more than {MAX_JSON_DEPTH} levels deep.", hint="Flatten it."
+        )
     match value:
         case None | bool():
             pass
         case int() | float():
-            _check_number(what, value)
+            _check_number(label, value)
         case str():
-            check_text(what, value, limit=len(value))
+            check_text(label, value, limit=len(value))
         case list():
             for part in value:
-                _check_json(what, part, deeper - 1)
+                _check_json(label, part, levels - 1)
         case dict():
             for key, part in value.items():
                 if not isinstance(key, str):
-                    raise BadRequest(f"{what} has a name that is not text.")
-                check_text(what, key, limit=len(key))
-                _check_json(what, part, deeper - 1)
+                    raise BadRequest(f"{label} has a key that is not text.")
+                check_text(label, key, limit=len(key))
+                _check_json(label, part, levels - 1)
         case _:
-            raise BadRequest(f"{what} has a {type(value).__name__}, which JSON does not know.")
+            raise BadRequest(f"{label} has a {type(value).__name__}, which is not JSON.")
 
 
-def _check_number(what: str, value: float) -> None:
+def _check_number(label: str, value: float) -> None:
     if isinstance(value, int):
-        if not -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
-            raise BadRequest(f"{what} has a number that is too large.")
+        if not -MAX_INTEGER <= value <= MAX_INTEGER:
+            raise BadRequest(f"{label} has a number that is too large.")
     elif not math.isfinite(value):
-        raise BadRequest(f"{what} has a number that is not finite.")
+        raise BadRequest(f"{label} has a number that is not finite.")
 
 
 def _is_encodable(text: str) -> bool:

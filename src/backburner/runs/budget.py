@@ -32,8 +32,8 @@ class Budget:
     def open(self, tx: Tx, zone: str) -> BudgetVerdict:
         """Check whether anything is left to spend, and whether other runs have reserved it."""
         standings = self._standings(tx, zone)
-        over = allowance.used_up(replace(one, reserved=Amount()) for one in standings)
-        return BudgetVerdict(over, is_reserved=allowance.used_up(standings) is not None)
+        over = allowance.find_exhausted(replace(one, reserved=Amount()) for one in standings)
+        return BudgetVerdict(over, is_reserved=allowance.find_exhausted(standings) is not None)
 
     async def pay(self, model: str, usage: Usage) -> Allowance | None:
         """Record the cost of a model call; returns the allowance that is now used up, if any."""
@@ -50,7 +50,7 @@ class Budget:
         return await self.deps.store.transact(work)
 
     def _spend(self, tx: Tx, model: str, usage: Usage, zone: str) -> None:
-        cost = allowance.cost(model, usage, self.deps.prices)
+        cost = allowance.call_cost(model, usage, self.deps.prices)
         keys = _keys(self.turn, self.root, tx.now, zone)
         tx.spending.add(self.turn, self.root, model, cost, counts_to=keys.values())
 
@@ -81,7 +81,7 @@ class Budget:
 
 
 def _keys(turn: Turn, root: ConversationId, now: datetime, zone: str) -> dict[AllowanceScope, str]:
-    begins, _ = allowance.day_of(now, zone=zone)
+    begins, _ = allowance.local_day(now, zone=zone)
     return {
         AllowanceScope.RUN: f"run:{turn.run_id}",
         AllowanceScope.CONVERSATION: f"conversation:{root}",

@@ -24,7 +24,7 @@ from backburner.core.run import (
 )
 from backburner.core.transitions import NewMessage, Step
 from backburner.core.transitions.step import system_message
-from backburner.core.validation import canonical
+from backburner.core.validation import canonical_json
 from backburner.core.work import jobs
 from backburner.ports import Claim, Tx
 from backburner.runs.gate import Gate
@@ -220,7 +220,9 @@ class _Ending:
             self._commit(tx, step, RunEnding(status=RunStatus.FAILURE, failure=_SPENT))
         else:
             # What asks waits for the answer anyway.
-            self._hand_back(tx, step if step.asked else transitions.park(found), until=None)
+            self._hand_back(
+                tx, step if step.asked else transitions.pause_for_allowance(found), until=None
+            )
 
     def _ask_about_allowance(
         self, tx: Tx, found: Conversation, over: Allowance, question: Question
@@ -267,7 +269,7 @@ class _Ending:
     def _with_doubts(self, tx: Tx, step: Step) -> Step:
         """Ask about calls that the run may or may not have made."""
         for entry in self._doubtful(tx):
-            question = tool_journal.ask(entry, self.claim.turn.kind, now=tx.now)
+            question = tool_journal.doubt_question(entry, self.claim.turn.kind, now=tx.now)
             step = steps.join(step, transitions.ask_owner(step.conversation, question))
         return step
 
@@ -276,9 +278,11 @@ class _Ending:
         tx.tool_calls.mark_unknown(turn)
         return [
             entry
-            for entry in tool_journal.doubtful(tx.tool_calls.of_run(turn.user_id, turn.run_id))
+            for entry in tool_journal.calls_in_doubt(
+                tx.tool_calls.of_run(turn.user_id, turn.run_id)
+            )
             # A run that was handed back and goes on was asked about before.
-            if not tx.questions.was_asked(turn.user_id, tool_journal.question_id(entry))
+            if not tx.questions.was_asked(turn.user_id, tool_journal.doubt_question_id(entry))
         ]
 
     def _loaded(self) -> list[ItemId]:
@@ -301,5 +305,5 @@ def _kept(result: RunResult) -> str | None:
     """Keep the bare finding of a run with its record."""
     outcome = result.outcome
     if isinstance(outcome, Complete) and outcome.result is not None:
-        return canonical(outcome.result)
+        return canonical_json(outcome.result)
     return None

@@ -21,7 +21,7 @@ from backburner.core.question import FIRST_REMINDER, Purpose, Question, Question
 from backburner.core.run import Turn
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.tool_policy import Allow, Ask, Deny, ToolCall
-from backburner.core.validation import canonical, make_readable
+from backburner.core.validation import canonical_json, replace_invalid_characters
 from backburner.ports import JobWait, Offer, Store, ToolResult, Tx
 from backburner.runs.budget import Budget
 from backburner.runs.stopping import StopReason, StopRequests
@@ -110,7 +110,7 @@ class Gate:
         self._in_flight += 1
         try:
             result = await _run(offer, arguments)
-            text = make_readable(result.text[:MAX_RESULT_CHARS])
+            text = replace_invalid_characters(result.text[:MAX_RESULT_CHARS])
             await self.store.transact(
                 lambda tx: tx.tool_calls.end(self.turn, admitted.id, text, failed=result.failed)
             )
@@ -135,14 +135,14 @@ class Gate:
         decision = tool_policy.decide(
             call,
             _grants(tx, conversation),
-            scope=tool_policy.scope_of(conversation),
+            allowed=tool_policy.allowed_tools(conversation),
             in_doubt=_is_in_doubt(conversation, call),
             now=tx.now,
         )
         if isinstance(decision, Deny):
             return ToolResult(decision.reason, failed=True)
         used = {earlier for earlier, by in self._answered.items() if by != call_id}
-        known = tool_journal.answering(tool_policy.digest(call), self.past_calls, used=used)
+        known = tool_journal.find_receipt(tool_policy.call_digest(call), self.past_calls, used=used)
         if known is not None:
             self._answered[known.id] = call_id
             return ToolResult(known.result or "")
@@ -171,10 +171,10 @@ class Gate:
     def question(self, *, now: datetime) -> Question:
         """Ask for consent to the calls that need it, all in one."""
         shown = "\n".join(
-            f"{call.tool.name} {canonical(dict(call.arguments))[:MAX_APPROVAL_CHARS]}"
+            f"{call.tool.name} {canonical_json(dict(call.arguments))[:MAX_APPROVAL_CHARS]}"
             for call in self.asked
         )
-        digests = [tool_policy.digest(call) for call in self.asked]
+        digests = [tool_policy.call_digest(call) for call in self.asked]
         return Question(
             id=derive_question_id(self.turn.run_id, self.turn.epoch, "approval", *digests),
             purpose=Purpose.APPROVAL,

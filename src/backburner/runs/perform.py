@@ -22,9 +22,9 @@ from backburner.core.errors import BadOutcome, EngineFailed, Fenced, SessionGone
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import OUTCOME_SCHEMA, Outcome, parse_outcome
 from backburner.core.run import Failure, FailureKind, Item, RunKind
-from backburner.core.validation import make_readable
+from backburner.core.validation import replace_invalid_characters
 from backburner.core.work import discovery as discoveries
-from backburner.core.work import job_words
+from backburner.core.work.jobs import summarize_jobs
 from backburner.live.drafts import DraftWriter
 from backburner.ports import Claim, Offer, SessionEntries, TextDelta, TurnEnded, TurnRequest
 from backburner.runs import finish
@@ -190,7 +190,7 @@ async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: boo
     try:
         ended = await _answer(attempt, prepared)
         if ended is not None and turn.kind is RunKind.REPLY:
-            result.text = prompt.shorten(make_readable(ended.text), MAX_MESSAGE_CHARS)
+            result.text = prompt.truncate(replace_invalid_characters(ended.text), MAX_MESSAGE_CHARS)
             result.is_done = True
         elif ended is not None:
             await _read_outcome(attempt, ended)
@@ -265,7 +265,7 @@ async def _read_outcome(attempt: RunAttempt, ended: TurnEnded) -> None:
 def _parse(attempt: RunAttempt, ended: TurnEnded) -> Outcome:
     outcome = parse_outcome(ended.text if ended.outcome is None else ended.outcome)
     is_discovery = attempt.claim.conversation.kind is Kind.DISCOVERY
-    return discoveries.quiet(outcome) if is_discovery else outcome
+    return discoveries.keep_state_only(outcome) if is_discovery else outcome
 
 
 async def _turn(attempt: RunAttempt, text: str) -> TurnEnded | None:
@@ -288,13 +288,13 @@ async def _turn(attempt: RunAttempt, text: str) -> TurnEnded | None:
         async for event in events:
             match event:
                 case TextDelta(text):
-                    piece = make_readable(text)
+                    piece = replace_invalid_characters(text)
                     result.text += piece
                     attempt.drafts.add(piece)
                     # However fast it writes, other tasks get their turn.
                     await asyncio.sleep(0)
                 case SessionEntries(session_id, entries, tokens):
-                    entries = tuple(make_readable(entry) for entry in entries)
+                    entries = tuple(replace_invalid_characters(entry) for entry in entries)
                     attempt.session_id = session_id
                     attempt.session_entries += entries
                     # The fallback profile has a session of its own, for this run only.
@@ -309,19 +309,19 @@ def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
     conversation, kind = prepared.conversation, attempt.claim.turn.kind
     attempt.shown = prepared.items
     if prepared.resumed and not fresh:
-        text = prompt.to_go_on(
+        text = prompt.for_continuation(
             conversation,
             kind,
             items=prepared.items,
-            waited=_awaited_jobs(prepared),
+            job_summary=_awaited_jobs(prepared),
             now=prepared.now,
             zone=prepared.zone,
         )
-        return prompt.with_memories(prepared.memories, text, around=attempt.surroundings)
+        return prompt.prepend_memories(prepared.memories, text, surroundings=attempt.surroundings)
     # The agent starts over, and does not remember what it did in this run itself.
     attempt.gate.past_calls = prepared.past_calls
     attempt.shown = items = [*prepared.repeated, *prepared.items]
-    done_before = tool_journal.told(prepared.past_calls)
+    done_before = tool_journal.describe_done_calls(prepared.past_calls)
     if kind is RunKind.BACKGROUND:
         text = prompt.for_background(
             conversation,
@@ -341,13 +341,13 @@ def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
             zone=prepared.zone,
             fresh=fresh,
         )
-    text = prompt.after_waiting(_awaited_jobs(prepared), text)
-    return prompt.with_memories(prepared.memories, text, around=attempt.surroundings)
+    text = prompt.prepend_job_summary(_awaited_jobs(prepared), text)
+    return prompt.prepend_memories(prepared.memories, text, surroundings=attempt.surroundings)
 
 
 def _awaited_jobs(prepared: PreparedRun) -> str:
     """Summarise the jobs that the run waited for."""
     if not prepared.awaited and not prepared.missing_jobs:
         return ""
-    told = {ConversationId(item.content.get("conversation_id", "")) for item in prepared.items}
-    return job_words.summary(prepared.awaited, gone=prepared.missing_jobs, told=told)
+    shown = {ConversationId(item.content.get("conversation_id", "")) for item in prepared.items}
+    return summarize_jobs(prepared.awaited, missing=prepared.missing_jobs, shown=shown)

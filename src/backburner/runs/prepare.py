@@ -80,9 +80,9 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
     if claim.goes_on:
         attempts, repeated = [*attempts, claim.run], [*repeated, *served]
     awaited = jobs.read(tx, user, claim.awaited)
-    recent = tx.messages.recent(user, conversation_id, limit=prompt.MOST_MESSAGES)
+    recent = tx.messages.recent(user, conversation_id, limit=prompt.MAX_PROMPT_MESSAGES)
     waiting = tx.inbox.waiting(user, conversation_id, turn.kind) if claim.has_items else ()
-    items = prompt.fitting(waiting)
+    items = prompt.select_items(waiting)
     can_be_injected = deps.can_be_injected(conversation.profile)
     shown = [*repeated, *items]
     memories: Sequence[Memory] = ()
@@ -90,7 +90,7 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
         memories = _recall(tx, conversation, shown, fresh=not session_entries)
     if can_be_injected and not conversation.outside_read:
         is_discovery = conversation.kind is Kind.DISCOVERY
-        if is_discovery or prompt.holds_outside(recent, shown, memories):
+        if is_discovery or prompt.has_outside_text(recent, shown, memories):
             tx.turns.mark_outside_text(turn)
     zone = claim.zone or tx.users.load(user).zone
     budget = Budget(deps, turn, root).open(tx, zone)
@@ -120,9 +120,9 @@ def _recall(
     tx: Tx, conversation: Conversation, items: Sequence[Item], *, fresh: bool
 ) -> Sequence[Memory]:
     """Find memories that fit; for a new session also the newest ones."""
-    words = telling_in(prompt.about(conversation, items))
+    words = telling_in(prompt.topic_of(conversation, items))
     look = tx.memories.recall if fresh else tx.memories.search
-    return prompt.recalled(look(conversation.user_id, words, limit=_MAX_RECALLED))
+    return prompt.select_memories(look(conversation.user_id, words, limit=_MAX_RECALLED))
 
 
 def _choose_session(

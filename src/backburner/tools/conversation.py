@@ -12,8 +12,8 @@ from backburner.core.conversation import MAX_TITLE_CHARS, Notify
 from backburner.core.run import Turn
 from backburner.ports import Offer
 from backburner.runs.retrying_store import with_retries
-from backburner.tools import wording
-from backburner.tools.define import Arguments, define
+from backburner.tools import phrasing
+from backburner.tools.define import Arguments, define_tool
 
 
 class ScheduleWork(Arguments):
@@ -63,9 +63,9 @@ def conversation_offers(deps: Deps, turn: Turn) -> Sequence[Offer]:
     """Offer what goes for the conversation that a run is about."""
     tools = _Tools(deps, turn)
     return (
-        define("schedule_work", ScheduleWork, tools.schedule, free=True),
-        define("stop_work", WorkName, tools.stop, free=True),
-        define("list_work", NoArguments, tools.look, free=True, read_only=True),
+        define_tool("schedule_work", ScheduleWork, tools.schedule, free=True),
+        define_tool("stop_work", WorkName, tools.stop, free=True),
+        define_tool("list_work", NoArguments, tools.look, free=True, read_only=True),
     )
 
 
@@ -91,17 +91,17 @@ class _Tools:
         )
         if asked.change.strip():
             done = await conversation_work.rearrange(self._deps, self._turn, asked.change, wish)
-            return f"Changed. {wording.of_arranged(done, here=self._turn.conversation_id)}"
+            return f"Changed. {phrasing.describe_new_work(done, here=self._turn.conversation_id)}"
         done = await conversation_work.arrange(self._deps, self._turn, wish)
-        return wording.of_arranged(done, here=self._turn.conversation_id)
+        return phrasing.describe_new_work(done, here=self._turn.conversation_id)
 
     async def stop(self, asked: WorkName) -> str:
         """Stop background work of this conversation, or of a task under it, for good."""
         stopped = await conversation_work.stop(self._deps, self._turn, asked.which)
-        return wording.of_stopped(stopped)
+        return phrasing.describe_stopped_work(stopped)
 
     async def look(self, asked: NoArguments) -> str:
         """List the background work of this conversation and of the tasks under it."""
         del asked
         works = await conversation_work.look(self._deps, self._turn)
-        return wording.of_works(works)
+        return phrasing.describe_work(works)

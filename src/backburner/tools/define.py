@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from backburner.core.errors import BackburnerError
-from backburner.core.tool_policy import OWN_SERVER, Narrowing, Tool
-from backburner.core.validation import canonical
+from backburner.core.tool_policy import OWN_SERVER, GrantMatch, Tool
+from backburner.core.validation import canonical_json
 from backburner.ports import Offer, ToolResult
 
 
@@ -24,29 +24,29 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-A = TypeVar("A", bound=Arguments)
+ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
 
-def define(
+def define_tool(
     name: str,
-    takes: type[A],
-    run: Callable[[A], Awaitable[str | ToolResult]],
+    takes: type[ArgumentsT],
+    run: Callable[[ArgumentsT], Awaitable[str | ToolResult]],
     *,
     free: bool = False,
     read_only: bool = False,
     outside: bool = False,
-    narrowing: Narrowing = Narrowing.TOOL,
+    grant_match: GrantMatch = GrantMatch.TOOL,
 ) -> Offer:
     """Define a tool of ours. An error of ours that it raises is told to the agent in its words."""
     description = " ".join((inspect.getdoc(run) or "").split())
     parameters = _parameters(takes)
-    definition = canonical({"description": description, "parameters": parameters})
+    definition = canonical_json({"description": description, "parameters": parameters})
     tool = Tool(
         server=OWN_SERVER,
         name=name,
         definition=hashlib.sha256(definition.encode()).hexdigest(),
         free=free,
-        narrowing=narrowing,
+        grant_match=grant_match,
     )
 
     async def checked(arguments: Mapping[str, Any]) -> ToolResult:

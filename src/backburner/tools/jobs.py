@@ -12,18 +12,17 @@ from backburner.actions.work import jobs, wait
 from backburner.actions.work.jobs import JobRequest, JobsChanged, JobSelection
 from backburner.core import prompt
 from backburner.core.conversation import MAX_TITLE_CHARS
-from backburner.core.validation import canonical
-from backburner.core.work import job_words
-from backburner.core.work.jobs import MAX_BATCH_CHARS
+from backburner.core.validation import canonical_json
+from backburner.core.work.jobs import MAX_BATCH_CHARS, describe_job, summarize_jobs
 from backburner.core.work.views import JobStatus, JobView
 from backburner.ports import JobWait, Offer, ToolResult
 from backburner.runs.retrying_store import with_retries
-from backburner.tools.define import Arguments, define
+from backburner.tools.define import Arguments, define_tool
 
 #: Of all results that one call gives, in characters; the gate lets no more through.
 MAX_RESULTS_CHARS = 90_000
 MAX_JOBS_LISTED = 100
-MAX_WAIT_SECONDS = 24 * 60 * 60
+MAX_JOB_WAIT_SECONDS = 24 * 60 * 60
 
 _IDS = "Ids of jobs as background_task gave them; the first letters do if they fit one job only."
 _BATCH = "The batch that background_task named."
@@ -63,7 +62,10 @@ class JobId(Arguments):
 class WaitForJobs(Arguments):
     task_ids: list[str] = Field(min_length=1, max_length=jobs.MAX_JOBS_PER_CALL, description=_IDS)
     timeout: float = Field(
-        default=60, ge=0, le=MAX_WAIT_SECONDS, description="How long to wait at most, in seconds."
+        default=60,
+        ge=0,
+        le=MAX_JOB_WAIT_SECONDS,
+        description="How long to wait at most, in seconds.",
     )
 
 
@@ -88,15 +90,17 @@ def job_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
     """Offer what goes for jobs of a conversation."""
     tools = _Tools(deps, origin)
     return (
-        define("background_task", StartJob, tools.start, free=True),
-        define("background_output", JobId, tools.output, free=True, read_only=True, outside=True),
-        define(
+        define_tool("background_task", StartJob, tools.start, free=True),
+        define_tool(
+            "background_output", JobId, tools.output, free=True, read_only=True, outside=True
+        ),
+        define_tool(
             "background_block", WaitForJobs, tools.block, free=True, read_only=True, outside=True
         ),
-        define("background_resume", ResumeJob, tools.resume, free=True),
-        define("background_cancel", JobSelector, tools.cancel, free=True),
-        define("background_list", ListJobs, tools.list, free=True, read_only=True),
-        define("background_clear", JobSelector, tools.clear, free=True),
+        define_tool("background_resume", ResumeJob, tools.resume, free=True),
+        define_tool("background_cancel", JobSelector, tools.cancel, free=True),
+        define_tool("background_list", ListJobs, tools.list, free=True, read_only=True),
+        define_tool("background_clear", JobSelector, tools.clear, free=True),
     )
 
 
@@ -168,7 +172,7 @@ class _Tools:
         """List the jobs of this conversation, newest first, without their results."""
         status = JobStatus(asked.status) if asked.status else None
         found = await jobs.look(self._deps, self._origin, status=status, batch=asked.batch)
-        lines = [f"- {job_words.line(job)}{_batch(job)}" for job in found.jobs[:MAX_JOBS_LISTED]]
+        lines = [f"- {describe_job(job)}{_batch(job)}" for job in found.jobs[:MAX_JOBS_LISTED]]
         if len(found.jobs) > MAX_JOBS_LISTED:
             lines.append(f"There are {len(found.jobs) - MAX_JOBS_LISTED} older ones.")
         return "\n".join(lines) or NO_SUCH_JOBS
@@ -180,7 +184,7 @@ class _Tools:
 
 
 def _summary(found: JobSelection) -> str:
-    parts = [job_words.summary(found.jobs)] if found.jobs else []
+    parts = [summarize_jobs(found.jobs)] if found.jobs else []
     with_words = [job for job in found.jobs if job.result is not None or job.error is not None]
     room = MAX_RESULTS_CHARS // max(1, len(with_words))
     parts += [f"{job.id}:\n{_words(job, room)}" for job in with_words]
@@ -190,7 +194,7 @@ def _summary(found: JobSelection) -> str:
 def _in_full(found: JobSelection) -> str:
     (job,) = found.jobs
     words = _words(job, MAX_RESULTS_CHARS)
-    return f"{job_words.line(job)}\n{words}" if words else job_words.line(job)
+    return f"{describe_job(job)}\n{words}" if words else describe_job(job)
 
 
 def _words(job: JobView, room: int) -> str:
@@ -199,8 +203,8 @@ def _words(job: JobView, room: int) -> str:
     if text is None:
         return ""
     if job.data is not None and job.result is not None:
-        text = f"{text}\n\nResult: {canonical(job.data)}"
-    return prompt.fence("job", prompt.shorten(text, room))
+        text = f"{text}\n\nResult: {canonical_json(job.data)}"
+    return prompt.quote_outside("job", prompt.truncate(text, room))
 
 
 def _changes(what: str, changed: JobsChanged, left: str) -> str:

@@ -8,10 +8,10 @@ from backburner.actions import memories
 from backburner.actions.deps import Deps
 from backburner.actions.memories import MAX_KEY_CHARS, MAX_MEMORY_CHARS, MAX_QUERY_CHARS
 from backburner.actions.origin import Origin
-from backburner.core.prompt import remembered
+from backburner.core.prompt import format_memories
 from backburner.ports import Offer
 from backburner.runs.retrying_store import with_retries
-from backburner.tools.define import Arguments, define
+from backburner.tools.define import Arguments, define_tool
 
 #: Of all that a search finds, in characters.
 MAX_MEMORIES_CHARS = 20_000
@@ -44,9 +44,9 @@ def memory_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
     """Offer what is remembered for whoever a run works for."""
     tools = _Tools(deps, origin)
     return (
-        define("memory_set", WriteMemory, tools.remember, free=True),
-        define("memory_search", SearchMemories, tools.find, free=True, read_only=True),
-        define("memory_delete", ForgetMemory, tools.forget, free=True),
+        define_tool("memory_set", WriteMemory, tools.remember, free=True),
+        define_tool("memory_search", SearchMemories, tools.find, free=True, read_only=True),
+        define_tool("memory_delete", ForgetMemory, tools.forget, free=True),
     )
 
 
@@ -74,7 +74,7 @@ class _Tools:
         found = await memories.search_from(self._deps, self._origin, asked.query)
         if not found:
             return "Nothing is remembered that has any of these words."
-        return remembered(found, room=MAX_MEMORIES_CHARS)
+        return format_memories(found, limit=MAX_MEMORIES_CHARS)
 
     async def forget(self, asked: ForgetMemory) -> str:
         """Forget what was remembered under a name: when it is no longer so, or the user asks."""

@@ -13,16 +13,16 @@ from backburner.actions.work import control, tasks
 from backburner.actions.work.control import TaskChanges
 from backburner.actions.work.tasks import NewTask
 from backburner.core.conversation import MAX_TITLE_CHARS, Notify
-from backburner.core.schedule import On
+from backburner.core.schedule import AfterCondition
 from backburner.core.transitions import Terms
 from backburner.core.work.proposal import MAX_REASON_CHARS
 from backburner.core.work.views import TaskKind, TaskStatus
 from backburner.ports import Offer
 from backburner.runs.retrying_store import with_retries
-from backburner.tools import task_wording
-from backburner.tools.define import Arguments, define
+from backburner.tools import phrasing
+from backburner.tools.define import Arguments, define_tool
 
-MAX_RUNS = 1_000_000
+MAX_RUN_LIMIT = 1_000_000
 
 NotifyChoice = Literal["always", "on_change", "on_failure", "never"]
 
@@ -52,7 +52,7 @@ class TaskSchedule(Arguments):
             words=self.when,
             interval=self.interval,
             after=self.after,
-            on=On(self.after_on),
+            on=AfterCondition(self.after_on),
             kind=None if kind is None else TaskKind(kind),
         )
 
@@ -83,7 +83,7 @@ class AddTask(TaskSchedule):
         " conversation, which is `on_change` unless something else was said.",
     )
     max_runs: int | None = Field(
-        default=None, ge=1, le=MAX_RUNS, description="It ends after so many runs; null: never."
+        default=None, ge=1, le=MAX_RUN_LIMIT, description="It ends after so many runs; null: never."
     )
     tools: list[str] | None = Field(
         default=None,
@@ -132,7 +132,7 @@ class UpdateTask(TaskSchedule, TaskName):
     prompt: str | None = Field(default=None, description="What to do in each run from now on.")
     notify: NotifyChoice | None = None
     max_runs: int | None = Field(
-        default=None, ge=0, le=MAX_RUNS, description="Counted from its first run; 0: no limit."
+        default=None, ge=0, le=MAX_RUN_LIMIT, description="Counted from its first run; 0: no limit."
     )
     tools: list[str] | None = Field(default=None, max_length=200)
 
@@ -172,16 +172,18 @@ def task_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
     """Offer what can be done with the tasks of a user, from where somebody asks."""
     tools = _Tools(deps, origin)
     return (
-        define("task_add", AddTask, tools.add, free=True),
-        define("task_propose", ProposeTask, tools.propose, free=True),
-        define("task_update", UpdateTask, tools.update, free=True),
-        define("task_list", ListTasks, tools.look, free=True, read_only=True),
-        define("task_pause", TaskName, tools.pause, free=True),
-        define("task_resume", TaskName, tools.resume, free=True),
-        define("task_cancel", CancelTask, tools.cancel, free=True),
-        define("task_run_now", TaskName, tools.run_now, free=True),
+        define_tool("task_add", AddTask, tools.add, free=True),
+        define_tool("task_propose", ProposeTask, tools.propose, free=True),
+        define_tool("task_update", UpdateTask, tools.update, free=True),
+        define_tool("task_list", ListTasks, tools.look, free=True, read_only=True),
+        define_tool("task_pause", TaskName, tools.pause, free=True),
+        define_tool("task_resume", TaskName, tools.resume, free=True),
+        define_tool("task_cancel", CancelTask, tools.cancel, free=True),
+        define_tool("task_run_now", TaskName, tools.run_now, free=True),
         # What runs found may be in words of others.
-        define("task_history", TaskHistory, tools.history, free=True, read_only=True, outside=True),
+        define_tool(
+            "task_history", TaskHistory, tools.history, free=True, read_only=True, outside=True
+        ),
     )
 
 
@@ -198,7 +200,7 @@ class _Tools:
         the user's yes; the answer says so.
         """
         done = await tasks.add(self._deps, self._origin, asked.task())
-        return task_wording.of_made(done)
+        return phrasing.describe_task(done)
 
     async def propose(self, asked: ProposeTask) -> str:
         """Propose a task that nobody asked for: the user is asked, and nothing runs before a yes.
@@ -207,7 +209,7 @@ class _Tools:
         that the user has said no to within a day.
         """
         done = await tasks.add(self._deps, self._origin, asked.task(), proposed_because=asked.why)
-        return task_wording.of_made(done)
+        return phrasing.describe_task(done)
 
     async def update(self, asked: UpdateTask) -> str:
         """Change a task: its name, what it does, when, how it tells, how often it runs.
@@ -215,36 +217,36 @@ class _Tools:
         Only in a chat, as long as no text of others was read. A proposal is asked about anew.
         """
         done = await control.update(self._deps, self._origin, asked.task, asked.changes())
-        return f"Changed. {task_wording.of_made(done)}"
+        return f"Changed. {phrasing.describe_task(done)}"
 
     async def look(self, asked: ListTasks) -> str:
         """List the user's tasks wherever they were made: proposed, active, paused, done, failed."""
         status = None if asked.status is None else TaskStatus(asked.status)
-        return task_wording.of_list(await tasks.list_for_agent(self._deps, self._origin, status))
+        return phrasing.describe_tasks(await tasks.list_for_agent(self._deps, self._origin, status))
 
     async def pause(self, asked: TaskName) -> str:
         """Let a task stand still until it is resumed. A run that is under way finishes."""
         done = await control.pause(self._deps, self._origin, asked.task)
-        return f"Paused: {task_wording.name(done.work)}. task_resume lets it go on."
+        return f"Paused: {phrasing.task_name(done.work)}. task_resume lets it go on."
 
     async def resume(self, asked: TaskName) -> str:
         """Let a paused task go on: its next time is counted from now."""
         done = await control.resume(self._deps, self._origin, asked.task)
-        return f"It goes on. {task_wording.of_made(done)}"
+        return f"It goes on. {phrasing.describe_task(done)}"
 
     async def cancel(self, asked: CancelTask) -> str:
         """Stop a task for good and put it away. Its history and the reason are kept."""
         done = await control.put_away(self._deps, self._origin, asked.task, reason=asked.reason)
-        return f"Cancelled: {task_wording.name(done.work)}."
+        return f"Cancelled: {phrasing.task_name(done.work)}."
 
     async def run_now(self, asked: TaskName) -> str:
         """Run a task at once, whatever its schedule says."""
         done = await control.run_now(self._deps, self._origin, asked.task)
-        return f"It runs now: {task_wording.name(done.work)}."
+        return f"It runs now: {phrasing.task_name(done.work)}."
 
     async def history(self, asked: TaskHistory) -> str:
         """List the last runs of a task: when, how each ended, what it found, what it took."""
         found, runs = await tasks.history(
             self._deps, self._origin.user, asked.task, limit=asked.runs
         )
-        return task_wording.of_history(found, runs)
+        return phrasing.describe_history(found, runs)

@@ -36,5 +36,5 @@ class Toolbox:
             *job_offers(self.deps, Origin.of(turn)),
             *self.workspace(turn.user_id),
         )
-        scope = tool_policy.scope_of(conversation)
-        return [one for one in everything if tool_policy.in_scope(one.tool, scope)]
+        scope = tool_policy.allowed_tools(conversation)
+        return [one for one in everything if tool_policy.is_tool_allowed(one.tool, scope)]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pydantic import Field
 
-from backburner.core.tool_policy import Narrowing
+from backburner.core.tool_policy import GrantMatch
 from backburner.ports import CommandResult, Network, Offer, Shell, WebPage
-from backburner.tools.define import Arguments, define
+from backburner.tools.define import Arguments, define_tool
 from backburner.tools.files import MAX_LINES, read_lines, write_text
 from backburner.tools.listing import list_files
 from backburner.tools.workspace_paths import open_parent
@@ -59,23 +59,27 @@ def workspace_offers(folder: Path, shell: Shell, network: Network) -> Sequence[O
     """Return the tools for one folder, which is created when it is first needed."""
     tools = _Workspace(folder.absolute(), shell, network)
     return (
-        define("read_file", ReadFile, tools.read_file, free=True, read_only=True, outside=True),
-        define("write_file", WriteFile, tools.write_file, free=True),
-        define("list_files", ListFiles, tools.list_files, free=True, read_only=True, outside=True),
-        define(
+        define_tool(
+            "read_file", ReadFile, tools.read_file, free=True, read_only=True, outside=True
+        ),
+        define_tool("write_file", WriteFile, tools.write_file, free=True),
+        define_tool(
+            "list_files", ListFiles, tools.list_files, free=True, read_only=True, outside=True
+        ),
+        define_tool(
             "run_command",
             RunCommand,
             tools.run_command,
             outside=True,
-            narrowing=Narrowing.COMMAND,
+            grant_match=GrantMatch.COMMAND,
         ),
-        define(
+        define_tool(
             "fetch_url",
             FetchUrl,
             tools.fetch_url,
             read_only=True,
             outside=True,
-            narrowing=Narrowing.HOST,
+            grant_match=GrantMatch.HOST,
         ),
     )
 

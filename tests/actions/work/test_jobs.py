@@ -62,7 +62,7 @@ async def test_an_agent_that_there_is_none_of_is_refused_with_those_there_are(
     chat = await house.chat()
     wish = JobRequest(description="One", prompt="say Hello.")
 
-    with pytest.raises(BadRequest, match=r"no profile 'other'. There are: scripted, local"):
+    with pytest.raises(BadRequest, match=r"no profile 'other'. Available: scripted, local"):
         await jobs.start(house.deps, outside(chat), [replace(wish, agent="other")])
     (named,) = await jobs.start(house.deps, outside(chat), [replace(wish, agent="scripted")])
     (routed,) = await jobs.start(house.deps, outside(chat), [wish])
@@ -278,7 +278,7 @@ async def test_archiving_a_parent_cancels_what_runs_keeps_results_and_says_so(
     assert (await house.job(chat, running)).status is JobStatus.CANCELLED
     assert (await house.job(chat, done)).result == "Hello."
     assert house.said(chat)[-1] == (
-        "Archived. What it had handed out was cancelled: 'hang'. Results are kept."
+        "Archived. Its tasks and jobs were cancelled: 'hang'. Results are kept."
     )
     assert house.engine.underway == 0
 

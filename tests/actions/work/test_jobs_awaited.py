@@ -103,8 +103,8 @@ async def test_one_that_needs_the_user_or_stands_still_is_not_waited_for(house: 
 
     (*_, going_on) = house.prompts(chat)
     assert f"{one} 'ask somebody': running, waits for the user's answer to: Which one?" in going_on
-    assert f"{two} 'hang': running, but it stands still" in going_on
-    assert f"{three}: it is no longer there." in going_on
+    assert f"{two} 'hang': running, but paused" in going_on
+    assert f"{three}: no longer exists." in going_on
 
 
 @requirement("C-block-done")
@@ -136,7 +136,7 @@ async def test_when_the_time_is_up_the_summary_says_what_still_runs(house: House
 
     (*_, going_on) = house.prompts(chat)
     assert "1 of 2 have settled." in going_on
-    assert f"{two} 'hang': running, 0 tool calls, last heard of at" in going_on
+    assert f"{two} 'hang': running, 0 tool calls, last activity at" in going_on
     house.kill()
 
 

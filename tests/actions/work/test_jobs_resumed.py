@@ -91,7 +91,7 @@ async def test_a_job_that_is_being_resumed_cannot_be_resumed_again(house: House)
     chat, which = await finished(house)
     await jobs.resume(house.deps, outside(chat), which, "say Good night.")
 
-    with pytest.raises(Conflict, match="being resumed already"):
+    with pytest.raises(Conflict, match="already been resumed"):
         await jobs.resume(house.deps, outside(chat), which, "say Good night.")
     assert (await house.job(chat, which)).resume_count == 1
 

@@ -35,7 +35,7 @@ async def test_the_parent_is_told_at_once_with_the_request_and_the_whole_result(
     message, reply = house.messages(chat)
     title = f"find {long}"[:60]
     assert (message.role, message.outside) == (MessageRole.SYSTEM, True)
-    assert message.content.startswith(f"The job {title!r} has finished. It was asked: find xxx")
+    assert message.content.startswith(f"The job {title!r} has finished. Its request was: find xxx")
     assert message.content.endswith(f'\n\nFound {long}.\n\nResult: {{"it":"{long}"}}')
     assert (reply.content, reply.source) == ("I see.", Source.WORKER)
     assert told(house, chat, f"Found {long[:19_000]}") == 1
@@ -159,7 +159,7 @@ async def test_archived_parents_and_those_of_clients_outside_keep_the_message(
 
     assert house.prompts(client) == house.prompts(archived) == []
     assert house.said(client) == [
-        "The job 'say Hello.' has finished. It was asked: say Hello.\n\nHello."
+        "The job 'say Hello.' has finished. Its request was: say Hello.\n\nHello."
     ]
     assert house.load(job).questions == ()
 

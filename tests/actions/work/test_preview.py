@@ -19,7 +19,7 @@ from backburner.core.conversation import Conversation, Destination, EndedAs, Kin
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.question import Purpose
 from backburner.core.schedule import Cron
-from backburner.core.transitions import TEST_RUN
+from backburner.core.transitions import TEST_RUN_BATCH
 from backburner.core.work.views import TaskStatus, task_status
 from backburner.store.db import Database
 
@@ -93,9 +93,9 @@ async def test_what_it_costs_is_learned_from_its_own_runs_else_from_others(stage
     assert alike is not None
     assert own is not None
     assert (alike.own, alike.runs, alike.per_run) == (False, 1, Amount(100, 100))
-    assert alike.runs_a_month == 3
+    assert alike.runs_per_month == 3
     assert (own.own, own.runs, own.per_run) == (True, 2, Amount(20, 20))
-    assert (own.runs_a_month, own.per_month, own.priced) == (1, Amount(20, 20), True)
+    assert (own.runs_per_month, own.per_month, own.priced) == (1, Amount(20, 20), True)
 
 
 async def test_a_model_without_a_price_has_a_cost_in_tokens_only(database: Database) -> None:
@@ -119,7 +119,7 @@ async def test_a_test_run_does_the_work_and_leaves_only_a_message(stage: Stage) 
     await stage.work()
 
     (child,) = children(stage, task)
-    assert (child.id, child.kind, child.batch) == (job.id, Kind.JOB, TEST_RUN)
+    assert (child.id, child.kind, child.batch) == (job.id, Kind.JOB, TEST_RUN_BATCH)
     assert (child.tools, child.run_timeout, child.profile) == (
         task.tools,
         task.run_timeout,

@@ -289,8 +289,8 @@ async def test_one_task_too_many_is_refused_with_what_could_be_stopped(ask: Aske
 
     assert answer.status_code == 429
     problem = answer.json()
-    assert problem["detail"] == "There are already 20 active tasks, and 20 is the limit."
-    assert problem["hint"].startswith("Stop one of them first: task ")
+    assert problem["detail"] == "Limit reached: 20 active tasks."
+    assert problem["hint"].startswith("Pause or cancel one first: task ")
     assert all(f"task {number}" in problem["hint"] for number in range(20))
 
 

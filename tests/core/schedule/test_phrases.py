@@ -14,18 +14,18 @@ from backburner.core.errors import BadSchedule
 from backburner.core.ids import ConversationId
 from backburner.core.schedule import (
     After,
+    AfterCondition,
     Cron,
     Event,
     Immediate,
     Interval,
-    On,
     Schedule,
     Scheduled,
     first_run_at,
     slots,
     upcoming,
 )
-from backburner.core.schedule.describe import describe, describe_times, say_times
+from backburner.core.schedule.describe import describe, describe_times, join_times
 from backburner.core.schedule.phrases import parse_duration, parse_schedule
 
 BERLIN = "Europe/Berlin"
@@ -166,31 +166,31 @@ def test_capitals_spaces_and_a_full_stop_change_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "is no schedule"),
-        (" . ", "is no schedule"),
-        ("2", "could mean many times"),
-        ("-2", "could mean many times"),
-        ("17:00", "could mean many times"),
-        ("9am", "could mean many times"),
-        ("30 minutes", "could mean many times"),
-        ("every 5x", "is not a length of time"),
-        ("every 5", "is not a length of time"),
-        ("every 2 days at 9", "is not a length of time"),
-        ("every 0m", "is no time at all"),
-        ("every -5m", "is not a length of time"),
-        ("every 500ms", "is not a length of time"),
+        ("", "is not a schedule"),
+        (" . ", "is not a schedule"),
+        ("2", "could mean several things"),
+        ("-2", "could mean several things"),
+        ("17:00", "could mean several things"),
+        ("9am", "could mean several things"),
+        ("30 minutes", "could mean several things"),
+        ("every 5x", "is not a duration"),
+        ("every 5", "is not a duration"),
+        ("every 2 days at 9", "is not a duration"),
+        ("every 0m", "is zero"),
+        ("every -5m", "is not a duration"),
+        ("every 500ms", "is not a duration"),
         ("every 0.5s", "at least one second"),
         ("every 999999 weeks", "more than ten years"),
         ("in 11w 9999d", "more than ten years"),
-        ("in 0 minutes", "is no time at all"),
-        ("in -2h", "is not a length of time"),
-        ("in", "is not wholly understood"),
-        ("in the morning", "is not wholly understood"),
-        ("every", "is not wholly understood"),
-        ("every weekend at 10", "is not wholly understood"),
-        ("every day 9", "is not wholly understood"),
-        ("on the 1st at 9", "is not wholly understood"),
-        ("whenever", "is not wholly understood"),
+        ("in 0 minutes", "is zero"),
+        ("in -2h", "is not a duration"),
+        ("in", "is not a schedule"),
+        ("in the morning", "is not a schedule"),
+        ("every", "is not a schedule"),
+        ("every weekend at 10", "is not a schedule"),
+        ("every day 9", "is not a schedule"),
+        ("on the 1st at 9", "is not a schedule"),
+        ("whenever", "is not a schedule"),
         ("every other day", "can be counted in two ways"),
         ("every second day at 9", "can be counted in two ways"),
         ("every day", "lacks a time of day"),
@@ -238,16 +238,16 @@ def test_capitals_spaces_and_a_full_stop_change_nothing(text: str) -> None:
         ("2026-12-01T24:00Z", "with an offset"),
         ("2026-12-01T09:00+25:00", "with an offset"),
         ("2027-03-28 at 02:30", "does not exist"),
-        ("2027-10-31 at 02:30", "comes twice"),
-        ("0 0 31 2 *", "never comes"),
+        ("2027-10-31 at 02:30", "occurs twice"),
+        ("0 0 31 2 *", "is never due"),
         ("* * * *", "is not a cron expression"),
         ("60 * * * *", "is not a cron expression"),
         ("0 0 9 * * 1", "is not a cron expression"),
         ("@reboot", "There is no '@reboot'"),
         ("every day at 9 " * 20, "at most 200 characters"),
-        ("every \N{FULLWIDTH DIGIT FIVE}m", "characters that no schedule has"),
-        ("every 5m\0", "characters that no schedule has"),
-        ("0 9 * * \N{LATIN SMALL LETTER LONG S}un", "characters that no schedule has"),
+        ("every \N{FULLWIDTH DIGIT FIVE}m", "characters that are not allowed"),
+        ("every 5m\0", "characters that are not allowed"),
+        ("0 9 * * \N{LATIN SMALL LETTER LONG S}un", "characters that are not allowed"),
     ],
 )
 def test_what_is_ambiguous_or_not_understood_is_refused_with_what_would_do(
@@ -264,7 +264,7 @@ def test_a_skipped_time_is_refused_with_the_one_after_it() -> None:
     with pytest.raises(BadSchedule) as refused:
         parse("2027-03-28 at 02:30")
 
-    assert refused.value.hint == "Say `2027-03-28 at 03:30`."
+    assert refused.value.hint == "Use `2027-03-28 at 03:30`."
 
 
 def test_a_doubled_time_is_refused_with_both_of_its_moments() -> None:
@@ -272,7 +272,7 @@ def test_a_doubled_time_is_refused_with_both_of_its_moments() -> None:
         parse("2027-10-31 at 02:30")
 
     first, second = "2027-10-31T02:30:00+02:00", "2027-10-31T02:30:00+01:00"
-    assert refused.value.hint == f"Say `{first}` or `{second}`."
+    assert refused.value.hint == f"Use `{first}` or `{second}`."
 
 
 def test_the_next_time_of_day_is_not_one_of_two_that_are_both_over() -> None:
@@ -284,7 +284,7 @@ def test_the_next_time_of_day_is_not_one_of_two_that_are_both_over() -> None:
 def test_the_next_time_of_day_is_refused_while_its_second_is_to_come() -> None:
     between = datetime(2027, 10, 31, 0, 45, tzinfo=UTC)
 
-    with pytest.raises(BadSchedule, match="comes twice"):
+    with pytest.raises(BadSchedule, match="occurs twice"):
         parse("at 02:30", now=between)
 
 
@@ -404,7 +404,7 @@ def test_what_was_understood_has_the_slots_of_cronsim(expression: str) -> None:
 @pytest.mark.parametrize(
     ("schedule", "expected"),
     [
-        (Immediate(), "at once"),
+        (Immediate(), "immediately"),
         (utc(2026, 12, 1, 8), "once, on Tuesday 1 December 2026 at 09:00 (Europe/Berlin)"),
         (utc(2027, 7, 3, 22, 0, 20), "once, on Sunday 4 July 2027 at 00:00:20 (Europe/Berlin)"),
         (Cron("0 9 * * 1-5", BERLIN), "at 09:00 on Monday through Friday (Europe/Berlin)"),
@@ -417,9 +417,9 @@ def test_what_was_understood_has_the_slots_of_cronsim(expression: str) -> None:
         (Interval(14 * DAY, NOW), "every 14 days"),
         (Interval(25 * HOUR + MINUTE, NOW), "every 1 day 1 hour 1 minute"),
         (Interval(1.5 * SECOND, NOW), "every 1.5 seconds"),
-        (Event("file", {}), "whenever file reports something"),
+        (Event("file", {}), "whenever file reports an event"),
         (After(OTHER), "after another conversation completes"),
-        (After(OTHER, On.ANY), "after another conversation ends, however it ends"),
+        (After(OTHER, AfterCondition.ANY), "after another conversation ends, with any result"),
         (After(OTHER, once=True), "once, after another conversation completes"),
     ],
 )
@@ -446,7 +446,7 @@ def test_times_are_told_in_the_zone_of_the_user() -> None:
 def test_next_times_are_told_with_their_zone_where_they_do_not_say_it() -> None:
     times = (datetime(2026, 11, 16, 8, tzinfo=UTC), datetime(2026, 11, 17, 8, tzinfo=UTC))
 
-    assert say_times(times, zone=BERLIN) == (
+    assert join_times(times, zone=BERLIN) == (
         "Mon 16 Nov 2026, 09:00 CET, then Tue 17 Nov 2026, 09:00 CET (Europe/Berlin)"
     )
-    assert say_times(times[:1], zone="UTC") == "Mon 16 Nov 2026, 08:00 UTC"
+    assert join_times(times[:1], zone="UTC") == "Mon 16 Nov 2026, 08:00 UTC"

@@ -12,9 +12,9 @@ from support.requirements import requirement
 from backburner.core.errors import BadSchedule
 from backburner.core.ids import ConversationId
 from backburner.core.schedule import (
-    FURTHEST,
-    MOST_COUNTED,
-    ON_TIME,
+    MAX_COUNTED_SLOTS,
+    MAX_SCHEDULE_AHEAD,
+    MAX_SLOT_DELAY,
     After,
     CatchUp,
     Cron,
@@ -25,7 +25,7 @@ from backburner.core.schedule import (
     Interval,
     Schedule,
     Scheduled,
-    check,
+    check_schedule,
     cron,
     due,
     first_run_at,
@@ -196,8 +196,8 @@ def test_a_gap_tells_how_many_slots_went_by(
     else:
         assert found is not None
         assert (found.first_at, found.last_at) == (inside[0], inside[-1])
-        assert found.or_more == (len(inside) > MOST_COUNTED and isinstance(schedule, Cron))
-        assert found.count == (MOST_COUNTED if found.or_more else len(inside))
+        assert found.or_more == (len(inside) > MAX_COUNTED_SLOTS and isinstance(schedule, Cron))
+        assert found.count == (MAX_COUNTED_SLOTS if found.or_more else len(inside))
 
 
 def test_a_scheduled_time_that_went_by_is_a_gap_of_one() -> None:
@@ -213,13 +213,13 @@ def test_what_is_due_is_either_run_for_or_missed_and_nothing_is_lost(
     inside, now = passed(schedule, settled, settled + size), settled + size
     found = due(schedule, next_run_at=settled + SECOND, settled_until=settled, now=now)
 
-    late = bool(inside) and now - inside[-1] > ON_TIME
+    late = bool(inside) and now - inside[-1] > MAX_SLOT_DELAY
     assert found.runs is not (schedule.catch_up is CatchUp.SKIP and late)
     assert found.slot_at == (inside[-1] if inside and found.runs else None)
     missed = inside[:-1] if found.runs else inside
     whole = Gap(len(missed), missed[0], missed[-1]) if missed else None
     if found.missed and found.missed.or_more:
-        assert (found.missed.count, len(missed) >= MOST_COUNTED) == (MOST_COUNTED, True)
+        assert (found.missed.count, len(missed) >= MAX_COUNTED_SLOTS) == (MAX_COUNTED_SLOTS, True)
         assert (found.missed.first_at, found.missed.last_at) == (missed[0], missed[-1])
     else:
         assert found.missed == whole
@@ -243,7 +243,7 @@ def test_catching_up_runs_once_for_all_that_was_missed() -> None:
 def test_skipping_runs_for_a_slot_that_is_only_a_little_late() -> None:
     schedule = Interval(HOUR, NOW, CatchUp.SKIP)
 
-    found = due(schedule, next_run_at=NOW, settled_until=None, now=NOW + 2 * HOUR + ON_TIME)
+    found = due(schedule, next_run_at=NOW, settled_until=None, now=NOW + 2 * HOUR + MAX_SLOT_DELAY)
     missed = Gap(2, NOW, NOW + HOUR)
     assert found == Due(runs=True, slot_at=NOW + 2 * HOUR, missed=missed)
 
@@ -251,7 +251,7 @@ def test_skipping_runs_for_a_slot_that_is_only_a_little_late() -> None:
 def test_skipping_does_not_run_for_a_slot_that_is_late() -> None:
     schedule = Interval(HOUR, NOW, CatchUp.SKIP)
 
-    now = NOW + HOUR + ON_TIME + SECOND
+    now = NOW + HOUR + MAX_SLOT_DELAY + SECOND
     found = due(schedule, next_run_at=NOW, settled_until=None, now=now)
     assert found == Due(runs=False, slot_at=None, missed=Gap(2, NOW, NOW + HOUR))
 
@@ -270,7 +270,7 @@ def test_every_minute_of_forty_days_is_sorted_out_within_a_second() -> None:
     begun = process_time()
     found = due(schedule, next_run_at=NOW, settled_until=NOW, now=NOW + 40 * DAY)
     took = process_time() - begun
-    missed = Gap(MOST_COUNTED, NOW + MINUTE, NOW + 40 * DAY - MINUTE, or_more=True)
+    missed = Gap(MAX_COUNTED_SLOTS, NOW + MINUTE, NOW + 40 * DAY - MINUTE, or_more=True)
     assert found == Due(runs=True, slot_at=NOW + 40 * DAY, missed=missed)
     assert took < 1
 
@@ -288,7 +288,7 @@ def test_the_next_times_start_with_the_first() -> None:
     [
         Immediate(),
         Scheduled(NOW + SECOND),
-        Scheduled(NOW + FURTHEST),
+        Scheduled(NOW + MAX_SCHEDULE_AHEAD),
         DAILY,
         Cron("0 9 1-7 * mon", "UTC"),
         Cron("0 0 29 2 *", "America/New_York"),
@@ -300,7 +300,7 @@ def test_the_next_times_start_with_the_first() -> None:
     ],
 )
 def test_a_sound_schedule_is_accepted(schedule: Schedule) -> None:
-    check(schedule, now=NOW)
+    check_schedule(schedule, now=NOW)
 
 
 EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
@@ -315,13 +315,13 @@ WEST, EAST = timezone(-12 * HOUR), timezone(14 * HOUR)
         (Scheduled(EARLIEST), "is in the past"),
         (Scheduled(EARLIEST.replace(tzinfo=EAST)), "is in the past"),
         (Scheduled(NOW.replace(tzinfo=None)), "has no time zone"),
-        (Scheduled(NOW + FURTHEST + SECOND), "more than ten years ahead"),
+        (Scheduled(NOW + MAX_SCHEDULE_AHEAD + SECOND), "more than ten years ahead"),
         (Scheduled(LATEST), "more than ten years ahead"),
         (Scheduled(LATEST.replace(tzinfo=WEST)), "more than ten years ahead"),
         (Interval(timedelta(), NOW), "at least one second"),
         (Interval(-HOUR, NOW), "at least one second"),
         (Interval(SECOND / 2, NOW), "at least one second"),
-        (Interval(FURTHEST + SECOND, NOW), "shorter than ten years"),
+        (Interval(MAX_SCHEDULE_AHEAD + SECOND, NOW), "shorter than ten years"),
         (Interval(timedelta.max, NOW), "shorter than ten years"),
         (Interval(HOUR, NOW.replace(tzinfo=None)), "has no time zone"),
         (Interval(HOUR, LATEST.replace(tzinfo=WEST)), "more than ten years ahead"),
@@ -348,7 +348,7 @@ WEST, EAST = timezone(-12 * HOUR), timezone(14 * HOUR)
 )
 def test_an_unsound_schedule_is_refused_with_what_would_do(schedule: Schedule, why: str) -> None:
     with pytest.raises(BadSchedule) as refused:
-        check(schedule, now=NOW)
+        check_schedule(schedule, now=NOW)
 
     assert why in refused.value.message
     assert refused.value.hint
@@ -371,16 +371,16 @@ fields = st.one_of(parts, parts, st.text("0123456789*/,-#LW", min_size=1, max_si
 def test_whatever_passes_for_a_cron_expression_has_words_and_a_next_slot(text: str) -> None:
     schedule = Cron(text, "Europe/Berlin")
     try:
-        check(schedule, now=NOW)
+        check_schedule(schedule, now=NOW)
     except BadSchedule:
         return
 
-    assert cron.in_words(text)
+    assert cron.explain_cron(text)
     assert next_run_at(schedule, after=NOW) is not None
 
 
 def test_day_numbers_in_words_end_as_they_are_spoken() -> None:
-    words = cron.in_words("0 9 10,11,12,13,21,22,23,31 * *")
+    words = cron.explain_cron("0 9 10,11,12,13,21,22,23,31 * *")
 
     assert "the 10th, the 11th, the 12th, the 13th, the 21st, the 22nd, the 23rd" in words
     assert "the 31st day" in words

@@ -13,14 +13,14 @@ from support.requirements import requirement
 from backburner.core.errors import BadSchedule
 from backburner.core.ids import ConversationId
 from backburner.core.schedule import (
-    FURTHEST,
+    MAX_SCHEDULE_AHEAD,
     After,
+    AfterCondition,
     CatchUp,
     Cron,
     Event,
     Immediate,
     Interval,
-    On,
     Schedule,
     Scheduled,
 )
@@ -55,7 +55,7 @@ SHAPES: list[tuple[Schedule, dict[str, Any]]] = [
         {"type": "event", "source": "file", "config": {"path": "notes", "deep": [1, {"a": None}]}},
     ),
     (
-        After(OTHER, On.ANY, once=True),
+        After(OTHER, AfterCondition.ANY, once=True),
         {"type": "after", "conversation": "c_other", "on": "any", "once": True},
     ),
 ]
@@ -80,9 +80,11 @@ schedules = st.one_of(
     st.builds(Immediate),
     st.builds(Scheduled, moments),
     st.builds(Cron, names, names, catch_ups),
-    st.builds(Interval, st.timedeltas(timedelta(seconds=1), FURTHEST), moments, catch_ups),
+    st.builds(
+        Interval, st.timedeltas(timedelta(seconds=1), MAX_SCHEDULE_AHEAD), moments, catch_ups
+    ),
     st.builds(Event, names, st.dictionaries(st.text(), plain, max_size=3)),
-    st.builds(After, names.map(ConversationId), st.sampled_from(On), st.booleans()),
+    st.builds(After, names.map(ConversationId), st.sampled_from(AfterCondition), st.booleans()),
 )
 
 

@@ -24,7 +24,7 @@ from backburner.core.ids import QuestionId
 from backburner.core.question import NewQuestion, Purpose, QuestionType
 from backburner.core.run import ItemKind, RunKind, SkipReason
 from backburner.core.schedule import Interval
-from backburner.core.tool_policy import ALWAYS_HERE, Narrowing, Tool, ToolCall, approval_binding
+from backburner.core.tool_policy import ALWAYS_HERE, GrantMatch, Tool, ToolCall, approval_binding
 
 
 def test_the_answer_to_a_background_question_starts_the_work_at_once() -> None:
@@ -117,7 +117,7 @@ def test_a_question_that_nobody_answered_in_time_counts_as_its_default() -> None
     assert [message.role for message in step.messages] == [MessageRole.SYSTEM]
 
 
-COMMAND = Tool(server="backburner", name="run", definition="d", narrowing=Narrowing.COMMAND)
+COMMAND = Tool(server="backburner", name="run", definition="d", grant_match=GrantMatch.COMMAND)
 BINDING = approval_binding([ToolCall(COMMAND, {"command": "git push"})])
 
 
@@ -152,7 +152,7 @@ def test_work_that_cannot_go_on_is_tried_again_skipped_or_stopped_as_its_user_sa
 
 
 def test_skipping_does_not_wake_work_that_something_paused() -> None:
-    waiting = transitions.park(cannot_go_on(working())).conversation
+    waiting = transitions.pause_for_allowance(cannot_go_on(working())).conversation
     question = waiting.questions[0].id
     step = transitions.answer(waiting, question, "skip", now=NINE + HOUR)
 

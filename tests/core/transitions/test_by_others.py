@@ -10,7 +10,7 @@ from backburner.core import transitions
 from backburner.core.conversation import Conversation, Kind, PauseReason, Status
 from backburner.core.notice import NoticeKind
 from backburner.core.run import ItemKind, RunKind
-from backburner.core.schedule import After, On
+from backburner.core.schedule import After, AfterCondition
 from backburner.core.transitions import FollowerEvent
 
 
@@ -35,7 +35,7 @@ def test_the_result_of_a_job_is_answered_and_that_of_a_task_only_written_down() 
 
 
 def test_the_result_of_a_test_run_is_written_down_and_answered_by_nobody() -> None:
-    job = make.conversation(id=make.OTHER, kind=Kind.JOB, batch=transitions.TEST_RUN)
+    job = make.conversation(id=make.OTHER, kind=Kind.JOB, batch=transitions.TEST_RUN_BATCH)
     step = transitions.receive_report(make.conversation(), job, transitions.Report("Found it."))
 
     assert (len(step.messages), step.inbox) == (1, ())
@@ -56,52 +56,55 @@ def test_a_parent_that_cannot_answer_keeps_the_words(parent: Conversation) -> No
 @pytest.mark.parametrize(
     ("on", "signal", "fires"),
     [
-        (On.SUCCESS, FollowerEvent.COMPLETED, True),
-        (On.SUCCESS, FollowerEvent.ENDED, False),
-        (On.ANY, FollowerEvent.COMPLETED, True),
-        (On.ANY, FollowerEvent.ENDED, True),
+        (AfterCondition.SUCCESS, FollowerEvent.COMPLETED, True),
+        (AfterCondition.SUCCESS, FollowerEvent.ENDED, False),
+        (AfterCondition.ANY, FollowerEvent.COMPLETED, True),
+        (AfterCondition.ANY, FollowerEvent.ENDED, True),
     ],
 )
 def test_what_comes_after_another_conversation_starts_when_that_has_ended(
-    on: On, signal: FollowerEvent, *, fires: bool
+    on: AfterCondition, signal: FollowerEvent, *, fires: bool
 ) -> None:
     follower = working(schedule=After(make.OTHER, on), next_run_at=None)
-    step = transitions.hear_predecessor(follower, signal)
+    step = transitions.apply_follower_event(follower, signal)
 
     assert bool(step.inbox) is fires
 
 
 def test_a_follower_whose_predecessor_is_gone_pauses_and_says_so() -> None:
     follower = working(schedule=After(make.OTHER), next_run_at=None)
-    step = transitions.hear_predecessor(follower, FollowerEvent.GONE)
+    step = transitions.apply_follower_event(follower, FollowerEvent.GONE)
 
     assert step.conversation.pause_reason is PauseReason.USER
     assert [notice.kind for notice in step.notices] == [NoticeKind.STOPPED]
-    assert transitions.hear_predecessor(working(), FollowerEvent.GONE).conversation == working()
+    assert transitions.apply_follower_event(working(), FollowerEvent.GONE).conversation == working()
 
 
 def test_what_comes_after_cancelled_work_runs_one_last_time_or_pauses() -> None:
-    follower = working(schedule=After(make.OTHER, On.ANY), next_run_at=None)
-    last = transitions.hear_predecessor(follower, FollowerEvent.STOPPED)
-    assert last.conversation.schedule == After(make.OTHER, On.ANY, once=True)
+    follower = working(schedule=After(make.OTHER, AfterCondition.ANY), next_run_at=None)
+    last = transitions.apply_follower_event(follower, FollowerEvent.STOPPED)
+    assert last.conversation.schedule == After(make.OTHER, AfterCondition.ANY, once=True)
     # A run that is under way under the old revision does not end it.
     assert last.conversation.schedule_revision == follower.schedule_revision + 1
     assert [item.kind for item in last.inbox] == [ItemKind.EVENT]
 
     hopeful = replace(follower, schedule=After(make.OTHER))
-    still = transitions.hear_predecessor(hopeful, FollowerEvent.STOPPED)
+    still = transitions.apply_follower_event(hopeful, FollowerEvent.STOPPED)
     assert (still.conversation.pause_reason, still.inbox) == (PauseReason.USER, ())
 
 
 def test_work_parked_for_an_allowance_goes_on_when_there_is_more() -> None:
-    parked = transitions.park(working()).conversation
+    parked = transitions.pause_for_allowance(working()).conversation
     assert (parked.status, parked.pause_reason) == (Status.ACTIVE, PauseReason.ALLOWANCE)
-    assert transitions.park(parked).conversation == parked
-    assert transitions.park(proposed()).conversation == proposed()
+    assert transitions.pause_for_allowance(parked).conversation == parked
+    assert transitions.pause_for_allowance(proposed()).conversation == proposed()
 
-    going = transitions.unpark(parked, now=NINE + HOUR).conversation
+    going = transitions.resume_after_allowance(parked, now=NINE + HOUR).conversation
 
     assert (going.status, going.next_run_at) == (Status.BACKGROUND, NINE + 24 * HOUR)
-    assert transitions.unpark(going, now=NINE).conversation == going
-    waiting = transitions.park(cannot_go_on(working())).conversation
-    assert transitions.unpark(waiting, now=NINE).conversation.status is Status.WAITING_INPUT
+    assert transitions.resume_after_allowance(going, now=NINE).conversation == going
+    waiting = transitions.pause_for_allowance(cannot_go_on(working())).conversation
+    assert (
+        transitions.resume_after_allowance(waiting, now=NINE).conversation.status
+        is Status.WAITING_INPUT
+    )

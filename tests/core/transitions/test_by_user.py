@@ -25,7 +25,9 @@ from backburner.core.transitions import FollowerEvent, Step, Stops
 
 
 def test_a_message_is_written_down_and_waits_for_its_reply() -> None:
-    step = transitions.say(make.conversation(), "Hello there.\nMore.", message_id=MESSAGE, now=NOON)
+    step = transitions.receive_message(
+        make.conversation(), "Hello there.\nMore.", message_id=MESSAGE, now=NOON
+    )
 
     (message,), (item,) = step.messages, step.inbox
     assert (message.role, message.source, message.id) == (MessageRole.USER, Source.CHAT, MESSAGE)
@@ -39,7 +41,7 @@ def test_a_message_is_written_down_and_waits_for_its_reply() -> None:
 
 def test_a_title_that_is_there_stays() -> None:
     chat = make.conversation(title="Build", unattended_replies=7)
-    after = transitions.say(chat, "Hello.", message_id=MESSAGE, now=NOON).conversation
+    after = transitions.receive_message(chat, "Hello.", message_id=MESSAGE, now=NOON).conversation
 
     assert (after.title, after.unattended_replies) == ("Build", 0)
 
@@ -49,12 +51,14 @@ def test_a_message_that_says_nothing_or_too_much_is_refused(
     text: str, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        transitions.say(make.conversation(), text, message_id=MESSAGE, now=NOON)
+        transitions.receive_message(make.conversation(), text, message_id=MESSAGE, now=NOON)
 
 
 def test_a_message_that_fits_the_shown_question_answers_it() -> None:
     waiting = transitions.finish(working(), RUN, ASKS, now=NINE).conversation
-    step = transitions.say(waiting, "The blue one.", message_id=MESSAGE, now=NINE + HOUR)
+    step = transitions.receive_message(
+        waiting, "The blue one.", message_id=MESSAGE, now=NINE + HOUR
+    )
 
     assert step.conversation.status is Status.BACKGROUND
     assert step.messages[0].content == "The blue one."
@@ -203,7 +207,7 @@ def test_what_does_not_fit_the_status_is_refused_in_words() -> None:
     refusals: list[Callable[[], Step]] = [
         lambda: transitions.archive(archived, now=NINE),
         lambda: transitions.reopen(working()),
-        lambda: transitions.say(archived, "Hello?", message_id=MESSAGE, now=NINE),
+        lambda: transitions.receive_message(archived, "Hello?", message_id=MESSAGE, now=NINE),
         lambda: transitions.resume(waiting, now=NINE),
         lambda: transitions.run_now(waiting),
         lambda: transitions.run_now(make.conversation()),

@@ -21,7 +21,7 @@ TWO_HOURLY = Interval(2 * HOUR, anchor=NOON)
 
 def reworked(conversation: Any = TASK, **changes: Any) -> transitions.Step:
     terms = replace(Terms.of(conversation), **changes)
-    return transitions.rework(conversation, terms, now=NOON)
+    return transitions.edit_terms(conversation, terms, now=NOON)
 
 
 def test_all_terms_of_some_work_can_be_changed() -> None:
@@ -48,7 +48,7 @@ def test_all_terms_of_some_work_can_be_changed() -> None:
 
 
 def test_another_time_counts_from_now() -> None:
-    step = transitions.rework(TASK, Terms.of(TASK), now=NOON, schedule=TWO_HOURLY)
+    step = transitions.edit_terms(TASK, Terms.of(TASK), now=NOON, schedule=TWO_HOURLY)
 
     assert (step.conversation.schedule, step.conversation.next_run_at) == (TWO_HOURLY, NOON)
     assert step.conversation.schedule_revision == 2
@@ -100,7 +100,7 @@ def test_what_is_archived_is_not_changed() -> None:
 
 
 def test_a_task_is_put_away_with_the_reason() -> None:
-    step = transitions.put_away(TASK, " It was\nmerged. ", now=NOON)
+    step = transitions.cancel_and_archive(TASK, " It was\nmerged. ", now=NOON)
 
     after = step.conversation
     assert (after.status, after.ended_as, after.schedule) == (
@@ -115,14 +115,16 @@ def test_a_task_is_put_away_with_the_reason() -> None:
 
 
 def test_who_made_a_task_is_not_told_what_they_did_themselves() -> None:
-    step = transitions.put_away(TASK, "", now=NOON, by_parent=True)
+    step = transitions.cancel_and_archive(TASK, "", now=NOON, by_parent=True)
 
     assert (step.report, step.messages[0].content) == (None, "It was cancelled.")
 
 
 def test_a_task_that_has_ended_is_only_put_away() -> None:
     ended = transitions.cancel(TASK, now=NOON).conversation
-    step = transitions.put_away(replace(ended, ended_as=EndedAs.COMPLETED), "Old.", now=NOON)
+    step = transitions.cancel_and_archive(
+        replace(ended, ended_as=EndedAs.COMPLETED), "Old.", now=NOON
+    )
 
     assert (step.conversation.status, step.conversation.ended_as) == (
         Status.ARCHIVED,
@@ -133,7 +135,7 @@ def test_a_task_that_has_ended_is_only_put_away() -> None:
 
 def test_a_proposal_is_put_away_with_its_question() -> None:
     before = proposed()
-    step = transitions.put_away(before, "", now=NOON)
+    step = transitions.cancel_and_archive(before, "", now=NOON)
 
     assert step.withdrawn == (before.questions[0].id,)
     assert step.conversation.status is Status.ARCHIVED
@@ -141,20 +143,20 @@ def test_a_proposal_is_put_away_with_its_question() -> None:
 
 def test_of_a_chat_only_the_work_is_put_away() -> None:
     chat = working(schedule=DAILY)
-    step = transitions.put_away(chat, "Enough.", now=NOON)
+    step = transitions.cancel_and_archive(chat, "Enough.", now=NOON)
 
     assert (step.conversation.status, step.signal) == (Status.ACTIVE, FollowerEvent.ENDED)
     with pytest.raises(Conflict, match="no background work"):
-        transitions.put_away(step.conversation, "", now=NOON)
+        transitions.cancel_and_archive(step.conversation, "", now=NOON)
 
 
 def test_what_was_put_away_cannot_be_put_away_again() -> None:
-    away = transitions.put_away(TASK, "", now=NOON).conversation
+    away = transitions.cancel_and_archive(TASK, "", now=NOON).conversation
     with pytest.raises(Conflict):
-        transitions.put_away(away, "", now=NOON)
+        transitions.cancel_and_archive(away, "", now=NOON)
 
 
 def test_a_conversation_that_is_no_proposal_is_changed_without_a_word() -> None:
     after = replace(TASK, state=State())
 
-    assert transitions.ask_anew(TASK, after, now=NOON) == transitions.Step(conversation=after)
+    assert transitions.apply_change(TASK, after, now=NOON) == transitions.Step(conversation=after)

@@ -78,7 +78,7 @@ def test_what_does_nothing_by_itself_stays_as_it_is(conversation: Conversation) 
 def test_what_was_not_answered_is_dropped_and_says_so() -> None:
     step = transitions.restore(make.conversation(), now=LATER, unserved=True)
 
-    assert "say it again" in step.messages[0].content
+    assert "send them again" in step.messages[0].content
 
 
 def test_what_is_archived_stays_archived() -> None:

@@ -140,7 +140,7 @@ class Life(RuleBasedStateMachine):
         self.happen(
             "message",
             Happening(self.now),
-            lambda: transitions.say(
+            lambda: transitions.receive_message(
                 self.conversation, "How is it going?", message_id=make.MESSAGE, now=self.now
             ),
         )
@@ -293,7 +293,10 @@ class Life(RuleBasedStateMachine):
     def a_reply_is_given(self, *, unattended: bool) -> None:
         facts = (self.conversation.failures, self.conversation.crashes, self.conversation.ended_as)
         run = replace(self.run, kind=RunKind.REPLY)
-        if unattended and self.conversation.unattended_replies == transitions.MOST_UNATTENDED - 1:
+        if (
+            unattended
+            and self.conversation.unattended_replies == transitions.MAX_UNATTENDED_REPLIES - 1
+        ):
             return  # it asks instead: shown by a test of its own
         self.happen(
             "reply",
@@ -310,14 +313,16 @@ class Life(RuleBasedStateMachine):
 
     @rule(signal=st.sampled_from(list(transitions.FollowerEvent)))
     def a_predecessor_is_heard_of(self, signal: transitions.FollowerEvent) -> None:
-        self.conversation = transitions.hear_predecessor(self.conversation, signal).conversation
+        self.conversation = transitions.apply_follower_event(self.conversation, signal).conversation
 
     @rule(parked=st.booleans())
     def an_allowance_changes(self, *, parked: bool) -> None:
         if parked:
-            self.conversation = transitions.park(self.conversation).conversation
+            self.conversation = transitions.pause_for_allowance(self.conversation).conversation
         else:
-            self.conversation = transitions.unpark(self.conversation, now=self.now).conversation
+            self.conversation = transitions.resume_after_allowance(
+                self.conversation, now=self.now
+            ).conversation
 
     @invariant()
     def waiting_means_an_open_question(self) -> None:

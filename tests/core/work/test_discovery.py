@@ -23,10 +23,12 @@ DRAFT = NewQuestion(type=QuestionType.INPUT, prompt="Which?")
 
 
 @pytest.mark.parametrize(
-    ("silence", "is_answered", "after", "looks"),
+    ("silence", "awaits_reply", "idle_for", "runs"),
     [
+        (-1, False, 10, False),
         (9, False, 10, False),
         (10, False, 10, True),
+        (60, False, 10, True),
         (120, False, 10, True),
         (121, False, 10, False),
         (20, True, 10, False),
@@ -34,19 +36,21 @@ DRAFT = NewQuestion(type=QuestionType.INPUT, prompt="Which?")
         (None, False, 10, False),
     ],
 )
-def test_it_looks_while_the_user_is_silent_and_has_not_left(
-    silence: int | None, after: int | None, *, is_answered: bool, looks: bool
+def test_discovery_runs_while_the_user_is_silent_and_has_not_left(
+    silence: int | None, idle_for: int | None, *, awaits_reply: bool, runs: bool
 ) -> None:
-    heard_at = None if silence is None else NOON - silence * MINUTE
-    presence = Presence(heard_at=heard_at, is_answered=is_answered)
+    last_message_at = None if silence is None else NOON - silence * MINUTE
+    presence = Presence(last_message_at=last_message_at, awaits_reply=awaits_reply)
 
-    found = discovery.may_look(presence, now=NOON, after=None if after is None else after * MINUTE)
+    may = discovery.may_discover(
+        presence, now=NOON, idle_for=None if idle_for is None else idle_for * MINUTE
+    )
 
-    assert found is looks
+    assert may is runs
 
 
 def test_slots_pass_to_the_next_one_and_leave_nothing_to_account_for() -> None:
-    passed = transitions.pass_over(LOOKS, now=NOON + 65 * MINUTE)
+    passed = transitions.skip_discovery_slot(LOOKS, now=NOON + 65 * MINUTE)
 
     assert passed.next_run_at == NOON + 90 * MINUTE
     begun = transitions.begin(passed, now=NOON + 90 * MINUTE)
@@ -63,7 +67,7 @@ def test_slots_pass_to_the_next_one_and_leave_nothing_to_account_for() -> None:
 )
 def test_it_says_and_asks_nothing_by_itself_and_goes_on(outcome: Outcome) -> None:
     run = make.run(schedule_revision=LOOKS.schedule_revision)
-    step = transitions.finish(LOOKS, run, discovery.quiet(outcome), now=NOON + EVERY)
+    step = transitions.finish(LOOKS, run, discovery.keep_state_only(outcome), now=NOON + EVERY)
 
     assert (step.messages, step.notices, step.asked) == ((), (), ())
     assert step.conversation.status is Status.BACKGROUND
@@ -71,11 +75,13 @@ def test_it_says_and_asks_nothing_by_itself_and_goes_on(outcome: Outcome) -> Non
 
 
 def test_it_looks_and_proposes_and_can_begin_nothing() -> None:
-    scope = tool_policy.scope_of(LOOKS)
+    scope = tool_policy.allowed_tools(LOOKS)
 
     assert scope == ("task_propose", "task_list", "memory_search", "read_file", "list_files")
-    assert tool_policy.scope_of(make.conversation(tools=("a",))) == ("a",)
-    assert not tool_policy.in_scope(Tool(server="claude", name="read_file", definition=""), scope)
+    assert tool_policy.allowed_tools(make.conversation(tools=("a",))) == ("a",)
+    assert not tool_policy.is_tool_allowed(
+        Tool(server="claude", name="read_file", definition=""), scope
+    )
     # What it proposes is not held to what it may do itself, nor kept from being told of.
     assert (LOOKS.kind, LOOKS.tools, LOOKS.notify) == (Kind.DISCOVERY, None, Notify.ON_CHANGE)
 
@@ -88,7 +94,7 @@ def test_it_is_shown_talk_tasks_and_the_repository() -> None:
         kind=Kind.TASK, title="Watch", status=Status.BACKGROUND, schedule=Interval(EVERY, NOON)
     )
 
-    shown = discovery.surroundings(
+    shown = discovery.format_surroundings(
         [Snippet("A\nreview", said), Snippet("Mail", told)],
         [task, make.conversation(title="Odd")],
         "## main\n",
@@ -97,7 +103,7 @@ def test_it_is_shown_talk_tasks_and_the_repository() -> None:
 
     talk, tasks, repository = shown.split("\n\n# ")
     assert talk.startswith(
-        "# What was talked about lately\n[A review] User (chat): I will merge it later.\n"
+        "# Recent messages in all chats\n[A review] User (chat): I will merge it later.\n"
         "[Mail] You (chat): <outside "
     )
     assert tasks == "Open tasks\n- Watch (active, every 30 minutes)\n- Odd ()"
@@ -106,15 +112,15 @@ def test_it_is_shown_talk_tasks_and_the_repository() -> None:
 
 
 def test_where_there_is_nothing_it_is_told_so() -> None:
-    assert discovery.surroundings([], [], " ", zone="UTC") == "# Open tasks\nNone."
+    assert discovery.format_surroundings([], [], " ", zone="UTC") == "# Open tasks\nNone."
 
 
 def test_what_it_is_shown_is_bounded_and_the_newest() -> None:
     talk = [Snippet("t", make.message(f"{number} " + "x" * 5_000)) for number in range(100)]
 
-    shown = discovery.surroundings(talk, [], "y" * 50_000, zone="UTC")
+    shown = discovery.format_surroundings(talk, [], "y" * 50_000, zone="UTC")
 
     assert len(shown) < discovery.MAX_SNIPPETS_CHARS + discovery.MAX_REPOSITORY_CHARS + 500
     assert " 99 x" in shown
     assert " 50 x" not in shown
-    assert prompt.CUT in shown
+    assert prompt.TRUNCATION_MARK in shown

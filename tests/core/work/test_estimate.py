@@ -8,7 +8,7 @@ from support.stage.make import NOON
 from backburner.core.allowance import Amount, Cost
 from backburner.core.ids import ConversationId
 from backburner.core.schedule import After, Cron, Event, Immediate, Interval, Schedule, Scheduled
-from backburner.core.work.estimate import estimate, runs_a_month
+from backburner.core.work.estimate import estimate, runs_per_month
 
 HOUR = timedelta(hours=1)
 OWN = [Cost(Amount(100, 10), priced=True), Cost(Amount(201, 31), priced=True)]
@@ -17,7 +17,7 @@ OTHER = ConversationId("c_other")
 
 
 def test_its_own_runs_say_what_the_next_ones_cost() -> None:
-    found = estimate(OWN, ALIKE, runs_a_month=10)
+    found = estimate(OWN, ALIKE, runs_per_month=10)
 
     assert found is not None
     assert (found.per_run, found.per_month) == (Amount(150, 20), Amount(1500, 200))
@@ -25,7 +25,7 @@ def test_its_own_runs_say_what_the_next_ones_cost() -> None:
 
 
 def test_without_runs_of_its_own_those_alike_say_it() -> None:
-    found = estimate([], ALIKE, runs_a_month=None)
+    found = estimate([], ALIKE, runs_per_month=None)
 
     assert found is not None
     assert (found.per_run, found.per_month) == (Amount(7, 7), None)
@@ -33,7 +33,7 @@ def test_without_runs_of_its_own_those_alike_say_it() -> None:
 
 
 def test_without_any_runs_nobody_knows() -> None:
-    assert estimate([], [], runs_a_month=10) is None
+    assert estimate([], [], runs_per_month=10) is None
 
 
 @pytest.mark.parametrize(
@@ -57,4 +57,4 @@ def test_without_any_runs_nobody_knows() -> None:
 def test_the_runs_of_a_month_follow_from_the_schedule(
     schedule: Schedule, left: int | None, count: int | None
 ) -> None:
-    assert runs_a_month(schedule, left=left, now=NOON) == count
+    assert runs_per_month(schedule, left=left, now=NOON) == count

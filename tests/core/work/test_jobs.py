@@ -16,8 +16,14 @@ from backburner.core.outcome import Complete
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.schedule import Immediate
 from backburner.core.transitions import Brief, Report
-from backburner.core.work import job_words
-from backburner.core.work.jobs import MAX_OPEN_JOBS, check_start, is_settled, tell_result
+from backburner.core.work.jobs import (
+    MAX_OPEN_JOBS,
+    check_new_jobs,
+    describe_job,
+    is_settled,
+    result_text,
+    summarize_jobs,
+)
 from backburner.core.work.views import JobStatus, JobView, WorkSummary, job_view
 
 CHAT = make.conversation()
@@ -31,8 +37,8 @@ DONE = transitions.finish(
     JOB, make.run(schedule_revision=1), Complete(message="Found."), now=NOON
 ).conversation
 WORK = WorkSummary(
-    said="Found.",
-    found='{"it":1}',
+    message="Found.",
+    result_json='{"it":1}',
     failure="It broke.",
     calls=7,
     recent_tools=("read_file", "list_files"),
@@ -49,26 +55,26 @@ def view(job: Conversation, work: WorkSummary | None = None) -> JobView:
 def test_jobs_of_jobs_hand_out_no_more() -> None:
     below = replace(JOB, parent_id=OTHER)
 
-    check_start([CHAT], are_open=0)
-    check_start([JOB, CHAT], are_open=MAX_OPEN_JOBS - 1)
-    with pytest.raises(LimitReached, match="cannot hand out more"):
-        check_start([below, JOB, CHAT], are_open=0)
+    check_new_jobs([CHAT], open_jobs=0)
+    check_new_jobs([JOB, CHAT], open_jobs=MAX_OPEN_JOBS - 1)
+    with pytest.raises(LimitReached, match="cannot start jobs"):
+        check_new_jobs([below, JOB, CHAT], open_jobs=0)
 
 
 def test_there_is_an_end_to_how_many_are_under_way() -> None:
-    check_start([CHAT], are_open=MAX_OPEN_JOBS - 3, more=3)
-    with pytest.raises(LimitReached, match=r"already 62 jobs.*64 is the limit.*background_block"):
-        check_start([CHAT], are_open=MAX_OPEN_JOBS - 2, more=3)
+    check_new_jobs([CHAT], open_jobs=MAX_OPEN_JOBS - 3, new_jobs=3)
+    with pytest.raises(LimitReached, match=r"64 open jobs; 62 are open now.*background_block"):
+        check_new_jobs([CHAT], open_jobs=MAX_OPEN_JOBS - 2, new_jobs=3)
 
 
 def test_what_is_archived_hands_out_nothing() -> None:
     with pytest.raises(Conflict, match="archived"):
-        check_start([replace(CHAT, status=Status.ARCHIVED)], are_open=0)
+        check_new_jobs([replace(CHAT, status=Status.ARCHIVED)], open_jobs=0)
 
 
 def test_a_job_has_settled_when_nothing_more_happens_by_itself() -> None:
     asking = transitions.ask_owner(JOB, make.question()).conversation
-    parked = transitions.park(JOB).conversation
+    parked = transitions.pause_for_allowance(JOB).conversation
     archived = transitions.archive(JOB, now=NOON).conversation
 
     assert not is_settled(JOB)
@@ -90,7 +96,7 @@ def test_a_job_has_settled_when_nothing_more_happens_by_itself() -> None:
 def test_a_job_reports_all_that_it_found(outcome: Complete, told: str) -> None:
     step = transitions.finish(JOB, make.run(schedule_revision=1), outcome, now=NOON)
 
-    assert tell_result(outcome) == told
+    assert result_text(outcome) == told
     assert step.report == Report(told)
 
 
@@ -105,9 +111,9 @@ def test_a_job_shows_its_result_or_why_it_failed() -> None:
         ("read_file", "list_files"),
         NOON + timedelta(seconds=5),
     )
-    assert view(DONE, WorkSummary(found="[1]")).result == "[1]"
+    assert view(DONE, WorkSummary(result_json="[1]")).result == "[1]"
     assert view(DONE, WorkSummary()).result == "It is done."
-    assert "no longer there" in str(
+    assert "no longer available" in str(
         view(replace(DONE, ended_as=EndedAs.ERROR), WorkSummary()).error
     )
     assert (view(DONE).result, view(DONE).updated_at) == (None, NOON)
@@ -118,7 +124,7 @@ def test_the_message_has_the_request_and_the_result() -> None:
     step = transitions.receive_report(CHAT, JOB, Report("It broke.", failed=True))
 
     (message,) = step.messages
-    assert message.content == "The job 'Search' has failed. It was asked: Find it.\n\nIt broke."
+    assert message.content == "The job 'Search' has failed. Its request was: Find it.\n\nIt broke."
     (item,) = step.inbox
     assert (item.kind, item.run_kind) == (ItemKind.JOB_RESULT, RunKind.REPLY)
     assert item.content["conversation_id"] == OTHER
@@ -141,7 +147,7 @@ def test_what_a_job_asks_is_told_with_its_name() -> None:
     [
         (JOB, "this one is running. Wait until"),
         (replace(DONE, ended_as=EndedAs.ERROR), "this one is error. Start a new one"),
-        (replace(DONE, ended_as=None), "this one is none. Start a new one"),
+        (replace(DONE, ended_as=None), "this one is idle. Start a new one"),
     ],
 )
 def test_a_job_that_is_not_completed_says_so_when_it_is_to_be_resumed(
@@ -161,21 +167,23 @@ def test_archiving_says_what_was_cancelled() -> None:
     both = transitions.archive(JOB, now=NOON, stopped=["Search"])
 
     assert [message.content for message in step.messages] == [
-        "Archived. What it had handed out was cancelled: 'Search', 'Count'. Results are kept."
+        "Archived. Its tasks and jobs were cancelled: 'Search', 'Count'. Results are kept."
     ]
-    assert both.messages[0].content.startswith("Archived. Its background work was stopped. What")
+    assert both.messages[0].content.startswith(
+        "Archived. Its background work was stopped. Its tasks"
+    )
     assert transitions.archive(CHAT, now=NOON).messages == ()
 
 
 @pytest.mark.parametrize(
     ("job", "said"),
     [
-        (JOB, "running, 7 tool calls (last: read_file, list_files), last heard of at"),
+        (JOB, "running, 7 tool calls (last: read_file, list_files), last activity at"),
         (DONE, "completed at 2026-11-16 12:00:00 UTC."),
-        (replace(DONE, resume_count=2), "12:00:00 UTC, resumed 2 times so far."),
+        (replace(DONE, resume_count=2), "12:00:00 UTC, resumed 2 times."),
         (
             replace(JOB, status=Status.ACTIVE, pause_reason=PauseReason.USER),
-            "running, but it stands",
+            "running, but paused",
         ),
         (
             transitions.ask_owner(JOB, make.question(prompt="Why? " * 99)).conversation,
@@ -184,7 +192,7 @@ def test_archiving_says_what_was_cancelled() -> None:
     ],
 )
 def test_a_line_says_how_a_job_stands(job: Conversation, said: str) -> None:
-    line = job_words.line(view(job, WORK))
+    line = describe_job(view(job, WORK))
 
     assert line.startswith(f"{OTHER} 'Search': ")
     assert said in line
@@ -194,12 +202,12 @@ def test_a_line_says_how_a_job_stands(job: Conversation, said: str) -> None:
 def test_a_summary_says_where_results_are() -> None:
     jobs = [view(DONE), view(JOB, WorkSummary(calls=1))]
 
-    plain = job_words.summary(jobs)
-    told = job_words.summary(jobs, told=[OTHER], gone=[ConversationId("c_gone")])
-    untold = job_words.summary(jobs, told=())
+    plain = summarize_jobs(jobs)
+    told = summarize_jobs(jobs, shown=[OTHER], missing=[ConversationId("c_gone")])
+    untold = summarize_jobs(jobs, shown=())
 
     assert plain.startswith("1 of 2 have settled.\n- ")
-    assert "1 tool call, last heard of" in plain
+    assert "1 tool call, last activity" in plain
     assert "background_output" not in plain + told
-    assert told.endswith("- c_gone: it is no longer there.")
-    assert untold.count("background_output gives its result.") == 1
+    assert told.endswith("- c_gone: no longer exists.")
+    assert untold.count("background_output returns its result.") == 1

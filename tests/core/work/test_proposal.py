@@ -19,14 +19,13 @@ from backburner.core.work.proposal import (
     DISCOVERY_PROMPT,
     MAX_PROPOSALS_PER_RUN,
     RejectedProposal,
-    check_room,
-    is_repeat,
-    may_look,
-    question,
-    starts_at_once,
+    check_task_limit,
+    needs_no_approval,
+    proposal_question,
+    was_rejected_recently,
 )
 
-MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+HOUR = timedelta(hours=1)
 DAILY = Cron("0 9 * * *", "Europe/Berlin")
 PROPOSED = make.conversation(
     kind=Kind.TASK,
@@ -40,35 +39,8 @@ PROPOSED = make.conversation(
 REJECTED = RejectedProposal("Watch CI on main", "Look at CI & tell me.", NOON - HOUR)
 
 
-@pytest.mark.parametrize(
-    ("silence", "looks"),
-    [
-        (-MINUTE, False),
-        (9 * MINUTE, False),
-        (10 * MINUTE, True),
-        (HOUR, True),
-        (2 * HOUR, True),
-        (2 * HOUR + MINUTE, False),
-    ],
-)
-def test_the_agent_looks_once_the_user_is_idle_but_not_when_they_have_left(
-    silence: timedelta, *, looks: bool
-) -> None:
-    looked = may_look(now=NOON, last_heard_at=NOON - silence, idle_for=10 * MINUTE, enabled=True)
-
-    assert looked == looks
-
-
-def test_the_agent_never_looks_unasked_or_for_nobody() -> None:
-    heard = NOON - HOUR
-
-    assert not may_look(now=NOON, last_heard_at=heard, idle_for=10 * MINUTE, enabled=False)
-    assert not may_look(now=NOON, last_heard_at=None, idle_for=10 * MINUTE, enabled=True)
-
-
-def test_a_look_proposes_three_things_at_most_and_says_so() -> None:
-    assert MAX_PROPOSALS_PER_RUN == 3
-    assert "at most three things" in DISCOVERY_PROMPT
+def test_the_prompt_of_discovery_names_the_limit_on_proposals() -> None:
+    assert f"at most {MAX_PROPOSALS_PER_RUN} tasks" in DISCOVERY_PROMPT
 
 
 @pytest.mark.parametrize(
@@ -85,26 +57,26 @@ def test_a_look_proposes_three_things_at_most_and_says_so() -> None:
 def test_the_same_name_or_prompt_is_a_repeat_however_spelt(
     title: str, prompt: str, *, repeats: bool
 ) -> None:
-    assert is_repeat(title, prompt, [REJECTED], now=NOON) == repeats
+    assert was_rejected_recently(title, prompt, [REJECTED], now=NOON) == repeats
 
 
 @pytest.mark.parametrize(("one", "other"), [("🚀", "🎉"), ("दिन", "दान"), ("?", "!")])
 def test_names_in_any_script_are_told_apart(one: str, other: str) -> None:
     rejected = [RejectedProposal(one, "This.", NOON)]
 
-    assert is_repeat(one, "That.", rejected, now=NOON)
-    assert not is_repeat(other, "That.", rejected, now=NOON)
+    assert was_rejected_recently(one, "That.", rejected, now=NOON)
+    assert not was_rejected_recently(other, "That.", rejected, now=NOON)
 
 
 @pytest.mark.parametrize(("ago", "rests"), [(23 * HOUR, True), (24 * HOUR, False)])
 def test_what_was_rejected_may_come_again_after_a_day(ago: timedelta, *, rests: bool) -> None:
     rejected = [replace(REJECTED, rejected_at=NOON - ago)]
 
-    assert is_repeat(REJECTED.title, REJECTED.prompt, rejected, now=NOON) == rests
+    assert was_rejected_recently(REJECTED.title, REJECTED.prompt, rejected, now=NOON) == rests
 
 
 def test_nothing_rejected_means_nothing_repeats() -> None:
-    assert not is_repeat("Watch CI", "Look.", [], now=NOON)
+    assert not was_rejected_recently("Watch CI", "Look.", [], now=NOON)
 
 
 @pytest.mark.parametrize(
@@ -119,19 +91,19 @@ def test_nothing_rejected_means_nothing_repeats() -> None:
 def test_work_starts_at_once_only_from_a_chat_that_nothing_from_outside_could_have_steered(
     run_kind: RunKind, *, outside_text_read: bool, starts: bool
 ) -> None:
-    assert starts_at_once(run_kind, outside_text_read=outside_text_read) == starts
+    assert needs_no_approval(run_kind, outside_text_read=outside_text_read) == starts
 
 
 def test_one_task_more_than_the_limit_is_refused_with_those_that_could_be_stopped() -> None:
-    check_room(["Watch CI"], limit=2)
+    check_task_limit(["Watch CI"], limit=2)
 
-    with pytest.raises(LimitReached, match="already 2 active tasks, and 2 is the limit") as refused:
-        check_room(["Watch CI", "Read mail"], limit=2)
-    assert "Stop one of them first: Watch CI, Read mail." in str(refused.value)
+    with pytest.raises(LimitReached, match="Limit reached: 2 active tasks") as refused:
+        check_task_limit(["Watch CI", "Read mail"], limit=2)
+    assert "Pause or cancel one first: Watch CI, Read mail." in str(refused.value)
 
 
 def test_a_proposal_asks_its_owner_and_shows_what_a_yes_is_for() -> None:
-    asked = question(PROPOSED, "CI broke twice this week.", now=NOON)
+    asked = proposal_question(PROPOSED, "CI broke twice this week.", now=NOON)
 
     assert asked.purpose is Purpose.PROPOSAL
     assert asked.type is QuestionType.CONFIRMATION
@@ -139,8 +111,8 @@ def test_a_proposal_asks_its_owner_and_shows_what_a_yes_is_for() -> None:
     assert asked.prompt == (
         "Proposed task: Watch CI\nCI broke twice this week.\n"
         "It would run at 09:00 every day (Europe/Berlin):\nLook at CI.\n"
-        "It may use: read_file.\nIt would report to: discord 42.\n"
-        "Nothing runs before you say yes: `backburner approve c_conversa`"
+        "Tools: read_file.\nIt would report to: discord 42.\n"
+        "Nothing runs before you approve it: `backburner approve c_conversa`"
         " or `backburner reject c_conversa`."
     )
     assert asked.binds_to["why"] == "CI broke twice this week."
@@ -165,7 +137,7 @@ def test_a_proposal_asks_its_owner_and_shows_what_a_yes_is_for() -> None:
 def test_a_proposal_of_next_to_nothing_shows_its_name_and_how_to_answer() -> None:
     bare = make.conversation(title="Watch CI")
 
-    asked = question(bare, "", now=NOON)
+    asked = proposal_question(bare, "", now=NOON)
 
     assert asked.prompt.splitlines()[0] == "Proposed task: Watch CI"
     assert len(asked.prompt.splitlines()) == 2
@@ -174,17 +146,17 @@ def test_a_proposal_of_next_to_nothing_shows_its_name_and_how_to_answer() -> Non
 def test_a_proposal_tells_a_single_time_where_its_owner_lives_and_how_often_it_runs() -> None:
     once = replace(PROPOSED, schedule=Scheduled(NOON + HOUR), max_runs=3, tools=())
 
-    asked = question(once, "", now=NOON, zone="Europe/Berlin")
+    asked = proposal_question(once, "", now=NOON, zone="Europe/Berlin")
 
-    assert "on Monday 16 November 2026 at 14:00 (Europe/Berlin), 3 times at most" in asked.prompt
-    assert "It may use: nothing." in asked.prompt
+    assert "on Monday 16 November 2026 at 14:00 (Europe/Berlin), at most 3 times" in asked.prompt
+    assert "Tools: none." in asked.prompt
     assert asked.binds_to["zone"] == "Europe/Berlin"
 
 
 def test_a_proposal_shows_the_beginning_of_what_is_long() -> None:
     long = replace(PROPOSED, state=State({"prompt": "x" * 20_000}), tools=("tool",) * 500)
 
-    asked = question(long, "y" * proposal.MAX_REASON_CHARS, now=NOON)
+    asked = proposal_question(long, "y" * proposal.MAX_REASON_CHARS, now=NOON)
 
     assert "x" * proposal.MAX_PROPOSAL_CHARS + " […]" in asked.prompt
     assert len(asked.prompt) < 5_000
@@ -219,5 +191,5 @@ def test_the_same_proposal_asks_the_same_question() -> None:
 
 
 def bound(conversation: Conversation) -> tuple[QuestionId, str]:
-    asked = proposal.question(conversation, "It helps.", now=NOON)
+    asked = proposal.proposal_question(conversation, "It helps.", now=NOON)
     return asked.id, asked.binds_to["digest"]

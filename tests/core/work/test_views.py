@@ -16,10 +16,10 @@ from backburner.core.work.views import (
     JobStatus,
     TaskKind,
     TaskStatus,
+    counts_as_active,
     is_listed_as_task,
     job_status,
     job_view,
-    takes_room,
     task_status,
     task_view,
 )
@@ -185,4 +185,4 @@ def test_a_job_shows_whether_it_needs_somebody_or_was_paused() -> None:
 def test_only_work_that_goes_on_by_itself_takes_room(facts: dict[str, Any], *, takes: bool) -> None:
     task = make.conversation(kind=Kind.TASK, status=Status.BACKGROUND, schedule=DAILY)
 
-    assert takes_room(replace(task, **facts)) is takes
+    assert counts_as_active(replace(task, **facts)) is takes

@@ -4,7 +4,7 @@ from backburner.core.question import Purpose, Question, QuestionType
 from backburner.core.tool_policy import (
     Decision,
     Grant,
-    Narrowing,
+    GrantMatch,
     Tool,
     ToolCall,
     approval_binding,
@@ -17,9 +17,11 @@ from support.stage.make import NOON
 
 MAIL = Tool(server="mail", name="send", definition="d1")
 RUN_COMMAND = Tool(
-    server="backburner", name="run_command", definition="d2", narrowing=Narrowing.COMMAND
+    server="backburner", name="run_command", definition="d2", grant_match=GrantMatch.COMMAND
 )
-FETCH_URL = Tool(server="backburner", name="fetch_url", definition="d3", narrowing=Narrowing.HOST)
+FETCH_URL = Tool(
+    server="backburner", name="fetch_url", definition="d3", grant_match=GrantMatch.HOST
+)
 READ = Tool(server="backburner", name="read_file", definition="d4", free=True)
 SEND = ToolCall(MAIL, {"to": "ann@example.com", "copies": 2})
 
@@ -46,4 +48,4 @@ def granted(answer: str, *calls: ToolCall) -> tuple[Grant, ...]:
 
 
 def judge(call: ToolCall, *grants: Grant) -> Decision:
-    return decide(call, grants, scope=None, in_doubt=False, now=NOON)
+    return decide(call, grants, allowed=None, in_doubt=False, now=NOON)

@@ -16,7 +16,7 @@ from backburner.gateway.network import CheckedNetwork
 from backburner.ports import Offer, Store
 from backburner.process.shell import ConfinedShell
 from backburner.tools.conversation import conversation_offers
-from backburner.tools.serving import INSTRUCTIONS, offers_for
+from backburner.tools.mcp_server import SERVER_INSTRUCTIONS, client_offers
 from backburner.tools.workspace import workspace_offers
 from support.doubles.tools import TestTools
 
@@ -32,7 +32,7 @@ def all_offers() -> Sequence[Offer]:
     )
     return (
         *conversation_offers(deps, turn),
-        *offers_for(deps, Origin(_USER, _PLACE)),
+        *client_offers(deps, Origin(_USER, _PLACE)),
         *workspace_offers(Path("workspace"), ConfinedShell(), CheckedNetwork()),
     )
 
@@ -49,7 +49,10 @@ def describe(offer: Offer) -> dict[str, Any]:
 
 
 def collect() -> dict[str, Any]:
-    return {"instructions": INSTRUCTIONS, "tools": [describe(offer) for offer in all_offers()]}
+    return {
+        "instructions": SERVER_INSTRUCTIONS,
+        "tools": [describe(offer) for offer in all_offers()],
+    }
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from backburner.core.conversation import Conversation
 from backburner.core.run import Turn
-from backburner.core.tool_policy import Narrowing, Tool
+from backburner.core.tool_policy import GrantMatch, Tool
 from backburner.ports import Offer, ToolResult
 
 Handler = Callable[[Mapping[str, Any]], Awaitable[str]]
@@ -28,7 +28,7 @@ class TestTools:
         return [
             self.offer("look", free=True, read_only=True),
             self.offer("send"),
-            self.offer("command", narrowing=Narrowing.COMMAND),
+            self.offer("command", grant_match=GrantMatch.COMMAND),
             self.offer("slow", free=True),
         ]
 
@@ -38,7 +38,7 @@ class TestTools:
         *,
         free: bool = False,
         read_only: bool = False,
-        narrowing: Narrowing = Narrowing.TOOL,
+        grant_match: GrantMatch = GrantMatch.TOOL,
     ) -> Offer:
         async def run(arguments: Mapping[str, Any]) -> ToolResult:
             self.calls.append((name, arguments))
@@ -50,7 +50,7 @@ class TestTools:
             return ToolResult(f"{name} is done.")
 
         return Offer(
-            tool=Tool(server="test", name=name, definition="d", free=free, narrowing=narrowing),
+            tool=Tool(server="test", name=name, definition="d", free=free, grant_match=grant_match),
             description=name,
             parameters={"type": "object"},
             read_only=read_only,

@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, insert
 
 from backburner.app.clock import Clock
-from backburner.core.accounts import CredentialKind, Scope, digest
+from backburner.core.accounts import CredentialKind, Scope, secret_digest
 from backburner.core.ids import UserId, new_credential_id
 from backburner.store import tables
 
@@ -13,7 +13,7 @@ TOKEN = "bb_a-token-for-tests"  # noqa: S105 (it opens nothing)
 def put_token(connection: Connection, user: UserId) -> None:
     """Let a user in who shows the token, for everything."""
     values = {
-        "digest": digest(TOKEN),
+        "digest": secret_digest(TOKEN),
         "id": new_credential_id(),
         "user_id": user,
         "kind": CredentialKind.TOKEN.value,

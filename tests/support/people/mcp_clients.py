@@ -22,8 +22,8 @@ from backburner.core.accounts import Scope
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId
 from backburner.ports import Offer
-from backburner.tools.define import Arguments, define
-from backburner.tools.serving import Serving
+from backburner.tools.define import Arguments, define_tool
+from backburner.tools.mcp_server import McpServer
 from support.stage.make import USER
 from support.stage.stage import Stage
 
@@ -66,15 +66,15 @@ class Bench:
 
         del deps
         return (
-            define("look", Text, look, free=True, read_only=True),
-            define("change", Text, change, free=True),
-            define("wait", Text, wait, free=True),
-            define("costly", Text, change),
+            define_tool("look", Text, look, free=True, read_only=True),
+            define_tool("change", Text, change, free=True),
+            define_tool("wait", Text, wait, free=True),
+            define_tool("costly", Text, change),
         )
 
 
 def build(stage: Stage, bench: Bench) -> FastAPI:
-    tools = Serving(stage.deps, [bench.offers])
+    tools = McpServer(stage.deps, [bench.offers])
     return build_api(stage.deps, hosts={"localhost", "127.0.0.1"}, checks={}, tools=tools)
 
 

@@ -241,7 +241,7 @@ def _allowance_question(turn: Turn, tx: Tx) -> Question:
         purpose=Purpose.ALLOWANCE,
         type=QuestionType.CHOICE,
         prompt=f"{turn.run_id}:{turn.epoch} has spent what it may. Shall it go on?",
-        options=(transitions.RAISE, transitions.STOP),
+        options=(transitions.RAISE_ALLOWANCE, transitions.STOP),
         asked_at=tx.now,
         run_id=turn.run_id,
         run_kind=turn.kind,
@@ -341,7 +341,9 @@ def person(world: World) -> None:
     user, which = world.random.choice(world.conversations)
     cause = f"person:{world.step}"
     verbs: dict[str, Callable[[Conversation, Tx], Step]] = {
-        "say": lambda c, tx: transitions.say(c, "Hello?", message_id=new_message_id(), now=tx.now),
+        "say": lambda c, tx: transitions.receive_message(
+            c, "Hello?", message_id=new_message_id(), now=tx.now
+        ),
         "answer": lambda c, tx: transitions.answer(
             c, c.questions[0].id, fitting(c.questions[0].options), now=tx.now
         ),

@@ -108,7 +108,7 @@ class Scene:
     def say(self, conversation: Conversation, text: str = "Hello?") -> Conversation:
         return self.change(
             conversation,
-            lambda found: transitions.say(
+            lambda found: transitions.receive_message(
                 found, text, message_id=new_message_id(), now=self.clock.now
             ),
         )

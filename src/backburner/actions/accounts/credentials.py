@@ -9,14 +9,14 @@ from backburner.actions.browse import Page, cut
 from backburner.actions.deps import Deps
 from backburner.core.accounts import (
     CREDENTIAL_LIFETIMES,
-    LASTING,
+    REUSABLE_CREDENTIALS,
     Caller,
     Credential,
     CredentialKind,
     Scope,
-    digest,
-    narrow,
+    check_new_token,
     scopes_of,
+    secret_digest,
 )
 from backburner.core.errors import BadRequest, LimitReached
 from backburner.core.ids import UserId
@@ -29,7 +29,7 @@ MAX_TOKENS = 100
 #: The token of the command line on the machine of the server; each start replaces it.
 LOCAL_CLIENT_NAME = "command line of this machine"
 #: Whatever gives a way in: all of it ends when somebody is shut out or changes their password.
-SIGN_IN_KINDS = (*LASTING, CredentialKind.LINK, CredentialKind.RESET)
+SIGN_IN_KINDS = (*REUSABLE_CREDENTIALS, CredentialKind.LINK, CredentialKind.RESET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class IssuedCredential:
 
 async def identify(deps: Deps, secret: str) -> Caller | None:
     """Find out who shows a credential; it is looked up each time, so that none outlives its end."""
-    shown = digest(secret)
+    shown = secret_digest(secret)
     return await deps.store.transact(lambda tx: tx.credentials.identify(shown, now=tx.now))
 
 
@@ -61,7 +61,7 @@ def issue(
     if expires_at is None and kind in CREDENTIAL_LIFETIMES:
         expires_at = tx.now + CREDENTIAL_LIFETIMES[kind]
     made = tx.credentials.issue(
-        user, digest(secret), kind, scopes, name=name, expires_at=expires_at, now=tx.now
+        user, secret_digest(secret), kind, scopes, name=name, expires_at=expires_at, now=tx.now
     )
     return IssuedCredential(id=made, secret=secret, expires_at=expires_at)
 
@@ -103,7 +103,7 @@ async def create_token(
         kept = tx.credentials.all(caller.user, CredentialKind.TOKEN, limit=MAX_TOKENS, now=tx.now)
         if len(kept) == MAX_TOKENS:
             raise LimitReached(f"You have {MAX_TOKENS} tokens.", hint="Revoke one first.")
-        until = narrow(caller, scopes, tx.now + lives if lives else None)
+        until = check_new_token(caller, scopes, tx.now + lives if lives else None)
         return issue(tx, caller.user, CredentialKind.TOKEN, scopes, name=name, expires_at=until)
 
     return await deps.store.transact(work)

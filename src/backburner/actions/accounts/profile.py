@@ -123,7 +123,7 @@ def _settings(deps: Deps, tx: Tx, user: UserId) -> ProfileChanges:
 
 def _last_days(now: datetime, zone: str) -> list[datetime]:
     """List the beginnings of the last days, today's first."""
-    begins = [allowance.day_of(now, zone=zone)[0]]
+    begins = [allowance.local_day(now, zone=zone)[0]]
     while len(begins) < MAX_STATEMENT_DAYS:
-        begins.append(allowance.day_of(begins[-1] - _TICK, zone=zone)[0])
+        begins.append(allowance.local_day(begins[-1] - _TICK, zone=zone)[0])
     return begins

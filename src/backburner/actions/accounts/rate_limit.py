@@ -4,7 +4,7 @@ from datetime import timedelta
 from math import ceil
 
 from backburner.actions.deps import Deps
-from backburner.core.accounts import CredentialKind, Scope, digest, place_of
+from backburner.core.accounts import CredentialKind, Scope, network_of, secret_digest
 from backburner.core.errors import TooManyAttempts
 from backburner.core.ids import UserId
 from backburner.ports import Tx
@@ -12,11 +12,11 @@ from backburner.ports import Tx
 
 def of_login(login: str) -> str:
     # A digest, because people type passwords where the login belongs.
-    return f"login:{digest(login)}"
+    return f"login:{secret_digest(login)}"
 
 
 def of_address(address: str) -> str:
-    return f"address:{place_of(address)}"
+    return f"address:{network_of(address)}"
 
 
 async def count(deps: Deps, *keys: str) -> None:
@@ -35,7 +35,7 @@ async def find_by_secret(
     await count(deps, place)
 
     def work(tx: Tx) -> tuple[UserId, frozenset[Scope]] | None:
-        found = tx.credentials.look_up(digest(secret), kind, now=tx.now)
+        found = tx.credentials.look_up(secret_digest(secret), kind, now=tx.now)
         if found is not None:
             tx.rate_limits.uncount(place)
         return found

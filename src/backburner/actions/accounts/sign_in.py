@@ -4,7 +4,7 @@ from backburner.actions.accounts import rate_limit
 from backburner.actions.accounts.credentials import IssuedCredential, issue, shut_out
 from backburner.actions.accounts.passwords import hash_password, is_password
 from backburner.actions.deps import Deps
-from backburner.core.accounts import Caller, CredentialKind, digest, scopes_of
+from backburner.core.accounts import Caller, CredentialKind, scopes_of, secret_digest
 from backburner.core.errors import BadRequest, Conflict, NotAllowed
 from backburner.core.ids import UserId
 from backburner.core.passwords import check_login, check_password
@@ -42,7 +42,7 @@ async def sign_in_by_link(
         return None
 
     def work(tx: Tx) -> IssuedCredential | None:
-        if not tx.credentials.use_up(digest(secret), CredentialKind.LINK, now=tx.now):
+        if not tx.credentials.use_up(secret_digest(secret), CredentialKind.LINK, now=tx.now):
             return None
         return begin_session(tx, found[0], before)
 
@@ -98,7 +98,7 @@ async def redeem_reset(
     hashed = await hash_password(check_password(password, login=name))
 
     def work(tx: Tx) -> IssuedCredential | None:
-        if not tx.credentials.use_up(digest(secret), CredentialKind.RESET, now=tx.now):
+        if not tx.credentials.use_up(secret_digest(secret), CredentialKind.RESET, now=tx.now):
             return None
         set_password(tx, user, name, hashed)
         return begin_session(tx, user)
@@ -115,7 +115,7 @@ def set_password(tx: Tx, user: UserId, login: str, hashed: str) -> None:
 
 def begin_session(tx: Tx, user: UserId, before: str = "") -> IssuedCredential:
     """Begin a session under a new secret, and end the one that the browser had."""
-    had = tx.credentials.identify(digest(before), now=tx.now) if before else None
+    had = tx.credentials.identify(secret_digest(before), now=tx.now) if before else None
     if had is not None and had.kind is CredentialKind.SESSION:
         tx.credentials.end(had.user, had.credential, had.kind, now=tx.now)
         tx.hint(Hint(HintKind.CHANGED, had.user))
@@ -141,7 +141,7 @@ async def _check_current(
 
 
 def _must_be_whole(caller: Caller) -> None:
-    if not caller.is_whole:
+    if not caller.has_full_access:
         raise NotAllowed(
             "This credential is too narrow for that.", hint="Sign in, and do it from there."
         )

@@ -14,9 +14,9 @@ from backburner.core.accounts import (
     Invitation,
     Role,
     User,
-    digest,
     role_of,
     scopes_of,
+    secret_digest,
 )
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import UserId, new_user_id
@@ -149,7 +149,7 @@ async def accept(
     hashed = await hash_password(password)
 
     def work(tx: Tx) -> IssuedCredential | None:
-        if not tx.credentials.use_up(digest(secret), kind, now=tx.now):
+        if not tx.credentials.use_up(secret_digest(secret), kind, now=tx.now):
             return None
         _add(tx, user, login=login, name=name, role=role)
         set_password(tx, user, login, hashed)

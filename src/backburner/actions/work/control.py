@@ -79,7 +79,7 @@ async def update(deps: Deps, origin: Origin, work: str, changes: TaskChanges) ->
         if terms.tools != conversation.tools:
             allowed = None if origin.is_user else origin.hold(tx).tools
             terms = replace(terms, tools=create.narrow(terms.tools, allowed))
-        step = transitions.rework(conversation, terms, now=tx.now, schedule=schedule)
+        step = transitions.edit_terms(conversation, terms, now=tx.now, schedule=schedule)
         check_destinations(deps, step.conversation.reports_to, known=conversation.reports_to)
         return step
 
@@ -101,7 +101,7 @@ async def put_away(deps: Deps, origin: Origin, work: str, *, reason: str = "") -
 
     def transition(conversation: Conversation, tx: Tx) -> Step:
         user = conversation.user_id
-        step = transitions.put_away(
+        step = transitions.cancel_and_archive(
             conversation,
             reason,
             now=tx.now,

@@ -28,7 +28,7 @@ from backburner.core.ids import (
 )
 from backburner.core.run import Item, ItemKind, RunKind
 from backburner.core.schedule import Immediate
-from backburner.core.transitions import TEST_RUN, Brief
+from backburner.core.transitions import TEST_RUN_BATCH, Brief
 from backburner.core.validation import check_text
 from backburner.core.work import jobs, lookup
 from backburner.core.work.views import JobStatus, JobView, WorkSummary, job_view
@@ -77,9 +77,9 @@ async def start(
     if not wishes:
         raise BadRequest("There is nothing to do.", hint="Say what is to be done.")
     check_text("The batch", batch, limit=jobs.MAX_BATCH_CHARS)
-    if batch.strip() == TEST_RUN:
+    if batch.strip() == TEST_RUN_BATCH:
         raise BadRequest(
-            f"{TEST_RUN!r} is what tests of tasks are called.", hint="Choose another name."
+            f"{TEST_RUN_BATCH!r} is what tests of tasks are called.", hint="Choose another name."
         )
     ids = [new_conversation_id() for _ in wishes]
     together = batch.strip() or _new_batch(origin)
@@ -93,8 +93,8 @@ async def start(
         root = ancestry[-1]
         if root.id != here.id:
             tx.conversations.lock(root.user_id, root.id)
-        are_open = tx.jobs.count_open(root.user_id, root.id)
-        jobs.check_start(ancestry, are_open=are_open, more=len(wishes))
+        open_jobs = tx.jobs.count_open(root.user_id, root.id)
+        jobs.check_new_jobs(ancestry, open_jobs=open_jobs, new_jobs=len(wishes))
         asked_in = _asked_in(tx, origin)
         made = []
         for which, wish in zip(ids, wishes, strict=True):

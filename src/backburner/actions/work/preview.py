@@ -12,7 +12,7 @@ from backburner.core.conversation import MAX_TITLE_CHARS, Conversation, Notify, 
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, UserId, new_conversation_id
 from backburner.core.schedule import Immediate
-from backburner.core.transitions import TEST_RUN, Brief, Terms
+from backburner.core.transitions import TEST_RUN_BATCH, Brief, Terms
 from backburner.core.work import estimate as estimates
 from backburner.core.work.estimate import Estimate
 from backburner.ports import Tx
@@ -85,15 +85,16 @@ def _cost(tx: Tx, found: Conversation, profile: str) -> Estimate | None:
     left = None if found.max_runs is None else max(0, found.max_runs - found.run_count)
     often = None
     if found.schedule is not None:
-        often = estimates.runs_a_month(found.schedule, left=left, now=tx.now)
-    return estimates.estimate(own, alike, runs_a_month=often)
+        often = estimates.runs_per_month(found.schedule, left=left, now=tx.now)
+    return estimates.estimate(own, alike, runs_per_month=often)
 
 
 def _check(tx: Tx, found: Conversation) -> None:
     if found.status is Status.ARCHIVED:
         raise Conflict("This task is archived.", hint="Reopen it first.")
     if any(
-        child.batch == TEST_RUN for child in tx.conversations.open_children(found.user_id, found.id)
+        child.batch == TEST_RUN_BATCH
+        for child in tx.conversations.open_children(found.user_id, found.id)
     ):
         raise Conflict("A test run of this task is under way.", hint="Wait for its result.")
 
@@ -113,5 +114,5 @@ def _brief(found: Conversation) -> Brief:
         profile=found.requested_profile,
         reports_to=terms.reports_to,
         parent_id=found.id,
-        batch=TEST_RUN,
+        batch=TEST_RUN_BATCH,
     )

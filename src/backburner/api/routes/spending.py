@@ -38,7 +38,7 @@ class StandingOut(BaseModel):
             micros=standing.allowance.micros,
             tokens=standing.allowance.tokens,
             spent=AmountOut.of(standing.spent) if counted else None,
-            is_used_up=counted and allowance.used_up([standing]) is not None,
+            is_used_up=counted and allowance.find_exhausted([standing]) is not None,
         )
 
 

@@ -15,7 +15,7 @@ from pydantic import (
 
 from backburner.core import accounts
 from backburner.core.accounts import Role, Scope
-from backburner.core.passwords import LONGEST, LONGEST_NAME, SHORTEST
+from backburner.core.passwords import MAX_NAME_CHARS, MAX_PASSWORD_CHARS, MIN_PASSWORD_CHARS
 
 #: Beyond any secret of ours, as a whole link.
 LONGEST_LINK = 500
@@ -26,11 +26,11 @@ def _write_time(time: datetime) -> str:
 
 
 Time = Annotated[AwareDatetime, PlainSerializer(_write_time, return_type=str)]
-Login = Annotated[str, Field(min_length=1, max_length=LONGEST)]
-Name = Annotated[str, Field(max_length=LONGEST_NAME)]
+Login = Annotated[str, Field(min_length=1, max_length=MAX_PASSWORD_CHARS)]
+Name = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
 #: One that is tried may be any; its length tells nothing.
-Tried = Annotated[SecretStr, Field(max_length=LONGEST)]
-Password = Annotated[SecretStr, Field(min_length=SHORTEST, max_length=LONGEST)]
+Tried = Annotated[SecretStr, Field(max_length=MAX_PASSWORD_CHARS)]
+Password = Annotated[SecretStr, Field(min_length=MIN_PASSWORD_CHARS, max_length=MAX_PASSWORD_CHARS)]
 Secret = Annotated[SecretStr, Field(min_length=1, max_length=LONGEST_LINK)]
 Scopes = Annotated[list[Scope], Field(min_length=1, max_length=len(Scope))]
 
@@ -91,7 +91,7 @@ class Accept(BaseModel):
 class NewToken(BaseModel):
     model_config = _like(name="calendar", scopes=["read"], expires="90d")
 
-    name: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
     scopes: Scopes = [Scope.READ]
     #: A length of time; None: it does not end by itself.
     expires: Annotated[str, Field(max_length=100)] | None = "90d"

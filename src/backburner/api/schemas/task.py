@@ -135,7 +135,7 @@ class CostOut(BaseModel):
             else f"the last {runs} of background work under {profile}",
             tokens_per_run=cost.per_run.tokens,
             usd_per_run=cost.per_run.micros / 1_000_000 if cost.priced else None,
-            runs_per_month=cost.runs_a_month,
+            runs_per_month=cost.runs_per_month,
             tokens_per_month=None if month is None else month.tokens,
             usd_per_month=month.micros / 1_000_000 if month is not None and cost.priced else None,
         )

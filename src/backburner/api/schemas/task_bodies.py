@@ -14,7 +14,7 @@ from backburner.api.schemas.base import LONGEST_RUN, Body, example
 from backburner.core.conversation import MAX_TITLE_CHARS, Destination, Notify
 from backburner.core.errors import BadRequest
 from backburner.core.ids import QuestionId
-from backburner.core.schedule import On
+from backburner.core.schedule import AfterCondition
 from backburner.core.transitions import Terms
 from backburner.core.work.views import TaskKind
 
@@ -39,8 +39,9 @@ class Times(Body):
         max_length=MAX_TITLE_CHARS,
         description="The name or id of the task that it comes after.",
     )
-    after_on: On = Field(
-        default=On.SUCCESS, description="`any`: also when that one fails or is cancelled."
+    after_on: AfterCondition = Field(
+        default=AfterCondition.SUCCESS,
+        description="`any`: also when that one fails or is cancelled.",
     )
     schedule: dict[str, Any] | None = Field(default=None, description="In full; events too.")
 

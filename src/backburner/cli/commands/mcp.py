@@ -30,7 +30,7 @@ from backburner import __version__
 from backburner.cli.client import NoServer, NotSignedIn, Server, check_address
 from backburner.cli.server_options import Find, finds
 from backburner.core.errors import BackburnerError
-from backburner.tools.serving import INSTRUCTIONS, NAME
+from backburner.tools.mcp_server import SERVER_INSTRUCTIONS, SERVER_NAME
 
 #: Seconds until it answers that somebody is there; what is asked for may take its time.
 CONNECT = 10.0
@@ -122,10 +122,10 @@ def build_server(ask: Callable[..., Any]) -> McpServer[Any]:
             return CallToolResult(content=[told], is_error=True)
 
     return McpServer(
-        NAME,
+        SERVER_NAME,
         version=__version__,
         title="Backburner",
-        instructions=INSTRUCTIONS,
+        instructions=SERVER_INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )

@@ -1,7 +1,7 @@
-"""When background work is due: the kinds of schedule, their slots, and what became of missed ones.
+"""Schedules: when background work is due, and which slots were missed.
 
-A slot is a moment at which a schedule says "now". Times that come in and go out are aware and UTC;
-local time exists only between here and cron's own reckoning.
+A slot is a time at which a schedule is due. All times are aware and in UTC; local time is used
+only to compute cron slots.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,42 +15,42 @@ from backburner.core.errors import BadSchedule
 from backburner.core.ids import ConversationId
 from backburner.core.schedule import cron
 
-#: The shortest difference between two times.
+#: The smallest difference between two times.
 TICK = timedelta.resolution
-SHORTEST_INTERVAL = timedelta(seconds=1)
-#: Further ahead is more likely a slip of the pen than a wish.
-FURTHEST = timedelta(days=3660)
-#: A slot that nobody could serve within this time counts as missed where catch-up is `skip`.
-ON_TIME = timedelta(minutes=5)
-#: Slots of a gap are counted one by one up to here; beyond, the count says "or more".
-MOST_COUNTED = 1000
+MIN_INTERVAL = timedelta(seconds=1)
+#: A time further ahead is more likely a mistake than intended.
+MAX_SCHEDULE_AHEAD = timedelta(days=3660)
+#: A slot later than this counts as missed if catch-up is `skip`.
+MAX_SLOT_DELAY = timedelta(minutes=5)
+#: Slots in a gap are counted up to this number; beyond it, the count is "or more".
+MAX_COUNTED_SLOTS = 1000
 
 
 class CatchUp(StrEnum):
-    ONCE = "once"  #: However many slots were missed, run once for all of them.
-    SKIP = "skip"  #: What was missed is missed; wait for the next slot.
+    ONCE = "once"  #: Run once for all missed slots.
+    SKIP = "skip"  #: Skip missed slots and wait for the next one.
 
 
-class On(StrEnum):
-    SUCCESS = "success"  #: Only when the other one completes.
+class AfterCondition(StrEnum):
+    SUCCESS = "success"  #: Only when the other work completes.
     ANY = "any"  #: Also when it ends in error, is cancelled or is paused for failures.
 
 
 @dataclass(frozen=True, slots=True)
 class Immediate:
-    """Once, at once."""
+    """Once, immediately."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """Once, at a time."""
+    """Once, at a given time."""
 
     run_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """Again and again, by the clock of a time zone."""
+    """Repeatedly, by the clock of a time zone."""
 
     expression: str
     zone: str
@@ -59,7 +59,7 @@ class Cron:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Again and again, by elapsed time: the first slot is the anchor."""
+    """Repeatedly, by elapsed time; the first slot is the anchor."""
 
     every: timedelta
     anchor: datetime
@@ -68,7 +68,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Whenever something happens outside."""
+    """Whenever an external source reports an event."""
 
     source: str
     config: Mapping[str, Any]
@@ -76,11 +76,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """Whenever another conversation has finished."""
+    """Whenever the work of another conversation has ended."""
 
     conversation: ConversationId
-    on: On = On.SUCCESS
-    #: The other one's work is one-time, so this is too.
+    on: AfterCondition = AfterCondition.SUCCESS
+    #: The other work is one-time, so this is too.
     once: bool = False
 
 
@@ -89,38 +89,39 @@ Schedule = Immediate | Scheduled | Cron | Interval | Event | After
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Slots in a row that no run stands for."""
+    """Consecutive slots without a run."""
 
     count: int
     first_at: datetime
     last_at: datetime
-    #: There are at least `count`; nobody counted further.
+    #: `count` is a lower bound.
     or_more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What has become due: the slot a run would stand for, and those that were missed before it."""
+    """The slot to run for, and the slots missed before it."""
 
+    #: False if all slots that are due were missed.
     runs: bool
     slot_at: datetime | None
     missed: Gap | None
 
 
-def check(schedule: Schedule, *, now: datetime) -> None:
-    """Refuse a schedule that nobody should start with, saying why and what would do."""
+def check_schedule(schedule: Schedule, *, now: datetime) -> None:
+    """Refuse a schedule that work cannot start with now."""
     match schedule:
         case Scheduled(run_at):
             _check_run_at(run_at, now)
         case Cron(expression, zone):
             cron.find_zone(zone)
-            cron.check(expression)
+            cron.check_cron(expression)
         case Interval(every, anchor):
             _check_interval(every)
             _require_aware(anchor)
             _check_near(anchor, now)
         case Event(source) if not source:
-            raise BadSchedule("An event needs a source.", hint="Name one, such as `file`.")
+            raise BadSchedule("An event schedule needs a source.", hint="Name one, such as `file`.")
         case Immediate() | Event() | After():
             pass
         case _:
@@ -140,9 +141,9 @@ def is_recurring(schedule: Schedule) -> bool:
 
 
 def first_run_at(schedule: Schedule, *, now: datetime) -> datetime | None:
-    """Say when work is due that starts, or starts again, now; None where an event starts it.
+    """Return when work that starts or resumes now is first due; None if an event starts it.
 
-    Slots before now do not count, but a one-time run whose time went by is due at once.
+    Slots before now do not count, but a one-time run whose time has passed is due immediately.
     """
     match schedule:
         case Immediate():
@@ -163,12 +164,12 @@ def next_run_at(schedule: Schedule, *, after: datetime) -> datetime | None:
 
 
 def slots(schedule: Schedule, *, after: datetime) -> Iterator[datetime]:
-    """Yield the slots later than `after`, each later than the one before."""
+    """Yield the slots later than `after`, in order."""
     match schedule:
         case Scheduled(run_at):
             yield from (run_at,) if run_at > after else ()
         case Cron(expression, zone):
-            yield from cron.slots_of(expression, cron.find_zone(zone), after=after)
+            yield from cron.cron_slots(expression, cron.find_zone(zone), after=after)
         case Interval(every, anchor):
             passed = max(0, (after - anchor) // every + 1)
             while True:
@@ -181,38 +182,38 @@ def slots(schedule: Schedule, *, after: datetime) -> Iterator[datetime]:
 
 
 def gap(schedule: Schedule, *, after: datetime, until: datetime) -> Gap | None:
-    """Gather the slots later than `after` and not later than `until`."""
+    """Count the slots later than `after` and not later than `until`."""
     if isinstance(schedule, Interval):
         return _interval_gap(schedule, after, until)
     passed = takewhile(lambda slot: slot <= until, slots(schedule, after=after))
-    counted = tuple(islice(passed, MOST_COUNTED + 1))
+    counted = tuple(islice(passed, MAX_COUNTED_SLOTS + 1))
     if not counted:
         return None
-    if len(counted) <= MOST_COUNTED:
+    if len(counted) <= MAX_COUNTED_SLOTS:
         return Gap(len(counted), counted[0], counted[-1])
-    return Gap(MOST_COUNTED, counted[0], _newest_slot(schedule, until), or_more=True)
+    return Gap(MAX_COUNTED_SLOTS, counted[0], _newest_slot(schedule, until), or_more=True)
 
 
 def due(
     schedule: Schedule, *, next_run_at: datetime, settled_until: datetime | None, now: datetime
 ) -> Due:
-    """Sort what is due at `now` into the slot to run for and the ones missed before it.
+    """Divide the slots due at `now` into the one to run for and those missed before it.
 
-    `settled_until` is how far slots are accounted for; without it, up to just before `next_run_at`.
-    A time that is no slot (a retry, an answer) is always run for.
+    Slots up to `settled_until` are accounted for; if it is None, slots before `next_run_at` are.
+    A `next_run_at` that is not a slot (a retry, an answer) always runs.
     """
     settled = settled_until or next_run_at - TICK
     passed = gap(schedule, after=settled, until=now)
     if passed is None:
         return Due(runs=True, slot_at=None, missed=None)
     skips = isinstance(schedule, Cron | Interval) and schedule.catch_up is CatchUp.SKIP
-    if skips and now - passed.last_at > ON_TIME:
+    if skips and now - passed.last_at > MAX_SLOT_DELAY:
         return Due(runs=False, slot_at=None, missed=passed)
     return Due(runs=True, slot_at=passed.last_at, missed=_without_newest(schedule, passed))
 
 
 def upcoming(schedule: Schedule, *, now: datetime, count: int = 3) -> tuple[datetime, ...]:
-    """List the next times, for people to see what a schedule means."""
+    """List the next times of a schedule."""
     first = first_run_at(schedule, now=now)
     if first is None:
         return ()
@@ -224,25 +225,25 @@ def _check_run_at(run_at: datetime, now: datetime) -> None:
     if run_at <= now:
         raise BadSchedule(
             f"{run_at.isoformat()} is in the past.",
-            hint=f"It is {now.isoformat(timespec='seconds')} now; choose a later time.",
+            hint=f"It is now {now.isoformat(timespec='seconds')}; choose a later time.",
         )
     _check_near(run_at, now)
 
 
 def _check_near(moment: datetime, now: datetime) -> None:
-    if moment - now > FURTHEST:
+    if moment - now > MAX_SCHEDULE_AHEAD:
         raise BadSchedule(
             f"{moment.isoformat()} is more than ten years ahead.", hint="Check the year."
         )
 
 
 def _check_interval(every: timedelta) -> None:
-    if every < SHORTEST_INTERVAL:
+    if every < MIN_INTERVAL:
         raise BadSchedule(
-            "An interval must be at least one second.", hint="Say, for example, `every 30m`."
+            "An interval must be at least one second.", hint="Use, for example, `every 30m`."
         )
-    if every > FURTHEST:
-        raise BadSchedule("An interval must be shorter than ten years.", hint="Check the unit.")
+    if every > MAX_SCHEDULE_AHEAD:
+        raise BadSchedule("An interval must be at most ten years.", hint="Check the unit.")
 
 
 def _require_aware(moment: datetime) -> None:

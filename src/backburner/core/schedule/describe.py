@@ -1,4 +1,4 @@
-"""A schedule and its times in plain English, for people to see what they asked for."""
+"""Schedules and times in plain English."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -6,18 +6,18 @@ from typing import assert_never
 
 from backburner.core.schedule import (
     After,
+    AfterCondition,
     Cron,
     Event,
     Immediate,
     Interval,
-    On,
     Schedule,
     Scheduled,
     cron,
 )
 
-# Not from `strftime`, which follows the machine's language.
-DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+# Not from `strftime`, which depends on the machine's locale.
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August"),
     *("September", "October", "November", "December"),
@@ -25,50 +25,50 @@ MONTHS = (
 
 
 def describe(schedule: Schedule, *, zone: str, other: str = "another conversation") -> str:
-    """Say it in one phrase; a single time is told in `zone`, a cron expression in its own.
+    """Describe a schedule in a phrase; a single time is shown in `zone`, cron in its own zone.
 
-    `other` is what one that it comes after is called.
+    `other` is the name of the work that an `after` schedule follows.
     """
     match schedule:
         case Immediate():
-            return "at once"
+            return "immediately"
         case Scheduled(run_at):
-            return f"once, on {_moment_in_words(run_at, zone)} ({zone})"
+            return f"once, on {_moment(run_at, zone)} ({zone})"
         case Cron(expression, own_zone):
-            words = cron.in_words(expression)
-            return f"{words[0].lower()}{words[1:]} ({own_zone})"
+            text = cron.explain_cron(expression)
+            return f"{text[0].lower()}{text[1:]} ({own_zone})"
         case Interval(every):
-            return f"every {_duration_in_words(every)}"
+            return f"every {_duration(every)}"
         case Event(source):
-            return f"whenever {source} reports something"
+            return f"whenever {source} reports an event"
         case After(on=on, once=once):
-            ends = "completes" if on is On.SUCCESS else "ends, however it ends"
+            ends = "completes" if on is AfterCondition.SUCCESS else "ends, with any result"
             return f"{'once, ' if once else ''}after {other} {ends}"
         case _:
             assert_never(schedule)
 
 
 def describe_times(times: Iterable[datetime], *, zone: str) -> tuple[str, ...]:
-    """Give each time like `Mon 16 Nov 2026, 09:00 CET`."""
-    local = (moment.astimezone(cron.find_zone(zone)) for moment in times)
+    """Format each time like `Mon 16 Nov 2026, 09:00 CET`."""
+    local_times = (moment.astimezone(cron.find_zone(zone)) for moment in times)
     return tuple(
-        f"{DAYS[each.weekday()][:3]} {each.day} {MONTHS[each.month - 1][:3]} {each.year}, "
-        f"{_clock(each)} {each.tzname()}"
-        for each in local
+        f"{WEEKDAYS[local.weekday()][:3]} {local.day} {MONTHS[local.month - 1][:3]} {local.year}, "
+        f"{_clock(local)} {local.tzname()}"
+        for local in local_times
     )
 
 
-def say_times(times: Iterable[datetime], *, zone: str) -> str:
-    """Put times into one phrase, with their zone, like `Mon 16 Nov 2026, 09:00 CET, then ...`."""
-    told = describe_times(times, zone=zone)
-    # Some zones are called what their clock times say already.
-    named = "" if all(each.endswith(f" {zone}") for each in told) else f" ({zone})"
-    return ", then ".join(told) + named
+def join_times(times: Iterable[datetime], *, zone: str) -> str:
+    """Format times in one phrase with their zone, like `Mon 16 Nov 2026, 09:00 CET, then ...`."""
+    texts = describe_times(times, zone=zone)
+    # Zones such as UTC are already named by their abbreviation.
+    suffix = "" if all(text.endswith(f" {zone}") for text in texts) else f" ({zone})"
+    return ", then ".join(texts) + suffix
 
 
-def _moment_in_words(moment: datetime, zone: str) -> str:
+def _moment(moment: datetime, zone: str) -> str:
     local = moment.astimezone(cron.find_zone(zone))
-    day = f"{DAYS[local.weekday()]} {local.day} {MONTHS[local.month - 1]} {local.year}"
+    day = f"{WEEKDAYS[local.weekday()]} {local.day} {MONTHS[local.month - 1]} {local.year}"
     return f"{day} at {_clock(local)}"
 
 
@@ -76,10 +76,10 @@ def _clock(local: datetime) -> str:
     return f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
 
 
-def _duration_in_words(duration: timedelta) -> str:
+def _duration(duration: timedelta) -> str:
     hours, rest = divmod(duration, timedelta(hours=1))
     minutes, rest = divmod(rest, timedelta(minutes=1))
-    # One day stays 24 hours: "every day" would be taken as by the clock.
+    # One day stays "24 hours": "every day" would suggest a fixed clock time.
     days, hours = divmod(hours, 24) if hours > 24 else (0, hours)
     seconds = f"{rest.total_seconds():.6f}".rstrip("0").rstrip(".")
     parts = [
@@ -88,5 +88,5 @@ def _duration_in_words(duration: timedelta) -> str:
         ("minute", str(minutes)),
         ("second", seconds),
     ]
-    said = [f"{count} {unit}{'s' * (count != '1')}" for unit, count in parts if count != "0"]
-    return " ".join(said) if len(said) > 1 else said[0].removeprefix("1 ")
+    texts = [f"{count} {unit}{'s' * (count != '1')}" for unit, count in parts if count != "0"]
+    return " ".join(texts) if len(texts) > 1 else texts[0].removeprefix("1 ")

@@ -1,6 +1,6 @@
-"""A schedule as JSON, as it is stored and as callers send it.
+"""Schedules as JSON, as they are stored and as callers send them.
 
-Here its shape is checked; whether it makes sense at a given moment is for `schedule.check`.
+Only the format is checked here; `check_schedule` checks whether work can start with a schedule.
 """
 
 from collections.abc import Callable
@@ -11,15 +11,15 @@ from typing import Any, TypeVar, assert_never
 from backburner.core.errors import BadSchedule
 from backburner.core.ids import ConversationId
 from backburner.core.schedule import (
-    FURTHEST,
-    SHORTEST_INTERVAL,
+    MAX_SCHEDULE_AHEAD,
+    MIN_INTERVAL,
     After,
+    AfterCondition,
     CatchUp,
     Cron,
     Event,
     Immediate,
     Interval,
-    On,
     Schedule,
     Scheduled,
 )
@@ -53,7 +53,7 @@ def to_json(schedule: Schedule) -> dict[str, Any]:
 
 
 def from_json(value: object) -> Schedule:
-    """Read a schedule, refusing whatever `to_json` would not write; defaults may be left out."""
+    """Read a schedule, refusing anything `to_json` would not write; defaults may be omitted."""
     if not isinstance(value, dict):
         raise BadSchedule("A schedule must be a JSON object.", hint=TYPES_HINT)
     fields = dict(value)
@@ -63,11 +63,11 @@ def from_json(value: object) -> Schedule:
     schedule = READERS[kind](fields)
     if fields:
         unknown = ", ".join(repr(name) for name in fields)
-        raise BadSchedule(f"A schedule of type {kind!r} has no {unknown}.", hint="Leave it out.")
+        raise BadSchedule(f"A schedule of type {kind!r} has no field {unknown}.", hint="Remove it.")
     return schedule
 
 
-# Each takes out of the fields what it knows, so that what is left is unknown.
+# Each reader removes the fields it knows, so that the rest is unknown.
 Fields = dict[Any, Any]
 
 
@@ -84,15 +84,15 @@ def _interval(fields: Fields) -> Schedule:
 def _event(fields: Fields) -> Schedule:
     source, config = _take_text(fields, "source"), fields.pop("config", {})
     if not isinstance(config, dict) or not all(isinstance(name, str) for name in config):
-        raise BadSchedule("`config` must be a JSON object.", hint="Give `{}` for none.")
+        raise BadSchedule("`config` must be a JSON object.", hint="Use `{}` for none.")
     return Event(source, config)
 
 
 def _after(fields: Fields) -> Schedule:
     conversation = ConversationId(_take_text(fields, "conversation"))
-    on, once = _take_choice(fields, "on", On.SUCCESS), fields.pop("once", False)
+    on, once = _take_choice(fields, "on", AfterCondition.SUCCESS), fields.pop("once", False)
     if not isinstance(once, bool):
-        raise BadSchedule("`once` must be true or false.", hint="Leave it out for false.")
+        raise BadSchedule("`once` must be true or false.", hint="Omit it for false.")
     return After(conversation, on, once)
 
 
@@ -104,13 +104,13 @@ READERS: dict[str, Callable[[Fields], Schedule]] = {
     "event": _event,
     "after": _after,
 }
-TYPES_HINT = f"`type` is one of {', '.join(READERS)}."
+TYPES_HINT = f"`type` must be one of {', '.join(READERS)}."
 
 
 def _take_text(fields: Fields, name: str) -> str:
     text = fields.pop(name, None)
     if not isinstance(text, str) or not text:
-        raise BadSchedule(f"`{name}` is needed, as text.", hint="Give it in quotes.")
+        raise BadSchedule(f"`{name}` is required and must be text.", hint="Put it in quotes.")
     return text
 
 
@@ -119,7 +119,7 @@ def _take_choice(fields: Fields, name: str, default: Choice) -> Choice:
     try:
         return choices(fields.pop(name, default))
     except ValueError:
-        raise BadSchedule(f"`{name}` is wrong.", hint=f"Say {' or '.join(choices)}.") from None
+        raise BadSchedule(f"`{name}` is invalid.", hint=f"Use {' or '.join(choices)}.") from None
 
 
 def _take_duration(fields: Fields, name: str) -> timedelta:
@@ -127,11 +127,11 @@ def _take_duration(fields: Fields, name: str) -> timedelta:
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if (
         not is_number
-        or not SHORTEST_INTERVAL.total_seconds() <= seconds <= FURTHEST.total_seconds()
+        or not MIN_INTERVAL.total_seconds() <= seconds <= MAX_SCHEDULE_AHEAD.total_seconds()
     ):
         raise BadSchedule(
             f"`{name}` must be a number of seconds, from one to ten years.",
-            hint="Give, for example, 1800 for half an hour.",
+            hint="Use, for example, 1800 for half an hour.",
         )
     return timedelta(seconds=seconds)
 
@@ -140,14 +140,14 @@ def _take_time(fields: Fields, name: str) -> datetime:
     text = _take_text(fields, name)
     try:
         moment = datetime.fromisoformat(text)
-        # Python would take any letter between day and time.
+        # Python would accept any letter between date and time.
         if moment.utcoffset() is not None and text[10:11] in {"T", " "}:
             return moment.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
     raise BadSchedule(
         f"`{name}` must be an ISO time with an offset.",
-        hint="Give, for example, `2027-01-31T09:00:00+01:00`, or `Z` for UTC.",
+        hint="Use, for example, `2027-01-31T09:00:00+01:00`, or `Z` for UTC.",
     )
 
 

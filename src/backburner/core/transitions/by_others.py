@@ -1,4 +1,4 @@
-"""What the rest of the world does to a conversation: events, children, predecessors, allowances."""
+"""Transitions caused by events, child conversations, predecessors and allowances."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,23 +15,23 @@ from backburner.core.conversation import (
 )
 from backburner.core.errors import Conflict
 from backburner.core.run import ItemKind, NewItem, RunKind
-from backburner.core.schedule import After, On
-from backburner.core.transitions.create import TEST_RUN
+from backburner.core.schedule import After, AfterCondition
+from backburner.core.transitions.create import TEST_RUN_BATCH
 from backburner.core.transitions.moves import (
     is_proposal,
+    pause_work,
     refuse_archived,
-    stand_still,
-    start_over,
-    tell_stop,
+    report_stop,
+    restart_schedule,
 )
 from backburner.core.transitions.step import FollowerEvent, NewMessage, Report, Step
 
 
 def receive_event(conversation: Conversation, content: Mapping[str, Any]) -> Step:
-    """Take note of something that happened outside; a question that is open goes first."""
+    """Put an event into the inbox; an open question is answered first."""
     refuse_archived(conversation)
     if conversation.status is Status.ACTIVE or conversation.schedule is None:
-        raise Conflict("Nothing here waits for events now.", hint="Resume the work first.")
+        raise Conflict("This conversation does not wait for events.", hint="Resume it first.")
     item = NewItem(kind=ItemKind.EVENT, run_kind=RunKind.BACKGROUND, content=dict(content))
     return Step(conversation=conversation, inbox=(item,))
 
@@ -43,16 +43,16 @@ def receive_report(
     *,
     awaited_by: RunKind | None = None,
 ) -> Step:
-    """Take a child's report: a job's is answered, a task's is only written down with its name.
+    """Receive a child's report: a job's is answered, a task's is only stored as a message.
 
-    One that a run waits for is for that run.
+    `awaited_by` is the kind of the run that waits for the job and gets the result.
     """
-    is_handed_out = child.kind is Kind.JOB and child.batch != TEST_RUN
-    text = _result(child, report) if is_handed_out else f"{child.title}: {report.text}"
-    noted = NewMessage(role=MessageRole.SYSTEM, content=text, source=Source.WORKER, outside=True)
+    is_answered = child.kind is Kind.JOB and child.batch != TEST_RUN_BATCH
+    text = _result(child, report) if is_answered else f"{child.title}: {report.text}"
+    message = NewMessage(role=MessageRole.SYSTEM, content=text, source=Source.WORKER, outside=True)
     archived = conversation.status is Status.ARCHIVED
-    if not is_handed_out or archived or conversation.keeps_only:
-        return Step(conversation=conversation, messages=(noted,))
+    if not is_answered or archived or conversation.keeps_only:
+        return Step(conversation=conversation, messages=(message,))
     item = NewItem(
         kind=ItemKind.JOB_RESULT,
         run_kind=awaited_by or RunKind.REPLY,
@@ -64,51 +64,51 @@ def receive_report(
             "failed": report.failed,
         },
     )
-    return Step(conversation=conversation, messages=(noted,), inbox=(item,))
+    return Step(conversation=conversation, messages=(message,), inbox=(item,))
 
 
 def _result(job: Conversation, report: Report) -> str:
     ended = "failed" if report.failed else "finished"
-    return f"The job {job.title!r} has {ended}. It was asked: {_request(job)}\n\n{report.text}"
+    return f"The job {job.title!r} has {ended}. Its request was: {_request(job)}\n\n{report.text}"
 
 
 def _request(job: Conversation) -> str:
     return str(job.state.context.get("prompt", ""))
 
 
-def hear_predecessor(conversation: Conversation, signal: FollowerEvent) -> Step:
-    """Tell a conversation that the one it comes after has finished, ended otherwise, or is gone."""
+def apply_follower_event(conversation: Conversation, signal: FollowerEvent) -> Step:
+    """Apply the end or removal of the conversation that this one is scheduled after."""
     after = conversation.schedule
-    at_work = conversation.status in (Status.BACKGROUND, Status.WAITING_INPUT)
-    if not isinstance(after, After) or not at_work:
+    is_open = conversation.status in (Status.BACKGROUND, Status.WAITING_INPUT)
+    if not isinstance(after, After) or not is_open:
         return Step(conversation=conversation)
-    if signal is FollowerEvent.STOPPED and after.on is On.ANY:
-        # There will be no other time. A run that is under way is not the one this is for.
+    if signal is FollowerEvent.STOPPED and after.on is AfterCondition.ANY:
+        # This is the last event. The new revision keeps a run in progress from ending the work.
         revision = conversation.schedule_revision + 1
         last = replace(conversation, schedule=replace(after, once=True), schedule_revision=revision)
         return receive_event(last, {"source": "after", "signal": signal.value})
     if signal in (FollowerEvent.GONE, FollowerEvent.STOPPED):
-        still = stand_still(conversation, PauseReason.USER)
-        text = "The work is paused: what it was to come after is no longer there."
-        return replace(tell_stop(still, text), drops_queued=True)
-    if signal is FollowerEvent.ENDED and after.on is On.SUCCESS:
+        paused = pause_work(conversation, PauseReason.USER)
+        text = "The work is paused: the work it was scheduled after no longer exists."
+        return replace(report_stop(paused, text), drops_queued=True)
+    if signal is FollowerEvent.ENDED and after.on is AfterCondition.SUCCESS:
         return Step(conversation=conversation)
     return receive_event(conversation, {"source": "after", "signal": signal.value})
 
 
-def park(conversation: Conversation) -> Step:
-    """Let work stand still because what may be spent is spent."""
-    at_work = conversation.schedule is not None and conversation.pause_reason is None
-    if not at_work or is_proposal(conversation):
+def pause_for_allowance(conversation: Conversation) -> Step:
+    """Pause work because an allowance is used up."""
+    works = conversation.schedule is not None and conversation.pause_reason is None
+    if not works or is_proposal(conversation):
         return Step(conversation=conversation)
-    return Step(conversation=stand_still(conversation, PauseReason.ALLOWANCE))
+    return Step(conversation=pause_work(conversation, PauseReason.ALLOWANCE))
 
 
-def unpark(conversation: Conversation, *, now: datetime) -> Step:
-    """Let work go on that stood still for an allowance."""
+def resume_after_allowance(conversation: Conversation, *, now: datetime) -> Step:
+    """Resume work that was paused for an allowance."""
     if conversation.pause_reason is not PauseReason.ALLOWANCE:
         return Step(conversation=conversation)
-    going = start_over(conversation, now=now)
+    resumed = restart_schedule(conversation, now=now)
     if conversation.status is Status.ACTIVE:
-        going = replace(going, status=Status.BACKGROUND)
-    return Step(conversation=going)
+        resumed = replace(resumed, status=Status.BACKGROUND)
+    return Step(conversation=resumed)

@@ -1,4 +1,4 @@
-"""What people do to a conversation: talk, schedule, pause, stop, archive."""
+"""Transitions caused by the user: messages, schedules, pause, cancel, archive."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,11 +21,16 @@ from backburner.core.conversation import (
 )
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import MessageId, QuestionId
-from backburner.core.question import read_chat
+from backburner.core.question import match_chat_message
 from backburner.core.run import ItemKind, NewItem, RunKind
 from backburner.core.schedule import Immediate, Schedule
 from backburner.core.transitions import answers, create
-from backburner.core.transitions.moves import end, is_proposal, refuse_archived, start_over
+from backburner.core.transitions.moves import (
+    end_work,
+    is_proposal,
+    refuse_archived,
+    restart_schedule,
+)
 from backburner.core.transitions.step import (
     FollowerEvent,
     NewMessage,
@@ -38,37 +43,39 @@ from backburner.core.validation import check_text
 from backburner.core.work import views
 
 
-def say(conversation: Conversation, text: str, *, message_id: MessageId, now: datetime) -> Step:
-    """Take a user's message: an answer to the shown question if it fits, else to be replied to."""
+def receive_message(
+    conversation: Conversation, text: str, *, message_id: MessageId, now: datetime
+) -> Step:
+    """Receive a user's message: it answers the shown question if it matches, else gets a reply."""
     refuse_archived(conversation)
     if not check_message(text).strip():
-        raise BadRequest("The message is empty.", hint="Say something.")
-    spoken = NewMessage(role=MessageRole.USER, content=text, source=Source.CHAT, id=message_id)
-    heard = replace(
+        raise BadRequest("The message is empty.", hint="Write a text.")
+    message = NewMessage(role=MessageRole.USER, content=text, source=Source.CHAT, id=message_id)
+    changed = replace(
         conversation, title=conversation.title or make_title(text), unattended_replies=0
     )
-    shown = heard.pending_question
-    meant = None if shown is None else read_chat(shown, text)
-    if shown is not None and meant is not None:
-        step = answers.answer(heard, shown.id, meant, now=now)
-        return replace(step, messages=(spoken, *step.messages))
-    item = _said(text, message_id, RunKind.REPLY)
-    return Step(conversation=heard, messages=(spoken,), inbox=(item,))
+    question = changed.pending_question
+    answer = None if question is None else match_chat_message(question, text)
+    if question is not None and answer is not None:
+        step = answers.answer(changed, question.id, answer, now=now)
+        return replace(step, messages=(message, *step.messages))
+    item = _message_item(text, message_id, RunKind.REPLY)
+    return Step(conversation=changed, messages=(message,), inbox=(item,))
 
 
 def set_schedule(
     conversation: Conversation, schedule: Schedule, *, now: datetime, state: State | None = None
 ) -> Step:
-    """Give a conversation background work, or the work it has another time."""
+    """Give a conversation background work, or change when its work is due."""
     refuse_archived(conversation)
-    schedules.check(schedule, now=now)
+    schedules.check_schedule(schedule, now=now)
     state = state or conversation.state
     check_state(state)
     if not state.context:
-        raise BadRequest("Background work needs a description.", hint="Say what is to be done.")
+        raise BadRequest("Background work needs a description.", hint="Describe what to do.")
     is_new = conversation.schedule is None
     changed = replace(
-        start_over(replace(conversation, schedule=schedule), now=now),
+        restart_schedule(replace(conversation, schedule=schedule), now=now),
         status=Status.BACKGROUND if conversation.status is Status.ACTIVE else conversation.status,
         schedule_revision=conversation.schedule_revision + 1,
         state=state,
@@ -80,14 +87,14 @@ def set_schedule(
         last_result_hash=None if is_new else conversation.last_result_hash,
     )
     if is_proposal(conversation):
-        return create.propose_anew(changed, now=now)
+        return create.repropose(changed, now=now)
     return Step(conversation=changed, drops_queued=True)
 
 
 def rename(conversation: Conversation, title: str) -> Step:
     check_text("The title", title, limit=MAX_TITLE_CHARS)
     if not title.strip():
-        raise BadRequest("The title is empty.", hint="Say how to call it.")
+        raise BadRequest("The title is empty.", hint="Give it a name.")
     return Step(conversation=replace(conversation, title=" ".join(title.split())))
 
 
@@ -96,10 +103,10 @@ def pause(conversation: Conversation) -> Step:
     if conversation.schedule is None:
         raise Conflict("There is no background work to pause.")
     if is_proposal(conversation):
-        raise Conflict("This work has not been approved yet.", hint="Approve or dismiss it.")
+        raise Conflict("This work has not been approved yet.", hint="Approve or reject it.")
     if conversation.pause_reason is not None:
-        raise Conflict("This work is already paused.", hint="Resume it to let it go on.")
-    # The schedule stays: resuming computes the next time from then, so paused slots are never due.
+        raise Conflict("This work is already paused.", hint="Resume it to continue.")
+    # The schedule stays: the next time is computed on resume, so paused slots are never due.
     paused = replace(
         conversation,
         status=Status.ACTIVE,
@@ -107,28 +114,32 @@ def pause(conversation: Conversation) -> Step:
         pause_reason=PauseReason.USER,
         questions=(),
     )
-    return Step(conversation=paused, withdrawn=_open(conversation), drops_queued=True)
+    return Step(conversation=paused, withdrawn=_open_question_ids(conversation), drops_queued=True)
 
 
 def resume(conversation: Conversation, *, now: datetime) -> Step:
     refuse_archived(conversation)
     if conversation.status is Status.WAITING_INPUT:
-        raise Conflict("This conversation waits for your answer.", hint="Answer the question.")
+        raise Conflict(
+            "This conversation waits for your answer.", hint="Answer its question first."
+        )
     if conversation.schedule is None:
         raise Conflict("There is no background work to resume.", hint="Give it a schedule.")
     if conversation.pause_reason is None:
         raise Conflict("This work is not paused.")
-    going = replace(start_over(conversation, now=now), status=Status.BACKGROUND)
-    return Step(conversation=going)
+    resumed = replace(restart_schedule(conversation, now=now), status=Status.BACKGROUND)
+    return Step(conversation=resumed)
 
 
 def run_now(conversation: Conversation) -> Step:
-    """Ask for one run at once, whatever the schedule says."""
+    """Request one run now, regardless of the schedule."""
     refuse_archived(conversation)
     if conversation.status is Status.WAITING_INPUT:
-        raise Conflict("This conversation waits for your answer.", hint="Answer the question.")
+        raise Conflict(
+            "This conversation waits for your answer.", hint="Answer its question first."
+        )
     if not conversation.has_work:
-        raise Conflict("There is no background work to run.", hint="Say what is to be done.")
+        raise Conflict("There is no background work to run.", hint="Describe what to do.")
     item = NewItem(kind=ItemKind.RUN_NOW, run_kind=RunKind.BACKGROUND, at_once=True)
     return Step(conversation=conversation, inbox=(item,))
 
@@ -136,48 +147,48 @@ def run_now(conversation: Conversation) -> Step:
 def cancel(
     conversation: Conversation, *, now: datetime, by_parent: bool = False, running: bool = False
 ) -> Step:
-    """Stop the work for good; the conversation stays. `running`: a background run is under way."""
+    """Cancel the work; the conversation stays. `running`: a background run is in progress."""
     refuse_archived(conversation)
     has_work = conversation.schedule is not None
     if not has_work and not running and conversation.status is not Status.WAITING_INPUT:
-        raise Conflict("There is no background work to stop.")
-    stopped = end(conversation, EndedAs.CANCELLED, now=now) if has_work else conversation
-    tells_parent = has_work and not by_parent
+        raise Conflict("There is no background work to cancel.")
+    cancelled = end_work(conversation, EndedAs.CANCELLED, now=now) if has_work else conversation
+    reports = has_work and not by_parent
     return Step(
-        conversation=replace(stopped, status=Status.ACTIVE, questions=()),
-        withdrawn=_open(conversation),
+        conversation=replace(cancelled, status=Status.ACTIVE, questions=()),
+        withdrawn=_open_question_ids(conversation),
         stops=Stops.WORK,
-        report=Report("It was cancelled.", failed=True) if tells_parent else None,
+        report=Report("It was cancelled.", failed=True) if reports else None,
         signal=FollowerEvent.ENDED if has_work else None,
     )
 
 
 def archive(conversation: Conversation, *, now: datetime, stopped: Sequence[str] = ()) -> Step:
-    """Close a conversation; work that it had, or had handed out, is over, and it says so."""
+    """Close a conversation and end its work. `stopped`: titles of cancelled tasks and jobs."""
     if conversation.status is Status.ARCHIVED:
         raise Conflict("This conversation is already archived.")
-    closed, told = conversation, []
+    closed, notes = conversation, []
     if conversation.schedule is not None:
-        closed = end(conversation, EndedAs.CANCELLED, now=now)
-        told.append("Its background work was stopped.")
+        closed = end_work(conversation, EndedAs.CANCELLED, now=now)
+        notes.append("Its background work was stopped.")
     if stopped:
         names = ", ".join(repr(title) for title in stopped)
-        told.append(f"What it had handed out was cancelled: {names}. Results are kept.")
-    messages = (system_message(" ".join(["Archived.", *told])),) if told else ()
+        notes.append(f"Its tasks and jobs were cancelled: {names}. Results are kept.")
+    messages = (system_message(" ".join(["Archived.", *notes])),) if notes else ()
     return Step(
         conversation=replace(closed, status=Status.ARCHIVED, questions=()),
         messages=messages,
-        withdrawn=_open(conversation),
+        withdrawn=_open_question_ids(conversation),
         stops=Stops.EVERYTHING,
         signal=FollowerEvent.GONE,
     )
 
 
 def reopen(conversation: Conversation) -> Step:
-    """Open an archived conversation again; what was stopped stays stopped."""
+    """Reopen an archived conversation; its work stays stopped."""
     if conversation.status is not Status.ARCHIVED:
         raise Conflict("This conversation is not archived.")
-    # A proposal that was dismissed and is opened again is a conversation like any other.
+    # A dismissed proposal that is reopened is an ordinary conversation.
     if conversation.ended_as is EndedAs.DISMISSED:
         conversation = replace(conversation, ended_as=None, ended_at=None)
     return Step(conversation=replace(conversation, status=Status.ACTIVE))
@@ -186,23 +197,23 @@ def reopen(conversation: Conversation) -> Step:
 def follow_up(
     conversation: Conversation, text: str, *, message_id: MessageId, now: datetime
 ) -> Step:
-    """Give a completed job one more thing to do, in the same agent session."""
+    """Give a completed job a follow-up, in the same agent session."""
     if conversation.kind is not Kind.JOB:
         raise Conflict("Only a job can be resumed with a follow-up.")
     if conversation.resuming:
-        raise Conflict("This job is being resumed already.", hint="Wait until it has finished.")
+        raise Conflict("This job has already been resumed.", hint="Wait until it has finished.")
     completed = conversation.ended_as is EndedAs.COMPLETED
     if not completed or conversation.status is not Status.ACTIVE:
         status = views.job_status(conversation)
-        at_work = status is views.JobStatus.RUNNING
+        is_running = status is views.JobStatus.RUNNING
         raise Conflict(
-            f"Only a completed job can be resumed, and this one is {status or 'none'}.",
-            hint="Wait until it has finished." if at_work else "Start a new one.",
+            f"Only a completed job can be resumed, and this one is {status or 'idle'}.",
+            hint="Wait until it has finished." if is_running else "Start a new one.",
         )
     if not check_message(text).strip():
-        raise BadRequest("The message is empty.", hint="Say what is to be done.")
-    working = replace(
-        start_over(replace(conversation, schedule=Immediate()), now=now),
+        raise BadRequest("The message is empty.", hint="Describe what to do.")
+    resumed = replace(
+        restart_schedule(replace(conversation, schedule=Immediate()), now=now),
         status=Status.BACKGROUND,
         schedule_revision=conversation.schedule_revision + 1,
         ended_as=None,
@@ -211,15 +222,15 @@ def follow_up(
         resuming=True,
         resume_count=conversation.resume_count + 1,
     )
-    asked = NewMessage(role=MessageRole.USER, content=text, source=Source.WORKER, id=message_id)
-    item = _said(text, message_id, RunKind.BACKGROUND)
-    return Step(conversation=working, messages=(asked,), inbox=(item,))
+    message = NewMessage(role=MessageRole.USER, content=text, source=Source.WORKER, id=message_id)
+    item = _message_item(text, message_id, RunKind.BACKGROUND)
+    return Step(conversation=resumed, messages=(message,), inbox=(item,))
 
 
-def _said(text: str, message_id: MessageId, run_kind: RunKind) -> NewItem:
+def _message_item(text: str, message_id: MessageId, run_kind: RunKind) -> NewItem:
     content = {"message_id": message_id, "text": text}
     return NewItem(kind=ItemKind.MESSAGE, run_kind=run_kind, content=content)
 
 
-def _open(conversation: Conversation) -> tuple[QuestionId, ...]:
+def _open_question_ids(conversation: Conversation) -> tuple[QuestionId, ...]:
     return tuple(question.id for question in conversation.questions)

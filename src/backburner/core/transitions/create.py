@@ -1,4 +1,4 @@
-"""How conversations come to be: as a chat, a task, a job, a proposal, or discovery."""
+"""Creating conversations: chats, tasks, jobs, proposals and discovery."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -22,19 +22,19 @@ from backburner.core.errors import BadRequest
 from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
 from backburner.core.question import Purpose
 from backburner.core.schedule import Immediate, Interval, Schedule
-from backburner.core.transitions.moves import ask
+from backburner.core.transitions.moves import open_question
 from backburner.core.transitions.step import Step
 from backburner.core.validation import check_text
 from backburner.core.work import proposal
 
 DISCOVERY_TITLE = "Discovery"
-#: The batch of jobs that only show what a task would do; nobody answers what they report.
-TEST_RUN = "test run"
+#: The batch of jobs that try out a task; their reports get no reply.
+TEST_RUN_BATCH = "test run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
-    """What a piece of work is: enough to do it without having heard the talk it came from."""
+    """The complete description of work: enough to do it without knowing the conversation."""
 
     title: str
     prompt: str
@@ -67,28 +67,28 @@ def start_chat(conversation_id: ConversationId, user_id: UserId, *, now: datetim
 def start_task(
     conversation_id: ConversationId, user_id: UserId, brief: Brief, *, now: datetime
 ) -> Step:
-    return Step(conversation=_born(conversation_id, user_id, Kind.TASK, brief, now))
+    return Step(conversation=_new_work(conversation_id, user_id, Kind.TASK, brief, now))
 
 
 def start_job(
     conversation_id: ConversationId, user_id: UserId, brief: Brief, *, now: datetime
 ) -> Step:
-    """Start a piece of work that another conversation handed out: at once, and once."""
-    at_once = replace(brief, schedule=Immediate())
-    return Step(conversation=_born(conversation_id, user_id, Kind.JOB, at_once, now))
+    """Start a job for another conversation: once, and immediately."""
+    immediate = replace(brief, schedule=Immediate())
+    return Step(conversation=_new_work(conversation_id, user_id, Kind.JOB, immediate, now))
 
 
 def start_discovery(
     conversation_id: ConversationId, user_id: UserId, *, every: timedelta, now: datetime
 ) -> Step:
-    """Set up the conversation that looks for useful work to propose; its first look is later."""
+    """Create the conversation that looks for work to propose; it first runs after `every`."""
     brief = Brief(
         title=DISCOVERY_TITLE,
         prompt=proposal.DISCOVERY_PROMPT,
         schedule=Interval(every, anchor=now + every),
         created_by=Author.AGENT,
     )
-    return Step(conversation=_born(conversation_id, user_id, Kind.DISCOVERY, brief, now))
+    return Step(conversation=_new_work(conversation_id, user_id, Kind.DISCOVERY, brief, now))
 
 
 def propose(
@@ -100,34 +100,34 @@ def propose(
     now: datetime,
     zone: str = "UTC",
 ) -> Step:
-    """Suggest a task: nothing runs until its owner says yes to just this."""
-    born = _born(conversation_id, user_id, Kind.TASK, brief, now)
-    asked = proposal.question(born, why, now=now, zone=zone)
-    return ask(replace(born, next_run_at=None), asked)
+    """Propose a task: nothing runs until its owner approves exactly this task."""
+    proposed = _new_work(conversation_id, user_id, Kind.TASK, brief, now)
+    question = proposal.proposal_question(proposed, why, now=now, zone=zone)
+    return open_question(replace(proposed, next_run_at=None), question)
 
 
-def propose_anew(conversation: Conversation, *, now: datetime) -> Step:
-    """Ask again about a proposal that was changed: a yes is for what was shown."""
+def repropose(conversation: Conversation, *, now: datetime) -> Step:
+    """Ask again about a proposal that was changed: approval is for what was shown."""
     withdrawn: tuple[QuestionId, ...] = ()
     why, zone = "", "UTC"
-    for asked in conversation.questions:
-        withdrawn = (*withdrawn, asked.id)
-        if asked.purpose is Purpose.PROPOSAL:
-            why, zone = str(asked.binds_to["why"]), str(asked.binds_to.get("zone", zone))
-    parked = replace(conversation, questions=(), next_run_at=None)
-    step = ask(parked, proposal.question(parked, why, now=now, zone=zone))
+    for question in conversation.questions:
+        withdrawn = (*withdrawn, question.id)
+        if question.purpose is Purpose.PROPOSAL:
+            why, zone = str(question.binds_to["why"]), str(question.binds_to.get("zone", zone))
+    changed = replace(conversation, questions=(), next_run_at=None)
+    step = open_question(changed, proposal.proposal_question(changed, why, now=now, zone=zone))
     return replace(step, withdrawn=withdrawn, drops_queued=True)
 
 
-def _born(
+def _new_work(
     conversation_id: ConversationId, user_id: UserId, kind: Kind, brief: Brief, now: datetime
 ) -> Conversation:
     check_text("The title", brief.title, limit=MAX_TITLE_CHARS)
     if not brief.title.strip() or not brief.prompt.strip():
-        raise BadRequest("Work needs a name and a prompt.", hint="Say what is to be done.")
+        raise BadRequest("Work needs a name and a prompt.", hint="Describe what to do.")
     if brief.max_runs is not None and brief.max_runs < 1:
-        raise BadRequest("max_runs must be 1 or more.", hint="Leave it out for no limit.")
-    schedule.check(brief.schedule, now=now)
+        raise BadRequest("max_runs must be 1 or more.", hint="Omit it for no limit.")
+    schedule.check_schedule(brief.schedule, now=now)
     context = {**brief.params, "prompt": brief.prompt, "description": brief.description}
     state = State(context=context)
     check_state(state)

@@ -1,4 +1,4 @@
-"""What people change about work that is there, and how they put it away."""
+"""Editing existing work, and cancelling it together with its conversation."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ from backburner.core.validation import check_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a piece of work is, apart from when it is done."""
+    """The description of work, without its schedule."""
 
     title: str
     prompt: str
@@ -49,18 +49,18 @@ class Terms:
         )
 
 
-def rework(
+def edit_terms(
     conversation: Conversation, terms: Terms, *, now: datetime, schedule: Schedule | None = None
 ) -> Step:
-    """Give work other terms, and perhaps another time; a proposal is asked about anew."""
+    """Change the terms of work, and perhaps its schedule; a changed proposal is asked again."""
     refuse_archived(conversation)
-    _check(conversation, terms)
+    _check_terms(conversation, terms)
     context = {
         **conversation.state.context,
         "prompt": terms.prompt,
         "description": terms.description,
     }
-    reworked = replace(
+    edited = replace(
         conversation,
         title=" ".join(terms.title.split()),
         state=replace(conversation.state, context=context),
@@ -70,22 +70,22 @@ def rework(
         tools=terms.tools,
         reports_to=terms.reports_to,
     )
-    check_state(reworked.state)
+    check_state(edited.state)
     if schedule is not None:
-        return by_user.set_schedule(reworked, schedule, now=now)
-    return ask_anew(conversation, reworked, now=now)
+        return by_user.set_schedule(edited, schedule, now=now)
+    return apply_change(conversation, edited, now=now)
 
 
-def ask_anew(before: Conversation, after: Conversation, *, now: datetime) -> Step:
-    """Keep a change; if it is one of a proposal, ask about that: a yes is for what was shown."""
+def apply_change(before: Conversation, after: Conversation, *, now: datetime) -> Step:
+    """Apply a change; a changed proposal is asked again: approval is for what was shown."""
     if after == before or not is_proposal(before):
         return Step(conversation=after)
-    # What was asked about before may come to be proposed again, as another question.
+    # The same terms may be proposed again later: the revision makes that a different question.
     later = replace(after, schedule_revision=before.schedule_revision + 1)
-    return create.propose_anew(later, now=now)
+    return create.repropose(later, now=now)
 
 
-def put_away(
+def cancel_and_archive(
     conversation: Conversation,
     reason: str,
     *,
@@ -93,37 +93,37 @@ def put_away(
     by_parent: bool = False,
     running: bool = False,
 ) -> Step:
-    """Stop work for good and archive what was made for it, with the reason; a chat stays open."""
+    """Cancel work and archive its conversation, with the reason; a chat stays open."""
     refuse_archived(conversation)
     reason = " ".join(check_message(reason).split())
-    told = f"It was cancelled: {reason}" if reason else "It was cancelled."
+    text = f"It was cancelled: {reason}" if reason else "It was cancelled."
     is_chat = conversation.kind is Kind.CHAT
-    is_at_work = conversation.schedule is not None
-    is_busy = is_at_work or running or conversation.status is Status.WAITING_INPUT
+    has_work = conversation.schedule is not None
+    is_busy = has_work or running or conversation.status is Status.WAITING_INPUT
     if is_chat and not is_busy:
-        raise Conflict("There is no background work to stop.")
+        raise Conflict("There is no background work to cancel.")
     step = Step(conversation=conversation)
     if is_busy:
         step = by_user.cancel(conversation, now=now, by_parent=by_parent, running=running)
-    report = None if step.report is None else Report(told, failed=True)
-    step = replace(step, messages=(system_message(told),), report=report)
+    report = None if step.report is None else Report(text, failed=True)
+    step = replace(step, messages=(system_message(text),), report=report)
     if is_chat:
         return step
     return replace(
         step,
         conversation=replace(step.conversation, status=Status.ARCHIVED),
         stops=Stops.EVERYTHING,
-        signal=FollowerEvent.STOPPED if is_at_work else FollowerEvent.GONE,
+        signal=FollowerEvent.STOPPED if has_work else FollowerEvent.GONE,
     )
 
 
-def _check(conversation: Conversation, terms: Terms) -> None:
+def _check_terms(conversation: Conversation, terms: Terms) -> None:
     check_text("The title", terms.title, limit=MAX_TITLE_CHARS)
     if not terms.title.strip() or not terms.prompt.strip():
-        raise BadRequest("Work needs a name and a prompt.", hint="Say what is to be done.")
-    ran, most = conversation.run_count, terms.max_runs
-    if most is not None and most != conversation.max_runs and most <= ran:
+        raise BadRequest("Work needs a name and a prompt.", hint="Describe what to do.")
+    run_count, max_runs = conversation.run_count, terms.max_runs
+    if max_runs is not None and max_runs != conversation.max_runs and max_runs <= run_count:
         raise BadRequest(
-            f"It has run {ran} times, so max_runs must be {ran + 1} or more.",
-            hint="Leave it out for no limit.",
+            f"It has run {run_count} times, so max_runs must be {run_count + 1} or more.",
+            hint="Omit it for no limit.",
         )

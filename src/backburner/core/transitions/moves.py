@@ -1,4 +1,4 @@
-"""Moves that several transitions are made of."""
+"""Changes of a conversation that several transitions share."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -20,11 +20,11 @@ def is_proposal(conversation: Conversation) -> bool:
     return any(question.purpose is Purpose.PROPOSAL for question in conversation.questions)
 
 
-def end(conversation: Conversation, ended_as: EndedAs, *, now: datetime) -> Conversation:
-    """Clear the work; what asks something goes on waiting for the answer."""
+def end_work(conversation: Conversation, ended_as: EndedAs, *, now: datetime) -> Conversation:
+    """Clear the schedule; open questions stay open."""
     return replace(
         conversation,
-        status=_at_rest(conversation.status),
+        status=_without_work(conversation.status),
         schedule=None,
         next_run_at=None,
         settled_until=None,
@@ -37,18 +37,18 @@ def end(conversation: Conversation, ended_as: EndedAs, *, now: datetime) -> Conv
     )
 
 
-def stand_still(conversation: Conversation, reason: PauseReason) -> Conversation:
-    """Keep the schedule without any time being due; an open question stays open."""
+def pause_work(conversation: Conversation, reason: PauseReason) -> Conversation:
+    """Keep the schedule without a next time; open questions stay open."""
     return replace(
         conversation,
-        status=_at_rest(conversation.status),
+        status=_without_work(conversation.status),
         next_run_at=None,
         pause_reason=reason,
     )
 
 
-def start_over(conversation: Conversation, *, now: datetime) -> Conversation:
-    """Let the schedule count from now, with its troubles forgotten."""
+def restart_schedule(conversation: Conversation, *, now: datetime) -> Conversation:
+    """Compute the next time from now, lift a pause, and reset failures and crashes."""
     timed = conversation.schedule
     return replace(
         conversation,
@@ -60,22 +60,22 @@ def start_over(conversation: Conversation, *, now: datetime) -> Conversation:
     )
 
 
-def advance(
+def advance_schedule(
     conversation: Conversation, reason: SkipReason, *, now: datetime
 ) -> tuple[Conversation, tuple[SkippedSlots, ...]]:
-    """Go on to the next slot, and account for those that passed meanwhile."""
-    accounted, skipped = account(conversation, reason, now=now)
+    """Move on to the next slot, and account for the slots that have passed."""
+    accounted, skipped = account_for_slots(conversation, reason, now=now)
     timed = accounted.schedule
-    # Where the clock was set back, slots that are settled do not come again.
+    # If the clock was set back, settled slots must not become due again.
     since = max(now, accounted.settled_until or now)
-    following = None if timed is None else schedule.next_run_at(timed, after=since)
-    return replace(accounted, next_run_at=following), skipped
+    next_run_at = None if timed is None else schedule.next_run_at(timed, after=since)
+    return replace(accounted, next_run_at=next_run_at), skipped
 
 
-def account(
+def account_for_slots(
     conversation: Conversation, reason: SkipReason, *, now: datetime
 ) -> tuple[Conversation, tuple[SkippedSlots, ...]]:
-    """Note the slots up to now that no run stood for. One-time work keeps its time instead."""
+    """Record the slots up to now that had no run. One-time work keeps its time instead."""
     timed, due_at = conversation.schedule, conversation.next_run_at
     if timed is None or due_at is None or not schedule.is_recurring(timed):
         return conversation, ()
@@ -86,19 +86,19 @@ def account(
     return replace(conversation, settled_until=passed.last_at), (SkippedSlots(passed, reason),)
 
 
-def ask(conversation: Conversation, question: Question) -> Step:
-    """Park the conversation behind one more open question."""
-    told = notice.of_question(conversation, question)
+def open_question(conversation: Conversation, question: Question) -> Step:
+    """Ask the user one more question and wait for the answer."""
     waiting = replace(
         conversation,
         status=Status.WAITING_INPUT,
         questions=(*conversation.questions, question),
     )
-    return Step(conversation=waiting, asked=(question,), notices=(told,))
+    notices = (notice.of_question(conversation, question),)
+    return Step(conversation=waiting, asked=(question,), notices=notices)
 
 
 def close_question(conversation: Conversation, question: Question) -> Conversation:
-    """Take an open question away; with the last one, waiting is over."""
+    """Remove an open question; after the last one, the conversation stops waiting."""
     left = tuple(other for other in conversation.questions if other.id != question.id)
     status = conversation.status
     if not left and status is Status.WAITING_INPUT:
@@ -107,8 +107,8 @@ def close_question(conversation: Conversation, question: Question) -> Conversati
     return replace(conversation, questions=left, status=status)
 
 
-def tell_stop(conversation: Conversation, text: str) -> Step:
-    """Write down that the work stands still, and tell the user, whatever they wanted to hear."""
+def report_stop(conversation: Conversation, text: str) -> Step:
+    """Record that the work has stopped, and notify the user regardless of `notify`."""
     return Step(
         conversation=conversation,
         messages=(system_message(text),),
@@ -116,5 +116,5 @@ def tell_stop(conversation: Conversation, text: str) -> Step:
     )
 
 
-def _at_rest(status: Status) -> Status:
+def _without_work(status: Status) -> Status:
     return Status.ACTIVE if status is Status.BACKGROUND else status

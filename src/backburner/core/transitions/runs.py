@@ -1,7 +1,7 @@
-"""What runs do to a conversation: begin, end with an outcome, fail, crash, reply.
+"""Transitions caused by runs: start, outcome, failure, crash, reply.
 
-A run's outcome is applied to the conversation as it is now, not as the run found it. Facts about
-the work belong to background runs; a reply leaves them alone.
+An outcome is applied to the conversation as it is now, not as it was when the run started. Only
+background runs change the state of the work; replies do not.
 """
 
 from dataclasses import dataclass, replace
@@ -23,10 +23,25 @@ from backburner.core.conversation import (
 from backburner.core.errors import TooLarge
 from backburner.core.ids import derive_question_id
 from backburner.core.outcome import Complete, Continue, NeedsInput, Outcome
-from backburner.core.question import FIRST_REMINDER, NewQuestion, Purpose, Question, QuestionType
+from backburner.core.question import (
+    FIRST_REMINDER,
+    NO,
+    YES,
+    NewQuestion,
+    Purpose,
+    Question,
+    QuestionType,
+)
 from backburner.core.run import Failure, FailureKind, Run, SkippedSlots, SkipReason
 from backburner.core.transitions.answers import SKIP, STOP, TRY_AGAIN
-from backburner.core.transitions.moves import account, advance, ask, end, stand_still, tell_stop
+from backburner.core.transitions.moves import (
+    account_for_slots,
+    advance_schedule,
+    end_work,
+    open_question,
+    pause_work,
+    report_stop,
+)
 from backburner.core.transitions.step import (
     FollowerEvent,
     NewMessage,
@@ -36,53 +51,54 @@ from backburner.core.transitions.step import (
     system_message,
     worker_message,
 )
-from backburner.core.work import jobs
+from backburner.core.work import jobs, views
 
-#: One-time work that keeps saying "not yet" asks after this many times or this long.
-MOST_AGAIN = 20
-LONGEST_AGAIN = timedelta(hours=24)
-AGAIN_UNLESS_SAID = timedelta(minutes=1)
-#: A conversation that only ever answers its own jobs asks after this many replies.
-MOST_UNATTENDED = 20
+#: One-time work asks the user after ending with `continue` this often, or for this long.
+MAX_CONTINUES = 20
+MAX_CONTINUE_TIME = timedelta(hours=24)
+DEFAULT_CONTINUE_DELAY = timedelta(minutes=1)
+#: A conversation asks the user after this many consecutive replies to job results.
+MAX_UNATTENDED_REPLIES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
-    """What a claim finds: whether a background run begins, for which slot, and what was missed."""
+class RunStart:
+    """The result of a claim: the missed slots in `step`, and whether a background run starts."""
 
     step: Step
     runs: bool
+    #: The slot that the run is for, if any.
     slot_at: datetime | None
 
 
-def begin(conversation: Conversation, *, now: datetime) -> Beginning:
-    """Account for the slots that are due when a background run is about to begin."""
+def begin(conversation: Conversation, *, now: datetime) -> RunStart:
+    """Account for the due slots when a background run is about to start."""
     timed, due_at = conversation.schedule, conversation.next_run_at
     is_due = conversation.status is Status.BACKGROUND and due_at is not None and due_at <= now
     if timed is None or due_at is None or not is_due:
-        return Beginning(Step(conversation=conversation), runs=True, slot_at=None)
+        return RunStart(Step(conversation=conversation), runs=True, slot_at=None)
     settled_until = conversation.settled_until
     due = schedule.due(timed, next_run_at=due_at, settled_until=settled_until, now=now)
     missed = () if due.missed is None else (SkippedSlots(due.missed, SkipReason.MISSED),)
     if due.runs:
         settled = replace(conversation, settled_until=due.slot_at or settled_until)
         step = Step(conversation=settled, skipped=missed)
-        return Beginning(step, runs=True, slot_at=due.slot_at)
-    passed, _ = advance(conversation, SkipReason.MISSED, now=now)
-    return Beginning(Step(conversation=passed, skipped=missed), runs=False, slot_at=None)
+        return RunStart(step, runs=True, slot_at=due.slot_at)
+    passed, _ = advance_schedule(conversation, SkipReason.MISSED, now=now)
+    return RunStart(Step(conversation=passed, skipped=missed), runs=False, slot_at=None)
 
 
-def pass_over(conversation: Conversation, *, now: datetime) -> Conversation:
-    """Let the slots that are due pass without a trace: discovery's, while its guard says no."""
-    passed, _ = advance(conversation, SkipReason.MISSED, now=now)
+def skip_discovery_slot(conversation: Conversation, *, now: datetime) -> Conversation:
+    """Skip the due slots without a record, while the user is busy or away."""
+    passed, _ = advance_schedule(conversation, SkipReason.MISSED, now=now)
     return passed
 
 
 def finish(conversation: Conversation, run: Run, outcome: Outcome, *, now: datetime) -> Step:
     """Apply the outcome of a background run."""
-    said = worker_message(outcome.message)
+    messages = worker_message(outcome.message)
     if conversation.status is Status.ARCHIVED:
-        return Step(conversation=conversation, messages=said)
+        return Step(conversation=conversation, messages=messages)
     try:
         state = advance_state(conversation.state, outcome.state_update, outcome.next_step)
     except TooLarge as error:
@@ -91,108 +107,111 @@ def finish(conversation: Conversation, run: Run, outcome: Outcome, *, now: datet
     ran = replace(_count_run(conversation, now), state=state, failures=0, crashes=0)
     match outcome:
         case NeedsInput():
-            step = ask(ran, _question(outcome.question, run, now=now))
+            step = open_question(ran, _question(outcome.question, run, now=now))
         case Continue():
             step = _continue(ran, run, outcome, now=now)
         case Complete():
             step = _complete(ran, run, outcome, now=now)
         case _:
             assert_never(outcome)
-    return replace(step, messages=(*said, *step.messages))
+    return replace(step, messages=(*messages, *step.messages))
 
 
 def fail(conversation: Conversation, run: Run, failure: Failure, *, now: datetime) -> Step:
-    """Settle a background run that failed: again, ask, or as many failures as it may have."""
+    """Apply the failure of a background run: retry, ask the user, or give up."""
     if conversation.status is Status.ARCHIVED:
         return Step(conversation=conversation)
-    told = system_message(f"A background run failed: {failure.message}")
-    if not _is_for_this_work(conversation, run):
-        return Step(conversation=_count_run(conversation, now), messages=(told,))
+    if not _affects_work(conversation, run):
+        message = system_message(f"A background run failed: {failure.message}")
+        return Step(conversation=_count_run(conversation, now), messages=(message,))
     verdict = retry.judge(conversation, failure, now=now)
     if isinstance(verdict, retry.AskUser):
         return _ask_about(_count_run(conversation, now), run, failure, verdict.purpose, now=now)
     failed = replace(
         _count_run(conversation, now), failures=retry.count_failure(conversation, failure)
     )
-    if isinstance(verdict, retry.AtLimit) or _has_run_enough(failed):
+    if isinstance(verdict, retry.AtLimit) or _has_reached_max_runs(failed):
         newly = not isinstance(verdict, retry.AtLimit) or verdict.newly
         return _give_up(failed, failure, newly=newly, now=now)
     return _try_again(failed, failure, verdict.at, now=now)
 
 
 def crash(conversation: Conversation, run: Run, *, now: datetime) -> Step:
-    """Settle a background run whose process went away; its time stays, so it is given again."""
+    """Apply the crash of a background run; the next time stays, so that it is claimed again."""
     if conversation.status is Status.ARCHIVED or not _is_current(conversation, run):
         return Step(conversation=conversation)
     crashed = replace(conversation, crashes=conversation.crashes + 1)
-    if crashed.crashes < retry.MOST_CRASHES:
+    if crashed.crashes < retry.MAX_CRASHES:
         return Step(conversation=crashed)
-    text = "The work was stopped: its process went away three times in a row."
-    if not _is_for_this_work(conversation, run):
-        calm = replace(crashed, crashes=0)
-        return replace(tell_stop(calm, text), stops=Stops.WORK)
+    text = f"The work was stopped: its process crashed {retry.MAX_CRASHES} times in a row."
+    if not _affects_work(conversation, run):
+        reset = replace(crashed, crashes=0)
+        return replace(report_stop(reset, text), stops=Stops.WORK)
     if crashed.is_recurring:
-        still = stand_still(crashed, PauseReason.CRASHES)
-        return replace(tell_stop(still, text), signal=FollowerEvent.ENDED)
+        paused = pause_work(crashed, PauseReason.CRASHES)
+        return replace(report_stop(paused, text), signal=FollowerEvent.ENDED)
     return _end_in_error(crashed, text, now=now)
 
 
 def reply(
     conversation: Conversation, run: Run, text: str, *, now: datetime, unattended: bool = False
 ) -> Step:
-    """Write down a reply. `unattended`: to results of jobs, with nobody there."""
-    said = NewMessage(
+    """Record a reply. `unattended`: it answers job results, not the user."""
+    message = NewMessage(
         role=MessageRole.ASSISTANT,
         content=text,
         source=Source.WORKER if unattended else Source.CHAT,
     )
     if conversation.status is Status.ARCHIVED or not unattended:
-        return Step(conversation=conversation, messages=(said,))
+        return Step(conversation=conversation, messages=(message,))
     counted = replace(conversation, unattended_replies=conversation.unattended_replies + 1)
-    told = notice.of_unattended_reply(conversation, text)
-    notices = () if told is None else (told,)
-    if counted.unattended_replies < MOST_UNATTENDED:
-        return Step(conversation=counted, messages=(said,), notices=notices)
-    draft = NewQuestion(
+    result_notice = notice.of_unattended_reply(conversation, text)
+    notices = () if result_notice is None else (result_notice,)
+    if counted.unattended_replies < MAX_UNATTENDED_REPLIES:
+        return Step(conversation=counted, messages=(message,), notices=notices)
+    question = NewQuestion(
         type=QuestionType.CONFIRMATION,
-        prompt=f"I have answered {MOST_UNATTENDED} results of jobs by myself. Shall I go on?",
-        options=("yes", "no"),
+        prompt=f"I have replied to {MAX_UNATTENDED_REPLIES} job results without hearing from you."
+        " Shall I continue?",
+        options=(YES, NO),
     )
-    step = ask(replace(counted, unattended_replies=0), _question(draft, run, now=now))
-    return replace(step, messages=(said,), notices=(*notices, *step.notices))
+    step = open_question(replace(counted, unattended_replies=0), _question(question, run, now=now))
+    return replace(step, messages=(message,), notices=(*notices, *step.notices))
 
 
 def fail_reply(conversation: Conversation, failure: Failure) -> Step:
-    """Write down that a reply could not be given; what it was to answer counts as served."""
+    """Record that a reply failed; the items it was for count as served."""
     text = f"I could not answer: {failure.message} You can try again."
     return Step(conversation=conversation, messages=(system_message(text),))
 
 
 def ask_owner(conversation: Conversation, question: Question) -> Step:
-    """Let a run end with a question that is not the agent's own: consent, doubt, an allowance."""
+    """End a run with a question of the system: an approval, a call in doubt, an allowance."""
     if conversation.status is Status.ARCHIVED:
         return Step(conversation=conversation, messages=worker_message(question.prompt))
-    return ask(conversation, question)
+    return open_question(conversation, question)
 
 
 def _continue(conversation: Conversation, run: Run, outcome: Continue, *, now: datetime) -> Step:
-    if not _is_for_this_work(conversation, run):
+    if not _affects_work(conversation, run):
         return Step(conversation=conversation)
-    if _has_run_enough(conversation):
-        return _end_well(conversation, "It has run as often as it was meant to.", now=now)
+    if _has_reached_max_runs(conversation):
+        return _end_completed(conversation, "It has reached its maximum number of runs.", now=now)
     if conversation.is_recurring:
-        moved, skipped = advance(conversation, SkipReason.STILL_RUNNING, now=now)
+        moved, skipped = advance_schedule(conversation, SkipReason.STILL_RUNNING, now=now)
         return Step(conversation=moved, skipped=skipped)
     since = conversation.again_since or now
     count = conversation.again_count + 1
-    if count > MOST_AGAIN or now - since > LONGEST_AGAIN:
-        draft = NewQuestion(
+    if count > MAX_CONTINUES or now - since > MAX_CONTINUE_TIME:
+        question = NewQuestion(
             type=QuestionType.CHOICE,
-            prompt=f"This is not done after {conversation.again_count} tries. Shall I go on?",
+            prompt=f"This is not done after {conversation.again_count} runs. Shall I continue?",
             options=(TRY_AGAIN, STOP),
         )
-        return ask(conversation, _question(draft, run, now=now, purpose=Purpose.FAILURE))
-    again_at = now + (outcome.again_in or AGAIN_UNLESS_SAID)
+        return open_question(
+            conversation, _question(question, run, now=now, purpose=Purpose.FAILURE)
+        )
+    again_at = now + (outcome.again_in or DEFAULT_CONTINUE_DELAY)
     return Step(
         conversation=replace(
             conversation, next_run_at=again_at, again_count=count, again_since=since
@@ -201,23 +220,23 @@ def _continue(conversation: Conversation, run: Run, outcome: Continue, *, now: d
 
 
 def _complete(conversation: Conversation, run: Run, outcome: Complete, *, now: datetime) -> Step:
-    told = notice.of_result(conversation, outcome)
-    notices = () if told is None else (told,)
-    found = notice.result_hash(outcome) or conversation.last_result_hash
-    known = replace(conversation, last_result_hash=found)
+    result_notice = notice.of_result(conversation, outcome)
+    notices = () if result_notice is None else (result_notice,)
+    result_hash = notice.result_hash(outcome) or conversation.last_result_hash
+    updated = replace(conversation, last_result_hash=result_hash)
     if not _is_current(conversation, run):
-        return Step(conversation=known, notices=notices)
-    if outcome.final or not known.is_recurring or _has_run_enough(known):
-        is_job = known.kind is Kind.JOB
-        text = jobs.tell_result(outcome) if is_job else outcome.message or jobs.DONE
-        step = _end_well(known, text, now=now)
+        return Step(conversation=updated, notices=notices)
+    if outcome.final or not updated.is_recurring or _has_reached_max_runs(updated):
+        is_job = updated.kind is Kind.JOB
+        text = jobs.result_text(outcome) if is_job else outcome.message or views.DEFAULT_RESULT
+        step = _end_completed(updated, text, now=now)
         return replace(step, notices=notices)
     report = None if outcome.message is None else Report(outcome.message)
-    if known.pause_reason is not None:
+    if updated.pause_reason is not None:
         return Step(
-            conversation=known, notices=notices, report=report, signal=FollowerEvent.COMPLETED
+            conversation=updated, notices=notices, report=report, signal=FollowerEvent.COMPLETED
         )
-    moved, skipped = advance(known, SkipReason.STILL_RUNNING, now=now)
+    moved, skipped = advance_schedule(updated, SkipReason.STILL_RUNNING, now=now)
     return Step(
         conversation=moved,
         skipped=skipped,
@@ -230,37 +249,37 @@ def _complete(conversation: Conversation, run: Run, outcome: Complete, *, now: d
 def _try_again(
     conversation: Conversation, failure: Failure, at: datetime, *, now: datetime
 ) -> Step:
-    told = notice.of_passing_failure(conversation, failure)
-    notices = () if told is None else (told,)
+    failure_notice = notice.of_passing_failure(conversation, failure)
+    notices = () if failure_notice is None else (failure_notice,)
     if not conversation.is_recurring:
         return Step(conversation=replace(conversation, next_run_at=at), notices=notices)
-    moved, skipped = advance(conversation, SkipReason.STILL_RUNNING, now=now)
-    # If the schedule comes round sooner, that is the next try.
+    moved, skipped = advance_schedule(conversation, SkipReason.STILL_RUNNING, now=now)
+    # If the next slot is sooner, it is the retry.
     sooner = at if moved.next_run_at is None else min(at, moved.next_run_at)
     return Step(conversation=replace(moved, next_run_at=sooner), skipped=skipped, notices=notices)
 
 
 def _give_up(conversation: Conversation, failure: Failure, *, newly: bool, now: datetime) -> Step:
-    times = "again and again" if conversation.failures > 1 else "in a way that trying cannot mend"
-    text = f"The work failed {times}: {failure.message}"
-    if not conversation.is_recurring or _has_run_enough(conversation):
+    kind = "repeatedly" if conversation.failures > 1 else "and retrying cannot help"
+    text = f"The work failed {kind}: {failure.message}"
+    if not conversation.is_recurring or _has_reached_max_runs(conversation):
         return _end_in_error(conversation, text, now=now)
     if conversation.on_repeated_failure is OnRepeatedFailure.PAUSE:
-        accounted, skipped = account(conversation, SkipReason.STILL_RUNNING, now=now)
-        still = stand_still(accounted, PauseReason.FAILURES)
-        step = tell_stop(still, f"{text} It is paused.")
+        accounted, skipped = account_for_slots(conversation, SkipReason.STILL_RUNNING, now=now)
+        paused = pause_work(accounted, PauseReason.FAILURES)
+        step = report_stop(paused, f"{text} It is paused.")
         return replace(
             step, skipped=skipped, report=Report(text, failed=True), signal=FollowerEvent.ENDED
         )
-    moved, skipped = advance(conversation, SkipReason.STILL_RUNNING, now=now)
+    moved, skipped = advance_schedule(conversation, SkipReason.STILL_RUNNING, now=now)
     if not newly:
         return Step(conversation=moved, skipped=skipped)
-    return replace(tell_stop(moved, f"{text} It goes on at its next time."), skipped=skipped)
+    return replace(report_stop(moved, f"{text} It continues at its next time."), skipped=skipped)
 
 
-def _end_well(conversation: Conversation, text: str, *, now: datetime) -> Step:
+def _end_completed(conversation: Conversation, text: str, *, now: datetime) -> Step:
     return Step(
-        conversation=end(conversation, EndedAs.COMPLETED, now=now),
+        conversation=end_work(conversation, EndedAs.COMPLETED, now=now),
         stops=Stops.WORK,
         report=Report(text),
         signal=FollowerEvent.COMPLETED,
@@ -268,9 +287,9 @@ def _end_well(conversation: Conversation, text: str, *, now: datetime) -> Step:
 
 
 def _end_in_error(conversation: Conversation, text: str, *, now: datetime) -> Step:
-    ended = end(conversation, EndedAs.ERROR, now=now)
+    ended = end_work(conversation, EndedAs.ERROR, now=now)
     return replace(
-        tell_stop(ended, text),
+        report_stop(ended, text),
         stops=Stops.WORK,
         report=Report(text, failed=True),
         signal=FollowerEvent.ENDED,
@@ -281,26 +300,27 @@ def _ask_about(
     conversation: Conversation, run: Run, failure: Failure, purpose: Purpose, *, now: datetime
 ) -> Step:
     options = (TRY_AGAIN, SKIP, STOP) if conversation.is_recurring else (TRY_AGAIN, STOP)
-    draft = NewQuestion(type=QuestionType.CHOICE, prompt=failure.message, options=options)
-    step = ask(conversation, _question(draft, run, now=now, purpose=purpose))
-    return replace(step, messages=(system_message(f"The work cannot go on: {failure.message}"),))
+    question = NewQuestion(type=QuestionType.CHOICE, prompt=failure.message, options=options)
+    step = open_question(conversation, _question(question, run, now=now, purpose=purpose))
+    message = system_message(f"The work cannot continue: {failure.message}")
+    return replace(step, messages=(message,))
 
 
 def _question(
-    draft: NewQuestion, run: Run, *, now: datetime, purpose: Purpose = Purpose.QUESTION
+    question: NewQuestion, run: Run, *, now: datetime, purpose: Purpose = Purpose.QUESTION
 ) -> Question:
     return Question(
         id=derive_question_id(run.id, run.epoch, purpose.value),
         purpose=purpose,
-        type=draft.type,
-        prompt=draft.prompt,
-        options=draft.options,
+        type=question.type,
+        prompt=question.prompt,
+        options=question.options,
         run_id=run.id,
         run_kind=run.kind,
         asked_at=now,
         remind_at=now + FIRST_REMINDER,
-        expires_at=None if draft.expires_in is None else now + draft.expires_in,
-        default=draft.default,
+        expires_at=None if question.expires_in is None else now + question.expires_in,
+        default=question.default,
     )
 
 
@@ -308,16 +328,16 @@ def _count_run(conversation: Conversation, now: datetime) -> Conversation:
     return replace(conversation, run_count=conversation.run_count + 1, last_run_at=now)
 
 
-def _has_run_enough(conversation: Conversation) -> bool:
+def _has_reached_max_runs(conversation: Conversation) -> bool:
     return conversation.max_runs is not None and conversation.run_count >= conversation.max_runs
 
 
-def _is_for_this_work(conversation: Conversation, run: Run) -> bool:
-    """See whether there still is work, not paused, that this run was a part of."""
-    at_work = conversation.schedule is not None and conversation.pause_reason is None
-    return at_work and _is_current(conversation, run)
+def _affects_work(conversation: Conversation, run: Run) -> bool:
+    """Return whether the run's work still exists and is not paused."""
+    works = conversation.schedule is not None and conversation.pause_reason is None
+    return works and _is_current(conversation, run)
 
 
 def _is_current(conversation: Conversation, run: Run) -> bool:
-    """See whether the schedule is still the one the run was claimed under."""
+    """Return whether the schedule is still the one the run was claimed under."""
     return conversation.schedule_revision == run.schedule_revision

@@ -1,4 +1,4 @@
-"""A `Step`: everything that follows from one thing happening to a conversation."""
+"""`Step`: the complete result of a transition."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,21 +12,21 @@ from backburner.core.tool_policy import Grant
 
 
 class Stops(StrEnum):
-    """Which runs are cancelled, running or handed back, and which inbox items nobody will serve."""
+    """Which runs are cancelled, whether running or queued, and which inbox items are dropped."""
 
     NOTHING = "nothing"
-    WORK = "work"  #: Background runs, and what would start one.
-    REPLIES = "replies"  #: Replies, and what would be replied to.
+    WORK = "work"  #: Background runs, and items that would start one.
+    REPLIES = "replies"  #: Replies, and items that would get one.
     EVERYTHING = "everything"
 
 
 class FollowerEvent(StrEnum):
-    """What conversations that wait for this one are told."""
+    """What happened to a conversation, for the conversations scheduled after it."""
 
     COMPLETED = "completed"
-    ENDED = "ended"  #: In error, cancelled, or paused for failures.
-    GONE = "gone"  #: Archived or deleted.
-    STOPPED = "stopped"  #: Both at once: its work was cancelled, and it is archived.
+    ENDED = "ended"  #: It ended in error, was cancelled, or is paused for failures.
+    GONE = "gone"  #: It was archived or deleted.
+    STOPPED = "stopped"  #: Its work was cancelled and it was archived, in one step.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,25 +34,25 @@ class NewMessage:
     role: MessageRole
     content: str
     source: Source
-    #: Given where something refers to it; else it gets one when it is stored.
+    #: Set if something refers to the message; else it gets an id when it is stored.
     id: MessageId | None = None
     outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a child tells the conversation that made it."""
+    """A report of a child conversation to its parent."""
 
     text: str
-    #: The work behind it went wrong.
+    #: The work failed or was cancelled.
     failed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    #: What now is.
+    #: The conversation after the event.
     conversation: Conversation
-    #: What to write down.
+    #: Records to store.
     messages: tuple[NewMessage, ...] = ()
     asked: tuple[Question, ...] = ()
     answered: tuple[tuple[QuestionId, str], ...] = ()
@@ -61,9 +61,9 @@ class Step:
     inbox: tuple[NewItem, ...] = ()
     skipped: tuple[SkippedSlots, ...] = ()
     stops: Stops = Stops.NOTHING
-    #: A background run that was handed back will not go on.
+    #: A queued background run is dropped.
     drops_queued: bool = False
-    #: Whom to tell.
+    #: Notices to the user, the report to the parent, and the event for followers.
     notices: tuple[Notice, ...] = ()
     report: Report | None = None
     signal: FollowerEvent | None = None
@@ -74,7 +74,7 @@ def system_message(text: str) -> NewMessage:
 
 
 def worker_message(text: str | None) -> tuple[NewMessage, ...]:
-    """Put the agent's words from a background run into a message, if it had any."""
+    """Make a message from the text of a background run, if there is one."""
     if text is None:
         return ()
     return (NewMessage(role=MessageRole.ASSISTANT, content=text, source=Source.WORKER),)

@@ -1,4 +1,4 @@
-"""Discovery: when the agent may look for work to propose, and what it is shown."""
+"""Discovery: when the agent may look for work to propose, and what its prompt shows."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,83 +6,89 @@ from datetime import datetime, timedelta
 
 from backburner.core.conversation import Conversation, Message
 from backburner.core.outcome import Complete, Outcome
-from backburner.core.prompt import fence, line, shorten
+from backburner.core.prompt import format_message, quote_outside, truncate
 from backburner.core.schedule.describe import describe
-from backburner.core.work import proposal
 from backburner.core.work.views import task_status
 
-#: Of what was said lately: messages, and characters of each and of all.
+#: Recent chat messages in the prompt: their number, and the characters of each and of all.
 MAX_SNIPPETS = 40
 MAX_SNIPPET_CHARS = 600
 MAX_SNIPPETS_CHARS = 10_000
 MAX_REPOSITORY_CHARS = 4_000
 MAX_SHOWN_TASKS = 20
+#: After this long without a message, the user is considered away and cannot approve anything.
+PRESENCE_WINDOW = timedelta(hours=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """Whether somebody is there."""
+    """Whether the user is around."""
 
-    #: When the user last said something in a chat; None: never.
-    heard_at: datetime | None
-    #: Something they said is being answered, or waits to be.
-    is_answered: bool
+    #: When the user last wrote in a chat; None for never.
+    last_message_at: datetime | None
+    #: A message of theirs is being answered, or waits for a reply.
+    awaits_reply: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """Something that was said in a chat."""
+    """A chat message with the title of its conversation."""
 
     title: str
     message: Message
 
 
-def may_look(presence: Presence, *, now: datetime, after: timedelta | None) -> bool:
-    """Decide whether discovery runs; `after` some silence, or never here."""
-    if after is None or presence.is_answered:
+def may_discover(presence: Presence, *, now: datetime, idle_for: timedelta | None) -> bool:
+    """Return whether discovery may run: the user is idle, but not away.
+
+    `idle_for` is the silence to wait for; None if discovery is off.
+    """
+    if idle_for is None or presence.awaits_reply or presence.last_message_at is None:
         return False
-    return proposal.may_look(now=now, last_heard_at=presence.heard_at, idle_for=after, enabled=True)
+    return idle_for <= now - presence.last_message_at <= PRESENCE_WINDOW
 
 
-def quiet(outcome: Outcome) -> Outcome:
-    """Take from an outcome all but what the next look has to know.
+def keep_state_only(outcome: Outcome) -> Outcome:
+    """Reduce an outcome of discovery to its state.
 
-    What is proposed speaks for itself; nothing else is said or asked, and discovery does not end.
+    Proposals notify the user themselves; discovery sends no other message, asks nothing, and does
+    not end.
     """
     return Complete(state_update=outcome.state_update, next_step=outcome.next_step)
 
 
-def surroundings(
-    talk: Sequence[Snippet], tasks: Iterable[Conversation], repository: str, *, zone: str
+def format_surroundings(
+    snippets: Sequence[Snippet], tasks: Iterable[Conversation], repository: str, *, zone: str
 ) -> str:
-    """Show what there is to find work in; what others wrote as data."""
-    parts = {
-        "What was talked about lately": _talk(talk),
-        "Open tasks": "\n".join(_task(one, zone) for one in tasks) or "None.",
+    """Format recent messages, open tasks and the repository, with outside text as data."""
+    sections = {
+        "Recent messages in all chats": _format_snippets(snippets),
+        "Open tasks": "\n".join(_task_line(task, zone) for task in tasks) or "None.",
         "The state of the repository": _repository(repository),
     }
-    return "\n\n".join(f"# {title}\n{body}" for title, body in parts.items() if body)
+    return "\n\n".join(f"# {title}\n{body}" for title, body in sections.items() if body)
 
 
-def _talk(talk: Sequence[Snippet]) -> str:
-    """Show the newest of what was said that fits, oldest first, with where it was said."""
+def _format_snippets(snippets: Sequence[Snippet]) -> str:
+    """Format the newest messages that fit, oldest first, with the title of their conversation."""
     lines: list[str] = []
     room = MAX_SNIPPETS_CHARS
-    for snippet in reversed(talk[-MAX_SNIPPETS:]):
+    for snippet in reversed(snippets[-MAX_SNIPPETS:]):
         title = " ".join(snippet.title.split())
-        said = f"[{title}] {line(snippet.message, longest=MAX_SNIPPET_CHARS)}"
-        room -= len(said)
+        line = f"[{title}] {format_message(snippet.message, limit=MAX_SNIPPET_CHARS)}"
+        room -= len(line)
         if room < 0:
             break
-        lines.insert(0, said)
+        lines.insert(0, line)
     return "\n".join(lines)
 
 
-def _task(task: Conversation, zone: str) -> str:
+def _task_line(task: Conversation, zone: str) -> str:
     status = task_status(task)
     when = "" if task.schedule is None else f", {describe(task.schedule, zone=zone)}"
     return f"- {task.title} ({'' if status is None else status.value}{when})"
 
 
-def _repository(said: str) -> str:
-    return fence("repository", shorten(said.strip(), MAX_REPOSITORY_CHARS)) if said.strip() else ""
+def _repository(text: str) -> str:
+    text = text.strip()
+    return quote_outside("repository", truncate(text, MAX_REPOSITORY_CHARS)) if text else ""

@@ -1,4 +1,4 @@
-"""What work is likely to cost, from what such work has cost; never a guess without anything."""
+"""Cost estimates for work, from the cost of earlier runs; none without earlier runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,34 +10,34 @@ from backburner.core.allowance import Amount, Cost
 from backburner.core.schedule import Cron, Interval, Schedule
 
 MONTH = timedelta(days=30)
-#: Slots that are counted one by one; what comes more often is counted by how often it comes.
-_MOST_COUNTED = 1_000
+#: Slots are counted one by one up to this number; beyond it, the rate is extrapolated.
+_MAX_COUNTED_SLOTS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     per_run: Amount
-    #: How many runs this is the mean of, and whether they were its own.
+    #: The number of runs it is the mean of, and whether they are the task's own.
     runs: int
     own: bool
-    #: False: some of them were done by a model without a price, so money is not known.
+    #: False if some of them used a model without a price, so that the cost is unknown.
     priced: bool
-    #: As often as it runs in a month; None: nobody can know, because something else starts it.
-    runs_a_month: int | None
+    #: The expected runs in a month; None if events or other work start it.
+    runs_per_month: int | None
 
     @property
     def per_month(self) -> Amount | None:
-        if self.runs_a_month is None:
+        if self.runs_per_month is None:
             return None
-        times = self.runs_a_month
+        times = self.runs_per_month
         return Amount(self.per_run.micros * times, self.per_run.tokens * times)
 
 
 def estimate(
-    own: Sequence[Cost], alike: Sequence[Cost], *, runs_a_month: int | None
+    own: Sequence[Cost], similar: Sequence[Cost], *, runs_per_month: int | None
 ) -> Estimate | None:
-    """Take the mean of its own runs, else of those alike; None: there are none of either."""
-    costs = own or alike
+    """Return the mean of the task's own runs, else of similar runs; None without either."""
+    costs = own or similar
     if not costs:
         return None
     total = sum((cost.amount for cost in costs), Amount())
@@ -47,12 +47,12 @@ def estimate(
         runs=count,
         own=bool(own),
         priced=all(cost.priced for cost in costs),
-        runs_a_month=runs_a_month,
+        runs_per_month=runs_per_month,
     )
 
 
-def runs_a_month(schedule: Schedule, *, left: int | None, now: datetime) -> int | None:
-    """Count the runs of the next thirty days; `left`: it may run only so often."""
+def runs_per_month(schedule: Schedule, *, left: int | None, now: datetime) -> int | None:
+    """Count the runs of the next thirty days; `left` is the number of runs still allowed."""
     count = _count(schedule, now)
     return count if count is None or left is None else min(count, left)
 
@@ -67,7 +67,7 @@ def _count(schedule: Schedule, now: datetime) -> int | None:
 
 def _count_slots(schedule: Cron, now: datetime) -> int:
     within = takewhile(lambda slot: slot <= now + MONTH, schedules.slots(schedule, after=now))
-    slots = tuple(islice(within, _MOST_COUNTED))
-    if len(slots) < _MOST_COUNTED:
+    slots = tuple(islice(within, _MAX_COUNTED_SLOTS))
+    if len(slots) < _MAX_COUNTED_SLOTS:
         return len(slots)
-    return round(_MOST_COUNTED * (MONTH / (slots[-1] - now)))
+    return round(_MAX_COUNTED_SLOTS * (MONTH / (slots[-1] - now)))

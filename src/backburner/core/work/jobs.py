@@ -1,45 +1,105 @@
-"""Work that a conversation hands out: how much of it, how deep, and when it has settled."""
+"""Jobs: limits on their number and depth, whether they have settled, and their description."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 
 from backburner.core.conversation import Conversation, Kind, Status
 from backburner.core.errors import Conflict, LimitReached
+from backburner.core.ids import ConversationId
 from backburner.core.outcome import Complete
-from backburner.core.validation import canonical
+from backburner.core.validation import canonical_json
+from backburner.core.work.views import DEFAULT_RESULT, JobStatus, JobView
 
-#: Under one conversation that nothing handed out, all levels together.
+#: Below one root conversation, on all levels together.
 MAX_OPEN_JOBS = 64
-#: A job of a chat may hand out jobs, and those may not.
+#: A job may start jobs, but those may not start more.
 MAX_JOB_DEPTH = 2
 MAX_BATCH_CHARS = 100
-#: What a job says that has nothing to say.
-DONE = "It is done."
+_MAX_QUESTION_CHARS = 300
 
 
 def is_settled(job: Conversation) -> bool:
-    """See whether nothing more happens by itself: it has ended, stands still, or asks."""
+    """Return whether it has ended, is paused, or waits for its user."""
     return job.status is not Status.BACKGROUND
 
 
-def check_start(ancestry: Sequence[Conversation], *, are_open: int, more: int = 1) -> None:
-    """Refuse jobs that would lie too deep, or be too many; `ancestry` begins with who asks."""
+def check_new_jobs(ancestry: Sequence[Conversation], *, open_jobs: int, new_jobs: int = 1) -> None:
+    """Refuse jobs that are too deep or too many; `ancestry` runs from the caller to the root."""
     if ancestry[0].status is Status.ARCHIVED:
         raise Conflict("This conversation is archived.", hint="Reopen it first.")
-    if sum(one.kind is Kind.JOB for one in ancestry) >= MAX_JOB_DEPTH:
+    if sum(ancestor.kind is Kind.JOB for ancestor in ancestry) >= MAX_JOB_DEPTH:
         raise LimitReached(
-            "A job that was handed out by a job cannot hand out more.", hint="Do the work here."
+            "A job that was started by a job cannot start jobs.", hint="Do the work here."
         )
-    if are_open + more > MAX_OPEN_JOBS:
+    if open_jobs + new_jobs > MAX_OPEN_JOBS:
         raise LimitReached(
-            f"There are already {are_open} jobs under way here, and {MAX_OPEN_JOBS} is the limit.",
-            hint="Wait for some of them with background_block, or stop some with"
-            " background_cancel.",
+            f"Limit reached: {MAX_OPEN_JOBS} open jobs; {open_jobs} are open now.",
+            hint="Wait for some with background_block, or cancel some with background_cancel.",
         )
 
 
-def tell_result(outcome: Complete) -> str:
-    """Put all that a job found into words: what it said, and the bare finding if there is one."""
+def result_text(outcome: Complete) -> str:
+    """Combine the message of a job and its result, if it has one."""
     if outcome.result is None:
-        return outcome.message or DONE
-    found = canonical(outcome.result)
-    return found if outcome.message is None else f"{outcome.message}\n\nResult: {found}"
+        return outcome.message or DEFAULT_RESULT
+    result = canonical_json(outcome.result)
+    return result if outcome.message is None else f"{outcome.message}\n\nResult: {result}"
+
+
+def describe_job(job: JobView) -> str:
+    """Describe the status of a job, without its result: callers quote that as outside text."""
+    parts = [f"{job.id} {job.description!r}: {_status(job)}"]
+    if not job.is_settled:
+        parts.append(f"{_progress(job)}, last activity at {_time(job.updated_at)}")
+    if job.resume_count:
+        parts.append(f"resumed {_count(job.resume_count, 'time')}")
+    return f"{', '.join(parts)}."
+
+
+def summarize_jobs(
+    jobs: Sequence[JobView],
+    *,
+    missing: Collection[ConversationId] = (),
+    shown: Collection[ConversationId] | None = None,
+) -> str:
+    """Describe the status of several jobs; `shown` are those whose results are shown with it."""
+    settled = sum(job.is_settled for job in jobs)
+    lines = [f"{settled} of {len(jobs)} have settled."]
+    lines += [f"- {describe_job(job)}{_result_hint(job, shown)}" for job in jobs]
+    lines += [f"- {job_id}: no longer exists." for job_id in missing]
+    return "\n".join(lines)
+
+
+def _status(job: JobView) -> str:
+    if job.question is not None:
+        return f"{job.status}, waits for the user's answer to: {_truncate(job.question)}"
+    if job.paused:
+        return f"{job.status}, but paused"
+    if job.completed_at is None:
+        return job.status.value
+    return f"{job.status} at {_time(job.completed_at)}"
+
+
+def _progress(job: JobView) -> str:
+    calls = _count(job.calls, "tool call")
+    return f"{calls} (last: {', '.join(job.recent_tools)})" if job.recent_tools else calls
+
+
+def _result_hint(job: JobView, shown: Collection[ConversationId] | None) -> str:
+    has_result = job.status in (JobStatus.COMPLETED, JobStatus.ERROR)
+    if shown is None or not has_result:
+        return ""
+    return "" if job.id in shown else " background_output returns its result."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _truncate(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= _MAX_QUESTION_CHARS else f"{plain[:_MAX_QUESTION_CHARS]} […]"

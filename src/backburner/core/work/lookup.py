@@ -1,4 +1,4 @@
-"""Work that is open, and how it is found by what people call it."""
+"""Finding open work by the name a user gives it."""
 
 from collections.abc import Sequence
 
@@ -9,35 +9,35 @@ _THIS = frozenset({"this", "it", "this conversation"})
 
 
 def is_open(conversation: Conversation) -> bool:
-    """See whether there is work, paused or not, or a question about some."""
+    """Return whether it has work, paused or not, or an open question."""
     asks = conversation.status is Status.WAITING_INPUT
     return conversation.schedule is not None or asks
 
 
-def means_all(called: str) -> bool:
-    return _plain(called) in _ALL
+def means_all(name: str) -> bool:
+    return _plain(name) in _ALL
 
 
 def find_named(
-    called: str, own: Conversation | None, others: Sequence[Conversation]
+    name: str, own: Conversation | None, others: Sequence[Conversation]
 ) -> Sequence[Conversation]:
-    """Find all that a name may mean: by id, by their whole name, else by a part of it.
+    """Find all work that a name may mean: by id, by its whole name, else by a part of it.
 
-    Without a name all of it is meant, and `this` is the conversation's own work.
+    An empty name means all work, and `this` means the conversation's own work.
     """
     works = [*(() if own is None else (own,)), *others]
-    words = _plain(called)
+    words = _plain(name)
     if not words or words in _ALL:
         return works
     if words in _THIS and own is not None:
         return [own]
-    fits = (
-        lambda work: work.id == called.strip(),
+    conditions = (
+        lambda work: work.id == name.strip(),
         lambda work: words in _names(work),
-        lambda work: any(words in name for name in _names(work)),
+        lambda work: any(words in own_name for own_name in _names(work)),
     )
-    found = ([work for work in works if fit(work)] for fit in fits)
-    return next(filter(None, found), [])
+    matches = ([work for work in works if condition(work)] for condition in conditions)
+    return next(filter(None, matches), [])
 
 
 def _names(work: Conversation) -> Sequence[str]:

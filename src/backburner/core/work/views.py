@@ -1,4 +1,4 @@
-"""A conversation seen as a task or as a job. Derived from stored facts, never stored itself."""
+"""Conversations as tasks and as jobs. Views are derived from stored facts, never stored."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,6 @@ from backburner.core.conversation import (
 from backburner.core.ids import ConversationId, MessageId, RunId
 from backburner.core.question import Purpose
 from backburner.core.schedule import Event, Schedule, is_recurring
-from backburner.core.work.jobs import DONE
 
 
 class TaskStatus(StrEnum):
@@ -71,16 +70,16 @@ class TaskView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkSummary:
-    """What is known of the runs of a job."""
+    """A summary of the runs of a job."""
 
-    #: Of the last one that ended: what the agent said, its bare finding as JSON, why it failed.
-    said: str | None = None
-    found: str | None = None
+    #: Of the last run that ended.
+    message: str | None = None
+    result_json: str | None = None
     failure: str | None = None
-    #: How many calls of tools there were, and the last few, newest first.
+    #: The number of tool calls, and the last few tools, newest first.
     calls: int = 0
     recent_tools: tuple[str, ...] = ()
-    #: When it was last heard of.
+    #: The last sign of activity.
     updated_at: datetime | None = None
 
 
@@ -93,7 +92,7 @@ class JobView:
     status: JobStatus
     needs_you: bool
     paused: bool
-    #: What is asked of the user.
+    #: The open question to the user.
     question: str | None
     parent_id: ConversationId | None
     parent_run_id: RunId | None
@@ -103,10 +102,10 @@ class JobView:
     created_at: datetime
     completed_at: datetime | None
     retrieved_at: datetime | None
-    #: Of a completed one: what it said in the end, and its bare finding.
+    #: Completed jobs only: the final message, and the result as JSON.
     result: str | None
     data: Any
-    #: Of one that failed.
+    #: Failed jobs only.
     error: str | None
     calls: int
     recent_tools: tuple[str, ...]
@@ -114,16 +113,18 @@ class JobView:
 
     @property
     def is_settled(self) -> bool:
-        """Nothing more happens by itself: it has ended, stands still, or asks."""
-        at_work = self.status in (JobStatus.RUNNING, JobStatus.RESUMED)
-        return not at_work or self.needs_you or self.paused
+        """Whether it has ended, is paused, or waits for its user."""
+        is_open = self.status in (JobStatus.RUNNING, JobStatus.RESUMED)
+        return not is_open or self.needs_you or self.paused
 
 
-UNKNOWN_ERROR = "It failed, and what is known of it is no longer there."
+#: The result of work that completed without a message.
+DEFAULT_RESULT = "It is done."
+UNKNOWN_ERROR = "It failed; the details are no longer available."
 
 
 def task_status(conversation: Conversation) -> TaskStatus | None:
-    """Say how a conversation stands as a task; None: it is none, or one that was dismissed."""
+    """Return the status as a task; None if it is not a task, or was dismissed."""
     if conversation.status is Status.ARCHIVED:
         return None if conversation.ended_as is EndedAs.DISMISSED else TaskStatus.DONE
     if any(question.purpose is Purpose.PROPOSAL for question in conversation.questions):
@@ -144,7 +145,7 @@ def task_status(conversation: Conversation) -> TaskStatus | None:
 
 
 def job_status(conversation: Conversation) -> JobStatus | None:
-    """Say how a conversation stands as a job; None: it is none."""
+    """Return the status as a job; None if it is not a job."""
     if conversation.kind is not Kind.JOB:
         return None
     ended = {
@@ -165,21 +166,20 @@ def job_status(conversation: Conversation) -> JobStatus | None:
 
 
 def is_listed_as_task(conversation: Conversation) -> bool:
-    """The task list shows what was born a task, and chats that have a schedule."""
-    chat_at_work = conversation.kind is Kind.CHAT and conversation.schedule is not None
-    return (conversation.kind is Kind.TASK or chat_at_work) and task_status(
-        conversation
-    ) is not None
+    """Return whether the task list shows it: tasks, and chats that have a schedule."""
+    is_scheduled_chat = conversation.kind is Kind.CHAT and conversation.schedule is not None
+    is_task = conversation.kind is Kind.TASK or is_scheduled_chat
+    return is_task and task_status(conversation) is not None
 
 
-def takes_room(conversation: Conversation) -> bool:
-    """See whether it is one of the active tasks of which a user may have so many.
+def counts_as_active(conversation: Conversation) -> bool:
+    """Return whether it counts towards the limit on active tasks.
 
-    What stands still for an allowance is, because it goes on by itself; a proposal is not.
+    Work paused for an allowance does, because it resumes by itself; a proposal does not.
     """
     is_task = conversation.kind in (Kind.TASK, Kind.CHAT) and conversation.schedule is not None
-    goes_on = conversation.pause_reason in (None, PauseReason.ALLOWANCE)
-    return is_task and goes_on and task_status(conversation) is not TaskStatus.PROPOSED
+    continues = conversation.pause_reason in (None, PauseReason.ALLOWANCE)
+    return is_task and continues and task_status(conversation) is not TaskStatus.PROPOSED
 
 
 def task_view(conversation: Conversation) -> TaskView | None:
@@ -193,7 +193,7 @@ def task_view(conversation: Conversation) -> TaskView | None:
         name=conversation.title,
         description=str(context.get("description", "")),
         prompt=str(context.get("prompt", "")),
-        kind=kind_of(schedule),
+        kind=task_kind(schedule),
         status=status,
         needs_you=bool(conversation.questions),
         schedule=schedule,
@@ -216,7 +216,7 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
     status = job_status(conversation)
     if status is None:
         return None
-    context, asked = conversation.state.context, conversation.pending_question
+    context, question = conversation.state.context, conversation.pending_question
     is_done = work is not None and status is JobStatus.COMPLETED
     has_failed = work is not None and status is JobStatus.ERROR
     work = work or WorkSummary()
@@ -228,7 +228,7 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
         status=status,
         needs_you=bool(conversation.questions),
         paused=conversation.pause_reason in (PauseReason.USER, PauseReason.ALLOWANCE),
-        question=None if asked is None else asked.prompt,
+        question=None if question is None else question.prompt,
         parent_id=conversation.parent_id,
         parent_run_id=conversation.parent_run_id,
         parent_message_id=conversation.parent_message_id,
@@ -237,8 +237,8 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
         created_at=conversation.created_at,
         completed_at=conversation.ended_at,
         retrieved_at=conversation.retrieved_at,
-        result=(work.said or work.found or DONE) if is_done else None,
-        data=json.loads(work.found) if is_done and work.found is not None else None,
+        result=(work.message or work.result_json or DEFAULT_RESULT) if is_done else None,
+        data=json.loads(work.result_json) if is_done and work.result_json is not None else None,
         error=(work.failure or UNKNOWN_ERROR) if has_failed else None,
         calls=work.calls,
         recent_tools=work.recent_tools,
@@ -246,8 +246,8 @@ def job_view(conversation: Conversation, work: WorkSummary | None = None) -> Job
     )
 
 
-def kind_of(schedule: Schedule | None) -> TaskKind:
-    """Say what kind of task a schedule makes."""
+def task_kind(schedule: Schedule | None) -> TaskKind:
+    """Return the kind of a task with this schedule."""
     if isinstance(schedule, Event):
         return TaskKind.EVENT
     return TaskKind.SCHEDULED if schedule and is_recurring(schedule) else TaskKind.ONESHOT

@@ -18,7 +18,7 @@ from claude_agent_sdk import (
     PreToolUseHookSpecificOutput,
 )
 
-from backburner.core.tool_policy import Narrowing, Tool
+from backburner.core.tool_policy import GrantMatch, Tool
 from backburner.engine.claude.relay import Line
 from backburner.engine.claude.tools import TurnTools
 from backburner.ports import Offer, ToolResult
@@ -29,7 +29,7 @@ BUILTIN_SERVER = "claude"
 OUTCOME_TOOL = "StructuredOutput"
 #: These only read, and only files that the program can.
 READ_ONLY = frozenset({"Glob", "Grep", "Read"})
-NARROWINGS = {"Bash": Narrowing.COMMAND, "WebFetch": Narrowing.HOST}
+NARROWINGS = {"Bash": GrantMatch.COMMAND, "WebFetch": GrantMatch.HOST}
 #: A call may wait for as long as the gate does.
 HOOK_TIMEOUT_SECONDS = 24 * 3600.0
 TURN_ENDS = "The turn ends here."
@@ -117,7 +117,7 @@ def _offer(name: str, run: Any) -> Offer:
             name=name,
             definition=name,
             free=read_only,
-            narrowing=NARROWINGS.get(name, Narrowing.TOOL),
+            grant_match=NARROWINGS.get(name, GrantMatch.TOOL),
         ),
         description="",
         parameters={},

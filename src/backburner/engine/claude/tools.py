@@ -13,7 +13,7 @@ import mcp_types as types
 from claude_agent_sdk import McpSdkServerConfig
 from mcp.server import Server, ServerRequestContext
 
-from backburner.core.validation import canonical
+from backburner.core.validation import canonical_json
 from backburner.ports import Gate, Offer, ToolResult
 
 MAX_NAME_CHARS = 64
@@ -75,7 +75,7 @@ def digest(offers: Sequence[Offer]) -> str:
         [offer.tool.server, offer.tool.name, offer.description, dict(offer.parameters)]
         for offer in offers
     ]
-    return hashlib.sha256(canonical({"tools": shown}).encode()).hexdigest()
+    return hashlib.sha256(canonical_json({"tools": shown}).encode()).hexdigest()
 
 
 def _server(name: str, turn_tools: TurnTools) -> Server:

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, or_, 
 
 from backburner.core.accounts import (
     CREDENTIAL_LIFETIMES,
-    LASTING,
-    USE_RECORDED_EVERY,
+    REUSABLE_CREDENTIALS,
+    USE_RECORD_INTERVAL,
     Caller,
     Credential,
     CredentialKind,
@@ -32,7 +32,7 @@ _is_good = (
     credentials.c.ended_at.is_(None),
     or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > bindparam("at")),
 )
-_lasting = credentials.c.kind.in_([kind.value for kind in LASTING])
+_lasting = credentials.c.kind.in_([kind.value for kind in REUSABLE_CREDENTIALS])
 _of_somebody = (
     select(credentials, users.c.role)
     .join(users, users.c.id == credentials.c.user_id)
@@ -130,7 +130,7 @@ class Credentials:
         row = self._find(_identify, {"shown": digest, "at": now})
         if row is None:
             return None
-        if row.used_at is None or now - row.used_at >= USE_RECORDED_EVERY:
+        if row.used_at is None or now - row.used_at >= USE_RECORD_INTERVAL:
             self._note_use(row, now)
         return Caller(
             user=UserId(row.user_id),

@@ -52,7 +52,7 @@ presence_of = select(
     _newest_heard.with_only_columns(messages.c.created_at)
     .limit(literal_column("1", Integer))
     .scalar_subquery()
-    .label("heard_at"),
+    .label("last_message_at"),
     or_(
         exists().where(inbox.c.user_id == _owner, unserved, inbox.c.from_person),
         # Apart, so that each has an index.
@@ -65,7 +65,7 @@ presence_of = select(
             )
             for stands in (is_running, is_queued)
         ),
-    ).label("is_answered"),
+    ).label("awaits_reply"),
 )
 _lately = _newest_heard.limit(_MOST_HEARD).cte("lately")
 talk_of = (
@@ -115,7 +115,7 @@ def find(connection: Connection, user: UserId) -> Sequence[ConversationId]:
 def presence(connection: Connection, user: UserId) -> Presence:
     """See when a user was last heard, and whether something of theirs is being answered."""
     row = connection.execute(presence_of, {"owner": user}).one()
-    return Presence(heard_at=row.heard_at, is_answered=bool(row.is_answered))
+    return Presence(last_message_at=row.last_message_at, awaits_reply=bool(row.awaits_reply))
 
 
 def talk(connection: Connection, user: UserId, *, limit: int) -> Sequence[Snippet]:

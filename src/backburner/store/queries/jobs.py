@@ -254,8 +254,8 @@ def _work(end: Row[Any] | None, heard: Row[Any] | None, calls: Sequence[Row[Any]
     moments = [heard.started_at, heard.drafted_at] if heard else []
     known = [moment for moment in [*moments, *(call.at for call in calls)] if moment is not None]
     return WorkSummary(
-        said=end and end.said,
-        found=end and end.result,
+        message=end and end.said,
+        result_json=end and end.result,
         failure=end and end.failure_message,
         calls=calls[0].how_many if calls else 0,
         recent_tools=tuple(call.tool for call in calls),

@@ -11,7 +11,7 @@ from backburner.core.conversation import Conversation, Kind, Status
 from backburner.core.ids import UserId, new_run_id
 from backburner.core.run import Run, RunKind, RunStatus, Turn
 from backburner.core.transitions import Step
-from backburner.core.work.discovery import may_look
+from backburner.core.work.discovery import may_discover
 from backburner.ports import Claim, Claimer
 from backburner.store import steps
 from backburner.store.dialect import Clock, read_by_clock
@@ -180,9 +180,9 @@ def _is_passed_over(taker: "_Taker", found: Conversation) -> bool:
     if found.kind is not Kind.DISCOVERY:
         return False
     presence = rows_of_discovery.presence(taker.connection, found.user_id)
-    if may_look(presence, now=taker.now, after=taker.claimer.discovers_after):
+    if may_discover(presence, now=taker.now, idle_for=taker.claimer.discovers_after):
         return False
-    passed = transitions.pass_over(found, now=taker.now)
+    passed = transitions.skip_discovery_slot(found, now=taker.now)
     rows_of_discovery.pass_over(taker.connection, passed)
     return True
 

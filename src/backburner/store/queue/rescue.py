@@ -11,9 +11,9 @@ from sqlalchemy import Connection, Text, and_, bindparam, select, update
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
-from backburner.core.retry import MOST_CRASHES
+from backburner.core.retry import MAX_CRASHES
 from backburner.core.run import Failure, FailureKind, Run, RunEnding, RunKind, RunStatus, Turn
-from backburner.core.tool_journal import ask, doubtful, question_id
+from backburner.core.tool_journal import calls_in_doubt, doubt_question, doubt_question_id
 from backburner.core.transitions import Step
 from backburner.ports import RescuedTurn
 from backburner.store import steps
@@ -76,11 +76,11 @@ def _settle_crash(
 def _ask_in_doubt(connection: Connection, step: Step, run: Run, *, now: datetime) -> Step:
     """Ask the owner about every call that the run may or may not have made, each once."""
     user = step.conversation.user_id
-    for call in doubtful(tool_calls.of_run(connection, user, run.id)):
+    for call in calls_in_doubt(tool_calls.of_run(connection, user, run.id)):
         # Of one that was handed back and went on.
-        if questions.was_asked(connection, user, question_id(call)):
+        if questions.was_asked(connection, user, doubt_question_id(call)):
             continue
-        asked = transitions.ask_owner(step.conversation, ask(call, run.kind, now=now))
+        asked = transitions.ask_owner(step.conversation, doubt_question(call, run.kind, now=now))
         step = replace(
             step,
             conversation=asked.conversation,
@@ -93,7 +93,7 @@ def _ask_in_doubt(connection: Connection, step: Step, run: Run, *, now: datetime
 
 def _crashed_too_often(connection: Connection, conversation: Conversation) -> bool:
     """See whether the last few replies all crashed: this one is not given a further time."""
-    recent = runs.history(connection, conversation.user_id, conversation.id, limit=4 * MOST_CRASHES)
-    replies = [run for run in recent if run.kind is RunKind.REPLY][:MOST_CRASHES]
+    recent = runs.history(connection, conversation.user_id, conversation.id, limit=4 * MAX_CRASHES)
+    replies = [run for run in recent if run.kind is RunKind.REPLY][:MAX_CRASHES]
     crashes = [run for run in replies if run.failure and run.failure.kind is FailureKind.CRASHED]
-    return len(crashes) == MOST_CRASHES
+    return len(crashes) == MAX_CRASHES

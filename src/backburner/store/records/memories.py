@@ -32,8 +32,7 @@ from sqlalchemy import (
 
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
-from backburner.core.memory import Memory
-from backburner.core.words import words_of
+from backburner.core.memory import Memory, index_words
 from backburner.ports import MemoryWrite, NewMemory, PageKey
 from backburner.store.dialect import insert_unless_there
 from backburner.store.tables import memories, memory_words
@@ -243,7 +242,7 @@ def _sought(user: UserId, words: Sequence[str], limit: int) -> dict[str, Any]:
 
 
 def _note_words(connection: Connection, user: UserId, memory: NewMemory) -> None:
-    words = words_of(f"{memory.key}\n{memory.text}")
+    words = index_words(f"{memory.key}\n{memory.text}")
     if words:
         key = memory.key
         rows = [{"user_id": user, "word": word, "key": key} for word in words]

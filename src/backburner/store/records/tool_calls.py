@@ -66,7 +66,7 @@ def begin(
         "tool": call.tool.name,
         "definition": call.tool.definition,
         "arguments": dump(call.arguments),
-        "digest": tool_policy.digest(call),
+        "digest": tool_policy.call_digest(call),
         "read_only": read_only,
         "state": "started",
         "grant_id": grant,

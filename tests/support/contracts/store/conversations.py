@@ -29,9 +29,18 @@ from backburner.core.conversation import (
 from backburner.core.ids import ConversationId, new_conversation_id
 from backburner.core.question import Purpose, Question, QuestionType
 from backburner.core.run import RunKind
-from backburner.core.schedule import After, CatchUp, Cron, Event, Immediate, Interval, On, Scheduled
+from backburner.core.schedule import (
+    After,
+    AfterCondition,
+    CatchUp,
+    Cron,
+    Event,
+    Immediate,
+    Interval,
+    Scheduled,
+)
 from backburner.core.transitions import Step
-from backburner.core.validation import DEEPEST, LARGEST_INTEGER, size_of
+from backburner.core.validation import MAX_INTEGER, MAX_JSON_DEPTH, json_size
 from backburner.store.records import conversations
 from support.stage import make
 from support.stage.make import NOON, USER
@@ -118,7 +127,7 @@ CHOICES: dict[str, Iterable[Any]] = {
         Interval(timedelta(days=3660), anchor=LATER),
         Event("file", {}),
         Event(ANY_TEXT, {"path": ANY_TEXT, "deep": [{"n": 1.5}]}),
-        *(After(make.OTHER, on, once) for on in On for once in (True, False)),
+        *(After(make.OTHER, on, once) for on in AfterCondition for once in (True, False)),
     ),
     "kind": Kind,
     "status": Status,
@@ -174,9 +183,9 @@ def a_conversation_comes_back_whatever_its_fields_are(scene: Scene) -> None:
 
 def a_state_comes_back_up_to_its_limits(scene: Scene) -> None:
     nested: Any = "deep"
-    for _ in range(DEEPEST - 2):
+    for _ in range(MAX_JSON_DEPTH - 2):
         nested = [nested]
-    numbers = [LARGEST_INTEGER, -LARGEST_INTEGER, 0, 0.1, -0.0, 5e-324, 1.7976931348623157e308]
+    numbers = [MAX_INTEGER, -MAX_INTEGER, 0, 0.1, -0.0, 5e-324, 1.7976931348623157e308]
     states = [
         State(),
         State(context={"": {}}, data={"list": [], "nothing": None}),
@@ -253,5 +262,5 @@ def _come_back(scene: Scene, *made: Conversation) -> None:
 
 def _fill(data: dict[str, Any]) -> dict[str, Any]:
     """Add text until there is no room for more."""
-    room = MAX_STATE_BYTES - size_of({**data, "text": ""})
+    room = MAX_STATE_BYTES - json_size({**data, "text": ""})
     return {**data, "text": "é" * (room // 2)}

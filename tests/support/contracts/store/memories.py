@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from backburner.core.memory import Memory
-from backburner.core.words import sought_in
+from backburner.core.memory import Memory, query_words
 from backburner.ports import MemoryWrite, NewMemory
 from backburner.store.records import memories
 from support.stage.make import STRANGER, USER
@@ -121,12 +120,12 @@ def _keep(
 
 
 def _found(scene: Scene, query: str, *, limit: int = 9) -> list[str]:
-    words = sought_in(query)
+    words = query_words(query)
     return _keys(scene.run(lambda db: memories.search(db, USER, words, limit=limit)))
 
 
 def _recalled(scene: Scene, query: str, *, limit: int) -> list[str]:
-    words = sought_in(query)
+    words = query_words(query)
     return _keys(scene.run(lambda db: memories.recall(db, USER, words, limit=limit)))
 
 

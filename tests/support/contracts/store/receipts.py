@@ -14,7 +14,7 @@ from backburner.core.ids import CallId, GrantId, new_call_id
 from backburner.core.question import Purpose
 from backburner.core.schedule import Scheduled
 from backburner.core.tool_journal import JournalEntry
-from backburner.core.tool_policy import Grant, Tool, ToolCall, digest
+from backburner.core.tool_policy import Grant, Tool, ToolCall, call_digest
 from backburner.core.transitions import Step
 from backburner.ports import Claim, SpendingState
 from backburner.store import tables
@@ -23,7 +23,9 @@ from support.stage.make import NOON, USER
 from support.stage.scene import Scene
 
 CALL = ToolCall(Tool(server="mail", name="send", definition="d"), {"to": "é", "n": 1})
-ONCE = Grant(id=GrantId("g_once"), server="mail", tool="send", definition="d", call=digest(CALL))
+ONCE = Grant(
+    id=GrantId("g_once"), server="mail", tool="send", definition="d", call=call_digest(CALL)
+)
 
 
 def a_call_is_written_down_before_and_after(scene: Scene) -> None:
@@ -41,7 +43,7 @@ def a_call_is_written_down_before_and_after(scene: Scene) -> None:
         tool="send",
         definition="d",
         arguments=CALL.arguments,
-        digest=digest(CALL),
+        digest=call_digest(CALL),
         read_only=False,
         done=False,
     )

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from backburner.core.words import words_of
+from backburner.core.memory import index_words
 
 revision = "0007"
 down_revision = "0006"
@@ -54,7 +54,7 @@ def upgrade() -> None:
             {"user_id": row.user_id, "word": word, "key": row.key}
             for row in found
             # Whoever changes how words are told apart has to write them all anew.
-            for word in words_of(f"{row.key}\n{row.text}")
+            for word in index_words(f"{row.key}\n{row.text}")
         ]
         if rows:
             op.bulk_insert(words, rows)

@@ -19,14 +19,14 @@ from backburner.api.app import build_api
 from backburner.core.accounts import Scope
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.ids import ConversationId
-from backburner.tools.serving import Serving
+from backburner.tools.mcp_server import McpServer
 
 JOB = {"description": "Count", "prompt": "Count the files."}
 
 
 @pytest.fixture
 async def http(stage: Stage) -> AsyncIterator[httpx2.AsyncClient]:
-    api = build_api(stage.deps, hosts={"localhost"}, checks={}, tools=Serving(stage.deps))
+    api = build_api(stage.deps, hosts={"localhost"}, checks={}, tools=McpServer(stage.deps))
     transport = httpx2.ASGITransport(app=api)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
         yield http

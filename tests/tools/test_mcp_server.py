@@ -19,7 +19,7 @@ from backburner.actions.accounts import credentials
 from backburner.actions.work import mcp_clients
 from backburner.core.accounts import CredentialKind, Scope
 from backburner.store import tables
-from backburner.tools.serving import NAME
+from backburner.tools.mcp_server import SERVER_NAME
 
 HEADERS = {"accept": "application/json, text/event-stream"}
 ERAS = ["auto", "legacy"]
@@ -59,7 +59,7 @@ async def test_a_client_of_either_era_lists_and_calls_tools(
 ) -> None:
     async with over_http(http, await make_token(stage), mode) as opened:
         assert opened.server_info
-        assert opened.server_info.name == NAME
+        assert opened.server_info.name == SERVER_NAME
         tools = (await opened.list_tools()).tools
         called = await opened.call_tool("change", {"text": "x"})
 

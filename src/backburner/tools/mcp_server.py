@@ -33,8 +33,8 @@ from backburner.tools.jobs import job_offers
 from backburner.tools.memories import memory_offers
 from backburner.tools.tasks import task_offers
 
-NAME = "backburner"
-INSTRUCTIONS = (
+SERVER_NAME = "backburner"
+SERVER_INSTRUCTIONS = (
     "Backburner works in the background for its user, also when you are gone."
     " Hand it work with background_task and go on; wait with background_block, and read with"
     " background_output. What comes back later or again and again is a task: task_add."
@@ -42,32 +42,34 @@ INSTRUCTIONS = (
 )
 
 #: Requests as ASGI has them.
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+AsgiMessage = MutableMapping[str, Any]
+AsgiReceive = Callable[[], Awaitable[AsgiMessage]]
+AsgiSend = Callable[[AsgiMessage], Awaitable[None]]
 Context = ServerRequestContext[Any, Any]
 #: Makes tools for wherever work is handed out from.
-Group = Callable[[Deps, Origin], Sequence[Offer]]
-GROUPS: tuple[Group, ...] = (job_offers, task_offers, memory_offers)
+OfferGroup = Callable[[Deps, Origin], Sequence[Offer]]
+OFFER_GROUPS: tuple[OfferGroup, ...] = (job_offers, task_offers, memory_offers)
 
 _log = structlog.get_logger(__name__)
 
 
-def offers_for(deps: Deps, origin: Origin, groups: Iterable[Group] = GROUPS) -> Sequence[Offer]:
+def client_offers(
+    deps: Deps, origin: Origin, groups: Iterable[OfferGroup] = OFFER_GROUPS
+) -> Sequence[Offer]:
     """Collect what a client may be offered."""
     everything = (offer for group in groups for offer in group(deps, origin))
     return [offer for offer in everything if offer.tool.free]
 
 
-class Serving:
+class McpServer:
     """Answers requests over HTTP, each by itself: none needs what another left behind."""
 
-    def __init__(self, deps: Deps, groups: Iterable[Group] = GROUPS) -> None:
+    def __init__(self, deps: Deps, groups: Iterable[OfferGroup] = OFFER_GROUPS) -> None:
         self._deps = deps
         self._groups = tuple(groups)
 
     async def __call__(
-        self, caller: Caller, scope: MutableMapping[str, Any], receive: Receive, send: Send
+        self, caller: Caller, scope: MutableMapping[str, Any], receive: AsgiReceive, send: AsgiSend
     ) -> None:
         server = self.server(caller)
         # One for each request: it costs little, and cancelling the request ends all it began.
@@ -79,7 +81,7 @@ class Serving:
         """Make what one caller talks to."""
         shown = {
             offer.tool.name: offer
-            for offer in offers_for(
+            for offer in client_offers(
                 self._deps, Origin(caller.user, mcp_clients.NOWHERE), self._groups
             )
             if _may_call(caller, offer)
@@ -95,10 +97,10 @@ class Serving:
             return _tell(await self._call(caller, context, asked, reads=reads))
 
         return Server(
-            NAME,
+            SERVER_NAME,
             version=__version__,
             title="Backburner",
-            instructions=INSTRUCTIONS,
+            instructions=SERVER_INSTRUCTIONS,
             get_tool_input_schema=lambda name: shown[name].parameters if name in shown else None,
             on_list_tools=list_tools,
             on_call_tool=call_tool,
@@ -114,7 +116,7 @@ class Serving:
             else:
                 client = _client(context)
                 origin = await mcp_clients.make_origin(self._deps, caller, client=client)
-            offers = offers_for(self._deps, origin, self._groups)
+            offers = client_offers(self._deps, origin, self._groups)
             offer = next(offer for offer in offers if offer.tool.name == asked.name)
             return await offer.run(asked.arguments or {})
         except BackburnerError as error:

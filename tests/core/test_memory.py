@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backburner.core.words import LONGEST_WORD, MOST_SOUGHT, sought_in, telling_in, words_of
+from backburner.core.memory import (
+    MAX_QUERY_WORDS,
+    MAX_WORD_CHARS,
+    index_words,
+    query_words,
+    topic_words,
+)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +29,7 @@ from backburner.core.words import LONGEST_WORD, MOST_SOUGHT, sought_in, telling_
     ],
 )
 def test_a_text_is_found_by_its_words(text: str, words: list[str]) -> None:
-    assert words_of(text) == words
+    assert index_words(text) == words
 
 
 @pytest.mark.parametrize(
@@ -36,26 +42,26 @@ def test_a_text_is_found_by_its_words(text: str, words: list[str]) -> None:
     ],
 )
 def test_what_is_looked_for_are_words_and_nothing_else(text: str, words: list[str]) -> None:
-    assert sought_in(text) == words
+    assert query_words(text) == words
 
 
 def test_short_words_tell_nothing_unless_they_are_numbers_or_names() -> None:
-    assert telling_in("Is the CI of PR no. 42 at 9 ok in 東京? a b A") == [
+    assert topic_words("Is the CI of PR no. 42 at 9 ok in 東京? a b A") == [
         "ci",
         "pr",
         "42",
         "9",
         "東京",
     ]
-    assert telling_in("what is it with the main branch") == ["what", "with", "main", "branch"]
+    assert topic_words("what is it with the main branch") == ["what", "with", "main", "branch"]
 
 
 def test_there_are_bounds() -> None:
-    assert words_of("x" * 1_000) == ["x" * LONGEST_WORD]
-    assert len(sought_in(" ".join(str(number) for number in range(1_000)))) == MOST_SOUGHT
+    assert index_words("x" * 1_000) == ["x" * MAX_WORD_CHARS]
+    assert len(query_words(" ".join(str(number) for number in range(1_000)))) == MAX_QUERY_WORDS
 
 
 @given(st.text())
 def test_whatever_is_looked_for_is_among_the_words_of_the_same_text(text: str) -> None:
-    assert set(telling_in(text)) <= set(words_of(text))
-    assert set(sought_in(text)) <= set(words_of(text))
+    assert set(topic_words(text)) <= set(index_words(text))
+    assert set(query_words(text)) <= set(index_words(text))

@@ -12,22 +12,22 @@ from backburner.core.errors import BadRequest
 from backburner.core.question import NO, YES
 from backburner.core.tool_policy import (
     ALWAYS_HERE,
-    WRAPPERS,
+    COMMAND_WRAPPERS,
     Allow,
     Ask,
-    Narrowing,
+    GrantMatch,
     ToolCall,
     approval_options,
-    digest,
-    shorten,
+    call_digest,
+    widen_grant,
 )
 
 
 def test_a_lasting_grant_for_a_command_does_not_reach_a_tool_held_to_nothing() -> None:
     (lasting,) = granted(ALWAYS_HERE, command("git status"))
-    call = ToolCall(replace(RUN_COMMAND, narrowing=Narrowing.TOOL), {"command": "git status"})
+    call = ToolCall(replace(RUN_COMMAND, grant_match=GrantMatch.TOOL), {"command": "git status"})
 
-    assert judge(call, lasting) == Ask(digest(call))
+    assert judge(call, lasting) == Ask(call_digest(call))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_lasting_grant_for_a_command_reaches_what_begins_with_its_words(line: 
 def test_a_lasting_grant_for_a_command_reaches_nothing_else(line: object) -> None:
     (grant,) = granted(ALWAYS_HERE, command("git status"))
 
-    assert judge(command(line), grant) == Ask(digest(command(line)))
+    assert judge(command(line), grant) == Ask(call_digest(command(line)))
 
 
 @examples(300)
@@ -85,8 +85,8 @@ def test_always_here_never_reaches_what_it_was_not_offered_for() -> None:
     line = command("git status; ls")
 
     for grant in granted(ALWAYS_HERE, line):
-        assert judge(line, grant) == Ask(digest(line))
-        assert judge(command("git status"), grant) == Ask(digest(command("git status")))
+        assert judge(line, grant) == Ask(call_digest(line))
+        assert judge(command("git status"), grant) == Ask(call_digest(command("git status")))
 
 
 @pytest.mark.parametrize(
@@ -103,24 +103,26 @@ def test_what_runs_its_arguments_is_only_ever_granted_whole(line: str | list[str
     longer = [*line, "more"] if isinstance(line, list) else f"{line} more"
 
     assert judge(command(line), grant) == Allow()
-    assert judge(command(longer), grant) == Ask(digest(command(longer)))
+    assert judge(command(longer), grant) == Ask(call_digest(command(longer)))
 
 
-@pytest.mark.parametrize("name", sorted(WRAPPERS))
+@pytest.mark.parametrize("name", sorted(COMMAND_WRAPPERS))
 def test_no_wrapper_is_ever_granted_by_a_prefix(name: str) -> None:
     (grant,) = granted(ALWAYS_HERE, command([name, "one"]))
 
-    assert judge(command([name, "one", "two"]), grant) == Ask(digest(command([name, "one", "two"])))
+    assert judge(command([name, "one", "two"]), grant) == Ask(
+        call_digest(command([name, "one", "two"]))
+    )
     with pytest.raises(BadRequest):
-        shorten(grant, (name,))
+        widen_grant(grant, (name,))
 
 
 def test_a_grant_for_a_command_can_be_shortened_to_reach_further() -> None:
     (grant,) = granted(ALWAYS_HERE, command("git log --oneline"))
 
-    shorter = shorten(grant, ("git", "log"))
+    shorter = widen_grant(grant, ("git", "log"))
 
-    assert judge(command("git log -3"), grant) == Ask(digest(command("git log -3")))
+    assert judge(command("git log -3"), grant) == Ask(call_digest(command("git log -3")))
     assert judge(command("git log -3"), shorter) == Allow()
     assert shorter == replace(grant, words=("git", "log"))
 
@@ -130,7 +132,7 @@ def test_a_grant_cannot_be_shortened_to_other_words(words: tuple[str, ...]) -> N
     (grant,) = granted(ALWAYS_HERE, command("git log -1"))
 
     with pytest.raises(BadRequest, match="Keep one or more of its first words"):
-        shorten(grant, words)
+        widen_grant(grant, words)
 
 
 def test_only_grants_for_commands_can_be_shortened() -> None:
@@ -139,9 +141,9 @@ def test_only_grants_for_commands_can_be_shortened() -> None:
         *granted(YES, command("git log")),
     ):
         with pytest.raises(BadRequest):
-            shorten(grant, ("https",))
+            widen_grant(grant, ("https",))
         with pytest.raises(BadRequest):
-            shorten(grant, ("git",))
+            widen_grant(grant, ("git",))
 
 
 @pytest.mark.parametrize(

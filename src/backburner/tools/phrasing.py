@@ -1,0 +1,176 @@
+"""Replies of the tools for background work and tasks, worded so that an agent can pass them on."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import islice
+
+from backburner.actions.create import WorkReport
+from backburner.actions.work.conversation_work import WorkList
+from backburner.actions.work.tasks import TaskListing
+from backburner.core import schedule
+from backburner.core.conversation import Conversation, Notify, Status
+from backburner.core.ids import ConversationId
+from backburner.core.run import Run
+from backburner.core.schedule import After
+from backburner.core.schedule.describe import describe, join_times
+from backburner.core.work import views
+from backburner.core.work.views import TaskStatus
+
+NO_WORK = "There is no background work here."
+NO_TASKS = "There are no tasks."
+NO_RUNS = "It has not run yet."
+_NEXT_TIMES = 3
+_MAX_PROMPT_CHARS = 300
+_MAX_RESULT_CHARS = 1_000
+_NOTIFICATIONS = {
+    Notify.ALWAYS: "The user is told what each run says.",
+    Notify.ON_CHANGE: "The user is told what differs from the time before.",
+    Notify.ON_FAILURE: "The user is told only of failures.",
+    Notify.NEVER: "The user is told only of questions, and of failures that stop it.",
+}
+
+
+def describe_new_work(created: WorkReport, *, here: ConversationId) -> str:
+    work = created.work
+    schedule_text = "no time set"
+    if work.schedule is not None:
+        schedule_text = describe(work.schedule, zone=created.zone)
+    when = f"{schedule_text}. {next_times(work, created.zone, created.now)}".strip()
+    if views.task_status(work) is TaskStatus.PROPOSED:
+        return (
+            f"Proposed as {task_name(work)}, {when}"
+            " Nothing runs before the owner has said yes; they have been asked."
+        )
+    if work.id == here:
+        text = f"This conversation now works on it, {when}"
+    else:
+        text = f"A task of its own, {task_name(work)}, works on it and reports here, {when}"
+    if work.status is Status.WAITING_INPUT:
+        return f"{text} It begins when the open question has been answered."
+    return f"{text} It is active."
+
+
+def describe_stopped_work(stopped: Sequence[Conversation]) -> str:
+    return f"Stopped: {'; '.join(_prompt(work) for work in stopped)}."
+
+
+def describe_work(works: WorkList) -> str:
+    lines = []
+    if works.own is not None:
+        lines.append(f"This conversation: {_work_line(works.own, works)}")
+    lines += [f"Task {task_name(child)}: {_work_line(child, works)}" for child in works.children]
+    return "\n".join(lines) or NO_WORK
+
+
+def task_name(work: Conversation) -> str:
+    return f"{work.title!r} ({work.id})"
+
+
+def describe_task(task: WorkReport) -> str:
+    """Describe a task: its schedule, the next times, and where it reports."""
+    work = task.work
+    when = f"{_task_schedule(task)}. {next_times(work, task.zone, task.now)}".strip()
+    parts = [when, _run_limit(work), _destinations(work), _NOTIFICATIONS[work.notify]]
+    text = " ".join(part for part in parts if part)
+    if views.task_status(work) is TaskStatus.PROPOSED:
+        return (
+            f"Proposed: task {task_name(work)}, {text}"
+            " Nothing runs before the owner has said yes; they have been asked."
+        )
+    if work.status is Status.WAITING_INPUT:
+        return (
+            f"Task {task_name(work)}, {text} It goes on when its open question has been answered."
+        )
+    if work.pause_reason is not None:
+        return f"Task {task_name(work)}, {text} It is paused."
+    return f"Task {task_name(work)}, {text} It is active."
+
+
+def describe_tasks(listing: TaskListing) -> str:
+    lines = [_task_line(task) for task in listing.tasks]
+    if listing.cut:
+        lines.append("There are more; ask for one status to see them.")
+    return "\n".join(lines) or NO_TASKS
+
+
+def describe_history(work: Conversation, runs: Sequence[Run]) -> str:
+    lines = [_run_line(run) for run in runs]
+    return "\n".join(
+        [f"Task {task_name(work)}, run {work.run_count} times.", *(lines or [NO_RUNS])]
+    )
+
+
+def next_times(work: Conversation, zone: str, now: datetime) -> str:
+    """List the next times of recurring work; the schedule of one-time work names its time."""
+    timed, first = work.schedule, work.next_run_at
+    if timed is None or first is None or not schedule.is_recurring(timed):
+        return ""
+    times = (max(first, now), *islice(schedule.slots(timed, after=first), _NEXT_TIMES - 1))
+    return f"Next: {join_times(times, zone=zone)}."
+
+
+def _work_line(work: Conversation, works: WorkList) -> str:
+    when = "no time set" if work.schedule is None else describe(work.schedule, zone=works.zone)
+    parts = [f"{_prompt(work)}, {when}.", f"{_work_state(work)}."]
+    return " ".join([*parts, next_times(work, works.zone, works.now)]).strip()
+
+
+def _prompt(work: Conversation) -> str:
+    text = " ".join(str(work.state.context.get("prompt", "")).split()) or work.title
+    if len(text) <= _MAX_PROMPT_CHARS:
+        return text.rstrip(".")
+    return f"{text[:_MAX_PROMPT_CHARS]} […]"
+
+
+def _work_state(work: Conversation) -> str:
+    question = work.pending_question
+    if question is not None:
+        return f"Waits for an answer to: {question.prompt[:_MAX_PROMPT_CHARS]}".rstrip(".?!")
+    status = views.task_status(work)
+    named = {TaskStatus.PAUSED: "Paused", TaskStatus.FAILED: "Stopped after failures"}
+    return "Active" if status is None else named.get(status, "Active")
+
+
+def _task_schedule(task: WorkReport) -> str:
+    timed = task.work.schedule
+    if timed is None:
+        return "no time set"
+    if isinstance(timed, After) and task.after is not None:
+        return describe(timed, zone=task.zone, other=repr(task.after))
+    return describe(timed, zone=task.zone)
+
+
+def _run_limit(work: Conversation) -> str:
+    return "" if work.max_runs is None else f"It ends after {work.max_runs} runs."
+
+
+def _destinations(work: Conversation) -> str:
+    destinations = [f"{place.channel} {place.target}" for place in work.reports_to]
+    if work.parent_id is not None:
+        destinations.insert(0, "the conversation it was made in")
+    return f"It reports to {', '.join(destinations)}." if destinations else ""
+
+
+def _task_line(task: WorkReport) -> str:
+    # Without the question or the prompt: nobody has approved that text as something to act on.
+    work, status = task.work, views.task_status(task.work)
+    needs = ", waits for an answer" if work.status is Status.WAITING_INPUT else ""
+    parts = [f"{task_name(work)}: {status}{needs}, {_task_schedule(task)}."]
+    parts.append(next_times(work, task.zone, task.now))
+    if work.last_run_at is not None:
+        parts.append(f"Runs so far: {work.run_count}.")
+    return " ".join(part for part in parts if part)
+
+
+def _run_line(run: Run) -> str:
+    started = f"{run.started_at:%Y-%m-%d %H:%M:%S}"
+    if run.skipped is not None:
+        gap = run.skipped.gap
+        return f"{started} UTC: skipped {gap.count} times, {run.skipped.reason}."
+    ended = "" if run.ended_at is None else f" to {run.ended_at:%H:%M:%S}"
+    parts = [f"{started}{ended} UTC: {run.kind} {run.status}, {run.tokens} tokens."]
+    if run.failure is not None:
+        parts.append(f"Error ({run.failure.kind}): {run.failure.message[:_MAX_RESULT_CHARS]}")
+    if run.result is not None:
+        parts.append(f"Result: {run.result[:_MAX_RESULT_CHARS]}")
+    return " ".join(parts)
