@@ -11,7 +11,6 @@ from backburner.settings import (
     CLAUDE_ADDRESS,
     CLAUDE_MODEL,
     DEFAULT_SEATS,
-    LIST_PRICES,
     LOCAL_SEATS,
     MODELS_FILE,
     SETTINGS_FILE,
@@ -100,17 +99,17 @@ A price is in dollars per million tokens: `3 in, 15 out, 0.3 cache read, 3.75 ca
 ```
 
 The key is the start of a model's name; the longest match wins.
-Other models have these list prices, which may be out of date:
-
-| Start of the name | Price |
-|---|---|
+A model without a price in `prices` or in its profile has the list price of the installed version
+of [genai-prices](https://github.com/pydantic/genai-prices); it is never updated over the network.
+If a list price depends on the length of the prompt, the highest is used.
+Models of `openai` servers in a private network have no list price.
+Without a price, only tokens are counted and limited, and task previews and the API say so.
 """
 
 
 def settings_page() -> str:
     rows = "".join(_row(name) for name in Settings.model_fields)
-    prices = (f"| `{name}` | {price} |\n" for name, price in LIST_PRICES.items())
-    return SETTINGS + rows + PROFILES + "".join(prices)
+    return SETTINGS + rows + PROFILES
 
 
 def _row(name: str) -> str:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from support.requirements import requirement
 
-from backburner.core.allowance import Usage, cost, parse_price
 from backburner.core.errors import BadSetting
-from backburner.settings import LIST_PRICES, Profile, load
+from backburner.settings import Profile, load
 
 CANARY = "sk-ant-canary-31415926"
 CLAUDE = {"engine": "claude", "key": CANARY}
@@ -219,27 +218,6 @@ def test_models_are_found_in_a_data_folder_that_a_chosen_file_names(
     (tmp_path / "x.toml").write_text(f'data = "{tmp_path / "there"}"\n')
 
     assert load(config=tmp_path / "x.toml").routes.chat == "x"
-
-
-def test_claude_models_have_list_prices() -> None:
-    prices = {name: parse_price(price) for name, price in load().all_prices.items()}
-    spent = cost("claude-sonnet-5-5-20260901", Usage(1_000_000, 1_000_000, 0, 0), prices)
-
-    assert spent.priced
-    assert spent.amount.micros == 12_000_000
-    for name, price in prices.items():
-        assert price.cache_read * 10 <= price.input, name
-        assert price.cache_write * 100 == price.input * 125, name
-
-
-def test_what_the_operator_says_of_a_price_wins_over_the_list() -> None:
-    everything = load(prices={"claude": "1 in, 1 out"}).all_prices
-    assert everything == {"claude": "1 in, 1 out", "demo": LIST_PRICES["demo"]}
-
-    profiles = {"mine": {**CLAUDE, "price": "2 in, 2 out"}}
-    assert load(profiles=profiles).all_prices["claude-sonnet-5-5"] == "2 in, 2 out"
-    twice = load(profiles=profiles, prices={"claude-sonnet-5-5": "3 in, 3 out"})
-    assert twice.all_prices["claude-sonnet-5-5"] == "3 in, 3 out"
 
 
 def test_lists_in_variables_are_separated_by_commas(

@@ -20,10 +20,10 @@ from backburner.app.http_server import host_in_url
 from backburner.app.machines import Machines, NoTools
 from backburner.bus.local import LocalBus
 from backburner.bus.postgres import PostgresBus
-from backburner.core.allowance import AllowanceScope, parse_limit, parse_price
+from backburner.core.allowance import AllowanceScope, parse_limit
 from backburner.live.drafts import Broadcast
 from backburner.ports import Bus
-from backburner.settings import Settings
+from backburner.settings import PriceList, Settings
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
 from backburner.store.lifecycle.opening import ask_for_an_answer
@@ -81,7 +81,7 @@ def build(
             parse_limit(settings.allowance_user, AllowanceScope.USER),
             parse_limit(settings.allowance_day, AllowanceScope.DAY),
         ),
-        prices={name: parse_price(price) for name, price in settings.all_prices.items()},
+        price_of=PriceList(settings.prices, settings.profiles.values(), now=clock.now).find,
         discovery=DiscoverySettings(
             allowed=settings.discovery_enabled,
             every=settings.discovery_interval,

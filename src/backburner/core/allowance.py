@@ -119,13 +119,17 @@ def parse_price(text: str) -> Price:
     return Price(**found)
 
 
-def cost(model: str, usage: Usage, prices: Mapping[str, Price]) -> Cost:
-    """Count what a call cost. A model's price is the one with the longest name it begins with."""
+def find_price(model: str, prices: Mapping[str, Price]) -> Price | None:
+    """Return the price under the longest prefix of the model's name."""
+    prefix = max((name for name in prices if model.startswith(name)), key=len, default=None)
+    return None if prefix is None else prices[prefix]
+
+
+def cost(usage: Usage, price: Price | None) -> Cost:
+    """Compute the cost of a call; without a price only its tokens count."""
     tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
-    known = max((name for name in prices if model.startswith(name)), key=len, default=None)
-    if known is None:
+    if price is None:
         return Cost(Amount(0, tokens), priced=False)
-    price = prices[known]
     total = (
         usage.input * price.input
         + usage.output * price.output

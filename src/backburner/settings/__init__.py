@@ -1,7 +1,7 @@
 """Every setting, its sources, and its validation."""
 
 from backburner.settings.loading import find_data_folder, load
-from backburner.settings.prices import LIST_PRICES
+from backburner.settings.prices import PriceList
 from backburner.settings.profiles import (
     CLAUDE_ADDRESS,
     CLAUDE_MODEL,
@@ -31,11 +31,11 @@ __all__ = [
     "CLAUDE_MODEL",
     "CLIENT_FILE",
     "DEFAULT_SEATS",
-    "LIST_PRICES",
     "LOCAL_SEATS",
     "MODELS_FILE",
     "PREFIX",
     "SETTINGS_FILE",
+    "PriceList",
     "Profile",
     "Settings",
     "clean_address",

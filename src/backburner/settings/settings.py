@@ -18,7 +18,6 @@ from pydantic_settings import (
 
 from backburner.core.errors import BadSetting
 from backburner.core.routing import Routes
-from backburner.settings.prices import all_prices
 from backburner.settings.profiles import Profiles, read_profiles
 from backburner.settings.sources import (
     PREFIX,
@@ -306,12 +305,6 @@ class Settings(BaseSettings):
             for profile in self.profiles.values()
             if profile.seats is not None
         }
-
-    @property
-    def all_prices(self) -> dict[str, str]:
-        """What models cost, whoever said so."""
-        of_profiles = {one.model: one.price for one in self.profiles.values() if one.price}
-        return all_prices(of_profiles, self.prices)
 
     def secrets(self) -> Iterator[str]:
         """Yield every value that must not appear in any output."""
