@@ -13,8 +13,10 @@ from support.programs.programs import Ended, Start
 from support.servers.model_servers import ModelServer, model_server
 
 from backburner.app.machines import CLAUDE_MEMORY_BYTES
+from backburner.cli.commands.doctor import check_confinement
 from backburner.cli.findings import Level
 from backburner.cli.machine_checks import check_memory
+from backburner.process.confinement import confinement_gaps, confinement_missing
 from backburner.process.memory import free_memory
 from backburner.settings import load
 
@@ -220,6 +222,30 @@ def test_memory_for_too_few_runs_is_noted_with_the_concurrency_to_set() -> None:
     assert (tight.level, tight.hint) == (Level.NOTE, "Set concurrency to 2; 5 are allowed now.")
     assert check_memory(load(), 0).level is Level.OK
     assert check_memory(load(), None).level is Level.NOTE
+
+
+def test_each_gap_of_the_confinement_is_noted() -> None:
+    gaps = ("Signals are not blocked.", "Files can be truncated.")
+    noted = list(check_confinement(None, gaps))
+    (complete,) = check_confinement(None, ())
+    (missing,) = check_confinement("This kernel has no Landlock.", gaps)
+
+    assert [(one.level, one.message) for one in noted] == [(Level.NOTE, gap) for gap in gaps]
+    assert complete.level is Level.OK
+    assert (missing.level, missing.message) == (Level.PROBLEM, "This kernel has no Landlock.")
+
+
+def test_the_confinement_of_this_machine_is_checked_if_commands_are_confined(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def messages() -> list[str]:
+        report = json.loads("\n".join(call("doctor", "--offline", "--json").out))
+        return [one["message"] for one in report["findings"] if one["check"] == "confinement"]
+
+    expected = check_confinement(confinement_missing(), confinement_gaps())
+    assert messages() == [one.message for one in expected]
+    monkeypatch.setenv("BACKBURNER_COMMANDS", "off")
+    assert messages() == []
 
 
 def test_free_memory_is_the_minimum_of_machine_and_container(tmp_path: Path) -> None:

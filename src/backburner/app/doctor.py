@@ -11,13 +11,14 @@ from backburner.engine.trial import Target
 from backburner.ports import Trial
 from backburner.process import run as process
 from backburner.process.command import Command
-from backburner.process.confinement import confinement_missing
+from backburner.process.confinement import confinement_gaps, confinement_missing
 from backburner.process.memory import free_memory
 from backburner.settings import Profile, Settings
 from backburner.store.lifecycle import opening
 
 __all__ = [
     "check_engine",
+    "confinement_gaps",
     "confinement_missing",
     "describe_database",
     "free_memory",

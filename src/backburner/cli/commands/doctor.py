@@ -1,7 +1,7 @@
 """`backburner doctor`: check the installation, and print the exact fix for each problem."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -51,7 +51,7 @@ def check_installation(settings: Settings, *, offline: bool) -> Iterator[Finding
     yield check_database(settings)
     yield from asyncio.run(check_models(settings, offline=offline))
     if settings.commands == "confined":
-        yield check_confinement(checks.confinement_missing())
+        yield from check_confinement(checks.confinement_missing(), checks.confinement_gaps())
     yield check_memory(settings, checks.free_memory())
     if finding := check_port(settings):
         yield finding
@@ -65,7 +65,12 @@ def check_database(settings: Settings) -> Finding:
         return Finding("database", error.message, Level.PROBLEM, error.hint)
 
 
-def check_confinement(missing: str | None) -> Finding:
+def check_confinement(missing: str | None, gaps: Sequence[str]) -> Iterator[Finding]:
+    """Report why commands of agents cannot be confined, or each gap of an older kernel."""
     if missing is not None:
-        return Finding("confinement", missing, Level.PROBLEM)
-    return Finding("confinement", "commands of agents are confined to the workspace.")
+        hint = "Set commands to off, or to unconfined if you trust the agents."
+        yield Finding("confinement", missing, Level.PROBLEM, hint)
+    elif gaps:
+        yield from (Finding("confinement", gap, Level.NOTE) for gap in gaps)
+    else:
+        yield Finding("confinement", "commands of agents are confined to the workspace.")
