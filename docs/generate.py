@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that are made from the code; `--check` only looks for stale ones."""
+"""Writes the generated pages of docs/; with `--check`, only reports stale ones."""
 
 import sys
 from datetime import timedelta
@@ -10,11 +10,10 @@ from pydantic_core import PydanticUndefined
 from backburner.settings import (
     CLAUDE_ADDRESS,
     CLAUDE_MODEL,
-    FILE_NAME,
-    LIST_PRICES,
+    DEFAULT_SEATS,
     LOCAL_SEATS,
-    MODELS_NAME,
-    SEATS,
+    MODELS_FILE,
+    SETTINGS_FILE,
     Settings,
     secret_names,
     takes,
@@ -28,24 +27,34 @@ SETTINGS = f"""\
 
 <!-- Written by `python3 dev.py docs` from src/backburner/settings. -->
 
-The strongest source wins: options of a command, environment variables, a TOML file,
-what `backburner setup` keeps in `{MODELS_NAME}` in the data folder, the defaults.
-The file is the one that `--config` or `{variable("config")}` names,
-else `{FILE_NAME}` in the data folder.
-In the file a setting has its name in small letters: `port = 8484`.
-An environment variable that is empty counts as not set.
-A setting that does not exist, or a value that does not fit, stops the start.
-A secret may also lie in a file, whose last line break is left out:
-`{variable("database_url")}_FILE` names it.
+Settings are read from these sources; the first that sets a value wins:
 
-| Variable | Default | Takes | Meaning |
+1. command-line options
+2. environment variables; an empty variable counts as not set
+3. the settings file: `{SETTINGS_FILE}` in the data folder,
+   or the file that `--config` or `{variable("config")}` names
+4. `{MODELS_FILE}` in the data folder, which `backburner setup` writes
+5. the defaults
+
+In the settings file, names are lower case and have no prefix: `port = 8484`.
+An unknown setting or an invalid value is an error at start.
+
+- A **duration** is a number with a unit: `500ms`, `30s`, `10m`, `2h`, `1d`.
+  Without a unit it is in seconds. The maximum is `366d`.
+- A **limit** is an amount of money, of tokens or both: `2.50 USD, 500000 tokens`; or `none`.
+- In an environment variable, a **list** is separated by commas and a **table** is JSON.
+- A **secret** can also be read from a file: set `{variable("database_url")}_FILE` to its path.
+  A line break at its end is ignored.
+
+| Variable | Default | Type | Meaning |
 |---|---|---|---|
 """
 
 PROFILES = f"""
 ## Profiles
 
-A profile is a model with a name. `backburner setup` makes one; so does a table in the file:
+A profile is a named model configuration.
+`backburner setup` creates one; so does a table in the settings file:
 
 ```toml
 profile = "claude"
@@ -61,46 +70,53 @@ address = "http://127.0.0.1:11434/v1"
 model = "qwen3:8b"
 ```
 
-or a variable:
+or an environment variable:
 
 ```sh
 export {variable("profiles")}='{{"claude": {{"engine": "claude", "key_file": "/run/secrets/key"}}}}'
 ```
 
-A profile comes from one source as a whole: the strongest that has one of that name.
+Profiles of different sources are not merged: the first source that has the name wins.
 
-| Key | Takes |
+| Key | Value |
 |---|---|
-| `engine` | `claude`, `openai` (any server that speaks its protocol) or `demo` |
-| `model` | the model's name; left out for `claude`, it is `{CLAUDE_MODEL}` |
-| `key`, `key_file` | a key of the API, or a file with nothing else in it |
-| `token`, `token_file` | instead, for `claude`: a subscription's, from `claude setup-token` |
-| `address` | where the API is; needed for `openai`, and {CLAUDE_ADDRESS} otherwise |
-| `seats` | how many runs at once: {SEATS}; {LOCAL_SEATS} for an `openai` of one's own network |
-| `price` | what the model costs, as in `{variable("prices")}` |
+| `engine` | `claude`, `openai` (any OpenAI-compatible server) or `demo` |
+| `model` | name of the model; default for `claude`: `{CLAUDE_MODEL}` |
+| `key`, `key_file` | API key, or the path of a file that contains only the key |
+| `token`, `token_file` | for `claude`, instead of a key: token from `claude setup-token` |
+| `address` | address of the API; required for `openai`, default for `claude`: {CLAUDE_ADDRESS} |
+| `seats` | maximum concurrent runs; default {DEFAULT_SEATS}, in a private network {LOCAL_SEATS} |
+| `price` | price of the model, as in `{variable("prices")}` |
 
 ## Prices
 
-List prices, in dollars for a million tokens. They may have changed:
-what `{variable("prices")}` or the `price` of a profile says wins.
+A price is in dollars per million tokens: `3 in, 15 out, 0.3 cache read, 3.75 cache write`.
+`in` and `out` are required; cached tokens without a price are free.
 
-| The model's name begins with | Price |
-|---|---|
+```toml
+[prices]
+"claude-sonnet" = "3 in, 15 out, 0.3 cache read, 3.75 cache write"
+```
+
+The key is the start of a model's name; the longest match wins.
+A model without a price in `prices` or in its profile has the list price of the installed version
+of [genai-prices](https://github.com/pydantic/genai-prices); it is never updated over the network.
+If a list price depends on the length of the prompt, the highest is used.
+Models of `openai` servers in a private network have no list price.
+Without a price, only tokens are counted and limited, and task previews and the API say so.
 """
 
 
 def settings_page() -> str:
     rows = "".join(_row(name) for name in Settings.model_fields)
-    prices = (f"| `{name}` | {price} |\n" for name, price in LIST_PRICES.items())
-    return SETTINGS + rows + PROFILES + "".join(prices)
+    return SETTINGS + rows + PROFILES
 
 
 def _row(name: str) -> str:
     field = Settings.model_fields[name]
     secret = " Secret." if name in secret_names() else ""
-    return (
-        f"| `{variable(name)}` | {_default(name)} | {takes(name)} | {field.description}{secret} |\n"
-    )
+    kind = takes(name).term or takes(name).text
+    return f"| `{variable(name)}` | {_default(name)} | {kind} | {field.description}{secret} |\n"
 
 
 def _default(name: str) -> str:
@@ -109,10 +125,10 @@ def _default(name: str) -> str:
     value: Any = Settings.model_fields[name].default
     if value in (None, "", ()) or value is PydanticUndefined:
         return "none"
-    return f"`{_in_words(value)}`"
+    return f"`{_format(value)}`"
 
 
-def _in_words(value: Any) -> str:
+def _format(value: Any) -> str:
     match value:
         case bool():
             return str(value).lower()

@@ -1,4 +1,4 @@
-"""Whatever goes into the log, no registered secret comes out of it."""
+"""No registered secret appears in the log."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ Style = Literal["text", "json"]
 def _logging_as_it_was() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    # So that setting up does not close what pytest goes on using.
+    # So that setting up does not close the handlers of pytest.
     root.handlers.clear()
     yield
     root.handlers[:] = handlers
@@ -41,7 +41,7 @@ def fail_with_a_cause() -> None:
 
 
 @Styles
-def test_a_secret_is_replaced_wherever_it_stands(
+def test_a_secret_is_redacted_wherever_it_appears(
     capsys: pytest.CaptureFixture[str], style: Style
 ) -> None:
     log.set_up(level="info", style=style, secrets=[SECRET])
@@ -59,7 +59,7 @@ def test_a_secret_is_replaced_wherever_it_stands(
 
 
 @Styles
-def test_a_secret_in_an_exception_and_in_its_cause_is_replaced(
+def test_a_secret_in_an_exception_and_in_its_cause_is_redacted(
     capsys: pytest.CaptureFixture[str], style: Style
 ) -> None:
     log.set_up(level="info", style=style, secrets=[SECRET])
@@ -75,11 +75,11 @@ def test_a_secret_in_an_exception_and_in_its_cause_is_replaced(
 
 
 @Styles
-def test_the_standard_library_and_uvicorn_log_through_it_too(
+def test_the_standard_library_and_uvicorn_are_redacted_too(
     capsys: pytest.CaptureFixture[str], style: Style
 ) -> None:
     log.set_up(level="info", style=style, secrets=[SECRET])
-    logging.getLogger("somebody").warning("theirs %s", SECRET)
+    logging.getLogger("a_library").warning("theirs %s", SECRET)
     try:
         fail_with_a_cause()
     except ValueError:
@@ -95,16 +95,18 @@ def test_the_standard_library_and_uvicorn_log_through_it_too(
     assert "beware [secret]" in err
 
 
-def test_a_line_that_cannot_be_formatted_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_that_cannot_be_formatted_shows_no_secret(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     log.set_up(level="info", style="text", secrets=[SECRET])
-    logging.getLogger("somebody").warning("%d", SECRET)
+    logging.getLogger("a_library").warning("%d", SECRET)
 
     assert SECRET not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("secret", ['quo"ted', "back\\slash", "line\nbreak", "schlüssel"])
 @Styles
-def test_a_secret_is_also_known_the_way_it_is_quoted(
+def test_a_quoted_secret_is_redacted_too(
     capsys: pytest.CaptureFixture[str], style: Style, secret: str
 ) -> None:
     log.set_up(level="info", style=style, secrets=[secret])
@@ -113,19 +115,19 @@ def test_a_secret_is_also_known_the_way_it_is_quoted(
     assert capsys.readouterr().err.count("[secret]") == 3
 
 
-def test_of_two_secrets_the_longer_leaves_nothing_over() -> None:
+def test_a_secret_that_contains_another_is_redacted_completely() -> None:
     redactor = log.Redactor(["correct", "correct-horse"])
 
     assert redactor.clean("correct-horse") == "[secret]"
 
 
-def test_what_is_too_short_to_be_a_secret_stays() -> None:
+def test_a_value_too_short_to_be_a_secret_is_not_redacted() -> None:
     redactor = log.Redactor(["abc", ""])
 
     assert redactor.clean({"abc": ["abcdef", 1, None]}) == {"abc": ["abcdef", 1, None]}
 
 
-def test_a_secret_may_be_registered_later(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_secret_can_be_registered_later(capsys: pytest.CaptureFixture[str]) -> None:
     log.set_up(level="info", style="json")
     log.redact([SECRET])
     structlog.get_logger().info(SECRET)
@@ -134,7 +136,7 @@ def test_a_secret_may_be_registered_later(capsys: pytest.CaptureFixture[str]) ->
     assert log.clean(f"a {SECRET}") == "a [secret]"
 
 
-def test_uvicorns_small_talk_is_left_to_those_who_look_for_faults(
+def test_routine_messages_of_uvicorn_are_logged_at_debug_level_only(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     log.set_up(level="info", style="json")

@@ -1,6 +1,6 @@
-"""Logging set up once for everything: one line per event on stderr, without any secret in it.
+"""Log set-up: one line per event on stderr, with secrets redacted.
 
-Secrets are known by value, so it does not matter which field, text or traceback one got into.
+Secrets are redacted by value, wherever they appear: in a field, a text or a traceback.
 """
 
 import json
@@ -17,13 +17,15 @@ from typing import Any, Literal
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-#: Anything shorter stands in innocent text too often to be replaced.
-SHORTEST = 6
+from backburner.private_file import write_private_file
+
+#: Shorter values appear in ordinary text too often to be redacted.
+MIN_SECRET_CHARS = 6
 REPLACEMENT = "[secret]"
 
 
 class Redactor:
-    """Replaces registered values wherever they stand; a structlog processor."""
+    """Replaces registered values wherever they appear; a structlog processor."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
@@ -32,13 +34,13 @@ class Redactor:
 
     def add(self, secrets: Iterable[str]) -> None:
         for secret in secrets:
-            if len(secret) >= SHORTEST:
-                # An error's text often quotes a value the way Python or JSON writes it.
+            if len(secret) >= MIN_SECRET_CHARS:
+                # Error messages often quote a value as Python or JSON writes it.
                 self._secrets |= {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1]}
         # Longest first: one secret may be part of another.
         longest_first = sorted(self._secrets, key=len, reverse=True)
-        any_of_them = "|".join(re.escape(secret) for secret in longest_first)
-        self._pattern = re.compile(any_of_them) if any_of_them else None
+        alternatives = "|".join(re.escape(secret) for secret in longest_first)
+        self._pattern = re.compile(alternatives) if alternatives else None
 
     def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         return {self.clean_text(key): self.clean(value) for key, value in event.items()}
@@ -57,10 +59,10 @@ class Redactor:
             case list() | tuple() | AbstractSet():
                 return [self.clean(inner) for inner in value]
             case _:
-                # Whatever else it is, its representation is what would be shown.
-                shown = repr(value)
-                cleaned = self.clean_text(shown)
-                return value if cleaned == shown else cleaned
+                # Any other value is logged as its representation.
+                text = repr(value)
+                cleaned = self.clean_text(text)
+                return value if cleaned == text else cleaned
 
 
 _redactor = Redactor()
@@ -68,7 +70,7 @@ _redactor = Redactor()
 
 def set_up(*, level: str, style: Literal["text", "json"], secrets: Iterable[str] = ()) -> None:
     """Send every log line of this process through one handler on stderr."""
-    global _redactor  # noqa: PLW0603 (logging is one per process, and so is this)
+    global _redactor  # noqa: PLW0603 (logging is per process, and so is this)
     _redactor = Redactor(secrets)
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -86,27 +88,25 @@ def set_up(*, level: str, style: Literal["text", "json"], secrets: Iterable[str]
     handler.setFormatter(_formatter(style, shared))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     logging.captureWarnings(capture=True)
-    # A line that cannot be formatted would be dumped to stderr with all its arguments.
+    # A line that cannot be formatted would be printed to stderr with all its arguments.
     logging.raiseExceptions = False
     _quieten(level)
 
 
 def redact(secrets: Iterable[str]) -> None:
-    """Register values that must not show in any log line from now on."""
+    """Register more secrets."""
     _redactor.add(secrets)
 
 
 def clean(text: str) -> str:
-    """Replace registered secrets in text that goes elsewhere than into the log."""
+    """Redact text that is not logged, such as an error message."""
     return _redactor.clean_text(text)
 
 
-def keep_traceback(error: BaseException, folder: Path) -> Path:
-    """Write down where an error came from, for whoever looks into it later."""
+def save_traceback(error: BaseException, folder: Path) -> Path:
     path = folder / "crash.log"
     text = clean("".join(traceback.format_exception(error)))
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:  # noqa: PTH123
-        file.write(text)
+    write_private_file(path, [text.encode()], overwrite=True)
     return path
 
 
@@ -123,7 +123,7 @@ def _formatter(style: Literal["text", "json"], shared: list[Processor]) -> loggi
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.StackInfoRenderer(),
-            # Before the redaction, which has to see the text of an exception.
+            # Before redaction, which has to see the text of the exception.
             structlog.processors.format_exc_info,
             _redact_event,
             renderer,
@@ -136,7 +136,7 @@ def _redact_event(logger: WrappedLogger, method: str, event: EventDict) -> Event
 
 
 def _quieten(level: str) -> None:
-    # What they start, do and stop is news only to somebody who looks for a fault.
+    # Their routine messages are useful for debugging only.
     for name in ("alembic", "mcp", "uvicorn", "uvicorn.error", "uvicorn.access"):
         logger = logging.getLogger(name)
         logger.handlers.clear()

@@ -1,17 +1,17 @@
-"""Whether this machine has room for one more program of an agent."""
+"""Whether this machine has memory for one more Claude Code process."""
 
 import pytest
 
-from backburner.app.machines import ONE_CLAUDE, RESERVE, fits_one_more
+from backburner.app.machines import CLAUDE_MEMORY_BYTES, RESERVED_MEMORY_BYTES, has_memory
 
 
 @pytest.mark.parametrize("starting", [0, 1, 4])
-def test_what_is_starting_takes_its_room_before_it_fills_it(starting: int) -> None:
-    enough = (starting + 1) * ONE_CLAUDE + RESERVE
+def test_starting_processes_count_with_their_full_memory(starting: int) -> None:
+    enough = (starting + 1) * CLAUDE_MEMORY_BYTES + RESERVED_MEMORY_BYTES
 
-    assert fits_one_more(enough, starting=starting)
-    assert not fits_one_more(enough - 1, starting=starting)
+    assert has_memory(enough, starting=starting)
+    assert not has_memory(enough - 1, starting=starting)
 
 
-def test_where_nobody_knows_how_much_is_free_there_is_room() -> None:
-    assert fits_one_more(None, starting=9)
+def test_unknown_free_memory_counts_as_enough() -> None:
+    assert has_memory(None, starting=9)

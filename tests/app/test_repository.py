@@ -1,4 +1,4 @@
-"""The state of a repository is told by commands that run nothing that lies in it."""
+"""The repository is described by commands that execute nothing from it."""
 
 import shutil
 import subprocess
@@ -31,33 +31,36 @@ def shell() -> Shell:
     return ConfinedShell()
 
 
-async def test_it_tells_the_branch_what_changed_and_the_last_commits(
+async def test_it_shows_the_branch_changed_files_and_recent_commits(
     folder: Path, shell: Shell
 ) -> None:
     git(folder, "init", "-q", "-b", "main")
     (folder / "draft.txt").write_text("x")
-    assert await repository.look_at(folder, shell) == "## No commits yet on main\n?? draft.txt\n"
+    assert (
+        await repository.describe_repository(folder, shell)
+        == "## No commits yet on main\n?? draft.txt\n"
+    )
 
     for number in range(7):
         git(folder, "commit", "-q", "--allow-empty", "-m", f"Step {number}")
-    lines = (await repository.look_at(folder, shell)).splitlines()
+    lines = (await repository.describe_repository(folder, shell)).splitlines()
 
     assert lines[:2] == ["## main", "?? draft.txt"]
     assert [line.split(" ", 1)[1] for line in lines[2:]] == [f"Step {n}" for n in (6, 5, 4, 3, 2)]
 
 
-async def test_it_tells_nothing_of_a_folder_that_is_no_repository(
+async def test_a_folder_that_is_not_a_repository_has_no_description(
     folder: Path, shell: Shell
 ) -> None:
-    assert await repository.look_at(folder, shell) == ""
-    assert await repository.look_at(folder / "nowhere", shell) == ""
+    assert await repository.describe_repository(folder, shell) == ""
+    assert await repository.describe_repository(folder / "nowhere", shell) == ""
     (folder / ".git").mkdir()
-    assert await repository.look_at(folder, shell) == ""
+    assert await repository.describe_repository(folder, shell) == ""
 
 
 @pytest.fixture
 def trapped(folder: Path) -> Path:
-    """Make a repository in which a file was changed; `ran` appears if its traps are run."""
+    """Make a repository with a changed file; a file `ran` appears if its hook is executed."""
     git(folder, "init", "-q", "-b", "main")
     (folder / "file.txt").write_text("one")
     (folder / ".gitattributes").write_text("*.txt filter=evil\n")
@@ -69,28 +72,26 @@ def trapped(folder: Path) -> Path:
     return folder
 
 
-async def test_it_runs_no_program_that_watches_files(trapped: Path, shell: Shell) -> None:
+async def test_a_file_system_monitor_is_not_executed(trapped: Path, shell: Shell) -> None:
     git(trapped, "config", "core.fsmonitor", "./trap")
     (trapped / "ran").unlink(missing_ok=True)
 
-    assert " M file.txt\n" in await repository.look_at(trapped, shell)
+    assert " M file.txt\n" in await repository.describe_repository(trapped, shell)
     assert not (trapped / "ran").exists()
 
 
-async def test_where_files_go_through_programs_it_tells_the_history_alone(
-    trapped: Path, shell: Shell
-) -> None:
+async def test_with_filters_only_the_log_is_shown(trapped: Path, shell: Shell) -> None:
     git(trapped, "config", "filter.evil.clean", "./trap")
     (trapped / "ran").unlink(missing_ok=True)
 
-    found = await repository.look_at(trapped, shell)
+    found = await repository.describe_repository(trapped, shell)
 
     assert found.endswith(" First\n")
     assert "file.txt" not in found
     assert not (trapped / "ran").exists()
 
 
-async def test_it_tells_nothing_where_a_command_cannot_be_run_or_does_not_end(
+async def test_a_command_that_fails_or_times_out_gives_no_description(
     folder: Path,
 ) -> None:
     (folder / ".git").mkdir()
@@ -106,5 +107,5 @@ async def test_it_tells_nothing_where_a_command_cannot_be_run_or_does_not_end(
             assert within <= timedelta(seconds=10)
             return CommandResult(output="half", code=None, signal=9, timed_out=True)
 
-    assert await repository.look_at(folder, Broken()) == ""
-    assert await repository.look_at(folder, Slow()) == ""
+    assert await repository.describe_repository(folder, Broken()) == ""
+    assert await repository.describe_repository(folder, Slow()) == ""

@@ -1,21 +1,29 @@
-"""`backburner user` and `backburner token`, against a server that runs."""
+"""`backburner user` and `backburner token`, with a real server."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
-from support.programs.programs import Ended, Start
+from support.programs.programs import Ended, starter
 
 Call = Callable[..., Ended]
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """Start a server of the owner for all tests here; return its address and data folder."""
+    data = tmp_path_factory.mktemp("data")
+    with starter() as start:
+        yield start("up", "--port", "0", "--data", data).wait_until_ready(), data
+
+
 @pytest.fixture
-def address(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Start a server of one's own, which the commands find by its data folder."""
-    monkeypatch.setenv("BACKBURNER_DATA", str(tmp_path / "data"))
-    return start("up", "--port", "0").wait_until_ready()
+def address(server: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let the commands find the server by its data folder."""
+    monkeypatch.setenv("BACKBURNER_DATA", str(server[1]))
+    return server[0]
 
 
 def only_line(ended: Ended) -> str:
@@ -27,36 +35,35 @@ def only_line(ended: Ended) -> str:
 def post(url: str, body: object) -> int:
     headers = {"content-type": "application/json"}
     request = Request(url, json.dumps(body).encode(), headers)  # noqa: S310 (ours)
-    with urlopen(request, timeout=10) as answer:  # noqa: S310
-        status: int = answer.status
+    with urlopen(request, timeout=10) as response:  # noqa: S310
+        status: int = response.status
         return status
 
 
-def test_people_are_let_in_helped_and_shut_out(address: str, call: Call) -> None:
-    server = address
+def test_accounts_are_added_invited_reset_and_disabled(address: str, call: Call) -> None:
     password = "three words or more"  # noqa: S105 (of nobody)
     reset = only_line(call("user", "add", "ada", "--name", "Ada"))
-    assert post(f"{server}/api/password/reset", {"reset": reset, "password": password}) == 200
-    invited = only_line(call("user", "invite", "--role", "operator"))
-    body = {"invitation": invited, "login": "bob", "password": password}
-    assert post(f"{server}/api/invitations/accept", body) == 201
+    assert post(f"{address}/api/password/reset", {"reset": reset, "password": password}) == 200
+    invitation = only_line(call("user", "invite", "--role", "operator"))
+    body = {"invitation": invitation, "login": "bob", "password": password}
+    assert post(f"{address}/api/invitations/accept", body) == 201
     link = only_line(call("user", "link"))
-    assert post(f"{server}/api/sign-in", {"link": link}) == 200
+    assert post(f"{address}/api/sign-in", {"link": link}) == 200
     assert "/reset#bb_" in only_line(call("user", "reset", "Ada"))
     assert call("user", "disable", "ada").code == 0
 
-    listed = {one["login"]: one for one in json.loads("".join(call("user", "list", "--json").out))}
-    assert set(listed) == {None, "ada", "bob"}
-    assert listed["ada"]["disabled_at"]
-    assert listed["bob"]["role"] == "operator"
+    users = {one["login"]: one for one in json.loads("".join(call("user", "list", "--json").out))}
+    assert set(users) == {None, "ada", "bob"}
+    assert users["ada"]["disabled_at"]
+    assert users["bob"]["role"] == "operator"
     table = call("user", "list").out
     assert any("ada" in line and "disabled" in line for line in table)
     assert call("user", "disable", "ada", "--undo").code == 0
     assert call("user", "disable", "nobody").code == 3
 
 
-def test_an_invitation_is_listed_and_taken_back(address: str, call: Call) -> None:
-    assert address
+@pytest.mark.usefixtures("address")
+def test_an_invitation_is_listed_and_revoked(call: Call) -> None:
     for name in ("Ada", "Eve"):
         only_line(call("user", "invite", "--name", name))
     (ada,) = [line for line in call("user", "invitations").out if "Ada" in line]
@@ -67,17 +74,17 @@ def test_an_invitation_is_listed_and_taken_back(address: str, call: Call) -> Non
     assert [one["name"] for one in left] == ["Eve"]
 
 
-def test_a_token_is_printed_alone_listed_and_revoked(
-    address: str, call: Call, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("address")
+def test_a_token_is_printed_once_listed_and_revoked(
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert address
     token = only_line(call("token", "create", "--name", "calendar"))
     assert token.startswith("bb_")
-    listed = call("token", "list").out
-    assert any("calendar" in line and "read" in line for line in listed)
-    assert not any(token in line for line in listed)
+    table = call("token", "list").out
+    assert any("calendar" in line and "read" in line for line in table)
+    assert not any(token in line for line in table)
 
-    # What it is good for is all that can be done with it.
+    # A token can do what its scopes allow, and nothing else.
     monkeypatch.setenv("BACKBURNER_TOKEN", token)
     assert call("token", "list").code == 0
     assert call("token", "create", "--name", "x").code == 1
@@ -89,13 +96,13 @@ def test_a_token_is_printed_alone_listed_and_revoked(
     assert call("token", "list").code == 5
 
 
-def test_a_token_lives_as_long_as_is_said(address: str, call: Call) -> None:
-    assert address
+@pytest.mark.usefixtures("address")
+def test_a_token_has_the_lifetime_that_was_asked_for(call: Call) -> None:
     only_line(call("token", "create", "--name", "one", "--expires", "never", "--scope", "write"))
     only_line(call("token", "create", "--name", "two", "--expires", "1h"))
     assert call("token", "create", "--name", "x", "--expires", "soon").code == 2
 
-    found = json.loads("".join(call("token", "list", "--json").out))
-    ends = {one["name"]: one["expires_at"] for one in found}
-    assert ends["one"] is None
-    assert ends["two"] is not None
+    tokens = json.loads("".join(call("token", "list", "--json").out))
+    expires_at = {one["name"]: one["expires_at"] for one in tokens}
+    assert expires_at["one"] is None
+    assert expires_at["two"] is not None

@@ -1,4 +1,4 @@
-"""Reaching a server: where there is none, or something else, or where a token must not go."""
+"""The HTTP client: unreachable servers, other servers, lost responses, and tokens kept safe."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -9,70 +9,69 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from support.programs.cli_server import Running
 from support.programs.programs import Ended
+from support.servers.losing import losing
 
-from backburner.cli.client import BeingAnswered, NoServer, Server
-from backburner.cli.commands.say import Reply
-from backburner.cli.output import clean
+from backburner.cli.client import InProgress, NoServer, Server
 from backburner.core.errors import BackburnerError
 
 Call = Callable[..., Ended]
 
 
-class Answers(BaseHTTPRequestHandler):
-    """Something that answers, and is no Backburner."""
+class OtherServer(BaseHTTPRequestHandler):
+    """A web server that is not Backburner."""
 
     def do_GET(self) -> None:
-        sent = {"/text": b"hello", "/moved": b"", "/short": b"half"}[self.path]
+        content = {"/text": b"hello", "/moved": b"", "/short": b"half"}[self.path]
         self.send_response(302 if self.path == "/moved" else 200)
         self.send_header("location", "http://127.0.0.1:1/")
-        self.send_header(
-            "content-length", str(len(sent) * 2 if self.path == "/short" else len(sent))
-        )
+        length = len(content) * 2 if self.path == "/short" else len(content)
+        self.send_header("content-length", str(length))
         self.end_headers()
-        self.wfile.write(sent)
+        self.wfile.write(content)
 
     def log_message(self, *_: Any) -> None:
         pass
 
 
-class Busy(BaseHTTPRequestHandler):
-    """Breaks off, then says twice that it is being done, then answers."""
+class SlowServer(BaseHTTPRequestHandler):
+    """Cuts the first connection, reports twice that it is in progress, then responds."""
 
-    seen = 0
+    requests = 0
 
     def do_POST(self) -> None:
-        type(self).seen += 1
-        if self.seen == 1:
+        type(self).requests += 1
+        if self.requests == 1:
             self.close_connection = True
             return
-        is_done = self.path != "/busy" and self.seen > 3
-        sent = b'{"id": "c_1"}' if is_done else b'{"detail": "A request is being answered."}'
+        is_done = self.path != "/busy" and self.requests > 3
+        content = b'{"id": "c_1"}' if is_done else b'{"detail": "A request is being answered."}'
         self.send_response(201 if is_done else 409)
         self.send_header("retry-after", "0")
-        self.send_header("content-length", str(len(sent)))
+        self.send_header("content-length", str(len(content)))
         self.end_headers()
-        self.wfile.write(sent)
+        self.wfile.write(content)
 
     def log_message(self, *_: Any) -> None:
         pass
 
 
 @pytest.fixture
-def stranger() -> Iterator[Server]:
-    with answering(Answers) as server:
+def other() -> Iterator[Server]:
+    with serve(OtherServer) as server:
         yield server
 
 
 @pytest.fixture
-def busy() -> Iterator[Server]:
-    with answering(type("Busy", (Busy,), {})) as server:
+def slow() -> Iterator[Server]:
+    with serve(type("SlowServer", (SlowServer,), {})) as server:
         yield server
 
 
 @contextmanager
-def answering(by: type[BaseHTTPRequestHandler]) -> Iterator[Server]:
-    with HTTPServer(("127.0.0.1", 0), by) as server:
+def serve(handler: type[BaseHTTPRequestHandler]) -> Iterator[Server]:
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever, daemon=True)
         thread.start()
         yield Server(f"http://127.0.0.1:{server.server_port}", "secret")
@@ -80,14 +79,14 @@ def answering(by: type[BaseHTTPRequestHandler]) -> Iterator[Server]:
         thread.join()
 
 
-def test_where_no_server_is_there_is_a_code_of_its_own(call: Call, tmp_path: Path) -> None:
+def test_a_missing_server_has_its_own_exit_code(call: Call, tmp_path: Path) -> None:
     ended = call("status", "--data", str(tmp_path))
 
     assert ended.code == 6
     assert "backburner up" in ended.err[0]
 
 
-def test_a_server_that_does_not_answer_is_named(call: Call, tmp_path: Path) -> None:
+def test_an_unreachable_server_is_named(call: Call, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -100,7 +99,7 @@ def test_a_server_that_does_not_answer_is_named(call: Call, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("address", ["http://example.org", "http://10.0.0.1:8484", "ftp://x", "x"])
-def test_a_token_goes_only_where_nobody_can_read_it(
+def test_a_token_is_only_sent_encrypted_or_to_this_machine(
     call: Call, tmp_path: Path, address: str
 ) -> None:
     (tmp_path / "token").write_text("secret")
@@ -109,73 +108,60 @@ def test_a_token_goes_only_where_nobody_can_read_it(
     assert ended.code == 2
 
 
-def test_what_is_no_backburner_is_told_from_one(stranger: Server) -> None:
-    with pytest.raises(NoServer, match="no Backburner"):
-        stranger.get("/text")
+def test_a_server_that_is_not_backburner_is_recognized(other: Server) -> None:
+    with pytest.raises(NoServer, match="not Backburner"):
+        other.get("/text")
 
 
-def test_nobody_is_followed_elsewhere(stranger: Server) -> None:
-    with pytest.raises(BackburnerError, match="answered 302"):
-        stranger.get("/moved")
+def test_redirects_are_not_followed(other: Server) -> None:
+    with pytest.raises(BackburnerError, match="302"):
+        other.get("/moved")
 
 
-def test_an_answer_that_breaks_off_is_an_error(stranger: Server) -> None:
+def test_a_response_that_is_cut_short_is_an_error(other: Server) -> None:
     with pytest.raises(NoServer):
-        list(stranger.download("/short"))
+        list(other.download("/short"))
 
 
-def test_what_is_still_being_done_is_waited_for(busy: Server) -> None:
-    assert busy.post("/api/conversations") == {"id": "c_1"}
+def test_a_request_in_progress_is_waited_for(slow: Server) -> None:
+    assert slow.post("/api/conversations") == {"id": "c_1"}
 
 
-def test_a_conflict_of_ones_own_is_told_at_once(busy: Server) -> None:
-    busy.post("/api/conversations")
-    with pytest.raises(BeingAnswered):
-        busy.post_once("/busy")
+def test_a_request_in_progress_is_not_waited_for_without_retries(slow: Server) -> None:
+    slow.post("/api/conversations")
+    with pytest.raises(InProgress):
+        slow.post_once("/busy")
 
 
-def test_a_token_is_not_shown() -> None:
+def test_a_token_is_not_part_of_the_repr() -> None:
     assert "secret" not in repr(Server("http://127.0.0.1:1", "secret"))
 
 
-def test_a_reply_is_shown_as_it_comes_and_once(capsys: pytest.CaptureFixture[str]) -> None:
-    reply = Reply(aloud=True)
-    said = {"role": "assistant", "content": "Hello you."}
-    ended = reply.follow(
-        iter(
-            [
-                ("message", {}),
-                ("delta", {"at": 0, "text": "Hello "}),
-                ("delta", {"at": 6, "text": "you."}),
-                ("done", {"messages": [said]}),
-            ]
-        )
-    )
-
-    assert capsys.readouterr().out == "Hello you.\n"
-    assert ended["messages"] == [said]
-
-
-def test_a_reply_that_is_begun_again_stands_on_a_line_of_its_own(
-    capsys: pytest.CaptureFixture[str],
+def test_a_request_whose_response_was_lost_is_repeated_with_its_key_and_done_once(
+    talk: Call, ask: Callable[..., Any], running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Reply(aloud=True).follow(
-        iter(
-            [
-                ("delta", {"at": 0, "text": "Hel"}),
-                ("delta", {"at": 0, "text": "Good day."}),
-                ("done", {"messages": [{"role": "assistant", "content": "Good day."}]}),
-            ]
-        )
-    )
+    with losing(running.address) as between:
+        monkeypatch.setenv("BACKBURNER_URL", between.address)
+        said = talk("say", "--no-wait", "Only", "once.")
+        assert (said.code, len(between.lost)) == (0, 2)
+        keys = between.keys
+        assert (keys[0], keys[2]) == (keys[1], keys[3])
+        assert len(set(keys)) == 2
+    monkeypatch.setenv("BACKBURNER_URL", running.address)
+    short_id = said.err[0].removeprefix("[in ").removesuffix("]")
 
-    assert capsys.readouterr().out == "Hel\nGood day.\n"
-
-
-def test_a_stream_that_breaks_off_is_an_error() -> None:
-    with pytest.raises(BackburnerError, match="went away"):
-        Reply(aloud=False).follow(iter([("message", {})]))
+    shown = ask("conversations", short_id)
+    assert [one["content"] for one in shown["messages"] if one["role"] == "user"] == ["Only once."]
+    assert [one["id"] for one in ask("conversations")].count(shown["id"]) == 1
 
 
-def test_words_of_others_do_nothing_to_the_terminal() -> None:
-    assert clean("a\x1b[2Jb\u202ec\n") == "a?[2Jb?c\n"
+def test_a_request_for_a_secret_is_not_repeated(
+    talk: Call, ask: Callable[..., Any], running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with losing(running.address) as between:
+        monkeypatch.setenv("BACKBURNER_URL", between.address)
+        lost = talk("token", "create", "--name", "lost")
+    monkeypatch.setenv("BACKBURNER_URL", running.address)
+
+    assert (lost.code, lost.out) == (6, [])
+    assert [one["name"] for one in ask("token", "list")].count("lost") == 1

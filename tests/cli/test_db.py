@@ -1,4 +1,4 @@
-"""`backburner db`: copies that are made while it runs, put back, and looked through."""
+"""`backburner db`: backups made while the server runs, restored, and checked."""
 
 import signal
 import sqlite3
@@ -30,7 +30,7 @@ Call = Callable[..., Ended]
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Make a data folder with a database in which there is work."""
+    """Make a data folder."""
     folder = tmp_path / "data"
     folder.mkdir()
     return folder
@@ -61,56 +61,56 @@ def load(data: Path, task: Conversation) -> Conversation:
         return database.run(lambda tx: tx.conversations.load(USER, task.id))
 
 
-def test_a_copy_is_made_while_it_runs_and_put_back_once_it_does_not(
+def test_a_backup_is_made_while_the_server_runs_and_restored_once_it_has_stopped(
     call: Call, start: Start, data: Path, task: Conversation, tmp_path: Path
 ) -> None:
-    copy, options = tmp_path / "copy", ("--data", str(data))
+    file, options = tmp_path / "backup", ("--data", str(data))
     running = start("up", "--port", "0", *options)
     address = running.wait_until_ready()
     client = data / "client.toml"
     client.touch(mode=0o600)
     client.write_text(f'address = "{address}"\ntoken = "{TOKEN}"\n')
-    made = call("db", "backup", str(copy), *options)
-    refused = call("db", "restore", str(copy), *options)
+    made = call("db", "backup", str(file), *options)
+    refused = call("db", "restore", str(file), *options)
     checked = call("db", "check", *options)
     running.end(signal.SIGTERM)
-    restored = call("db", "restore", str(copy), *options)
+    restored = call("db", "restore", str(file), *options)
 
     assert made.code == 0, made.err
-    assert call("db", "check", str(copy)).out == ["Nothing is wrong."]
+    assert call("db", "check", str(file)).out == ["No errors found."]
     assert refused.code == 1
     assert "only one may" in refused.err[0]
     assert checked.code == 1
     assert restored.code == 0, restored.err
-    assert restored.out[0].startswith("Restored. Conversations that are paused now: 1.")
+    assert restored.out[0].startswith("Restored. Paused conversations: 1.")
     assert load(data, task).pause_reason is PauseReason.USER
 
 
-def test_after_it_was_put_back_nobody_is_signed_in(
+def test_a_restore_ends_all_sessions_and_tokens(
     call: Call, start: Start, data: Path, task: Conversation, tmp_path: Path
 ) -> None:
     del task
     options = ("--data", str(data))
-    assert call("db", "backup", str(tmp_path / "copy"), *options).code == 0
-    assert call("db", "restore", str(tmp_path / "copy"), *options).code == 0
+    assert call("db", "backup", str(tmp_path / "backup"), *options).code == 0
+    assert call("db", "restore", str(tmp_path / "backup"), *options).code == 0
     address = start("up", "--port", "0", *options).wait_until_ready()
     request = Request(f"{address}/api/me", headers={"authorization": f"Bearer {TOKEN}"})  # noqa: S310
     with pytest.raises(OSError, match="401"), urlopen(request, timeout=10):  # noqa: S310
         pass
 
 
-def test_a_copy_of_a_database_at_rest_changes_nothing(
+def test_a_backup_without_a_server_changes_nothing_and_replaces_no_file(
     call: Call, data: Path, task: Conversation, tmp_path: Path
 ) -> None:
-    ended = call("db", "backup", str(tmp_path / "copy"), "--data", str(data))
-    again = call("db", "backup", str(tmp_path / "copy"), "--data", str(data))
+    ended = call("db", "backup", str(tmp_path / "backup"), "--data", str(data))
+    again = call("db", "backup", str(tmp_path / "backup"), "--data", str(data))
 
     assert ended.code == 0
     assert again.code == 4
     assert load(data, task) == task
 
 
-def test_what_is_wrong_is_named(call: Call, data: Path, task: Conversation) -> None:
+def test_check_names_the_errors(call: Call, data: Path, task: Conversation) -> None:
     del task
     well = call("db", "check", "--data", str(data))
     with closing(sqlite3.connect(data / "backburner.sqlite3")) as other:
@@ -118,58 +118,35 @@ def test_what_is_wrong_is_named(call: Call, data: Path, task: Conversation) -> N
         other.commit()
     wrong = call("db", "check", "--data", str(data))
 
-    assert (well.code, well.out) == (0, ["Nothing is wrong."])
+    assert (well.code, well.out) == (0, ["No errors found."])
     assert wrong.code == 1
     assert "belongs to" in wrong.err[0]
 
 
-def test_tables_are_brought_up_to_date(call: Call, data: Path) -> None:
+def test_migrate_prints_the_revision(call: Call, data: Path) -> None:
     ended = call("db", "migrate", "--data", str(data))
 
     assert ended.code == 0
-    assert ended.out[0].startswith("The tables are of revision ")
+    assert ended.out[0].startswith("The database is at revision ")
 
 
 @pytest.mark.parametrize("arguments", [["restore"], ["restore", "x", "--loaded"], ["backup"]])
-def test_what_is_meant_has_to_be_said(call: Call, data: Path, arguments: list[str]) -> None:
+def test_missing_or_contradicting_arguments_are_refused(
+    call: Call, data: Path, arguments: list[str]
+) -> None:
     assert call("db", *arguments, "--data", str(data)).code == 2
 
 
-def test_with_postgres_the_programs_to_use_are_named(
+def test_with_postgres_the_errors_name_pg_dump_and_pg_restore(
     call: Call, migrated_postgres_url: str, data: Path, tmp_path: Path
 ) -> None:
     options = ("--data", str(data), "--database-url", migrated_postgres_url)
-    copy = call("db", "backup", str(tmp_path / "copy"), *options)
-    back = call("db", "restore", str(tmp_path / "copy"), *options)
+    backup = call("db", "backup", str(tmp_path / "backup"), *options)
+    restore = call("db", "restore", str(tmp_path / "backup"), *options)
     loaded = call("db", "restore", "--loaded", *options)
 
-    assert (copy.code, back.code, loaded.code) == (4, 4, 0)
-    assert "pg_dump" in copy.err[0]
-    assert "pg_restore" in back.err[0]
-    assert "--loaded" in back.err[0]
-    assert call("db", "check", *options).out == ["Nothing is wrong."]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_is_told_how_to_complete(call: Call, shell: str) -> None:
-    ended = call("completion", shell)
-
-    assert ended.code == 0
-    assert any("_BACKBURNER_COMPLETE" in line for line in ended.out)
-
-
-@pytest.mark.starts
-def test_commands_are_completed_without_being_loaded(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in {
-        "_BACKBURNER_COMPLETE": "bash_complete",
-        "COMP_WORDS": "backburner run",
-        "COMP_CWORD": "1",
-        "PYTHONPROFILEIMPORTTIME": "1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    ended = start().end()
-
-    assert [line.split(",")[-1] for line in ended.out] == ["runs", "run-now"]
-    assert not any("sqlalchemy" in line or "pydantic" in line for line in ended.err)
+    assert (backup.code, restore.code, loaded.code) == (4, 4, 0)
+    assert "pg_dump" in backup.err[0]
+    assert "pg_restore" in restore.err[0]
+    assert "--loaded" in restore.err[0]
+    assert call("db", "check", *options).out == ["No errors found."]

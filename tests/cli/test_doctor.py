@@ -1,4 +1,4 @@
-"""`backburner doctor`: what works here, and exactly what to do about what does not."""
+"""`backburner doctor`: problems are found, and each comes with its fix."""
 
 import json
 import signal
@@ -12,15 +12,17 @@ import pytest
 from support.programs.programs import Ended, Start
 from support.servers.model_servers import ModelServer, model_server
 
-from backburner.app.machines import ONE_CLAUDE
-from backburner.cli.findings import Mark
-from backburner.cli.machine_checks import look_at_memory
+from backburner.app.machines import CLAUDE_MEMORY_BYTES
+from backburner.cli.commands.doctor import check_confinement
+from backburner.cli.findings import Level
+from backburner.cli.machine_checks import check_memory
+from backburner.process.confinement import confinement_gaps, confinement_missing
 from backburner.process.memory import free_memory
 from backburner.settings import load
 
 CANARY = "sk-ant-canary-314159265358979"
 Call = Callable[..., Ended]
-#: The doctor, where the libraries of the engines are not installed.
+#: Runs the doctor as if the libraries of the engines were not installed.
 WITHOUT_EXTRAS = """
 import sys
 sys.modules["claude_agent_sdk"] = sys.modules["pydantic_ai"] = None
@@ -53,24 +55,24 @@ def profiles(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
     return found
 
 
-def line_of(ended: Ended, what: str) -> str:
-    (line,) = [line for line in ended.out if line[5:].startswith(what)]
+def line_of(ended: Ended, check: str) -> str:
+    (line,) = [line for line in ended.out if line[5:].startswith(check)]
     return line
 
 
-def test_a_fresh_install_is_well_and_told_how_to_go_on(call: Call, data: Path) -> None:
+def test_a_fresh_installation_is_ok_and_suggests_setup(call: Call, data: Path) -> None:
     ended = call("doctor")
 
     assert (ended.code, ended.err) == (0, [])
-    assert "first start makes it" in line_of(ended, "data folder")
+    assert "first start creates it" in line_of(ended, "data folder")
     assert "empty" in line_of(ended, "database")
     assert line_of(ended, "profile demo").startswith("[ok]")
-    assert line_of(ended, "who uses").endswith("To use a real one, run: backburner setup")
+    assert line_of(ended, "models in use").endswith("To use a real model, run: backburner setup")
     assert not data.exists()
 
 
 @pytest.mark.usefixtures("profiles")
-def test_every_profile_is_asked(call: Call, server: ModelServer) -> None:
+def test_every_model_is_contacted(call: Call, server: ModelServer) -> None:
     ended = call("doctor")
 
     assert (ended.code, ended.err) == (0, [])
@@ -79,13 +81,13 @@ def test_every_profile_is_asked(call: Call, server: ModelServer) -> None:
     assert "Claude Code 2." in claude
     assert claude.endswith("claude-sonnet-5-5 answers.")
     assert line_of(ended, "profile local").endswith("small answers.")
-    assert "chats use claude; background work uses local." in line_of(ended, "who uses")
+    assert "chats use claude; background work uses local." in line_of(ended, "models in use")
     assert {asked.path for asked in server.asked} == {"/v1/messages", "/v1/chat/completions"}
     assert CANARY not in "".join(ended.out)
 
 
 @pytest.mark.usefixtures("profiles")
-def test_offline_nobody_is_asked(call: Call, server: ModelServer) -> None:
+def test_offline_no_model_is_contacted(call: Call, server: ModelServer) -> None:
     assert call("doctor", "--offline").code == 0
     assert server.asked == []
 
@@ -94,7 +96,7 @@ def test_offline_nobody_is_asked(call: Call, server: ModelServer) -> None:
 @pytest.mark.parametrize(
     ("status", "code", "mark"), [(401, 1, "[!!]"), (500, 1, "[!!]"), (429, 0, "[--]")]
 )
-def test_a_model_that_does_not_answer_is_broken_unless_it_only_has_to_wait(
+def test_a_model_that_fails_is_a_problem_unless_it_is_only_rate_limited(
     call: Call, server: ModelServer, status: int, code: int, mark: str
 ) -> None:
     server.answers["/v1/messages"] = (status, {"error": {"message": f"no {CANARY}"}})
@@ -106,21 +108,21 @@ def test_a_model_that_does_not_answer_is_broken_unless_it_only_has_to_wait(
 
 
 @pytest.mark.usefixtures("profiles")
-def test_scripts_get_the_same_as_json(call: Call, server: ModelServer) -> None:
+def test_json_has_the_same_findings(call: Call, server: ModelServer) -> None:
     server.answers["/v1/chat/completions"] = (404, {"error": {"message": "no such model"}})
     ended = call("doctor", "--json")
-    told = json.loads("\n".join(ended.out))
+    report = json.loads("\n".join(ended.out))
 
-    assert (ended.code, told["ok"]) == (1, False)
-    (local,) = [one for one in told["findings"] if one["what"] == "profile local"]
-    assert local["mark"] == "broken"
-    assert "Model not found: 'small'" in local["words"]
+    assert (ended.code, report["ok"]) == (1, False)
+    (local,) = [one for one in report["findings"] if one["check"] == "profile local"]
+    assert local["level"] == "problem"
+    assert "Model not found: 'small'" in local["message"]
     assert local["hint"] == "Choose a model that the server offers."
     assert CANARY not in "".join(ended.out)
 
 
 @pytest.mark.usefixtures("profiles")
-def test_a_library_that_is_missing_is_named_with_the_command_that_installs_it(
+def test_a_missing_library_is_named_with_the_command_that_installs_it(
     start: Start,
 ) -> None:
     ended = start(command=(sys.executable, "-c", WITHOUT_EXTRAS)).end()
@@ -130,9 +132,7 @@ def test_a_library_that_is_missing_is_named_with_the_command_that_installs_it(
     assert line_of(ended, "profile local").endswith("pip install 'backburner[openai]'")
 
 
-def test_settings_that_are_wrong_are_told_and_nothing_else_is_tried(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_invalid_settings_are_the_only_finding(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BACKBURNER_PROFILE", "clod")
     ended = call("doctor")
 
@@ -140,7 +140,7 @@ def test_settings_that_are_wrong_are_told_and_nothing_else_is_tried(
     assert ended.out[-1].startswith("[!!] settings  `profile` is 'clod'")
 
 
-def test_a_file_of_secrets_that_others_can_read_is_broken(call: Call, data: Path) -> None:
+def test_a_models_file_that_others_can_read_is_a_problem(call: Call, data: Path) -> None:
     data.mkdir()
     models = data / "models.toml"
     models.write_text(f'[profiles.claude]\nengine = "claude"\nkey = "{CANARY}"\n')
@@ -153,9 +153,7 @@ def test_a_file_of_secrets_that_others_can_read_is_broken(call: Call, data: Path
     assert call("doctor", "--offline").code == 0
 
 
-def test_a_key_that_goes_over_an_open_line_is_worth_a_note(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_sent_over_plain_http_is_noted(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     far = {"engine": "openai", "model": "m", "address": "http://models.example.org", "key": CANARY}
     monkeypatch.setenv("BACKBURNER_PROFILES", json.dumps({"far": far}))
     ended = call("doctor", "--offline")
@@ -165,7 +163,7 @@ def test_a_key_that_goes_over_an_open_line_is_worth_a_note(
     assert line_of(ended, "profile far").endswith("use an https address.")
 
 
-def test_a_data_folder_or_database_that_cannot_be_used_is_broken(
+def test_an_unusable_data_folder_or_database_is_a_problem(
     call: Call, data: Path, tmp_path: Path
 ) -> None:
     data.write_text("")
@@ -185,7 +183,7 @@ def test_the_password_of_a_database_is_not_shown(call: Call) -> None:
     assert CANARY not in "".join(ended.out)
 
 
-def test_a_server_that_runs_is_found_and_left_alone(
+def test_a_running_server_is_found_and_not_disturbed(
     call: Call, start: Start, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = start("up", "--data", data)
@@ -194,12 +192,12 @@ def test_a_server_that_runs_is_found_and_left_alone(
     ended = call("doctor")
 
     assert ended.code == 0
-    assert f"runs at 127.0.0.1:{port}." in line_of(ended, "server")
-    assert "in use by a Backburner that is running" in line_of(ended, "database")
+    assert f"is running at 127.0.0.1:{port}." in line_of(ended, "server")
+    assert "in use by a running server" in line_of(ended, "database")
     assert running.end(signal.SIGTERM).code == 0
 
 
-def test_a_port_that_something_else_has_is_broken(
+def test_a_port_used_by_another_program_is_a_problem(
     call: Call, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = server.address.rsplit(":", 1)[1]
@@ -211,22 +209,46 @@ def test_a_port_that_something_else_has_is_broken(
     free = call("doctor")
 
     assert taken.code == 1
-    assert "used by something else" in line_of(taken, "server")
+    assert "Another program uses" in line_of(taken, "server")
     assert free.code == 0
     assert f"127.0.0.1:{port} is free" in line_of(free, "server")
 
 
-def test_how_many_runs_fit_is_told_and_what_to_set_if_they_do_not() -> None:
+def test_memory_for_too_few_runs_is_noted_with_the_concurrency_to_set() -> None:
     settings = load(profiles={"claude": {"engine": "claude", "key": CANARY}})
 
-    assert look_at_memory(settings, 5 * ONE_CLAUDE).mark is Mark.OK
-    tight = look_at_memory(settings, 2 * ONE_CLAUDE)
-    assert (tight.mark, tight.hint) == (Mark.NOTE, "Set concurrency to 2; 5 are allowed now.")
-    assert look_at_memory(load(), 0).mark is Mark.OK
-    assert look_at_memory(load(), None).mark is Mark.NOTE
+    assert check_memory(settings, 5 * CLAUDE_MEMORY_BYTES).level is Level.OK
+    tight = check_memory(settings, 2 * CLAUDE_MEMORY_BYTES)
+    assert (tight.level, tight.hint) == (Level.NOTE, "Set concurrency to 2; 5 are allowed now.")
+    assert check_memory(load(), 0).level is Level.OK
+    assert check_memory(load(), None).level is Level.NOTE
 
 
-def test_free_memory_is_what_the_machine_and_the_container_leave(tmp_path: Path) -> None:
+def test_each_gap_of_the_confinement_is_noted() -> None:
+    gaps = ("Signals are not blocked.", "Files can be truncated.")
+    noted = list(check_confinement(None, gaps))
+    (complete,) = check_confinement(None, ())
+    (missing,) = check_confinement("This kernel has no Landlock.", gaps)
+
+    assert [(one.level, one.message) for one in noted] == [(Level.NOTE, gap) for gap in gaps]
+    assert complete.level is Level.OK
+    assert (missing.level, missing.message) == (Level.PROBLEM, "This kernel has no Landlock.")
+
+
+def test_the_confinement_of_this_machine_is_checked_if_commands_are_confined(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def messages() -> list[str]:
+        report = json.loads("\n".join(call("doctor", "--offline", "--json").out))
+        return [one["message"] for one in report["findings"] if one["check"] == "confinement"]
+
+    expected = check_confinement(confinement_missing(), confinement_gaps())
+    assert messages() == [one.message for one in expected]
+    monkeypatch.setenv("BACKBURNER_COMMANDS", "off")
+    assert messages() == []
+
+
+def test_free_memory_is_the_minimum_of_machine_and_container(tmp_path: Path) -> None:
     memory, group = tmp_path / "meminfo", tmp_path / "group"
     assert free_memory(memory, group) is None
 

@@ -1,102 +1,87 @@
-"""`backburner jobs`, with a real server: `backburner up` with the demo agent."""
+"""`backburner jobs`, with a real server and the demo agent."""
 
-import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.programs.programs import Ended, starter
+from support.programs.cli_server import Call
 
-Call = Callable[..., Ended]
-#: What the demo says of whatever it does not understand.
-ANSWER = "I am a demo without a language model"
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Start a server for all tests here, and give its folder."""
-    data = tmp_path_factory.mktemp("data")
-    with starter() as start:
-        start("up", "--port", "0", "--data", data).wait_until_ready()
-        yield data
+#: The start of the demo's reply to anything it does not understand.
+REPLY = "I am a demo without a language model"
 
 
 @pytest.fixture
-def jobs(call: Call, data: Path) -> Call:
-    return lambda command, *more: call("jobs", command, *more, "--data", str(data))
+def jobs(talk: Call) -> Call:
+    return lambda *arguments: talk("jobs", *arguments)
 
 
 @pytest.fixture
-def ask(jobs: Call) -> Callable[..., Any]:
-    """Give what a command answers in JSON."""
-
-    def ask(*arguments: str) -> Any:
-        ended = jobs(*arguments, "--json")
-        assert ended.code == 0, ended.err
-        return json.loads("\n".join(ended.out))
-
-    return ask
+def ask_jobs(ask: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *arguments: ask("jobs", *arguments)
 
 
-def test_a_job_is_started_awaited_shown_followed_up_and_removed(
-    jobs: Call, ask: Callable[..., Any]
+def test_a_job_is_started_awaited_shown_resumed_and_deleted(
+    jobs: Call, ask_jobs: Callable[..., Any]
 ) -> None:
-    started = ask("start", "Count", "the", "files.", "--name", "Count")
-    which = started["id"][:12]
-    (done,) = ask("block", which)
-    shown = jobs("show", which)
-    resumed = jobs("resume", which, "And", "again.")
-    awaited = jobs("block", which)
+    started = ask_jobs("start", "Count", "the", "files.", "--name", "Count")
+    prefix = started["id"][:20]
+    (completed,) = ask_jobs("block", prefix)
+    shown = jobs("show", prefix)
+    resumed = jobs("resume", prefix, "And", "again.")
+    awaited = jobs("block", prefix)
     listed = jobs("list", "--in", started["parent_id"])
-    removed = jobs("clear", which)
-    gone = jobs("show", which)
+    deleted = jobs("clear", prefix)
+    gone = jobs("show", prefix)
 
     assert (started["status"], started["prompt"]) == ("running", "Count the files.")
-    assert ANSWER in done["result"]
+    assert REPLY in completed["result"]
     assert shown.out[0].split() == ["id", started["id"]]
-    assert any(ANSWER in line for line in shown.out)
-    assert resumed.out == ["It works on it: Count."]
+    assert any(REPLY in line for line in shown.out)
+    assert resumed.out == ["Resumed: Count."]
     assert awaited.code == 0
     assert [line.split()[:2] for line in listed.out] == [
         ["ID", "STATUS"],
-        [which[:10], "completed"],
+        [started["id"][:10], "completed"],
     ]
-    assert removed.out == [f"Removed: {which[:10]} Count."]
+    assert deleted.out == [f"Deleted: {started['id'][:10]} Count."]
     assert gone.code == 3
 
 
-def test_a_batch_is_listed_cancelled_and_removed_as_one(
-    jobs: Call, ask: Callable[..., Any], call: Call, data: Path
+def test_a_batch_is_listed_cancelled_and_deleted_together(
+    jobs: Call, ask_jobs: Callable[..., Any], talk: Call
 ) -> None:
-    call("pause", "--everything", "--data", str(data))
+    talk("pause", "--everything")
     for name in ("one", "two"):
-        ask("start", "Count.", "--name", name, "--batch", "both")
-    waited = jobs("block", ask("list", "--batch", "both")[0]["id"], "--timeout", "0")
+        ask_jobs("start", "Count.", "--name", name, "--batch", "both")
+    job_id = ask_jobs("list", "--batch", "both")[0]["id"]
+    waited = jobs("block", job_id, "--timeout", "0")
     cancelled = jobs("cancel", "--batch", "both")
-    again = jobs("cancel", ask("list", "--batch", "both")[0]["id"])
-    call("resume", "--everything", "--data", str(data))
-    removed = jobs("clear", "--batch", "both")
+    again = jobs("cancel", job_id)
+    talk("resume", "--everything")
+    deleted = jobs("clear", "--batch", "both")
 
-    assert (waited.code, waited.err[0].split()[-1]) == (1, "running.")
+    assert (waited.code, waited.err) == (1, [f"Not completed: {job_id[:10]} running."])
     assert sorted(line.split()[-1] for line in cancelled.out) == ["one.", "two."]
     assert again.code == 4
-    assert len(removed.out) == 2
-    assert jobs("clear", "--batch", "both").out == ["There was nothing to do."]
-    assert ask("list", "--batch", "both") == []
+    assert len(deleted.out) == 2
+    assert jobs("clear", "--batch", "both").out == ["No matching jobs."]
+    assert jobs("list", "--batch", "both").out == ["No jobs."]
 
 
-def test_without_a_word_more_they_are_listed(
-    call: Call, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BACKBURNER_DATA", str(data))
-    listed = call("jobs")
+def test_without_a_command_jobs_are_listed(jobs: Call, ask_jobs: Callable[..., Any]) -> None:
+    started = ask_jobs("start", "Count.", "--name", "Listed")
+    jobs("block", started["id"])
+    listed = jobs()
 
     assert listed.code == 0
-    assert listed.out == ["There are none."] or listed.out[0].startswith("ID")
+    assert listed.out[0].split() == ["ID", "STATUS", "STARTED", "CALLS", "DESCRIPTION", "BATCH"]
+    assert started["id"] in {job["id"] for job in ask_jobs()}
+    (line,) = [line for line in listed.out if line.startswith(started["id"][:10])]
+    assert line.split()[1] == "completed"
+    assert " Listed" in line
 
 
-def test_it_has_to_be_said_which(jobs: Call) -> None:
+def test_arguments_that_select_no_jobs_are_refused(jobs: Call) -> None:
     assert jobs("cancel").code == 2
     assert jobs("clear").code == 2
     assert jobs("list", "--status", "odd").code == 2

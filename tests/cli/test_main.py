@@ -1,13 +1,15 @@
-"""The command itself: its help, its version, and what becomes of an error nobody expected."""
+"""The command itself: its help, its version, and unexpected errors."""
 
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 from support.programs.programs import Ended, Start
 
 from backburner import __version__, log
-from backburner.cli.server_main import crashes_explained
+from backburner.cli.main import COMMANDS, LazyGroup, backburner
+from backburner.cli.server_main import bugs_reported
 from backburner.core.errors import BackburnerError, Conflict
 from backburner.settings import load
 
@@ -16,7 +18,7 @@ pytestmark = pytest.mark.starts
 HEAVY = ("fastapi", "pydantic", "sqlalchemy", "structlog", "uvicorn")
 
 
-def test_help_names_the_commands_without_loading_them(
+def test_help_lists_the_commands_without_importing_them(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
@@ -29,7 +31,19 @@ def test_help_names_the_commands_without_loading_them(
     assert imported.isdisjoint(HEAVY)
 
 
-def test_the_version_is_told(call: Callable[..., Ended]) -> None:
+def test_each_command_has_its_help_line() -> None:
+    assert isinstance(backburner, LazyGroup)
+    context = click.Context(backburner)
+    for name, text in COMMANDS.items():
+        command = backburner.get_command(context, name)
+        assert command is not None
+        assert (command.name, (command.help or "").startswith(text.removesuffix("."))) == (
+            name,
+            True,
+        )
+
+
+def test_the_version_is_printed(call: Callable[..., Ended]) -> None:
     ended = call("--version")
 
     assert (ended.code, ended.out) == (0, [f"Backburner {__version__}"])
@@ -45,29 +59,29 @@ def test_a_mistyped_command_is_one_line(call: Callable[..., Ended], arguments: l
 
 def test_an_unexpected_error_becomes_one_line_and_a_file(tmp_path: Path) -> None:
     log.redact(["correct-horse"])
-    with pytest.raises(BackburnerError) as caught, crashes_explained(load(data=tmp_path)):
+    with pytest.raises(BackburnerError) as caught, bugs_reported(load(data=tmp_path)):
         raise RuntimeError("this was\nnot expected: correct-horse")
-    kept = (tmp_path / "crash.log").read_text()
+    saved = (tmp_path / "crash.log").read_text()
 
     assert "this was not expected: [secret]" in str(caught.value)
     assert str(tmp_path / "crash.log") in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert "Traceback" in kept
-    assert "correct-horse" not in kept
+    assert "Traceback" in saved
+    assert "correct-horse" not in saved
 
 
-def test_an_unexpected_error_shows_its_traceback_to_whoever_asked_for_it(
+def test_at_log_level_debug_an_unexpected_error_shows_its_traceback(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = load(data=tmp_path, log_level="debug")
-    with pytest.raises(BackburnerError), crashes_explained(settings):
+    with pytest.raises(BackburnerError), bugs_reported(settings):
         raise RuntimeError("boom")
 
     assert "RuntimeError: boom" in capsys.readouterr().err
 
 
-def test_an_error_raised_on_purpose_is_not_lost_among_the_parts(tmp_path: Path) -> None:
-    with pytest.raises(Conflict), crashes_explained(load(data=tmp_path)):
+def test_an_expected_error_in_a_group_is_unwrapped(tmp_path: Path) -> None:
+    with pytest.raises(Conflict), bugs_reported(load(data=tmp_path)):
         raise ExceptionGroup("parts", [Conflict()])
 
     assert not (tmp_path / "crash.log").exists()

@@ -1,4 +1,4 @@
-"""`backburner mcp` as an editor starts it: a program that passes on what it is asked."""
+"""`backburner mcp` as an editor starts it: it forwards every request to the server."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ async def address(stage: Stage, bench: Bench) -> AsyncIterator[str]:
 
 @requirement("C-mcp")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_client_of_either_era_lists_and_calls_tools(
+async def test_clients_of_both_protocol_versions_list_and_call_tools(
     address: str, stage: Stage, bench: Bench, mode: str
 ) -> None:
     env = {"BACKBURNER_TOKEN": await make_token(stage)}
@@ -64,7 +64,7 @@ async def test_a_client_of_either_era_lists_and_calls_tools(
     assert place.title == "An Editor (token editor)"
 
 
-async def test_a_call_that_the_editor_gives_up_is_ended_at_the_server(
+async def test_a_call_that_the_editor_cancels_is_cancelled_at_the_server(
     address: str, stage: Stage, bench: Bench
 ) -> None:
     env = {"BACKBURNER_TOKEN": await make_token(stage)}
@@ -76,7 +76,7 @@ async def test_a_call_that_the_editor_gives_up_is_ended_at_the_server(
         assert text(await opened.call_tool("look", {"text": "x"})) == "seen: x"
 
 
-async def test_a_server_that_was_started_again_is_found_and_one_that_refuses_is_told_of(
+async def test_a_restarted_server_is_found_and_a_refusal_is_reported(
     stage: Stage, bench: Bench, tmp_path: Path
 ) -> None:
     stage.user()
@@ -90,37 +90,37 @@ async def test_a_server_that_was_started_again_is_found_and_one_that_refuses_is_
                 await credentials.sign_out_everywhere(stage.deps, USER)
                 refused = await opened.call_tool("change", {})
                 assert refused.is_error
-                assert text(refused).startswith("The server does not know this token.")
+                assert text(refused).startswith("The server does not accept this token.")
         gone = await opened.call_tool("change", {})
 
     assert gone.is_error
-    assert text(gone) == (f"No Backburner answers at {address}. Start it with `backburner up`.")
+    assert text(gone) == f"Cannot reach Backburner at {address}. Start it with `backburner up`."
     assert len({origin.conversation for origin in bench.origins}) == 1
 
 
-async def test_without_a_server_it_says_so_and_nothing_else_until_a_signal_ends_it(
+async def test_without_a_server_it_reports_so_and_runs_until_a_signal(
     tmp_path: Path,
 ) -> None:
-    """Also where an editor does not show what it is told, its log does."""
+    """On stderr too, because an editor may show only the log of the program."""
     async with asyncio.timeout(BOUND), started("--data", str(tmp_path)) as program:
         await ask(program, HELLO)
         await ask(program, {"method": "notifications/initialized"})
         listed = await ask(program, {"id": 2, "method": "tools/list"})
         call = {"name": "background_task"}
         called = await ask(program, {"id": 3, "method": "tools/call", "params": call})
-        # It waits for the next line, which never comes.
+        # It is waiting for the next line.
         program.terminate()
         assert await program.wait() == -signal.SIGTERM
         assert program.stdout
         assert program.stderr
         out, err = await program.stdout.read(), await program.stderr.read()
 
-    told = f"No Backburner has run with the data folder {tmp_path}."
-    assert listed["error"]["message"].startswith(told)
+    message = f"Found no server for the data folder {tmp_path}."
+    assert listed["error"]["message"].startswith(message)
     assert called["result"]["isError"]
-    assert called["result"]["content"][0]["text"].startswith(told)
+    assert called["result"]["content"][0]["text"].startswith(message)
     assert out == b""
-    assert [line.startswith(told) for line in err.decode().splitlines()] == [True, True]
+    assert [line.startswith(message) for line in err.decode().splitlines()] == [True, True]
 
 
 @asynccontextmanager
@@ -143,7 +143,7 @@ async def ask(program: Process, message: dict[str, Any]) -> Any:
 
 
 def write_client(data: Path, address: str, secret: str) -> None:
-    """Leave what a server leaves for commands on its machine."""
+    """Write the file that a server writes for commands on its machine."""
     file = data / "client.toml"
     file.touch(mode=0o600)
     file.write_text(f'address = "{address}"\ntoken = "{secret}"\n')

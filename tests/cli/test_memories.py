@@ -1,4 +1,4 @@
-"""`backburner memories` and `backburner discovery`, against a server that runs."""
+"""`backburner memories` and `backburner discovery`, with a real server."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Call = Callable[..., Ended]
 def served(
     start: Start, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., list[str]]:
-    """Start a server of one's own, and give what a command prints that it does what it is told."""
+    """Start a server; return a function that runs a command and returns its output."""
     monkeypatch.setenv("BACKBURNER_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("BACKBURNER_DISCOVERY_ENABLED", "true")
     start("up", "--port", "0").wait_until_ready()
@@ -29,10 +29,10 @@ def served(
 
 
 @requirement("B-memory", "B-discovery")
-def test_memories_are_seen_and_edited_and_discovery_is_switched(
+def test_memories_are_listed_and_edited_and_discovery_is_turned_on_and_off(
     served: Callable[..., list[str]], call: Call
 ) -> None:
-    assert served("memories", "list") == ["There is nothing."]
+    assert served("memories", "list") == ["No memories."]
     served("memories", "set", "home/tea & more", "With milk.")
     served("memories", "set", "ci", "All passed.")
     served("memories", "set", "ci", "One failed.")
@@ -45,7 +45,7 @@ def test_memories_are_seen_and_edited_and_discovery_is_switched(
     assert listed[1].endswith("One failed.")
     assert [(one["key"], one["text"]) for one in found] == [("home/tea & more", "With milk.")]
     assert gone.code == 3
-    assert served("memories", "search", "milk") == ["There is nothing."]
+    assert served("memories", "search", "milk") == ["No memories."]
 
     assert served("discovery", "status") == ["off"]
     served("discovery", "on")

@@ -1,4 +1,4 @@
-"""`--here`: whoever sits at the machine gets in, whatever they forgot."""
+"""`--here`: an operator at the machine can always create a link."""
 
 import signal
 import tomllib
@@ -15,7 +15,7 @@ OLD, NEW = "three words or more", "four words or even more"
 
 
 def forget_the_password(start: Start, data: Path) -> None:
-    """Start, set a password for the owner, and stop: nothing is left that lets them in."""
+    """Set a password for the owner and stop the server, so that no credential is left."""
     running = start("up", "--port", "0", "--data", data)
     running.wait_until_ready()
     kept = tomllib.loads((data / "client.toml").read_text())
@@ -41,7 +41,7 @@ def test_an_owner_who_forgot_the_password_sets_a_new_one(
         server.post("/api/sign-in", {"login": "ann", "password": OLD})
 
 
-def test_with_postgres_a_server_may_run_meanwhile(
+def test_with_postgres_the_server_may_be_running(
     start: Start,
     call: Call,
     tmp_path: Path,
@@ -60,7 +60,7 @@ def test_with_postgres_a_server_may_run_meanwhile(
     assert "sign in with a link" in refused.err[0]
 
 
-def test_a_file_that_a_server_has_open_is_left_to_it(
+def test_a_sqlite_file_that_a_server_has_open_is_refused(
     start: Start, call: Call, tmp_path: Path
 ) -> None:
     start("up", "--port", "0", "--data", tmp_path).wait_until_ready()
@@ -70,7 +70,7 @@ def test_a_file_that_a_server_has_open_is_left_to_it(
     assert "stop it" in refused.err[0]
 
 
-def test_nothing_is_made_where_nothing_is(call: Call, tmp_path: Path) -> None:
+def test_no_database_is_created(call: Call, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     assert call("user", "link", "--here", "--data", str(folder)).code == 3
     assert not folder.exists()
@@ -80,8 +80,7 @@ def test_nothing_is_made_where_nothing_is(call: Call, tmp_path: Path) -> None:
     "arguments",
     [("link", "ann"), ("reset",), ("link", "--here", "--url", "http://localhost")],
 )
-def test_what_cannot_be_meant_is_said(call: Call, tmp_path: Path, arguments: str) -> None:
-    # With a server it is known who asks.
+def test_contradicting_arguments_are_refused(call: Call, tmp_path: Path, arguments: str) -> None:
     (tmp_path / "client.toml").write_text('address = "http://localhost"\ntoken = ""\n')
     (tmp_path / "client.toml").chmod(0o600)
     refused = call("user", *arguments, "--data", str(tmp_path))
@@ -90,7 +89,7 @@ def test_what_cannot_be_meant_is_said(call: Call, tmp_path: Path, arguments: str
     assert "--here" in refused.err[0]
 
 
-def test_a_stranger_is_not_found(start: Start, call: Call, tmp_path: Path) -> None:
+def test_an_unknown_login_is_not_found(start: Start, call: Call, tmp_path: Path) -> None:
     forget_the_password(start, tmp_path)
 
     assert call("user", "reset", "bob", "--here", "--data", str(tmp_path)).code == 3

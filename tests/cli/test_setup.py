@@ -1,4 +1,4 @@
-"""`backburner setup`: asked or told what to set up, tries it, and keeps it for its owner alone."""
+"""`backburner setup`: by prompts or options; tested, and stored for the owner only."""
 
 import io
 import os
@@ -43,11 +43,11 @@ def key_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _nobody_at_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
 
 
-def kept(data: Path) -> dict[str, Any]:
+def stored(data: Path) -> dict[str, Any]:
     return tomllib.loads((data / "models.toml").read_text())
 
 
@@ -62,16 +62,16 @@ def claude_chat(settings: Settings) -> str:
 
 
 @requirement("Z-setup")
-def test_a_person_is_asked_and_the_key_is_not_shown(data: Path, server: ModelServer) -> None:
+def test_prompts_do_not_show_the_key(data: Path, server: ModelServer) -> None:
     with terminal("setup", "--address", server.address) as shown:
-        shown.answer("Which one", "1")
+        shown.answer("Kind of model", "1")
         shown.answer("API key", CANARY)
         shown.answer("Model", "claude-haiku-4-5")
         code = shown.end()
 
     assert code == 0, shown.seen
     assert "claude-haiku-4-5 answers." in shown.seen
-    assert "next start" in shown.seen
+    assert "Chats will use it. Restart Backburner" in shown.seen
     assert CANARY not in shown.seen
     assert modes(data) == (0o700, 0o600)
     assert claude_chat(load()) == CANARY
@@ -80,9 +80,9 @@ def test_a_person_is_asked_and_the_key_is_not_shown(data: Path, server: ModelSer
 
 
 @requirement("Z-setup")
-def test_a_local_server_is_asked_what_it_has(data: Path, server: ModelServer) -> None:
+def test_the_models_of_a_local_server_are_listed(data: Path, server: ModelServer) -> None:
     with terminal("setup") as shown:
-        shown.answer("Which one", "3")
+        shown.answer("Kind of model", "3")
         shown.answer("http://127.0.0.1:11434/v1", f"{server.address}/v1")
         shown.answer("Model", "2")
         assert shown.end() == 0, shown.seen
@@ -95,17 +95,17 @@ def test_a_local_server_is_asked_what_it_has(data: Path, server: ModelServer) ->
     assert modes(data) == (0o700, 0o600)
 
 
-def test_a_server_that_lists_nothing_can_still_be_used(data: Path, server: ModelServer) -> None:
+def test_a_server_that_cannot_list_models_can_be_used(data: Path, server: ModelServer) -> None:
     server.answers["/v1/models"] = (404, "")
     with terminal("setup", "--kind", "openai", "--address", f"{server.address}/v1") as shown:
         shown.answer("Model", "mine")
         assert shown.end() == 0, shown.seen
 
-    assert "cannot be listed" in shown.seen
-    assert kept(data)["profiles"]["local"]["model"] == "mine"
+    assert "Cannot list the models" in shown.seen
+    assert stored(data)["profiles"]["local"]["model"] == "mine"
 
 
-def test_what_is_no_address_or_key_is_asked_for_again(data: Path, server: ModelServer) -> None:
+def test_an_invalid_address_or_key_is_asked_for_again(data: Path, server: ModelServer) -> None:
     with terminal("setup", "--kind", "openai", "--model", "small") as shown:
         shown.answer("Address", "over there")
         shown.answer("Address", f"{server.address}/v1")
@@ -116,30 +116,30 @@ def test_what_is_no_address_or_key_is_asked_for_again(data: Path, server: ModelS
         shown.answer("Model", "")
         assert shown.end() == 0, shown.seen
 
-    assert kept(data)["profiles"] == {
+    assert stored(data)["profiles"] == {
         "claude": {"engine": "claude", "token": OTHER_CANARY, "address": server.address}
     }
 
 
-@pytest.mark.parametrize(("said", "is_kept"), [("y", True), ("n", False), ("", False)])
-def test_a_person_may_keep_what_does_not_answer(
-    data: Path, server: ModelServer, *, said: str, is_kept: bool
+@pytest.mark.parametrize(("answer", "is_stored"), [("y", True), ("n", False), ("", False)])
+def test_a_model_that_fails_can_be_stored_anyway(
+    data: Path, server: ModelServer, *, answer: str, is_stored: bool
 ) -> None:
     server.answers["/v1/messages"] = (401, {"error": {"message": f"no {CANARY}"}})
     with terminal("setup", "--kind", "claude-key", "--address", server.address) as shown:
         shown.answer("API key", CANARY)
         shown.answer("Model", "")
-        shown.answer("Keep it anyway?", said)
+        shown.answer("Store it anyway?", answer)
         code = shown.end()
 
-    assert code == (0 if is_kept else 3)
-    assert (data / "models.toml").exists() is is_kept
+    assert code == (0 if is_stored else 3)
+    assert (data / "models.toml").exists() is is_stored
     assert "The key was refused" in shown.seen
     assert CANARY not in shown.seen
 
 
 @requirement("Z-setup")
-def test_a_script_says_everything_in_options(
+def test_options_replace_all_prompts(
     call: Call, data: Path, server: ModelServer, key_file: Path
 ) -> None:
     ended = call(
@@ -154,9 +154,7 @@ def test_a_script_says_everything_in_options(
     assert modes(data) == (0o700, 0o600)
 
 
-def test_a_secret_can_be_sent_and_never_stands_among_the_arguments(
-    data: Path, server: ModelServer
-) -> None:
+def test_a_secret_can_be_read_from_standard_input(data: Path, server: ModelServer) -> None:
     command = (sys.executable, "-P", "-m", "backburner", "setup", "--kind", "claude-token")
     done = subprocess.run(
         [*command, "--token-file", "-", "--address", server.address],
@@ -173,7 +171,7 @@ def test_a_secret_can_be_sent_and_never_stands_among_the_arguments(
     assert modes(data)[1] == 0o600
 
 
-def test_without_a_test_nobody_is_asked(
+def test_without_a_test_the_model_is_not_contacted(
     call: Call, data: Path, server: ModelServer, key_file: Path
 ) -> None:
     where = ("--key-file", str(key_file), "--address", server.address)
@@ -184,7 +182,7 @@ def test_without_a_test_nobody_is_asked(
 
 
 @pytest.mark.parametrize(
-    ("status", "answer", "code", "words"),
+    ("status", "answer", "code", "message"),
     [
         (401, CANARY, 3, "The key was refused"),
         (404, "no", 4, "does not respond as a model API"),
@@ -193,7 +191,7 @@ def test_without_a_test_nobody_is_asked(
         (500, {"error": CANARY}, 1, "(500)"),
     ],
 )
-def test_a_failed_try_has_words_and_a_code_and_keeps_nothing(
+def test_a_failed_test_has_a_message_and_a_code_and_stores_nothing(
     call: Call,
     data: Path,
     server: ModelServer,
@@ -202,22 +200,22 @@ def test_a_failed_try_has_words_and_a_code_and_keeps_nothing(
     status: int,
     answer: Any,
     code: int,
-    words: str,
+    message: str,
 ) -> None:
     server.answers["/v1/messages"] = (status, answer)
     options = ("--key-file", str(key_file), "--address", server.address)
     failed = call("setup", "--kind", "claude-key", *options)
-    said = "\n".join(failed.out + failed.err)
+    output = "\n".join(failed.out + failed.err)
 
     assert failed.code == code
-    assert words in said
-    assert CANARY not in said
+    assert message in output
+    assert CANARY not in output
     assert not data.exists()
     assert call("setup", "--kind", "claude-key", *options, "--keep").code == 0
     assert (data / "models.toml").exists()
 
 
-def test_an_address_where_nobody_is_has_its_own_code(call: Call, key_file: Path) -> None:
+def test_an_unreachable_server_has_its_own_code(call: Call, key_file: Path) -> None:
     options = ("--key-file", str(key_file), "--address", "http://127.0.0.1:9")
 
     assert call("setup", "--kind", "claude-key", *options).code == 4
@@ -230,13 +228,16 @@ def test_an_address_where_nobody_is_has_its_own_code(call: Call, key_file: Path)
         (["--kind", "claude-key"], "--key-file"),
         (["--kind", "openai"], "--address"),
         (["--kind", "openai", "--address", "http://127.0.0.1:9/v1"], "--model"),
-        (["--kind", "openai", "--address", "x", "--model", "m"], "an address that does not look"),
-        (["--kind", "claude-key", "--key-file", "absent"], "absent cannot be read"),
-        (["--kind", "claude-key", "--key-file", "-"], "does not hold a key or token alone"),
+        (["--kind", "openai", "--address", "x", "--model", "m"], "an invalid address"),
+        (["--kind", "claude-key", "--key-file", "absent"], "Cannot read absent"),
+        (
+            ["--kind", "claude-key", "--key-file", "-"],
+            "must contain a key or token and nothing else",
+        ),
         (["--kind", "clod"], "--kind"),
     ],
 )
-def test_what_a_script_left_out_is_one_line_and_exit_code_2(
+def test_a_missing_or_invalid_option_is_one_line_and_exit_code_2(
     call: Call, data: Path, options: list[str], named: str
 ) -> None:
     ended = call("setup", *options)
@@ -248,7 +249,7 @@ def test_what_a_script_left_out_is_one_line_and_exit_code_2(
 
 
 @requirement("Z-setup")
-def test_again_shows_what_is_there_without_the_secret_and_replaces_it(
+def test_a_second_setup_shows_the_stored_model_without_its_secret_and_replaces_it(
     call: Call, data: Path, key_file: Path, tmp_path: Path
 ) -> None:
     call("setup", "--kind", "claude-key", "--key-file", str(key_file), "--no-test")
@@ -258,14 +259,14 @@ def test_again_shows_what_is_there_without_the_secret_and_replaces_it(
         "setup", "--kind", "claude-token", "--key-file", str(tmp_path / "other"), "--no-test"
     )
 
-    assert again.out[0].endswith(f"with a key that ends in {CANARY[-4:]}.")
+    assert again.out[0].endswith(f"with a key ending in {CANARY[-4:]}.")
     assert "canary" not in "".join(again.out)
     assert CANARY not in (data / "models.toml").read_text()
     assert modes(data) == (0o700, 0o600)
-    assert os.listdir(data) == ["models.toml"]  # noqa: PTH208 (names are what is looked at)
+    assert os.listdir(data) == ["models.toml"]  # noqa: PTH208 (names are compared)
 
 
-def test_one_model_for_chats_and_one_for_the_background(
+def test_chats_and_background_work_have_a_model_each(
     call: Call, data: Path, key_file: Path
 ) -> None:
     local = ("--kind", "openai", "--address", "http://127.0.0.1:9/v1", "--no-test")
@@ -285,11 +286,11 @@ def test_one_model_for_chats_and_one_for_the_background(
     call("setup", *local, "--model", "b")
     assert (load().routes.chat, load().routes.background) == ("local", "claude-background")
     call("setup", "--kind", "demo")
-    assert kept(data)["profile"] == "demo"
+    assert stored(data)["profile"] == "demo"
     assert load().routes.chat == "demo"
 
 
-def test_what_stronger_settings_say_is_told(
+def test_settings_that_override_it_are_reported(
     call: Call, data: Path, key_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ("--kind", "claude-key", "--key-file", str(key_file), "--no-test")
@@ -297,35 +298,33 @@ def test_what_stronger_settings_say_is_told(
     assert call("setup", *options).out[-1].startswith("Chats will use demo, the demo:")
 
     monkeypatch.setenv("BACKBURNER_PROFILE", "clod")
-    assert "will not start" in call("setup", *options).out[-1]
+    assert "cannot start" in call("setup", *options).out[-1]
     assert (data / "models.toml").exists()
 
 
 @pytest.mark.parametrize(
     "text", ["nonsense", "profiles = 1", '[profiles.x]\nengine = "clod"', "port = 1"]
 )
-def test_a_file_with_a_fault_is_told_and_replaced(call: Call, data: Path, text: str) -> None:
+def test_an_invalid_file_is_reported_and_replaced(call: Call, data: Path, text: str) -> None:
     data.mkdir()
     (data / "models.toml").write_text(text)
     ended = call("setup", "--kind", "demo")
 
     assert ended.code == 0
-    assert "has a fault and will be replaced." in ended.out[0]
+    assert "is invalid and will be replaced." in ended.out[0]
     assert load().routes.chat == "demo"
 
 
-def test_any_text_that_can_be_a_secret_is_read_back_as_it_was(
-    call: Call, data: Path, tmp_path: Path
-) -> None:
+def test_any_valid_secret_is_read_back_unchanged(call: Call, data: Path, tmp_path: Path) -> None:
     secret = "".join(chr(code) for code in range(33, 127))
     (tmp_path / "odd").write_text(secret)
     call("setup", "--kind", "claude-key", "--key-file", str(tmp_path / "odd"), "--no-test")
 
-    assert kept(data)["profiles"]["claude"]["key"] == secret
+    assert stored(data)["profiles"]["claude"]["key"] == secret
     assert claude_chat(load()) == secret
 
 
-def test_a_link_in_place_of_the_file_is_not_followed(
+def test_a_symbolic_link_in_place_of_the_file_is_not_followed(
     call: Call, data: Path, tmp_path: Path, key_file: Path
 ) -> None:
     data.mkdir()

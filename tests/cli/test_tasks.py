@@ -1,58 +1,31 @@
-"""Tasks from the command line, with a real server: `backburner up` with the demo agent."""
+"""`backburner tasks`, `approve` and `reject`, with a real server and the demo agent."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import pytest
-from support.programs.cli_server import Call, Running, ask, serving, talk, wait_for
+from support.programs.cli_server import Call, wait_for
 from support.requirements import requirement
 
-from backburner.core import transitions
-from backburner.core.ids import UserId, new_conversation_id
-from backburner.core.schedule import Cron
-from backburner.core.transitions import Brief
-from backburner.store.tx import Tx
-
-__all__ = ["ask", "talk"]
-
-#: Its next time is never while a test runs.
+#: A schedule that is not due while a test runs.
 LATER = ("--when", "every monday at 3:33")
-MONDAYS = Cron("33 3 * * 1", "UTC")
 
 
-#: Proposals: one to approve, and one to reject.
-GOOD, BAD = new_conversation_id(), new_conversation_id()
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """Start a server for all tests here, with two proposals that wait."""
-    with serving(tmp_path_factory.mktemp("data"), _propose_both) as running:
-        yield running
-
-
-def _propose_both(tx: Tx, user: UserId) -> None:
-    for which, name in ((GOOD, "good"), (BAD, "bad")):
-        brief = Brief(title=name, prompt=f"Do {name}.", schedule=MONDAYS)
-        tx.conversations.add(transitions.propose(which, user, brief, why="It helps.", now=tx.now))
-
-
-def test_a_task_is_set_up_and_shown(ask: Callable[..., Any], talk: Call) -> None:
+def test_a_task_is_created_and_shown(ask: Callable[..., Any], talk: Call) -> None:
     options = ("--max-runs", "3", "--tool", "look", "--notify", "always", "--description", "Us.")
     made = talk("tasks", "add", "shown", "Look at CI.", *LATER, *options)
     listed, shown = talk("tasks", "--status", "active"), talk("tasks", "show", "shown")
     found = ask("tasks", "show", "SHOWN")
 
-    assert made.out[0].startswith("Set up: shown, at 03:33 on Monday (UTC), next at ")
-    assert listed.out[0].split() == ["ID", "STATUS", "RUNS", "NEXT", "NAME", "WHEN"]
+    assert made.out[0].startswith("Created: shown, at 03:33 on Monday (UTC), next run at ")
+    assert listed.out[0].split() == ["ID", "STATUS", "RUNS", "NEXT", "RUN", "NAME", "SCHEDULE"]
     assert any(line.startswith(found["id"][:10]) and " shown " in line for line in listed.out)
     facts = dict(line.split(maxsplit=1) for line in shown.out)
-    assert (facts["does"], facts["runs"], facts["tools"]) == ("Look at CI.", "0 of 3", "look")
+    assert (facts["prompt"], facts["runs"], facts["tools"]) == ("Look at CI.", "0 of 3", "look")
     assert found["id"] in {one["id"] for one in ask("tasks")}
     assert found["id"] in {one["id"] for one in ask("tasks", "--status", "active")}
 
 
-def test_a_task_is_steered_run_and_looked_back_on(ask: Callable[..., Any], talk: Call) -> None:
+def test_a_task_is_paused_resumed_run_and_cancelled(ask: Callable[..., Any], talk: Call) -> None:
     which = ask("tasks", "add", "steered", "tell me to stretch", *LATER)["id"]
     paused, resumed = talk("tasks", "pause", "steered"), talk("tasks", "resume", which[:12])
     ran = talk("tasks", "run-now", which[2:12])
@@ -61,8 +34,8 @@ def test_a_task_is_steered_run_and_looked_back_on(ask: Callable[..., Any], talk:
     cancelled = talk("tasks", "cancel", "steered", "--reason", "Enough.")
 
     assert paused.out == ["Paused: steered."]
-    assert resumed.out == ["It goes on: steered."]
-    assert ran.out == ["It runs now: steered."]
+    assert resumed.out == ["Resumed: steered."]
+    assert ran.out == ["Running now: steered."]
     assert listed.out[0].split() == ["STARTED", "STATUS", "TOKENS", "RESULT"]
     assert " success " in listed.out[1]
     assert cancelled.out == ["Cancelled."]
@@ -71,42 +44,45 @@ def test_a_task_is_steered_run_and_looked_back_on(ask: Callable[..., Any], talk:
     assert messages[-1]["content"] == "It was cancelled: Enough."
 
 
-def test_a_task_is_previewed_and_tried(ask: Callable[..., Any], talk: Call) -> None:
+def test_a_task_is_previewed_and_test_run(ask: Callable[..., Any], talk: Call) -> None:
     which = ask("tasks", "add", "tried", "tell me to stretch", *LATER)["id"]
     seen = talk("tasks", "preview", "tried")
     tried = talk("tasks", "test-run", "tried")
 
-    def said() -> Any:
+    def results() -> Any:
         return [
             one
             for one in ask("conversations", which)["messages"]
             if one["content"].startswith("Test run of tried: ")
         ]
 
-    wait_for(said)
-    assert any(line.startswith("next") and line.count("Mon ") == 5 for line in seen.out)
-    assert any(line.startswith("a month") for line in seen.out)
+    wait_for(results)
+    assert any(line.startswith("next runs") and line.count("Mon ") == 5 for line in seen.out)
+    assert any(line.startswith("per month") for line in seen.out)
     assert which in tried.out[0]
     assert ask("tasks", "show", which)["run_count"] == 0
 
 
 @requirement("B-approve-cli")
-def test_a_proposal_is_approved_or_rejected_by_its_id(ask: Callable[..., Any], talk: Call) -> None:
-    good, bad = GOOD, BAD
+def test_a_proposal_is_approved_or_rejected_by_id_or_name(
+    ask: Callable[..., Any], talk: Call
+) -> None:
+    proposed = {one["name"]: one["id"] for one in ask("tasks", "--status", "proposed")}
+    good, bad = proposed["good"], proposed["bad"]
     listed = talk("tasks", "--status", "proposed")
-    approved, rejected = talk("approve", good[:10]), talk("reject", bad[:10])
+    approved, rejected = talk("approve", good[:20]), talk("reject", "bad")
     again = talk("approve", good)
 
     assert {line.split()[1] for line in listed.out[1:]} == {"proposed"}
-    assert approved.out[0].startswith("Approved: good, at 03:33 on Monday (UTC), next at ")
-    assert rejected.out == ["Dismissed: bad."]
+    assert approved.out[0].startswith("Approved: good, at 03:33 on Monday (UTC), next run at ")
+    assert rejected.out == ["Rejected: bad."]
     assert again.code == 4
     assert ask("tasks", "show", good)["status"] == "active"
     assert talk("tasks", "show", bad).code == 3
     assert ask("tasks", "--status", "proposed") == []
 
 
-def test_what_is_not_there_or_not_clear_is_said_in_one_line(
+def test_an_unknown_ambiguous_or_unscheduled_task_is_one_line(
     ask: Callable[..., Any], talk: Call
 ) -> None:
     for _ in range(2):
@@ -116,13 +92,13 @@ def test_what_is_not_there_or_not_clear_is_said_in_one_line(
 
     assert (unknown.code, len(unknown.err)) == (3, 1)
     assert both.code == 2
-    assert both.err[0].startswith("2 tasks are called twin: c_")
+    assert both.err[0].startswith("2 tasks are named twin: c_")
     assert untimed.code == 2
     assert untimed.err[0].startswith("Say when. Give one of ")
 
 
 @requirement("B-chaining")
-def test_a_task_is_set_up_to_come_after_another(ask: Callable[..., Any]) -> None:
+def test_a_task_is_created_to_run_after_another(ask: Callable[..., Any]) -> None:
     first = ask("tasks", "add", "before", "Look.", *LATER)
     then = ask("tasks", "add", "behind", "Look.", "--after", "before", "--on", "any")
     once = ask("tasks", "add", "at-once", "tell me to stretch", "--once")

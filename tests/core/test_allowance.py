@@ -18,6 +18,7 @@ from backburner.core.allowance import (
     Usage,
     call_cost,
     find_exhausted,
+    find_price,
     local_day,
     parse_limit,
     parse_price,
@@ -45,18 +46,18 @@ standings = st.builds(AllowanceState, allowances, amounts, amounts)
 def test_a_call_costs_the_sum_of_its_parts() -> None:
     usage = Usage(input=1_000, output=200, cache_read=50_000, cache_write=4_000)
 
-    assert call_cost("model-large", usage, PRICES) == Cost(
+    assert call_cost(usage, find_price("model-large", PRICES)) == Cost(
         Amount(micros=15_000 + 15_000 + 75_000 + 75_000, tokens=55_200), priced=True
     )
 
 
 def test_less_than_a_millionth_of_a_dollar_counts_as_one() -> None:
-    prices = {"model": Price(input=1, output=0)}
+    price = Price(input=1, output=0)
 
-    assert call_cost("model", Usage(input=1), prices).amount.micros == 1
-    assert call_cost("model", Usage(input=1_000_000), prices).amount.micros == 1
-    assert call_cost("model", Usage(input=1_000_001), prices).amount.micros == 2
-    assert call_cost("model", Usage(output=5), prices).amount.micros == 0
+    assert call_cost(Usage(input=1), price).amount.micros == 1
+    assert call_cost(Usage(input=1_000_000), price).amount.micros == 1
+    assert call_cost(Usage(input=1_000_001), price).amount.micros == 2
+    assert call_cost(Usage(output=5), price).amount.micros == 0
 
 
 @given(st.lists(st.builds(Usage, counts, counts, counts, counts), max_size=5))
@@ -70,7 +71,7 @@ def test_many_calls_never_add_up_to_less_than_they_cost(usages: list[Usage]) -> 
         for usage in usages
     )
 
-    total = sum((call_cost("model-large", usage, PRICES).amount for usage in usages), Amount())
+    total = sum((call_cost(usage, price).amount for usage in usages), Amount())
 
     assert 0 <= total.micros * 10**6 - millionths_of_micros < 10**6 * max(1, len(usages))
 
@@ -85,12 +86,14 @@ def test_many_calls_never_add_up_to_less_than_they_cost(usages: list[Usage]) -> 
     ],
 )
 def test_the_price_is_the_one_with_the_longest_name_that_fits(model: str, micros: int) -> None:
-    assert call_cost(model, Usage(input=1), PRICES).amount.micros == micros
+    assert call_cost(Usage(input=1), find_price(model, PRICES)).amount.micros == micros
 
 
 @pytest.mark.parametrize("model", ["", "other", "my-model", "mode"])
 def test_a_model_nobody_has_a_price_for_counts_tokens_only_and_says_so(model: str) -> None:
-    assert call_cost(model, Usage(3, 4, 5, 6), PRICES) == Cost(Amount(0, 18), priced=False)
+    assert call_cost(Usage(3, 4, 5, 6), find_price(model, PRICES)) == Cost(
+        Amount(0, 18), priced=False
+    )
 
 
 def test_what_is_left_is_the_limit_less_what_is_spent_and_set_aside() -> None:

@@ -1,4 +1,4 @@
-"""A server that logs all it can, people who sign in, and a model's key: no secret shows."""
+"""A server that logs everything: no secret of a model or a user is logged, sent or stored."""
 
 import signal
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from support.programs.programs import Running, starter
 
-KEY, PASSWORD = "sk-canary-of-a-model", "canary words of a person"
+KEY, PASSWORD = "sk-canary-of-a-model", "canary words of a user"
 SETTINGS = f"""
 profile = "demo"
 log_level = "debug"
@@ -25,50 +25,67 @@ key = "{KEY}-too"
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Running]:
+def data(tmp_path: Path) -> Path:
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
     (data / "backburner.toml").write_text(SETTINGS)
+    return data
+
+
+@pytest.fixture
+def server(data: Path) -> Iterator[Running]:
     with starter() as start:
         yield start("up", "--port", "0", "--data", data)
 
 
-def test_no_secret_shows_in_logs_errors_or_exports(server: Running) -> None:
+def test_no_secret_is_in_logs_errors_exports_or_files(server: Running, data: Path) -> None:
     address = server.wait_until_ready()
     link = next(line for line in iter(server.read_line, "") if "#" in line).rpartition("#")[2]
-    shown: list[str] = []
+    responses: list[str] = []
     with httpx2.Client(base_url=address, timeout=20) as browser:
 
-        def ask(method: str, path: str, **more: Any) -> Any:
-            answer = browser.request(method, path, **more)
-            shown.append(answer.text)
-            return answer
+        def ask(method: str, path: str, **more: Any) -> httpx2.Response:
+            response = browser.request(method, path, **more)
+            responses.append(response.text)
+            return response
+
+        def refuse(status: int, path: str, body: object, **more: Any) -> None:
+            assert ask("POST", path, json=body, **more).status_code == status
 
         ask("POST", "/api/sign-in", json={"link": link})
         session = browser.cookies["backburner"]
-        made = browser.post("/api/tokens", json={"name": "n", "scopes": ["read", "write"]}).json()
-        bearer = {"authorization": f"Bearer {made['token']}"}
-        secrets = [KEY, PASSWORD, link, session, made["token"]]
+        created = browser.post("/api/tokens", json={"name": "n", "scopes": ["read", "write"]})
+        token = created.json()["token"]
+        invitation = browser.post("/api/invitations", json={}).json()["secret"]
+        bearer = {"authorization": f"Bearer {token}"}
+        secrets = [KEY, PASSWORD, link, session, token, invitation]
 
         ask("GET", "/api/me", headers=bearer)
-        ask("GET", "/api/me", headers={"authorization": f"Bearer {made['token']}x"})
-        ask("POST", "/api/sign-in", json={"login": "ada", "password": PASSWORD})
-        ask("POST", "/api/sign-in", json={"link": link})
+        ask("GET", "/api/me", headers={"authorization": f"Bearer {token}x"})
+        refuse(401, "/api/sign-in", {"login": "ada", "password": PASSWORD})
+        refuse(401, "/api/sign-in", {"link": link})
+        refuse(422, "/api/sign-in", {"link": link, "password": PASSWORD})
+        refuse(422, "/api/invitations/accept", {"invitation": invitation})
+        refuse(422, "/api/conversations", {"password": PASSWORD}, headers=bearer)
+        assert ask("GET", "/api/users", headers=bearer).status_code == 403
         ask("PUT", "/api/password", json={"password": PASSWORD, "extra": PASSWORD})
-        ask("POST", "/api/conversations", json={"password": PASSWORD}, headers=bearer)
         chat = ask("POST", "/api/conversations", json={}, headers=bearer).json()["id"]
-        saying = {"content": "what are you working on?"}
+        message = {"content": "what are you working on?"}
         accept = {**bearer, "accept": "text/event-stream"}
-        ask("POST", f"/api/conversations/{chat}/messages", json=saying, headers=accept)
+        ask("POST", f"/api/conversations/{chat}/messages", json=message, headers=accept)
         ask("GET", "/api/tokens")
         assert "what are you working on?" in ask("GET", "/api/export").text
         ask("PUT", "/api/password", json={"login": "ada", "current": "", "password": PASSWORD})
         secrets.append(browser.cookies["backburner"])
-        assert len(set(secrets)) == 6
+        refuse(401, "/api/sign-in", {"login": "ada", "password": f"no {PASSWORD}"})
+        assert len(set(secrets)) == 7
 
     ended = server.end(signal.SIGTERM)
     logged = "\n".join([*ended.out, *ended.err])
     assert "debug" in logged
+    files = [path for path in data.rglob("*") if path.is_file() and path.name != "backburner.toml"]
+    assert "backburner.sqlite3" in {path.name for path in files}
     for secret in secrets:
         assert secret not in logged
-        assert not any(secret in text for text in shown)
+        assert not any(secret in text for text in responses)
+        assert not [path.name for path in files if secret.encode() in path.read_bytes()]

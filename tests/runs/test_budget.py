@@ -15,7 +15,7 @@ from backburner.actions import conversations
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
-from backburner.core.allowance import Allowance, AllowanceScope, Price
+from backburner.core.allowance import Allowance, AllowanceScope, Price, find_price
 from backburner.core.conversation import EndedAs, PauseReason, Status
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.question import Purpose
@@ -284,7 +284,8 @@ def _receipts(tx: Any) -> list[Any]:
 async def test_money_is_counted_where_a_price_is_known(set_up: SetUp) -> None:
     price = Price(input=1_000_000, output=2_000_000)
     stage = set_up(
-        allowances=(Allowance(AllowanceScope.RUN, micros=300),), prices={MODEL[:8]: price}
+        allowances=(Allowance(AllowanceScope.RUN, micros=300),),
+        price_of=lambda model: find_price(model, {MODEL[:8]: price}),
     )
     stage.engine.then(Spend(100), Spend(100), Say("Never."))
     here = await stage.chat()

@@ -1,4 +1,4 @@
-"""Profiles: what is filled in, where they come from, and how a wrong one is refused."""
+"""Profiles: their defaults, sources and validation."""
 
 import json
 from pathlib import Path
@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from support.requirements import requirement
 
-from backburner.core.allowance import Usage, call_cost, parse_price
 from backburner.core.errors import BadSetting
-from backburner.settings import LIST_PRICES, Profile, load
+from backburner.settings import Profile, load
 
 CANARY = "sk-ant-canary-31415926"
 CLAUDE = {"engine": "claude", "key": CANARY}
@@ -33,7 +32,7 @@ def refused(**options: Any) -> str:
     return str(caught.value)
 
 
-def test_where_nothing_is_configured_there_is_the_demo() -> None:
+def test_without_profiles_the_demo_is_used() -> None:
     settings = load()
 
     assert list(settings.profiles) == ["demo"]
@@ -42,7 +41,7 @@ def test_where_nothing_is_configured_there_is_the_demo() -> None:
     assert settings.seats == {}
 
 
-def test_what_is_left_out_of_a_claude_profile_is_filled_in() -> None:
+def test_a_claude_profile_has_defaults() -> None:
     profile = one(CLAUDE)
 
     assert (profile.engine, profile.model) == ("claude", "claude-sonnet-5-5")
@@ -67,17 +66,17 @@ def test_what_is_left_out_of_a_claude_profile_is_filled_in() -> None:
         ("https://93.184.216.34/v1", 5),
     ],
 )
-def test_a_model_close_by_has_one_seat(address: str, seats: int) -> None:
+def test_a_model_in_a_private_network_has_one_seat(address: str, seats: int) -> None:
     assert one({**LOCAL, "address": address}).seats == seats
     assert load(profiles={"x": {**LOCAL, "address": address}}).seats == {"x": seats}
 
 
-def test_addresses_are_written_one_way() -> None:
+def test_addresses_are_normalized() -> None:
     assert one(LOCAL).address == "http://127.0.0.1:11434/v1"
     assert one({**CLAUDE, "address": "http://127.0.0.1:1/v1/"}).address == "http://127.0.0.1:1"
 
 
-def test_the_first_profile_is_what_chats_use_unless_another_is_named() -> None:
+def test_chats_use_the_first_profile_unless_another_is_set() -> None:
     both = {"claude": CLAUDE, "local": LOCAL}
 
     assert load(profiles=both).routes.chat == "claude"
@@ -90,54 +89,54 @@ def test_the_first_profile_is_what_chats_use_unless_another_is_named() -> None:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ({}, "mine has no engine; there are claude, openai, demo"),
-        ({"engine": "clod"}, "mine has the engine 'clod'; there are claude, openai, demo"),
-        ({"engine": "claude"}, "mine has neither a key nor a token"),
-        ({**CLAUDE, "token": CANARY}, "mine has key and token; give it one of them"),
+        ({}, "mine has no engine; the engines are claude, openai, demo"),
+        ({"engine": "clod"}, "mine has the engine 'clod'; the engines are claude, openai, demo"),
+        ({"engine": "claude"}, "mine has no key or token"),
+        ({**CLAUDE, "token": CANARY}, "mine has key and token; set only one"),
         ({**CLAUDE, "key_file": "/x"}, "mine has key and key_file"),
         ({**CLAUDE, "key": ""}, "mine has a key that is not text"),
-        ({**CLAUDE, "key": f"{CANARY} {CANARY}"}, "it is one word"),
+        ({**CLAUDE, "key": f"{CANARY} {CANARY}"}, "contains spaces"),
         ({**CLAUDE, "key": 7}, "mine has a key that is not text"),
-        ({**CLAUDE, "address": "ftp://x"}, "mine has an address that does not look like"),
-        ({**CLAUDE, "address": "http://x:port"}, "mine has an address that does not look like"),
+        ({**CLAUDE, "address": "ftp://x"}, "mine has an invalid address"),
+        ({**CLAUDE, "address": "http://x:port"}, "mine has an invalid address"),
         ({**CLAUDE, "address": f"https://me:{CANARY}@x"}, "mine has a user or password in its"),
-        ({**CLAUDE, "address": f"https://x?key={CANARY}"}, "mine has an address that"),
-        ({**CLAUDE, "seats": 0}, "mine has seats that are not a whole number from 1"),
+        ({**CLAUDE, "address": f"https://x?key={CANARY}"}, "mine has an invalid address"),
+        ({**CLAUDE, "seats": 0}, "mine has seats that are not an integer from 1"),
         ({**CLAUDE, "seats": True}, "mine has seats that are not"),
         ({**CLAUDE, "price": "cheap"}, "is not a price"),
-        ({**CLAUDE, "colour": "red"}, "mine has 'colour', which is not among engine, model"),
+        ({**CLAUDE, "colour": "red"}, "mine has 'colour'; the keys are engine, model"),
         ({**CLAUDE, "key_file": 1}, "mine has a key_file that is not text"),
         ({"engine": "claude", "key_file": "/absent"}, "/absent cannot be read"),
         ({"engine": "openai", "model": "m"}, "mine needs address, such as http://127.0.0.1"),
         ({"engine": "openai", "address": "http://x"}, "mine needs model, such as"),
-        ({**LOCAL, "token": CANARY}, "mine has a token, which is for claude alone"),
+        ({**LOCAL, "token": CANARY}, "mine has a token, which only claude supports"),
         ({**LOCAL, "key": CANARY, "key_file": "x"}, "mine has key and key_file"),
-        ({"engine": "demo", "key": CANARY}, "mine has key, which the demo has no use for"),
+        ({"engine": "demo", "key": CANARY}, "mine has key, which the demo does not support"),
         ("claude", "mine is not a table such as"),
     ],
 )
-def test_a_wrong_profile_is_one_line_that_says_what_to_do(table: object, words: str) -> None:
+def test_an_invalid_profile_is_one_line_with_the_fix(table: object, words: str) -> None:
     line = refused(profiles={"mine": table})
 
-    assert line.startswith("--profiles is wrong: mine ")
+    assert line.startswith("--profiles is invalid: mine ")
     assert words in line
     assert "\n" not in line
 
 
-def test_the_name_of_the_demo_is_taken() -> None:
+def test_the_name_demo_is_reserved() -> None:
     assert "choose another name" in refused(profiles={"demo": CLAUDE})
     assert load(profiles={"demo": {"engine": "demo", "seats": 2}}).seats == {"demo": 2}
 
 
 @pytest.mark.parametrize("setting", ["profile", "background_profile"])
-def test_a_profile_that_does_not_exist_is_refused_with_those_that_do(setting: str) -> None:
+def test_an_unknown_profile_is_refused_with_the_known_ones(setting: str) -> None:
     line = refused(profiles={"claude": CLAUDE}, **{setting: "clod"})
 
-    assert line.startswith(f"`{setting}` is 'clod', and there is no profile of that name.")
+    assert line.startswith(f"`{setting}` is 'clod', but no profile has this name.")
     assert "claude, demo" in line
 
 
-def test_a_secret_may_lie_in_a_file(tmp_path: Path) -> None:
+def test_a_secret_can_be_read_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "key").write_text(f"{CANARY}\n")
     for what in ("key", "token"):
         profile = one({"engine": "claude", f"{what}_file": str(tmp_path / "key")})
@@ -145,7 +144,7 @@ def test_a_secret_may_lie_in_a_file(tmp_path: Path) -> None:
         assert secret.get_secret_value() == CANARY
 
 
-def test_secrets_of_profiles_are_known_by_value_and_do_not_show() -> None:
+def test_secrets_of_profiles_are_listed_for_redaction_and_not_shown() -> None:
     settings = load(profiles={"a": CLAUDE, "b": {"engine": "claude", "token": "tok-canary-27182"}})
 
     assert {CANARY, "tok-canary-27182"} <= set(settings.secrets())
@@ -167,17 +166,17 @@ def test_profiles_come_from_the_environment_as_json(
 
 @pytest.mark.parametrize("name", ["PROFILES", "PRICES"])
 @pytest.mark.parametrize("text", [CANARY, f'["{CANARY}"]', f'{{"{CANARY}'])
-def test_a_variable_that_is_no_table_is_refused_without_showing_it(
+def test_a_variable_that_is_not_a_table_is_refused_without_showing_it(
     monkeypatch: pytest.MonkeyPatch, name: str, text: str
 ) -> None:
     monkeypatch.setenv(f"BACKBURNER_{name}", text)
 
     assert refused() == (
-        f'BACKBURNER_{name} is not a table in JSON. Write {{"name": ...}}, or use a TOML file.'
+        f'BACKBURNER_{name} is not a JSON object. Write {{"name": ...}}, or use a TOML file.'
     )
 
 
-def test_a_profile_comes_from_the_strongest_source_as_a_whole(
+def test_profiles_of_different_sources_are_not_merged(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (data / "models.toml").write_text(
@@ -197,17 +196,17 @@ def test_a_profile_comes_from_the_strongest_source_as_a_whole(
     assert settings.profiles["claude"].token
 
 
-def test_what_setup_kept_holds_nothing_but_models(data: Path) -> None:
+def test_the_models_file_contains_models_only(data: Path) -> None:
     (data / "models.toml").write_text("port = 1\n")
 
     assert f"`port` in {data / 'models.toml'} is not a setting." in refused()
 
 
 @pytest.mark.parametrize("file", ["models.toml", "backburner.toml"])
-def test_a_wrong_profile_names_the_file_it_came_from(data: Path, file: str) -> None:
+def test_an_invalid_profile_names_the_file_it_came_from(data: Path, file: str) -> None:
     (data / file).write_text('[profiles.mine]\nengine = "claude"\n')
 
-    assert refused().startswith(f"`profiles` in {data / file} is wrong: mine has neither")
+    assert refused().startswith(f"`profiles` in {data / file} is invalid: mine has no key")
 
 
 def test_models_are_found_in_a_data_folder_that_a_chosen_file_names(
@@ -221,28 +220,7 @@ def test_models_are_found_in_a_data_folder_that_a_chosen_file_names(
     assert load(config=tmp_path / "x.toml").routes.chat == "x"
 
 
-def test_claude_models_have_list_prices() -> None:
-    prices = {name: parse_price(price) for name, price in load().all_prices.items()}
-    spent = call_cost("claude-sonnet-5-5-20260901", Usage(1_000_000, 1_000_000, 0, 0), prices)
-
-    assert spent.priced
-    assert spent.amount.micros == 12_000_000
-    for name, price in prices.items():
-        assert price.cache_read * 10 <= price.input, name
-        assert price.cache_write * 100 == price.input * 125, name
-
-
-def test_what_the_operator_says_of_a_price_wins_over_the_list() -> None:
-    everything = load(prices={"claude": "1 in, 1 out"}).all_prices
-    assert everything == {"claude": "1 in, 1 out", "demo": LIST_PRICES["demo"]}
-
-    profiles = {"mine": {**CLAUDE, "price": "2 in, 2 out"}}
-    assert load(profiles=profiles).all_prices["claude-sonnet-5-5"] == "2 in, 2 out"
-    twice = load(profiles=profiles, prices={"claude-sonnet-5-5": "3 in, 3 out"})
-    assert twice.all_prices["claude-sonnet-5-5"] == "3 in, 3 out"
-
-
-def test_lists_have_commas_between_their_parts(
+def test_lists_in_variables_are_separated_by_commas(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("BACKBURNER_READABLE", f"{tmp_path}/a, {tmp_path}/b,")
@@ -260,15 +238,15 @@ def test_lists_have_commas_between_their_parts(
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("COMMAND_ENV", "A-B", "not the name of a variable"),
-        ("COMMAND_ENV", "BACKBURNER_PROFILES", "are not passed on"),
+        ("COMMAND_ENV", "A-B", "is not a variable name"),
+        ("COMMAND_ENV", "BACKBURNER_PROFILES", "cannot be passed on"),
         ("PRIVATE_NETWORKS", "10.0.0.1/8", "'10.0.0.1/8' is not a network such as"),
-        ("CLAUDE_TOOLS", "rm -rf", "is not the name of a tool"),
-        ("COMMANDS", "on", "it takes confined, unconfined or off"),
-        ("WARM_CHATS", "-1", "it takes a whole number from 0"),
+        ("CLAUDE_TOOLS", "rm -rf", "is not a tool name"),
+        ("COMMANDS", "on", "use confined, unconfined or off"),
+        ("WARM_CHATS", "-1", "use an integer from 0"),
     ],
 )
-def test_a_wrong_part_of_a_list_is_named(
+def test_an_invalid_entry_of_a_list_is_named(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
 ) -> None:
     monkeypatch.setenv(f"BACKBURNER_{name}", value)
@@ -278,6 +256,6 @@ def test_a_wrong_part_of_a_list_is_named(
     assert words in line
 
 
-def test_workspaces_are_in_the_data_folder_unless_said_otherwise(tmp_path: Path) -> None:
+def test_workspaces_are_in_the_data_folder_by_default(tmp_path: Path) -> None:
     assert load().workspaces == tmp_path / "workspaces"
     assert load(workspace="/elsewhere").workspaces == Path("/elsewhere")

@@ -88,6 +88,10 @@ class NoDrafts:
 NO_DRAFTS = NoDrafts()
 
 
+def no_price(_model: str) -> Price | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deps:
     store: Store
@@ -109,7 +113,8 @@ class Deps:
     limits: Limits = Limits()
     #: What may be spent where nothing else was said.
     allowances: tuple[Allowance, ...] = ()
-    prices: Mapping[str, Price] = field(default_factory=dict)
+    #: Finds the price of a model; None if it is unknown.
+    price_of: Callable[[str], Price | None] = no_price
     discovery: DiscoverySettings = DiscoverySettings()
     #: Tells the state of the repository that a user's workspace is, if it is one.
     look_at_repository: Callable[[UserId], Awaitable[str]] = no_repository

@@ -1,1 +1,1 @@
-"""Where the parts meet: settings in, a running program out. Only here do the machines meet."""
+"""The composition root: settings in, a running program out."""

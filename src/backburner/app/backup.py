@@ -1,4 +1,4 @@
-"""Copies of the database: from a server that runs, of one at rest, and put back in its place."""
+"""Back up, restore, check and migrate the database."""
 
 import asyncio
 import tempfile
@@ -18,59 +18,65 @@ from backburner.store.lifecycle.opening import look_at_database, open_database
 from backburner.store.lifecycle.restore import Restored
 
 
-async def copy_to_a_file(database: Database, folder: Path) -> IO[bytes]:
-    """Copy a database that is in use to a file without a name: it is gone once it is closed."""
+async def back_up_to_unnamed_file(database: Database, folder: Path) -> IO[bytes]:
+    """Back up a database in use to a deleted file, whose space is freed when it is closed."""
 
-    def copy() -> IO[bytes]:
-        with tempfile.TemporaryDirectory(dir=folder, prefix="copy-") as place:
-            file = Path(place) / "copy"
+    def back_up() -> IO[bytes]:
+        with tempfile.TemporaryDirectory(dir=folder, prefix="backup-") as temporary:
+            file = Path(temporary) / "backup"
             backup.copy_in_use(database, file)
             return file.open("rb")
 
-    return await asyncio.to_thread(copy)
+    return await asyncio.to_thread(back_up)
+
+
+def is_sqlite(settings: Settings) -> bool:
+    return _url(settings).startswith("sqlite")
 
 
 def is_in_use(settings: Settings) -> bool:
     return look_at_database(_url(settings)).in_use
 
 
-def copy_at_rest(settings: Settings, to: Path) -> None:
-    if not _url(settings).startswith("sqlite"):
+def back_up_offline(settings: Settings, file: Path) -> None:
+    """Back up a database that no server has open."""
+    if not is_sqlite(settings):
         raise backup.use_pg_dump()
-    backup.copy_at_rest(_url(settings), to)
+    backup.copy_at_rest(_url(settings), file)
 
 
-def put_back(settings: Settings, copy: Path) -> RestoreResult:
-    return backup.put_back(_url(settings), copy, Clock().read)
+def restore(settings: Settings, file: Path) -> RestoreResult:
+    return backup.put_back(_url(settings), file, Clock().read)
 
 
 def settle_loaded(settings: Settings) -> Restored:
+    """Finish a restore for which another program has loaded the data."""
     return backup.settle_loaded(_url(settings), Clock().read)
 
 
 def migrate(settings: Settings) -> str:
-    """Bring the tables up to date; give the revision they have then."""
+    """Update the tables; return their revision."""
     with closing(open_database(_url(settings), Clock().read)):
         pass
     return look_at_database(_url(settings)).newest
 
 
 def check(settings: Settings) -> Sequence[str]:
-    """Name what is wrong with the database."""
-    found = look_at_database(_url(settings))
-    if found.in_use:
+    """Return the errors found in the database."""
+    state = look_at_database(_url(settings))
+    if state.in_use:
         raise StoreFailed(
-            "A Backburner that is running has the database open.",
-            hint="Stop it, or make a copy with `backburner db backup FILE` and check that.",
+            "The database is in use by a running server.",
+            hint="Stop it, or run `backburner db backup FILE` and check the backup.",
         )
-    if found.revision is None:
+    if state.revision is None:
         return []
     with closing(open_database(_url(settings), Clock().read)) as database:
         return database.run(lambda tx: find_faults(tx.connection))
 
 
-def check_copy(copy: Path) -> Sequence[str]:
-    return backup.check_copy(copy)
+def check_backup(file: Path) -> Sequence[str]:
+    return backup.check_copy(file)
 
 
 def _url(settings: Settings) -> str:

@@ -9,5 +9,5 @@ class Clock:
         return datetime.now(UTC)
 
     def read(self) -> tuple[datetime, int]:
-        """Give the time, and microseconds of a clock that stands still while the machine sleeps."""
+        """Return the time, and microseconds of a clock that stops during suspend."""
         return self.now(), time.monotonic_ns() // 1000

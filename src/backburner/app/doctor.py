@@ -1,8 +1,7 @@
-"""Looks at what is there, for those who set it up, and changes nothing."""
+"""Checks for `backburner doctor` and `setup`; they change nothing."""
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,14 +11,24 @@ from backburner.engine.trial import Target
 from backburner.ports import Trial
 from backburner.process import run as process
 from backburner.process.command import Command
-from backburner.process.confinement import confinement_missing
+from backburner.process.confinement import confinement_gaps, confinement_missing
 from backburner.process.memory import free_memory
 from backburner.settings import Profile, Settings
 from backburner.store.lifecycle import opening
 
+__all__ = [
+    "check_engine",
+    "confinement_gaps",
+    "confinement_missing",
+    "describe_database",
+    "free_memory",
+    "list_models",
+    "try_profile",
+]
+
 
 async def try_profile(profile: Profile) -> Trial:
-    """See whether the model of a profile answers."""
+    """Send a short request to the model of a profile."""
     return await trial.try_model(
         Target(
             engine=profile.engine,
@@ -32,42 +41,32 @@ async def try_profile(profile: Profile) -> Trial:
 
 
 async def list_models(address: str, key: str | None) -> tuple[str, ...]:
-    """List what a server that speaks OpenAI's protocol offers."""
+    """List the models of an OpenAI-compatible server."""
     return await trial.list_models(Target(engine="openai", model="", address=address, key=key))
 
 
-async def look_at_engine(engine: str) -> str:
-    """Say what an engine works with here; what is missing is refused with what to install."""
+async def check_engine(engine: str) -> str:
+    """Return the version of the engine's program, if it has one; raise if it is not installed."""
     if engine != "claude":
         installed.need_library(engine)
         return ""
     program = await asyncio.to_thread(installed.find_claude_code)
     with tempfile.TemporaryDirectory() as home:
         command = Command(argv=(str(program), "--version"), env={"HOME": home}, cwd=Path(home))
-        done = await process.run(command, within=timedelta(seconds=30))
-    version = done.stdout.text.partition(" ")[0].strip()
-    if not done.exit.ok or not version:
+        result = await process.run(command, within=timedelta(seconds=30))
+    version = result.stdout.text.partition(" ")[0].strip()
+    if not result.exit.ok or not version:
         raise MachineFailed(f"Claude Code does not start: {program}.", permanent=True)
     return f"Claude Code {version}"
 
 
-def look_at_database(settings: Settings) -> str:
-    """Say in what state the database is, without changing it."""
-    found = opening.look_at_database(settings.database.get_secret_value())
-    if found.in_use:
-        return "in use by a Backburner that is running"
-    if found.revision is None:
-        return "empty; its tables are made at the first start"
-    if found.revision == found.newest:
-        return f"revision {found.revision}, up to date"
-    return f"revision {found.revision}; brought to {found.newest} at the next start"
-
-
-def measure_memory() -> int | None:
-    """Tell how many bytes there are to be had, where the system says so."""
-    return free_memory()
-
-
-def further_checks(settings: Settings) -> Mapping[str, Callable[[], str | None]]:
-    """Give what else can be missing on this machine: each says in a sentence what is, or None."""
-    return {"commands": confinement_missing} if settings.commands == "confined" else {}
+def describe_database(settings: Settings) -> str:
+    """Describe the state of the database without changing it."""
+    state = opening.look_at_database(settings.database.get_secret_value())
+    if state.in_use:
+        return "in use by a running server"
+    if state.revision is None:
+        return "empty; the first start creates its tables"
+    if state.revision == state.newest:
+        return f"revision {state.revision}, up to date"
+    return f"revision {state.revision}; the next start migrates it to {state.newest}"

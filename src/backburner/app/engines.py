@@ -1,4 +1,4 @@
-"""Engines: one for each profile. The library of one is loaded only where a profile needs it."""
+"""Builds an engine for each profile. Its library is imported only if a profile needs it."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -22,14 +22,16 @@ def build_engine(profile: Profile, settings: Settings) -> Engine:
             return DemoEngine()
 
 
-def closing(engines: Iterable[Engine]) -> Callable[[], Awaitable[None]]:
-    async def close() -> None:
-        for engine in engines:
-            end = getattr(engine, "close", None)
-            if end is not None:
-                await end()
+def closer(engines: Iterable[Engine]) -> Callable[[], Awaitable[None]]:
+    """Return a function that closes the engines that can be closed."""
 
-    return close
+    async def close_all() -> None:
+        for engine in engines:
+            close = getattr(engine, "close", None)
+            if close is not None:
+                await close()
+
+    return close_all
 
 
 def _claude(profile: Profile, settings: Settings) -> Engine:
@@ -58,12 +60,12 @@ def _claude(profile: Profile, settings: Settings) -> Engine:
 
 
 def _launcher(settings: Settings) -> CleanLauncher:
-    """Confine Claude's program; where that cannot be done, it may have no tools of its own."""
+    """Confine the Claude Code process; where this is impossible, its own tools are refused."""
     confined = settings.commands != "unconfined"
     if confined and (missing := confinement_missing()):
         if settings.claude_tools:
             raise BadSetting(
-                f"Claude Code's own tools cannot be confined here. {missing}",
+                f"The built-in tools of Claude Code cannot be confined here. {missing}",
                 hint="Leave `claude_tools` empty, or set `commands` to unconfined.",
             )
         confined = False

@@ -1,4 +1,4 @@
-"""The folder that holds everything on this machine."""
+"""The data folder, and folders in it."""
 
 import asyncio
 import shutil
@@ -9,7 +9,7 @@ from backburner.core.errors import MachineFailed
 
 
 def prepare_data_folder(folder: Path) -> None:
-    """Make the folder, for its owner alone, and see that it can be used."""
+    """Create the folder, accessible to its owner only, and check that it is writable."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -25,19 +25,19 @@ def check_writable(folder: Path) -> None:
         raise _unusable(folder, error) from error
 
 
-async def remove_folder(above: Path, name: str) -> None:
-    """Remove a folder with all that is in it, if it is there."""
-    folder = above / name
-    if folder.parent != above or not name.strip("."):
-        raise MachineFailed(f"{name} is not the name of a folder.", permanent=True)
+async def remove_folder(parent: Path, name: str) -> None:
+    """Delete a folder with its content, if it exists."""
+    folder = parent / name
+    if folder.parent != parent or not name.strip("."):
+        raise MachineFailed(f"{name} is not a folder name.", permanent=True)
     if not folder.exists():
         return
     try:
         await asyncio.to_thread(shutil.rmtree, folder)
     except OSError as error:
         raise MachineFailed(
-            f"The folder {folder} could not be removed: {(error.strerror or str(error)).lower()}.",
-            hint="Remove it by hand; all else is erased.",
+            f"Cannot delete the folder {folder}: {(error.strerror or str(error)).lower()}.",
+            hint="Delete it by hand; all other data is erased.",
             permanent=True,
         ) from error
 
@@ -45,7 +45,7 @@ async def remove_folder(above: Path, name: str) -> None:
 def _unusable(folder: Path, error: OSError) -> MachineFailed:
     reason = (error.strerror or str(error)).lower()
     return MachineFailed(
-        f"The data folder {folder} cannot be used: {reason}.",
+        f"Cannot use the data folder {folder}: {reason}.",
         hint="Choose another with --data.",
         permanent=True,
     )

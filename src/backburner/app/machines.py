@@ -1,4 +1,4 @@
-"""The machines: made as the settings ask for them, and closed when the program ends."""
+"""Builds the machines that the settings ask for: engines, shell, network, channels."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -7,15 +7,15 @@ from ipaddress import ip_network
 from pathlib import Path
 
 from backburner.actions.deps import no_repository
-from backburner.app.engines import build_engine, closing
-from backburner.app.repository import look_at
+from backburner.app.engines import build_engine, closer
+from backburner.app.repository import describe_repository
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadSetting
 from backburner.core.ids import UserId
 from backburner.core.routing import NO_ROUTES, Routes
 from backburner.core.run import Turn
 from backburner.gateway.network import CheckedNetwork
-from backburner.ports import Channel, Engine, Offer, Shell, Store, Toolbox
+from backburner.ports import Channel, Engine, Offer, Shell, Store
 from backburner.process.confinement import confine_to
 from backburner.process.memory import free_memory
 from backburner.process.shell import ConfinedShell
@@ -23,13 +23,13 @@ from backburner.settings import Settings
 from backburner.tools.toolbox import no_workspace
 from backburner.tools.workspace import workspace_offers
 
-#: What the program of one Claude takes, in bytes, and what is left to everything else.
-ONE_CLAUDE = 250 * 2**20
-RESERVE = 250 * 2**20
+#: Memory of one Claude Code process, and memory left for everything else.
+CLAUDE_MEMORY_BYTES = 250 * 2**20
+RESERVED_MEMORY_BYTES = 250 * 2**20
 
 
 class NoTools:
-    """Until the actions are there that the tools are made of."""
+    """A toolbox without tools, for actions that run no agent."""
 
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         del turn, conversation
@@ -42,50 +42,48 @@ async def nothing_to_close() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machines:
-    """What the actions reach the outside with, apart from the database."""
+    """Everything that actions use to reach the outside, apart from the database."""
 
     engines: Mapping[str, Engine] = field(default_factory=dict)
     default_profile: str = ""
-    #: The most runs at the same time, for each engine that has a limit of its own.
+    #: Maximum concurrent runs of each engine that has a limit of its own.
     seats: Mapping[str, int] = field(default_factory=dict)
-    #: Whether there is room for one more run with an engine, beside so many.
+    #: Whether an engine has memory for one more run, given the number of its current runs.
     has_room: Callable[[str, int], bool] = lambda _name, _runs: True
-    #: Which profile a new conversation gets; names of profiles are names of engines.
+    #: Selects the profile of a new conversation; engines are keyed by profile.
     routes: Routes = NO_ROUTES
-    #: Engines that nothing they read can put up to anything.
+    #: Engines that are immune to prompt injection.
     injection_proof: frozenset[str] = frozenset()
     #: Profiles whose agent is Claude Code.
     claude: frozenset[str] = frozenset()
-    #: In place of the tools that agents are offered.
-    toolbox: Toolbox | None = None
-    #: The files and commands of a user, as tools.
+    #: The tools for a user's workspace: files and commands.
     workspace: Callable[[UserId], Sequence[Offer]] = no_workspace
-    #: The state of the repository that a user's workspace is, if it is one.
+    #: Describes the git repository in a user's workspace, if there is one.
     repository: Callable[[UserId], Awaitable[str]] = no_repository
     channels: Mapping[str, Channel] = field(default_factory=dict)
-    #: What the actions see of the database; something may stand in between.
+    #: Wraps the store; only tests use it, to inject faults.
     store: Callable[[Store], Store] = lambda store: store
     close: Callable[[], Awaitable[None]] = nothing_to_close
 
 
 def build_machines(settings: Settings) -> Machines:
-    """Make what the settings ask for: for each profile an engine, and the tools of a workspace."""
-    _check_hidden(settings)
+    """Build an engine for each profile, and the tools of workspaces."""
+    _check_secrets_hidden(settings)
     profiles = settings.profiles.values()
     engines = {profile.name: build_engine(profile, settings) for profile in profiles}
     shell = _shell(settings)
-    large = {profile.name for profile in profiles if profile.engine == "claude"}
+    claude = {profile.name for profile in profiles if profile.engine == "claude"}
     return Machines(
         engines=engines,
         default_profile=settings.routes.chat,
         seats=settings.seats,
-        has_room=lambda name, runs: name not in large or _fits_one_more(engines[name], runs),
+        has_room=lambda name, runs: name not in claude or _has_room(engines[name], runs),
         routes=settings.routes,
-        injection_proof=frozenset(one.name for one in profiles if one.engine == "demo"),
-        claude=frozenset(large),
+        injection_proof=frozenset(profile.name for profile in profiles if profile.engine == "demo"),
+        claude=frozenset(claude),
         workspace=_workspaces(settings, shell),
         repository=_repositories(settings, shell),
-        close=closing(engines.values()),
+        close=closer(engines.values()),
     )
 
 
@@ -101,44 +99,45 @@ def _shell(settings: Settings) -> Shell:
 def _repositories(settings: Settings, shell: Shell) -> Callable[[UserId], Awaitable[str]]:
     if settings.commands == "off":
         return no_repository
-    return lambda user: look_at(settings.workspaces / user, shell)
+    return lambda user: describe_repository(settings.workspaces / user, shell)
 
 
 def _workspaces(settings: Settings, shell: Shell) -> Callable[[UserId], Sequence[Offer]]:
-    network = CheckedNetwork(allow=[ip_network(one) for one in settings.private_networks])
+    network = CheckedNetwork(allow=[ip_network(network) for network in settings.private_networks])
 
     def offers(user: UserId) -> Sequence[Offer]:
-        found = workspace_offers(settings.workspaces / user, shell, network)
+        all_offers = workspace_offers(settings.workspaces / user, shell, network)
         if settings.commands == "off":
-            return [offer for offer in found if offer.tool.name != "run_command"]
-        return found
+            return [offer for offer in all_offers if offer.tool.name != "run_command"]
+        return all_offers
 
     return offers
 
 
-def _check_hidden(settings: Settings) -> None:
-    """See that commands cannot read what is kept here; an operator may have said they can."""
+def _check_secrets_hidden(settings: Settings) -> None:
+    """Refuse settings under which confined commands could read our secrets."""
     if settings.commands != "confined":
         return
-    seen = confine_to(readable=settings.readable)
-    for path in _secret_places(settings):
-        if seen.can_read(path):
+    confinement = confine_to(readable=settings.readable)
+    for path in _secret_paths(settings):
+        if confinement.can_read(path):
             raise BadSetting(
                 f"Commands of agents could read {path}.",
-                hint="Keep it elsewhere than in a folder of the system, and out of `readable`.",
+                hint="Move it out of system folders and of those in `readable`.",
             )
 
 
-def _secret_places(settings: Settings) -> Sequence[Path]:
+def _secret_paths(settings: Settings) -> Sequence[Path]:
     return [path for path in (settings.data, settings.config) if path is not None]
 
 
-def fits_one_more(free: int | None, *, starting: int) -> bool:
-    """See whether one more program has room, beside those that have not taken theirs yet."""
-    return free is None or free >= (starting + 1) * ONE_CLAUDE + RESERVE
+def has_memory(free: int | None, *, starting: int) -> bool:
+    """Check for room for one more process, besides `starting` ones that are still growing."""
+    needed = (starting + 1) * CLAUDE_MEMORY_BYTES + RESERVED_MEMORY_BYTES
+    return free is None or free >= needed
 
 
-def _fits_one_more(engine: Engine, runs: int) -> bool:
-    # Of what was claimed a moment ago the free memory says nothing yet.
+def _has_room(engine: Engine, runs: int) -> bool:
+    # Runs that were just claimed do not use their memory yet.
     starting = max(0, runs - getattr(engine, "active_programs", 0))
-    return fits_one_more(free_memory(), starting=starting)
+    return has_memory(free_memory(), starting=starting)

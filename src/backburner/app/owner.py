@@ -1,40 +1,54 @@
-"""The owner of an install: made at the first start, and let in without anything being set up."""
+"""The owner of an installation: created at the first start, and helped to sign in."""
 
 import asyncio
 import json
-import os
-import tempfile
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from backburner.actions.accounts import credentials, sign_in, users
-from backburner.app.building import App
-from backburner.core.errors import BadSetting
+from backburner.actions.accounts.credentials import IssuedCredential
+from backburner.actions.deps import Deps
+from backburner.app.build import App
+from backburner.app.clock import Clock
+from backburner.app.http_server import host_in_url
+from backburner.app.machines import NoTools
+from backburner.core.accounts import User
+from backburner.core.errors import BadSetting, NotFound
+from backburner.core.ids import UserId
+from backburner.private_file import write_private_file
+from backburner.settings import CLIENT_FILE, Settings
 from backburner.store.dialect import is_sqlite
+from backburner.store.lifecycle.opening import look_at_database, open_database
 
-#: What the command line on this machine is let in with.
-CLIENT_NAME = "client.toml"
-_HEAD = "# Written anew by each `backburner up`. There is a secret in it.\n"
+_HEADER = "# Rewritten by each `backburner up`. This file contains a secret.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class UserLink:
+    user: User
+    link: str = field(repr=False)
 
 
 async def check_open(app: App) -> None:
-    """Refuse to let other machines connect where nobody could sign in with a password."""
+    """Refuse connections from other machines while no account has a password."""
     if app.settings.is_open and not await users.anybody_has_password(app.deps):
         raise BadSetting(
-            f"Other machines reach {app.settings.host}, and nobody has a password yet.",
-            hint="Start it on 127.0.0.1 first, sign in, and set one.",
+            f"Other machines can reach {app.settings.host}, but no account has a password yet.",
+            hint="Start on 127.0.0.1 first, sign in, and set a password.",
         )
 
 
 async def welcome(app: App, address: str) -> str | None:
-    """See that there is an owner; give a link for them while they have no password."""
+    """Create the owner if needed; return a sign-in link while the owner has no password."""
     owner = await users.ensure_owner(app.deps)
-    path = app.settings.data / CLIENT_NAME
+    path = app.settings.data / CLIENT_FILE
     if owner is not None and is_sqlite(app.database.engine) and await users.is_alone(app.deps):
         token = await credentials.replace_local_token(app.deps, owner.id)
-        await asyncio.to_thread(_keep, path, address, token)
+        await asyncio.to_thread(_write_client_file, path, address, token)
     else:
-        # One that lies there is of a time when the owner was alone.
+        # An existing file is from a time when the owner was the only user.
         await asyncio.to_thread(path.unlink, missing_ok=True)
     if owner is None or owner.has_password or owner.disabled_at is not None:
         return None
@@ -42,17 +56,46 @@ async def welcome(app: App, address: str) -> str | None:
     return f"{address}/sign-in#{link.secret}"
 
 
-def _keep(path: Path, address: str, token: str) -> None:
-    """Write the file, all of it or nothing, and at no moment for others to read."""
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 (it is a descriptor)
-            # Neither has anything that JSON and TOML write differently.
-            file.write(f"{_HEAD}address = {json.dumps(address)}\ntoken = {json.dumps(token)}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(draft).replace(path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            Path(draft).unlink()
-        raise
+def make_sign_in_link(settings: Settings, login: str | None) -> UserLink:
+    """Create a sign-in link directly in the database; without a login, for the owner."""
+    return _make_link(settings, login, sign_in.make_link, "sign-in")
+
+
+def make_reset_link(settings: Settings, login: str | None) -> UserLink:
+    """Create a password-reset link directly in the database; without a login, for the owner."""
+    return _make_link(settings, login, users.reset_password, "reset")
+
+
+def _make_link(
+    settings: Settings,
+    login: str | None,
+    issue: Callable[[Deps, UserId], Awaitable[IssuedCredential]],
+    page: str,
+) -> UserLink:
+    # Without authentication: an operator who can write the database could do the same by hand.
+    async def work(deps: Deps) -> UserLink:
+        user = await users.find(deps, login)
+        issued = await issue(deps, user.id)
+        return UserLink(user, f"{_address(settings)}/{page}#{issued.secret}")
+
+    url = settings.database.get_secret_value()
+    state = look_at_database(url)
+    if state.revision is None and not state.in_use:
+        raise NotFound("Found no Backburner database.", hint="Select its folder with --data.")
+    with closing(open_database(url, Clock().read)) as database:
+        deps = Deps(store=database, engines={}, default_profile="", toolbox=NoTools())
+        return asyncio.run(work(deps))
+
+
+def _address(settings: Settings) -> str:
+    """Return the address of a server with these settings."""
+    scheme = "https" if settings.tls_certificate else "http"
+    is_any = settings.host in ("0.0.0.0", "::")  # noqa: S104
+    host = "localhost" if is_any else host_in_url(settings.host)
+    return settings.public_url or f"{scheme}://{host}:{settings.port}"
+
+
+def _write_client_file(path: Path, address: str, token: str) -> None:
+    # For these values JSON and TOML strings are the same.
+    content = f"{_HEADER}address = {json.dumps(address)}\ntoken = {json.dumps(token)}\n"
+    write_private_file(path, [content.encode()], overwrite=True)

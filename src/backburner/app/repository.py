@@ -1,6 +1,6 @@
-"""The state of the repository that a workspace is: for whoever looks for work to propose.
+"""The state of the git repository in a workspace, which discovery shows to the agent.
 
-Nobody is asked about these commands, so nothing that lies in the workspace may be run by them.
+These commands run without approval, so they must not execute anything from the workspace.
 """
 
 import asyncio
@@ -10,13 +10,13 @@ from pathlib import Path
 from backburner.core.errors import ProcessFailed
 from backburner.ports import Shell
 
-LONGEST = timedelta(seconds=10)
+COMMAND_TIMEOUT = timedelta(seconds=10)
 
 _GIT = (
     "git --no-pager --no-optional-locks -c core.fsmonitor=false -c core.hooksPath=/dev/null"
     " -c log.showSignature=false"
 )
-#: Filters of a repository are programs, so where there are any only the history is shown.
+#: `git status` executes the filters of a repository, so with filters only the log is shown.
 COMMAND = f"""\
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 git rev-parse --git-dir > /dev/null 2>&1 || exit 1
@@ -25,13 +25,13 @@ git config --get-regexp '^filter\\.' > /dev/null ||
 {_GIT} log --oneline --no-decorate -n 5 2> /dev/null || true"""
 
 
-async def look_at(folder: Path, shell: Shell) -> str:
-    """Tell what changed and what was committed last; nothing where there is no repository."""
+async def describe_repository(folder: Path, shell: Shell) -> str:
+    """Return changed files and recent commits; empty if there is no repository."""
     if not await asyncio.to_thread((folder / ".git").is_dir):
         return ""
     try:
-        ran = await shell.run(COMMAND, folder=folder, within=LONGEST)
+        ran = await shell.run(COMMAND, folder=folder, within=COMMAND_TIMEOUT)
     except ProcessFailed:
         return ""
-    is_whole = ran.code == 0 and not ran.timed_out and not ran.flooded
-    return ran.output if is_whole else ""
+    is_complete = ran.code == 0 and not ran.timed_out and not ran.flooded
+    return ran.output if is_complete else ""

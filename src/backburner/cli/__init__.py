@@ -1,1 +1,1 @@
-"""The command line: one file per command, loaded when it is used."""
+"""The command line. `commands/` has one module per noun, imported when used."""

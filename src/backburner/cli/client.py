@@ -1,6 +1,6 @@
-"""Talks to a server over HTTP: what it answers as values, what it refuses as errors.
+"""The HTTP client: responses as values, refusals as errors.
 
-Every POST has a key of its own, so that one whose answer was lost is sent again and not done again.
+Every POST carries an idempotency key, so that it can be retried when its response was lost.
 """
 
 import http.client
@@ -25,16 +25,16 @@ from backburner.core.errors import (
     NotFound,
 )
 
-#: Seconds without a sign of life; a stream says every 15 that it is still there.
-PATIENCE = 60
-#: Of a page: as much as there may be.
-PAGE = 200
-_CHUNK = 2**16
-#: How often it is asked, a second or so apart, what became of something that a server still does.
-MOST_LOOKS = 10
-KEY, REPLAYED = "idempotency-key", "idempotency-replayed"
-#: How a connection ends on which something was sent.
-_BROKEN = (ConnectionResetError, BrokenPipeError, http.client.IncompleteRead)
+#: Seconds of silence; a stream sends a keep-alive every 15.
+TIMEOUT_SECONDS = 60
+#: The largest page that the API returns.
+PAGE_SIZE = 200
+_CHUNK_BYTES = 2**16
+#: Retries while the server still works on an earlier attempt, a second or so apart.
+MAX_RETRIES = 10
+IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED = "idempotency-key", "idempotency-replayed"
+#: Errors after which the request may have reached the server.
+_CONNECTION_LOST = (ConnectionResetError, BrokenPipeError, http.client.IncompleteRead)
 
 T = TypeVar("T")
 
@@ -46,21 +46,21 @@ class NotSignedIn(NotAllowed):
 
 
 class NoServer(MachineFailed):
-    """No Backburner answers."""
+    """The server cannot be reached."""
 
     exit_code = 6
 
 
-class Lost(NoServer):
-    """The connection broke before the answer was there."""
+class ConnectionLost(NoServer):
+    """The connection was lost before the response arrived."""
 
 
-class BeingAnswered(Conflict):
-    """The server still does what it was asked for under this key."""
+class InProgress(Conflict):
+    """The server is still working on an earlier attempt of this request."""
 
-    def __init__(self, message: str = "", *, hint: str = "", wait: float = 1) -> None:
+    def __init__(self, message: str = "", *, hint: str = "", retry_after: float = 1) -> None:
         super().__init__(message, hint=hint)
-        self.wait = wait
+        self.retry_after = retry_after
 
 
 _ERRORS: Mapping[int, type[BackburnerError]] = {
@@ -81,31 +81,31 @@ class Server:
     token: str = field(repr=False)
 
     def get(self, path: str, **query: Any) -> Any:
-        return self._ask("GET", _with(path, query))
+        return self._request("GET", _with_query(path, query))
 
     def post(self, path: str, body: Any = None) -> Any:
-        """Send something that is done once, also where it has to be sent again."""
+        """Send a request, and retry it if its response was lost."""
         key = _new_key()
-        return _again(lambda: self._ask("POST", path, body, key=key))
+        return _retry(lambda: self._request("POST", path, body, key=key))
 
     def post_once(self, path: str, body: Any = None) -> Any:
-        """Send something whose answer no server keeps, because there is a secret in it."""
-        return self._ask("POST", path, body, key=_new_key())
+        """Send a request without retries: the server does not store responses with secrets."""
+        return self._request("POST", path, body, key=_new_key())
 
     def patch(self, path: str, body: Any) -> Any:
-        return self._ask("PATCH", path, body)
+        return self._request("PATCH", path, body)
 
     def delete(self, path: str) -> Any:
-        return self._ask("DELETE", path)
+        return self._request("DELETE", path)
 
     def put(self, path: str, body: Any) -> Any:
-        return self._ask("PUT", path, body)
+        return self._request("PUT", path, body)
 
     def items(self, path: str, *, limit: int | None = None, **query: Any) -> Iterator[Any]:
-        """Read a list to its end, or as many of it as are wanted, a page at a time."""
+        """Read a list page by page, up to the limit."""
         cursor, left = None, limit
         while left is None or left > 0:
-            size = PAGE if left is None else min(left, PAGE)
+            size = PAGE_SIZE if left is None else min(left, PAGE_SIZE)
             page = self.get(path, **query, limit=size, cursor=cursor)
             yield from page["items"]
             left = None if left is None else left - len(page["items"])
@@ -114,35 +114,37 @@ class Server:
                 return
 
     def download(self, path: str, *, method: str = "GET") -> Iterator[bytes]:
-        """Read an answer piece by piece; one that breaks off is an error."""
+        """Read a response in chunks; one that is cut short is an error."""
         key = _new_key() if method == "POST" else ""
-        with self._answer(method, path, key=key) as answer:
-            while piece := answer.read(_CHUNK):
-                yield piece
-            # Read like this, the library says nothing of what is missing at the end.
-            if answer.length:
-                raise http.client.IncompleteRead(b"", answer.length)
+        with self._response(method, path, key=key) as response:
+            while chunk := response.read(_CHUNK_BYTES):
+                yield chunk
+            # With an explicit size, `read` does not report a missing end.
+            if response.length:
+                raise http.client.IncompleteRead(b"", response.length)
 
     def stream(self, path: str, body: Any) -> Iterator[tuple[str, Any]]:
-        """Send something and read the events that come of it: a name and what is said."""
+        """Send a message and yield the events of its reply: a name and data."""
         key, stream = _new_key(), "text/event-stream"
-        with ExitStack() as held:
-            answer = _again(
-                lambda: held.enter_context(self._answer("POST", path, body, key=key, accept=stream))
+        with ExitStack() as stack:
+            response = _retry(
+                lambda: stack.enter_context(
+                    self._response("POST", path, body, key=key, accept=stream)
+                )
             )
-            if REPLAYED in answer.headers:
-                yield "later", {"detail": "The connection was lost; what you said has arrived."}
-            elif answer.headers.get_content_type() != stream:
-                yield "answer", _read(answer)
+            if IDEMPOTENCY_REPLAYED in response.headers:
+                yield "later", {"detail": "Connection lost. The message was received."}
+            elif response.headers.get_content_type() != stream:
+                yield "answer", _read(response)
             else:
-                yield from _events(answer)
+                yield from _events(response)
 
-    def _ask(self, method: str, path: str, body: Any = None, *, key: str = "") -> Any:
-        with self._answer(method, path, body, key=key) as answer:
-            return _read(answer)
+    def _request(self, method: str, path: str, body: Any = None, *, key: str = "") -> Any:
+        with self._response(method, path, body, key=key) as response:
+            return _read(response)
 
     @contextmanager
-    def _answer(
+    def _response(
         self,
         method: str,
         path: str,
@@ -155,37 +157,37 @@ class Server:
         if self.token:
             headers["authorization"] = f"Bearer {self.token}"
         if key:
-            headers[KEY] = key
+            headers[IDEMPOTENCY_KEY] = key
         if body is not None:
             headers["content-type"] = "application/json"
         data = None if body is None else json.dumps(body)
         try:
             with closing(_connect(self.address)) as connection:
                 connection.request(method, urlsplit(self.address).path + path, data, headers)
-                answer = connection.getresponse()
-                if answer.status >= 300:
-                    raise _refusal(answer)
-                yield answer
+                response = connection.getresponse()
+                if response.status >= 300:
+                    raise _refusal(response)
+                yield response
         except (OSError, http.client.HTTPException) as error:
-            kind = Lost if isinstance(error, _BROKEN) else NoServer
+            kind = ConnectionLost if isinstance(error, _CONNECTION_LOST) else NoServer
             raise kind(
-                f"No Backburner answers at {self.address}: {_why(error)}.",
-                hint="Start it with `backburner up`, or name another with --url.",
+                f"Cannot reach Backburner at {self.address}: {_reason(error)}.",
+                hint="Start it with `backburner up`, or select another server with --url.",
             ) from error
 
 
-def _again(work: Callable[[], T]) -> T:
-    """Do something under its key once more if the answer was lost, and wait while it is done."""
+def _retry(send: Callable[[], T]) -> T:
+    """Send a request again if its response was lost, and wait while it is in progress."""
     try:
-        return work()
-    except Lost:
+        return send()
+    except ConnectionLost:
         pass
-    for _ in range(MOST_LOOKS):
+    for _ in range(MAX_RETRIES):
         try:
-            return work()
-        except BeingAnswered as busy:
-            time.sleep(busy.wait)
-    return work()
+            return send()
+        except InProgress as error:
+            time.sleep(error.retry_after)
+    return send()
 
 
 def _new_key() -> str:
@@ -193,71 +195,73 @@ def _new_key() -> str:
 
 
 def _connect(address: str) -> http.client.HTTPConnection:
-    where = check_address(address)
-    kind = http.client.HTTPSConnection if where.scheme == "https" else http.client.HTTPConnection
-    return kind(where.hostname or "", where.port, timeout=PATIENCE)
+    url = check_address(address)
+    kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+    return kind(url.hostname or "", url.port, timeout=TIMEOUT_SECONDS)
 
 
 def check_address(address: str) -> SplitResult:
-    """Refuse an address that is none, or at which a token could be overheard."""
-    where = urlsplit(address)
-    if where.scheme not in ("http", "https") or not where.hostname:
+    """Refuse an invalid address, and one where the token could be intercepted."""
+    url = urlsplit(address)
+    if url.scheme not in ("http", "https") or not url.hostname:
         raise BadSetting(
             f"{address} is not the address of a server.",
-            hint="It looks like http://127.0.0.1:8484.",
+            hint="Use a URL such as http://127.0.0.1:8484.",
         )
-    if where.scheme == "http" and not _is_near(where.hostname):
+    if url.scheme == "http" and not _is_loopback(url.hostname):
         raise BadSetting(
-            f"Your token would go to {where.hostname} for everybody on the way to read.",
+            f"Plain http to {url.hostname} would expose your token.",
             hint="Use https, or a tunnel to this machine.",
         )
-    return where
+    return url
 
 
-def _is_near(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def _with(path: str, query: Mapping[str, Any]) -> str:
-    given = {name: _plain(value) for name, value in query.items() if value is not None}
-    return f"{path}?{urlencode(given)}" if given else path
+def _with_query(path: str, query: Mapping[str, Any]) -> str:
+    present = {name: _query_value(value) for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(present)}" if present else path
 
 
-def _plain(value: Any) -> str:
+def _query_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _read(answer: http.client.HTTPResponse) -> Any:
-    content = answer.read()
+def _read(response: http.client.HTTPResponse) -> Any:
+    content = response.read()
     try:
         return json.loads(content) if content else None
     except ValueError:
-        raise NoServer("What answers is no Backburner.", hint="Check the address.") from None
+        raise NoServer(
+            "The server at this address is not Backburner.", hint="Check the address."
+        ) from None
 
 
-def _refusal(answer: http.client.HTTPResponse) -> BackburnerError:
-    """Make an error of a problem: what is wrong, and what would be right."""
+def _refusal(response: http.client.HTTPResponse) -> BackburnerError:
+    """Turn a problem document into an error."""
     try:
-        problem = json.loads(answer.read())
+        problem = json.loads(response.read())
         detail, hint = str(problem["detail"]), str(problem.get("hint", ""))
-        wrong = [f"{one['where']}: {one['what']}" for one in problem.get("errors", ())]
+        fields = [f"{error['where']}: {error['what']}" for error in problem.get("errors", ())]
     except (ValueError, KeyError, TypeError):
-        detail, hint, wrong = f"The server answered {answer.status}.", "", []
-    wait = answer.headers.get("retry-after", "")
-    if answer.status == 409 and wait.isdigit():
-        return BeingAnswered(detail, hint=hint, wait=int(wait))
-    kind = _ERRORS.get(answer.status, MachineFailed)
+        detail, hint, fields = f"The server responded with status {response.status}.", "", []
+    retry_after = response.headers.get("retry-after", "")
+    if response.status == 409 and retry_after.isdigit():
+        return InProgress(detail, hint=hint, retry_after=int(retry_after))
+    kind = _ERRORS.get(response.status, MachineFailed)
     if kind is NotSignedIn:
-        hint = "Start `backburner up` with this data folder, or give a token with --token-file."
-    return kind(detail, hint=" ".join([hint, *wrong]).strip())
+        hint = "Restart `backburner up` with this data folder, or pass a token with --token-file."
+    return kind(detail, hint=" ".join([hint, *fields]).strip())
 
 
-def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, Any]]:
+def _events(response: http.client.HTTPResponse) -> Iterator[tuple[str, Any]]:
     name, data = "message", ""
-    for line in answer:
+    for line in response:
         text = line.decode().rstrip("\r\n")
         if not text and data:
             yield name, json.loads(data)
@@ -268,6 +272,6 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, Any]]:
             data += text.removeprefix("data:").strip()
 
 
-def _why(error: Exception) -> str:
-    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return str(said).lower().rstrip(".")
+def _reason(error: Exception) -> str:
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return str(text).lower().rstrip(".")

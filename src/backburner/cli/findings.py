@@ -1,4 +1,4 @@
-"""What `backburner doctor` finds, in lines for people or as JSON for scripts."""
+"""The findings of `backburner doctor`, printed as lines or as JSON."""
 
 import json
 from collections.abc import Sequence
@@ -6,34 +6,35 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 
-class Mark(StrEnum):
+class Level(StrEnum):
     OK = "ok"
-    NOTE = "note"  #: Worth knowing; it works as it is.
-    BROKEN = "broken"
+    NOTE = "note"  #: Worth knowing, but it works.
+    PROBLEM = "problem"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    what: str
-    words: str
-    mark: Mark = Mark.OK
-    #: Exactly what to do about it.
+    check: str
+    message: str
+    level: Level = Level.OK
+    #: The exact step that fixes it.
     hint: str = ""
 
 
-def is_well(findings: Sequence[Finding]) -> bool:
-    return all(finding.mark is not Mark.BROKEN for finding in findings)
+def all_ok(findings: Sequence[Finding]) -> bool:
+    return all(finding.level is not Level.PROBLEM for finding in findings)
 
 
 def as_lines(findings: Sequence[Finding]) -> list[str]:
-    signs = {Mark.OK: "[ok]", Mark.NOTE: "[--]", Mark.BROKEN: "[!!]"}
-    width = max((len(finding.what) for finding in findings), default=0)
-    return [
-        f"{signs[one.mark]} {one.what:<{width}}  {one.words} {one.hint}".rstrip()
-        for one in findings
-    ]
+    marks = {Level.OK: "[ok]", Level.NOTE: "[--]", Level.PROBLEM: "[!!]"}
+    width = max((len(finding.check) for finding in findings), default=0)
+    lines = (
+        f"{marks[finding.level]} {finding.check:<{width}}  {finding.message} {finding.hint}"
+        for finding in findings
+    )
+    return [line.rstrip() for line in lines]
 
 
 def as_json(findings: Sequence[Finding]) -> str:
-    content = {"ok": is_well(findings), "findings": [asdict(one) for one in findings]}
+    content = {"ok": all_ok(findings), "findings": [asdict(finding) for finding in findings]}
     return json.dumps(content, indent=2, ensure_ascii=False)

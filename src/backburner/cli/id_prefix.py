@@ -1,39 +1,39 @@
-"""Finds out which one is meant: any beginning of an id does, if only one begins so."""
+"""Find an object by a unique prefix of its id, with or without the type letter."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from backburner.cli.client import Server
-from backburner.cli.output import brief
+from backburner.cli.output import truncate
 from backburner.core.errors import BadRequest, NotFound
 
-#: An id with its letter and its line.
-WHOLE = 28
-MOST_NAMED = 5
+#: Characters of a complete id: the type letter, an underscore and 26 more.
+FULL_ID_CHARS = 28
+MAX_MATCHES_SHOWN = 5
 
 
-def conversation(server: Server, given: str) -> str:
-    if len(given) == WHOLE:
-        return given
-    found = [
+def find_conversation(server: Server, prefix: str) -> str:
+    if len(prefix) == FULL_ID_CHARS:
+        return prefix
+    conversations = [
         *server.items("/api/conversations"),
         *server.items("/api/conversations", archived=True),
     ]
-    return choose(given, found, "conversation", "title")
+    return match_prefix(prefix, conversations, "conversation", label="title")
 
 
-def task(server: Server, given: str, **query: Any) -> str:
-    """Take the task of that name, else the one whose id begins so; ended ones too."""
-    if len(given) == WHOLE:
-        return given
-    found = {one["id"]: one for one in _tasks(server, query)}
-    named = [one for one in found.values() if one["name"].casefold() == given.casefold()]
+def find_task(server: Server, name: str, **query: Any) -> str:
+    """Find a task by its name, else by a prefix of its id; finished tasks too."""
+    if len(name) == FULL_ID_CHARS:
+        return name
+    tasks = {task["id"]: task for task in _tasks(server, query)}
+    named = [task for task in tasks.values() if task["name"].casefold() == name.casefold()]
     if len(named) == 1:
         return str(named[0]["id"])
     if len(named) > 1:
-        ids = "; ".join(one["id"] for one in named[:MOST_NAMED])
-        raise BadRequest(f"{len(named)} tasks are called {given}: {ids}.", hint="Give the id.")
-    return choose(given, found.values(), "task", "name")
+        ids = "; ".join(task["id"] for task in named[:MAX_MATCHES_SHOWN])
+        raise BadRequest(f"{len(named)} tasks are named {name}: {ids}.", hint="Use an id.")
+    return match_prefix(name, tasks.values(), "task", label="name")
 
 
 def _tasks(server: Server, query: dict[str, Any]) -> Iterable[Any]:
@@ -42,45 +42,47 @@ def _tasks(server: Server, query: dict[str, Any]) -> Iterable[Any]:
         yield from server.items("/api/tasks", status="done")
 
 
-def question(server: Server, given: str) -> str:
-    if len(given) == WHOLE:
-        return given
-    return choose(given, server.items("/api/questions"), "open question", "prompt")
+def find_question(server: Server, prefix: str) -> str:
+    if len(prefix) == FULL_ID_CHARS:
+        return prefix
+    return match_prefix(prefix, server.items("/api/questions"), "open question", label="prompt")
 
 
-def grant(server: Server, given: str) -> str:
-    if len(given) == WHOLE:
-        return given
-    return choose(given, server.items("/api/grants"), "grant", "tool")
+def find_grant(server: Server, prefix: str) -> str:
+    if len(prefix) == FULL_ID_CHARS:
+        return prefix
+    return match_prefix(prefix, server.items("/api/grants"), "grant", label="tool")
 
 
-def job(server: Server, given: str) -> str:
-    if len(given) == WHOLE:
-        return given
-    return choose(given, server.items("/api/jobs"), "job", "description")
+def find_job(server: Server, prefix: str) -> str:
+    if len(prefix) == FULL_ID_CHARS:
+        return prefix
+    return match_prefix(prefix, server.items("/api/jobs"), "job", label="description")
 
 
-def run(server: Server, of: str, given: str) -> str:
-    if len(given) == WHOLE:
-        return given
-    return choose(given, server.items(f"/api/conversations/{of}/runs"), "run", "status")
+def find_run(server: Server, conversation_id: str, prefix: str) -> str:
+    if len(prefix) == FULL_ID_CHARS:
+        return prefix
+    runs = server.items(f"/api/conversations/{conversation_id}/runs")
+    return match_prefix(prefix, runs, "run", label="status")
 
 
-def choose(given: str, among: Iterable[Any], what: str, named_by: str) -> str:
-    """Take the one whose id begins so, with or without its letter."""
-    if not given.strip("_"):
-        raise BadRequest(f"Say which {what}.", hint="Any beginning of its id will do.")
-    found = {one["id"]: one for one in among if _begins(one["id"], given)}
-    if not found:
-        raise NotFound(f"There is no {what} whose id begins with {given}.")
-    if len(found) > 1:
-        few = list(found.values())[:MOST_NAMED]
-        names = "; ".join(f"{one['id']} ({brief(one[named_by])})" for one in few)
+def match_prefix(prefix: str, items: Iterable[Any], noun: str, *, label: str) -> str:
+    """Return the one id that starts with the prefix; `label` is the field shown in errors."""
+    if not prefix.strip("_"):
+        raise BadRequest(f"No {noun} given.", hint="Use its id, or the start of it.")
+    matches = {item["id"]: item for item in items if _matches(item["id"], prefix)}
+    if not matches:
+        raise NotFound(f"No {noun} has an id that starts with {prefix}.")
+    if len(matches) > 1:
+        shown = list(matches.values())[:MAX_MATCHES_SHOWN]
+        names = "; ".join(f"{item['id']} ({truncate(item[label])})" for item in shown)
         raise BadRequest(
-            f"{len(found)} ids begin with {given}: {names}.", hint="Give more of the one you mean."
+            f"{len(matches)} ids start with {prefix}: {names}.",
+            hint="Use more characters of the id.",
         )
-    return str(next(iter(found)))
+    return str(next(iter(matches)))
 
 
-def _begins(which: str, given: str) -> bool:
-    return which.startswith(given) or which.partition("_")[2].startswith(given)
+def _matches(full_id: str, prefix: str) -> bool:
+    return full_id.startswith(prefix) or full_id.partition("_")[2].startswith(prefix)

@@ -1,4 +1,4 @@
-"""The command `backburner`, and the one place where its errors become a line and an exit code."""
+"""The `backburner` command, and the one place where errors become a line and an exit code."""
 
 import importlib
 import os
@@ -13,52 +13,65 @@ from click.shell_completion import CompletionItem
 from backburner import __version__
 from backburner.core.errors import BackburnerError, BadRequest, Conflict, NotFound
 
-#: One line each, kept here so that listing the commands does not load them.
+#: The help line of each command, kept here so that listing the commands does not import them.
 COMMANDS = {
-    "up": "Start Backburner on this machine.",
-    "setup": "Set up a model, or replace the one that is there.",
-    "doctor": "See what works here, and what to do about what does not.",
-    "say": "Say something, and see the reply as it comes.",
-    "status": "See how things stand.",
-    "away": "See what happened while you were away.",
+    "up": "Start the server and a worker on this machine.",
+    "setup": "Set up a model.",
+    "doctor": "Check this installation and suggest fixes.",
+    "say": "Send a message and print the reply.",
+    "status": "Show the state of the server and your work.",
+    "away": "Show what happened while you were away.",
     "conversations": "List conversations, or show one.",
-    "tasks": "List tasks, or set up, look at, try, steer and cancel one.",
-    "approve": "Say yes to a proposed task.",
-    "reject": "Say no to a proposed task.",
-    "runs": "List what was done in a conversation, or show one run.",
-    "questions": "List what waits for your answer.",
+    "runs": "List the runs of a conversation, or show one.",
+    "tasks": "Manage tasks.",
+    "approve": "Approve a proposed task.",
+    "reject": "Reject a proposed task.",
+    "jobs": "Manage jobs.",
+    "questions": "List open questions.",
     "answer": "Answer a question.",
-    "grants": "See, widen or take back what may be done without asking.",
-    "pause": "Let background work stand still.",
-    "resume": "Let background work go on.",
-    "run-now": "Do background work at once.",
-    "cancel": "Stop background work for good.",
-    "jobs": "List jobs, or start, show, await, resume, cancel and clear them.",
-    "notices": "List what you were told.",
-    "memories": "See to what is remembered across conversations.",
-    "discovery": "Let the agent look for work to propose, or not.",
-    "user": "See to accounts: who there is, and how they get in.",
-    "token": "Make, list and revoke tokens for programs.",
-    "mcp": "Let an editor or another agent use the tools, over its pipes.",
-    "export": "Take out everything that is yours.",
-    "erase": "Erase everything that is yours, for good.",
-    "db": "Copy, put back, check or migrate the database.",
-    "serve": "Start a server without a worker, on one PostgreSQL.",
-    "worker": "Start a worker beside others on one PostgreSQL.",
-    "completion": "Print what lets your shell complete commands.",
+    "grants": "Manage the calls that agents may make without asking.",
+    "pause": "Pause background work.",
+    "resume": "Resume background work.",
+    "run-now": "Run background work now.",
+    "cancel": "Cancel background work permanently.",
+    "notices": "List notices.",
+    "memories": "Manage memories.",
+    "discovery": "Turn discovery on or off.",
+    "user": "Manage user accounts.",
+    "token": "Manage API tokens.",
+    "mcp": "Serve the tools over stdio (MCP).",
+    "export": "Export all your data as JSON.",
+    "erase": "Erase your account and all your data.",
+    "db": "Back up, restore, check or migrate the database.",
+    "serve": "Start a server without a worker (PostgreSQL only).",
+    "worker": "Start a worker without a server (PostgreSQL only).",
+    "completion": "Print the shell completion script.",
 }
-#: Commands that share a file.
-TOGETHER = {
-    **dict.fromkeys(("pause", "resume", "run-now", "cancel"), "pause_resume"),
-    **dict.fromkeys(("approve", "reject"), "approve"),
+#: Modules of the commands that do not have one of their own name.
+MODULES = {
+    "up": "serve",
+    "worker": "serve",
+    "away": "status",
+    "runs": "conversations",
+    "approve": "tasks",
+    "reject": "tasks",
+    "answer": "questions",
+    "pause": "pause_resume",
+    "resume": "pause_resume",
+    "run-now": "pause_resume",
+    "cancel": "pause_resume",
+    "user": "accounts",
+    "token": "accounts",
+    "export": "personal_data",
+    "erase": "personal_data",
 }
 EXIT_CODES = """\b
-Exit codes: 0 done, 1 it failed, 2 wrong usage, 3 not found,
-4 it does not fit the way things are, 5 not signed in, 6 no server."""
+Exit codes: 0 success, 1 failure, 2 usage error, 3 not found,
+4 conflict, 5 not signed in, 6 server unavailable."""
 
 
-class LateGroup(click.Group):
-    """Loads a command when it is used: most of them need libraries that take their time."""
+class LazyGroup(click.Group):
+    """Imports a command when it is used: most need libraries that are slow to import."""
 
     def list_commands(self, _context: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -66,8 +79,8 @@ class LateGroup(click.Group):
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(f"backburner.cli.commands.{TOGETHER.get(name, name)}")
-        command: click.Command = module.commands[name] if name in TOGETHER else module.command
+        module = importlib.import_module(f"backburner.cli.commands.{MODULES.get(name, name)}")
+        command: click.Command = getattr(module, name.replace("-", "_"))
         return command
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -75,15 +88,15 @@ class LateGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
-        found = [
-            CompletionItem(name, help=words)
-            for name, words in COMMANDS.items()
+        items = [
+            CompletionItem(name, help=text)
+            for name, text in COMMANDS.items()
             if name.startswith(incomplete)
         ]
-        return found + click.Command.shell_complete(self, context, incomplete)
+        return items + click.Command.shell_complete(self, context, incomplete)
 
 
-@click.group(cls=LateGroup, invoke_without_command=True, epilog=EXIT_CODES)
+@click.group(cls=LazyGroup, invoke_without_command=True, epilog=EXIT_CODES)
 @click.version_option(__version__, message="Backburner %(version)s")
 @click.pass_context
 def backburner(context: click.Context) -> None:
@@ -93,41 +106,40 @@ def backburner(context: click.Context) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    # Until a command has its own way to stop, both ways to ask for it are one.
+    # Until a command handles signals itself, SIGTERM acts like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        done = backburner.main(arguments, prog_name="backburner", standalone_mode=False)
+        code = backburner.main(arguments, prog_name="backburner", standalone_mode=False)
     except BackburnerError as error:
         sys.exit(fail(str(error), code=exit_code(error)))
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "backburner"
-        sys.exit(fail(f"{error.format_message()} `{path} --help` lists what there is.", code=2))
+        sys.exit(fail(f"{error.format_message()} Run `{path} --help` for usage.", code=2))
     except click.ClickException as error:
         sys.exit(fail(error.format_message(), code=error.exit_code))
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(fail("Stopped.", code=130))
+        sys.exit(fail("Interrupted.", code=130))
     except Exception as error:  # noqa: BLE001 (the outermost edge)
         if os.environ.get("BACKBURNER_LOG_LEVEL") == "debug":
             traceback.print_exc()
-        hint = "Set BACKBURNER_LOG_LEVEL=debug to see where."
-        sys.exit(fail(f"{in_one_line(error)}. {hint}", code=1))
-    sys.exit(done or 0)
+        hint = "Set BACKBURNER_LOG_LEVEL=debug for a traceback."
+        sys.exit(fail(f"{describe_bug(error)}. {hint}", code=1))
+    sys.exit(code or 0)
 
 
 def exit_code(error: BackburnerError) -> int:
-    """Tell scripts what kind of error it was."""
     codes: tuple[tuple[type[BackburnerError], int], ...]
     codes = (BadRequest, 2), (NotFound, 3), (Conflict, 4)
-    known = next((code for kind, code in codes if isinstance(error, kind)), 1)
-    return getattr(error, "exit_code", known)
+    default = next((code for kind, code in codes if isinstance(error, kind)), 1)
+    return getattr(error, "exit_code", default)
 
 
-def in_one_line(error: BaseException) -> str:
-    """Tell of an error that nobody expected."""
+def describe_bug(error: BaseException) -> str:
+    """Describe an unexpected error in one line."""
     text = " ".join(f"{type(error).__name__}: {error}".split())
-    return f"Backburner stopped because of a fault of its own: {text}"
+    return f"This is a bug in Backburner: {text}"
 
 
-def fail(why: str, *, code: int) -> int:
-    click.echo(why, err=True)
+def fail(message: str, *, code: int) -> int:
+    click.echo(message, err=True)
     return code

@@ -1,4 +1,4 @@
-"""`--here`: for those whom no server lets in, and who sit at its machine."""
+"""`--here`: create a link directly in the database, for operators who cannot sign in."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -7,38 +7,38 @@ from typing import Any
 import click
 
 
-def or_here(make: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let a command that talks to a server print a way in from the database itself.
+def or_here(make_link: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--here` to a command that talks to a server.
 
-    `make` is the name of what makes it, in `app.helping`.
+    `make_link` names the function in `app.owner` that creates the link.
     """
 
-    def decorate(talking: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @click.option(
             "--here",
             is_flag=True,
-            help="Ask no server: on this machine, while none has the data folder open, or with"
-            " PostgreSQL. Without a login it is for the owner.",
+            help="Write to the database on this machine instead of asking a server. With SQLite,"
+            " stop the server first. Without LOGIN, the link is for the owner.",
         )
-        @wraps(talking)
-        def either(*, here: bool, login: str | None, **options: Any) -> Any:
+        @wraps(command)
+        def wrapper(*, here: bool, login: str | None, **options: Any) -> Any:
             if not here:
-                return talking(login=login, **options)
+                return command(login=login, **options)
             if options["url"] or options["token_file"]:
-                raise click.UsageError("--here asks no server.")
-            return _print(make, login, options["data"])
+                raise click.UsageError("--here cannot be combined with --url or --token-file.")
+            return _print_link(make_link, login, options["data"])
 
-        return either
+        return wrapper
 
     return decorate
 
 
-def _print(make: str, login: str | None, data: str | None) -> None:
-    # Late: whoever talks to a server needs none of it.
-    from backburner.app import helping  # noqa: PLC0415
+def _print_link(make_link: str, login: str | None, data: str | None) -> None:
+    # Imported late: the commands that ask a server need none of it.
+    from backburner.app import owner  # noqa: PLC0415
     from backburner.settings import load  # noqa: PLC0415
 
-    found: helping.WayIn = getattr(helping, make)(load(data=data), login)
-    # Apart from the link, which scripts read.
-    click.echo(f"For {found.user.login or 'the owner, who has no login'}:", err=True)
-    click.echo(found.link)
+    created: owner.UserLink = getattr(owner, make_link)(load(data=data), login)
+    # On stderr, so that scripts read the link alone.
+    click.echo(f"For {created.user.login or 'the owner, who has no login'}:", err=True)
+    click.echo(created.link)

@@ -1,57 +1,72 @@
-"""What a server said, for people to read: aligned columns, short ids, times of this machine."""
+"""Output for people: aligned tables, short ids, local times. Scripts use `--json`."""
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from textwrap import shorten
 from typing import Any
 
 import click
 
-#: Of an id: enough to tell one from all others, and to be typed.
-SHORT = 10
-WIDEST = 72
+#: Long enough to be unique, short enough to type.
+SHORT_ID_CHARS = 10
+MAX_CELL_CHARS = 72
 
 
-def say_json(value: Any) -> None:
+def print_line(line: str) -> None:
+    """Print a line; a closed stdout is no reason for a server to stop."""
+    with suppress(OSError):
+        click.echo(line)
+
+
+def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def say_table(rows: Sequence[Sequence[Any]], *, empty: str) -> None:
-    """Print rows in columns that stand below each other; the first one is the heading."""
+def print_result(value: Any, text: str, *, as_json: bool) -> None:
+    """Print the result of a command: the whole object for scripts, one line for people."""
+    if as_json:
+        print_json(value)
+    else:
+        click.echo(printable(text))
+
+
+def print_table(rows: Sequence[Sequence[Any]], *, empty: str) -> None:
+    """Print rows in aligned columns; the first row is the heading."""
     if len(rows) == 1:
         click.echo(empty)
         return
-    cells = [[clean(str(cell)) for cell in row] for row in rows]
-    widths = [max(len(row[number]) for row in cells) for number in range(len(cells[0]))]
+    cells = [[printable(str(cell)) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     for row in cells:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         click.echo(line.rstrip())
 
 
-def say_facts(facts: Mapping[str, Any]) -> None:
-    """Print what is known of one thing, a line each."""
-    known = {name: value for name, value in facts.items() if value not in (None, "", [])}
-    width = max(len(name) for name in known)
-    for name, value in known.items():
-        click.echo(f"{name:<{width}}  {clean(str(value))}")
+def print_fields(fields: Mapping[str, Any]) -> None:
+    """Print the fields of one object, one per line; empty ones are left out."""
+    filled = {name: value for name, value in fields.items() if value not in (None, "", [])}
+    width = max(len(name) for name in filled)
+    for name, value in filled.items():
+        click.echo(f"{name:<{width}}  {printable(str(value))}")
 
 
-def short(which: str | None) -> str:
-    return (which or "")[:SHORT]
+def short_id(full_id: str | None) -> str:
+    return (full_id or "")[:SHORT_ID_CHARS]
 
 
-def when(moment: str | None) -> str:
-    """Show a time as the clock on the wall has it here."""
-    if not moment:
+def local_time(timestamp: str | None) -> str:
+    """Format a timestamp in the time zone of this machine."""
+    if not timestamp:
         return ""
-    return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M}"
+    return f"{datetime.fromisoformat(timestamp).astimezone():%Y-%m-%d %H:%M}"
 
 
-def brief(text: str | None) -> str:
-    return shorten(text or "", WIDEST, placeholder="...")
+def truncate(text: str | None) -> str:
+    return shorten(text or "", MAX_CELL_CHARS, placeholder="...")
 
 
-def clean(text: str) -> str:
-    """Leave out what would do something to a terminal: others may have written this."""
-    return "".join(sign if sign.isprintable() or sign in "\n\t" else "?" for sign in text)
+def printable(text: str) -> str:
+    """Replace control characters: outside text must not control the terminal."""
+    return "".join(char if char.isprintable() or char in "\n\t" else "?" for char in text)

@@ -1,38 +1,29 @@
-"""Keeps what a server sends in a file: all of it or nothing, for its owner alone."""
+"""Save a download to a new file that only its owner can read."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from backburner.core.errors import BadRequest, Conflict
+from backburner.private_file import write_private_file
 
 
-def keep(pieces: Iterable[bytes], to: Path) -> str:
-    """Write a file that was not there; say how it is called and how large it is."""
-    part = to.with_name(f"{to.name}.part")
-    if to.exists():
-        raise _taken(to)
+def save(chunks: Iterable[bytes], path: Path) -> str:
+    """Save to a new file; return its name and size."""
+    # Checked before the download as well, so that nothing is downloaded in vain.
+    if path.exists():
+        raise _already_exists(path)
     try:
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with open(handle, "wb") as file:  # noqa: PTH123 (it is a descriptor)
-                file.writelines(pieces)
-                file.flush()
-                os.fsync(file.fileno())
-            # Unlike a move, this never replaces what is there.
-            to.hardlink_to(part)
-        finally:
-            part.unlink(missing_ok=True)
-    except FileExistsError as error:
-        raise _taken(Path(error.filename2 or error.filename)) from None
+        write_private_file(path, chunks, overwrite=False)
+    except FileExistsError:
+        raise _already_exists(path) from None
     except OSError as error:
-        raise BadRequest(f"{to} cannot be written: {error.strerror}.") from None
-    return f"{to} ({in_words(to.stat().st_size)})"
+        raise BadRequest(f"Cannot write {path}: {error.strerror}.") from None
+    return f"{path} ({format_size(path.stat().st_size)})"
 
 
-def in_words(size: int) -> str:
+def format_size(size: int) -> str:
     return f"{size / 2**20:.1f} MB" if size >= 2**20 else f"{max(size // 2**10, 1)} KB"
 
 
-def _taken(to: Path) -> Conflict:
-    return Conflict(f"{to} is there already.", hint="Choose another name.")
+def _already_exists(path: Path) -> Conflict:
+    return Conflict(f"{path} already exists.", hint="Choose another name.")

@@ -1,4 +1,4 @@
-"""What every command has that talks to a server: where it is, who you are, and how to show it."""
+"""The options of every command that talks to a server: its address, the token, the output."""
 
 import os
 import stat
@@ -13,93 +13,102 @@ import click
 from backburner.cli.client import NoServer, NotSignedIn, Server, check_address
 from backburner.core.errors import BadSetting
 
-#: Written by a server when it starts, for its owner alone.
-CLIENT_NAME = "client.toml"
-URL, TOKEN = "BACKBURNER_URL", "BACKBURNER_TOKEN"
+URL_VARIABLE, TOKEN_VARIABLE = "BACKBURNER_URL", "BACKBURNER_TOKEN"
 
-Find = Callable[[], Server]
+FindServer = Callable[[], Server]
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-def talks(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that lead to a server, and the server itself."""
+def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that select a server, and pass the server to the command."""
 
     @wraps(command)
-    def with_server(find: Find, **options: Any) -> Any:
-        return command(find(), **options)
+    def wrapper(find_server: FindServer, **options: Any) -> Any:
+        return command(find_server(), **options)
 
-    return finds(with_server)
+    return with_server_finder(wrapper)
 
 
-def finds(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command these options, and what finds the server, also one that comes later."""
+def with_server_finder(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the same options, but pass a function, so that a restarted server is found again."""
 
-    @click.option("--url", metavar="ADDRESS", help=f"Of the server. [{URL}]")
+    @click.option("--url", metavar="URL", help=f"Address of the server. [{URL_VARIABLE}]")
     @click.option(
         "--token-file",
         metavar="FILE",
-        help=f"With a token, for a server elsewhere; without it, the variable {TOKEN}.",
+        help=f"File with an API token, for a server on another machine; or set {TOKEN_VARIABLE} to"
+        " the token.",
     )
-    @click.option(
-        "--data", metavar="FOLDER", help="The data folder of the server. [BACKBURNER_DATA]"
-    )
+    @click.option("--data", metavar="FOLDER", help="Data folder of the server. [BACKBURNER_DATA]")
     @wraps(command)
-    def with_options(
+    def wrapper(
         *, url: str | None, token_file: str | None, data: str | None, **options: Any
     ) -> Any:
         return command(lambda: find_server(url, token_file, data), **options)
 
-    return with_options
+    return wrapper
 
 
-def shows(command: Decorated) -> Decorated:
-    """Give a command the option to answer in JSON."""
-    return click.option("--json", "in_json", is_flag=True, help="For scripts.")(command)
+def json_option(command: Decorated) -> Decorated:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def limit_option(default: int, *, maximum: int | None = None) -> Callable[[Decorated], Decorated]:
+    return click.option(
+        "--limit",
+        metavar="NUMBER",
+        type=click.IntRange(1, maximum),
+        default=default,
+        show_default=True,
+        help="Maximum number of entries.",
+    )
 
 
 def find_server(url: str | None, token_file: str | None, data: str | None) -> Server:
-    """Find the server that was named, else the one whose data folder this is."""
-    address = url or os.environ.get(URL)
+    """Return the server with this address, else the one that uses this data folder."""
+    address = url or os.environ.get(URL_VARIABLE)
     token = _read_token(token_file)
     if address is None:
-        kept = _read_client(data)
-        return Server(str(kept["address"]), token or str(kept["token"]))
+        stored = _read_client_file(data)
+        return Server(str(stored["address"]), token or str(stored["token"]))
     check_address(address)
     if not token:
         raise NotSignedIn(
-            "There is no token for that server.",
-            hint=f"Give one with --token-file, or in {TOKEN}.",
+            "No token for this server.",
+            hint=f"Pass one with --token-file, or set {TOKEN_VARIABLE}.",
         )
     return Server(address.rstrip("/"), token)
 
 
 def _read_token(file: str | None) -> str:
     if file is None:
-        return os.environ.get(TOKEN, "").strip()
+        return os.environ.get(TOKEN_VARIABLE, "").strip()
     try:
         return Path(file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadSetting(f"--token-file {file} cannot be read: {error}.") from None
+        raise BadSetting(f"Cannot read --token-file {file}: {error}.") from None
 
 
-def _read_client(data: str | None) -> dict[str, Any]:
-    # Late: settings take longer to load than a server takes to answer.
-    from backburner.settings import find_data_folder  # noqa: PLC0415
+def _read_client_file(data: str | None) -> dict[str, Any]:
+    # Imported late: with --url, importing the settings would take longer than the request.
+    from backburner.settings import CLIENT_FILE, find_data_folder  # noqa: PLC0415
 
-    path = find_data_folder(data=data) / CLIENT_NAME
+    path = find_data_folder(data=data) / CLIENT_FILE
     try:
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             raise BadSetting(
-                f"{path} holds a secret and can be read by others.", hint=f"Run: chmod 600 {path}"
+                f"{path} holds a secret but other users can read it.",
+                hint=f"Run: chmod 600 {path}",
             )
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-        return {name: found[name] for name in ("address", "token")}
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        return {name: content[name] for name in ("address", "token")}
     except FileNotFoundError:
         raise NoServer(
-            f"No Backburner has run with the data folder {path.parent}.",
-            hint="Start it with `backburner up`, or name one with --data or --url.",
+            f"Found no server for the data folder {path.parent}.",
+            hint="Start it with `backburner up`, or select another with --data or --url. Once an"
+            " account has a password, pass a token with --token-file.",
         ) from None
     except (OSError, ValueError, KeyError):
         raise BadSetting(
-            f"{path} cannot be read.", hint="Remove it and start `backburner up` again."
+            f"Cannot read {path}.", hint="Delete it and restart `backburner up`."
         ) from None

@@ -1,4 +1,4 @@
-"""The questions of `backburner setup`, for whatever its options leave open."""
+"""The prompts of `backburner setup`, for everything that its options leave open."""
 
 import asyncio
 import sys
@@ -13,9 +13,9 @@ from backburner.settings import CLAUDE_ADDRESS, CLAUDE_MODEL, clean_address, cle
 
 KINDS = {
     "claude-key": "Claude, with an API key",
-    "claude-token": "Claude, with the token of a subscription (`claude setup-token` makes one)",
-    "openai": "a model on this machine, or any server that speaks OpenAI's protocol",
-    "demo": "just the demo, without any model",
+    "claude-token": "Claude, with a subscription token (run `claude setup-token` to get one)",
+    "openai": "a local model, or any server with an OpenAI-compatible API",
+    "demo": "the demo, without a model",
 }
 LOCAL_ADDRESS = "http://127.0.0.1:11434/v1"
 
@@ -25,91 +25,91 @@ def is_terminal() -> bool:
 
 
 def ask_kind() -> str:
-    _need_terminal("--kind")
+    _require_terminal("--kind")
     kinds = list(KINDS)
     for number, kind in enumerate(kinds, 1):
         click.echo(f"  {number}  {KINDS[kind]}")
     numbers = [str(number) for number in range(1, len(kinds) + 1)]
-    chosen = click.prompt("Which one", type=click.Choice(numbers), default="1", show_choices=False)
+    chosen = click.prompt(
+        "Kind of model", type=click.Choice(numbers), default="1", show_choices=False
+    )
     return kinds[int(chosen) - 1]
 
 
 def ask_claude(
     kind: str, *, secret: str | None, address: str | None, model: str | None
 ) -> dict[str, Any]:
-    """Ask for what a Claude profile needs."""
-    what = "token" if kind == "claude-token" else "key"
+    field = "token" if kind == "claude-token" else "key"
     if secret is None:
-        secret = _ask_secret("Token" if what == "token" else "API key")
+        secret = _ask_secret("Token" if field == "token" else "API key")
     if model is None and is_terminal():
         model = click.prompt("Model", default=CLAUDE_MODEL)
-    table = {"engine": "claude", what: secret}
+    table = {"engine": "claude", field: secret}
     if address and address.rstrip("/") != CLAUDE_ADDRESS:
         table["address"] = address
-    # What is left out changes with the program.
+    # The default is left out, so that an update of Backburner can change it.
     if model and model != CLAUDE_MODEL:
         table["model"] = model
     return table
 
 
 def ask_openai(*, secret: str | None, address: str | None, model: str | None) -> dict[str, Any]:
-    """Ask for what any other server needs."""
     if address is None:
-        _need_terminal("--address")
-        address = click.prompt("Address", default=LOCAL_ADDRESS, value_proc=_address)
+        _require_terminal("--address")
+        address = click.prompt("Address", default=LOCAL_ADDRESS, value_proc=_parse_address)
     if secret is None and is_terminal() and not is_near(address):
-        secret = _ask_secret("API key, or nothing", may_be_empty=True)
+        secret = _ask_secret("API key (empty for none)", may_be_empty=True)
     if model is None:
-        _need_terminal("--model")
+        _require_terminal("--model")
         model = _ask_model(address, secret)
     table = {"engine": "openai", "address": address, "model": model}
     return {**table, "key": secret} if secret else table
 
 
 def read_secret(file: str) -> str:
-    """Read a secret from a file, or from what is sent for `-`; an argument could be seen by all."""
+    """Read a secret from a file, or from stdin for `-`; arguments are visible to other users."""
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
         return clean_secret(text)
     except OSError as error:
-        raise click.UsageError(f"{file} cannot be read: {error.strerror}.") from None
+        raise click.UsageError(f"Cannot read {file}: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise click.UsageError(f"{file} is not UTF-8 text.") from None
     except ValueError:
-        raise click.UsageError(f"{file} does not hold a key or token alone.") from None
+        raise click.UsageError(f"{file} must contain a key or token and nothing else.") from None
 
 
-def _ask_secret(what: str, *, may_be_empty: bool = False) -> str | None:
-    _need_terminal("--key-file")
+def _ask_secret(label: str, *, may_be_empty: bool = False) -> str | None:
+    _require_terminal("--key-file")
     default = "" if may_be_empty else None
-    text = click.prompt(what, hide_input=True, default=default, show_default=False)
+    text = click.prompt(label, hide_input=True, default=default, show_default=False)
     try:
         return clean_secret(text) if text else None
     except ValueError:
-        click.echo("That is not a key or token: it is one word, without blanks.")
-        return _ask_secret(what, may_be_empty=may_be_empty)
+        click.echo("Not a key or token: it must not contain spaces.")
+        return _ask_secret(label, may_be_empty=may_be_empty)
 
 
 def _ask_model(address: str, secret: str | None) -> str:
     try:
-        offered = asyncio.run(list_models(address, secret))
+        models = asyncio.run(list_models(address, secret))
     except EngineFailed as error:
-        click.echo(f"The models there cannot be listed. {error}")
-        offered = ()
-    for number, name in enumerate(offered, 1):
+        click.echo(f"Cannot list the models of this server. {error}")
+        models = ()
+    for number, name in enumerate(models, 1):
         click.echo(f"  {number}  {name}")
-    said: str = click.prompt("Model", default="1" if offered else None)
-    is_number = said.isdecimal() and 1 <= int(said) <= len(offered)
-    return offered[int(said) - 1] if is_number else said
+    choice: str = click.prompt("Model", default="1" if models else None)
+    is_number = choice.isdecimal() and 1 <= int(choice) <= len(models)
+    return models[int(choice) - 1] if is_number else choice
 
 
-def _address(text: str) -> str:
+def _parse_address(text: str) -> str:
     try:
         return clean_address(text)
     except ValueError:
-        raise click.BadParameter("it looks like https://host or http://host:1234") from None
+        raise click.BadParameter("use a URL such as https://host or http://host:1234") from None
 
 
-def _need_terminal(option: str) -> None:
+def _require_terminal(option: str) -> None:
     if not is_terminal():
-        raise click.UsageError(f"There is no terminal to ask on: {option} is needed.")
+        raise click.UsageError(f"Without a terminal, {option} is required.")

@@ -121,13 +121,17 @@ def parse_price(text: str) -> Price:
     return Price(**prices)
 
 
-def call_cost(model: str, usage: Usage, prices: Mapping[str, Price]) -> Cost:
-    """Compute the cost of a model call, at the price with the longest matching name prefix."""
-    tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
+def find_price(model: str, prices: Mapping[str, Price]) -> Price | None:
+    """Return the price under the longest prefix of the model's name."""
     prefix = max((name for name in prices if model.startswith(name)), key=len, default=None)
-    if prefix is None:
+    return None if prefix is None else prices[prefix]
+
+
+def call_cost(usage: Usage, price: Price | None) -> Cost:
+    """Compute the cost of a call; without a price only its tokens count."""
+    tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
+    if price is None:
         return Cost(Amount(0, tokens), priced=False)
-    price = prices[prefix]
     total = (
         usage.input * price.input
         + usage.output * price.output

@@ -50,7 +50,7 @@ class Budget:
         return await self.deps.store.transact(work)
 
     def _spend(self, tx: Tx, model: str, usage: Usage, zone: str) -> None:
-        cost = allowance.call_cost(model, usage, self.deps.prices)
+        cost = allowance.call_cost(usage, self.deps.price_of(model))
         keys = _keys(self.turn, self.root, tx.now, zone)
         tx.spending.add(self.turn, self.root, model, cost, counts_to=keys.values())
 

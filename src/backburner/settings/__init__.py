@@ -1,14 +1,12 @@
-"""Every setting, where it is read from, and how a wrong one is refused."""
+"""Every setting, its sources, and its validation."""
 
-from backburner.settings.keeping import find_data_folder, keep_models, put_in
-from backburner.settings.loading import load
-from backburner.settings.names import FILE_NAME, MODELS_NAME, PREFIX, variable
-from backburner.settings.prices import LIST_PRICES
+from backburner.settings.loading import find_data_folder, load
+from backburner.settings.prices import PriceList
 from backburner.settings.profiles import (
     CLAUDE_ADDRESS,
     CLAUDE_MODEL,
+    DEFAULT_SEATS,
     LOCAL_SEATS,
-    SEATS,
     Profile,
     clean_address,
     clean_secret,
@@ -17,31 +15,41 @@ from backburner.settings.profiles import (
     read_profiles,
 )
 from backburner.settings.settings import Settings, secret_names, takes
-from backburner.settings.sources import find_file, read_models
+from backburner.settings.sources import (
+    CLIENT_FILE,
+    MODELS_FILE,
+    PREFIX,
+    SETTINGS_FILE,
+    find_settings_file,
+    read_models_file,
+    variable,
+)
+from backburner.settings.stored_profiles import replace_profile, write_models_file
 
 __all__ = [
     "CLAUDE_ADDRESS",
     "CLAUDE_MODEL",
-    "FILE_NAME",
-    "LIST_PRICES",
+    "CLIENT_FILE",
+    "DEFAULT_SEATS",
     "LOCAL_SEATS",
-    "MODELS_NAME",
+    "MODELS_FILE",
     "PREFIX",
-    "SEATS",
+    "SETTINGS_FILE",
+    "PriceList",
     "Profile",
     "Settings",
     "clean_address",
     "clean_secret",
     "find_data_folder",
-    "find_file",
+    "find_settings_file",
     "is_near",
-    "keep_models",
     "load",
-    "put_in",
-    "read_models",
+    "read_models_file",
     "read_profile",
     "read_profiles",
+    "replace_profile",
     "secret_names",
     "takes",
     "variable",
+    "write_models_file",
 ]

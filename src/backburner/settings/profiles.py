@@ -1,6 +1,6 @@
-"""Profiles: named models, what each needs, and how a wrong one is refused.
+"""Profiles: named model configurations, and their validation.
 
-What is wrong is said in words of our own: a library's would quote the table, secrets included.
+Validated by hand: the errors of a library would quote the table, secrets included.
 """
 
 from collections.abc import Mapping
@@ -14,33 +14,33 @@ from pydantic import BeforeValidator, SecretStr
 
 from backburner.core.allowance import parse_price
 from backburner.core.errors import BadRequest, BadSetting
-from backburner.settings.sources import read_text
-from backburner.settings.values import Secret, Takes, absolute
+from backburner.settings.sources import absolute, read_text
+from backburner.settings.values import Secret, Takes
 
 EngineName = Literal["claude", "openai", "demo"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 DEMO = "demo"
 CLAUDE_ADDRESS = "https://api.anthropic.com"
 CLAUDE_MODEL = "claude-sonnet-5-5"
-#: How many runs there may be at once where nothing is said.
-SEATS, LOCAL_SEATS = 5, 1
+#: Concurrent runs, unless set: for models elsewhere and in the private network.
+DEFAULT_SEATS, LOCAL_SEATS = 5, 1
 _SECRETS = ("key", "key_file", "token", "token_file")
 _TEXTS = ("engine", "model", "address", "price", *_SECRETS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A named model, with everything filled in that was left out."""
+    """A named model configuration, with defaults filled in."""
 
     name: str
     engine: EngineName
     model: str
-    #: Without a slash at its end; empty for the demo.
+    #: Without a trailing slash; empty for the demo.
     address: str = ""
     key: SecretStr | None = None
-    #: Of a Claude subscription, instead of a key.
+    #: The token of a Claude subscription, instead of a key.
     token: SecretStr | None = None
-    #: How many runs there may be at once; None: as many as there are seats in all.
+    #: Maximum concurrent runs; None for no limit of its own.
     seats: int | None = None
     price: str | None = None
 
@@ -50,19 +50,21 @@ class Profile:
 
 
 class BadProfile(ValueError):
-    """What is wrong with a profile, without anything of it that may be secret."""
+    """An invalid profile; the message quotes nothing that may be secret."""
 
-    def __init__(self, profile: str, what: str) -> None:
-        super().__init__(f"{profile} {what}")
+    def __init__(self, profile: str, problem: str) -> None:
+        super().__init__(f"{profile} {problem}")
         self.profile = profile
 
 
 def read_profiles(tables: object) -> dict[str, Profile]:
-    """Check all profiles, and add the one that is built in."""
+    """Validate all profiles and add the built-in demo."""
     if not isinstance(tables, Mapping):
         raise ValueError  # noqa: TRY004 (only this becomes a line about the setting)
-    found = {str(name): read_profile(str(name), table) for name, table in tables.items()}
-    return found if DEMO in found else {**found, DEMO: read_profile(DEMO, {"engine": "demo"})}
+    profiles = {str(name): read_profile(str(name), table) for name, table in tables.items()}
+    if DEMO in profiles:
+        return profiles
+    return {**profiles, DEMO: read_profile(DEMO, {"engine": "demo"})}
 
 
 def read_profile(name: str, table: object) -> Profile:
@@ -78,12 +80,12 @@ def read_profile(name: str, table: object) -> Profile:
 
 
 def is_near(address: str) -> bool:
-    """See whether an address is on this machine or in its own network."""
+    """Check whether an address is on this machine or in a private network."""
     host = urlsplit(address).hostname or ""
     try:
         return ip_address(host).is_private or ip_address(host).is_loopback
     except ValueError:
-        # A name without a dot means something in a network of one's own only.
+        # A name without a dot can only be resolved in a private network.
         return "." not in host or host.endswith((".local", ".localhost", ".internal"))
 
 
@@ -91,45 +93,44 @@ def _check_keys(table: Mapping[str, Any]) -> None:
     for key, value in table.items():
         if key not in (*_TEXTS, "seats"):
             known = ", ".join((*_TEXTS, "seats"))
-            raise ValueError(f"has {str(key)[:40]!r}, which is not among {known}")
+            raise ValueError(f"has {str(key)[:40]!r}; the keys are {known}")
         if key in _TEXTS and (not isinstance(value, str) or not value.strip()):
             raise ValueError(f"has a {key} that is not text")
     seats = table.get("seats", 1)
     if isinstance(seats, bool) or not isinstance(seats, int) or seats < 1:
-        raise ValueError("has seats that are not a whole number from 1")
+        raise ValueError("has seats that are not an integer from 1")
     if "price" in table:
         parse_price(table["price"])
 
 
 def _engine(name: str, table: Mapping[str, Any]) -> EngineName:
     if name == DEMO and table.get("engine") != "demo":
-        raise ValueError("is the name of the one that is built in; choose another name")
+        raise ValueError("is built in; choose another name")
     for engine in ENGINES:
         if table.get("engine") == engine:
             return engine
-    named = f"the engine {table['engine'][:40]!r}" if "engine" in table else "no engine"
-    raise ValueError(f"has {named}; there are {', '.join(ENGINES)}")
+    engine_text = f"the engine {table['engine'][:40]!r}" if "engine" in table else "no engine"
+    raise ValueError(f"has {engine_text}; the engines are {', '.join(ENGINES)}")
 
 
 def _read_claude(name: str, table: Mapping[str, Any]) -> Profile:
     given = [key for key in _SECRETS if key in table]
     if not given:
         raise ValueError(
-            "has neither a key nor a token; give it key, key_file, token or token_file,"
-            " or run `backburner setup`"
+            "has no key or token; set key, key_file, token or token_file, or run `backburner setup`"
         )
     if len(given) > 1:
-        raise ValueError(f"has {' and '.join(given)}; give it one of them")
+        raise ValueError(f"has {' and '.join(given)}; set only one")
     address = clean_address(table.get("address", CLAUDE_ADDRESS))
     return Profile(
         name=name,
         engine="claude",
         model=table.get("model", CLAUDE_MODEL),
-        # What is asked for there begins with it already.
+        # The paths of the API already start with it.
         address=address.removesuffix("/v1"),
         key=_secret(table, "key"),
         token=_secret(table, "token"),
-        seats=table.get("seats", SEATS),
+        seats=table.get("seats", DEFAULT_SEATS),
         price=table.get("price"),
     )
 
@@ -139,9 +140,9 @@ def _read_openai(name: str, table: Mapping[str, Any]) -> Profile:
         if needed not in table:
             raise ValueError(f"needs {needed}, such as {example}")
     if "token" in table or "token_file" in table:
-        raise ValueError("has a token, which is for claude alone; give it key or key_file")
+        raise ValueError("has a token, which only claude supports; set key or key_file")
     if "key" in table and "key_file" in table:
-        raise ValueError("has key and key_file; give it one of them")
+        raise ValueError("has key and key_file; set only one")
     address = clean_address(table["address"])
     return Profile(
         name=name,
@@ -149,14 +150,14 @@ def _read_openai(name: str, table: Mapping[str, Any]) -> Profile:
         model=table["model"],
         address=address,
         key=_secret(table, "key"),
-        seats=table.get("seats", LOCAL_SEATS if is_near(address) else SEATS),
+        seats=table.get("seats", LOCAL_SEATS if is_near(address) else DEFAULT_SEATS),
         price=table.get("price"),
     )
 
 
 def _read_demo(name: str, table: Mapping[str, Any]) -> Profile:
-    if more := sorted(set(table) - {"engine", "seats"}):
-        raise ValueError(f"has {more[0]}, which the demo has no use for")
+    if unsupported := sorted(set(table) - {"engine", "seats"}):
+        raise ValueError(f"has {unsupported[0]}, which the demo does not support")
     return Profile(name=name, engine="demo", model="demo", seats=table.get("seats"))
 
 
@@ -164,7 +165,7 @@ _READERS = {"claude": _read_claude, "openai": _read_openai, "demo": _read_demo}
 
 
 def clean_address(address: str) -> str:
-    """Refuse what is not the address of a server; no part of it is quoted."""
+    """Validate an address; errors do not quote it, because it may contain a password."""
     address = address.strip().rstrip("/")
     try:
         parts = urlsplit(address)
@@ -173,29 +174,29 @@ def clean_address(address: str) -> str:
     except ValueError:
         is_whole = False
     if not is_whole or parts.query or parts.fragment:
-        raise ValueError("has an address that does not look like https://host or http://host:1234")
+        raise ValueError("has an invalid address; use https://host or http://host:1234")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("has a user or password in its address; secrets go into key or key_file")
+        raise ValueError("has a user or password in its address; use key or key_file for secrets")
     return address
 
 
-def _secret(table: Mapping[str, Any], what: str) -> SecretStr | None:
-    if what in table:
-        return SecretStr(clean_secret(table[what]))
-    if f"{what}_file" not in table:
+def _secret(table: Mapping[str, Any], field: str) -> SecretStr | None:
+    if field in table:
+        return SecretStr(clean_secret(table[field]))
+    if f"{field}_file" not in table:
         return None
-    path: Path = absolute(table[f"{what}_file"])
+    path: Path = absolute(table[f"{field}_file"])
     try:
-        return SecretStr(clean_secret(read_text(path, f"a {what}_file,")))
+        return SecretStr(clean_secret(read_text(path, f"a {field}_file:")))
     except BadSetting as error:
         raise ValueError(f"has {error}") from None
 
 
 def clean_secret(text: str) -> str:
-    """Take what can stand in a header of a request, and nothing around it."""
+    """Strip and validate a secret that is sent in a request header."""
     text = text.strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
-        raise ValueError("has a key or token that is empty or has blanks in it; it is one word")
+        raise ValueError("has a key or token that is empty or contains spaces")
     return text
 
 
@@ -203,8 +204,8 @@ Profiles = Annotated[
     dict[str, Profile],
     BeforeValidator(read_profiles),
     Takes(
-        "a table of tables, in a variable as JSON: engine (claude, openai or demo), model,"
-        " key or key_file, token or token_file, address, seats, price"
+        "a table of profiles: engine (claude, openai or demo), model, key or key_file,"
+        " token or token_file, address, seats, price"
     ),
     Secret(),
 ]

@@ -1,6 +1,6 @@
-"""Every setting: its default, its unit and what it means.
+"""Every setting: its default, its unit and its meaning.
 
-The strongest source wins: a command's options, `BACKBURNER_*`, a TOML file, the defaults.
+Sources, the first wins: command-line options, `BACKBURNER_*`, the TOML file, the defaults.
 """
 
 from collections.abc import Iterator
@@ -18,11 +18,18 @@ from pydantic_settings import (
 
 from backburner.core.errors import BadSetting
 from backburner.core.routing import Routes
-from backburner.settings.decoding import Variables, Weaker
-from backburner.settings.names import FILE_NAME, PREFIX
-from backburner.settings.prices import all_prices
 from backburner.settings.profiles import Profiles, read_profiles
-from backburner.settings.sources import find_data, read_file, read_models, read_secret_files
+from backburner.settings.sources import (
+    PREFIX,
+    SETTINGS_FILE,
+    FallbackSource,
+    Variables,
+    default_data,
+    find_data,
+    read_models_file,
+    read_secret_files,
+    read_settings_file,
+)
 from backburner.settings.values import (
     Commands,
     Count,
@@ -45,7 +52,6 @@ from backburner.settings.values import (
     Takes,
     ToolNames,
     VariableNames,
-    default_data,
     is_loopback,
 )
 
@@ -61,186 +67,184 @@ class Settings(BaseSettings):
 
     config: Annotated[Path | None, Takes("a file")] = Field(
         default=None,
-        description=f"The TOML file to read settings from. Without it, `{FILE_NAME}` in the data"
-        " folder is read if it is there.",
+        description=f"TOML file with settings. Default: `{SETTINGS_FILE}` in the data folder, if it"
+        " exists.",
     )
     data: Folder = Field(
         default_factory=default_data,
-        description="The folder that holds everything Backburner keeps on this machine.",
+        description="Folder for all data of Backburner on this machine.",
     )
     database_url: DatabaseUrl = Field(
         default=None,
-        description="The database. Without it, a SQLite file in the data folder.",
+        description="URL of the database. Default: a SQLite file in the data folder.",
     )
     host: Host = Field(
         default="127.0.0.1",
-        description="The address to listen on. One that other machines reach needs an account with"
-        " a password, and a certificate or a `public_url`.",
+        description="Address to listen on. An address that other machines can reach requires an"
+        " account with a password, and either TLS or a `public_url`.",
     )
-    port: Port = Field(default=8484, description="The port to listen on; 0 takes any that is free.")
+    port: Port = Field(default=8484, description="Port to listen on; 0 chooses a free one.")
     public_url: PublicUrl = Field(
         default="",
-        description="The address that browsers reach a proxy in front of this under. Its name is"
-        " answered to, and encryption is the proxy's.",
+        description="Public https URL when behind a reverse proxy. Requests for its host name are"
+        " accepted; the proxy terminates TLS.",
     )
     trusted_proxies: Networks = Field(
         default=(),
-        description="The networks of proxies that are believed when they say who asks. Without it,"
-        " one on this machine if there is a `public_url`, and else none.",
+        description="Networks of reverse proxies whose `X-Forwarded-*` headers are trusted."
+        " Default: this machine if `public_url` is set, else none.",
     )
     tls_certificate: File = Field(
-        default=None, description="The certificate, with its chain, to encrypt with."
+        default=None, description="TLS certificate with its chain, as a PEM file."
     )
-    tls_key: File = Field(default=None, description="The key of that certificate.")
-    log_level: LogLevel = Field(default="info", description="The least that is worth a log line.")
+    tls_key: File = Field(default=None, description="Private key of the certificate, unencrypted.")
+    log_level: LogLevel = Field(default="info", description="Minimum level of log lines.")
     log_format: LogFormat = Field(
-        default="text", description="Log lines for people, or one JSON object each."
+        default="text", description="Format of log lines: text, or one JSON object per line."
     )
 
     profiles: Profiles = Field(
         default_factory=lambda: read_profiles({}),
-        description="The models there are, each a profile with a name. `demo` is built in.",
+        description="Model configurations by name. The profile `demo` is built in.",
     )
     profile: Annotated[str, Takes("the name of a profile")] = Field(
         default="",
-        description="What chats use. Without it, the first profile there is, and `demo` if none.",
+        description="Profile for chats. Default: the first profile, or `demo` if there is none.",
     )
     background_profile: Annotated[str, Takes("the name of a profile")] = Field(
         default="",
-        description="What tasks, jobs and discovery use; a run that fails there is tried once more"
-        " under `profile`. Without it, the same as chats.",
+        description="Profile for tasks, jobs and discovery. A run that fails with it is retried"
+        " once with `profile`. Default: `profile`.",
     )
     stall: Duration = Field(
-        default=timedelta(minutes=2), description="How long a model may say nothing in a run."
+        default=timedelta(minutes=2),
+        description="Time without output after which a model call fails.",
     )
     context: Count = Field(
         default=16000,
-        description="The tokens after which background work begins a new session of the agent.",
+        description="Tokens after which background work starts a new agent session.",
     )
     context_chat: Count = Field(
-        default=100_000, description="The tokens after which a chat begins a new one."
+        default=100_000, description="Tokens after which a chat starts a new agent session."
     )
     warm_chats: CountOrNone = Field(
-        default=2, description="The most chats that keep an agent ready for the next message."
+        default=2, description="Maximum number of chats whose agent process is kept running."
     )
     warm_for: Duration = Field(
-        default=timedelta(minutes=5), description="How long an agent is kept ready."
+        default=timedelta(minutes=5), description="Time for which such a process is kept."
     )
     claude_tools: ToolNames = Field(
-        default=(), description="The tools of Claude Code itself that agents may use."
+        default=(), description="Built-in tools of Claude Code that agents may use."
     )
 
     workspace: Annotated[Folder | None, Takes("a folder")] = Field(
         default=None,
-        description="The folder with a workspace for each user. Without it, `workspaces` in the"
-        " data folder.",
+        description="Folder for the workspaces of users. Default: `workspaces` in the data folder.",
     )
     commands: Commands = Field(
         default="confined",
-        description="Whether agents may run commands, and whether those are kept to the workspace.",
+        description="Whether agents may run commands: confined to the workspace, unconfined, or"
+        " not at all.",
     )
     readable: Folders = Field(
-        default=(), description="Further folders that commands may read, and not change."
+        default=(), description="Additional folders that commands may read but not change."
     )
     command_env: VariableNames = Field(
-        default=(), description="The variables of this program's environment that commands get."
+        default=(), description="Environment variables that are passed on to commands."
     )
     private_networks: Networks = Field(
         default=(),
-        description="The networks of one's own that agents may fetch pages from.",
+        description="Private networks from which agents may fetch pages.",
     )
 
     enabled: Switch = Field(
-        default=True, description="Whether background work is done; chats go on without it."
+        default=True, description="Whether background work runs. Chats work in any case."
     )
     poll_interval: Duration = Field(
-        default=timedelta(seconds=5), description="The time between two looks for work that is due."
+        default=timedelta(seconds=5), description="Interval between polls for due work."
     )
-    batch: Count = Field(default=5, description="The most conversations taken up at one look.")
-    concurrency: Count = Field(default=5, description="The most runs at the same time.")
+    batch: Count = Field(default=5, description="Maximum number of runs claimed per poll.")
+    concurrency: Count = Field(default=5, description="Maximum number of concurrent runs.")
     per_user_concurrency: Count = Field(
-        default=3, description="The most runs of one user at the same time, so that no one starves."
+        default=3, description="Maximum number of concurrent runs per user."
     )
-    run_timeout: Duration = Field(
-        default=timedelta(minutes=5), description="The time after which a run is stopped."
-    )
+    run_timeout: Duration = Field(default=timedelta(minutes=5), description="Timeout of a run.")
     lease: Duration = Field(
         default=timedelta(seconds=30),
-        description="How long a run stays with a worker that has gone silent.",
+        description="Time after which the run of an unresponsive worker is released.",
     )
     heartbeat: Duration = Field(
         default=timedelta(seconds=10),
-        description="The time between two signs of life of a worker; shorter than the lease.",
+        description="Interval at which a worker renews its leases; shorter than `lease`.",
     )
     drain: Duration = Field(
         default=timedelta(seconds=20),
-        description="How long runs have to come to a good place when the program is stopped.",
+        description="Grace period for runs when the program is stopped.",
     )
     delivery_lease: Duration = Field(
         default=timedelta(minutes=1),
-        description="How long a message that is being sent stays with a sender gone silent.",
+        description="Time after which the delivery of an unresponsive worker is retried.",
     )
-    allowance_run: Limit = Field(
-        default="2 USD, 2000000 tokens", description="What one run may spend."
-    )
+    allowance_run: Limit = Field(default="2 USD, 2000000 tokens", description="Limit for one run.")
     allowance_conversation: Limit = Field(
-        default="none", description="What one conversation may spend, with all it hands out."
+        default="none", description="Limit for one conversation, including the jobs it starts."
     )
-    allowance_user: Limit = Field(default="none", description="What one user may spend in all.")
+    allowance_user: Limit = Field(default="none", description="Limit for one user in total.")
     allowance_day: Limit = Field(
-        default="10 USD", description="What one user may spend in a day, in their time zone."
+        default="10 USD", description="Limit for one user per day, in the user's time zone."
     )
     prices: Prices = Field(
         default_factory=dict,
-        description="What models cost, in dollars for a million tokens. For Claude models there are"
-        " list prices, which may have changed; what is said here wins. Of a model without a price"
-        " only the tokens are counted.",
+        description="Prices of models in dollars per million tokens; they override list prices.",
     )
     discovery_enabled: Switch = Field(
         default=True,
-        description="Whether users may let the agent look for work to propose by itself; it does so"
-        " for nobody who has not switched it on.",
+        description="Whether users may turn on discovery, in which the agent looks for work to"
+        " propose. It is off for each user until they turn it on.",
     )
     discovery_interval: Duration = Field(
-        default=timedelta(minutes=30), description="The time between two looks for such work."
+        default=timedelta(minutes=30), description="Minimum time between two discovery runs."
     )
     idle_threshold: Duration = Field(
         default=timedelta(minutes=10),
-        description="How long a user must have been silent before the agent looks for work.",
+        description="Time without a message from the user before discovery runs.",
     )
-    max_active_tasks: Count = Field(default=20, description="The most active tasks of one user.")
+    max_active_tasks: Count = Field(
+        default=20, description="Maximum number of active tasks per user."
+    )
     keep_runs_days: Count = Field(
-        default=30, description="The days after which the record of a run is deleted."
+        default=30, description="Days after which records of runs are deleted."
     )
 
     @model_validator(mode="after")
-    def _beats_within_the_lease(self) -> Self:
+    def _check_heartbeat(self) -> Self:
         if self.heartbeat >= self.lease:
             raise BadSetting(
-                "heartbeat must be shorter than lease.", hint="Set heartbeat to a third of it."
+                "heartbeat must be shorter than lease.",
+                hint="Set heartbeat to a third of lease.",
             )
         return self
 
     @model_validator(mode="after")
-    def _encrypts_what_leaves_the_machine(self) -> Self:
+    def _check_encryption(self) -> Self:
         if (self.tls_certificate is None) != (self.tls_key is None):
-            raise BadSetting("tls_certificate and tls_key go together.", hint="Set both.")
+            raise BadSetting("Only one of tls_certificate and tls_key is set.", hint="Set both.")
         if self.is_open and not self.tls_certificate and not self.public_url:
             raise BadSetting(
-                f"Other machines reach {self.host}, and what they send would not be encrypted.",
-                hint="Set tls_certificate and tls_key, or public_url to the https address of a"
-                " proxy in front of it; or listen on 127.0.0.1.",
+                f"Connections to {self.host} from other machines would not be encrypted.",
+                hint="Set tls_certificate and tls_key, or public_url to the https URL of a reverse"
+                " proxy, or listen on 127.0.0.1.",
             )
         return self
 
     @model_validator(mode="after")
-    def _names_profiles_that_exist(self) -> Self:
+    def _check_profile_names(self) -> Self:
         for setting in ("profile", "background_profile"):
             name = getattr(self, setting)
             if name and name not in self.profiles:
                 raise BadSetting(
-                    f"`{setting}` is {name[:100]!r}, and there is no profile of that name.",
-                    hint=f"There are: {', '.join(self.profiles)}. `backburner setup` makes one.",
+                    f"`{setting}` is {name[:100]!r}, but no profile has this name.",
+                    hint=f"Use one of {', '.join(self.profiles)}, or run `backburner setup`.",
                 )
         return self
 
@@ -249,40 +253,40 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 (ours reads lists as well)
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 (replaced by ours, which reads lists)
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 (there is no .env file)
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 (one variable names each)
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 (a variable names each file)
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         options = init_settings()
-        file = read_file(options, settings_cls.model_fields)
+        file = read_settings_file(options, settings_cls.model_fields)
         return (
             init_settings,
             Variables(settings_cls),
-            Weaker(settings_cls, dict(read_secret_files(secret_names()))),
-            Weaker(settings_cls, file),
-            Weaker(settings_cls, read_models(find_data(options, file))),
+            FallbackSource(settings_cls, dict(read_secret_files(secret_names()))),
+            FallbackSource(settings_cls, file),
+            FallbackSource(settings_cls, read_models_file(find_data(options, file))),
         )
 
     @property
     def is_open(self) -> bool:
-        """Whether other machines reach it."""
+        """Whether other machines can connect."""
         return not is_loopback(self.host)
 
     @property
     def proxies(self) -> tuple[str, ...]:
-        """Which addresses and networks are believed when they say who asks."""
-        usual = ("127.0.0.1", "::1") if self.public_url else ()
-        return tuple(str(network) for network in self.trusted_proxies) or usual
+        """Addresses and networks of trusted reverse proxies."""
+        default = ("127.0.0.1", "::1") if self.public_url else ()
+        return tuple(str(network) for network in self.trusted_proxies) or default
 
     @property
     def database(self) -> SecretStr:
-        """The database that is used, whether it was set or not."""
+        """The URL of the database, with the default filled in."""
         path = quote(str(self.data / "backburner.sqlite3"))
         return self.database_url or SecretStr(f"sqlite:///{path}")
 
     @property
     def workspaces(self) -> Path:
-        """The folder of workspaces that is used, whether it was set or not."""
+        """The folder of workspaces, with the default filled in."""
         return self.workspace or self.data / "workspaces"
 
     @property
@@ -295,17 +299,15 @@ class Settings(BaseSettings):
 
     @property
     def seats(self) -> dict[str, int]:
-        """How many runs there may be at once, for each profile that has a limit."""
-        return {one.name: one.seats for one in self.profiles.values() if one.seats is not None}
-
-    @property
-    def all_prices(self) -> dict[str, str]:
-        """What models cost, whoever said so."""
-        of_profiles = {one.model: one.price for one in self.profiles.values() if one.price}
-        return all_prices(of_profiles, self.prices)
+        """Maximum concurrent runs of each profile that has a limit."""
+        return {
+            profile.name: profile.seats
+            for profile in self.profiles.values()
+            if profile.seats is not None
+        }
 
     def secrets(self) -> Iterator[str]:
-        """Yield every value that must not show anywhere."""
+        """Yield every value that must not appear in any output."""
         for profile in self.profiles.values():
             if profile.secret:
                 yield profile.secret.get_secret_value()
@@ -323,7 +325,7 @@ def secret_names() -> tuple[str, ...]:
     )
 
 
-def takes(name: str) -> str:
-    """Say what a right value looks like."""
+def takes(name: str) -> Takes:
+    """Return the description of a setting's valid values."""
     marks = Settings.model_fields[name].metadata
-    return next(mark.text for mark in marks if isinstance(mark, Takes))
+    return next(mark for mark in marks if isinstance(mark, Takes))

@@ -1,4 +1,4 @@
-"""The types of values that settings have, and how each is checked."""
+"""The types of settings, and their validation."""
 
 import os
 import re
@@ -9,57 +9,50 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from platformdirs import user_data_path
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from backburner.core.allowance import AllowanceScope, parse_limit, parse_price
-from backburner.settings.names import PREFIX
+from backburner.settings.sources import PREFIX, absolute
 
-LONGEST = timedelta(days=366)
+MAX_DURATION = timedelta(days=366)
 
 
 @dataclass(frozen=True, slots=True)
 class Takes:
-    """Mark a setting with what a right value looks like, for errors and for the reference page."""
+    """Describes the valid values of a setting, for errors and the reference page."""
 
     text: str
+    #: A term that the reference page explains once, above its table.
+    term: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Mark a setting that is never shown, and that `BACKBURNER_<NAME>_FILE` may hold instead."""
+    """Marks a setting that is never shown; `BACKBURNER_<NAME>_FILE` can name a file with it."""
 
 
-def _refuse_truth(value: object) -> object:
+def _refuse_bool(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError  # noqa: TRY004 (only this becomes a line about the setting)
     return value
 
 
-def _in_small_letters(value: object) -> object:
+def _lowercase(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
 def _parse_duration(value: object) -> timedelta:
     if isinstance(value, timedelta):
         return value
-    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s|m|h|d|)", str(value).strip())
-    if isinstance(value, bool) or not found:
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s|m|h|d|)", str(value).strip())
+    if isinstance(value, bool) or not match:
         raise ValueError
-    unit = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
-    return timedelta(seconds=float(found[1]) * unit)
+    unit = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+    return timedelta(seconds=float(match[1]) * unit)
 
 
-def default_data() -> Path:
-    try:
-        return user_data_path("backburner", appauthor=False)
-    except RuntimeError:
-        # Nobody's home: refused in words when it turns out to be needed.
-        return Path("~/backburner")
-
-
-def _refuse_nothing(value: object) -> object:
-    # An empty path would mean the current folder, and no path has a null character.
+def _refuse_empty_path(value: object) -> object:
+    # An empty path would be the current folder, and no path contains a null character.
     if value == "" or "\0" in str(value):
         raise ValueError
     return value
@@ -67,13 +60,8 @@ def _refuse_nothing(value: object) -> object:
 
 def _check_folder(path: Path) -> Path:
     if os.path.expanduser(path).startswith("~"):  # noqa: PTH111 (does not raise)
-        raise ValueError("there is no such home folder; name a folder in full")
+        raise ValueError("there is no such home folder; use an absolute path")
     return absolute(path)
-
-
-def absolute(path: Path | str) -> Path:
-    # Unlike `Path.resolve` these keep symbolic links, and unlike `Path.expanduser` never raise.
-    return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
 
 
 def is_loopback(host: str) -> bool:
@@ -87,12 +75,12 @@ def _check_host(host: str) -> str:
 
 
 def _check_public_url(url: str) -> str:
-    """Keep what browsers call the origin: scheme, name and port."""
+    """Normalise to an origin: scheme, host and port."""
     if not url:
         return ""
     parts = urlsplit(url)
-    more = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
-    if parts.scheme != "https" or not parts.hostname or more:
+    has_more = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
+    if parts.scheme != "https" or not parts.hostname or has_more:
         raise ValueError
     port = parts.port
     name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
@@ -106,20 +94,20 @@ def _check_file(path: Path | None) -> Path | None:
 def _check_database_url(url: SecretStr | None) -> SecretStr | None:
     if url is None:
         return None
-    # An error may quote no part of it.
+    # Errors must not quote any part of it: it may contain a password.
     scheme, separator, rest = url.get_secret_value().partition("://")
     scheme = "postgresql" if scheme == "postgres" else scheme
     if not separator or scheme not in ("sqlite", "postgresql"):
         raise ValueError("it must start with sqlite:// or postgresql://")
     if scheme == "postgresql" and not _has_server(rest):
         raise ValueError(
-            "its host or port cannot be read; special characters in a password are percent-encoded"
+            "its host or port is unclear; special characters in a password must be percent-encoded"
         )
     return SecretStr(f"{scheme}://{rest}")
 
 
 def _has_server(rest: str) -> bool:
-    """See whether host and port can be told; a bare #, ?, / or @ in a password hides them."""
+    """Check that host and port can be parsed: a bare #, ?, / or @ in a password hides them."""
     try:
         parts = urlsplit(f"//{rest}")
         _ = parts.port
@@ -140,15 +128,15 @@ def _parse_network(text: object) -> object:
 
 def _check_variable_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ValueError(f"{name!r} is not the name of a variable")
+        raise ValueError(f"{name!r} is not a variable name")
     if name.upper().startswith(PREFIX):
-        raise ValueError("variables of Backburner itself are not passed on; they may be secret")
+        raise ValueError("Backburner's own variables cannot be passed on: they may be secret")
     return name
 
 
 def _check_tool_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z]{1,40}", name):
-        raise ValueError(f"{name!r} is not the name of a tool such as WebSearch")
+        raise ValueError(f"{name!r} is not a tool name such as WebSearch")
     return name
 
 
@@ -164,35 +152,33 @@ def _check_prices(prices: dict[str, str]) -> dict[str, str]:
 
 
 Switch = Annotated[bool, Takes("true or false")]
-CountOrNone = Annotated[
-    int, BeforeValidator(_refuse_truth), Field(ge=0), Takes("a whole number from 0")
-]
-Count = Annotated[int, BeforeValidator(_refuse_truth), Field(ge=1), Takes("a whole number from 1")]
+CountOrNone = Annotated[int, BeforeValidator(_refuse_bool), Field(ge=0), Takes("an integer from 0")]
+Count = Annotated[int, BeforeValidator(_refuse_bool), Field(ge=1), Takes("an integer from 1")]
 Port = Annotated[
     int,
-    BeforeValidator(_refuse_truth),
+    BeforeValidator(_refuse_bool),
     Field(ge=0, le=65535),
-    Takes("a whole number from 0 to 65535"),
+    Takes("an integer from 0 to 65535"),
 ]
 Duration = Annotated[
     timedelta,
     BeforeValidator(_parse_duration),
-    Field(gt=timedelta(), le=LONGEST),
-    Takes("a time up to 366d, such as 500ms, 30s, 10m, 2h; a bare number is seconds"),
+    Field(gt=timedelta(), le=MAX_DURATION),
+    Takes("a duration up to 366d, such as 500ms, 30s, 10m or 2h", term="a duration"),
 ]
 Limit = Annotated[
     str,
     AfterValidator(_check_limit),
-    Takes("money, tokens or both, such as 2.50 USD, 500000 tokens; or none"),
+    Takes("a limit such as 2.50 USD, 500000 tokens; or none", term="a limit"),
 ]
 LogLevel = Annotated[
     Literal["debug", "info", "warning", "error"],
-    BeforeValidator(_in_small_letters),
+    BeforeValidator(_lowercase),
     Takes("debug, info, warning or error"),
 ]
 LogFormat = Annotated[Literal["text", "json"], Takes("text or json")]
 Folder = Annotated[
-    Path, BeforeValidator(_refuse_nothing), AfterValidator(_check_folder), Takes("a folder")
+    Path, BeforeValidator(_refuse_empty_path), AfterValidator(_check_folder), Takes("a folder")
 ]
 DatabaseUrl = Annotated[
     SecretStr | None,
@@ -201,7 +187,7 @@ DatabaseUrl = Annotated[
     Secret(),
 ]
 Host = Annotated[
-    str, AfterValidator(_check_host), Takes("an address of this machine, or localhost")
+    str, AfterValidator(_check_host), Takes("an IP address of this machine, or localhost")
 ]
 PublicUrl = Annotated[
     str,
@@ -210,30 +196,30 @@ PublicUrl = Annotated[
 ]
 File = Annotated[
     Path | None,
-    BeforeValidator(_refuse_nothing),
+    BeforeValidator(_refuse_empty_path),
     AfterValidator(_check_file),
     Takes("a file"),
 ]
 Prices = Annotated[
     dict[str, str],
     AfterValidator(_check_prices),
-    Takes("a table: the beginning of a model's name, and a price such as 3 in, 15 out"),
+    Takes("a table from model name prefix to price, such as 3 in, 15 out"),
 ]
 Commands = Annotated[Literal["confined", "unconfined", "off"], Takes("confined, unconfined or off")]
 Folders = Annotated[
-    tuple[Annotated[Path, BeforeValidator(_refuse_nothing), AfterValidator(_check_folder)], ...],
-    Takes("a list of folders, in a variable with commas between them"),
+    tuple[Annotated[Path, BeforeValidator(_refuse_empty_path), AfterValidator(_check_folder)], ...],
+    Takes("a list of folders"),
 ]
 VariableNames = Annotated[
     tuple[Annotated[str, AfterValidator(_check_variable_name)], ...],
-    Takes("a list of names such as LANG, in a variable with commas between them"),
+    Takes("a list of names such as LANG"),
 ]
 Network = IPv4Network | IPv6Network
 Networks = Annotated[
     tuple[Annotated[Network, BeforeValidator(_parse_network)], ...],
-    Takes("a list of networks such as 192.168.1.0/24, in a variable with commas between them"),
+    Takes("a list of networks such as 192.168.1.0/24"),
 ]
 ToolNames = Annotated[
     tuple[Annotated[str, AfterValidator(_check_tool_name)], ...],
-    Takes("a list of names such as WebSearch, in a variable with commas between them"),
+    Takes("a list of names such as WebSearch"),
 ]

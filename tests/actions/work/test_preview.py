@@ -31,7 +31,7 @@ PRICES = {MODEL: Price(input=0, output=1_000_000)}
 
 @pytest.fixture
 def stage(database: Database) -> Stage:
-    return Stage(database, LocalBus(), ScriptedEngine(), prices=PRICES)
+    return Stage(database, LocalBus(), ScriptedEngine(), price_of=PRICES.get)
 
 
 async def proposed(stage: Stage) -> Conversation:

@@ -16,7 +16,7 @@ from support.stage.stage import BOUND, Stage
 
 from backburner.api.http import problems
 from backburner.api.http.limits import MOST_BYTES, BoundedBodies
-from backburner.app.serving import Server, listen, server_config
+from backburner.app.http_server import Server, listen, server_config
 
 PATH = "/api/conversations"
 SHORT = timedelta(milliseconds=50)

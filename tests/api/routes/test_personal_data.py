@@ -20,7 +20,7 @@ from support.stage.stages import clock, database
 from backburner.actions import personal_data
 from backburner.actions.accounts import credentials
 from backburner.api.app import build_api
-from backburner.app.backup import copy_to_a_file
+from backburner.app.backup import back_up_to_unnamed_file
 from backburner.app.folder import remove_folder
 from backburner.bus.local import LocalBus
 from backburner.core.accounts import Scope
@@ -47,7 +47,7 @@ def stage(database: Database, tmp_path: Path) -> Stage:
         LocalBus(),
         ScriptedEngine(),
         remove_files=lambda user: remove_folder(tmp_path / "workspaces", user),
-        copy_database=lambda: copy_to_a_file(database, tmp_path),
+        copy_database=lambda: back_up_to_unnamed_file(database, tmp_path),
     )
 
 

@@ -19,7 +19,7 @@ from support.stage.stages import clock, database, set_up, stage
 from backburner.actions import chat
 from backburner.actions.accounts import credentials
 from backburner.api.app import build_api
-from backburner.app.serving import listen
+from backburner.app.http_server import listen
 from backburner.core.accounts import Scope
 from backburner.core.conversation import Conversation
 from backburner.core.ids import UserId

@@ -16,7 +16,7 @@ from support.stage.stages import clock, database, set_up, stage
 
 from backburner.actions.accounts import credentials
 from backburner.api.app import build_api
-from backburner.app.serving import Server, listen
+from backburner.app.http_server import Server, listen
 from backburner.core.accounts import CredentialKind, Scope
 from backburner.live.feed import Feed
 from backburner.ports import EventKind, Hint, HintKind
@@ -53,7 +53,7 @@ async def stalling(stage: Stage, after: timedelta) -> AsyncIterator[Stalled]:
     with closing(listen("127.0.0.1", 0)) as listener, closing(socket.socket()) as ours:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        async with serving_on(listener, api, stalled=after) as server:
+        async with serving_on(listener, api, stall_timeout=after) as server:
             ours.connect(listener.getsockname())
             reader, writer = await asyncio.open_connection(sock=ours, limit=4096)
             writer.write(

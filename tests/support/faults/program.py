@@ -9,7 +9,7 @@ from pathlib import Path
 
 from backburner import log
 from backburner.app.machines import Machines
-from backburner.app.running import run
+from backburner.app.program import run
 from backburner.settings import load
 from support.doubles.engine import ScriptedEngine
 from support.faults import script

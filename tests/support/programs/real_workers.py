@@ -42,7 +42,7 @@ class RealWorkers:
         (data / "backburner.toml").write_text(_toml(chosen, self.profiles))
         environment = {**os.environ, **(env or {})}
         running = self._start("worker", "--data", data, env=environment)
-        assert " works as " in running.read_line(), running.end()
+        assert ": worker " in running.read_line(), running.end()
         return running
 
     def data(self, name: str = "data") -> Path:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 from fastapi import FastAPI
 
-from backburner.app.serving import Server, listen, server_config
+from backburner.app.http_server import Server, listen, server_config
 
 #: How long anything may take, in seconds; only what is broken takes as long.
 BOUND = 10.0

@@ -1,1 +1,1 @@
-"""One module per command."""
+"""The commands; `cli/main.py` maps each name to its module."""

@@ -1,22 +1,22 @@
-"""`backburner completion`: what lets a shell complete commands and options."""
+"""`backburner completion`: shell completion of commands and options."""
 
 import click
 from click.shell_completion import get_completion_class
 
 from backburner.cli.main import backburner
 
-_HOW = """\b
-Put it where your shell looks for it:
+_INSTALLATION = """\b
+To install it:
   bash   backburner completion bash > ~/.local/share/bash-completion/completions/backburner
-  zsh    backburner completion zsh > a file _backburner in a folder of your fpath
+  zsh    backburner completion zsh > DIR/_backburner, with DIR in your fpath
   fish   backburner completion fish > ~/.config/fish/completions/backburner.fish"""
 
 
-@click.command("completion", epilog=_HOW)
+@click.command("completion", epilog=_INSTALLATION)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def command(shell: str) -> None:
-    """Print what lets your shell complete commands."""
-    found = get_completion_class(shell)
-    if found is None:
-        raise click.UsageError(f"Nothing is known of {shell}.")
-    click.echo(found(backburner, {}, "backburner", "_BACKBURNER_COMPLETE").source())
+def completion(shell: str) -> None:
+    """Print the shell completion script."""
+    script = get_completion_class(shell)
+    if script is None:
+        raise click.UsageError(f"{shell} is not supported.")
+    click.echo(script(backburner, {}, "backburner", "_BACKBURNER_COMPLETE").source())

@@ -1,4 +1,4 @@
-"""`backburner conversations`: all of them, or one with what was said last."""
+"""`backburner conversations` and `runs`."""
 
 from typing import Any
 
@@ -6,68 +6,151 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
-from backburner.cli.output import brief, clean, say_facts, say_json, say_table, short, when
-from backburner.cli.server_options import shows, talks
+from backburner.cli.output import (
+    local_time,
+    print_fields,
+    print_json,
+    print_table,
+    printable,
+    short_id,
+    truncate,
+)
+from backburner.cli.server_options import json_option, limit_option, with_server
 
-#: Of one conversation, so many messages are shown.
-LAST_FEW = 10
+#: Messages shown of one conversation.
+MESSAGES_SHOWN = 10
 
 
 @click.command("conversations")
-@click.argument("which", required=False)
-@click.option("--status", help="Only active, background, waiting_input or archived ones.")
-@click.option("--kind", help="Only chats, tasks, jobs or discovery: chat, task, job, discovery.")
-@click.option("--search", metavar="TEXT", help="Only those in which this was said.")
-@click.option("--archived", is_flag=True, help="Those that are archived.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
-@shows
-@talks
-def command(
-    server: Server, *, which: str | None, limit: int, in_json: bool, search: str | None, **only: Any
+@click.argument("conversation", required=False)
+@click.option("--status", help="Filter: active, background, waiting_input or archived.")
+@click.option("--kind", help="Filter: chat, task, job or discovery.")
+@click.option("--search", metavar="TEXT", help="Filter by the text of the messages.")
+@click.option("--archived", is_flag=True, help="List archived conversations.")
+@limit_option(50)
+@json_option
+@with_server
+def conversations(
+    server: Server,
+    *,
+    conversation: str | None,
+    limit: int,
+    as_json: bool,
+    search: str | None,
+    **filters: Any,
 ) -> None:
-    """List conversations, or show one: any beginning of its id will do."""
-    if which is not None:
-        show_one(server, id_prefix.conversation(server, which), in_json=in_json)
+    """List conversations, or show one.
+
+    CONVERSATION is an id, or the start of it.
+    """
+    if conversation is not None:
+        conversation_id = id_prefix.find_conversation(server, conversation)
+        show_conversation(server, conversation_id, as_json=as_json)
         return
-    archived = only.pop("archived") or None
-    found = list(
-        server.items("/api/conversations", limit=limit, q=search, archived=archived, **only)
+    archived = filters.pop("archived") or None
+    items = list(
+        server.items("/api/conversations", limit=limit, q=search, archived=archived, **filters)
     )
-    if in_json:
-        say_json(found)
+    if as_json:
+        print_json(items)
         return
     rows = [
-        (short(one["id"]), state(one), one["kind"], when(one["next_run_at"]), brief(one["title"]))
-        for one in found
+        (
+            short_id(item["id"]),
+            describe_status(item),
+            item["kind"],
+            local_time(item["next_run_at"]),
+            truncate(item["title"]),
+        )
+        for item in items
     ]
-    say_table([("ID", "STATUS", "KIND", "NEXT", "TITLE"), *rows], empty="There are none.")
+    print_table([("ID", "STATUS", "KIND", "NEXT RUN", "TITLE"), *rows], empty="No conversations.")
 
 
-def show_one(server: Server, which: str, *, in_json: bool) -> None:
-    found = server.get(f"/api/conversations/{which}")
-    said = list(server.items(f"/api/conversations/{which}/messages", limit=LAST_FEW))[::-1]
-    if in_json:
-        say_json({**found, "messages": said})
+def show_conversation(server: Server, conversation_id: str, *, as_json: bool) -> None:
+    conversation = server.get(f"/api/conversations/{conversation_id}")
+    path = f"/api/conversations/{conversation_id}/messages"
+    messages = list(server.items(path, limit=MESSAGES_SHOWN))[::-1]
+    if as_json:
+        print_json({**conversation, "messages": messages})
         return
-    say_facts(
+    questions = [f"{short_id(item['id'])} {item['prompt']}" for item in conversation["questions"]]
+    print_fields(
         {
-            "id": found["id"],
-            "title": found["title"],
-            "status": state(found),
-            "schedule": found["schedule_in_words"],
-            "next": ", ".join(when(one) for one in found["next_times"]),
-            "step": found["state"]["step"],
-            "waits for": "; ".join(f"{short(q['id'])} {q['prompt']}" for q in found["questions"]),
+            "id": conversation["id"],
+            "title": conversation["title"],
+            "status": describe_status(conversation),
+            "schedule": conversation["schedule_in_words"],
+            "next runs": ", ".join(local_time(time) for time in conversation["next_times"]),
+            "step": conversation["state"]["step"],
+            "questions": "; ".join(questions),
         }
     )
-    for message in said:
+    for message in messages:
         click.echo(
-            f"\n{message['role']}, {when(message['created_at'])}\n{clean(message['content'])}"
+            f"\n{message['role']}, {local_time(message['created_at'])}\n"
+            f"{printable(message['content'])}"
         )
 
 
-def state(found: Any) -> str:
-    """Say in a word or two how a conversation stands."""
-    if found["pause_reason"] and found["status"] == "active":
-        return f"paused ({found['pause_reason']})"
-    return str(found["status"])
+def describe_status(conversation: Any) -> str:
+    if conversation["pause_reason"] and conversation["status"] == "active":
+        return f"paused ({conversation['pause_reason']})"
+    return str(conversation["status"])
+
+
+@click.command("runs")
+@click.argument("conversation")
+@click.argument("run", required=False)
+@limit_option(20)
+@json_option
+@with_server
+def runs(server: Server, *, conversation: str, run: str | None, limit: int, as_json: bool) -> None:
+    """List the runs of a conversation, or show one.
+
+    CONVERSATION and RUN are ids, or the start of them. A single run is shown with its tool calls.
+    """
+    conversation_id = id_prefix.find_conversation(server, conversation)
+    if run is not None:
+        run_id = id_prefix.find_run(server, conversation_id, run)
+        show_run(server.get(f"/api/runs/{run_id}"), as_json=as_json)
+        return
+    items = list(server.items(f"/api/conversations/{conversation_id}/runs", limit=limit))
+    if as_json:
+        print_json(items)
+        return
+    rows = [
+        (
+            short_id(item["id"]),
+            item["kind"],
+            item["status"],
+            local_time(item["started_at"]),
+            truncate(describe_result(item)),
+        )
+        for item in items
+    ]
+    print_table([("ID", "KIND", "STATUS", "STARTED", "RESULT"), *rows], empty="No runs yet.")
+
+
+def show_run(run: Any, *, as_json: bool) -> None:
+    if as_json:
+        print_json(run)
+        return
+    fields = {name: run[name] for name in ("id", "kind", "status", "tokens", "profile")}
+    times = {"started": local_time(run["started_at"]), "ended": local_time(run["ended_at"])}
+    print_fields({**fields, **times, "result": describe_result(run)})
+    rows = [
+        (call["tool"], call["state"], "yes" if call["failed"] else "", truncate(call["result"]))
+        for call in run["tool_calls"]
+    ]
+    click.echo()
+    print_table([("TOOL", "STATE", "FAILED", "RESULT"), *rows], empty="No tool calls.")
+
+
+def describe_result(run: Any) -> str:
+    """Return the result of a run, the error it failed with, or why it was skipped."""
+    if run["failure"]:
+        return f"{run['failure']['kind']}: {run['failure']['message']}"
+    if run["skipped"]:
+        return f"skipped {run['skipped']['count']} times: {run['skipped']['reason']}"
+    return str(run["result"] or "")

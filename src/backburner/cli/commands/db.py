@@ -1,96 +1,82 @@
-"""`backburner db`: the database itself, copied, put back, checked and brought up to date."""
+"""`backburner db`: back up, restore, check and migrate the database."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from backburner.app import backup as copies
-from backburner.cli.save_file import in_words, keep
-from backburner.cli.server_main import say, setting
+from backburner.app import backup as backups
+from backburner.cli.output import print_line
+from backburner.cli.save_file import format_size, save
 from backburner.cli.server_options import find_server
+from backburner.cli.setting_options import file_options
 from backburner.core.errors import BackburnerError
-from backburner.settings import Settings, load
+from backburner.settings import load
 
 
 @click.group("db")
-def command() -> None:
-    """Copy, put back, check or migrate the database."""
+def db() -> None:
+    """Back up, restore, check or migrate the database."""
 
 
-@command.command("backup")
+@db.command("backup")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--token-file", metavar="FILE", help="With an operator's token, where it runs.")
-@click.option("--url", metavar="ADDRESS", help="Of the server, where it runs.")
-@setting("data", "FOLDER")
-@setting("config", "FILE")
-@setting("database_url", "URL")
+@click.option(
+    "--token-file", metavar="FILE", help="File with an operator's token, if the server is running."
+)
+@click.option("--url", metavar="URL", help="Address of the server, if it is running.")
+@file_options
 def backup(file: Path, *, token_file: str | None, url: str | None, **options: str | None) -> None:
-    """Copy the database to FILE, also while Backburner runs. It is for your eyes only.
+    """Back up the SQLite database to FILE.
 
-    PostgreSQL has a program of its own for this, and is told which.
+    It works while the server is running. Only you can read FILE. For PostgreSQL, use pg_dump.
     """
     settings = load(**options)
-    if _is_file(settings) and copies.is_in_use(settings):
+    if backups.is_sqlite(settings) and backups.is_in_use(settings):
         server = find_server(url, token_file, str(settings.data))
-        say(f"Written: {keep(server.download('/api/backup', method='POST'), file)}")
+        print_line(f"Saved: {save(server.download('/api/backup', method='POST'), file)}")
         return
-    copies.copy_at_rest(settings, file)
-    say(f"Written: {file} ({in_words(file.stat().st_size)})")
+    backups.back_up_offline(settings, file)
+    print_line(f"Saved: {file} ({format_size(file.stat().st_size)})")
 
 
-@command.command("restore")
+@db.command("restore")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--loaded", is_flag=True, help="Something else has loaded a copy already, such as pg_restore."
-)
-@setting("data", "FOLDER")
-@setting("config", "FILE")
-@setting("database_url", "URL")
+@click.option("--loaded", is_flag=True, help="The backup is already loaded, e.g. by pg_restore.")
+@file_options
 def restore(file: Path | None, *, loaded: bool, **options: str | None) -> None:
-    """Put a copy in the place of the database, while no Backburner runs.
+    """Replace the database with a backup. Stop the server first.
 
-    Nobody knows what was done after the copy was made. So background work is paused until you
-    resume it, nothing that waited goes out, and everybody signs in anew. The database that was
-    there is kept beside the other.
+    So that nothing is done twice, all background work is paused, unsent notices are not
+    delivered, and all users have to sign in again. The replaced database is kept.
     """
     if loaded == (file is not None):
-        raise click.UsageError("Name the copy, or say --loaded.")
+        raise click.UsageError("Pass either FILE or --loaded.")
     settings = load(**options)
     settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     if file is None:
-        done: Any = copies.settle_loaded(settings)
-        kept = None
+        settled, replaced = backups.settle_loaded(settings), None
     else:
-        put = copies.put_back(settings, file)
-        done, kept = put.what, put.kept
-    say(f"Restored. Conversations that are paused now: {done.paused}. Resume what should go on.")
-    say(f"Sign-ins and tokens that are good no longer: {done.signed_out}.")
-    if kept is not None:
-        say(f"What was there before: {kept}")
+        restored = backups.restore(settings, file)
+        settled, replaced = restored.what, restored.kept
+    print_line(f"Restored. Paused conversations: {settled.paused}. Resume those you want.")
+    print_line(f"Revoked sessions and tokens: {settled.signed_out}.")
+    if replaced is not None:
+        print_line(f"Previous database: {replaced}")
 
 
-@command.command("check")
+@db.command("check")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@setting("data", "FOLDER")
-@setting("config", "FILE")
-@setting("database_url", "URL")
+@file_options
 def check(file: Path | None, **options: str | None) -> None:
-    """Look through the database, or through a copy of it, for whatever is wrong."""
-    faults = copies.check_copy(file) if file else copies.check(load(**options))
+    """Check the database, or the backup FILE, for errors."""
+    faults = backups.check_backup(file) if file else backups.check(load(**options))
     if faults:
-        raise BackburnerError(" ".join(faults), hint="Put back a copy from before.")
-    say("Nothing is wrong.")
+        raise BackburnerError(" ".join(faults), hint="Restore an earlier backup.")
+    print_line("No errors found.")
 
 
-@command.command("migrate")
-@setting("data", "FOLDER")
-@setting("config", "FILE")
-@setting("database_url", "URL")
+@db.command("migrate")
+@file_options
 def migrate(**options: str | None) -> None:
-    """Bring the tables up to date, as a start does."""
-    say(f"The tables are of revision {copies.migrate(load(**options))}.")
-
-
-def _is_file(settings: Settings) -> bool:
-    return settings.database.get_secret_value().startswith("sqlite")
+    """Update the tables to this version. `backburner up` does the same at start."""
+    print_line(f"The database is at revision {backups.migrate(load(**options))}.")

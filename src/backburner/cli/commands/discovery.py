@@ -1,36 +1,35 @@
-"""`backburner discovery`: whether the agent looks for work to propose."""
+"""`backburner discovery`: turn the agent's search for work to propose on or off."""
 
 import click
 
 from backburner.cli.client import Server
-from backburner.cli.server_options import talks
+from backburner.cli.server_options import with_server
 
 
 @click.group("discovery")
-def command() -> None:
-    """Let the agent look for work to propose, or not.
+def discovery() -> None:
+    """Turn discovery on or off.
 
-    It looks now and then, when you have been silent for a while but not for long, and proposes
-    what it finds: nothing begins without your yes.
+    While you are idle, the agent looks for work to propose. Nothing starts without your approval.
     """
 
 
-@command.command("on")
-@talks
-def switch_on(server: Server) -> None:
-    """Let it look."""
+@discovery.command("on")
+@with_server
+def turn_on(server: Server) -> None:
+    """Turn discovery on."""
     server.put("/api/me", {"discovery": True})
 
 
-@command.command("off")
-@talks
-def switch_off(server: Server) -> None:
-    """Stop it for good; what it has proposed stays."""
+@discovery.command("off")
+@with_server
+def turn_off(server: Server) -> None:
+    """Turn discovery off. Existing proposals stay."""
     server.put("/api/me", {"discovery": False})
 
 
-@command.command("status")
-@talks
+@discovery.command("status")
+@with_server
 def status(server: Server) -> None:
-    """Say whether it looks: on or off."""
+    """Print "on" or "off"."""
     click.echo("on" if server.get("/api/me")["discovery"] else "off")

@@ -1,69 +1,76 @@
-"""`backburner doctor`: what works on this machine, and exactly what to do about what does not."""
+"""`backburner doctor`: check the installation, and print the exact fix for each problem."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
-from backburner.app.doctor import further_checks, look_at_database, measure_memory
-from backburner.cli.findings import Finding, Mark, as_json, as_lines, is_well
+from backburner.app import doctor as checks
+from backburner.cli.findings import Finding, Level, all_ok, as_lines
+from backburner.cli.findings import as_json as findings_as_json
 from backburner.cli.machine_checks import (
-    look_at_data,
-    look_at_files,
-    look_at_memory,
-    look_at_port,
-    look_at_python,
+    check_data_folder,
+    check_files,
+    check_memory,
+    check_port,
+    check_python,
 )
-from backburner.cli.model_checks import look_at_models
-from backburner.cli.server_main import say, setting
+from backburner.cli.model_checks import check_models
+from backburner.cli.output import print_line
+from backburner.cli.server_options import json_option
+from backburner.cli.setting_options import file_options
 from backburner.core.errors import BackburnerError
 from backburner.log import Redactor
 from backburner.settings import Settings, load
 
 
-@click.command("doctor", epilog="It ends with 0 if all that is set up works, and else with 1.")
-@click.option("--offline", is_flag=True, help="Ask no model.")
-@click.option("--json", "in_json", is_flag=True, help="For scripts.")
-@setting("data", "FOLDER")
-@setting("config", "FILE")
-@setting("database_url", "URL")
-def command(*, offline: bool, in_json: bool, **options: str | None) -> int:
-    """See what works here, and what to do about what does not."""
-    findings = [look_at_python()]
+@click.command("doctor", epilog="Exit code: 0 if everything configured works, else 1.")
+@click.option("--offline", is_flag=True, help="Do not contact any model.")
+@json_option
+@file_options
+def doctor(*, offline: bool, as_json: bool, **options: str | None) -> int:
+    """Check this installation and suggest fixes."""
+    findings = [check_python()]
     redactor = Redactor()
     try:
         settings = load(**options)
     except BackburnerError as error:
-        findings += [Finding("settings", error.message, Mark.BROKEN, error.hint)]
+        findings += [Finding("settings", error.message, Level.PROBLEM, error.hint)]
     else:
         redactor.add(settings.secrets())
-        findings += examine(settings, offline=offline)
-    for line in [as_json(findings)] if in_json else as_lines(findings):
-        # Whatever a part says of itself, no secret gets out.
-        say(redactor.clean_text(line))
-    return 0 if is_well(findings) else 1
+        findings += check_installation(settings, offline=offline)
+    for line in [findings_as_json(findings)] if as_json else as_lines(findings):
+        # The texts of some findings come from libraries and servers, and may quote a secret.
+        print_line(redactor.clean_text(line))
+    return 0 if all_ok(findings) else 1
 
 
-def examine(settings: Settings, *, offline: bool) -> Iterator[Finding]:
-    yield look_at_data(settings.data)
-    yield from look_at_files(settings)
-    yield look_at_store(settings)
-    yield from asyncio.run(look_at_models(settings, offline=offline))
-    for what, missing in further_checks(settings).items():
-        yield look_at_part(what, missing)
-    yield look_at_memory(settings, measure_memory())
-    if finding := look_at_port(settings):
+def check_installation(settings: Settings, *, offline: bool) -> Iterator[Finding]:
+    yield check_data_folder(settings.data)
+    yield from check_files(settings)
+    yield check_database(settings)
+    yield from asyncio.run(check_models(settings, offline=offline))
+    if settings.commands == "confined":
+        yield from check_confinement(checks.confinement_missing(), checks.confinement_gaps())
+    yield check_memory(settings, checks.free_memory())
+    if finding := check_port(settings):
         yield finding
 
 
-def look_at_store(settings: Settings) -> Finding:
-    kind = "SQLite" if settings.database_url is None else "the one that is set"
+def check_database(settings: Settings) -> Finding:
+    kind = "SQLite" if settings.database_url is None else "as configured"
     try:
-        return Finding("database", f"{kind}, {look_at_database(settings)}.")
+        return Finding("database", f"{kind}, {checks.describe_database(settings)}.")
     except BackburnerError as error:
-        return Finding("database", error.message, Mark.BROKEN, error.hint)
+        return Finding("database", error.message, Level.PROBLEM, error.hint)
 
 
-def look_at_part(what: str, missing: Callable[[], str | None]) -> Finding:
-    words = missing()
-    return Finding(what, words, Mark.BROKEN) if words else Finding(what, "all is there.")
+def check_confinement(missing: str | None, gaps: Sequence[str]) -> Iterator[Finding]:
+    """Report why commands of agents cannot be confined, or each gap of an older kernel."""
+    if missing is not None:
+        hint = "Set commands to off, or to unconfined if you trust the agents."
+        yield Finding("confinement", missing, Level.PROBLEM, hint)
+    elif gaps:
+        yield from (Finding("confinement", gap, Level.NOTE) for gap in gaps)
+    else:
+        yield Finding("confinement", "commands of agents are confined to the workspace.")

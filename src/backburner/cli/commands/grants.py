@@ -1,59 +1,64 @@
-"""`backburner grants`: what agents may do without asking, widening it, and taking it back."""
+"""`backburner grants`: calls that agents may make without asking."""
 
 import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
-from backburner.cli.output import say_json, say_table, short, when
-from backburner.cli.server_options import shows, talks
+from backburner.cli.output import local_time, print_json, print_result, print_table, short_id
+from backburner.cli.server_options import json_option, with_server
 
 
 @click.group("grants")
-def command() -> None:
-    """See what may be done without asking; widen it, or take it back."""
+def grants() -> None:
+    """Manage the calls that agents may make without asking.
+
+    GRANT is an id, or the start of it.
+    """
 
 
-@command.command("list")
-@shows
-@talks
-def list_all(server: Server, *, in_json: bool) -> None:
-    """List what may be done without asking, newest first."""
-    found = list(server.items("/api/grants"))
-    if in_json:
-        say_json(found)
+@grants.command("list")
+@json_option
+@with_server
+def list_grants(server: Server, *, as_json: bool) -> None:
+    """List grants, newest first."""
+    items = list(server.items("/api/grants"))
+    if as_json:
+        print_json(items)
         return
     rows = [
         (
-            short(one["id"]),
-            short(one["conversation_id"]),
-            when(one["given_at"]),
-            f"{one['server']}: {one['tool']}",
-            " ".join(one["words"]),
-            "always" if one["lasting"] else "once",
+            short_id(grant["id"]),
+            short_id(grant["conversation_id"]),
+            local_time(grant["given_at"]),
+            f"{grant['server']}: {grant['tool']}",
+            " ".join(grant["words"]),
+            "always" if grant["lasting"] else "once",
         )
-        for one in found
+        for grant in items
     ]
-    heading = ("ID", "CONVERSATION", "GIVEN", "TOOL", "FOR", "HOW OFTEN")
-    say_table([heading, *rows], empty="Nothing: every call is asked about.")
+    heading = ("ID", "CONVERSATION", "GIVEN", "TOOL", "ARGUMENTS", "USES")
+    print_table([heading, *rows], empty="No grants: agents ask before every call.")
 
 
-@command.command("widen")
+@grants.command("widen")
 @click.argument("grant")
 @click.argument("words", nargs=-1, required=True)
-@shows
-@talks
-def widen(server: Server, *, grant: str, words: tuple[str, ...], in_json: bool) -> None:
-    """Let GRANT cover every command that begins with these WORDS, the first of its own."""
-    done = server.patch(f"/api/grants/{id_prefix.grant(server, grant)}", {"words": list(words)})
-    if in_json:
-        say_json(done)
-    else:
-        click.echo(f"From now on: {' '.join(done['words'])} ...")
+@json_option
+@with_server
+def widen(server: Server, *, grant: str, words: tuple[str, ...], as_json: bool) -> None:
+    """Extend a grant to every command that starts with WORDS.
+
+    WORDS must be the first words of the command that was granted.
+    """
+    grant_id = id_prefix.find_grant(server, grant)
+    widened = server.patch(f"/api/grants/{grant_id}", {"words": list(words)})
+    text = f"Granted: every command that starts with {' '.join(widened['words'])}"
+    print_result(widened, text, as_json=as_json)
 
 
-@command.command("revoke")
+@grants.command("revoke")
 @click.argument("grant")
-@talks
+@with_server
 def revoke(server: Server, *, grant: str) -> None:
-    """Take GRANT back: the next call that would need it is asked about."""
-    server.delete(f"/api/grants/{id_prefix.grant(server, grant)}")
+    """Revoke a grant. The agent asks again before the next such call."""
+    server.delete(f"/api/grants/{id_prefix.find_grant(server, grant)}")

@@ -1,4 +1,4 @@
-"""`backburner jobs`: work that conversations handed out, looked at and looked after."""
+"""`backburner jobs`: pieces of work that conversations delegate."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -8,242 +8,257 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
-from backburner.cli.output import brief, clean, say_facts, say_json, say_table, short, when
-from backburner.cli.server_options import shows, talks
+from backburner.cli.list_group import LIST, ListGroup
+from backburner.cli.output import (
+    local_time,
+    print_fields,
+    print_json,
+    print_result,
+    print_table,
+    printable,
+    short_id,
+    truncate,
+)
+from backburner.cli.server_options import json_option, limit_option, with_server
 from backburner.core.errors import MachineFailed
 
-#: Between two looks, in seconds.
-PAUSE = 0.5
-AT_WORK = ("running", "resumed")
+POLL_INTERVAL_SECONDS = 0.5
+RUNNING_STATUSES = ("running", "resumed")
 
-_in = click.option("--in", "conversation", metavar="CONVERSATION", help="That handed them out.")
-_batch = click.option("--batch", help="All that belong to this group.")
-
-
-class NotDone(MachineFailed):
-    """Not all of them are done."""
+_in_option = click.option(
+    "--in", "conversation", metavar="CONVERSATION", help="Jobs of this conversation."
+)
+_batch_option = click.option("--batch", metavar="NAME", help="Jobs of this batch.")
 
 
-@click.group("jobs", invoke_without_command=True)
-@click.pass_context
-def command(context: click.Context) -> None:
-    """List jobs, or start, show, await, resume, cancel and clear them.
+class NotCompleted(MachineFailed):
+    """Not all jobs are completed."""
 
-    A job is a piece of work that a conversation handed out. Any beginning of its id will do.
+
+@click.group("jobs", cls=ListGroup)
+def jobs() -> None:
+    """Manage jobs. Without a command, list them.
+
+    A job is a piece of work that a conversation delegates. JOB is an id, or the start of it.
     """
-    if context.invoked_subcommand is None:
-        context.invoke(list_all)
 
 
-@command.command("list")
-@click.option("--status", help="Only running, resumed, completed, error or cancelled ones.")
-@_batch
-@_in
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
-@shows
-@talks
-def list_all(
-    server: Server,
-    *,
-    limit: int,
-    in_json: bool,
-    conversation: str | None,
-    **only: Any,
+@jobs.command(LIST)
+@click.option("--status", help="Filter: running, resumed, completed, error or cancelled.")
+@_batch_option
+@_in_option
+@limit_option(50)
+@json_option
+@with_server
+def list_jobs(
+    server: Server, *, limit: int, as_json: bool, conversation: str | None, **filters: Any
 ) -> None:
-    """List jobs, those that changed last first."""
-    parent = id_prefix.conversation(server, conversation) if conversation else None
-    found = list(server.items("/api/jobs", limit=limit, parent_id=parent, **only))
-    if in_json:
-        say_json(found)
+    """List jobs, last changed first."""
+    parent_id = id_prefix.find_conversation(server, conversation) if conversation else None
+    items = list(server.items("/api/jobs", limit=limit, parent_id=parent_id, **filters))
+    if as_json:
+        print_json(items)
         return
     rows = [
-        (short(one["id"]), state(one), when(one["created_at"]), one["calls"], _title(one))
-        for one in found
+        (
+            short_id(job["id"]),
+            describe_status(job),
+            local_time(job["created_at"]),
+            job["calls"],
+            truncate(job["description"]),
+            job["batch"],
+        )
+        for job in items
     ]
-    say_table([("ID", "STATUS", "STARTED", "CALLS", "WHAT"), *rows], empty="There are none.")
+    heading = ("ID", "STATUS", "STARTED", "CALLS", "DESCRIPTION", "BATCH")
+    print_table([heading, *rows], empty="No jobs.")
 
 
-@command.command("start")
-@click.argument("words", nargs=-1, required=True)
-@click.option("--name", help="A short name, for people.")
-@click.option("--in", "conversation", metavar="CONVERSATION", help="Without it, of a new one.")
-@click.option("--agent", help="The name of a profile to work under.")
-@click.option("--batch", default="", help="The group it belongs to.")
-@shows
-@talks
+@jobs.command("start")
+@click.argument("prompt", nargs=-1, required=True)
+@click.option("--name", help="Short description.")
+@click.option(
+    "--in",
+    "conversation",
+    metavar="CONVERSATION",
+    help="Conversation that gets the result. Default: a new one.",
+)
+@click.option("--agent", metavar="PROFILE", help="Profile to use.")
+@click.option("--batch", metavar="NAME", default="", help="Batch that the job belongs to.")
+@json_option
+@with_server
 def start(
     server: Server,
     *,
-    words: tuple[str, ...],
+    prompt: tuple[str, ...],
     name: str | None,
     conversation: str | None,
     agent: str | None,
     batch: str,
-    in_json: bool,
+    as_json: bool,
 ) -> None:
-    """Start a job, and say its id."""
-    text = " ".join(words)
+    """Start a job and print its id."""
+    text = " ".join(prompt)
+    title = truncate(name or text)
     if conversation is None:
-        parent = server.post("/api/conversations", {"title": brief(name or text)})["id"]
+        parent_id = server.post("/api/conversations", {"title": title})["id"]
     else:
-        parent = id_prefix.conversation(server, conversation)
-    body = {"conversation": parent, "description": brief(name or text), "prompt": text}
-    started = server.post("/api/jobs", {**body, "agent": agent, "batch": batch})
-    _tell(started, f"Started: {started['id']}", in_json=in_json)
+        parent_id = id_prefix.find_conversation(server, conversation)
+    body = {"conversation": parent_id, "description": title, "prompt": text}
+    job = server.post("/api/jobs", {**body, "agent": agent, "batch": batch})
+    print_result(job, f"Started: {job['id']}", as_json=as_json)
 
 
-@command.command("show")
+@jobs.command("show")
 @click.argument("job")
-@shows
-@talks
-def show(server: Server, *, job: str, in_json: bool) -> None:
-    """Show how a job stands, and its result if there is one."""
-    found = server.get(f"/api/jobs/{id_prefix.job(server, job)}")
-    if in_json:
-        say_json(found)
+@json_option
+@with_server
+def show(server: Server, *, job: str, as_json: bool) -> None:
+    """Show the state and result of a job."""
+    details = server.get(f"/api/jobs/{id_prefix.find_job(server, job)}")
+    if as_json:
+        print_json(details)
     else:
-        say_one(found)
+        print_job(details)
 
 
-@command.command("block")
-@click.argument("jobs", nargs=-1, required=True)
-@click.option("--timeout", type=click.FloatRange(min=0), default=60.0, show_default=True)
-@shows
-@talks
-def block(server: Server, *, jobs: tuple[str, ...], timeout: float, in_json: bool) -> None:
-    """Wait until jobs have ended, need you or stand still, or so many seconds have passed."""
-    ids = [id_prefix.job(server, one) for one in jobs]
-    found = _wait(server, ids, until=time.monotonic() + timeout)
-    if in_json:
-        say_json(found)
-    for one in found if not in_json else ():
-        say_one(one)
+@jobs.command("block")
+@click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="Maximum time to wait.",
+)
+@json_option
+@with_server
+def block(server: Server, *, jobs: tuple[str, ...], timeout: float, as_json: bool) -> None:
+    """Wait until jobs have ended, are paused or have a question for you."""
+    ids = [id_prefix.find_job(server, prefix) for prefix in jobs]
+    items = _wait(server, ids, until=time.monotonic() + timeout)
+    if as_json:
+        print_json(items)
+    for job in items if not as_json else ():
+        print_job(job)
         click.echo()
-    if left := [one for one in found if one["status"] != "completed"]:
-        stand = ", ".join(f"{short(one['id'])} {state(one)}" for one in left)
-        raise NotDone(f"Not completed: {stand}.")
+    if unfinished := [job for job in items if job["status"] != "completed"]:
+        states = ", ".join(f"{short_id(job['id'])} {describe_status(job)}" for job in unfinished)
+        raise NotCompleted(f"Not completed: {states}.")
 
 
-@command.command("resume")
+@jobs.command("resume")
 @click.argument("job")
-@click.argument("words", nargs=-1, required=True)
-@shows
-@talks
-def resume(server: Server, *, job: str, words: tuple[str, ...], in_json: bool) -> None:
-    """Give a completed job something more to do; it remembers what it did."""
-    which = id_prefix.job(server, job)
-    resumed = server.post(f"/api/jobs/{which}/resume", {"message": " ".join(words)})
-    _tell(resumed, f"It works on it: {resumed['description']}.", in_json=in_json)
+@click.argument("message", nargs=-1, required=True)
+@json_option
+@with_server
+def resume(server: Server, *, job: str, message: tuple[str, ...], as_json: bool) -> None:
+    """Send a follow-up to a completed job. It remembers its earlier work."""
+    job_id = id_prefix.find_job(server, job)
+    resumed = server.post(f"/api/jobs/{job_id}/resume", {"message": " ".join(message)})
+    print_result(resumed, f"Resumed: {resumed['description']}.", as_json=as_json)
 
 
-@command.command("cancel")
-@click.argument("jobs", nargs=-1)
-@_batch
-@shows
-@talks
-def cancel(server: Server, *, jobs: tuple[str, ...], batch: str | None, in_json: bool) -> None:
-    """Stop jobs: some of them, or a whole batch."""
+@jobs.command("cancel")
+@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+@_batch_option
+@json_option
+@with_server
+def cancel(server: Server, *, jobs: tuple[str, ...], batch: str | None, as_json: bool) -> None:
+    """Cancel jobs."""
     if bool(jobs) == (batch is not None):
-        raise click.UsageError("Say which jobs, or --batch.")
-    done = [server.post(f"/api/jobs/{id_prefix.job(server, one)}/cancel") for one in jobs]
-    for parent in _parents(server, batch) if batch is not None else ():
-        changed = server.post("/api/jobs/cancel", {"conversation": parent, "batch": batch})
-        done += changed["done"]
-    _tell_of(done, "Cancelled", in_json=in_json)
+        raise click.UsageError("Pass either JOB or --batch.")
+    cancelled = [
+        server.post(f"/api/jobs/{id_prefix.find_job(server, prefix)}/cancel") for prefix in jobs
+    ]
+    for parent_id in _batch_parents(server, batch) if batch is not None else ():
+        body = {"conversation": parent_id, "batch": batch}
+        cancelled += server.post("/api/jobs/cancel", body)["done"]
+    _print_changed(cancelled, "Cancelled", as_json=as_json)
 
 
-@command.command("clear")
-@click.argument("jobs", nargs=-1)
-@_batch
-@_in
-@shows
-@talks
+@jobs.command("clear")
+@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+@_batch_option
+@_in_option
+@json_option
+@with_server
 def clear(
     server: Server,
     *,
     jobs: tuple[str, ...],
     batch: str | None,
     conversation: str | None,
-    in_json: bool,
+    as_json: bool,
 ) -> None:
-    """Remove jobs that have ended: some, a batch, or all of a conversation."""
+    """Delete jobs that have ended."""
     if sum((bool(jobs), batch is not None, conversation is not None)) != 1:
-        raise click.UsageError("Say which jobs, --batch or --in.")
-    done: list[Any] = []
-    for one in jobs:
-        which = id_prefix.job(server, one)
-        done.append(server.get(f"/api/jobs/{which}"))
-        server.delete(f"/api/jobs/{which}")
+        raise click.UsageError("Pass one of JOB, --batch or --in.")
+    deleted: list[Any] = []
+    for prefix in jobs:
+        job_id = id_prefix.find_job(server, prefix)
+        deleted.append(server.get(f"/api/jobs/{job_id}"))
+        server.delete(f"/api/jobs/{job_id}")
     if conversation is not None:
-        body = {"conversation": id_prefix.conversation(server, conversation)}
-        done += server.post("/api/jobs/clear", body)["done"]
-    for parent in _parents(server, batch) if batch is not None else ():
-        changed = server.post("/api/jobs/clear", {"conversation": parent, "batch": batch})
-        done += changed["done"]
-    _tell_of(done, "Removed", in_json=in_json)
+        body = {"conversation": id_prefix.find_conversation(server, conversation)}
+        deleted += server.post("/api/jobs/clear", body)["done"]
+    for parent_id in _batch_parents(server, batch) if batch is not None else ():
+        deleted += server.post("/api/jobs/clear", {"conversation": parent_id, "batch": batch})[
+            "done"
+        ]
+    _print_changed(deleted, "Deleted", as_json=as_json)
 
 
-def state(found: Any) -> str:
-    """Say in a word or two how a job stands."""
-    if found["needs_you"]:
-        return f"{found['status']} (needs you)"
-    return f"{found['status']} (paused)" if found["paused"] else str(found["status"])
+def describe_status(job: Any) -> str:
+    if job["needs_you"]:
+        return f"{job['status']} (needs you)"
+    return f"{job['status']} (paused)" if job["paused"] else str(job["status"])
 
 
-def say_one(found: Any) -> None:
-    say_facts(
+def print_job(job: Any) -> None:
+    tools = f" ({', '.join(job['recent_tools'])})"
+    print_fields(
         {
-            "id": found["id"],
-            "what": found["description"],
-            "status": state(found),
-            "asks": found["question"],
-            "batch": found["batch"],
-            "handed out by": found["parent_id"],
-            "started": when(found["created_at"]),
-            "ended": when(found["completed_at"]),
-            "calls": f"{found['calls']} ({', '.join(found['recent_tools'])})"
-            if found["calls"]
-            else "",
-            "heard of": when(found["updated_at"]),
+            "id": job["id"],
+            "description": job["description"],
+            "status": describe_status(job),
+            "question": job["question"],
+            "batch": job["batch"],
+            "conversation": job["parent_id"],
+            "started": local_time(job["created_at"]),
+            "ended": local_time(job["completed_at"]),
+            "calls": f"{job['calls']}{tools}" if job["calls"] else "",
+            "changed": local_time(job["updated_at"]),
         }
     )
-    if text := found["result"] or found["error"]:
-        click.echo(f"\n{clean(text)}")
+    if text := job["result"] or job["error"]:
+        click.echo(f"\n{printable(text)}")
 
 
 def _wait(server: Server, ids: Sequence[str], *, until: float) -> Sequence[Any]:
     while True:
-        found = [server.get(f"/api/jobs/{which}") for which in ids]
+        items = [server.get(f"/api/jobs/{job_id}") for job_id in ids]
         left = until - time.monotonic()
-        if left <= 0 or not any(_goes_on(one) for one in found):
-            return found
-        time.sleep(min(PAUSE, left))
+        if left <= 0 or not any(_is_running(job) for job in items):
+            return items
+        time.sleep(min(POLL_INTERVAL_SECONDS, left))
 
 
-def _goes_on(found: Any) -> bool:
-    return found["status"] in AT_WORK and not found["needs_you"] and not found["paused"]
+def _is_running(job: Any) -> bool:
+    return job["status"] in RUNNING_STATUSES and not job["needs_you"] and not job["paused"]
 
 
-def _parents(server: Server, batch: str) -> Iterable[str]:
-    """Find who handed out a batch; what it is called is up to them, so that may be several."""
-    return {one["parent_id"] for one in server.items("/api/jobs", batch=batch)}
+def _batch_parents(server: Server, batch: str) -> Iterable[str]:
+    """Find the conversations with a batch of this name: names are unique only within one."""
+    return {job["parent_id"] for job in server.items("/api/jobs", batch=batch)}
 
 
-def _title(found: Any) -> str:
-    return f"{brief(found['description'])}{' [' + found['batch'] + ']' if found['batch'] else ''}"
-
-
-def _tell(found: Any, words: str, *, in_json: bool) -> None:
-    if in_json:
-        say_json(found)
-    else:
-        click.echo(clean(words))
-
-
-def _tell_of(found: Sequence[Any], done: str, *, in_json: bool) -> None:
-    if in_json:
-        say_json(found)
-    for one in found if not in_json else ():
-        click.echo(clean(f"{done}: {short(one['id'])} {one['description']}."))
-    if not found and not in_json:
-        click.echo("There was nothing to do.")
+def _print_changed(items: Sequence[Any], verb: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(items)
+        return
+    for job in items:
+        click.echo(printable(f"{verb}: {short_id(job['id'])} {job['description']}."))
+    if not items:
+        click.echo("No matching jobs.")

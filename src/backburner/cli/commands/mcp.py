@@ -1,7 +1,7 @@
-"""`backburner mcp`: our tools for an editor, or another agent, that talks to a program it starts.
+"""`backburner mcp`: serves the tools over stdio to an editor or agent that starts it.
 
-It holds nothing itself: whatever it is asked, it asks the server, found anew each time, because
-that may have been started again meanwhile.
+It keeps no state: every request is forwarded to the server, which is looked up each time because
+it may have been restarted.
 """
 
 import asyncio
@@ -28,25 +28,25 @@ from mcp_types import (
 
 from backburner import __version__
 from backburner.cli.client import NoServer, NotSignedIn, Server, check_address
-from backburner.cli.server_options import Find, finds
+from backburner.cli.server_options import FindServer, with_server_finder
 from backburner.core.errors import BackburnerError
 from backburner.tools.mcp_server import SERVER_INSTRUCTIONS, SERVER_NAME
 
-#: Seconds until it answers that somebody is there; what is asked for may take its time.
-CONNECT = 10.0
-_HELP = """Let an editor or another agent use the tools, over its pipes.
+#: For connecting only; a tool call may take as long as it needs.
+CONNECT_TIMEOUT_SECONDS = 10.0
+_HELP = """Serve the tools over stdio (MCP).
 
-It is started by the program that uses it, and needs a server that runs. For Claude Code, once:
+An editor or agent starts this command; the server must be running. To add it to Claude Code:
 
 \b
     claude mcp add backburner -- backburner mcp
 
-Other programs take the command and its argument in a file of theirs:
+Other clients have a configuration file:
 
 \b
     {"mcpServers": {"backburner": {"command": "backburner", "args": ["mcp"]}}}
 
-Programs that speak HTTP can do without it, and ask the server at /mcp with a token:
+Clients that support HTTP can connect to the server directly, with a token:
 
 \b
     claude mcp add --transport http backburner http://127.0.0.1:8484/mcp \\
@@ -57,69 +57,70 @@ Context = ServerRequestContext[Any, Any]
 
 
 @click.command("mcp", help=_HELP)
-@finds
-def command(find: Find) -> None:
-    # It holds nothing that would have to be put away, and waits for a line that may never come.
+@with_server_finder
+def mcp(find_server: FindServer) -> None:
+    # There is nothing to clean up, and reading stdin could block forever.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
-    asyncio.run(_serve(find))
+    asyncio.run(_serve(find_server))
 
 
-async def _serve(find: Find) -> None:
-    # Nothing of the environment: a proxy named there would get the token.
-    timeout = httpx2.Timeout(None, connect=CONNECT)
+async def _serve(find_server: FindServer) -> None:
+    # Without the environment: a proxy configured there would receive the token.
+    timeout = httpx2.Timeout(None, connect=CONNECT_TIMEOUT_SECONDS)
     context = await asyncio.to_thread(ssl.create_default_context)
     async with (
         httpx2.AsyncClient(timeout=timeout, verify=context, trust_env=False) as http,
         stdio_server() as (reading, writing),
     ):
-        server = build_server(Asking(find, http))
+        server = build_server(Forwarder(find_server, http))
         await server.run(reading, writing, server.create_initialization_options())
 
 
-class Asking:
-    """Passes on what was asked, one request for each, and what came of it."""
+class Forwarder:
+    """Forwards each MCP request to the server in one HTTP request."""
 
-    def __init__(self, find: Find, http: httpx2.AsyncClient) -> None:
-        self._find = find
+    def __init__(self, find_server: FindServer, http: httpx2.AsyncClient) -> None:
+        self._find_server = find_server
         self._http = http
 
-    async def __call__(self, context: Context, method: str, asked: Mapping[str, Any]) -> Any:
-        server = await asyncio.to_thread(self._find)
+    async def __call__(self, context: Context, method: str, params: Mapping[str, Any]) -> Any:
+        server = await asyncio.to_thread(self._find_server)
         check_address(server.address)
-        params = {**asked, "_meta": _who_asks(context)}
-        answer = await self._post(server, {"method": method, "params": params})
-        if "error" in answer:
-            error = answer["error"]
+        request = {"method": method, "params": {**params, "_meta": _client_info(context)}}
+        response = await self._post(server, request)
+        if "error" in response:
+            error = response["error"]
             raise MCPError(error["code"], error["message"], error.get("data"))
-        return answer["result"]
+        return response["result"]
 
     async def _post(self, server: Server, request: Mapping[str, Any]) -> Any:
         headers = {"authorization": f"Bearer {server.token}", "accept": "application/json"}
         body = {"jsonrpc": "2.0", "id": 1, **request}
         try:
-            answer = await self._http.post(f"{server.address}/mcp", json=body, headers=headers)
-            return _read(answer)
+            response = await self._http.post(f"{server.address}/mcp", json=body, headers=headers)
+            return _read(response)
         except httpx2.HTTPError as error:
             raise NoServer(
-                f"No Backburner answers at {server.address}.", hint="Start it with `backburner up`."
+                f"Cannot reach Backburner at {server.address}.",
+                hint="Start it with `backburner up`.",
             ) from error
 
 
-def build_server(ask: Callable[..., Any]) -> McpServer[Any]:
+def build_server(forward: Callable[..., Any]) -> McpServer[Any]:
     async def list_tools(context: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
         try:
-            return ListToolsResult.model_validate(await ask(context, "tools/list", {}))
+            return ListToolsResult.model_validate(await forward(context, "tools/list", {}))
         except BackburnerError as error:
-            raise MCPError(INTERNAL_ERROR, _complain(error)) from error
+            raise MCPError(INTERNAL_ERROR, _report(error)) from error
 
-    async def call_tool(context: Context, asked: CallToolRequestParams) -> CallToolResult:
-        call = {"name": asked.name, "arguments": asked.arguments or {}}
+    async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
+        call = {"name": params.name, "arguments": params.arguments or {}}
         try:
-            return CallToolResult.model_validate(await ask(context, "tools/call", call))
+            return CallToolResult.model_validate(await forward(context, "tools/call", call))
         except BackburnerError as error:
-            told = TextContent(type="text", text=_complain(error))
-            return CallToolResult(content=[told], is_error=True)
+            content = TextContent(type="text", text=_report(error))
+            return CallToolResult(content=[content], is_error=True)
 
     return McpServer(
         SERVER_NAME,
@@ -131,30 +132,30 @@ def build_server(ask: Callable[..., Any]) -> McpServer[Any]:
     )
 
 
-def _complain(error: BackburnerError) -> str:
-    """Say it to whoever looks at the program too: not every editor shows what it is told."""
+def _report(error: BackburnerError) -> str:
+    """Print an error to stderr as well: not every editor shows those of a tool."""
     click.echo(str(error), err=True)
     return str(error)
 
 
-def _read(answer: httpx2.Response) -> Any:
+def _read(response: httpx2.Response) -> Any:
     try:
-        found = answer.json()
+        content = response.json()
     except ValueError:
-        found = {}
-    if "jsonrpc" in found:
-        return found
-    if answer.status_code == 401:
+        content = {}
+    if "jsonrpc" in content:
+        return content
+    if response.status_code == 401:
         raise NotSignedIn(
-            "The server does not know this token.",
-            hint="Start `backburner up` with this data folder, or give another with --token-file.",
+            "The server does not accept this token.",
+            hint="Restart `backburner up` with this data folder, or use --token-file.",
         )
-    detail = found.get("detail") or f"The server answered {answer.status_code}."
-    raise BackburnerError(str(detail), hint=str(found.get("hint", "")))
+    detail = content.get("detail") or f"The server responded with status {response.status_code}."
+    raise BackburnerError(str(detail), hint=str(content.get("hint", "")))
 
 
-def _who_asks(context: Context) -> dict[str, Any]:
-    """Pass on who the client is, so that what it hands out has a name."""
+def _client_info(context: Context) -> dict[str, Any]:
+    """Pass on the name of the client, after which its conversation is named."""
     client = context.session.client_params
     if client is None:
         return {}

@@ -1,4 +1,4 @@
-"""`backburner memories`: what is remembered across conversations."""
+"""`backburner memories`: facts that agents remember across conversations."""
 
 from typing import Any
 from urllib.parse import quote
@@ -6,49 +6,55 @@ from urllib.parse import quote
 import click
 
 from backburner.cli.client import Server
-from backburner.cli.output import brief, say_json, say_table, when
-from backburner.cli.server_options import shows, talks
+from backburner.cli.output import local_time, print_json, print_table, truncate
+from backburner.cli.server_options import json_option, limit_option, with_server
 
 
 @click.group("memories")
-def command() -> None:
-    """List, search, write and delete what is remembered for you."""
+def memories() -> None:
+    """Manage memories.
+
+    A memory is a short text that agents remember across conversations.
+    """
 
 
-@command.command("list")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
-@shows
-@talks
-def list_all(server: Server, *, limit: int, in_json: bool) -> None:
-    """List what is remembered, by key."""
-    _show(list(server.items("/api/memories", limit=limit)), in_json=in_json)
+@memories.command("list")
+@limit_option(50)
+@json_option
+@with_server
+def list_memories(server: Server, *, limit: int, as_json: bool) -> None:
+    """List memories by key."""
+    _print_memories(list(server.items("/api/memories", limit=limit)), as_json=as_json)
 
 
-@command.command("search")
+@memories.command("search")
 @click.argument("words", nargs=-1, required=True)
-@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True)
-@shows
-@talks
-def search(server: Server, *, words: tuple[str, ...], limit: int, in_json: bool) -> None:
-    """Find what has any of the words, best first; the last may be a beginning."""
-    found = server.get("/api/memories", q=" ".join(words), limit=limit)["items"]
-    _show(found, in_json=in_json)
+@limit_option(20, maximum=200)
+@json_option
+@with_server
+def search(server: Server, *, words: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """Find memories that contain any of WORDS, best match first.
+
+    The last word may be incomplete.
+    """
+    items = server.get("/api/memories", q=" ".join(words), limit=limit)["items"]
+    _print_memories(items, as_json=as_json)
 
 
-@command.command("set")
+@memories.command("set")
 @click.argument("key")
 @click.argument("text")
-@talks
-def write(server: Server, *, key: str, text: str) -> None:
-    """Remember a text under a key, in place of what was there."""
+@with_server
+def set_memory(server: Server, *, key: str, text: str) -> None:
+    """Create or replace a memory."""
     server.put(_path(key), {"text": text})
 
 
-@command.command("forget")
+@memories.command("forget")
 @click.argument("key")
-@talks
+@with_server
 def forget(server: Server, *, key: str) -> None:
-    """Forget what is remembered under a key."""
+    """Delete a memory."""
     server.delete(_path(key))
 
 
@@ -56,17 +62,17 @@ def _path(key: str) -> str:
     return f"/api/memories/{quote(key, safe='')}"
 
 
-def _show(found: list[dict[str, Any]], *, in_json: bool) -> None:
-    if in_json:
-        say_json(found)
+def _print_memories(items: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        print_json(items)
         return
     rows = [
         (
-            one["key"],
-            when(one["updated_at"]),
-            "others' words" if one["outside"] else "",
-            brief(one["text"]),
+            memory["key"],
+            local_time(memory["updated_at"]),
+            "outside text" if memory["outside"] else "",
+            truncate(memory["text"]),
         )
-        for one in found
+        for memory in items
     ]
-    say_table([("KEY", "CHANGED", "MAY HOLD", "TEXT"), *rows], empty="There is nothing.")
+    print_table([("KEY", "CHANGED", "CONTAINS", "TEXT"), *rows], empty="No memories.")

@@ -1,35 +1,35 @@
-"""`backburner notices`: what the user was told."""
+"""`backburner notices`."""
 
 import click
 
 from backburner.cli.client import Server
-from backburner.cli.output import brief, say_json, say_table, short, when
-from backburner.cli.server_options import shows, talks
+from backburner.cli.output import local_time, print_json, print_table, short_id, truncate
+from backburner.cli.server_options import json_option, limit_option, with_server
 
 
 @click.command("notices")
-@click.option("--new", "unseen", is_flag=True, help="Only those you have not seen.")
-@click.option("--seen", is_flag=True, help="Note that you have seen all that is listed.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
-@shows
-@talks
-def command(server: Server, *, unseen: bool, seen: bool, limit: int, in_json: bool) -> None:
-    """List what you were told, newest first."""
-    found = list(server.items("/api/notices", limit=limit, unseen=unseen or None))
-    if in_json:
-        say_json(found)
+@click.option("--new", "unseen", is_flag=True, help="Only notices that are not marked as seen.")
+@click.option("--seen", is_flag=True, help="Mark all listed notices as seen.")
+@limit_option(20)
+@json_option
+@with_server
+def notices(server: Server, *, unseen: bool, seen: bool, limit: int, as_json: bool) -> None:
+    """List notices, newest first."""
+    items = list(server.items("/api/notices", limit=limit, unseen=unseen or None))
+    if as_json:
+        print_json(items)
     else:
         rows = [
             (
-                "" if one["seen_at"] else "new",
-                when(one["created_at"]),
-                one["kind"],
-                short(one["conversation_id"]),
-                brief(one["text"]),
+                "" if notice["seen_at"] else "new",
+                local_time(notice["created_at"]),
+                notice["kind"],
+                short_id(notice["conversation_id"]),
+                truncate(notice["text"]),
             )
-            for one in found
+            for notice in items
         ]
-        head = ("", "WHEN", "KIND", "CONVERSATION", "TEXT")
-        say_table([head, *rows], empty="There is nothing.")
-    if seen and found:
-        server.post("/api/notices/seen", {"up_to": found[0]["id"]})
+        heading = ("", "TIME", "KIND", "CONVERSATION", "TEXT")
+        print_table([heading, *rows], empty="No notices.")
+    if seen and items:
+        server.post("/api/notices/seen", {"up_to": items[0]["id"]})

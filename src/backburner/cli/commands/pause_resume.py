@@ -1,4 +1,4 @@
-"""`backburner pause`, `resume`, `run-now` and `cancel`: what becomes of background work."""
+"""`backburner pause`, `resume`, `run-now` and `cancel`: control background work."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,59 +8,60 @@ import click
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
 from backburner.cli.main import COMMANDS
-from backburner.cli.output import clean, say_json, when
-from backburner.cli.server_options import shows, talks
+from backburner.cli.output import local_time, print_result
+from backburner.cli.server_options import json_option, with_server
+
+_ARGUMENT = "CONVERSATION is an id, or the start of it."
 
 
-def _steering(name: str, done: Callable[[Any], str]) -> click.Command:
-    @click.command(name, help=f"{COMMANDS[name]} Any beginning of the id will do.")
+def _one(name: str, describe: Callable[[Any], str]) -> click.Command:
+    @click.command(name, help=f"{COMMANDS[name]}\n\n{_ARGUMENT}")
     @click.argument("conversation")
-    @shows
-    @talks
-    def command(server: Server, *, conversation: str, in_json: bool) -> None:
-        which = id_prefix.conversation(server, conversation)
-        tell(server.post(f"/api/conversations/{which}/{name}"), done, in_json=in_json)
+    @json_option
+    @with_server
+    def command(server: Server, *, conversation: str, as_json: bool) -> None:
+        _post(server, conversation, name, describe, as_json=as_json)
 
     return command
 
 
-def _for_all(name: str, done: Callable[[Any], str], *, paused: bool) -> click.Command:
-    @click.command(name, help=f"{COMMANDS[name]} Any beginning of the id will do.")
+def _one_or_all(name: str, describe: Callable[[Any], str], *, paused: bool) -> click.Command:
+    @click.command(name, help=f"{COMMANDS[name]}\n\n{_ARGUMENT}")
     @click.argument("conversation", required=False)
-    @click.option("--everything", is_flag=True, help="All background work of yours.")
-    @shows
-    @talks
+    @click.option(
+        "--everything", is_flag=True, help=f"{name.capitalize()} all your background work."
+    )
+    @json_option
+    @with_server
     def command(
-        server: Server, *, conversation: str | None, everything: bool, in_json: bool
+        server: Server, *, conversation: str | None, everything: bool, as_json: bool
     ) -> None:
         if everything == (conversation is not None):
-            raise click.UsageError("Say which conversation, or --everything.")
+            raise click.UsageError("Pass either CONVERSATION or --everything.")
         if conversation is None:
-            everybody = server.put("/api/me", {"paused": paused})
-            words = "stands still" if paused else "goes on"
-            tell(everybody, lambda _: f"All background work {words}.", in_json=in_json)
+            user = server.put("/api/me", {"paused": paused})
+            verb = "Paused" if paused else "Resumed"
+            print_result(user, f"{verb}: all background work.", as_json=as_json)
         else:
-            which = id_prefix.conversation(server, conversation)
-            tell(server.post(f"/api/conversations/{which}/{name}"), done, in_json=in_json)
+            _post(server, conversation, name, describe, as_json=as_json)
 
     return command
 
 
-def tell(found: Any, done: Callable[[Any], str], *, in_json: bool) -> None:
-    if in_json:
-        say_json(found)
-    else:
-        click.echo(clean(done(found)))
+def _post(
+    server: Server, conversation: str, name: str, describe: Callable[[Any], str], *, as_json: bool
+) -> None:
+    conversation_id = id_prefix.find_conversation(server, conversation)
+    changed = server.post(f"/api/conversations/{conversation_id}/{name}")
+    print_result(changed, describe(changed), as_json=as_json)
 
 
-def _resumed(found: Any) -> str:
-    next_at = when(found["next_run_at"])
-    return f"It goes on: {found['title']}{f', next at {next_at}' if next_at else ''}."
+def _resumed(conversation: Any) -> str:
+    next_at = local_time(conversation["next_run_at"])
+    return f"Resumed: {conversation['title']}{f', next run at {next_at}' if next_at else ''}."
 
 
-commands = {
-    "pause": _for_all("pause", lambda found: f"Paused: {found['title']}.", paused=True),
-    "resume": _for_all("resume", _resumed, paused=False),
-    "run-now": _steering("run-now", lambda found: f"It runs now: {found['title']}."),
-    "cancel": _steering("cancel", lambda found: f"Stopped for good: {found['title']}."),
-}
+pause = _one_or_all("pause", lambda changed: f"Paused: {changed['title']}.", paused=True)
+resume = _one_or_all("resume", _resumed, paused=False)
+run_now = _one("run-now", lambda changed: f"Running now: {changed['title']}.")
+cancel = _one("cancel", lambda changed: f"Cancelled: {changed['title']}.")

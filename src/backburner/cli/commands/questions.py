@@ -1,29 +1,56 @@
-"""`backburner questions`: what waits for an answer."""
+"""`backburner questions` and `answer`."""
 
 import click
 
+from backburner.cli import id_prefix
 from backburner.cli.client import Server
-from backburner.cli.output import brief, say_json, say_table, short, when
-from backburner.cli.server_options import shows, talks
+from backburner.cli.output import (
+    local_time,
+    print_json,
+    print_result,
+    print_table,
+    short_id,
+    truncate,
+)
+from backburner.cli.server_options import json_option, with_server
 
 
 @click.command("questions")
-@shows
-@talks
-def command(server: Server, *, in_json: bool) -> None:
-    """List what waits for your answer; `backburner answer` gives it."""
-    found = list(server.items("/api/questions"))
-    if in_json:
-        say_json(found)
+@json_option
+@with_server
+def questions(server: Server, *, as_json: bool) -> None:
+    """List open questions.
+
+    Answer one with `backburner answer`.
+    """
+    items = list(server.items("/api/questions"))
+    if as_json:
+        print_json(items)
         return
     rows = [
         (
-            short(one["id"]),
-            one["purpose"],
-            when(one["asked_at"]),
-            brief(one["prompt"]),
-            " / ".join(one["options"]),
+            short_id(question["id"]),
+            question["purpose"],
+            local_time(question["asked_at"]),
+            truncate(question["prompt"]),
+            " / ".join(question["options"]),
         )
-        for one in found
+        for question in items
     ]
-    say_table([("ID", "ABOUT", "ASKED", "QUESTION", "ANSWERS"), *rows], empty="Nothing waits.")
+    heading = ("ID", "PURPOSE", "ASKED", "QUESTION", "OPTIONS")
+    print_table([heading, *rows], empty="No open questions.")
+
+
+@click.command("answer")
+@click.argument("question")
+@click.argument("text", nargs=-1, required=True)
+@json_option
+@with_server
+def answer(server: Server, *, question: str, text: tuple[str, ...], as_json: bool) -> None:
+    """Answer a question.
+
+    QUESTION is its id, or the start of it. TEXT is the answer.
+    """
+    question_id = id_prefix.find_question(server, question)
+    conversation = server.post(f"/api/questions/{question_id}/answer", {"answer": " ".join(text)})
+    print_result(conversation, "Answered.", as_json=as_json)

@@ -1,4 +1,4 @@
-"""`backburner say`: one message, and the reply as it is being given."""
+"""`backburner say`: send a message and stream the reply."""
 
 import sys
 from collections.abc import Iterator
@@ -8,64 +8,73 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
-from backburner.cli.output import clean, say_json, short
-from backburner.cli.server_options import shows, talks
+from backburner.cli.output import print_json, printable, short_id
+from backburner.cli.server_options import json_option, with_server
 from backburner.core.errors import BackburnerError
 
 
 @click.command("say")
-@click.argument("words", nargs=-1, required=True)
-@click.option("--in", "conversation", metavar="CONVERSATION", help="Without it, in a new one.")
+@click.argument("text", nargs=-1, required=True)
+@click.option(
+    "--in",
+    "conversation",
+    metavar="CONVERSATION",
+    help="Conversation to continue: its id, or the start of it. Default: a new one.",
+)
 @click.option("--no-wait", is_flag=True, help="Do not wait for the reply.")
-@shows
-@talks
-def command(
+@json_option
+@with_server
+def say(
     server: Server,
     *,
-    words: tuple[str, ...],
+    text: tuple[str, ...],
     conversation: str | None,
     no_wait: bool,
-    in_json: bool,
+    as_json: bool,
 ) -> None:
-    """Say something, and see the reply as it comes; `-` reads it from the input."""
-    text = sys.stdin.read() if words == ("-",) else " ".join(words)
-    which = _find_or_begin(server, conversation)
-    path, body = f"/api/conversations/{which}/messages", {"content": text}
+    """Send a message and print the reply.
+
+    With - as TEXT, the message is read from standard input.
+    """
+    content = sys.stdin.read() if text == ("-",) else " ".join(text)
+    conversation_id = _find_or_create(server, conversation)
+    path, body = f"/api/conversations/{conversation_id}/messages", {"content": content}
     if no_wait:
-        said = server.post(path, body)
-        _end({"conversation_id": which, "message": said}, which, in_json=in_json)
+        message = server.post(path, body)
+        result = {"conversation_id": conversation_id, "message": message}
+        _print_end(result, conversation_id, as_json=as_json)
         return
-    reply = Reply(aloud=not in_json)
-    ended = reply.follow(server.stream(path, body))
-    _end({"conversation_id": which, **ended}, which, in_json=in_json)
+    reply = Reply(echo=not as_json)
+    end = reply.follow(server.stream(path, body))
+    _print_end({"conversation_id": conversation_id, **end}, conversation_id, as_json=as_json)
     if reply.failed:
-        raise BackburnerError(ended.get("detail", "The reply failed."))
+        raise BackburnerError(end.get("detail", "The reply failed."))
 
 
-def _find_or_begin(server: Server, conversation: str | None) -> str:
+def _find_or_create(server: Server, conversation: str | None) -> str:
     if conversation is not None:
-        return id_prefix.conversation(server, conversation)
+        return id_prefix.find_conversation(server, conversation)
     return str(server.post("/api/conversations", {})["id"])
 
 
-def _end(ended: Any, which: str, *, in_json: bool) -> None:
-    if in_json:
-        say_json(ended)
+def _print_end(result: Any, conversation_id: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(result)
     else:
-        # Not among the words of the agent, which may be kept in a file.
-        click.echo(f"[in {short(which)}]", err=True)
+        # On stderr, so that stdout holds the reply alone.
+        click.echo(f"[in {short_id(conversation_id)}]", err=True)
 
 
 class Reply:
-    """A reply as far as it has come, shown while it does."""
+    """A reply that is printed while it arrives."""
 
-    def __init__(self, *, aloud: bool) -> None:
-        self._aloud = aloud
+    def __init__(self, *, echo: bool) -> None:
+        self._echo = echo
         self._text = ""
         self.failed = False
 
     def follow(self, events: Iterator[tuple[str, Any]]) -> dict[str, Any]:
-        """Show all that is said; give what the end of it says."""
+        """Print the reply as it arrives; return the data of the final event."""
         for name, data in events:
             if name == "delta":
                 self._add(data["text"], data["at"])
@@ -74,27 +83,28 @@ class Reply:
                 self._finish(name, data)
                 return dict(data)
         raise BackburnerError(
-            "The server went away before the reply was there.",
-            hint="It goes on when the server is back: see `backburner conversations`.",
+            "The connection was lost before the reply was complete.",
+            hint="The reply continues on the server: see `backburner conversations`.",
         )
 
-    def _add(self, text: str, at: int) -> None:
-        if at != len(self._text):
-            # It was begun again.
-            self._show("\n" if self._text else "")
+    def _add(self, text: str, offset: int) -> None:
+        if offset != len(self._text):
+            # The server started the reply again.
+            self._print("\n" if self._text else "")
             self._text = ""
         self._text += text
-        self._show(text)
+        self._print(text)
 
     def _finish(self, name: str, data: Any) -> None:
-        said = [one["content"] for one in data.get("messages", ()) if one["role"] != "user"]
-        self._show("\n" if self._text else "")
-        for text in said:
+        messages = data.get("messages", ())
+        texts = [message["content"] for message in messages if message["role"] != "user"]
+        self._print("\n" if self._text else "")
+        for text in texts:
             if text.strip() != self._text.strip():
-                self._show(f"{text}\n")
+                self._print(f"{text}\n")
         if name == "later":
-            self._show(f"{data['detail']}\n")
+            self._print(f"{data['detail']}\n")
 
-    def _show(self, text: str) -> None:
-        if self._aloud:
-            click.echo(clean(text), nl=False)
+    def _print(self, text: str) -> None:
+        if self._echo:
+            click.echo(printable(text), nl=False)

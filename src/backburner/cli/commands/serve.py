@@ -1,28 +1,73 @@
-"""`backburner serve`: a server that leaves the work to workers on one PostgreSQL."""
+"""`backburner up`, `serve` and `worker`: start everything in one process, or one part of it."""
 
 from collections.abc import Iterator
 
 import click
 
 from backburner import __version__
-from backburner.cli.server_main import setting, start
+from backburner.cli.server_main import run_until_stopped
+from backburner.cli.setting_options import file_options, setting
 from backburner.settings import Settings
 
-WHY_APART = "A server without a worker needs PostgreSQL: nobody else can work on a SQLite file."
+STOP_HINT = "Press Ctrl-C to stop."
+
+
+@click.command("up")
+@file_options
+@setting("host", "ADDRESS")
+@setting("port", "NUMBER")
+@setting("log_level", "LEVEL")
+def up(**options: str | None) -> None:
+    """Start the server and a worker on this machine."""
+    run_until_stopped(options, _up_banner)
 
 
 @click.command("serve")
-@setting("data", "FOLDER")
+@file_options
 @setting("host", "ADDRESS")
 @setting("port", "NUMBER")
-@setting("config", "FILE")
-@setting("database_url", "URL")
 @setting("log_level", "LEVEL")
-def command(**options: str | None) -> None:
-    """Start a server without a worker, on one PostgreSQL."""
-    start(options, _words, apart=WHY_APART, works=False)
+def serve(**options: str | None) -> None:
+    """Start a server without a worker (PostgreSQL only).
+
+    Start at least one `backburner worker` on the same database.
+    """
+    run_until_stopped(
+        options,
+        _serve_banner,
+        needs_postgres="`backburner serve` needs PostgreSQL: a SQLite file cannot be shared.",
+        works=False,
+    )
 
 
-def _words(_: Settings, address: str) -> Iterator[str]:
+@click.command("worker")
+@file_options
+@setting("concurrency", "NUMBER")
+@setting("log_level", "LEVEL")
+def worker(**options: str | None) -> None:
+    """Start a worker without a server (PostgreSQL only).
+
+    Any number of workers can share one database.
+    """
+    run_until_stopped(
+        options,
+        _worker_banner,
+        needs_postgres="`backburner worker` needs PostgreSQL: a SQLite file cannot be shared.",
+        serves=False,
+    )
+
+
+def _up_banner(settings: Settings, address: str) -> Iterator[str]:
     yield f"Backburner {__version__} is ready at {address}"
-    yield "It does no work itself: start `backburner worker` for that. Ctrl-C stops it."
+    yield f"Data: {settings.data}"
+    yield STOP_HINT
+
+
+def _serve_banner(_: Settings, address: str) -> Iterator[str]:
+    yield f"Backburner {__version__} is ready at {address}"
+    yield f"Start at least one `backburner worker` on the same database. {STOP_HINT}"
+
+
+def _worker_banner(_: Settings, name: str) -> Iterator[str]:
+    yield f"Backburner {__version__}: worker {name} started"
+    yield STOP_HINT

@@ -1,4 +1,4 @@
-"""`backburner setup`: a model set up in a minute, tried, and kept."""
+"""`backburner setup`: configure a model, test it, and store it."""
 
 import asyncio
 from pathlib import Path
@@ -8,8 +8,9 @@ import click
 
 from backburner.app.doctor import try_profile
 from backburner.app.folder import prepare_data_folder
-from backburner.cli.models import describe
-from backburner.cli.server_main import say, setting
+from backburner.cli.output import print_line
+from backburner.cli.profile_summary import summarize
+from backburner.cli.setting_options import setting
 from backburner.cli.setup_prompts import (
     KINDS,
     ask_claude,
@@ -21,18 +22,18 @@ from backburner.cli.setup_prompts import (
 from backburner.core.errors import BadSetting
 from backburner.ports import Trouble
 from backburner.settings import (
-    MODELS_NAME,
+    MODELS_FILE,
     Profile,
     find_data_folder,
-    keep_models,
     load,
-    put_in,
-    read_models,
+    read_models_file,
     read_profile,
     read_profiles,
+    replace_profile,
+    write_models_file,
 )
 
-#: What the command ends with when a model was tried in vain.
+#: Exit codes of a failed test.
 CODES = {
     Trouble.OTHER: 1,
     Trouble.REFUSED: 3,
@@ -44,23 +45,23 @@ CODES = {
 
 @click.command(
     "setup",
-    epilog="It ends with 0 if the model is kept, and if the try failed with 3 (key or token"
-    " refused), 4 (cannot be reached), 5 (no such model), 6 (limit reached) or 1.",
+    epilog="Exit codes: 0 stored. If the test failed: 3 key or token refused, 4 server"
+    " unreachable, 5 no such model, 6 limit reached, 1 other.",
 )
-@click.option("--kind", type=click.Choice(list(KINDS)), help="What kind of model it is.")
+@click.option("--kind", type=click.Choice(list(KINDS)), help="Kind of model.")
 @click.option(
     *("--key-file", "--token-file", "secret_file"),
     metavar="FILE",
-    help="A file with the key or token, - for what is sent; on a command line all could see it.",
+    help="File with the key or token; - reads standard input.",
 )
-@click.option("--address", metavar="URL", help="Where the API is.")
-@click.option("--model", metavar="NAME", help="The name of the model.")
-@click.option("--background", is_flag=True, help="For background work only, beside what chats use.")
-@click.option("--test/--no-test", default=True, help="Whether the model is tried.")
-@click.option("--keep", is_flag=True, help="Keep it even if the try fails.")
+@click.option("--address", metavar="URL", help="Address of the API.")
+@click.option("--model", metavar="NAME", help="Name of the model.")
+@click.option("--background", is_flag=True, help="Use it for background work only.")
+@click.option("--test/--no-test", default=True, help="Test the model before storing it.")
+@click.option("--keep", is_flag=True, help="Store it even if the test fails.")
 @setting("data", "FOLDER")
 @setting("config", "FILE")
-def command(
+def setup(
     kind: str | None,
     secret_file: str | None,
     address: str | None,
@@ -69,11 +70,14 @@ def command(
     background: bool,
     test: bool,
     keep: bool,
-    **where: str | None,
+    **files: str | None,
 ) -> int:
-    """Set up a model, or replace the one that is there."""
-    folder = find_data_folder(**where)
-    kept = show_kept(folder)
+    """Set up a model.
+
+    It replaces the model that was set up before, and asks for options that are missing.
+    """
+    folder = find_data_folder(**files)
+    stored = read_stored(folder)
     kind = kind or ask_kind()
     secret = read_secret(secret_file) if secret_file else None
     table: dict[str, Any] = {"engine": "demo"}
@@ -82,62 +86,63 @@ def command(
     elif kind != "demo":
         table = ask_claude(kind, secret=secret, address=address, model=model)
     name = {"openai": "local", "demo": "demo"}.get(kind, "claude")
-    content, name = put_in(kept, name, table, background=background)
-    profile = check(name, table)
-    if test and (code := fails(profile, keep=keep)):
-        say("Nothing was kept.")
+    content, name = replace_profile(stored, name, table, background=background)
+    profile = validate(name, table)
+    if test and (code := try_model(profile, keep=keep)):
+        print_line("Nothing was stored.")
         return code
     prepare_data_folder(folder)
-    say(f"Kept in {keep_models(folder, content)}, which only you can read.")
-    say_what_is_used(profile, where, background=background)
+    print_line(f"Stored in {write_models_file(folder, content)}, which only you can read.")
+    print_model_in_use(profile, files, background=background)
     return 0
 
 
-def show_kept(folder: Path) -> dict[str, Any]:
-    """Tell what is there, and give it; what cannot be read is told too, and will be replaced."""
+def read_stored(folder: Path) -> dict[str, Any]:
+    """Read and print the stored models; an invalid file is reported and will be replaced."""
     try:
-        kept = read_models(folder)
-        profiles = read_profiles(kept.get("profiles", {}))
+        stored = read_models_file(folder)
+        profiles = read_profiles(stored.get("profiles", {}))
     except (BadSetting, ValueError) as error:
-        say(f"{folder / MODELS_NAME} has a fault and will be replaced. {error}".strip())
+        path = folder / MODELS_FILE
+        print_line(f"{path} is invalid and will be replaced. {error}".strip())
         return {}
-    for role, what in (("profile", "Chats"), ("background_profile", "Background work")):
-        if (name := kept.get(role)) in profiles:
-            say(f"{what} now: {name}, {describe(profiles[name])}.")
-    return kept
+    for role, user in (("profile", "Chats"), ("background_profile", "Background work")):
+        if (name := stored.get(role)) in profiles:
+            print_line(f"{user} now: {name}, {summarize(profiles[name])}.")
+    return stored
 
 
-def check(name: str, table: dict[str, Any]) -> Profile:
+def validate(name: str, table: dict[str, Any]) -> Profile:
     try:
         return read_profile(name, table)
     except ValueError as error:
         raise BadSetting(f"The profile {error}.") from None
 
 
-def fails(profile: Profile, *, keep: bool) -> int:
-    """Try a model; give the code to end with if it failed and is not to be kept."""
+def try_model(profile: Profile, *, keep: bool) -> int:
+    """Test a model; return the exit code if it failed and is not to be stored, else 0."""
     if profile.engine != "demo":
-        say(f"Asking {profile.model} for one word ...")
+        print_line(f"Testing {profile.model} ...")
     trial = asyncio.run(try_profile(profile))
-    say(f"{trial.words} {trial.hint}".strip())
+    print_line(f"{trial.words} {trial.hint}".strip())
     if trial.trouble is None or keep:
         return 0
-    if is_terminal() and click.confirm("Keep it anyway?", default=False):
+    if is_terminal() and click.confirm("Store it anyway?", default=False):
         return 0
     return CODES[trial.trouble]
 
 
-def say_what_is_used(profile: Profile, where: dict[str, str | None], *, background: bool) -> None:
-    """Say what comes of it: stronger settings may say otherwise."""
+def print_model_in_use(profile: Profile, files: dict[str, str | None], *, background: bool) -> None:
+    """Print whether it is used: the settings file and the environment override it."""
     try:
-        settings = load(**where)
+        settings = load(**files)
     except BadSetting as error:
-        say(f"Backburner will not start, though, before this is put right: {error}")
+        print_line(f"Backburner cannot start with the current settings: {error}")
         return
     used = settings.routes.background if background else settings.routes.chat
-    who = "Background work" if background else "Chats"
+    user = "Background work" if background else "Chats"
     if used == profile.name and settings.profiles[used] == profile:
-        say(f"{who} will use it. A Backburner that is running takes it up at its next start.")
+        print_line(f"{user} will use it. Restart Backburner if it is running.")
     else:
-        is_what = f"{used}, {describe(settings.profiles[used])}" if used else "what chats use"
-        say(f"{who} will use {is_what}: the settings file or the environment says so.")
+        other = f"{used}, {summarize(settings.profiles[used])}" if used else "the model of chats"
+        print_line(f"{user} will use {other}: the settings file or the environment overrides it.")

@@ -1,38 +1,47 @@
-"""`backburner status`: whether the server works, and how things stand."""
+"""`backburner status` and `away`: the current state, and what happened in your absence."""
 
 from typing import Any
 
 import click
 
 from backburner.cli.client import NoServer, Server
-from backburner.cli.output import say_facts, say_json, when
-from backburner.cli.server_options import shows, talks
+from backburner.cli.output import (
+    local_time,
+    print_fields,
+    print_json,
+    print_table,
+    short_id,
+    truncate,
+)
+from backburner.cli.server_options import json_option, with_server
 from backburner.core.errors import BackburnerError
 
 
-@click.command("status", epilog="It ends with 0 if the server works, and with 1 if it does not.")
-@shows
-@talks
-def command(server: Server, *, in_json: bool) -> int:
-    """See how things stand."""
-    found = look(server)
-    if in_json:
-        say_json(found)
+@click.command("status", epilog="Exit code: 0 if the server is ready, else 1.")
+@json_option
+@with_server
+def status(server: Server, *, as_json: bool) -> int:
+    """Show the state of the server and your work."""
+    state = read_state(server)
+    if as_json:
+        print_json(state)
     else:
-        show(found)
-    return 0 if found["ready"] else 1
+        print_state(state)
+    return 0 if state["ready"] else 1
 
 
-def look(server: Server) -> dict[str, Any]:
-    me = server.get("/api/me")
-    working = list(server.items("/api/conversations", status="background"))
-    times = [one["next_run_at"] for one in working if one["next_run_at"]]
+def read_state(server: Server) -> dict[str, Any]:
+    user = server.get("/api/me")
+    background = list(server.items("/api/conversations", status="background"))
+    times = [
+        conversation["next_run_at"] for conversation in background if conversation["next_run_at"]
+    ]
     return {
         "address": server.address,
         "version": server.get("/health")["version"],
         "ready": is_ready(server),
-        "user": me,
-        "working": len(working),
+        "user": user,
+        "background": len(background),
         "next_run_at": min(times, default=None),
         "questions": len(list(server.items("/api/questions"))),
         "notices": len(list(server.items("/api/notices", unseen=True))),
@@ -48,18 +57,70 @@ def is_ready(server: Server) -> bool:
         return False
 
 
-def show(found: dict[str, Any]) -> None:
-    me = found["user"]
-    paused = "everybody's" if me["all_paused"] else "yours" if me["paused"] else ""
-    ready = "ready" if found["ready"] else "not ready: see `backburner doctor`"
-    say_facts(
+def print_state(state: dict[str, Any]) -> None:
+    user = state["user"]
+    paused_for = "all users" if user["all_paused"] else "you" if user["paused"] else ""
+    ready = "ready" if state["ready"] else "not ready; run `backburner doctor`"
+    print_fields(
         {
-            "server": f"Backburner {found['version']} at {found['address']}, {ready}",
-            "you": f"{me['name'] or me['login'] or me['id']} ({me['role']}), {me['zone']}",
-            "paused": f"all background work, {paused}" if paused else "",
-            "in the background": f"{found['working']}",
-            "next run": when(found["next_run_at"]),
-            "questions": f"{found['questions']} open",
-            "notices": f"{found['notices']} new",
+            "server": f"Backburner {state['version']} at {state['address']}, {ready}",
+            "user": f"{user['name'] or user['login'] or user['id']} ({user['role']})",
+            "time zone": user["zone"],
+            "paused": f"all background work of {paused_for}" if paused_for else "",
+            "background": f"{state['background']} active",
+            "next run": local_time(state["next_run_at"]),
+            "questions": f"{state['questions']} open",
+            "notices": f"{state['notices']} new",
         }
     )
+
+
+@click.command("away")
+@click.option("--since", metavar="TIME", help="Start, such as 2026-11-16T08:00:00Z.")
+@click.option("--seen", is_flag=True, help="Mark it as seen; the next summary starts there.")
+@json_option
+@with_server
+def away(server: Server, *, since: str | None, seen: bool, as_json: bool) -> None:
+    """Show what happened while you were away.
+
+    The summary lists failed runs, notices and open questions since you last marked it as seen.
+    """
+    summary = server.get("/api/away", since=since)
+    if as_json:
+        print_json(summary)
+    else:
+        print_away(summary)
+    if seen:
+        server.post("/api/away/seen", {"until": summary["until"]})
+
+
+def print_away(summary: Any) -> None:
+    totals = summary["totals"]
+    click.echo(
+        f"Since {local_time(summary['since'])}. Runs: {totals['succeeded']} succeeded,"
+        f" {totals['failed']} failed. Tokens used: {summary['spent']['tokens']:,}."
+    )
+    questions = [
+        (short_id(question["question"]), question["title"], question["prompt"])
+        for question in summary["needs"]
+    ]
+    _print_section("Open questions", ("ID", "CONVERSATION", "QUESTION"), questions)
+    notices = [
+        (local_time(notice["created_at"]), notice["kind"], notice["text"])
+        for notice in summary["told"]
+    ]
+    _print_section("Notices", ("TIME", "KIND", "TEXT"), notices)
+    failed = [
+        (short_id(row["conversation"]), row["title"], row["failure"])
+        for row in summary["ran"]
+        if row["failure"]
+    ]
+    _print_section("Failed", ("ID", "CONVERSATION", "ERROR"), failed)
+
+
+def _print_section(
+    title: str, heading: tuple[str, str, str], rows: list[tuple[str, str, str]]
+) -> None:
+    if rows:
+        click.echo(f"\n{title}")
+        print_table([heading, *(tuple(truncate(cell) for cell in row) for row in rows)], empty="")

@@ -1,4 +1,4 @@
-"""`backburner tasks`: standing work, listed, set up, looked at, tried, steered and cancelled."""
+"""`backburner tasks`, `approve` and `reject`: standing work, and proposals for it."""
 
 from typing import Any
 
@@ -6,228 +6,282 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
-from backburner.cli.commands import runs
-from backburner.cli.output import brief, clean, say_facts, say_json, say_table, short, when
-from backburner.cli.server_options import shows, talks
+from backburner.cli.commands.conversations import describe_result
+from backburner.cli.list_group import LIST, ListGroup
+from backburner.cli.output import (
+    local_time,
+    print_fields,
+    print_json,
+    print_result,
+    print_table,
+    short_id,
+    truncate,
+)
+from backburner.cli.server_options import json_option, limit_option, with_server
 
 STATUSES = ("proposed", "active", "paused", "done", "failed")
-LIST = "list"
 
 
-class Listing(click.Group):
-    """Lists where nothing else is said."""
+@click.group("tasks", cls=ListGroup)
+def tasks() -> None:
+    """Manage tasks. Without a command, list them.
 
-    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
-        says_what = arguments and (not arguments[0].startswith("-") or arguments[0] == "--help")
-        return super().parse_args(context, arguments if says_what else [LIST, *arguments])
-
-
-@click.group("tasks", cls=Listing)
-def command() -> None:
-    """See to tasks: by name, or by any beginning of their id. Without a command, list them."""
+    TASK is a name, an id, or the start of an id.
+    """
 
 
-@command.command(LIST)
-@click.option("--status", type=click.Choice(STATUSES), help="Only those that stand so.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
-@shows
-@talks
-def list_all(server: Server, *, status: str | None, limit: int, in_json: bool) -> None:
-    """List tasks; those that were put away only with --status done."""
-    found = list(server.items("/api/tasks", limit=limit, status=status))
-    if in_json:
-        say_json(found)
+@tasks.command(LIST)
+@click.option("--status", type=click.Choice(STATUSES), help="Filter by status.")
+@limit_option(50)
+@json_option
+@with_server
+def list_tasks(server: Server, *, status: str | None, limit: int, as_json: bool) -> None:
+    """List tasks. Archived ones are listed with --status done only."""
+    items = list(server.items("/api/tasks", limit=limit, status=status))
+    if as_json:
+        print_json(items)
         return
     rows = [
         (
-            short(one["id"]),
-            state(one),
-            one["run_count"],
-            when(one["next_run_at"]),
-            brief(one["name"]),
-            brief(one["schedule_in_words"]),
+            short_id(task["id"]),
+            describe_status(task),
+            task["run_count"],
+            local_time(task["next_run_at"]),
+            truncate(task["name"]),
+            truncate(task["schedule_in_words"]),
         )
-        for one in found
+        for task in items
     ]
-    heading = ("ID", "STATUS", "RUNS", "NEXT", "NAME", "WHEN")
-    say_table([heading, *rows], empty="There are none.")
+    heading = ("ID", "STATUS", "RUNS", "NEXT RUN", "NAME", "SCHEDULE")
+    print_table([heading, *rows], empty="No tasks.")
 
 
-@command.command("show")
+@tasks.command("show")
 @click.argument("task")
-@shows
-@talks
-def show(server: Server, *, task: str, in_json: bool) -> None:
-    """Show what a task does, when, and how it stands."""
-    found = server.get(f"/api/tasks/{id_prefix.task(server, task)}")
-    if in_json:
-        say_json(found)
+@json_option
+@with_server
+def show(server: Server, *, task: str, as_json: bool) -> None:
+    """Show the prompt, schedule and state of a task."""
+    details = server.get(f"/api/tasks/{id_prefix.find_task(server, task)}")
+    if as_json:
+        print_json(details)
         return
-    say_facts(
+    print_fields(
         {
-            "id": found["id"],
-            "name": found["name"],
-            "status": state(found),
-            "for": found["description"],
-            "does": found["prompt"],
-            "when": found["schedule_in_words"],
-            "next": ", ".join(when(one) for one in found["next_times"]),
-            "runs": _runs(found),
-            "tells": found["notify"],
-            "tools": _tools(found),
-            "reports to": _places(found),
-            "waits for": "; ".join(asked["prompt"] for asked in found["questions"]),
+            "id": details["id"],
+            "name": details["name"],
+            "status": describe_status(details),
+            "description": details["description"],
+            "prompt": details["prompt"],
+            "schedule": details["schedule_in_words"],
+            "next runs": ", ".join(local_time(time) for time in details["next_times"]),
+            "runs": _run_count(details),
+            "notify": details["notify"],
+            "tools": _tools(details),
+            "reports to": _destinations(details),
+            "questions": "; ".join(question["prompt"] for question in details["questions"]),
         }
     )
 
 
-@command.command("add")
+@tasks.command("add")
 @click.argument("name")
 @click.argument("prompt")
-@click.option("--interval", metavar="TIME", help="How often: 30m, 2h, 1d.")
-@click.option("--when", "words", metavar="WORDS", help="Or: every weekday at 9, in 2h, cron.")
-@click.option("--after", metavar="TASK", help="Or: whenever that task completes.")
-@click.option("--on", type=click.Choice(["success", "any"]), help="With --after: however it ends.")
-@click.option("--once", is_flag=True, help="Without a time: once, and at once.")
-@click.option("--description", help="What it is for.")
-@click.option("--notify", type=click.Choice(["always", "on_change", "on_failure", "never"]))
-@click.option("--max-runs", type=click.IntRange(min=1), help="It ends after so many.")
-@click.option("--tool", "tools", multiple=True, help="Only this tool; may be given more than once.")
-@click.option("--profile", help="A named model.")
-@shows
-@talks
-def add(
-    server: Server, *, words: str | None, on: str | None, once: bool, in_json: bool, **given: Any
-) -> None:
-    """Set up a task: a name, what to do in each run, and when."""
-    tools = list(given.pop("tools")) or None
-    body = {"when": words, "after_on": on, "kind": "oneshot" if once else None, "tools": tools}
-    body |= given
-    made = server.post(
+@click.option("--interval", metavar="TIME", help="Repeat: 30m, 2h, 1d.")
+@click.option("--when", metavar="TEXT", help='Schedule: "every weekday at 9", "in 2h", or cron.')
+@click.option("--after", metavar="TASK", help="Run whenever this task completes.")
+@click.option(
+    "--on", type=click.Choice(["success", "any"]), help="With --after: which outcome counts."
+)
+@click.option("--once", is_flag=True, help="Run once; without a schedule, at once.")
+@click.option("--description", metavar="TEXT", help="Purpose of the task.")
+@click.option(
+    "--notify",
+    type=click.Choice(["always", "on_change", "on_failure", "never"]),
+    help="When to send a notice.",
+)
+@click.option(
+    "--max-runs",
+    metavar="NUMBER",
+    type=click.IntRange(min=1),
+    help="Stop after this many runs.",
+)
+@click.option(
+    "--tool", "tools", metavar="NAME", multiple=True, help="Allow only this tool; repeatable."
+)
+@click.option("--profile", metavar="NAME", help="Profile to use.")
+@json_option
+@with_server
+def add(server: Server, *, on: str | None, once: bool, as_json: bool, **options: Any) -> None:
+    """Create a task.
+
+    PROMPT says what to do in each run.
+    """
+    tools = list(options.pop("tools")) or None
+    body = {"after_on": on, "kind": "oneshot" if once else None, "tools": tools, **options}
+    task = server.post(
         "/api/tasks", {name: value for name, value in body.items() if value is not None}
     )
-    _tell(made, f"Set up: {_in_words(made)}", in_json=in_json)
+    print_result(task, f"Created: {_summarize(task)}", as_json=as_json)
 
 
-@command.command("preview")
+@tasks.command("preview")
 @click.argument("task")
-@shows
-@talks
-def preview(server: Server, *, task: str, in_json: bool) -> None:
-    """Show what a task would do, its next five times, and what that is likely to cost."""
-    found = server.get(f"/api/tasks/{id_prefix.task(server, task)}/preview")
-    if in_json:
-        say_json(found)
+@json_option
+@with_server
+def preview(server: Server, *, task: str, as_json: bool) -> None:
+    """Show the next five runs of a task and an estimate of their cost."""
+    details = server.get(f"/api/tasks/{id_prefix.find_task(server, task)}/preview")
+    if as_json:
+        print_json(details)
         return
-    say_facts(
+    print_fields(
         {
-            "name": found["name"],
-            "status": found["status"],
-            "does": found["prompt"],
-            "when": found["schedule_in_words"],
-            "next": "; ".join(found["next_times_in_words"]),
-            "tools": _tools(found),
-            "reports to": _places(found),
-            "profile": found["profile"],
-            "a run": _cost(found["cost"], "run"),
-            "a month": _cost(found["cost"], "month"),
+            "name": details["name"],
+            "status": details["status"],
+            "prompt": details["prompt"],
+            "schedule": details["schedule_in_words"],
+            "next runs": "; ".join(details["next_times_in_words"]),
+            "tools": _tools(details),
+            "reports to": _destinations(details),
+            "profile": details["profile"],
+            "per run": _cost(details["cost"], "run"),
+            "per month": _cost(details["cost"], "month"),
         }
     )
 
 
-@command.command("test-run")
+@tasks.command("test-run")
 @click.argument("task")
-@shows
-@talks
-def test_run(server: Server, *, task: str, in_json: bool) -> None:
-    """Do the work of a task once, to see what comes of it. Its schedule stays as it is."""
-    tried = server.post(f"/api/tasks/{id_prefix.task(server, task)}/test-run")
-    words = f"It is tried now. The result will be in: backburner conversations {tried['task_id']}"
-    _tell(tried, words, in_json=in_json)
+@json_option
+@with_server
+def test_run(server: Server, *, task: str, as_json: bool) -> None:
+    """Run the prompt of a task once as a test. Its schedule does not change."""
+    started = server.post(f"/api/tasks/{id_prefix.find_task(server, task)}/test-run")
+    text = f"Test run started. Its result: backburner conversations {started['task_id']}"
+    print_result(started, text, as_json=as_json)
 
 
-@command.command("history")
+@tasks.command("history")
 @click.argument("task")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
-@shows
-@talks
-def history(server: Server, *, task: str, limit: int, in_json: bool) -> None:
-    """List the runs of a task, the newest first."""
-    which = id_prefix.task(server, task)
-    found = list(server.items(f"/api/tasks/{which}/runs", limit=limit))
-    if in_json:
-        say_json(found)
+@limit_option(20)
+@json_option
+@with_server
+def history(server: Server, *, task: str, limit: int, as_json: bool) -> None:
+    """List the runs of a task, newest first."""
+    task_id = id_prefix.find_task(server, task)
+    items = list(server.items(f"/api/tasks/{task_id}/runs", limit=limit))
+    if as_json:
+        print_json(items)
         return
     rows = [
-        (when(one["started_at"]), one["status"], one["tokens"], brief(runs.result(one)))
-        for one in found
+        (
+            local_time(run["started_at"]),
+            run["status"],
+            run["tokens"],
+            truncate(describe_result(run)),
+        )
+        for run in items
     ]
-    say_table([("STARTED", "STATUS", "TOKENS", "RESULT"), *rows], empty="It has not run yet.")
+    print_table([("STARTED", "STATUS", "TOKENS", "RESULT"), *rows], empty="No runs yet.")
 
 
-@command.command("cancel")
+@tasks.command("cancel")
 @click.argument("task")
-@click.option("--reason", default="", help="Kept with the task.")
-@talks
+@click.option("--reason", metavar="TEXT", default="", help="Reason, stored with the task.")
+@with_server
 def cancel(server: Server, *, task: str, reason: str) -> None:
-    """Stop a task for good and put it away."""
-    which = id_prefix.task(server, task)
-    server.post(f"/api/tasks/{which}/cancel", {"reason": reason})
+    """Cancel a task permanently and archive it."""
+    task_id = id_prefix.find_task(server, task)
+    server.post(f"/api/tasks/{task_id}/cancel", {"reason": reason})
     click.echo("Cancelled.")
 
 
-def _steering(name: str, meaning: str, done: str) -> None:
-    @command.command(name, help=meaning)
+def _add_command(name: str, help_text: str, verb: str) -> None:
+    @tasks.command(name, help=help_text)
     @click.argument("task")
-    @shows
-    @talks
-    def steer(server: Server, *, task: str, in_json: bool) -> None:
-        found = server.post(f"/api/tasks/{id_prefix.task(server, task)}/{name}")
-        _tell(found, f"{done}: {found['name']}.", in_json=in_json)
+    @json_option
+    @with_server
+    def command(server: Server, *, task: str, as_json: bool) -> None:
+        changed = server.post(f"/api/tasks/{id_prefix.find_task(server, task)}/{name}")
+        print_result(changed, f"{verb}: {changed['name']}.", as_json=as_json)
 
 
-_steering("pause", "Let a task stand still.", "Paused")
-_steering("resume", "Let a task go on.", "It goes on")
-_steering("run-now", "Run a task at once.", "It runs now")
+_add_command("pause", "Pause a task.", "Paused")
+_add_command("resume", "Resume a task.", "Resumed")
+_add_command("run-now", "Run a task now.", "Running now")
 
 
-def state(found: Any) -> str:
-    needs = found["needs_you"] and found["status"] != "proposed"
-    return f"{found['status']}, needs you" if needs else str(found["status"])
+@click.command("approve")
+@click.argument("task")
+@json_option
+@with_server
+def approve(server: Server, *, task: str, as_json: bool) -> None:
+    """Approve a proposed task.
+
+    TASK is its name, its id, or the start of the id.
+    """
+    proposal = _find_proposal(server, task)
+    body = {"question_id": _proposal_question(proposal)}
+    approved = server.post(f"/api/tasks/{proposal['id']}/approve", body)
+    print_result(approved, f"Approved: {_summarize(approved)}", as_json=as_json)
 
 
-def _in_words(found: Any) -> str:
-    next_at = when(found["next_run_at"])
-    begins = f", next at {next_at}" if next_at else ""
-    return f"{found['name']}, {found['schedule_in_words']}{begins}."
+@click.command("reject")
+@click.argument("task")
+@with_server
+def reject(server: Server, *, task: str) -> None:
+    """Reject a proposed task.
+
+    TASK is its name, its id, or the start of the id.
+    """
+    proposal = _find_proposal(server, task)
+    body = {"question_id": _proposal_question(proposal)}
+    server.post(f"/api/tasks/{proposal['id']}/reject", body)
+    print_result(None, f"Rejected: {proposal['name']}.", as_json=False)
 
 
-def _tell(found: Any, words: str, *, in_json: bool) -> None:
-    if in_json:
-        say_json(found)
-    else:
-        click.echo(clean(words))
+def _find_proposal(server: Server, task: str) -> Any:
+    return server.get(f"/api/tasks/{id_prefix.find_task(server, task, status='proposed')}")
 
 
-def _runs(found: Any) -> str:
-    most = found["max_runs"]
-    return f"{found['run_count']}" if most is None else f"{found['run_count']} of {most}"
+def _proposal_question(task: Any) -> str | None:
+    """Return the question as shown: an answer to a proposal that changed since is refused."""
+    ids = [question["id"] for question in task["questions"] if question["purpose"] == "proposal"]
+    return ids[0] if ids else None
 
 
-def _tools(found: Any) -> str:
-    tools = found["tools"]
+def describe_status(task: Any) -> str:
+    needs_user = task["needs_you"] and task["status"] != "proposed"
+    return f"{task['status']}, needs you" if needs_user else str(task["status"])
+
+
+def _summarize(task: Any) -> str:
+    next_at = local_time(task["next_run_at"])
+    next_run = f", next run at {next_at}" if next_at else ""
+    return f"{task['name']}, {task['schedule_in_words']}{next_run}."
+
+
+def _run_count(task: Any) -> str:
+    limit = task["max_runs"]
+    return f"{task['run_count']}" if limit is None else f"{task['run_count']} of {limit}"
+
+
+def _tools(task: Any) -> str:
+    tools = task["tools"]
     return "all" if tools is None else ", ".join(tools) or "none"
 
 
-def _places(found: Any) -> str:
-    return ", ".join(f"{place['channel']} {place['target']}" for place in found["reports_to"])
+def _destinations(task: Any) -> str:
+    return ", ".join(f"{place['channel']} {place['target']}" for place in task["reports_to"])
 
 
-def _cost(cost: Any, per: str) -> str:
-    """Say what something costs, as far as anybody knows."""
-    if cost is None or cost[f"tokens_per_{per}"] is None:
-        return "not known yet" if cost is None else "not known: something else starts it"
-    tokens, usd = cost[f"tokens_per_{per}"], cost[f"usd_per_{per}"]
+def _cost(cost: Any, period: str) -> str:
+    if cost is None:
+        return "unknown: no similar runs yet"
+    tokens, usd = cost[f"tokens_per_{period}"], cost[f"usd_per_{period}"]
+    if tokens is None:
+        return "unknown: other work triggers it"
     money = "no price known" if usd is None else f"{usd:.4f} USD"
-    from_what = f" (from {cost['based_on']})" if per == "run" else ""
-    return f"{tokens:,} tokens, {money}{from_what}"
+    source = f" (based on {cost['based_on']})" if period == "run" else ""
+    return f"{tokens:,} tokens, {money}{source}"

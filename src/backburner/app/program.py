@@ -1,4 +1,4 @@
-"""Runs the program from its start to its end."""
+"""The program from its start to its end."""
 
 import asyncio
 import logging
@@ -9,19 +9,26 @@ from contextlib import AsyncExitStack, closing
 import structlog
 
 from backburner.app import owner
-from backburner.app.building import App, build, open_bus
+from backburner.app.build import App, build, open_bus
 from backburner.app.clock import Clock
 from backburner.app.folder import prepare_data_folder
+from backburner.app.http_server import (
+    Server,
+    host_in_url,
+    listen,
+    server_config,
+    stop_on_signals,
+    wait_until_healthy,
+)
 from backburner.app.machines import Machines, build_machines
-from backburner.app.serving import Server, answers, in_url, listen, server_config, stop_on_signals
 from backburner.bus.local import LocalBus
 from backburner.core.errors import MachineFailed
 from backburner.settings import Settings
 from backburner.store.db import Database
 from backburner.store.lifecycle.opening import open_database
 
-#: How many seconds what is left has to end when the program has stopped.
-LAST_WORDS = 1.0
+#: Grace period for asyncio tasks that are left when the program has stopped.
+EXIT_GRACE_SECONDS = 1.0
 
 _log = structlog.get_logger(__name__)
 
@@ -35,11 +42,11 @@ def run(
     works: bool = True,
     machines: Machines | None = None,
 ) -> None:
-    """Run until a signal says stop; `announce` gets the address as soon as it is answered.
+    """Run a server, a worker or both until SIGINT or SIGTERM.
 
-    `welcome` gets a link for the owner to sign in with, while they have no password. Where it does
-    not serve it only works, and `announce` gets the name of the worker; where it does not work,
-    others have to.
+    `announce` is called when it is ready, with the address of the server, or the name of the
+    worker if there is no server. `welcome` is called with a sign-in link while the owner has no
+    password.
     """
     prepare_data_folder(settings.data)
     clock = Clock()
@@ -50,10 +57,10 @@ def run(
         else:
             await work(app, announce=announce)
 
-    # Outside of the loop, which would not let an interrupt through while this takes its time.
+    # Outside of the loop, where a signal can interrupt a slow migration.
     with closing(open_database(settings.database.get_secret_value(), clock.read)) as database:
-        made = machines or build_machines(settings)
-        asyncio.run(_run(settings, clock, database, made, until_stopped))
+        machines = machines or build_machines(settings)
+        asyncio.run(_run(settings, clock, database, machines, until_stopped))
 
 
 async def _run(
@@ -63,24 +70,24 @@ async def _run(
     machines: Machines,
     until_stopped: Callable[[App], Awaitable[None]],
 ) -> None:
-    async with open_bus(database) as bus, AsyncExitStack() as ending:
-        ending.push_async_callback(machines.close)
+    async with open_bus(database) as bus, AsyncExitStack() as stack:
+        stack.push_async_callback(machines.close)
         app = build(settings, clock, database, bus, machines)
         if isinstance(bus, LocalBus):
-            # Nobody else has this database: whatever somebody holds, they hold no longer.
+            # No other process has this database open, so all leases are from before.
             await app.worker.rescuer.settle_all()
         await until_stopped(app)
-    await _leave()
+    await _end_tasks()
 
 
-async def _leave() -> None:
-    """End whatever is left; what does not end must not keep the process."""
+async def _end_tasks() -> None:
+    """Cancel the tasks that are left; one that ignores it must not keep the process alive."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()
-    deaf = (await asyncio.wait(left, timeout=LAST_WORDS))[1] if left else set()
-    if deaf:
-        _log.error("something does not end, and is left behind", tasks=len(deaf))
+    stuck = (await asyncio.wait(left, timeout=EXIT_GRACE_SECONDS))[1] if left else set()
+    if stuck:
+        _log.error("program.exit_forced", tasks=len(stuck))
         logging.shutdown()
         os._exit(0)
 
@@ -92,7 +99,7 @@ async def serve(
     welcome: Callable[[str], None],
     works: bool = True,
 ) -> None:
-    """Serve and perhaps work, until a signal says stop."""
+    """Run the server, and a worker if it `works`, until a signal."""
     settings = app.settings
     await owner.check_open(app)
     config = server_config(
@@ -106,29 +113,29 @@ async def serve(
 
         def stop() -> None:
             server.should_exit = True
-            # What goes on for ever would keep it.
+            # Event streams never end by themselves and would keep the server.
             app.api.state.feed.close()
             stopping.set()
 
         stop_on_signals(stop)
-        async with asyncio.TaskGroup() as parts:
-            parts.create_task(server.serve(sockets=[listener]))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(server.serve(sockets=[listener]))
             host, port = listener.getsockname()[:2]
-            if await answers(host, port, encrypted=config.is_ssl):
-                address = f"{'https' if config.is_ssl else 'http'}://{in_url(host)}:{port}"
+            if await wait_until_healthy(host, port, encrypted=config.is_ssl):
+                address = f"{'https' if config.is_ssl else 'http'}://{host_in_url(host)}:{port}"
                 link = await owner.welcome(app, settings.public_url or address)
                 announce(address)
                 if link:
                     welcome(link)
-                # Whoever hears that it is ready can see all that it does.
+                # After the announcement, so that a client can watch all that the worker does.
                 if works:
-                    parts.create_task(app.worker.run(stopping))
+                    tasks.create_task(app.worker.run(stopping))
             elif not server.should_exit:
-                raise MachineFailed("The server does not answer its own requests.")
+                raise MachineFailed("The server does not respond to its own requests.")
 
 
 async def work(app: App, *, announce: Callable[[str], None]) -> None:
-    """Work without serving anybody, until a signal says stop."""
+    """Run a worker without a server until a signal."""
     stopping = asyncio.Event()
     stop_on_signals(stopping.set)
     announce(app.worker.name)

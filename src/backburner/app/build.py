@@ -1,28 +1,29 @@
-"""Puts the parts together: machines, actions, and the ways in."""
+"""Assembles the program: machines, actions, API and worker."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
 from backburner.actions.deps import Deps, DiscoverySettings, Limits
 from backburner.api.app import build_api
-from backburner.app.backup import copy_to_a_file
+from backburner.api.routes.mcp import Serve
+from backburner.app.backup import back_up_to_unnamed_file
 from backburner.app.clock import Clock
 from backburner.app.folder import check_writable, remove_folder
+from backburner.app.http_server import host_in_url
 from backburner.app.machines import Machines, NoTools
-from backburner.app.outside import serve_tools
-from backburner.app.serving import in_url
 from backburner.bus.local import LocalBus
 from backburner.bus.postgres import PostgresBus
-from backburner.core.allowance import AllowanceScope, parse_limit, parse_price
+from backburner.core.allowance import AllowanceScope, parse_limit
 from backburner.live.drafts import Broadcast
 from backburner.ports import Bus
-from backburner.settings import Settings
+from backburner.settings import PriceList, Settings
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
 from backburner.store.lifecycle.opening import ask_for_an_answer
@@ -63,7 +64,7 @@ def build(
         bus=bus,
         engines=machines.engines,
         default_profile=machines.default_profile,
-        toolbox=machines.toolbox or NoTools(),
+        toolbox=NoTools(),
         routes=machines.routes,
         channels=machines.channels,
         injection_proof=machines.injection_proof,
@@ -80,7 +81,7 @@ def build(
             parse_limit(settings.allowance_user, AllowanceScope.USER),
             parse_limit(settings.allowance_day, AllowanceScope.DAY),
         ),
-        prices={name: parse_price(price) for name, price in settings.all_prices.items()},
+        price_of=PriceList(settings.prices, settings.profiles.values(), now=clock.now).find,
         discovery=DiscoverySettings(
             allowed=settings.discovery_enabled,
             every=settings.discovery_interval,
@@ -88,11 +89,10 @@ def build(
         ),
         look_at_repository=machines.repository,
         remove_files=lambda user: remove_folder(settings.workspaces, user),
-        copy_database=lambda: copy_to_a_file(database, settings.data),
+        copy_database=lambda: back_up_to_unnamed_file(database, settings.data),
     )
-    if machines.toolbox is None:
-        # Tools are made of actions, and a run is an action that needs the tools.
-        deps = replace(deps, toolbox=Tools(deps, machines.workspace))
+    # Tools call actions, and the actions of a run need the tools.
+    deps = replace(deps, toolbox=Tools(deps, machines.workspace))
     return App(
         settings=settings,
         clock=clock,
@@ -126,16 +126,20 @@ def _build_worker(settings: Settings, deps: Deps, bus: Bus, machines: Machines) 
 
 
 def _build_api(settings: Settings, deps: Deps, database: Database) -> FastAPI:
-    async def database_answers() -> None:
+    async def check_database() -> None:
         await database.transact(ask_for_an_answer)
 
-    async def data_folder_is_writable() -> None:
+    async def check_data_folder() -> None:
         await asyncio.to_thread(check_writable, settings.data)
 
     api = build_api(
         deps,
-        hosts={"localhost", "127.0.0.1", "[::1]", in_url(settings.host), *_public_name(settings)},
-        checks={"data folder": data_folder_is_writable, "database": database_answers},
+        hosts={
+            *("localhost", "127.0.0.1", "[::1]"),
+            host_in_url(settings.host),
+            *_public_host(settings),
+        },
+        checks={"data folder": check_data_folder, "database": check_database},
         public_url=settings.public_url,
         tools=serve_tools(deps),
     )
@@ -143,6 +147,26 @@ def _build_api(settings: Settings, deps: Deps, database: Database) -> FastAPI:
     return api
 
 
-def _public_name(settings: Settings) -> Iterator[str]:
+def _public_host(settings: Settings) -> Iterator[str]:
     if name := urlsplit(settings.public_url).hostname:
-        yield in_url(name)
+        yield host_in_url(name)
+
+
+def serve_tools(deps: Deps) -> Serve:
+    """Serve our tools to MCP clients, loaded at the first request: the MCP library is slow."""
+    loading: asyncio.Task[Serve] | None = None
+
+    async def serve(*call: Any) -> None:
+        nonlocal loading
+        if loading is None:
+            # In a thread, so that other requests continue meanwhile.
+            loading = asyncio.create_task(asyncio.to_thread(_load_tools, deps))
+        await (await asyncio.shield(loading))(*call)
+
+    return serve
+
+
+def _load_tools(deps: Deps) -> Callable[..., Awaitable[None]]:
+    from backburner.tools.mcp_server import McpServer  # noqa: PLC0415
+
+    return McpServer(deps)

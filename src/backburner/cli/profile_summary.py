@@ -1,15 +1,14 @@
-"""Models in words, for people: never with a secret that could be used."""
+"""One-line summaries of profiles; a secret shows at most its last characters."""
 
 from pydantic import SecretStr
 
 from backburner.settings import Profile
 
-#: Of a secret that is long enough for it.
-LAST = 4
+#: Characters shown of a secret that is at least five times as long.
+SHOWN_CHARS = 4
 
 
-def describe(profile: Profile) -> str:
-    """Say what a profile is, in a few words."""
+def summarize(profile: Profile) -> str:
     if profile.engine == "demo":
         return "the demo"
     parts = [profile.model, f"at {profile.address}"]
@@ -22,4 +21,5 @@ def describe(profile: Profile) -> str:
 
 def mask(secret: SecretStr) -> str:
     text = secret.get_secret_value()
-    return f"that ends in {text[-LAST:]}" if len(text) >= 5 * LAST else "that is short"
+    is_long = len(text) >= 5 * SHOWN_CHARS
+    return f"ending in {text[-SHOWN_CHARS:]}" if is_long else "(too short to show any of it)"

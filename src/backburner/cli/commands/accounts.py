@@ -1,0 +1,222 @@
+"""`backburner user` and `token`: accounts, invitations, sign-in links and API tokens."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from backburner.cli.client import Server
+from backburner.cli.id_prefix import match_prefix
+from backburner.cli.offline import or_here
+from backburner.cli.output import local_time, print_json, print_table, short_id
+from backburner.cli.server_options import json_option, with_server
+from backburner.core.errors import BadRequest, NotFound
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+@click.group("user")
+def user() -> None:
+    """Manage user accounts."""
+
+
+def role_option(command: Decorated) -> Decorated:
+    return click.option(
+        "--role",
+        type=click.Choice(["member", "operator"]),
+        default="member",
+        show_default=True,
+        help="Operators manage accounts and the server.",
+    )(command)
+
+
+@user.command("list")
+@json_option
+@with_server
+def list_users(server: Server, *, as_json: bool) -> None:
+    """List all accounts."""
+    items = list(server.items("/api/users"))
+    if as_json:
+        print_json(items)
+        return
+    rows = [
+        (
+            short_id(account["id"]),
+            account["login"] or "-",
+            account["name"],
+            account["role"],
+            _sign_in_method(account),
+            local_time(account["created_at"]),
+        )
+        for account in items
+    ]
+    print_table([("ID", "LOGIN", "NAME", "ROLE", "SIGN-IN", "CREATED"), *rows], empty="No users.")
+
+
+def _sign_in_method(account: Any) -> str:
+    return (
+        "disabled" if account["disabled_at"] else "password" if account["has_password"] else "link"
+    )
+
+
+@user.command("add")
+@click.argument("login")
+@click.option("--name", default="", help="Display name.")
+@role_option
+@with_server
+def add(server: Server, *, login: str, name: str, role: str) -> None:
+    """Create an account and print the link to set its password."""
+    created = server.post_once("/api/users", {"login": login, "name": name, "role": role})
+    click.echo(created["reset"]["link"])
+
+
+@user.command("invite")
+@click.option("--name", default="", help="Note on whom the invitation is for.")
+@role_option
+@with_server
+def invite(server: Server, *, name: str, role: str) -> None:
+    """Print an invitation link that creates one account."""
+    click.echo(server.post_once("/api/invitations", {"name": name, "role": role})["link"])
+
+
+@user.command("invitations")
+@json_option
+@with_server
+def invitations(server: Server, *, as_json: bool) -> None:
+    """List unused invitations."""
+    items = list(server.items("/api/invitations"))
+    if as_json:
+        print_json(items)
+        return
+    rows = [
+        (
+            short_id(invitation["id"]),
+            invitation["name"] or "-",
+            invitation["role"],
+            local_time(invitation["expires_at"]),
+        )
+        for invitation in items
+    ]
+    print_table([("ID", "NAME", "ROLE", "EXPIRES"), *rows], empty="No invitations.")
+
+
+@user.command("uninvite")
+@click.argument("invitation")
+@with_server
+def uninvite(server: Server, *, invitation: str) -> None:
+    """Revoke an invitation. INVITATION is its id, or the start of it."""
+    items = server.items("/api/invitations")
+    invitation_id = match_prefix(invitation, items, "invitation", label="name")
+    server.delete(f"/api/invitations/{invitation_id}")
+
+
+@user.command("reset")
+@click.argument("login", required=False)
+@or_here("make_reset_link")
+@with_server
+def reset(server: Server, *, login: str | None) -> None:
+    """Print a link to set a new password."""
+    if login is None:
+        raise click.UsageError("Pass LOGIN, or --here for the owner.")
+    click.echo(server.post_once(f"/api/users/{_find_user(server, login)}/reset")["link"])
+
+
+@user.command("disable")
+@click.argument("login")
+@click.option("--undo", is_flag=True, help="Enable the account again.")
+@with_server
+def disable(server: Server, *, login: str, undo: bool) -> None:
+    """Disable an account and end its sessions."""
+    server.patch(f"/api/users/{_find_user(server, login)}", {"disabled": not undo})
+
+
+@user.command("link")
+@click.argument("login", required=False)
+@or_here("make_sign_in_link")
+@with_server
+def link(server: Server, *, login: str | None) -> None:
+    """Print a link that signs you in once, within 15 minutes."""
+    if login is not None:
+        raise click.UsageError("A link for another user requires --here.")
+    click.echo(server.post_once("/api/sign-in-links")["link"])
+
+
+def _find_user(server: Server, login: str) -> str:
+    """Find a user by login or id."""
+    wanted = login.strip().lower()
+    for account in server.items("/api/users"):
+        if wanted in (account["login"], account["id"]):
+            return str(account["id"])
+    raise NotFound(f"No user has the login {login}.", hint="See `backburner user list`.")
+
+
+@click.group("token")
+def token() -> None:
+    """Manage API tokens."""
+
+
+@token.command("create")
+@click.option("--name", required=True, help="Note on what the token is for.")
+@click.option(
+    "--scope",
+    "scopes",
+    type=click.Choice(["read", "write", "operate"]),
+    multiple=True,
+    default=["read"],
+    help="Permission of the token; repeat for several. [default: read]",
+)
+@click.option(
+    "--expires",
+    metavar="TIME",
+    default="90d",
+    show_default=True,
+    help="Lifetime such as 12h or 30d, or `never`.",
+)
+@with_server
+def create(server: Server, *, name: str, scopes: tuple[str, ...], expires: str) -> None:
+    """Create a token and print it. It is shown only once."""
+    body = {
+        "name": name,
+        "scopes": sorted(set(scopes)),
+        "expires": None if expires == "never" else expires,
+    }
+    click.echo(server.post_once("/api/tokens", body)["token"])
+
+
+@token.command("list")
+@json_option
+@with_server
+def list_tokens(server: Server, *, as_json: bool) -> None:
+    """List your valid tokens."""
+    items = list(server.items("/api/tokens"))
+    if as_json:
+        print_json(items)
+        return
+    rows = [
+        (
+            short_id(item["id"]),
+            item["name"],
+            " ".join(item["scopes"]),
+            local_time(item["expires_at"]) or "never",
+            local_time(item["used_at"]) or "never",
+        )
+        for item in items
+    ]
+    print_table([("ID", "NAME", "SCOPES", "EXPIRES", "LAST USED"), *rows], empty="No tokens.")
+
+
+@token.command("revoke")
+@click.argument("token")
+@with_server
+def revoke(server: Server, *, token: str) -> None:
+    """Revoke a token at once. TOKEN is its name, its id, or the start of the id."""
+    matches = [
+        item["id"]
+        for item in server.items("/api/tokens")
+        if item["id"].startswith(token) or item["name"] == token
+    ]
+    if not matches:
+        raise NotFound(f"You have no token {token}.", hint="See `backburner token list`.")
+    if len(matches) > 1:
+        raise BadRequest(f"{len(matches)} tokens match {token}.", hint="Use more of the id.")
+    server.delete(f"/api/tokens/{matches[0]}")

@@ -1,0 +1,15 @@
+"""`backburner grants`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from support.programs.cli_server import Call
+
+
+def test_without_grants_the_list_says_so(talk: Call, ask: Callable[..., Any]) -> None:
+    listed = talk("grants", "list")
+    assert (listed.code, listed.out) == (0, ["No grants: agents ask before every call."])
+    assert ask("grants", "list") == []
+
+    missing = talk("grants", "widen", "g_0", "git")
+    assert (missing.code, missing.err) == (3, ["No grant has an id that starts with g_0."])
