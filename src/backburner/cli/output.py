@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 #: Of an id: enough to tell one from all others, and to be typed.
-SHORT = 10
+SHORT = 12
 WIDEST = 72
 
 

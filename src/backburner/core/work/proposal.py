@@ -28,7 +28,7 @@ MAX_REASON_CHARS = 2_000
 MAX_PROPOSAL_CHARS = 1_500
 MAX_PROPOSAL_LINE_CHARS = 500
 #: Of an id: enough to be typed.
-SHORT_ID_CHARS = 10
+SHORT_ID_CHARS = 12
 REJECTION_COOLDOWN = timedelta(hours=24)
 #: Without a word from the user for this long, they are not there to say yes.
 PRESENCE_WINDOW = timedelta(hours=2)
