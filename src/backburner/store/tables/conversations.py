@@ -43,7 +43,7 @@ conversations = Table(
     Column("context", Text, nullable=False),
     Column("step", Text, nullable=False),
     Column("data", Text, nullable=False),
-    Column("session_engine", Text),
+    Column("session_profile", Text),
     Column("session_id", Text),
     Column("ended_as", Text),
     Column("ended_at", Time),
@@ -60,7 +60,8 @@ conversations = Table(
     Column("last_run_at", Time),
     Column("run_timeout", Length),
     Column("tools", Text),
-    Column("profile", Text),
+    #: The profile that was asked for by name; none: the routes decide.
+    Column("requested_profile", Text),
     Column("on_repeated_failure", Text, nullable=False),
     Column("notify", Text, nullable=False),
     Column("last_result_hash", Text),
@@ -70,7 +71,7 @@ conversations = Table(
     Column("turn_until", BigInteger),
     Column("epoch", BigInteger, nullable=False, server_default=text("0")),
     #: The name of the profile it works under; empty: the default where it runs.
-    Column("engine", Text, nullable=False, server_default=""),
+    Column("profile", Text, nullable=False, server_default=""),
     Column("session_tokens", Integer, nullable=False, server_default=text("0")),
     Column("outside_read", Boolean, nullable=False, server_default=false()),
     #: Of a job: where it was asked for, and the conversation that all of it hangs under.

@@ -167,7 +167,7 @@ def _create_conversations() -> None:
         sa.Column("context", sa.Text, nullable=False),
         sa.Column("step", sa.Text, nullable=False),
         sa.Column("data", sa.Text, nullable=False),
-        sa.Column("session_engine", sa.Text),
+        sa.Column("session_profile", sa.Text),
         sa.Column("session_id", sa.Text),
         sa.Column("ended_as", sa.Text),
         sa.Column("ended_at", TIME),
@@ -184,7 +184,7 @@ def _create_conversations() -> None:
         sa.Column("last_run_at", TIME),
         sa.Column("run_timeout", sa.BigInteger),
         sa.Column("tools", sa.Text),
-        sa.Column("profile", sa.Text),
+        sa.Column("requested_profile", sa.Text),
         sa.Column("on_repeated_failure", sa.Text, nullable=False),
         sa.Column("notify", sa.Text, nullable=False),
         sa.Column("last_result_hash", sa.Text),
@@ -192,7 +192,7 @@ def _create_conversations() -> None:
         sa.Column("turn_run", sa.Text),
         sa.Column("turn_until", sa.BigInteger),
         sa.Column("epoch", sa.BigInteger, nullable=False, server_default=sa.text("0")),
-        sa.Column("engine", sa.Text, nullable=False, server_default=""),
+        sa.Column("profile", sa.Text, nullable=False, server_default=""),
         sa.Column("session_tokens", sa.Integer, nullable=False, server_default=sa.text("0")),
         sa.Column("outside_read", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("parent_run_id", sa.Text),
@@ -201,11 +201,11 @@ def _create_conversations() -> None:
         sa.Column("keeps_only", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_conversations")),
         sa.CheckConstraint(
-            "(turn_run IS NULL) = (turn_until IS NULL)", name=op.f("ck_conversations_turn")
-        ),
-        sa.CheckConstraint(
             "status IN ('active', 'background', 'waiting_input', 'archived')",
             name=op.f("ck_conversations_status"),
+        ),
+        sa.CheckConstraint(
+            "(turn_run IS NULL) = (turn_until IS NULL)", name=op.f("ck_conversations_turn")
         ),
         sa.ForeignKeyConstraint(
             ["user_id"], ["users.id"], name=op.f("fk_conversations_user_id"), ondelete="CASCADE"
