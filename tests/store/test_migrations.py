@@ -52,6 +52,7 @@ ROOT = Path(__file__).parents[2]
 DEFINITIONS = """
     SELECT c.relname, a.attnum || ' ' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
            || ' ' || a.attnotnull || ' ' || coalesce(pg_get_expr(d.adbin, d.adrelid), '')
+           || ' ' || a.attidentity::text || ' ' || a.attcollation::regcollation::text
       FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
       LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
      WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'

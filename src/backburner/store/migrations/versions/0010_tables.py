@@ -15,8 +15,8 @@ down_revision = None
 
 # Types stand here as they were, whatever becomes of those in `types.py`.
 TIME = sa.DateTime(timezone=True).with_variant(sa.BigInteger(), "sqlite")
+ID = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 EXACT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-COUNTER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
@@ -24,6 +24,7 @@ def upgrade() -> None:
     _create_install()
     _create_credentials()
     _create_attempts()
+    _create_counters()
     _create_answers()
     _create_conversations()
     _create_messages()
@@ -48,8 +49,7 @@ def upgrade() -> None:
 
 def _of_a_conversation(table: str) -> tuple[SchemaItem, ...]:
     return (
-        sa.Column("user_id", sa.Text, nullable=False),
-        sa.Column("conversation_id", sa.Text, nullable=False),
+        sa.Column("conversation_id", ID, nullable=False),
         sa.ForeignKeyConstraint(
             ["user_id", "conversation_id"],
             ["conversations.user_id", "conversations.id"],
@@ -70,7 +70,7 @@ def _where(condition: str, *, sqlite: str = "") -> dict[str, Any]:
 def _create_users() -> None:
     op.create_table(
         "users",
-        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("id", ID, nullable=False),
         sa.Column("name", sa.Text, nullable=False, server_default=""),
         sa.Column("zone", sa.Text, nullable=False, server_default="UTC"),
         sa.Column("paused", sa.Boolean, nullable=False, server_default=sa.false()),
@@ -83,8 +83,8 @@ def _create_users() -> None:
         sa.Column("away_since", TIME),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_users")),
     )
-    op.create_index("ix_users_served_at", "users", ["served_at"])
     op.create_index("uq_users_login", "users", ["login"], unique=True)
+    op.create_index("ix_users_served_at", "users", ["served_at"])
 
 
 def _create_install() -> None:
@@ -100,8 +100,8 @@ def _create_credentials() -> None:
     op.create_table(
         "credentials",
         sa.Column("digest", sa.Text, nullable=False),
-        sa.Column("id", sa.Text, nullable=False),
-        sa.Column("user_id", sa.Text, nullable=False),
+        sa.Column("id", ID, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("name", sa.Text, nullable=False, server_default=""),
         sa.Column("scopes", sa.Text, nullable=False),
@@ -109,7 +109,7 @@ def _create_credentials() -> None:
         sa.Column("expires_at", TIME),
         sa.Column("used_at", TIME),
         sa.Column("ended_at", TIME),
-        sa.Column("conversation_id", sa.Text),
+        sa.Column("conversation_id", ID),
         sa.PrimaryKeyConstraint("digest", name=op.f("pk_credentials")),
         sa.ForeignKeyConstraint(
             ["user_id"], ["users.id"], name=op.f("fk_credentials_user_id"), ondelete="CASCADE"
@@ -128,10 +128,23 @@ def _create_attempts() -> None:
     )
 
 
+def _create_counters() -> None:
+    op.create_table(
+        "counters",
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("last", sa.BigInteger, nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "name", name=op.f("pk_counters")),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.id"], name=op.f("fk_counters_user_id"), ondelete="CASCADE"
+        ),
+    )
+
+
 def _create_answers() -> None:
     op.create_table(
         "answers",
-        sa.Column("user_id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
         sa.Column("key", sa.Text, nullable=False),
         sa.Column("request", sa.Text, nullable=False),
         sa.Column("status", sa.Integer),
@@ -148,19 +161,19 @@ def _create_answers() -> None:
 def _create_conversations() -> None:
     op.create_table(
         "conversations",
-        sa.Column("user_id", sa.Text, nullable=False),
-        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("id", ID, nullable=False),
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("status", sa.Text, nullable=False),
         sa.Column("title", sa.Text, nullable=False),
         sa.Column("created_by", sa.Text, nullable=False),
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("updated_at", TIME, nullable=False),
-        sa.Column("parent_id", sa.Text),
-        sa.Column("batch", sa.Text),
+        sa.Column("parent_id", ID),
+        sa.Column("batch", ID),
         sa.Column("schedule", sa.Text),
         sa.Column("schedule_revision", sa.Integer, nullable=False),
-        sa.Column("after_id", sa.Text),
+        sa.Column("after_id", ID),
         sa.Column("next_run_at", TIME),
         sa.Column("settled_until", TIME),
         sa.Column("pause_reason", sa.Text),
@@ -168,7 +181,7 @@ def _create_conversations() -> None:
         sa.Column("step", sa.Text, nullable=False),
         sa.Column("data", sa.Text, nullable=False),
         sa.Column("session_profile", sa.Text),
-        sa.Column("session_id", sa.Text),
+        sa.Column("session_id", ID),
         sa.Column("ended_as", sa.Text),
         sa.Column("ended_at", TIME),
         sa.Column("resuming", sa.Boolean, nullable=False),
@@ -189,15 +202,15 @@ def _create_conversations() -> None:
         sa.Column("notify", sa.Text, nullable=False),
         sa.Column("last_result_hash", sa.Text),
         sa.Column("reports_to", sa.Text, nullable=False),
-        sa.Column("turn_run", sa.Text),
+        sa.Column("turn_run", ID),
         sa.Column("turn_until", sa.BigInteger),
         sa.Column("epoch", sa.BigInteger, nullable=False, server_default=sa.text("0")),
         sa.Column("profile", sa.Text, nullable=False, server_default=""),
         sa.Column("session_tokens", sa.Integer, nullable=False, server_default=sa.text("0")),
         sa.Column("outside_read", sa.Boolean, nullable=False, server_default=sa.false()),
-        sa.Column("parent_run_id", sa.Text),
-        sa.Column("parent_message_id", sa.Text),
-        sa.Column("root_id", sa.Text),
+        sa.Column("parent_run_id", ID),
+        sa.Column("parent_message_id", ID),
+        sa.Column("root_id", ID),
         sa.Column("keeps_only", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_conversations")),
         sa.CheckConstraint(
@@ -247,12 +260,6 @@ def _create_conversations() -> None:
         ["user_id", "next_run_at"],
         **_where("status = 'background' AND next_run_at IS NOT NULL AND turn_run IS NULL"),
     )
-    op.create_index(
-        "ix_conversations_jobs",
-        "conversations",
-        ["user_id", "updated_at", "id"],
-        **_where("kind = 'job'"),
-    )
     op.create_index("ix_conversations_listed", "conversations", ["user_id", "updated_at", "id"])
     op.create_index(
         "ix_conversations_open_jobs",
@@ -278,24 +285,31 @@ def _create_conversations() -> None:
     op.create_index(
         "ix_conversations_turn", "conversations", ["turn_until"], **_where("turn_run IS NOT NULL")
     )
+    # Last: of two that fit alike, SQLite takes the one that was made last.
+    op.create_index(
+        "ix_conversations_jobs",
+        "conversations",
+        ["user_id", "updated_at", "id"],
+        **_where("kind = 'job'"),
+    )
 
 
 def _create_messages() -> None:
     op.create_table(
         "messages",
-        sa.Column("number", COUNTER, nullable=False),
-        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("number", sa.BigInteger, sa.Identity(), nullable=False),
+        sa.Column("id", ID, nullable=False),
         *_of_a_conversation("messages"),
         sa.Column("role", sa.Text, nullable=False),
         sa.Column("source", sa.Text, nullable=False),
         sa.Column("content", sa.Text, nullable=False),
         sa.Column("outside", sa.Boolean, nullable=False),
-        sa.Column("run_id", sa.Text),
+        sa.Column("run_id", ID),
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("replaced_at", TIME),
-        sa.PrimaryKeyConstraint("number", name=op.f("pk_messages")),
-        sa.UniqueConstraint("id", name=op.f("uq_messages_id")),
-        sqlite_autoincrement=True,
+        sa.PrimaryKeyConstraint("user_id", "number", name=op.f("pk_messages")),
+        sa.UniqueConstraint("user_id", "id", name=op.f("uq_messages_user_id_id")),
     )
     op.create_index(
         "ix_messages_heard",
@@ -311,7 +325,8 @@ def _create_messages() -> None:
 def _create_inbox() -> None:
     op.create_table(
         "inbox",
-        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("id", ID, nullable=False),
         *_of_a_conversation("inbox"),
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("run_kind", sa.Text, nullable=False),
@@ -321,8 +336,8 @@ def _create_inbox() -> None:
         sa.Column("dedupe_key", sa.Text),
         sa.Column("arrived_at", TIME, nullable=False),
         sa.Column("served_at", TIME),
-        sa.Column("served_by", sa.Text),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_inbox")),
+        sa.Column("served_by", ID),
+        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_inbox")),
         sa.UniqueConstraint("user_id", "dedupe_key", name=op.f("uq_inbox_user_id_dedupe_key")),
     )
     op.create_index(
@@ -352,14 +367,15 @@ def _create_inbox() -> None:
 def _create_questions() -> None:
     op.create_table(
         "questions",
-        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("id", ID, nullable=False),
         *_of_a_conversation("questions"),
         sa.Column("purpose", sa.Text, nullable=False),
         sa.Column("type", sa.Text, nullable=False),
         sa.Column("prompt", sa.Text, nullable=False),
         sa.Column("options", sa.Text, nullable=False),
         sa.Column("binds_to", sa.Text, nullable=False),
-        sa.Column("run_id", sa.Text),
+        sa.Column("run_id", ID),
         sa.Column("run_kind", sa.Text, nullable=False),
         sa.Column("asked_at", TIME, nullable=False),
         sa.Column("remind_at", TIME),
@@ -368,7 +384,7 @@ def _create_questions() -> None:
         sa.Column("default_answer", sa.Text),
         sa.Column("closed_at", TIME),
         sa.Column("answer", sa.Text),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_questions")),
+        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_questions")),
     )
     op.create_index(
         "ix_questions_expires_at", "questions", ["expires_at"], **_where("closed_at IS NULL")
@@ -388,7 +404,8 @@ def _create_questions() -> None:
 def _create_runs() -> None:
     op.create_table(
         "runs",
-        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("id", ID, nullable=False),
         *_of_a_conversation("runs"),
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("status", sa.Text, nullable=False),
@@ -414,20 +431,11 @@ def _create_runs() -> None:
         sa.Column("profile", sa.Text),
         sa.Column("escalated_from", sa.Text),
         sa.Column("drafted_at", TIME),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_runs")),
+        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_runs")),
         sa.CheckConstraint(
             "status IN ('queued', 'running', 'success', 'failure', 'skipped', 'cancelled')",
             name=op.f("ck_runs_status"),
         ),
-    )
-    op.create_index("ix_runs_ended_at", "runs", ["ended_at"])
-    op.create_index("ix_runs_of_conversation", "runs", ["user_id", "conversation_id", "started_at"])
-    op.create_index(
-        "ix_runs_of_user", "runs", ["user_id", "ended_at"], **_where("ended_at IS NOT NULL")
-    )
-    op.create_index("ix_runs_queued", "runs", ["wait_until"], **_where("status = 'queued'"))
-    op.create_index(
-        "ix_runs_queued_of_user", "runs", ["user_id", "wait_until"], **_where("status = 'queued'")
     )
     op.create_index(
         "uq_runs_queued",
@@ -443,17 +451,30 @@ def _create_runs() -> None:
         unique=True,
         **_where("status = 'running'"),
     )
+    op.create_index("ix_runs_ended_at", "runs", ["ended_at"])
+    op.create_index("ix_runs_of_conversation", "runs", ["user_id", "conversation_id", "started_at"])
+    op.create_index(
+        "ix_runs_of_user", "runs", ["user_id", "ended_at"], **_where("ended_at IS NOT NULL")
+    )
+    op.create_index("ix_runs_queued", "runs", ["wait_until"], **_where("status = 'queued'"))
+    op.create_index(
+        "ix_runs_queued_of_user", "runs", ["user_id", "wait_until"], **_where("status = 'queued'")
+    )
 
 
 def _create_outcomes() -> None:
     op.create_table(
         "outcomes",
-        sa.Column("run_id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("run_id", ID, nullable=False),
         sa.Column("epoch", sa.BigInteger, nullable=False),
         sa.Column("committed_at", TIME, nullable=False),
-        sa.PrimaryKeyConstraint("run_id", "epoch", name=op.f("pk_outcomes")),
+        sa.PrimaryKeyConstraint("user_id", "run_id", "epoch", name=op.f("pk_outcomes")),
         sa.ForeignKeyConstraint(
-            ["run_id"], ["runs.id"], name=op.f("fk_outcomes_run_id"), ondelete="CASCADE"
+            ["user_id", "run_id"],
+            ["runs.user_id", "runs.id"],
+            name=op.f("fk_outcomes_user_id_run_id"),
+            ondelete="CASCADE",
         ),
     )
 
@@ -461,13 +482,17 @@ def _create_outcomes() -> None:
 def _create_waits() -> None:
     op.create_table(
         "waits",
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("run_id", ID, nullable=False),
+        sa.Column("job_id", ID, nullable=False),
         *_of_a_conversation("waits"),
-        sa.Column("run_id", sa.Text, nullable=False),
-        sa.Column("job_id", sa.Text, nullable=False),
         sa.Column("settled_at", TIME),
-        sa.PrimaryKeyConstraint("run_id", "job_id", name=op.f("pk_waits")),
+        sa.PrimaryKeyConstraint("user_id", "run_id", "job_id", name=op.f("pk_waits")),
         sa.ForeignKeyConstraint(
-            ["run_id"], ["runs.id"], name=op.f("fk_waits_run_id"), ondelete="CASCADE"
+            ["user_id", "run_id"],
+            ["runs.user_id", "runs.id"],
+            name=op.f("fk_waits_user_id_run_id"),
+            ondelete="CASCADE",
         ),
     )
     op.create_index("ix_waits_of_conversation", "waits", ["user_id", "conversation_id"])
@@ -477,9 +502,10 @@ def _create_waits() -> None:
 def _create_tool_calls() -> None:
     op.create_table(
         "tool_calls",
-        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("id", ID, nullable=False),
         *_of_a_conversation("tool_calls"),
-        sa.Column("run_id", sa.Text, nullable=False),
+        sa.Column("run_id", ID, nullable=False),
         sa.Column("epoch", sa.BigInteger, nullable=False),
         sa.Column("server", sa.Text, nullable=False),
         sa.Column("tool", sa.Text, nullable=False),
@@ -487,13 +513,13 @@ def _create_tool_calls() -> None:
         sa.Column("digest", sa.Text, nullable=False),
         sa.Column("read_only", sa.Boolean, nullable=False),
         sa.Column("state", sa.Text, nullable=False),
-        sa.Column("grant_id", sa.Text),
+        sa.Column("grant_id", ID),
         sa.Column("result", sa.Text),
         sa.Column("started_at", TIME, nullable=False),
         sa.Column("ended_at", TIME),
         sa.Column("definition", sa.Text, nullable=False, server_default=""),
         sa.Column("failed", sa.Boolean, nullable=False, server_default=sa.false()),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_tool_calls")),
+        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_tool_calls")),
         sa.CheckConstraint(
             "state IN ('started', 'done', 'unknown')", name=op.f("ck_tool_calls_state")
         ),
@@ -507,21 +533,21 @@ def _create_tool_calls() -> None:
 def _create_receipts() -> None:
     op.create_table(
         "receipts",
-        sa.Column("id", sa.Text, nullable=False),
-        sa.Column("user_id", sa.Text, nullable=False),
-        sa.Column("conversation_id", sa.Text, nullable=False),
-        sa.Column("run_id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("id", ID, nullable=False),
+        sa.Column("conversation_id", ID, nullable=False),
+        sa.Column("run_id", ID, nullable=False),
         sa.Column("server", sa.Text, nullable=False),
         sa.Column("tool", sa.Text, nullable=False),
         sa.Column("arguments", sa.Text, nullable=False),
         sa.Column("digest", sa.Text, nullable=False),
         sa.Column("state", sa.Text, nullable=False),
         sa.Column("failed", sa.Boolean, nullable=False),
-        sa.Column("grant_id", sa.Text),
+        sa.Column("grant_id", ID),
         sa.Column("result", sa.Text),
         sa.Column("started_at", TIME, nullable=False),
         sa.Column("ended_at", TIME),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_receipts")),
+        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_receipts")),
         sa.ForeignKeyConstraint(
             ["user_id"], ["users.id"], name=op.f("fk_receipts_user_id"), ondelete="CASCADE"
         ),
@@ -532,7 +558,8 @@ def _create_receipts() -> None:
 def _create_grants() -> None:
     op.create_table(
         "grants",
-        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("id", ID, nullable=False),
         *_of_a_conversation("grants"),
         sa.Column("server", sa.Text, nullable=False),
         sa.Column("tool", sa.Text, nullable=False),
@@ -543,7 +570,7 @@ def _create_grants() -> None:
         sa.Column("expires_at", TIME),
         sa.Column("given_at", TIME, nullable=False),
         sa.Column("ended_at", TIME),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_grants")),
+        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_grants")),
     )
     op.create_index(
         "ix_grants_good", "grants", ["user_id", "given_at", "id"], **_where("ended_at IS NULL")
@@ -554,13 +581,14 @@ def _create_grants() -> None:
 def _create_session_entries() -> None:
     op.create_table(
         "session_entries",
-        sa.Column("number", COUNTER, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("number", sa.BigInteger, sa.Identity(), nullable=False),
         *_of_a_conversation("session_entries"),
-        sa.Column("session_id", sa.Text, nullable=False),
-        sa.Column("run_id", sa.Text, nullable=False),
+        sa.Column("session_id", ID, nullable=False),
+        sa.Column("run_id", ID, nullable=False),
         sa.Column("epoch", sa.BigInteger, nullable=False),
         sa.Column("entry", sa.Text, nullable=False),
-        sa.PrimaryKeyConstraint("number", name=op.f("pk_session_entries")),
+        sa.PrimaryKeyConstraint("user_id", "number", name=op.f("pk_session_entries")),
     )
     op.create_index(
         "ix_session_entries_of_session",
@@ -572,29 +600,33 @@ def _create_session_entries() -> None:
 def _create_notices() -> None:
     op.create_table(
         "notices",
-        sa.Column("number", COUNTER, nullable=False),
-        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("number", sa.BigInteger, sa.Identity(), nullable=False),
+        sa.Column("id", ID, nullable=False),
         *_of_a_conversation("notices"),
-        sa.Column("run_id", sa.Text),
+        sa.Column("run_id", ID),
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("text", sa.Text, nullable=False),
-        sa.Column("question_id", sa.Text),
+        sa.Column("question_id", ID),
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("seen_at", TIME),
-        sa.PrimaryKeyConstraint("number", name=op.f("pk_notices")),
-        sa.UniqueConstraint("id", name=op.f("uq_notices_id")),
-        sqlite_autoincrement=True,
+        sa.PrimaryKeyConstraint("user_id", "number", name=op.f("pk_notices")),
+        sa.UniqueConstraint("user_id", "id", name=op.f("uq_notices_user_id_id")),
     )
-    op.create_index("ix_notices_of_user", "notices", ["user_id", "number"])
+    op.create_index("ix_notices_of_conversation", "notices", ["user_id", "conversation_id"])
+    op.create_index(
+        "ix_notices_unseen", "notices", ["user_id", "number"], **_where("seen_at IS NULL")
+    )
 
 
 def _create_deliveries() -> None:
     op.create_table(
         "deliveries",
-        sa.Column("number", COUNTER, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("number", sa.BigInteger, sa.Identity(), nullable=False),
         sa.Column("key", sa.Text, nullable=False),
         *_of_a_conversation("deliveries"),
-        sa.Column("notice_id", sa.Text, nullable=False),
+        sa.Column("notice_id", ID, nullable=False),
         sa.Column("channel", sa.Text, nullable=False),
         sa.Column("target", sa.Text, nullable=False),
         sa.Column("part", sa.Integer, nullable=False),
@@ -604,13 +636,13 @@ def _create_deliveries() -> None:
         sa.Column("not_before", TIME, nullable=False),
         sa.Column("leased_until", sa.BigInteger),
         sa.Column("lease", sa.BigInteger, nullable=False),
-        sa.Column("provider_id", sa.Text),
+        sa.Column("provider_id", ID),
         sa.Column("error", sa.Text),
-        sa.PrimaryKeyConstraint("number", name=op.f("pk_deliveries")),
+        sa.PrimaryKeyConstraint("user_id", "number", name=op.f("pk_deliveries")),
         sa.CheckConstraint(
             "state IN ('waiting', 'sending', 'sent', 'failed')", name=op.f("ck_deliveries_state")
         ),
-        sa.UniqueConstraint("key", name=op.f("uq_deliveries_key")),
+        sa.UniqueConstraint("user_id", "key", name=op.f("uq_deliveries_user_id_key")),
     )
     op.create_index("ix_deliveries_of_conversation", "deliveries", ["user_id", "conversation_id"])
     op.create_index(
@@ -624,35 +656,33 @@ def _create_deliveries() -> None:
 def _create_events() -> None:
     op.create_table(
         "events",
-        sa.Column("number", COUNTER, nullable=False),
-        sa.Column("user_id", sa.Text, nullable=False),
-        sa.Column("conversation_id", sa.Text),
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("number", sa.BigInteger, nullable=False),
+        sa.Column("conversation_id", ID),
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("created_at", TIME, nullable=False),
-        sa.PrimaryKeyConstraint("number", name=op.f("pk_events")),
+        sa.PrimaryKeyConstraint("user_id", "number", name=op.f("pk_events")),
         sa.ForeignKeyConstraint(
             ["user_id"], ["users.id"], name=op.f("fk_events_user_id"), ondelete="CASCADE"
         ),
-        sqlite_autoincrement=True,
     )
     op.create_index("ix_events_created_at", "events", ["created_at"])
-    op.create_index("ix_events_of_user", "events", ["user_id", "number"])
 
 
 def _create_spend() -> None:
     op.create_table(
         "spend",
-        sa.Column("number", COUNTER, nullable=False),
-        sa.Column("user_id", sa.Text, nullable=False),
-        sa.Column("conversation_id", sa.Text, nullable=False),
-        sa.Column("root_id", sa.Text, nullable=False),
-        sa.Column("run_id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
+        sa.Column("number", sa.BigInteger, sa.Identity(), nullable=False),
+        sa.Column("conversation_id", ID, nullable=False),
+        sa.Column("root_id", ID, nullable=False),
+        sa.Column("run_id", ID, nullable=False),
         sa.Column("model", sa.Text, nullable=False),
         sa.Column("micros", sa.BigInteger, nullable=False),
         sa.Column("tokens", sa.BigInteger, nullable=False),
         sa.Column("priced", sa.Boolean, nullable=False),
         sa.Column("spent_at", TIME, nullable=False),
-        sa.PrimaryKeyConstraint("number", name=op.f("pk_spend")),
+        sa.PrimaryKeyConstraint("user_id", "number", name=op.f("pk_spend")),
         sa.ForeignKeyConstraint(
             ["user_id"], ["users.id"], name=op.f("fk_spend_user_id"), ondelete="CASCADE"
         ),
@@ -665,7 +695,7 @@ def _create_spend() -> None:
 def _create_totals() -> None:
     op.create_table(
         "totals",
-        sa.Column("user_id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
         sa.Column("what", sa.Text, nullable=False),
         sa.Column("micros", sa.BigInteger, nullable=False),
         sa.Column("tokens", sa.BigInteger, nullable=False),
@@ -679,9 +709,9 @@ def _create_totals() -> None:
 def _create_allowances() -> None:
     op.create_table(
         "allowances",
-        sa.Column("user_id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
         sa.Column("scope", sa.Text, nullable=False),
-        sa.Column("root_id", sa.Text, nullable=False),
+        sa.Column("root_id", ID, nullable=False),
         sa.Column("micros", sa.BigInteger),
         sa.Column("tokens", sa.BigInteger),
         sa.PrimaryKeyConstraint("user_id", "scope", "root_id", name=op.f("pk_allowances")),
@@ -694,10 +724,10 @@ def _create_allowances() -> None:
 def _create_memories() -> None:
     op.create_table(
         "memories",
-        sa.Column("user_id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
         sa.Column("key", sa.Text, nullable=False),
         sa.Column("text", sa.Text, nullable=False),
-        sa.Column("conversation_id", sa.Text),
+        sa.Column("conversation_id", ID),
         sa.Column("outside", sa.Boolean, nullable=False),
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("updated_at", TIME, nullable=False),
@@ -717,7 +747,7 @@ def _create_memories() -> None:
 def _create_memory_words() -> None:
     op.create_table(
         "memory_words",
-        sa.Column("user_id", sa.Text, nullable=False),
+        sa.Column("user_id", ID, nullable=False),
         sa.Column("word", EXACT, nullable=False),
         sa.Column("key", sa.Text, nullable=False),
         sa.PrimaryKeyConstraint("user_id", "word", "key", name=op.f("pk_memory_words")),
