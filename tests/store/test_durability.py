@@ -22,7 +22,7 @@ def test_postgresql_waits_for_the_disk_whatever_the_database_would_do(
 ) -> None:
     name = make_url(migrated_postgres_url).database
     with psycopg.connect(migrated_postgres_url, autocommit=True) as connection:
-        connection.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')  # noqa: S608
+        connection.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')
     with psycopg.connect(migrated_postgres_url) as connection:
         assert connection.execute("SHOW synchronous_commit").fetchone() == ("off",)
 

@@ -18,7 +18,6 @@ from sqlalchemy import (
     TextClause,
     bindparam,
     delete,
-    exists,
     func,
     select,
     text,
@@ -60,12 +59,18 @@ _drafts_in = _drafts.where(
     runs.c.conversation_id.in_(bindparam("conversations", expanding=True, type_=Text()))
 )
 _newer = events.alias("newer")
+#: Not with EXISTS, for which PostgreSQL may compare all events of a user with each other.
+_last = (
+    select(_newer.c.number)
+    .where(_newer.c.user_id == events.c.user_id)
+    .order_by(_newer.c.number.desc())
+    .limit(1)
+    .correlate(events)
+    .scalar_subquery()
+)
 _old = (
     select(events.c.user_id, events.c.number)
-    .where(
-        events.c.created_at < bindparam("before"),
-        exists().where(_newer.c.user_id == events.c.user_id, _newer.c.number > events.c.number),
-    )
+    .where(events.c.created_at < bindparam("before"), events.c.number < _last)
     .order_by(events.c.created_at)
     .limit(bindparam("limit"))
 )
