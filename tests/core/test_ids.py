@@ -1,6 +1,7 @@
-"""Ids: by chance or from what they stand for, of one form."""
+"""Ids: fresh ones in the order of time, or derived from what they stand for, of one form."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ MAKERS = {
     "s": ids.new_session_id,
     "u": ids.new_user_id,
 }
+DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 DERIVERS = {
     "b": ids.derive_batch_id,
     "g": ids.derive_grant_id,
@@ -35,6 +37,23 @@ def test_a_new_id_tells_its_kind_and_is_like_no_other(letter: str) -> None:
 
     assert len(made) == 100
     assert all(re.fullmatch(letter + "_[0-9a-hjkmnp-tv-z]{26}", each) for each in made)
+
+
+@pytest.mark.parametrize("letter", MAKERS)
+def test_ids_sort_in_the_order_in_which_they_were_made(letter: str) -> None:
+    made = [MAKERS[letter]() for _ in range(100)]
+
+    assert made == sorted(made)
+
+
+def test_a_new_id_begins_with_the_time_and_ends_with_chance() -> None:
+    before, made, after = time.time_ns() // 1000, ids.new_run_id(), time.time_ns() // 1000
+    number = 0
+    for digit in made[2:]:
+        number = number * 32 + DIGITS.index(digit)
+
+    assert before <= number >> 78 <= after
+    assert len({ids.new_run_id()[-12:] for _ in range(100)}) == 100
 
 
 @pytest.mark.parametrize("letter", DERIVERS)

@@ -121,7 +121,7 @@ async def test_the_session_of_another_model_is_not_gone_on_with(stage: Stage) ->
     chat = await stage.chat()
     await stage.say(chat, "One.")
     await stage.work()
-    other = tables.conversations.update().values(session_engine="other")
+    other = tables.conversations.update().values(session_profile="other")
     stage.database.run(lambda tx: tx.connection.execute(other))
     await stage.say(chat, "Two.")
     await stage.work()

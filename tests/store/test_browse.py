@@ -61,8 +61,8 @@ LISTS: dict[str, tuple[Select[Any], str]] = {
     "questions, next": (browse_work.questions_after, "ix_questions_open"),
     "runs": (browse_work.runs_page, "ix_runs_of_conversation"),
     "runs, next": (browse_work.runs_after, "ix_runs_of_conversation"),
-    "notices": (browse_work.notices_page, "ix_notices_of_user"),
-    "notices, next": (browse_work.notices_after, "ix_notices_of_user"),
+    "notices": (browse_work.notices_page, "sqlite_autoindex_notices_1"),
+    "notices, next": (browse_work.notices_after, "sqlite_autoindex_notices_1"),
     "memories": (memories.page_of_all, "sqlite_autoindex_memories_1"),
     "memories, next": (memories.page_after, "sqlite_autoindex_memories_1"),
 }
@@ -127,6 +127,7 @@ def test_words_are_looked_for_in_the_newest_messages(scene: Scene) -> None:
     rows = [
         {
             "id": f"m_{number}",
+            "number": 1000 + number,
             "user_id": USER,
             "conversation_id": chat.id,
             "role": "user",
@@ -169,15 +170,15 @@ def test_pages_of_everything_go_on_where_they_ended(scene: Scene) -> None:
         scene.say(chat, f"{number}")
         remember(scene, f"{number}")
 
-    def said(after: PageKey | None) -> list[tuple[int, str]]:
+    def said(after: PageKey | None) -> list[tuple[str, str]]:
         found = scene.run(
             lambda db: browse_work.page_of_messages(db, USER, chat.id, after, limit=2)
         )
-        return [(one.number, one.message.content) for one in found]
+        return [(one.id, one.content) for one in found]
 
-    (_, newest), (number, second) = said(None)
+    (_, newest), (last, second) = said(None)
     assert (newest, second) == ("2", "1")
-    assert [content for _, content in said((number,))] == ["0"]
+    assert [content for _, content in said((last,))] == ["0"]
     remembered = scene.run(lambda db: memories.page(db, USER, ("0",), limit=2))
     assert [one.key for one in remembered] == ["1", "2"]
 
@@ -194,7 +195,7 @@ def test_runs_and_questions_and_notices_have_pages_on_both_databases(scene: Scen
     assert (len(runs), list(later)) == (3, list(runs[1:]))
 
     told = scene.run(lambda db: browse_work.page_of_notices(db, USER, None, unseen=True, limit=9))
-    after = (told[0].number,)
+    after = (told[0].id,)
     rest = scene.run(lambda db: browse_work.page_of_notices(db, USER, after, unseen=True, limit=9))
     assert list(rest) == list(told[1:])
 

@@ -63,7 +63,17 @@ def test_changes_are_read_in_order_each_once_and_by_their_owner_only(known: Data
     assert numbers(known) == sorted(numbers(known))
     assert numbers(known, after=found[0].number) == [found[1].number]
     assert known.run(lambda tx: tx.events.newest(USER)) == found[1].number
-    assert not known.run(lambda tx: tx.events.is_known(STRANGER, found[0].number))
+    assert len(numbers(known, user=STRANGER)) == 1
+    assert not known.run(lambda tx: tx.events.is_known(STRANGER, found[1].number))
+
+
+def test_each_users_changes_are_counted_by_themselves(known: Database) -> None:
+    change(known, USER, EventKind.MESSAGE, EventKind.RUN)
+    change(known, STRANGER)
+    change(known, USER)
+
+    assert numbers(known) == [1, 2, 3]
+    assert numbers(known, user=STRANGER) == [1]
 
 
 def test_nothing_is_noted_by_a_transaction_that_fails(known: Database) -> None:
@@ -140,7 +150,7 @@ def test_a_number_is_taken_only_when_all_before_it_can_be_seen(several: list[Dat
     waiting = Thread(target=change, args=(second,))
     waiting.start()
     until_it_waits = text(
-        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"
     )
     while not reader.run(lambda tx: tx.connection.execute(until_it_waits).scalar_one()):
         assert waiting.is_alive()

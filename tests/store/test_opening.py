@@ -255,6 +255,16 @@ def test_a_newer_one_is_refused(file: Path) -> None:
     assert "9999" in said
 
 
+@pytest.mark.parametrize("revision", ["0001", "0009"])
+def test_one_of_an_alpha_version_is_refused(file: Path, revision: str) -> None:
+    execute(file, f"UPDATE alembic_version SET version_num = '{revision}'")  # noqa: S608 (planted)
+    said = refusal_of_file(file)
+
+    assert "unreleased alpha version" in said
+    assert revision in said
+    assert "Export your data" in said
+
+
 def test_a_newer_one_is_refused_as_it_is_even_if_it_was_never_closed(
     file: Path, start: Start, tmp_path: Path
 ) -> None:

@@ -87,6 +87,20 @@ def test_a_newer_postgresql_database_is_refused(migrated_postgres_url: str) -> N
     assert "newer Backburner" in refusal(migrated_postgres_url)
 
 
+@pytest.mark.parametrize("revision", ["0001", "0009"])
+def test_a_postgresql_database_of_an_alpha_version_is_refused(
+    migrated_postgres_url: str, revision: str
+) -> None:
+    plant = "UPDATE alembic_version SET version_num = %s"
+    with psycopg.connect(migrated_postgres_url) as connection:
+        connection.execute(plant, [revision])
+
+    assert "unreleased alpha version" in refusal(migrated_postgres_url)
+    with psycopg.connect(migrated_postgres_url) as connection:
+        found = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+        assert found == [(revision,)]
+
+
 def test_a_postgresql_that_does_not_answer_is_refused(tmp_path: Path) -> None:
     there = refusal(f"postgresql://me:{PASSWORD}@127.0.0.1:1/b")
     socket = refusal(f"postgresql://me:{PASSWORD}@/b?host={tmp_path}")

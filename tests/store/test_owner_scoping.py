@@ -67,9 +67,6 @@ REFUSALS = (NotFound, Fenced, Conflict, IntegrityError)
 
 #: They make something of the caller's own, and look up nothing.
 BIRTHS = {"conversations.add", "steps.add", "users.add"}
-#: They find a run by its id alone: whoever calls them has proved to hold its turn, or asks what
-#: became of one that it held.
-BY_RUN_ALONE = {"turns.is_committed", "runs.is_proven", "runs.prove"}
 
 
 @dataclass(frozen=True)
@@ -162,6 +159,9 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "turns.hold": lambda db, me, home: turns.hold(db, turn_of(me, home)),
     "turns.is_cancelled": lambda db, me, home: turns.is_cancelled(db, me, home.stopping.run.id),
+    "turns.is_committed": lambda db, me, home: turns.is_committed(
+        db, replace(home.queued.turn, user_id=me)
+    ),
     "turns.note_outside": lambda db, me, home: turns.note_outside(db, turn_of(me, home)),
     "turns.renew": lambda db, me, home: turns.renew(db, turn_of(me, home), lease=LEASE, tick=1),
     "conversations.children": lambda db, me, home: conversations.children(db, me, home.kept.id),
@@ -264,7 +264,11 @@ ATTEMPTS: dict[str, Attempt] = {
         db, me, home.queued.run.id, epoch=9, unattended=True, worker="another"
     ),
     "runs.history": lambda db, me, home: runs.history(db, me, home.kept.id, limit=9),
+    "runs.is_proven": lambda db, me, home: runs.is_proven(
+        db, me, home.queued.run.id, home.queued.turn.epoch
+    ),
     "runs.load": lambda db, me, home: runs.load(db, me, home.held.run.id),
+    "runs.prove": lambda db, me, home: runs.prove(db, me, home.held.run.id, 99, now=NOON),
     "runs.queue": lambda db, me, home: runs.queue(db, me, home.held.run.id, until=None),
     "runs.queued": lambda db, me, home: runs.queued(db, me, home.kept.id),
     "runs.skip": lambda db, me, home: runs.skip(
@@ -419,7 +423,7 @@ class UndoneError(Exception):
 def test_every_function_that_takes_an_owner_has_an_entry_here() -> None:
     named = {name for name, function in functions() if takes(function, OWNERS)}
 
-    assert named - BIRTHS - BY_RUN_ALONE - OF_A_USER == ATTEMPTS.keys() | OF_THEIR_OWN.keys()
+    assert named - BIRTHS - OF_A_USER == ATTEMPTS.keys() | OF_THEIR_OWN.keys()
 
 
 def test_every_function_that_takes_an_id_takes_its_owner_too() -> None:
@@ -430,7 +434,7 @@ def test_every_function_that_takes_an_id_takes_its_owner_too() -> None:
         if takes(function, others) and not takes(function, OWNERS)
     }
 
-    assert ownerless <= BY_RUN_ALONE
+    assert ownerless == set()
 
 
 def test_a_stranger_with_the_ids_finds_nothing_and_changes_nothing(

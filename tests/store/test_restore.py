@@ -1,9 +1,10 @@
 """A database that was put back from a copy: it does nothing again by itself."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from sqlalchemy import insert, select, text
+from sqlalchemy import Connection, Select, Table, func, insert, select
 from support.doubles.clock import SetClock
 from support.people.a_token import put_token
 from support.stage.make import USER
@@ -19,13 +20,13 @@ from backburner.core.tool_policy import Grant, Tool, ToolCall
 from backburner.ports import EventKind
 from backburner.store import tables
 from backburner.store.db import Database
-from backburner.store.dialect import is_sqlite
 from backburner.store.lifecycle import restore
 from backburner.store.lifecycle.check import find_faults
 from backburner.store.lifecycle.restore import Restored
 from backburner.store.records import tool_calls
 from backburner.store.records.grants import give, valid
 from backburner.store.tx import Tx
+from backburner.store.types import to_micros
 
 SEND = Tool(server="mail", name="send", definition="d")
 CALL = ToolCall(tool=SEND, arguments={"to": "ann"})
@@ -208,6 +209,26 @@ def test_numbers_that_clients_may_have_seen_are_not_given_again(
     assert not database.run(lambda tx: tx.events.is_known(USER, lost))
 
 
+@pytest.mark.parametrize("name", [table.name for table in tables.numbered])
+def test_rows_of_every_table_are_numbered_beyond_those_that_were_lost(
+    scene: Scene, name: str
+) -> None:
+    scene.chat()
+    before = to_micros(scene.database.run(lambda tx: tx.now))
+    settle(scene)
+
+    assert scene.run(lambda db: last_number(db, tables.metadata.tables[name])) >= before
+
+
+def last_number(connection: Connection, table: Table) -> int:
+    """Read the last number that was given to a row, or skipped."""
+    asked: Select[Any] = select(tables.counters.c.last)
+    asked = asked.where(tables.counters.c.name == table.name)
+    if connection.dialect.name == "postgresql" and table.c.number.identity is not None:
+        asked = select(func.nextval(func.pg_get_serial_sequence(table.name, "number")))
+    return int(connection.execute(asked).scalar_one())
+
+
 def change(database: Database) -> int:
     database.run(lambda tx: tx.changed(USER, None, EventKind.USER))
     return database.run(lambda tx: tx.events.newest(USER))
@@ -216,7 +237,5 @@ def change(database: Database) -> int:
 def lose(tx: Tx, last: int) -> None:
     """Let the events be those of a copy, which counts on from its last one."""
     tx.connection.execute(tables.events.delete().where(tables.events.c.number > last))
-    here = "UPDATE sqlite_sequence SET seq = :last WHERE name = 'events'"
-    there = "SELECT setval(pg_get_serial_sequence('events', 'number'), :last)"
-    rewind = text(here if is_sqlite(tx.connection.engine) else there)
-    tx.connection.execute(rewind, {"last": last})
+    counter = tables.counters.c.name == tables.events.name
+    tx.connection.execute(tables.counters.update().where(counter).values(last=last))

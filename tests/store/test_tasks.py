@@ -139,7 +139,7 @@ def test_a_task_is_found_by_its_title_or_the_beginning_of_its_id(scene: Scene) -
         return [one.id for one in scene.run(lambda db: Tasks(db).called(USER, name, limit=9))]
 
     assert called("Watch CI") == [task.id]
-    assert called(other.id) == called(other.id[:9]) == called(other.id[2:9]) == [other.id]
+    assert called(other.id) == called(other.id[:12]) == called(other.id[2:12]) == [other.id]
     assert called("watch") == called("c_") == called("'") == []
     assert set(called("c_0")) <= {task.id, other.id}
 
@@ -205,7 +205,13 @@ def test_each_run_has_its_cost_and_one_that_asked_no_model_cost_nothing(scene: S
         scene.finish(claim)
         scene.clock.advance(HOUR)
     scene.finish(scene.begin_work())
-    row = {"user_id": USER, "conversation_id": task.id, "root_id": task.id, "run_id": "r_other"}
+    row = {
+        "user_id": USER,
+        "number": 99,
+        "conversation_id": task.id,
+        "root_id": task.id,
+        "run_id": "r_other",
+    }
     more = {"model": "m", "micros": 99, "tokens": 9, "priced": True, "spent_at": NOON}
     scene.run(lambda db: db.execute(insert(tables.spend), row | more))
 

@@ -61,8 +61,8 @@ async def test_a_proposal_says_what_why_and_how_to_answer_and_runs_after_a_yes(
     assert question.prompt == (
         f"Proposed task: watch-ci-main\n{WHY}\n"
         f"It would run at 03:33 on Monday (UTC), at most 3 times:\n{WATCH['prompt']}\n"
-        f"Nothing runs before you approve it: `backburner approve {task.id[:10]}`"
-        f" or `backburner reject {task.id[:10]}`."
+        f"Nothing runs before you approve it: `backburner approve {task.id[:12]}`"
+        f" or `backburner reject {task.id[:12]}`."
     )
     assert stage.notices() == [question.prompt]
     assert told.startswith(f"Proposed: task 'watch-ci-main' ({task.id}), at 03:33 on Monday (UTC).")

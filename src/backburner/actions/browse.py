@@ -64,8 +64,7 @@ async def messages(
     found = await deps.store.transact(
         lambda tx: tx.browse.messages(user, conversation_id, after, limit=limit + 1)
     )
-    page = cut(found, limit, lambda last: (last.number,))
-    return Page([one.message for one in page.items], page.mark)
+    return cut(found, limit, lambda last: (last.id,))
 
 
 async def message(deps: Deps, user: UserId, message_id: MessageId) -> Message:
@@ -110,7 +109,7 @@ async def notices(
     found = await deps.store.transact(
         lambda tx: tx.browse.notices(user, after, unseen=unseen, limit=limit + 1)
     )
-    return cut(found, limit, lambda last: (last.number,))
+    return cut(found, limit, lambda last: (last.id,))
 
 
 async def grants(deps: Deps, user: UserId, conversation_id: ConversationId) -> Sequence[GrantRow]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from backburner.actions.deps import Deps
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import ConversationId, UserId
-from backburner.ports import Hint, HintKind, Key, Tx
+from backburner.ports import ExportPage, Hint, HintKind, PageKey, Tx
 
 FORMAT, VERSION = "backburner", 1
 #: What has to be said to erase everything.
@@ -50,17 +50,17 @@ async def erase(deps: Deps, user: UserId, confirmation: str) -> None:
 
 
 async def _rows(deps: Deps, user: UserId, part: str) -> AsyncIterator[str]:
-    keys = await deps.store.transact(lambda tx: tx.personal_data.keys(user, part))
-    comma = ""
-    for start in range(0, len(keys), EXPORT_BATCH):
-        read = partial(_read, user, part, keys[start : start + EXPORT_BATCH])
-        for row in await deps.store.transact(read):
+    comma, after, is_over = "", None, False
+    while not is_over:
+        page = await deps.store.transact(partial(_read, user, part, after))
+        for row in page.rows:
             yield comma + _dump(row)
             comma = ",\n"
+        after, is_over = page.mark, page.mark is None
 
 
-def _read(user: UserId, part: str, keys: Sequence[Key], tx: Tx) -> Sequence[Mapping[str, Any]]:
-    return tx.personal_data.read(user, part, keys)
+def _read(user: UserId, part: str, after: PageKey | None, tx: Tx) -> ExportPage:
+    return tx.personal_data.page(user, part, after, limit=EXPORT_BATCH)
 
 
 def _stop(user: UserId, tx: Tx) -> Sequence[ConversationId]:

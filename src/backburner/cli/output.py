@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 #: Long enough to be unique, short enough to type.
-SHORT_ID_CHARS = 10
+SHORT_ID_CHARS = 12
 MAX_CELL_CHARS = 72
 
 

@@ -18,6 +18,7 @@ from backburner.core.ids import (
     ConversationId,
     UserId,
 )
+from backburner.ports.queries import PageKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,12 @@ class RateLimits(Protocol):
         """Take back one attempt."""
 
 
-Key = str | int
+@dataclass(frozen=True, slots=True)
+class ExportPage:
+    """Rows of one page, and where the next one begins; None: there is none."""
+
+    rows: Sequence[Mapping[str, Any]]
+    mark: PageKey | None
 
 
 class PersonalData(Protocol):
@@ -148,10 +154,7 @@ class PersonalData(Protocol):
         """Name what there is to take out, apart from the profile."""
 
     def profile(self, user: UserId) -> Mapping[str, Any]: ...
-    def keys(self, user: UserId, part: str) -> Sequence[Key]:
-        """List all of a part, in order."""
-
-    def read(self, user: UserId, part: str, keys: Sequence[Key]) -> Sequence[Mapping[str, Any]]: ...
+    def page(self, user: UserId, name: str, after: PageKey | None, *, limit: int) -> ExportPage: ...
     def is_needed(self, user: UserId) -> bool:
         """See whether somebody is the last operator, and there are others."""
 

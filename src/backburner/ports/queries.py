@@ -71,14 +71,6 @@ class ConversationPage:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageRow:
-    """A message with its place among all."""
-
-    number: int
-    message: Message
-
-
-@dataclass(frozen=True, slots=True)
 class QuestionRow:
     question: Question
     conversation_id: ConversationId
@@ -105,7 +97,6 @@ class ToolCallRow:
 class NoticeRow:
     """A notice, as it was given."""
 
-    number: int
     id: NoticeId
     conversation_id: ConversationId
     run_id: RunId | None
@@ -165,7 +156,7 @@ class Browse(Protocol):
     def conversation(self, user: UserId, conversation_id: ConversationId) -> ConversationRow: ...
     def messages(
         self, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
-    ) -> Sequence[MessageRow]:
+    ) -> Sequence[Message]:
         """Read messages, newest first."""
 
     def message(self, user: UserId, message_id: MessageId) -> Message: ...

@@ -11,10 +11,9 @@ from backburner.core import prompt
 from backburner.core.allowance import Allowance
 from backburner.core.conversation import Conversation, Kind, Message, Session
 from backburner.core.ids import ConversationId
-from backburner.core.memory import Memory
+from backburner.core.memory import Memory, topic_words
 from backburner.core.run import Item, Run, RunKind, RunStatus
 from backburner.core.tool_journal import JournalEntry
-from backburner.core.words import telling_in
 from backburner.core.work.views import JobView
 from backburner.ports import Claim, Tx
 from backburner.runs.budget import Budget
@@ -120,7 +119,7 @@ def _recall(
     tx: Tx, conversation: Conversation, items: Sequence[Item], *, fresh: bool
 ) -> Sequence[Memory]:
     """Find memories that fit; for a new session also the newest ones."""
-    words = telling_in(prompt.topic_of(conversation, items))
+    words = topic_words(prompt.topic_of(conversation, items))
     look = tx.memories.recall if fresh else tx.memories.search
     return prompt.select_memories(look(conversation.user_id, words, limit=_MAX_RECALLED))
 

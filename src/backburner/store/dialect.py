@@ -178,33 +178,60 @@ def check_pages(connection: Connection) -> list[str]:
     return wrong + [f"A row of {row[0]} has no {row[2]} it belongs to." for row in orphans]
 
 
+def number_rows(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Number new rows of one user; on PostgreSQL the sequence of their table does when they come.
+
+    SQLite numbers only by a key of one column, and these keys begin with the owner.
+    """
+    if rows and connection.dialect.name == "sqlite":
+        values = {"owner": rows[0]["user_id"], "counter": table.name, "count": len(rows)}
+        last: int = connection.execute(_COUNT, values).scalar_one()
+        for number, row in enumerate(rows, last - len(rows) + 1):
+            row["number"] = number
+
+
+def counted(connection: Connection, values: Mapping[str, Any]) -> str:
+    """Take `:count` numbers from the `:counter` of `:owner`, which is locked until the commit.
+
+    Returns the SQL of a common table with the `user_id` and the `last` of them; it is empty if the
+    user has just been deleted. PostgreSQL takes them in the statement that has this table in it, so
+    that it is asked once; SQLite has no such statements, and has taken them already.
+    """
+    if connection.dialect.name != "sqlite":
+        return _COUNTING
+    connection.execute(_COUNT, values).all()
+    return _COUNTED
+
+
 def number_from(connection: Connection, table: Table, number: int) -> None:
     """Let the rows of a table that come from now on have greater numbers than this."""
-    values = {"table": table.name, "number": number}
-    if connection.dialect.name != "sqlite":
-        connection.execute(_NUMBER_FROM, {**values, "column": "number"})
-    elif connection.execute(_NUMBER_FROM_HERE, values).rowcount == 0:
-        connection.execute(_NUMBER_FIRST, values)
+    if connection.dialect.name != "sqlite" and table.c.number.identity is not None:
+        values = {"table": table.name, "column": "number", "number": number}
+        connection.execute(_SEQUENCE_FROM, values)
+    else:
+        connection.execute(_COUNT_FROM, {"counter": table.name, "number": number})
 
 
-def holding(connection: Connection) -> str:
-    """Give a common table of the user `:owner`, read with a lock that is theirs until the commit.
-
-    Who has SQLite's lock for writing has it already. Another lock than that of the row: whoever
-    claims work holds that one for longer.
-    """
-    return _HOLDING_HERE if connection.dialect.name == "sqlite" else _HOLDING
-
-
-_HOLDING_HERE = "(SELECT id FROM users WHERE id = :owner)"
-#: It must not be merged into the statement it is for, which would take numbers before the lock.
-_HOLDING = (
-    "MATERIALIZED (SELECT id, pg_advisory_xact_lock(7308, hashtext(id))"
-    " FROM users WHERE id = :owner)"
+_COUNTING = (
+    "(INSERT INTO counters AS c (user_id, name, last)"
+    " SELECT id, :counter, CAST(:count AS bigint) FROM users WHERE id = :owner"
+    " ON CONFLICT (user_id, name) DO UPDATE SET last = c.last + excluded.last"
+    " RETURNING user_id, last)"
 )
-_NUMBER_FROM_HERE = text("UPDATE sqlite_sequence SET seq = max(seq, :number) WHERE name = :table")
-_NUMBER_FIRST = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:table, :number)")
-_NUMBER_FROM = text(
+_COUNTED = "(SELECT user_id, last FROM counters WHERE user_id = :owner AND name = :counter)"
+_COUNT = text(
+    "INSERT INTO counters AS c (user_id, name, last)"
+    " SELECT id, :counter, :count FROM users WHERE id = :owner"
+    " ON CONFLICT (user_id, name) DO UPDATE SET last = c.last + excluded.last"
+    " RETURNING last"
+)
+_COUNT_FROM = text(
+    "INSERT INTO counters AS c (user_id, name, last)"
+    " SELECT id, :counter, CAST(:number AS bigint) FROM users WHERE true"
+    " ON CONFLICT (user_id, name) DO UPDATE SET last = excluded.last"
+    " WHERE c.last < excluded.last"
+)
+_SEQUENCE_FROM = text(
     "SELECT setval(counter, greatest(nextval(counter), CAST(:number AS bigint)))"
     " FROM (SELECT CAST(pg_get_serial_sequence(:table, :column) AS regclass)) AS of (counter)"
 )

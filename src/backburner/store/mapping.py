@@ -49,13 +49,11 @@ _PLAIN = tuple(
         *("session", "ended_as", "tools", "on_repeated_failure", "notify", "reports_to"),
     )
 )
-#: Columns that are not called like their field.
-_COLUMNS = {"requested_profile": "profile", "profile": "engine"}
 
 
 def to_row(conversation: Conversation) -> dict[str, Any]:
     """Make the columns of a conversation, without its turn and its questions."""
-    row = {_COLUMNS.get(name, name): getattr(conversation, name) for name in _PLAIN}
+    row = {name: getattr(conversation, name) for name in _PLAIN}
     schedule, session = conversation.schedule, conversation.session
     row |= {
         "kind": conversation.kind.value,
@@ -67,7 +65,7 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
         "context": dump(conversation.state.context),
         "step": conversation.state.step,
         "data": dump(conversation.state.data),
-        "session_engine": session and session.profile,
+        "session_profile": session and session.profile,
         "session_id": session and session.id,
         "session_tokens": session.tokens if session else 0,
         "ended_as": conversation.ended_as and conversation.ended_as.value,
@@ -84,7 +82,7 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
 def to_conversation(row: Row[Any], questions: tuple[Question, ...]) -> Conversation:
     found = row._mapping  # noqa: SLF001 (the public name of a row's mapping)
     return Conversation(
-        **{name: found[_COLUMNS.get(name, name)] for name in _PLAIN},
+        **{name: found[name] for name in _PLAIN},
         kind=Kind(found["kind"]),
         status=Status(found["status"]),
         created_by=Author(found["created_by"]),
@@ -102,10 +100,10 @@ def to_conversation(row: Row[Any], questions: tuple[Question, ...]) -> Conversat
 
 
 def _to_session(found: RowMapping) -> Session | None:
-    engine = found["session_engine"]
-    if engine is None:
+    profile = found["session_profile"]
+    if profile is None:
         return None
-    return Session(engine, found["session_id"], found["session_tokens"])
+    return Session(profile, found["session_id"], found["session_tokens"])
 
 
 def to_message(row: Row[Any]) -> Message:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import BigInteger, DateTime, Dialect, Integer, Text
+from sqlalchemy import BigInteger, DateTime, Dialect, Text
 from sqlalchemy.types import TypeDecorator
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -41,10 +41,10 @@ class Length(TypeDecorator[timedelta]):
 
 #: An aware time in UTC.
 Time = DateTime(timezone=True).with_variant(_Micros(), "sqlite")
-#: Numbers rows in the order in which they came; SQLite counts only in a plain INTEGER.
-Counter = BigInteger().with_variant(Integer(), "sqlite")
 #: Text that is ordered by its bytes, as SQLite orders all text.
 Exact = Text().with_variant(Text(collation="C"), "postgresql")
+#: An id: in the same order on both databases, whatever the locale of a server.
+Id = Text().with_variant(Text(collation="C"), "postgresql")
 
 
 def to_micros(moment: datetime) -> int:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from support.doubles.engine import Say, Wait
 from support.servers.live import BOUND, serving_on
@@ -21,6 +22,7 @@ from backburner.core.accounts import CredentialKind, Scope
 from backburner.live.feed import Feed
 from backburner.ports import EventKind, Hint, HintKind
 from backburner.store import tables
+from backburner.store.dialect import number_from
 from backburner.store.tx import Tx
 
 __all__ = ["clock", "database", "set_up", "stage"]
@@ -139,4 +141,9 @@ async def change(stage: Stage, feed: Feed, count: int) -> None:
 
 def add_events(tx: Tx, count: int) -> None:
     row = {"user_id": USER, "kind": EventKind.USER.value, "created_at": tx.now}
-    tx.connection.execute(tables.events.insert(), [row] * count)
+    first = tx.events.newest(USER) + 1
+    rows: list[dict[str, Any]] = [
+        {**row, "number": number} for number in range(first, first + count)
+    ]
+    tx.connection.execute(tables.events.insert(), rows)
+    number_from(tx.connection, tables.events, rows[-1]["number"])

@@ -24,14 +24,14 @@ _EXAMPLE = """retry: 1000
 
 id: 41
 event: hello
-data: {"id": 41}
+data: {"id": "41"}
 
 event: draft
 data: {"conversation": "c_1", "run": "r_1", "at": 0, "text": "The build is"}
 
 id: 42
 event: change
-data: {"id": 42, "kind": "message", "conversation": "c_1"}
+data: {"id": "42", "kind": "message", "conversation": "c_1"}
 
 """
 _ANSWERS: dict[int | str, dict[str, Any]] = {
@@ -57,12 +57,13 @@ def build_router() -> APIRouter:
         caller: Reader,
         last_event_id: Annotated[str | None, Header()] = None,
     ) -> sse.Streaming:
-        """Say where to look again: `change` has a number, a kind and a conversation.
+        """Say where to look again: `change` has an id, a kind and a conversation.
 
         A client that comes again with `Last-Event-ID` is told all that it missed, each once; where
         that is too much or too long ago, `reset` says to load everything again. `hello` begins one
         that comes without. `draft` is a piece of a reply in progress: `text` replaces whatever
-        followed the offset `at`. It has no number, and the next change of its conversation ends it.
+        followed the offset `at`. It has no id, and the next change of its conversation ends it. Ids
+        are opaque.
         """
         after = None if last_event_id is None else _number(last_event_id)
         return sse.Streaming(_events(request.app.state, caller, after))
@@ -89,9 +90,9 @@ def _write(news: FeedItem) -> bytes:
     pieces = []
     if news.begins_at is not None:
         name = "reset" if news.resets else "hello"
-        pieces.append(sse.event(name, {"id": news.begins_at}, number=news.begins_at))
+        pieces.append(sse.event(name, {"id": str(news.begins_at)}, number=news.begins_at))
     for one in news.changes:
-        data = {"id": one.number, "kind": one.kind, "conversation": one.conversation}
+        data = {"id": str(one.number), "kind": one.kind, "conversation": one.conversation}
         pieces.append(sse.event("change", data, number=one.number))
     for draft in news.drafts:
         said = {

@@ -36,7 +36,7 @@ def build_router() -> APIRouter:
         which: Id, deps: TheDeps, caller: Reader, limit: Limit = USUAL, cursor: Cursor = None
     ) -> Page[MessageOut]:
         """Read what was said, the newest first."""
-        after = pages.read(cursor, int)
+        after = pages.read(cursor, str)
         found = await browse.messages(deps, caller.user, ConversationId(which), after, limit=limit)
         return pages.show(found, MessageOut.of)
 

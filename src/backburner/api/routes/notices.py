@@ -48,7 +48,7 @@ def build_router() -> APIRouter:
         cursor: Cursor = None,
     ) -> Page[NoticeOut]:
         """List what the user was told, the newest first."""
-        after = pages.read(cursor, int)
+        after = pages.read(cursor, str)
         found = await browse.notices(deps, caller.user, after, unseen=unseen, limit=limit)
         return pages.show(found, NoticeOut.of)
 

@@ -28,7 +28,7 @@ MAX_REASON_CHARS = 2_000
 MAX_PROPOSAL_CHARS = 1_500
 MAX_PROPOSAL_LINE_CHARS = 500
 #: The part of an id that is shown for typing.
-SHORT_ID_CHARS = 10
+SHORT_ID_CHARS = 12
 REJECTION_COOLDOWN = timedelta(hours=24)
 DISCOVERY_PROMPT = (
     "Look at the recent messages, the state of the repository, the open tasks and the time of "

@@ -7,14 +7,26 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Column, Connection, RowMapping, Table, delete, exists, func, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    exists,
+    func,
+    select,
+    tuple_,
+)
 
 from backburner.core.accounts import Role
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
-from backburner.ports import Key
+from backburner.ports import ExportPage, PageKey
 from backburner.store import tables
 from backburner.store.accounts.users import pause_everything
 from backburner.store.records.runs import ask_to_stop
@@ -24,21 +36,23 @@ from backburner.store.tables import is_running, runs, users
 @dataclass(frozen=True, slots=True)
 class Part:
     table: Table
-    #: Tells its rows of one user apart, and has an index.
-    key: Column[Any]
+    #: Tells its rows of one user apart; with the owner before it, it has an index.
+    key: tuple[Column[Any], ...]
     #: Columns that are text with JSON in it.
     json: frozenset[str] = frozenset()
     left_out: frozenset[str] = frozenset()
 
     @property
-    def columns(self) -> list[Column[Any]]:
-        return [one for one in self.table.columns if one.name not in self.left_out | {"user_id"}]
+    def names(self) -> list[str]:
+        """The columns that are exported."""
+        left_out = self.left_out | {"user_id"}
+        return [column.name for column in self.table.columns if column.name not in left_out]
 
 
-def _part(
-    table: Table, key: str = "id", *, json: Sequence[str] = (), left_out: Sequence[str] = ()
-) -> Part:
-    return Part(table, table.c[key], frozenset(json), frozenset(left_out))
+def _part(table: Table, *key: str, json: Sequence[str] = (), left_out: Sequence[str] = ()) -> Part:
+    columns = tuple(table.c[name] for name in key or ("id",))
+    # Their order says it all; the numbers tell how busy the whole install is.
+    return Part(table, columns, frozenset(json), frozenset([*left_out, "number"]))
 
 
 PARTS = {
@@ -61,7 +75,7 @@ PARTS = {
     ),
     "memories": _part(tables.memories, "key"),
     "spend": _part(tables.spend, "number"),
-    "allowances": _part(tables.allowances, "scope"),
+    "allowances": _part(tables.allowances, "scope", "root_id"),
     "credentials": _part(tables.credentials, left_out=["digest"]),
 }
 #: Belongs to a user and is not taken out, with the reason.
@@ -69,6 +83,7 @@ LEFT_OUT = {
     "inbox": "what waits in it is among the messages, questions and events",
     "waits": "which runs wait for which jobs",
     "outcomes": "the proof that a run committed",
+    "counters": "the last number of each kind of row",
     "totals": "the sums of what was spent",
     "session_entries": "messages and calls once more, in the words of an engine",
     "events": "numbers by which a page notices that something has changed",
@@ -78,6 +93,22 @@ LEFT_OUT = {
 _PROFILE = ("id", "name", "login", "zone", "role", "paused", "created_at")
 _profile = select(*(users.c[name] for name in _PROFILE))
 _under_way = select(runs.c.conversation_id).where(is_running)
+
+
+@cache
+def page_of(name: str, *, goes_on: bool) -> Select[Any]:
+    """Make the statement for a page of a part: what is exported, and after it the key."""
+    part = PARTS[name]
+    shown = [part.table.c[column] for column in part.names]
+    key = [column.label(f"key_{number}") for number, column in enumerate(part.key)]
+    page = select(*shown, *key).where(part.table.c.user_id == bindparam("owner"))
+    if goes_on:
+        last = [
+            bindparam(f"after_{number}", type_=column.type)
+            for number, column in enumerate(part.key)
+        ]
+        page = page.where(tuple_(*part.key) > tuple_(*last))
+    return page.order_by(*part.key).limit(bindparam("limit"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +124,17 @@ class PersonalData:
         row = self.connection.execute(_profile.where(users.c.id == user)).mappings().one_or_none()
         if row is None:
             raise NotFound
-        return _plain(row, frozenset())
+        return _plain(dict(row), frozenset())
 
-    def keys(self, user: UserId, part: str) -> Sequence[Key]:
-        # One look at a table, also where its rows have no index by owner; they are then read by
-        # their keys, however many there are.
-        found = PARTS[part]
-        wanted = select(found.key).where(found.table.c.user_id == user).distinct()
-        return self.connection.execute(wanted.order_by(found.key)).scalars().all()
-
-    def read(self, user: UserId, part: str, keys: Sequence[Key]) -> Sequence[Mapping[str, Any]]:
-        found = PARTS[part]
-        wanted = select(*found.columns).where(found.table.c.user_id == user, found.key.in_(keys))
-        rows = self.connection.execute(wanted.order_by(found.key)).mappings()
-        return [_plain(row, found.json) for row in rows]
+    def page(self, user: UserId, name: str, after: PageKey | None, *, limit: int) -> ExportPage:
+        part = PARTS[name]
+        values: dict[str, Any] = {"owner": user, "limit": limit}
+        values |= {f"after_{number}": value for number, value in enumerate(after or ())}
+        asked = page_of(name, goes_on=after is not None)
+        rows = self.connection.execute(asked, values).all()
+        mark = tuple(rows[-1][-len(part.key) :]) if len(rows) == limit else None
+        shown = [dict(zip(part.names, row, strict=False)) for row in rows]
+        return ExportPage([_plain(row, part.json) for row in shown], mark)
 
     def is_needed(self, user: UserId) -> bool:
         others = select(func.count()).where(users.c.id != user)
@@ -127,13 +155,14 @@ class PersonalData:
     def erase(self, user: UserId) -> None:
         # All of one kind at a time: what goes by itself is looked for once for each conversation.
         for table in reversed(tables.metadata.sorted_tables):
-            if "user_id" in table.c:
+            # The counters go with the user, last: whoever commits waits for them with other locks.
+            if "user_id" in table.c and table is not tables.counters:
                 self.connection.execute(delete(table).where(table.c.user_id == user))
         if self.connection.execute(delete(users).where(users.c.id == user)).rowcount != 1:
             raise NotFound
 
 
-def _plain(row: RowMapping, in_json: frozenset[str]) -> dict[str, Any]:
+def _plain(row: Mapping[str, Any], in_json: frozenset[str]) -> dict[str, Any]:
     """Make of a row what JSON can say."""
     return {
         name: json.loads(value) if name in in_json and value is not None else _value(value)

@@ -13,10 +13,12 @@ MAX_NAMED_ROWS = 5
 NEVER: Final = {
     "a run that went well without a proof": (
         "SELECT r.id FROM runs r WHERE r.status = 'success' AND NOT EXISTS"
-        " (SELECT 1 FROM outcomes o WHERE o.run_id = r.id AND o.epoch = r.epoch)"
+        " (SELECT 1 FROM outcomes o"
+        " WHERE o.user_id = r.user_id AND o.run_id = r.id AND o.epoch = r.epoch)"
     ),
     "a run that was committed and given up": (
-        "SELECT r.id FROM runs r JOIN outcomes o ON o.run_id = r.id AND o.epoch = r.epoch"
+        "SELECT r.id FROM runs r JOIN outcomes o"
+        " ON o.user_id = r.user_id AND o.run_id = r.id AND o.epoch = r.epoch"
         " WHERE r.failure_kind = 'crashed'"
     ),
     "a running run without its turn, or two in one conversation": (
@@ -26,11 +28,12 @@ NEVER: Final = {
         " AND (c.turn_run IS NULL OR c.turn_run <> r.id OR c.epoch <> r.epoch)"
     ),
     "a turn whose run is not running": (
-        "SELECT c.id FROM conversations c LEFT JOIN runs r ON r.id = c.turn_run"
+        "SELECT c.id FROM conversations c LEFT JOIN runs r"
+        " ON r.user_id = c.user_id AND r.id = c.turn_run"
         " WHERE c.turn_run IS NOT NULL AND (r.status IS NULL OR r.status <> 'running')"
     ),
     "a call under way in a run that is not": (
-        "SELECT t.id FROM tool_calls t JOIN runs r ON r.id = t.run_id"
+        "SELECT t.id FROM tool_calls t JOIN runs r ON r.user_id = t.user_id AND r.id = t.run_id"
         " WHERE t.state = 'started' AND r.status <> 'running'"
     ),
     "a total that is not the sum of its receipts": (

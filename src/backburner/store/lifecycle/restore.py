@@ -29,12 +29,12 @@ from backburner.store.tables import (
     conversations,
     credentials,
     deliveries,
-    events,
     grants,
     inbox,
     install,
     is_open,
     is_queued,
+    numbered,
     questions,
     runs,
     to_send,
@@ -127,6 +127,7 @@ def _end_everything(connection: Connection, now: datetime) -> int:
     connection.execute(_remind_later, {"later": now + FIRST_REMINDER})
     # What was numbered after the copy was made, clients may have seen: none of it comes again for
     # something else, also if the same copy is put back twice.
-    number_from(connection, events, to_micros(now))
+    for table in numbered:
+        number_from(connection, table, to_micros(now))
     put(connection, install, {"key": RESTORED, "value": now.isoformat()})
     return connection.execute(_end_credentials, {"at": now}).rowcount

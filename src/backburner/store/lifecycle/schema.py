@@ -49,7 +49,10 @@ def find_revision(connection: Connection) -> str | None:
 
 
 def refuse_others(connection: Connection, name: str, *, versions: Versions = OUR_VERSIONS) -> None:
-    """Refuse tables that something else made, or a Backburner that is newer than this one."""
+    """Refuse tables that something else made, or a Backburner that is newer, or an alpha version.
+
+    A database of an alpha version is not upgraded: its revisions are gone.
+    """
     tables = set(inspect(connection).get_table_names())
     revision, known = find_revision(connection), known_revisions(versions)
     is_ours = tables >= _OUR_TABLES
@@ -61,6 +64,14 @@ def refuse_others(connection: Connection, name: str, *, versions: Versions = OUR
             f"{name} was last used by a newer Backburner:"
             f" its tables are of revision {revision}, and this one knows none after {known[-1]}.",
             hint="Start the newer one again, or go back to a copy from before it.",
+            permanent=True,
+        )
+    if is_ours and revision is not None and revision < known[0]:
+        raise StoreFailed(
+            f"{name} was made by an unreleased alpha version of Backburner, and cannot be used:"
+            f" its tables are of revision {revision}, and the first that was released is"
+            f" {known[0]}.",
+            hint="Export your data with that version, then move the database away and start again.",
             permanent=True,
         )
     raise somebody_elses(name)

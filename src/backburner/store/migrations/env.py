@@ -1,7 +1,7 @@
 """What Alembic runs: over the connection it is handed, in a transaction that is not its own.
 
 To write a revision, in a checkout, let it compare the tables with a database that is current:
-`alembic -x url=sqlite:////a/backburner.sqlite3 revision --autogenerate --rev-id 0002 -m "Words"`
+`alembic -x url=sqlite:////a/backburner.sqlite3 revision --autogenerate --rev-id 0011 -m "Words"`
 """
 
 from alembic import context

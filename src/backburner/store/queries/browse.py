@@ -16,7 +16,6 @@ from backburner.ports import (
     ConversationRow,
     Gauges,
     GrantRow,
-    MessageRow,
     NoticeRow,
     PageKey,
     QuestionRow,
@@ -42,7 +41,7 @@ class Browse:
 
     def messages(
         self, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
-    ) -> Sequence[MessageRow]:
+    ) -> Sequence[Message]:
         return browse_work.page_of_messages(
             self.connection, user, conversation_id, after, limit=limit
         )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Row, Text, bindparam, select, tuple_
+from sqlalchemy import BigInteger, Connection, Row, Text, bindparam, func, select, tuple_
 
 from backburner.core.conversation import Message
 from backburner.core.errors import NotFound
@@ -19,7 +19,7 @@ from backburner.core.ids import (
 )
 from backburner.core.notice import NoticeKind
 from backburner.core.run import Run
-from backburner.ports import MessageRow, NoticeRow, PageKey, QuestionRow, ToolCallRow
+from backburner.ports import NoticeRow, PageKey, QuestionRow, ToolCallRow
 from backburner.store.mapping import load, to_message, to_question, to_run
 from backburner.store.tables import (
     conversations,
@@ -30,6 +30,7 @@ from backburner.store.tables import (
     runs,
     tool_calls,
 )
+from backburner.store.tables import unseen as is_unseen
 
 _owner, _which = bindparam("owner", type_=Text()), bindparam("which", type_=Text())
 _most = bindparam("limit", type_=BigInteger())
@@ -46,7 +47,13 @@ messages_page = (
     .order_by(messages.c.number.desc())
     .limit(_most)
 )
-messages_after = messages_page.where(messages.c.number < _number)
+#: Messages go with their conversation only, so the last one of a page is there.
+messages_after = messages_page.where(
+    messages.c.number
+    < select(messages.c.number)
+    .where(messages.c.user_id == _owner, messages.c.id == _id)
+    .scalar_subquery()
+)
 _message = select(messages).where(messages.c.user_id == _owner, messages.c.id == _which)
 _asked = select(questions, conversations.c.title).join(
     conversations,
@@ -81,7 +88,14 @@ notices_page = (
     .order_by(notices.c.number.desc())
     .limit(_most)
 )
-notices_after = notices_page.where(notices.c.number < _number)
+_last = select(notices.c.number).where(notices.c.user_id == _owner, notices.c.id == _id)
+#: Where the last notice of a page has gone with its conversation, those made before it go on.
+_older = select(func.max(notices.c.number) + 1).where(
+    notices.c.user_id == _owner, notices.c.id < _id
+)
+notices_after = notices_page.where(
+    notices.c.number < func.coalesce(_last.scalar_subquery(), _older.scalar_subquery())
+)
 _is_there = select(conversations.c.id).where(
     conversations.c.user_id == _owner, conversations.c.id == _which
 )
@@ -103,13 +117,13 @@ def page_of_messages(
     after: PageKey | None,
     *,
     limit: int,
-) -> Sequence[MessageRow]:
+) -> Sequence[Message]:
     require(connection, user, conversation_id)
     values: dict[str, Any] = {"owner": user, "which": conversation_id, "limit": limit}
     asked = messages_page
     if after is not None:
-        asked, values["number"] = messages_after, after[0]
-    return [MessageRow(row.number, to_message(row)) for row in connection.execute(asked, values)]
+        asked, values["id"] = messages_after, after[0]
+    return [to_message(row) for row in connection.execute(asked, values)]
 
 
 def one_message(connection: Connection, user: UserId, message_id: MessageId) -> Message:
@@ -158,9 +172,9 @@ def page_of_notices(
     values: dict[str, Any] = {"owner": user, "limit": limit}
     asked = notices_page
     if after is not None:
-        asked, values["number"] = notices_after, after[0]
+        asked, values["id"] = notices_after, after[0]
     if unseen:
-        asked = asked.where(notices.c.seen_at.is_(None))
+        asked = asked.where(is_unseen)
     return [_to_told(row) for row in connection.execute(asked, values)]
 
 
@@ -193,7 +207,6 @@ def _to_call(row: Row[Any]) -> ToolCallRow:
 
 def _to_told(row: Row[Any]) -> NoticeRow:
     return NoticeRow(
-        number=row.number,
         id=NoticeId(row.id),
         conversation_id=ConversationId(row.conversation_id),
         run_id=row.run_id and RunId(row.run_id),

@@ -85,7 +85,8 @@ talk_of = (
         messages.c.role != MessageRole.SYSTEM.value,
         conversations.c.kind == Kind.CHAT.value,
     )
-    .order_by(messages.c.number.desc())
+    # As an expression, or SQLite would go through all that was said since then, also elsewhere.
+    .order_by((messages.c.number + literal_column("0", Integer)).desc())
     .limit(bindparam("limit"))
 )
 _pass = (

@@ -160,8 +160,8 @@ class Statements:
 
 @cache
 def statements(full: tuple[str, ...] = ()) -> Statements:
-    """Make them for a process in which these engines have no free seat."""
-    is_served = conversations.c.engine.not_in(full) if full else true()
+    """Make them for a process in which these profiles have no free seat."""
+    is_served = conversations.c.profile.not_in(full) if full else true()
     sources = _Sources(is_served)
     return Statements(
         person_first=_person_first(is_served),

@@ -40,7 +40,7 @@ _take = (
         settled_until=bindparam("settled"),
     )
 )
-_who_waits = claimable.statements().person_first.with_only_columns(conversations.c.engine)
+_who_waits = claimable.statements().person_first.with_only_columns(conversations.c.profile)
 _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindparam("now"))
 
 
@@ -65,9 +65,9 @@ def claim_reply(
 
 
 def who_waits(connection: Connection) -> str | None:
-    """Find the engine that whoever has waited longest for a reply needs; None: nobody waits."""
+    """Find the profile that the longest waiting user needs for a reply; None: nobody waits."""
     row = connection.execute(_who_waits).first()
-    return None if row is None else str(row.engine)
+    return None if row is None else str(row.profile)
 
 
 def claim_work(

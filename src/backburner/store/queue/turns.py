@@ -119,7 +119,7 @@ def hand_back(
 
 def is_committed(connection: Connection, turn: Turn) -> bool:
     """Find out whether a commit whose answer was lost took place."""
-    return rows_of_runs.is_proven(connection, turn.run_id, turn.epoch)
+    return rows_of_runs.is_proven(connection, turn.user_id, turn.run_id, turn.epoch)
 
 
 def is_cancelled(connection: Connection, user: UserId, run: RunId) -> bool:
@@ -136,7 +136,7 @@ def _give_up(
         del row[name]
     if connection.execute(_commit, {**row, **turn_key(turn), "updated_at": now}).rowcount != 1:
         raise Fenced
-    rows_of_runs.prove(connection, turn.run_id, turn.epoch, now=now)
+    rows_of_runs.prove(connection, turn.user_id, turn.run_id, turn.epoch, now=now)
     inbox.serve(connection, turn.user_id, served, run_id=turn.run_id, now=now)
 
 

@@ -1,8 +1,9 @@
 """The log of what changed, for those who follow. It says where to look, not what is there.
 
-The numbers of one user's changes grow in the order in which they can be seen, also where several
-transactions write at the same time: each is written last in its transaction, under a lock of its
-user's that is held until the commit. So whoever has seen a number has seen all smaller ones.
+Each user's changes are counted by themselves. Their numbers grow in the order in which they can be
+seen, also where several transactions write at the same time: they are written last in each, and the
+row of the user's counter is locked until the commit. So whoever has seen a number has seen all
+smaller ones.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,17 +18,17 @@ from sqlalchemy import (
     TextClause,
     bindparam,
     delete,
-    exists,
     func,
     select,
     text,
+    tuple_,
 )
 
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import RunKind
 from backburner.core.transitions import Step, Stops
 from backburner.ports import Change, EventKind, ReplyDraft
-from backburner.store.dialect import holding
+from backburner.store.dialect import counted
 from backburner.store.tables import events, is_running, runs
 from backburner.store.types import Time
 
@@ -58,16 +59,22 @@ _drafts_in = _drafts.where(
     runs.c.conversation_id.in_(bindparam("conversations", expanding=True, type_=Text()))
 )
 _newer = events.alias("newer")
+#: Not with EXISTS, for which PostgreSQL may compare all events of a user with each other.
+_last = (
+    select(_newer.c.number)
+    .where(_newer.c.user_id == events.c.user_id)
+    .order_by(_newer.c.number.desc())
+    .limit(1)
+    .correlate(events)
+    .scalar_subquery()
+)
 _old = (
-    select(events.c.number)
-    .where(
-        events.c.created_at < bindparam("before"),
-        exists().where(_newer.c.user_id == events.c.user_id, _newer.c.number > events.c.number),
-    )
+    select(events.c.user_id, events.c.number)
+    .where(events.c.created_at < bindparam("before"), events.c.number < _last)
     .order_by(events.c.created_at)
     .limit(bindparam("limit"))
 )
-_delete = delete(events).where(events.c.number.in_(bindparam("which", expanding=True)))
+_delete_old = delete(events).where(tuple_(events.c.user_id, events.c.number).in_(_old))
 
 Noted = tuple[ConversationId | None, EventKind]
 
@@ -122,10 +129,7 @@ class Events:
         return [ReplyDraft(ConversationId(row[0]), RunId(row[1]), row[2]) for row in found]
 
     def prune(self, *, before: datetime, limit: int) -> int:
-        old = self.connection.execute(_old, {"before": before, "limit": limit}).scalars().all()
-        if old:
-            self.connection.execute(_delete, {"which": list(old)})
-        return len(old)
+        return self.connection.execute(_delete_old, {"before": before, "limit": limit}).rowcount
 
 
 def kinds_of(step: Step) -> Iterable[EventKind]:
@@ -142,20 +146,24 @@ def kinds_of(step: Step) -> Iterable[EventKind]:
 
 
 def _write(connection: Connection, user: UserId, noted: Sequence[Noted], *, now: datetime) -> None:
-    values: dict[str, Any] = {"owner": user, "now": now}
+    count = {"owner": user, "counter": events.name, "count": len(noted)}
+    values: dict[str, Any] = {**count, "now": now}
     for number, (conversation, kind) in enumerate(noted):
         values |= {f"where{number}": conversation, f"kind{number}": kind.value}
-    connection.execute(_insert(len(noted), holding(connection)), values)
+    connection.execute(_insert(len(noted), counted(connection, count)), values)
 
 
 @cache
-def _insert(count: int, held: str) -> TextClause:
-    """Take the lock and the numbers in one statement; none where the user has just been deleted."""
-    rows = ", ".join(f"(CAST(:where{n} AS text), CAST(:kind{n} AS text))" for n in range(count))
+def _insert(count: int, counted: str) -> TextClause:
+    """Make the statement for so many rows; it writes none if the user has just been deleted."""
+    rows = ", ".join(
+        f"({n}, CAST(:where{n} AS text), CAST(:kind{n} AS text))" for n in range(count)
+    )
     statement = (
-        f"WITH held AS {held}"  # noqa: S608 (nothing in it is from outside)
-        " INSERT INTO events (user_id, conversation_id, kind, created_at)"
-        f" SELECT held.id, noted.column1, noted.column2, :now FROM held, (VALUES {rows}) AS noted"
+        f"WITH counted AS {counted}"  # noqa: S608 (nothing in it is from outside)
+        " INSERT INTO events (user_id, number, conversation_id, kind, created_at)"
+        f" SELECT user_id, last - {count - 1} + column1, column2, column3, :now"
+        f" FROM counted, (VALUES {rows}) AS noted"
     )
     return text(statement).bindparams(bindparam("now", type_=Time))
 

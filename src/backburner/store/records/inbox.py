@@ -34,7 +34,9 @@ _take_back = (
     .where(
         _in_conversation,
         inbox.c.served_by == bindparam("run"),
-        exists().where(outcomes.c.run_id == inbox.c.served_by),
+        exists().where(
+            outcomes.c.user_id == inbox.c.user_id, outcomes.c.run_id == inbox.c.served_by
+        ),
     )
     .values(served_at=None, served_by=None)
 )

@@ -9,6 +9,7 @@ from backburner.core.conversation import Message, MessageRole, Source
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, RunId, UserId, new_message_id
 from backburner.core.transitions import NewMessage
+from backburner.store.dialect import number_rows
 from backburner.store.mapping import to_message
 from backburner.store.tables import messages
 
@@ -71,6 +72,7 @@ def append(
         for message in said
     ]
     if rows:
+        number_rows(connection, messages, rows)
         connection.execute(_insert, rows)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import Connection, Text, bindparam, insert, or_, select, update
 
@@ -10,7 +11,8 @@ from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, NoticeId, RunId, UserId, new_notice_id
 from backburner.core.notice import Notice
 from backburner.ports import Delivery
-from backburner.store.tables import deliveries, notices, to_send
+from backburner.store.dialect import number_rows
+from backburner.store.tables import deliveries, notices, to_send, unseen
 from backburner.store.types import MICROSECOND
 
 _insert_notices = insert(notices)
@@ -22,13 +24,14 @@ _next = (
         deliveries.c.not_before <= bindparam("at"),
         or_(deliveries.c.leased_until.is_(None), deliveries.c.leased_until < bindparam("tick")),
     )
-    .order_by(deliveries.c.not_before, deliveries.c.number)
+    .order_by(deliveries.c.not_before, deliveries.c.user_id, deliveries.c.number)
     .limit(1)
     .with_for_update(skip_locked=True)
 )
+_this = (deliveries.c.user_id == bindparam("owner")) & (deliveries.c.number == bindparam("which"))
 _take = (
     update(deliveries)
-    .where(deliveries.c.number == bindparam("which"))
+    .where(_this)
     .values(
         state="sending",
         leased_until=bindparam("until"),
@@ -40,11 +43,7 @@ _take = (
 )
 _settle = (
     update(deliveries)
-    .where(
-        deliveries.c.number == bindparam("which"),
-        deliveries.c.lease == bindparam("held"),
-        deliveries.c.state == "sending",
-    )
+    .where(_this, deliveries.c.lease == bindparam("held"), deliveries.c.state == "sending")
     .values(
         state=bindparam("becomes"),
         leased_until=None,
@@ -55,7 +54,7 @@ _settle = (
 )
 _see = (
     update(notices)
-    .where(notices.c.user_id == bindparam("owner"), notices.c.seen_at.is_(None))
+    .where(notices.c.user_id == bindparam("owner"), unseen)
     .values(seen_at=bindparam("at"))
 )
 _see_these = _see.where(notices.c.id.in_(bindparam("which", expanding=True, type_=Text())))
@@ -78,7 +77,8 @@ def put(
 
     `cause` names the event they come from, for one that must never be told of twice.
     """
-    rows, parcels = [], []
+    rows = list[dict[str, Any]]()
+    parcels = list[dict[str, Any]]()
     for ordinal, notice in enumerate(told):
         owner = {"user_id": conversation.user_id, "conversation_id": conversation.id}
         notice_id = new_notice_id()
@@ -111,8 +111,10 @@ def put(
             for place in conversation.reports_to
         ]
     if rows:
+        number_rows(connection, notices, rows)
         connection.execute(_insert_notices, rows)
     if parcels:
+        number_rows(connection, deliveries, parcels)
         connection.execute(_insert_deliveries, parcels)
 
 
@@ -138,7 +140,7 @@ def take(connection: Connection, *, now: datetime, tick: int, lease: timedelta) 
     if row is None:
         return None
     until = {"until": tick + lease // MICROSECOND, "look_at": now + lease}
-    connection.execute(_take, {"which": row.number, **until})
+    connection.execute(_take, {"owner": row.user_id, "which": row.number, **until})
     return Delivery(
         number=row.number,
         user_id=UserId(row.user_id),
@@ -181,6 +183,7 @@ def _settled(
     why: str | None = None,
 ) -> bool:
     values = {
+        "owner": delivery.user_id,
         "which": delivery.number,
         "held": delivery.lease,
         "becomes": becomes,

@@ -4,7 +4,18 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Text, bindparam, delete, exists, insert, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, RunId, UserId, new_run_id
@@ -23,7 +34,9 @@ from backburner.store.tables import (
 _insert = insert(runs)
 _prove = insert(outcomes)
 _proof = select(outcomes.c.run_id).where(
-    outcomes.c.run_id == bindparam("run"), outcomes.c.epoch == bindparam("epoch")
+    outcomes.c.user_id == bindparam("owner"),
+    outcomes.c.run_id == bindparam("run"),
+    outcomes.c.epoch == bindparam("epoch"),
 )
 _of_conversation = (runs.c.user_id == bindparam("owner")) & (
     runs.c.conversation_id == bindparam("conversation")
@@ -91,7 +104,7 @@ _let_go_on = (
 )
 _newer = runs.alias("newer")
 _old = (
-    select(runs.c.id)
+    select(runs.c.user_id, runs.c.id, runs.c.conversation_id)
     .where(
         runs.c.ended_at < bindparam("before"),
         or_(
@@ -107,23 +120,28 @@ _old = (
     .order_by(runs.c.ended_at)
     .limit(bindparam("limit"))
 )
-_these = bindparam("which", expanding=True, type_=Text())
+_these: BindParameter[Any] = bindparam("which", expanding=True)
+#: With the conversation: the entries of a run have no index of their own.
+_entries = tuple_(
+    session_entries.c.user_id, session_entries.c.conversation_id, session_entries.c.run_id
+).in_(bindparam("where", expanding=True))
 _keep_memories = (
     update(session_entries)
     .where(
-        session_entries.c.run_id.in_(_these),
+        _entries,
         exists().where(
+            outcomes.c.user_id == session_entries.c.user_id,
             outcomes.c.run_id == session_entries.c.run_id,
             outcomes.c.epoch == session_entries.c.epoch,
         ),
     )
     .values(epoch=KEPT)
 )
-_forget_memories = delete(session_entries).where(
-    session_entries.c.run_id.in_(_these), session_entries.c.epoch != KEPT
+_forget_memories = delete(session_entries).where(_entries, session_entries.c.epoch != KEPT)
+_forget_calls = delete(tool_calls).where(
+    tuple_(tool_calls.c.user_id, tool_calls.c.run_id).in_(_these)
 )
-_forget_calls = delete(tool_calls).where(tool_calls.c.run_id.in_(_these))
-_delete = delete(runs).where(runs.c.id.in_(_these))
+_delete = delete(runs).where(tuple_(runs.c.user_id, runs.c.id).in_(_these))
 
 
 def begin(connection: Connection, row: dict[str, Any]) -> None:
@@ -160,13 +178,15 @@ def end(
     connection.execute(_end, values)
 
 
-def prove(connection: Connection, run: RunId, epoch: int, *, now: datetime) -> None:
+def prove(connection: Connection, user: UserId, run: RunId, epoch: int, *, now: datetime) -> None:
     """Leave the proof that a run committed under an epoch, in the transaction that commits it."""
-    connection.execute(_prove, {"run_id": run, "epoch": epoch, "committed_at": now})
+    row = {"user_id": user, "run_id": run, "epoch": epoch, "committed_at": now}
+    connection.execute(_prove, row)
 
 
-def is_proven(connection: Connection, run: RunId, epoch: int) -> bool:
-    return connection.execute(_proof, {"run": run, "epoch": epoch}).first() is not None
+def is_proven(connection: Connection, user: UserId, run: RunId, epoch: int) -> bool:
+    values = {"owner": user, "run": run, "epoch": epoch}
+    return connection.execute(_proof, values).first() is not None
 
 
 def load(connection: Connection, user: UserId, run: RunId) -> Run:
@@ -261,10 +281,14 @@ def prune(connection: Connection, *, before: datetime, limit: int) -> int:
 
     What the agent learned in them stays too, without the run it is from.
     """
-    old = connection.execute(_old, {"before": before, "limit": limit}).scalars().all()
+    old = connection.execute(_old, {"before": before, "limit": limit}).all()
     if old:
-        for statement in (_keep_memories, _forget_memories, _forget_calls, _delete):
-            connection.execute(statement, {"which": list(old)})
+        entries = [(row.user_id, row.conversation_id, row.id) for row in old]
+        these = [(row.user_id, row.id) for row in old]
+        for statement in (_keep_memories, _forget_memories):
+            connection.execute(statement, {"where": entries})
+        for statement in (_forget_calls, _delete):
+            connection.execute(statement, {"which": these})
     return len(old)
 
 

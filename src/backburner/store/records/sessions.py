@@ -10,11 +10,14 @@ from sqlalchemy import Connection, and_, bindparam, delete, exists, insert, or_,
 
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import Turn
+from backburner.store.dialect import number_rows
 from backburner.store.tables import KEPT, outcomes, session_entries
 
 _insert = insert(session_entries)
 _is_committed = exists().where(
-    outcomes.c.run_id == session_entries.c.run_id, outcomes.c.epoch == session_entries.c.epoch
+    outcomes.c.user_id == session_entries.c.user_id,
+    outcomes.c.run_id == session_entries.c.run_id,
+    outcomes.c.epoch == session_entries.c.epoch,
 )
 _is_own = and_(
     session_entries.c.run_id == bindparam("run"), session_entries.c.epoch == bindparam("held")
@@ -59,6 +62,7 @@ def append(connection: Connection, turn: Turn, session_id: str, entries: Iterabl
         for entry in entries
     ]
     if rows:
+        number_rows(connection, session_entries, rows)
         connection.execute(_insert, rows)
 
 

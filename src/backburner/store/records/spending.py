@@ -29,7 +29,7 @@ from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import Turn
 from backburner.ports import SpendingState
-from backburner.store.dialect import add_up, put
+from backburner.store.dialect import add_up, number_rows, put
 from backburner.store.tables import allowances, conversations, is_running, runs, spend, totals
 
 _insert = insert(spend)
@@ -94,7 +94,7 @@ def add(
 ) -> None:
     """Write down what a call of a model cost, and add it to these sums."""
     amount = {"micros": cost.amount.micros, "tokens": cost.amount.tokens}
-    row = {
+    row: dict[str, Any] = {
         "user_id": turn.user_id,
         "conversation_id": turn.conversation_id,
         "root_id": root,
@@ -103,6 +103,7 @@ def add(
         "priced": cost.priced,
         "spent_at": now,
     }
+    number_rows(connection, spend, [row])
     connection.execute(_insert, row | amount)
     sums = [{"user_id": turn.user_id, "what": what} | amount for what in sorted(counts_to)]
     add_up(connection, totals, sums, "micros", "tokens")

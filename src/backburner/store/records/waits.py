@@ -49,16 +49,15 @@ _settle = (
     .values(settled_at=bindparam("at"))
 )
 _of_run = waits.alias("of_run")
-_all_have_settled = not_(
-    exists().where(_of_run.c.run_id == runs.c.id, _of_run.c.settled_at.is_(None))
-)
+_is_of_run = and_(_of_run.c.user_id == runs.c.user_id, _of_run.c.run_id == runs.c.id)
+_all_have_settled = not_(exists().where(_is_of_run, _of_run.c.settled_at.is_(None)))
 _person_waits = exists().where(
     inbox.c.user_id == runs.c.user_id,
     inbox.c.conversation_id == runs.c.conversation_id,
     unserved,
     inbox.c.from_person,
 )
-_waits_for_some = exists().where(_of_run.c.run_id == runs.c.id)
+_waits_for_some = exists().where(_is_of_run)
 _go_on = (
     update(runs)
     .where(
@@ -72,7 +71,7 @@ _go_on = (
 )
 _awaited_by = (
     select(runs.c.kind)
-    .join(waits, waits.c.run_id == runs.c.id)
+    .join(waits, and_(waits.c.user_id == runs.c.user_id, waits.c.run_id == runs.c.id))
     .where(
         waits.c.user_id == bindparam("owner"),
         waits.c.job_id == bindparam("job"),

@@ -1,4 +1,7 @@
-"""All tables. A row that belongs to somebody has its owner in its key.
+"""All tables. A row that belongs to a user has its owner first in every key of its table.
+
+A user will live in one of several databases, told apart by that column. The exceptions are the keys
+of the install as a whole: users, credentials, sign-in attempts and the settings of the install.
 
 Whatever a conversation owns goes with it. JSON is kept as text: both databases read and write it
 whole.
@@ -21,6 +24,7 @@ from backburner.store.tables.people import (
     PAUSED,
     answers,
     attempts,
+    counters,
     credentials,
     install,
     memories,
@@ -28,7 +32,7 @@ from backburner.store.tables.people import (
     users,
 )
 from backburner.store.tables.spending import allowances, spend, totals
-from backburner.store.tables.telling import deliveries, events, notices, to_send
+from backburner.store.tables.telling import deliveries, events, notices, to_send, unseen
 from backburner.store.tables.work import (
     KEPT,
     grants,
@@ -43,6 +47,9 @@ from backburner.store.tables.work import (
     waits,
 )
 
+#: Tables whose rows are numbered for each user.
+numbered = (messages, notices, deliveries, events, spend, session_entries)
+
 __all__ = [
     "KEPT",
     "PAUSED",
@@ -50,6 +57,7 @@ __all__ = [
     "answers",
     "attempts",
     "conversations",
+    "counters",
     "credentials",
     "deliveries",
     "events",
@@ -69,6 +77,7 @@ __all__ = [
     "messages",
     "metadata",
     "notices",
+    "numbered",
     "outcomes",
     "questions",
     "receipts",
@@ -78,6 +87,7 @@ __all__ = [
     "to_send",
     "tool_calls",
     "totals",
+    "unseen",
     "unserved",
     "users",
     "waits",

@@ -1,7 +1,9 @@
-"""What all tables have in common."""
+"""Naming of constraints, and the columns that many tables have."""
 
-from sqlalchemy import Column, ForeignKeyConstraint, MetaData, Text
+from sqlalchemy import BigInteger, Column, ForeignKey, ForeignKeyConstraint, Identity, MetaData
 from sqlalchemy.schema import SchemaItem
+
+from backburner.store.types import Id
 
 metadata = MetaData(
     naming_convention={
@@ -14,14 +16,42 @@ metadata = MetaData(
 )
 
 
+def owner() -> Column[str]:
+    """Make the first column of a key: the user to whom the row belongs."""
+    return Column("user_id", Id, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True)
+
+
+def owner_of_conversation() -> Column[str]:
+    """Make the first column of a key where the row belongs to a conversation."""
+    return Column("user_id", Id, primary_key=True)
+
+
+def number() -> Column[int]:
+    """Make the second column of a key: the number of a row among those of its owner.
+
+    PostgreSQL has a sequence for each table, SQLite a row of `counters` for each user and table.
+    Numbers of different users are never compared, and no number leaves the store but an event's.
+    """
+    return Column("number", BigInteger, Identity(), primary_key=True)
+
+
 def of_a_conversation() -> tuple[SchemaItem, ...]:
-    """Make what every row has that belongs to a conversation, and so to its owner."""
+    """Make the reference to a conversation; it takes the row along when it is deleted."""
     return (
-        Column("user_id", Text, nullable=False),
-        Column("conversation_id", Text, nullable=False),
+        Column("conversation_id", Id, nullable=False),
         ForeignKeyConstraint(
             ["user_id", "conversation_id"],
             ["conversations.user_id", "conversations.id"],
             ondelete="CASCADE",
+        ),
+    )
+
+
+def of_a_run() -> tuple[SchemaItem, ...]:
+    """Make the reference to a run as part of a key; the run takes the row along."""
+    return (
+        Column("run_id", Id, primary_key=True),
+        ForeignKeyConstraint(
+            ["user_id", "run_id"], ["runs.user_id", "runs.id"], ondelete="CASCADE"
         ),
     )

@@ -5,7 +5,6 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    ForeignKey,
     Index,
     Integer,
     Table,
@@ -17,34 +16,40 @@ from sqlalchemy import (
     text,
 )
 
-from backburner.store.tables.base import metadata, of_a_conversation
-from backburner.store.types import Counter, Length, Time
+from backburner.store.tables.base import (
+    metadata,
+    number,
+    of_a_conversation,
+    owner,
+    owner_of_conversation,
+)
+from backburner.store.types import Id, Length, Time
 
 conversations = Table(
     "conversations",
     metadata,
-    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
-    Column("id", Text, primary_key=True),
+    owner(),
+    Column("id", Id, primary_key=True),
     Column("kind", Text, nullable=False),
     Column("status", Text, nullable=False),
     Column("title", Text, nullable=False),
     Column("created_by", Text, nullable=False),
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time, nullable=False),
-    Column("parent_id", Text),
-    Column("batch", Text),
+    Column("parent_id", Id),
+    Column("batch", Id),
     Column("schedule", Text),
     Column("schedule_revision", Integer, nullable=False),
     #: The conversation that this one comes after, taken from its schedule.
-    Column("after_id", Text),
+    Column("after_id", Id),
     Column("next_run_at", Time),
     Column("settled_until", Time),
     Column("pause_reason", Text),
     Column("context", Text, nullable=False),
     Column("step", Text, nullable=False),
     Column("data", Text, nullable=False),
-    Column("session_engine", Text),
-    Column("session_id", Text),
+    Column("session_profile", Text),
+    Column("session_id", Id),
     Column("ended_as", Text),
     Column("ended_at", Time),
     Column("resuming", Boolean, nullable=False),
@@ -60,23 +65,24 @@ conversations = Table(
     Column("last_run_at", Time),
     Column("run_timeout", Length),
     Column("tools", Text),
-    Column("profile", Text),
+    #: The profile that was asked for by name; none: the routes decide.
+    Column("requested_profile", Text),
     Column("on_repeated_failure", Text, nullable=False),
     Column("notify", Text, nullable=False),
     Column("last_result_hash", Text),
     Column("reports_to", Text, nullable=False),
     #: The turn: who has it, until when by the clock of leases, and its fencing number.
-    Column("turn_run", Text),
+    Column("turn_run", Id),
     Column("turn_until", BigInteger),
     Column("epoch", BigInteger, nullable=False, server_default=text("0")),
     #: The name of the profile it works under; empty: the default where it runs.
-    Column("engine", Text, nullable=False, server_default=""),
+    Column("profile", Text, nullable=False, server_default=""),
     Column("session_tokens", Integer, nullable=False, server_default=text("0")),
     Column("outside_read", Boolean, nullable=False, server_default=false()),
     #: Of a job: where it was asked for, and the conversation that all of it hangs under.
-    Column("parent_run_id", Text),
-    Column("parent_message_id", Text),
-    Column("root_id", Text),
+    Column("parent_run_id", Id),
+    Column("parent_message_id", Id),
+    Column("root_id", Id),
     Column("keeps_only", Boolean, nullable=False, server_default=false()),
     CheckConstraint(
         "status IN ('active', 'background', 'waiting_input', 'archived')", name="status"
@@ -172,20 +178,20 @@ Index(
 messages = Table(
     "messages",
     metadata,
-    Column("number", Counter, primary_key=True),
-    Column("id", Text, nullable=False, unique=True),
+    owner_of_conversation(),
+    number(),
+    Column("id", Id, nullable=False),
     *of_a_conversation(),
     Column("role", Text, nullable=False),
     Column("source", Text, nullable=False),
     Column("content", Text, nullable=False),
     Column("outside", Boolean, nullable=False),
-    Column("run_id", Text),
+    Column("run_id", Id),
     Column("created_at", Time, nullable=False),
     #: When the user took it back and said something else instead.
     Column("replaced_at", Time),
+    UniqueConstraint("user_id", "id"),
     Index("ix_messages_of_conversation", "user_id", "conversation_id", "number"),
-    # A number that was given away never comes back, also not after a deletion.
-    sqlite_autoincrement=True,
 )
 
 #: Said by a person.
@@ -201,7 +207,8 @@ Index(
 inbox = Table(
     "inbox",
     metadata,
-    Column("id", Text, primary_key=True),
+    owner_of_conversation(),
+    Column("id", Id, primary_key=True),
     *of_a_conversation(),
     Column("kind", Text, nullable=False),
     Column("run_kind", Text, nullable=False),
@@ -214,7 +221,7 @@ inbox = Table(
     Column("arrived_at", Time, nullable=False),
     #: By whom: a run, or nobody where the work it was for is over.
     Column("served_at", Time),
-    Column("served_by", Text),
+    Column("served_by", Id),
     UniqueConstraint("user_id", "dedupe_key"),
 )
 unserved = inbox.c.served_at.is_(None)
@@ -229,14 +236,15 @@ for _name, _columns, _more in (
 questions = Table(
     "questions",
     metadata,
-    Column("id", Text, primary_key=True),
+    owner_of_conversation(),
+    Column("id", Id, primary_key=True),
     *of_a_conversation(),
     Column("purpose", Text, nullable=False),
     Column("type", Text, nullable=False),
     Column("prompt", Text, nullable=False),
     Column("options", Text, nullable=False),
     Column("binds_to", Text, nullable=False),
-    Column("run_id", Text),
+    Column("run_id", Id),
     Column("run_kind", Text, nullable=False),
     Column("asked_at", Time, nullable=False),
     Column("remind_at", Time),

@@ -1,6 +1,7 @@
 """Users, how they sign in, and what is kept for them apart from their conversations."""
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     ForeignKey,
@@ -13,13 +14,13 @@ from sqlalchemy import (
     false,
 )
 
-from backburner.store.tables.base import metadata
-from backburner.store.types import Exact, Time
+from backburner.store.tables.base import metadata, owner
+from backburner.store.types import Exact, Id, Time
 
 users = Table(
     "users",
     metadata,
-    Column("id", Text, primary_key=True),
+    Column("id", Id, primary_key=True),
     Column("name", Text, nullable=False, server_default=""),
     Column("zone", Text, nullable=False, server_default="UTC"),
     Column("paused", Boolean, nullable=False, server_default=false()),
@@ -41,8 +42,8 @@ credentials = Table(
     metadata,
     #: Of the secret, which is not kept.
     Column("digest", Text, primary_key=True),
-    Column("id", Text, nullable=False),
-    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("id", Id, nullable=False),
+    Column("user_id", Id, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
     Column("kind", Text, nullable=False),
     Column("name", Text, nullable=False, server_default=""),
     Column("scopes", Text, nullable=False),
@@ -51,7 +52,7 @@ credentials = Table(
     Column("used_at", Time),
     Column("ended_at", Time),
     #: Of a token: where all that is handed out with it over MCP hangs. It may be gone.
-    Column("conversation_id", Text),
+    Column("conversation_id", Id),
     Index("uq_credentials_id", "user_id", "id", unique=True),
 )
 
@@ -64,17 +65,26 @@ attempts = Table(
     Column("since", Time, nullable=False),
 )
 
+#: The last number that was given to a row of a table of a user's, where no sequence gives it.
+#: The row is also the lock under which the events of a user are written.
+counters = Table(
+    "counters",
+    metadata,
+    owner(),
+    Column("name", Text, primary_key=True),
+    Column("last", BigInteger, nullable=False),
+)
+
 #: What was answered to requests that carry a key, so that one that comes again is not done again.
 answers = Table(
     "answers",
     metadata,
-    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE")),
-    Column("key", Text),
+    owner(),
+    Column("key", Text, primary_key=True),
     Column("request", Text, nullable=False),
     Column("status", Integer),
     Column("body", Text),
     Column("created_at", Time, nullable=False),
-    PrimaryKeyConstraint("user_id", "key"),
     Index("ix_answers_created_at", "created_at"),
 )
 Index("ix_users_served_at", users.c.served_at)
@@ -92,15 +102,14 @@ install = Table(
 memories = Table(
     "memories",
     metadata,
-    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE")),
-    Column("key", Text),
+    owner(),
+    Column("key", Text, primary_key=True),
     Column("text", Text, nullable=False),
     #: Where it came from, and whether others' words may be in it.
-    Column("conversation_id", Text),
+    Column("conversation_id", Id),
     Column("outside", Boolean, nullable=False),
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time, nullable=False),
-    PrimaryKeyConstraint("user_id", "key"),
 )
 _is_trusted = ~memories.c.outside
 Index(
@@ -115,7 +124,7 @@ Index(
 memory_words = Table(
     "memory_words",
     metadata,
-    Column("user_id", Text),
+    Column("user_id", Id),
     Column("word", Exact),
     Column("key", Text),
     PrimaryKeyConstraint("user_id", "word", "key"),

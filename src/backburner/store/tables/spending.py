@@ -1,29 +1,20 @@
 """What was spent, and what may be."""
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    ForeignKey,
-    Index,
-    PrimaryKeyConstraint,
-    Table,
-    Text,
-)
+from sqlalchemy import BigInteger, Boolean, Column, Index, Table, Text
 
-from backburner.store.tables.base import metadata
-from backburner.store.types import Counter, Time
+from backburner.store.tables.base import metadata, number, owner
+from backburner.store.types import Id, Time
 
 #: What was spent, for ever: receipts outlive the conversation they are for.
 spend = Table(
     "spend",
     metadata,
-    Column("number", Counter, primary_key=True),
-    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
-    Column("conversation_id", Text, nullable=False),
+    owner(),
+    number(),
+    Column("conversation_id", Id, nullable=False),
     #: The conversation at the top of the tree, whose allowance counts.
-    Column("root_id", Text, nullable=False),
-    Column("run_id", Text, nullable=False),
+    Column("root_id", Id, nullable=False),
+    Column("run_id", Id, nullable=False),
     Column("model", Text, nullable=False),
     Column("micros", BigInteger, nullable=False),
     Column("tokens", BigInteger, nullable=False),
@@ -39,22 +30,20 @@ spend = Table(
 totals = Table(
     "totals",
     metadata,
-    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE")),
-    Column("what", Text),
+    owner(),
+    Column("what", Text, primary_key=True),
     Column("micros", BigInteger, nullable=False),
     Column("tokens", BigInteger, nullable=False),
-    PrimaryKeyConstraint("user_id", "what"),
 )
 
 #: What may be spent, where it was said; elsewhere the settings say it.
 allowances = Table(
     "allowances",
     metadata,
-    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE")),
-    Column("scope", Text),
+    owner(),
+    Column("scope", Text, primary_key=True),
     #: Of a conversation's; empty for the others.
-    Column("root_id", Text),
+    Column("root_id", Id, primary_key=True),
     Column("micros", BigInteger),
     Column("tokens", BigInteger),
-    PrimaryKeyConstraint("user_id", "scope", "root_id"),
 )

@@ -4,43 +4,59 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
-    ForeignKey,
     Index,
     Integer,
     Table,
     Text,
+    UniqueConstraint,
     text,
 )
 
-from backburner.store.tables.base import metadata, of_a_conversation
-from backburner.store.types import Counter, Time
+from backburner.store.tables.base import (
+    metadata,
+    number,
+    of_a_conversation,
+    owner,
+    owner_of_conversation,
+)
+from backburner.store.types import Id, Time
 
 notices = Table(
     "notices",
     metadata,
-    Column("number", Counter, primary_key=True),
-    Column("id", Text, nullable=False, unique=True),
+    owner_of_conversation(),
+    number(),
+    Column("id", Id, nullable=False),
     *of_a_conversation(),
-    Column("run_id", Text),
+    Column("run_id", Id),
     Column("kind", Text, nullable=False),
     Column("text", Text, nullable=False),
-    Column("question_id", Text),
+    Column("question_id", Id),
     Column("created_at", Time, nullable=False),
     Column("seen_at", Time),
-    Index("ix_notices_of_user", "user_id", "number"),
-    # A number that was given away never comes back, also not after a deletion.
-    sqlite_autoincrement=True,
+    UniqueConstraint("user_id", "id"),
+    # For what goes when a conversation goes.
+    Index("ix_notices_of_conversation", "user_id", "conversation_id"),
+)
+unseen = notices.c.seen_at.is_(None)
+Index(
+    "ix_notices_unseen",
+    notices.c.user_id,
+    notices.c.number,
+    postgresql_where=unseen,
+    sqlite_where=unseen,
 )
 
 #: One row for each part that goes out on a channel.
 deliveries = Table(
     "deliveries",
     metadata,
-    Column("number", Counter, primary_key=True),
+    owner_of_conversation(),
+    number(),
     #: The same part of the same notice is never put in twice.
-    Column("key", Text, nullable=False, unique=True),
+    Column("key", Text, nullable=False),
     *of_a_conversation(),
-    Column("notice_id", Text, nullable=False),
+    Column("notice_id", Id, nullable=False),
     Column("channel", Text, nullable=False),
     Column("target", Text, nullable=False),
     Column("part", Integer, nullable=False),
@@ -50,9 +66,10 @@ deliveries = Table(
     Column("not_before", Time, nullable=False),
     Column("leased_until", BigInteger),
     Column("lease", BigInteger, nullable=False),
-    Column("provider_id", Text),
+    Column("provider_id", Id),
     Column("error", Text),
     CheckConstraint("state IN ('waiting', 'sending', 'sent', 'failed')", name="state"),
+    UniqueConstraint("user_id", "key"),
     # For what goes when a conversation goes.
     Index("ix_deliveries_of_conversation", "user_id", "conversation_id"),
 )
@@ -68,13 +85,11 @@ Index(
 events = Table(
     "events",
     metadata,
-    Column("number", Counter, primary_key=True),
-    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
-    Column("conversation_id", Text),
+    owner(),
+    #: Given by `counters` on both databases: see `records.events`.
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("conversation_id", Id),
     Column("kind", Text, nullable=False),
     Column("created_at", Time, nullable=False),
-    Index("ix_events_of_user", "user_id", "number"),
     Index("ix_events_created_at", "created_at"),
-    # A number that was given away never comes back, also not after a deletion.
-    sqlite_autoincrement=True,
 )

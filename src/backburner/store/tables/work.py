@@ -5,7 +5,6 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    ForeignKey,
     Index,
     Integer,
     Table,
@@ -14,13 +13,21 @@ from sqlalchemy import (
     text,
 )
 
-from backburner.store.tables.base import metadata, of_a_conversation
-from backburner.store.types import Counter, Time
+from backburner.store.tables.base import (
+    metadata,
+    number,
+    of_a_conversation,
+    of_a_run,
+    owner,
+    owner_of_conversation,
+)
+from backburner.store.types import Id, Time
 
 runs = Table(
     "runs",
     metadata,
-    Column("id", Text, primary_key=True),
+    owner_of_conversation(),
+    Column("id", Id, primary_key=True),
     *of_a_conversation(),
     Column("kind", Text, nullable=False),
     Column("status", Text, nullable=False),
@@ -95,7 +102,8 @@ for _name, _columns in {
 outcomes = Table(
     "outcomes",
     metadata,
-    Column("run_id", Text, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    owner_of_conversation(),
+    *of_a_run(),
     Column("epoch", BigInteger, primary_key=True),
     Column("committed_at", Time, nullable=False),
 )
@@ -103,9 +111,10 @@ outcomes = Table(
 tool_calls = Table(
     "tool_calls",
     metadata,
-    Column("id", Text, primary_key=True),
+    owner_of_conversation(),
+    Column("id", Id, primary_key=True),
     *of_a_conversation(),
-    Column("run_id", Text, nullable=False),
+    Column("run_id", Id, nullable=False),
     Column("epoch", BigInteger, nullable=False),
     Column("server", Text, nullable=False),
     Column("tool", Text, nullable=False),
@@ -113,7 +122,7 @@ tool_calls = Table(
     Column("digest", Text, nullable=False),
     Column("read_only", Boolean, nullable=False),
     Column("state", Text, nullable=False),
-    Column("grant_id", Text),
+    Column("grant_id", Id),
     Column("result", Text),
     Column("started_at", Time, nullable=False),
     Column("ended_at", Time),
@@ -130,9 +139,10 @@ tool_calls = Table(
 waits = Table(
     "waits",
     metadata,
+    owner_of_conversation(),
+    *of_a_run(),
+    Column("job_id", Id, primary_key=True),
     *of_a_conversation(),
-    Column("run_id", Text, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
-    Column("job_id", Text, primary_key=True),
     Column("settled_at", Time),
     Index("ix_waits_of_job", "user_id", "job_id"),
     # For what goes when a conversation goes.
@@ -143,17 +153,17 @@ waits = Table(
 receipts = Table(
     "receipts",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
-    Column("conversation_id", Text, nullable=False),
-    Column("run_id", Text, nullable=False),
+    owner(),
+    Column("id", Id, primary_key=True),
+    Column("conversation_id", Id, nullable=False),
+    Column("run_id", Id, nullable=False),
     Column("server", Text, nullable=False),
     Column("tool", Text, nullable=False),
     Column("arguments", Text, nullable=False),
     Column("digest", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("failed", Boolean, nullable=False),
-    Column("grant_id", Text),
+    Column("grant_id", Id),
     Column("result", Text),
     Column("started_at", Time, nullable=False),
     Column("ended_at", Time),
@@ -163,7 +173,8 @@ receipts = Table(
 grants = Table(
     "grants",
     metadata,
-    Column("id", Text, primary_key=True),
+    owner_of_conversation(),
+    Column("id", Id, primary_key=True),
     *of_a_conversation(),
     Column("server", Text, nullable=False),
     Column("tool", Text, nullable=False),
@@ -193,10 +204,11 @@ KEPT = 0
 session_entries = Table(
     "session_entries",
     metadata,
-    Column("number", Counter, primary_key=True),
+    owner_of_conversation(),
+    number(),
     *of_a_conversation(),
-    Column("session_id", Text, nullable=False),
-    Column("run_id", Text, nullable=False),
+    Column("session_id", Id, nullable=False),
+    Column("run_id", Id, nullable=False),
     Column("epoch", BigInteger, nullable=False),
     Column("entry", Text, nullable=False),
     Index("ix_session_entries_of_session", "user_id", "conversation_id", "session_id", "number"),

@@ -149,7 +149,7 @@ def jobs_are_found_under_what_handed_them_out_and_counted_at_the_root(scene: Sce
         return sorted(job.id for job in found)
 
     assert under(USER) == sorted([first.id, second.id])
-    assert under(USER, ids=[first.id[:9]]) == [first.id]
+    assert under(USER, ids=[first.id[:12]]) == [first.id]
     assert under(USER, ids=["c%"]) == under(USER, ids=()) == under(USER, batch="other") == []
     assert under(STRANGER) == []
     assert scene.run(lambda db: Jobs(db, NOON).count_open(USER, chat.id)) == 1

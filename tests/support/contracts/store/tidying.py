@@ -139,9 +139,8 @@ def what_is_said_so_far_is_shown_only_by_whoever_has_the_turn(scene: Scene) -> N
     scene.run(lambda db: runs.draft(db, second.turn, "So far.", now=NOON))
     scene.run(lambda db: runs.draft(db, first.turn, "Stale.", now=NOON))
 
-    assert {row.split("'")[1] for row in scene.dump()["runs"] if "So far." in row} == {
-        second.run.id
-    }
+    (drafted,) = [row for row in scene.dump()["runs"] if "So far." in row]
+    assert second.run.id in drafted
     assert not any("Stale." in row for row in scene.dump()["runs"])
 
 

@@ -1,0 +1,263 @@
+"""A user with very much: lists walk indexes, and nothing takes more statements or memory for it."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Table, event, func, select, text
+from support.stage import make
+from support.stage.make import MATE, NOON, USER
+from support.stage.scene import Scene
+
+from backburner.core import transitions
+from backburner.core.conversation import Conversation, Status
+from backburner.core.ids import GrantId, MessageId, NoticeId, RunId, UserId, new_call_id
+from backburner.core.schedule import Interval
+from backburner.core.tool_policy import Grant, Tool, ToolCall
+from backburner.core.transitions import Step
+from backburner.ports import ConversationFilter, EventKind, NewMemory, View
+from backburner.store import tables
+from backburner.store.db import Database
+from backburner.store.dialect import is_sqlite, number_from
+from backburner.store.records import memories, tool_calls
+from backburner.store.tx import Tx
+
+MESSAGES, NOTICES, OTHERS, EVENTS = 10_000, 100_000, 2_000, 20_000
+PAGE = 50
+#: Of these another user has many.
+MULTIPLIED = ("conversations", "runs", "questions", "grants", "memories", "tool_calls")
+
+_NUMBERS = (
+    "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :count)"
+)
+#: Other rows: they differ from the one that they are copies of in whatever is unique.
+_CHANGED = {"id": "t.id || CAST(n AS text)", "number": "1000 + n", "key": "'k' || n"}
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """What a user has, of which there is very much."""
+
+    chat: Conversation
+    task: Conversation
+    run: RunId
+    said: MessageId
+    told: NoticeId
+
+
+@pytest.fixture
+def scene(database: Database) -> Scene:
+    return Scene(database)
+
+
+def settle_in(scene: Scene, user: UserId) -> Home:
+    """Give a user one of everything that is listed."""
+    chat = scene.say(scene.chat(user))
+    task = scene.task(Interval(timedelta(hours=1), anchor=NOON), user=user)
+    claim = scene.begin_work()
+    call = ToolCall(Tool(server="s", name="t", definition="d"), {})
+    grant = Grant(id=GrantId(f"g_{user}"), server="s", tool="t", definition="d")
+
+    def add(db: Connection) -> None:
+        which = new_call_id()
+        tool_calls.begin(db, claim.turn, which, call, read_only=True, grant=None, now=NOON)
+        memories.put(db, user, NewMemory(key="key", text="text"), now=NOON)
+
+    scene.run(add)
+    scene.finish(claim)
+    scene.change(task, lambda found: Step(conversation=found, grants=(grant,)))
+    asked = make.question(id=f"q_{user}")
+    task = scene.change(task, lambda found: transitions.ask_owner(found, asked))
+    said, told = (_first(scene, table, user) for table in (tables.messages, tables.notices))
+    return Home(chat, task, claim.run.id, MessageId(said), NoticeId(told))
+
+
+def _first(scene: Scene, table: Table, user: UserId) -> str:
+    asked = select(table.c.id).where(table.c.user_id == user).order_by(table.c.number).limit(1)
+    return scene.run(lambda db: str(db.execute(asked).scalar_one()))
+
+
+def multiply(connection: Connection, table: Table, user: UserId, count: int, **more: str) -> None:
+    """Make many rows of one that is there."""
+    changed = {name: sql for name, sql in _CHANGED.items() if name in table.c} | more
+    values = {column.name: changed.get(column.name, f"t.{column.name}") for column in table.columns}
+    connection.execute(
+        text(
+            f"{_NUMBERS} INSERT INTO {table.name} ({', '.join(values)})"  # noqa: S608
+            f" SELECT {', '.join(values.values())} FROM numbers,"
+            f" (SELECT * FROM {table.name} WHERE user_id = :owner LIMIT 1) AS t"
+        ),
+        {"count": count, "owner": user},
+    )
+
+
+def crowd(scene: Scene) -> Home:
+    """Give one user very much, and another some of everything."""
+    home = settle_in(scene, USER)
+    settle_in(scene, MATE)
+    for user in (USER, MATE):
+        scene.database.run(partial(_change, user))
+
+    def fill(connection: Connection) -> None:
+        in_chat = {"conversation_id": f"'{home.chat.id}'"}
+        multiply(connection, tables.messages, USER, MESSAGES, **in_chat)
+        multiply(connection, tables.notices, USER, NOTICES, **in_chat, seen_at="t.created_at")
+        for name in ("events", *MULTIPLIED):
+            multiply(connection, tables.metadata.tables[name], MATE, OTHERS)
+
+    scene.run(fill)
+    if not is_sqlite(scene.database.engine):
+        scene.run(lambda db: db.execute(text("ANALYZE")))
+    return home
+
+
+def _change(user: UserId, tx: Tx) -> None:
+    tx.changed(user, None, EventKind.USER)
+
+
+@contextmanager
+def watched(database: Database) -> Iterator[list[tuple[str, Any]]]:
+    """Note every statement that is executed, with its values."""
+    seen: list[tuple[str, Any]] = []
+
+    def note(_conn: Any, _cursor: Any, statement: str, values: Any, *_more: Any) -> None:
+        seen.append((statement, values))
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        event.remove(database.engine, "before_cursor_execute", note)
+
+
+def scans(database: Database, statement: str, values: Any) -> list[str]:
+    """Name the tables that a database would read from one end to the other."""
+    explain = "EXPLAIN QUERY PLAN" if is_sqlite(database.engine) else "EXPLAIN"
+    rows = database.run(
+        lambda tx: tx.connection.exec_driver_sql(f"{explain} {statement}", values).all()
+    )
+    found = re.findall(r"(?:Seq Scan on|SCAN) (\w+)", "\n".join(str(row[-1]) for row in rows))
+    return [name for name in found if name in tables.metadata.tables]
+
+
+Look = Callable[[Tx, Home], object]
+
+
+def export(part: str) -> Look:
+    return lambda tx, _: tx.personal_data.page(USER, part, None, limit=PAGE)
+
+
+LOOKS: dict[str, Look] = {
+    "conversations": lambda tx, _: tx.browse.conversations(
+        USER, ConversationFilter(), None, limit=PAGE
+    ),
+    "conversations, next": lambda tx, home: tx.browse.conversations(
+        USER, ConversationFilter(archived=False), (NOON, home.chat.id), limit=PAGE
+    ),
+    "tasks": lambda tx, _: tx.browse.conversations(
+        USER, ConversationFilter(status=Status.BACKGROUND, view=View.TASKS), None, limit=PAGE
+    ),
+    "jobs": lambda tx, _: tx.browse.conversations(
+        USER, ConversationFilter(view=View.JOBS), None, limit=PAGE
+    ),
+    "a search": lambda tx, _: tx.browse.conversations(
+        USER, ConversationFilter(words="nothing has this"), None, limit=PAGE
+    ),
+    "messages": lambda tx, home: tx.browse.messages(USER, home.chat.id, None, limit=PAGE),
+    "messages, next": lambda tx, home: tx.browse.messages(
+        USER, home.chat.id, (f"{home.said}5000",), limit=PAGE
+    ),
+    "a message": lambda tx, home: tx.browse.message(USER, home.said),
+    "recent messages": lambda tx, home: tx.messages.recent(USER, home.chat.id, limit=PAGE),
+    "notices": lambda tx, _: tx.browse.notices(USER, None, unseen=False, limit=PAGE),
+    "notices, next": lambda tx, home: tx.browse.notices(
+        USER, (f"{home.told}50000",), unseen=False, limit=PAGE
+    ),
+    "unseen notices": lambda tx, _: tx.browse.notices(USER, None, unseen=True, limit=PAGE),
+    "unseen notices, next": lambda tx, home: tx.browse.notices(
+        USER, (f"{home.told}50000",), unseen=True, limit=PAGE
+    ),
+    "notices since": lambda tx, _: tx.away.told(USER, NOON, limit=PAGE),
+    "questions": lambda tx, _: tx.browse.questions(USER, None, limit=PAGE),
+    "questions, next": lambda tx, _: tx.browse.questions(USER, (NOON, "q"), limit=PAGE),
+    "runs": lambda tx, home: tx.browse.runs(USER, home.task.id, None, limit=PAGE),
+    "runs, next": lambda tx, home: tx.browse.runs(
+        USER, home.task.id, (NOON, 1, home.run), limit=PAGE
+    ),
+    "calls": lambda tx, home: tx.browse.calls(USER, home.run),
+    "grants": lambda tx, home: tx.browse.grants(USER, home.task.id),
+    "all grants": lambda tx, _: tx.browse.all_grants(USER, None, limit=PAGE),
+    "memories": lambda tx, _: tx.browse.memories(USER, None, limit=PAGE),
+    "memories, next": lambda tx, _: tx.browse.memories(USER, ("k",), limit=PAGE),
+    "changes": lambda tx, _: tx.events.after(USER, 0, limit=PAGE),
+    **{f"export of {part}": export(part) for part in ("messages", "notices", *MULTIPLIED)},
+}
+
+
+def test_lists_of_very_much_walk_indexes_in_a_few_statements(scene: Scene) -> None:
+    home = crowd(scene)
+    for name, look in LOOKS.items():
+        with watched(scene.database) as seen:
+            scene.database.run(partial(_look, look, home))
+        assert 1 <= len(seen) <= 3, (name, seen)
+        for statement, values in seen:
+            assert scans(scene.database, statement, values) == [], (name, statement)
+
+
+def _look(look: Look, home: Home, tx: Tx) -> object:
+    return look(tx, home)
+
+
+def test_pages_of_very_much_have_all_of_it_once(scene: Scene) -> None:
+    home = crowd(scene)
+
+    def read(tx: Tx) -> Sequence[int]:
+        after, sizes = None, list[int]()
+        while after is not None or not sizes:
+            page = tx.personal_data.page(USER, "notices", after, limit=5000)
+            after = page.mark
+            sizes.append(len({row["id"] for row in page.rows}))
+        return sizes
+
+    total = _count(scene, tables.notices)
+    assert total > NOTICES
+    with watched(scene.database) as seen:
+        sizes = scene.database.run(read)
+    assert sum(sizes) == total
+    assert max(sizes) == 5000
+    # One more asks for the time.
+    assert len(seen) <= len(sizes) + 1
+
+    with watched(scene.database) as seen:
+        scene.database.run(lambda tx: tx.conversations.delete(USER, home.chat.id))
+    assert len(seen) < 10
+    assert _count(scene, tables.messages) < 10
+    assert _count(scene, tables.notices) < 10
+
+
+def _count(scene: Scene, table: Table) -> int:
+    asked = select(func.count()).where(table.c.user_id == USER)
+    return scene.run(lambda db: int(db.execute(asked).scalar_one()))
+
+
+def test_old_events_are_pruned_some_at_a_time(scene: Scene) -> None:
+    scene.user(USER)
+    scene.database.run(partial(_change, USER))
+
+    def fill(connection: Connection) -> None:
+        multiply(connection, tables.events, USER, EVENTS)
+        number_from(connection, tables.events, 1000 + EVENTS)
+
+    scene.run(fill)
+    later = scene.database.run(lambda tx: tx.now) + timedelta(days=1)
+    assert scene.database.run(lambda tx: tx.events.prune(before=later, limit=2000)) == 2000
+    with watched(scene.database) as seen:
+        while scene.database.run(lambda tx: tx.events.prune(before=later, limit=2000)):
+            pass
+    assert len(seen) <= EVENTS / 2000 + 2
+    assert _count(scene, tables.events) == 1
