@@ -114,6 +114,6 @@ def test_one_that_stood_still_past_its_lease_writes_nothing_when_it_goes_on(
 
     stops.go_on()
 
-    stops.running.wait_for_error("another holder has taken over")
+    stops.running.wait_for_error("run.fenced")
     assert outside.database.run(lambda tx: read_everything(tx.connection)) == before
     assert outside.said(task) == ["task is done."]

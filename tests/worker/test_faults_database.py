@@ -64,7 +64,7 @@ def test_a_server_that_was_restarted_is_made_use_of_at_once_and_nothing_is_lost_
                 outside.wait_for(lambda: len(workers.traces.read("look")) == 2)
         if gone_for == "longer than a lease":
             for _ in range(2):
-                worker.running.wait_for_error("another holder has taken over")
+                worker.running.wait_for_error("run.fenced")
         with start_server() as url, Outside(url) as outside:
             outside.wait_for(lambda: outside.rows("SELECT 1 FROM runs OFFSET 2"), within=SOON)
             assert_all_done(outside, workers, tasks)

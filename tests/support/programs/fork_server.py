@@ -1,8 +1,10 @@
 """A process that has imported our programs, and forks one whenever it is asked to.
 
 Importing takes two seconds of each start, a fork some milliseconds. `forks` starts this program
-and asks it over a socket. It has one thread and no event loop: a fork copies neither. When whoever
-asks is gone, however it ended, the server kills what it has forked and ends as well.
+and asks it over a socket. It has one thread and no event loop: a fork copies neither.
+
+The id of a fork, and later its exit code, go into a pipe of its own. Whoever closes the other end
+of that, however it ended, wants the fork no more: it is killed. The server ends with the socket.
 """
 
 import gc
@@ -61,21 +63,38 @@ class Request:
         runpy.run_module(self.module, run_name="__main__", alter_sys=True)
 
 
+@dataclass(frozen=True)
+class Process:
+    """A process that was forked, what shows its end, and where to report."""
+
+    pid: int
+    ends: int
+    report: int
+
+    def tell(self, number: int) -> None:
+        with suppress(BrokenPipeError):
+            os.write(self.report, f"{number}\n".encode())
+
+
 class ForkServer:
     def __init__(self, asked: socket.socket) -> None:
         self._asked = asked
         self._poll = select.poll()
         self._poll.register(asked.fileno(), select.POLLIN)
-        #: Of each process, by the file that shows its end: its id, and where to write how it ended.
-        self._running: dict[int, tuple[int, int]] = {}
+        #: The processes by the files that show their end, and by those that somebody reads.
+        self._ends: dict[int, Process] = {}
+        self._reports: dict[int, Process] = {}
 
     def serve(self) -> Request | None:
         """Give a request in the process that is to become it; None: nobody asks any more."""
         while True:
-            for file, _ in self._poll.poll():
-                if file != self._asked.fileno():
-                    self._report_end(file)
-                    continue
+            # One at a time: the number of a file that is closed goes to the next one.
+            (file, _), *_ = self._poll.poll()
+            if file in self._reports:
+                self._kill(self._reports[file])
+            elif file in self._ends:
+                self._report_end(self._ends[file])
+            else:
                 message, files, _, _ = socket.recv_fds(self._asked, LONGEST, 4)
                 if not message:
                     self._kill_all()
@@ -91,24 +110,32 @@ class ForkServer:
             return Request(**wanted, files=tuple(theirs))
         for file in theirs:
             os.close(file)
-        ends = os.pidfd_open(pid)
-        self._running[ends] = pid, report
-        self._poll.register(ends, select.POLLIN)
-        self._asked.send(str(pid).encode())
+        process = Process(pid, os.pidfd_open(pid), report)
+        self._ends[process.ends] = self._reports[report] = process
+        self._poll.register(process.ends, select.POLLIN)
+        # Only errors: that nobody reads it.
+        self._poll.register(report, 0)
+        process.tell(pid)
         return None
 
-    def _report_end(self, ends: int) -> None:
-        pid, report = self._running.pop(ends)
-        _, status = os.waitpid(pid, 0)
-        self._poll.unregister(ends)
-        with suppress(BrokenPipeError):
-            os.write(report, str(os.waitstatus_to_exitcode(status)).encode())
-        os.close(report)
-        os.close(ends)
+    def _kill(self, process: Process) -> None:
+        os.kill(process.pid, signal.SIGKILL)
+        self._poll.unregister(process.report)
+        del self._reports[process.report]
+
+    def _report_end(self, process: Process) -> None:
+        _, status = os.waitpid(process.pid, 0)
+        process.tell(os.waitstatus_to_exitcode(status))
+        if self._reports.pop(process.report, None):
+            self._poll.unregister(process.report)
+        self._poll.unregister(process.ends)
+        del self._ends[process.ends]
+        os.close(process.report)
+        os.close(process.ends)
 
     def _kill_all(self) -> None:
-        for pid, _ in self._running.values():
-            os.kill(pid, signal.SIGKILL)
+        for process in self._ends.values():
+            os.kill(process.pid, signal.SIGKILL)
 
 
 def import_all() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from threading import Lock
+from typing import IO
 
 #: How many seconds the server may take over its imports, and over a fork.
 PATIENCE = 60
@@ -24,14 +24,15 @@ PATIENCE = 60
 class Forked:
     """A program that was forked, with what `subprocess.Popen` has and tests use."""
 
-    def __init__(self, pid: int, report: int) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
+    def __init__(self, report: IO[str]) -> None:
         self._report = report
+        self._wait_for_report(PATIENCE)
+        self.pid = int(report.readline())
+        self.returncode: int | None = None
         # The server waits for it, so that another process may have its id at any time.
         self._handle: int | None = None
         with suppress(ProcessLookupError):
-            self._handle = os.pidfd_open(pid)
+            self._handle = os.pidfd_open(self.pid)
 
     def poll(self) -> int | None:
         with suppress(subprocess.TimeoutExpired):
@@ -40,11 +41,10 @@ class Forked:
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
-            if not select.select([self._report], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+            self._wait_for_report(timeout)
             # Nothing there: the server was killed, and has not seen the end.
-            self.returncode = int(os.read(self._report, 16) or -signal.SIGKILL)
-            os.close(self._report)
+            self.returncode = int(self._report.readline() or -signal.SIGKILL)
+            self._report.close()
             if self._handle is not None:
                 os.close(self._handle)
         return self.returncode
@@ -57,12 +57,14 @@ class Forked:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
+    def _wait_for_report(self, timeout: float | None) -> None:
+        if not select.select([self._report], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired("a fork", timeout or 0)
+
 
 class ForkServer:
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket.settimeout(PATIENCE)
-        self._lock = Lock()
         module = "support.programs.fork_server"
         with theirs:
             self._process = subprocess.Popen(
@@ -73,14 +75,16 @@ class ForkServer:
             )
 
     def fork(self, wanted: Mapping[str, object], files: Sequence[int]) -> Forked:
-        report, theirs = os.pipe()
+        ours, theirs = os.pipe()
+        report = os.fdopen(ours, buffering=1)
         try:
-            with self._lock:
-                socket.send_fds(self._socket, [json.dumps(wanted).encode()], [*files, theirs])
-                pid = int(self._socket.recv(16))
-        finally:
+            socket.send_fds(self._socket, [json.dumps(wanted).encode()], [*files, theirs])
             os.close(theirs)
-        return Forked(pid, report)
+            return Forked(report)
+        except BaseException:
+            # Which ends it, if it has begun.
+            report.close()
+            raise
 
     def close(self) -> None:
         self._socket.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.programs.forks import fork
 from support.programs.process_table import SOON
 from support.programs.programs import PYTHON, Start
 
@@ -59,6 +60,19 @@ def test_a_fork_ends_by_signals(start: Start, tmp_path: Path) -> None:
     stopped = start("up", "--port", "0", "--data", tmp_path)
     stopped.wait_until_ready()
     assert stopped.end(signal.SIGINT).code == 0
+
+
+def test_a_fork_that_nobody_waits_for_any_more_is_killed(tmp_path: Path) -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    arguments = ["up", "--port", "0", "--data", str(tmp_path)]
+    forked = fork("backburner", arguments, [nowhere] * 3)
+    handle = os.pidfd_open(forked.pid)
+
+    forked._report.close()
+
+    assert select.select([handle], [], [], SOON)[0] == [handle]
+    for file in (handle, nowhere):
+        os.close(file)
 
 
 def test_forks_end_when_those_who_wanted_them_are_killed(start: Start, tmp_path: Path) -> None:
