@@ -3,18 +3,17 @@
 from pathlib import Path
 
 import pytest
-from support.people.a_token import TOKEN
 from support.programs.cli_server import Call, Running
 
 
 def test_a_token_comes_from_the_environment_or_a_file(
-    talk: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    talk: Call, running: Running, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("BACKBURNER_TOKEN", "bb_wrong")
     wrong = talk("status")
     monkeypatch.delenv("BACKBURNER_TOKEN")
     none = talk("status")
-    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    (tmp_path / "token").write_text(f"{running.token}\n")
     right = talk("status", "--token-file", str(tmp_path / "token"))
 
     assert (wrong.code, none.code, right.code) == (5, 5, 0)
@@ -24,7 +23,7 @@ def test_the_server_of_a_data_folder_is_found_by_its_client_file(
     call: Call, running: Running, tmp_path: Path
 ) -> None:
     client = tmp_path / "client.toml"
-    client.write_text(f'address = "{running.address}"\ntoken = "{TOKEN}"\n')
+    client.write_text(f'address = "{running.address}"\ntoken = "{running.token}"\n')
     client.chmod(0o644)
     readable = call("status", "--data", str(tmp_path))
     client.chmod(0o600)

@@ -3,11 +3,26 @@
 from collections.abc import Callable
 from typing import Any
 
-from support.programs.cli_server import Call, wait_for
+from support.programs.cli_server import Call, Running, wait_for
 from support.requirements import requirement
+
+from backburner.core import transitions
+from backburner.core.ids import ConversationId, UserId, new_conversation_id
+from backburner.core.schedule import Cron
+from backburner.core.transitions import Brief
+from backburner.store.tx import Tx
 
 #: A schedule that is not due while a test runs.
 LATER = ("--when", "every monday at 3:33")
+MONDAYS = Cron("33 3 * * 1", "UTC")
+
+
+def propose(tx: Tx, user: UserId, name: str) -> ConversationId:
+    conversation_id = new_conversation_id()
+    brief = Brief(title=name, prompt=f"Do {name}.", schedule=MONDAYS)
+    step = transitions.propose(conversation_id, user, brief, why="It helps.", now=tx.now)
+    tx.conversations.add(step)
+    return conversation_id
 
 
 def test_a_task_is_created_and_shown(ask: Callable[..., Any], talk: Call) -> None:
@@ -65,10 +80,11 @@ def test_a_task_is_previewed_and_test_run(ask: Callable[..., Any], talk: Call) -
 
 @requirement("B-approve-cli")
 def test_a_proposal_is_approved_or_rejected_by_id_or_name(
-    ask: Callable[..., Any], talk: Call
+    ask: Callable[..., Any], talk: Call, running: Running
 ) -> None:
-    proposed = {one["name"]: one["id"] for one in ask("tasks", "--status", "proposed")}
-    good, bad = proposed["good"], proposed["bad"]
+    good, bad = running.transact(
+        lambda tx: [propose(tx, running.user, name) for name in ("good", "bad")]
+    )
     listed = talk("tasks", "--status", "proposed")
     approved, rejected = talk("approve", good[:20]), talk("reject", "bad")
     again = talk("approve", good)

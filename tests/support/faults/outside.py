@@ -46,8 +46,7 @@ from support.stage.work import start_work
 T = TypeVar("T")
 #: How long anything may take, in seconds; only what is broken takes as long.
 BOUND = 30.0
-#: Between two looks.
-PAUSE = 0.02
+POLL_SECONDS = 0.05
 
 
 class Outside:
@@ -147,7 +146,7 @@ class Outside:
         until = time.monotonic() + within
         while not (found := what()):
             assert time.monotonic() < until, f"It did not come true within {within} seconds."
-            time.sleep(PAUSE)
+            time.sleep(POLL_SECONDS)
         return found
 
     def question(self, conversation: Conversation) -> Question:
@@ -165,7 +164,7 @@ class Outside:
 
     def is_settled(self) -> bool:
         """See whether nobody has anything to do, unless it is to answer a question."""
-        return not any(self.rows(query) for query in _UNSETTLED)
+        return not self.rows(_UNSETTLED)
 
     def wait_until_settled(self) -> None:
         self.wait_for(self.is_settled)
@@ -207,7 +206,8 @@ class Outside:
         return self._runner.run(action)
 
 
-_UNSETTLED = (
+_UNFINISHED = (
     *NEVER_AT_REST.values(),
     "SELECT 1 FROM conversations WHERE status = 'background'",
 )
+_UNSETTLED = "SELECT 1 WHERE " + " OR ".join(f"EXISTS ({query})" for query in _UNFINISHED)

@@ -10,10 +10,10 @@ from backburner.store import tables
 TOKEN = "bb_a-token-for-tests"  # noqa: S105 (it opens nothing)
 
 
-def put_token(connection: Connection, user: UserId) -> None:
+def put_token(connection: Connection, user: UserId, token: str = TOKEN) -> None:
     """Let a user in who shows the token, for everything."""
     values = {
-        "digest": secret_digest(TOKEN),
+        "digest": secret_digest(token),
         "id": new_credential_id(),
         "user_id": user,
         "kind": CredentialKind.TOKEN.value,
