@@ -9,6 +9,7 @@ from typing import IO
 from backburner.core.allowance import Allowance, Amount, Price
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, UserId
+from backburner.core.passwords import DEFAULT_HASH_COST, HashCost
 from backburner.core.routing import NO_ROUTES, Routes
 from backburner.ports import (
     Bus,
@@ -111,6 +112,7 @@ class Deps:
     #: Text of runs in this process, for those who watch from it.
     drafts: DraftBroadcast = NO_DRAFTS
     limits: Limits = Limits()
+    password_cost: HashCost = DEFAULT_HASH_COST
     #: What may be spent where nothing else was said.
     allowances: tuple[Allowance, ...] = ()
     #: Finds the price of a model; None if it is unknown.

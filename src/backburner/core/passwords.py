@@ -1,6 +1,7 @@
 """Rules for logins, names and passwords. Error messages never quote them."""
 
 import re
+from dataclasses import dataclass
 
 from backburner.core.errors import BadRequest
 from backburner.core.validation import check_text
@@ -23,6 +24,18 @@ COMMON_PASSWORDS = frozenset(
     " sunshine1234 football1234 baseball1234 princess1234 dragon123456 monkey123456"
     " backburner12 backburner123 backburner1234 backburnerbackburner".split()
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HashCost:
+    """How slow hashing is made on purpose."""
+
+    rounds: int = 3
+    #: Each hash takes as much: who knocks often must not fill the machine.
+    memory_kib: int = 64 * 1024
+
+
+DEFAULT_HASH_COST = HashCost()
 
 
 def check_login(text: str) -> str:

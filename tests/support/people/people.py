@@ -12,16 +12,12 @@ from backburner.core.ids import UserId
 from support.stage.stage import Stage
 
 PASSWORD = "three words or more"  # noqa: S105 (of nobody)
-_hashes: dict[str, str] = {}
 
 
 async def add(stage: Stage, login: str = "ada", role: Role = Role.MEMBER) -> UserId:
     """Add somebody with a password."""
     user, _ = await users.add(stage.deps, login=login, name="", role=role)
-    if PASSWORD not in _hashes:
-        # It takes its time.
-        _hashes[PASSWORD] = await hash_password(PASSWORD)
-    hashed = _hashes[PASSWORD]
+    hashed = await hash_password(PASSWORD, stage.deps.password_cost)
     stage.database.run(lambda tx: entry.set_password(tx, user.id, login, hashed))
     return user.id
 

@@ -13,6 +13,7 @@ from backburner.actions import chat, questions
 from backburner.actions.deps import Deps, Limits
 from backburner.core.conversation import Conversation, Message
 from backburner.core.ids import ConversationId, UserId
+from backburner.core.passwords import HashCost
 from backburner.core.question import Question
 from backburner.core.run import Run
 from backburner.core.schedule import Immediate, Schedule
@@ -37,6 +38,8 @@ from support.stage.work import start_work
 
 LEASE = timedelta(seconds=30)
 PLACE = "outside"
+#: Enough for tests that are not about how long a guess takes.
+QUICK = HashCost(rounds=1, memory_kib=8)
 #: How long anything may take, in seconds; only what is broken takes as long.
 BOUND = 20
 
@@ -68,6 +71,7 @@ class Stage:
             "default_profile": "scripted",
             "channels": {PLACE: self.channel},
             "limits": limits,
+            "password_cost": QUICK,
         }
         deps = Deps(
             store=database, bus=bus, toolbox=self.tools, drafts=Broadcast(), **(usual | more)

@@ -19,7 +19,7 @@ async def sign_in(
     who, place = rate_limit.of_login(login), rate_limit.of_address(address)
     await rate_limit.count(deps, who, place)
     user, kept = await deps.store.transact(lambda tx: tx.accounts.hash_of(login))
-    if not await is_password(password, kept) or user is None:
+    if not await is_password(password, kept, deps.password_cost) or user is None:
         return None
 
     def work(tx: Tx) -> IssuedCredential | None:
@@ -74,7 +74,7 @@ async def change_password(
     check_password(password, login=name)
     if kept is not None:
         await _check_current(deps, caller.user, current, kept, address=address)
-    hashed = await hash_password(password)
+    hashed = await hash_password(password, deps.password_cost)
 
     def work(tx: Tx) -> IssuedCredential:
         tx.users.lock(caller.user)
@@ -95,7 +95,7 @@ async def redeem_reset(
         return None
     user = found[0]
     name, _ = await deps.store.transact(lambda tx: _login_and_password(tx, user, None))
-    hashed = await hash_password(check_password(password, login=name))
+    hashed = await hash_password(check_password(password, login=name), deps.password_cost)
 
     def work(tx: Tx) -> IssuedCredential | None:
         if not tx.credentials.use_up(secret_digest(secret), CredentialKind.RESET, now=tx.now):
@@ -135,7 +135,7 @@ async def _check_current(
 ) -> None:
     who = rate_limit.of_login(user)
     await rate_limit.count(deps, who, rate_limit.of_address(address))
-    if not await is_password(current, kept):
+    if not await is_password(current, kept, deps.password_cost):
         raise NotAllowed("The password you have now is another one.")
     await deps.store.transact(lambda tx: tx.rate_limits.forgive(who))
 

@@ -146,7 +146,7 @@ async def accept(
     if found is None:
         return None
     role = role_of(found[1])
-    hashed = await hash_password(password)
+    hashed = await hash_password(password, deps.password_cost)
 
     def work(tx: Tx) -> IssuedCredential | None:
         if not tx.credentials.use_up(secret_digest(secret), kind, now=tx.now):
