@@ -23,7 +23,7 @@ def watch_notes(heard: ModelRequest) -> Reply:
     """Be an agent that watches a file."""
     last = newest(heard)
     if not heard.wants_outcome:
-        arranged = "This conversation now works on it" in last
+        arranged = "Scheduled as the work of this conversation" in last
         return [Say(f"I do. {last}")] if arranged else [CallTool("schedule_work", WATCH)]
     if "The user answered: no, thank you" in last:
         return [GiveOutcome(ENOUGH)]
@@ -47,7 +47,9 @@ def test_what_is_asked_for_in_a_chat_is_watched_asked_about_and_ended(
     outside.tell(chat, "Please watch notes.txt.")
 
     (reply,) = outside.wait_for(lambda: outside.said(chat))
-    assert reply.startswith("I do. This conversation now works on it, every 2 seconds. Next: ")
+    assert reply.startswith(
+        "I do. Scheduled as the work of this conversation, every 2 seconds. Next: "
+    )
     assert reply.endswith("UTC. It is active.")
     found = outside.load(chat)
     assert found.status is Status.BACKGROUND

@@ -41,7 +41,7 @@ ORDERS = (
     order("schedule_work", what=SECRETLY, when="every 30m", separate=True),
     order("schedule_work", what=SECRETLY, when="every 30m", change="this"),
     order("schedule_work", what=SECRETLY, when="every 30m", change="mail"),
-    order("stop_work", which="mail"),
+    order("stop_work", name="mail"),
     order("task_add", name="mallory", prompt=SECRETLY, interval="30m"),
     order("task_update", task="mail", prompt=SECRETLY),
     order("task_update", task="mail", when="every 30m", tools=["send"]),

@@ -54,7 +54,8 @@ async def test_work_asked_for_in_a_chat_becomes_the_work_of_that_conversation(
     assert now.state.context["prompt"] == WATCH["what"]
     assert now.state.step == "At the beginning."
     assert told == (
-        "This conversation now works on it, at 09:00 on Monday through Friday (Europe/Berlin)."
+        "Scheduled as the work of this conversation,"
+        " at 09:00 on Monday through Friday (Europe/Berlin)."
         " Next: Tue 17 Nov 2026, 09:00 CET, then Wed 18 Nov 2026, 09:00 CET,"
         " then Thu 19 Nov 2026, 09:00 CET (Europe/Berlin). It is active."
     )
@@ -82,7 +83,7 @@ async def test_a_conversation_that_has_work_gets_a_task_under_it_that_reports_th
     assert child.schedule == Scheduled(NOON + 20 * SECOND)
     assert child.reports_to == (Destination("outside", "me"),)
     assert told == (
-        f"A task of its own, 'Stretch' ({child.id}), works on it and reports here, once, on Monday"
+        f"Scheduled as a separate task that reports here, 'Stretch' ({child.id}), once, on Monday"
         " 16 November 2026 at 12:00:20 (UTC). It is active."
     )
     assert stage.load(chat).schedule == Cron("0 9 * * 1-5", "UTC")
@@ -127,7 +128,7 @@ async def test_what_a_background_run_schedules_waits_for_a_yes(stage: Stage) -> 
     assert (child.status, question.purpose) == (Status.WAITING_INPUT, Purpose.PROPOSAL)
     assert WATCH["what"] in question.prompt
     assert "at 09:00 on Monday through Friday (UTC)" in question.prompt
-    assert "Nothing runs before the owner has said yes" in stage.engine.results[-1].text
+    assert "Nothing runs before the owner approves it" in stage.engine.results[-1].text
     assert stage.notices()[-1] == question.prompt
 
     await stage.answer(child, "yes")
@@ -239,7 +240,7 @@ async def test_what_waits_for_an_answer_begins_after_it(stage: Stage, clock: Set
     await stage.work()
     (told,) = await ask(stage, chat, schedule(what="", when="every 2h", change="this"))
 
-    assert told.endswith("It begins when the open question has been answered.")
+    assert told.endswith("It starts when the open question has been answered.")
 
 
 @pytest.mark.parametrize("breaks", ["before", "after"])

@@ -86,10 +86,10 @@ async def test_a_name_that_could_mean_several_is_asked_about(stage: Stage) -> No
         stage,
         chat,
         Call("stop_work"),
-        Call("stop_work", {"which": "stretch"}),
-        Call("stop_work", {"which": "tea"}),
-        Call("stop_work", {"which": second.id}),
-        Call("stop_work", {"which": "STRETCH"}),
+        Call("stop_work", {"name": "stretch"}),
+        Call("stop_work", {"name": "tea"}),
+        Call("stop_work", {"name": second.id}),
+        Call("stop_work", {"name": "STRETCH"}),
     )
 
     assert told[0].startswith(f"That could be any of these: `this` ({WATCH['what']}), 'Stretch' (")
@@ -108,7 +108,7 @@ async def test_a_name_that_could_mean_several_is_asked_about(stage: Stage) -> No
 async def test_everything_can_be_stopped_at_once(stage: Stage) -> None:
     chat = await stage.chat()
     await ask(stage, chat, schedule(**WATCH), schedule(**STRETCH))
-    (told,) = await ask(stage, chat, Call("stop_work", {"which": "all"}))
+    (told,) = await ask(stage, chat, Call("stop_work", {"name": "all"}))
 
     assert told == (
         "Stopped: Look at the build and say when it breaks; Remind the user to stretch."
@@ -137,8 +137,8 @@ async def test_nobody_elses_work_is_seen_or_stopped(stage: Stage) -> None:
             stage,
             chat,
             Call("list_work"),
-            Call("stop_work", {"which": child.id}),
-            Call("stop_work", {"which": mine.id}),
+            Call("stop_work", {"name": child.id}),
+            Call("stop_work", {"name": mine.id}),
         )
         assert told[0] == "There is no background work here."
         assert all(text.startswith("No work here is called") for text in told[1:])

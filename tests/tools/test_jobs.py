@@ -109,10 +109,10 @@ async def test_a_batch_is_cancelled_and_cleared(house: House) -> None:
     cleared = await call(house, chat, "background_clear", task_ids=[one, "c_nowhere"])
     rest = await call(house, chat, "background_clear")
 
-    assert cancelled.text == (
-        f"Cancelled: {two} 'ask somebody'.\nNot at work any more: {one} 'say One.'."
+    assert cancelled.text == (f"Cancelled: {two} 'ask somebody'.\nAlready ended: {one} 'say One.'.")
+    assert cleared.text == (
+        f"Removed: {one} 'say One.'.\nNot jobs of this conversation: c_nowhere."
     )
-    assert cleared.text == (f"Removed: {one} 'say One.'.\nNo jobs of this conversation: c_nowhere.")
     assert rest.text == f"Removed: {two} 'ask somebody'."
     assert (await call(house, chat, "background_clear")).text == "There are no such jobs."
 
@@ -125,7 +125,7 @@ async def test_what_has_not_ended_is_not_cleared(house: House) -> None:
 
     kept = await call(house, chat, "background_clear")
 
-    assert kept.text == f"Left, because they have not ended: {which} 'ask somebody'."
+    assert kept.text == f"Kept, because they have not ended: {which} 'ask somebody'."
 
 
 @requirement("C-block", "C-block-timeout")
@@ -140,7 +140,7 @@ async def test_a_client_outside_is_given_the_summary_with_results(house: House) 
     assert running.text.startswith("0 of 2 have settled.")
     assert done.text.startswith("2 of 2 have settled.\n")
     assert f"{one}:\n<outside" in done.text
-    assert done.text.endswith("No jobs of this conversation: x.")
+    assert done.text.endswith("Not jobs of this conversation: x.")
     assert done.waits is None
 
 
@@ -164,7 +164,7 @@ async def test_what_is_done_is_done_once_though_an_answer_of_the_database_is_los
     cleared = await lose("background_clear", task_ids=[which])
 
     (two,) = started([begun])
-    assert resumed.startswith(f"{which} 'say One.' works on it: resumed, for the 1st time.")
+    assert resumed.startswith(f"Resumed {which} 'say One.' for the 1st time: resumed.")
     assert cancelled == f"Cancelled: {which} 'say One.'."
     assert cleared == f"Removed: {which} 'say One.'."
     assert [job.id for job in children(house, chat)] == [two]

@@ -78,7 +78,7 @@ async def test_what_needs_consent_is_not_there_for_anybody(
         called = await opened.call_tool("costly", {"text": "x"})
 
     assert called.is_error
-    assert text(called) == "There is no tool 'costly' for you."
+    assert text(called) == "There is no tool 'costly' for this token."
     assert bench.origins == []
 
 
@@ -95,7 +95,7 @@ async def test_a_token_that_may_only_read_is_shown_and_may_call_only_what_reads(
     assert text(seen) == "seen: x"
     assert refused.is_error
     assert text(refused) == (
-        "There is no tool 'change' for you. This token is not good for: write."
+        "There is no tool 'change' for this token. This token lacks the scope: write."
     )
     assert len(bench.origins) == 1
 
@@ -109,7 +109,7 @@ async def test_errors_are_told_in_words_and_faults_without_what_is_inside(
 
     assert all(one.is_error for one in told)
     assert text(told[0]) == "It does not fit. Try another."
-    assert text(told[1]) == "change failed because of a fault of its own."
+    assert text(told[1]) == "change failed with an internal error."
     assert text(told[2]).startswith("change was not called. text: ")
 
 

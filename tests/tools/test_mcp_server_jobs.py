@@ -172,7 +172,7 @@ async def test_what_was_handed_out_with_another_token_cannot_be_reached(
                 assert (await client.call_tool(tool, asked)).is_error
             for tool in ("background_cancel", "background_clear", "background_block"):
                 told = await ask(client, tool, task_ids=[job])
-                assert told == f"No jobs of this conversation: {job}."
+                assert told == f"Not jobs of this conversation: {job}."
             assert await ask(client, "background_list") == "There are no such jobs."
             if user == MATE:
                 assert "mine" not in await ask(client, "task_list")

@@ -66,7 +66,7 @@ async def test_a_proposal_says_what_why_and_how_to_answer_and_runs_after_a_yes(
     )
     assert stage.notices() == [question.prompt]
     assert told.startswith(f"Proposed: task 'watch-ci-main' ({task.id}), at 03:33 on Monday (UTC).")
-    assert "Nothing runs before the owner has said yes" in told
+    assert "Nothing runs before the owner approves it" in told
     refused = await tell(stage, chat, "task_run_now", task="watch-ci-main")
     assert refused.startswith("This conversation waits for your answer.")
     assert not stage.history(task)

@@ -59,8 +59,8 @@ async def test_a_task_that_is_asked_for_is_set_up_and_told_of(stage: Stage) -> N
     begins = f"Task 'watch-ci-main' ({task.id}), at 03:33 on Monday (UTC). Next: Mon "
     assert told.startswith(begins)
     assert told.endswith(
-        " UTC. It ends after 30 runs. It reports to the conversation it was made in, outside me."
-        " The user is told what differs from the time before. It is active."
+        " UTC. It ends after 30 runs. It reports to the conversation that created it, outside me."
+        " The user is notified of changed results. It is active."
     )
     # The chat itself has no work by that.
     assert stage.load(chat).schedule is None
@@ -115,7 +115,7 @@ async def test_tasks_are_listed_by_how_they_stand_wherever_they_were_made(stage:
     active = await tell(stage, chat, "task_list", status="active")
     failed = await tell(stage, chat, "task_list", status="failed")
 
-    assert paused == f"Paused: 'read-mail' ({other.id}). task_resume lets it go on."
+    assert paused == f"Paused: 'read-mail' ({other.id}). Use task_resume to resume it."
     line = f"'watch-ci-main' ({task.id}): active, at 03:33 on Monday (UTC). Next: "
     assert active.startswith(line)
     assert set(everything.splitlines()) == {
@@ -149,7 +149,7 @@ async def test_a_task_is_paused_resumed_run_and_looked_back_on(stage: Stage) -> 
     told = await tell(stage, chat, "task_history", task="watch-ci-main")
 
     assert again == "This work is already paused. Resume it to continue."
-    assert resumed.startswith("It goes on. Task 'watch-ci-main'")
+    assert resumed.startswith("Resumed. Task 'watch-ci-main'")
     first, newest, oldest = told.splitlines()
     assert first == f"Task 'watch-ci-main' ({task.id}), run 2 times."
     assert "UTC: background failure, 0 tokens. Error (model): Broken." in newest
@@ -201,7 +201,7 @@ async def test_a_cancelled_task_is_put_away_with_the_reason(stage: Stage) -> Non
     assert stage.said(task) == ["It was cancelled: It was merged."]
     assert await tell(stage, chat, "task_list") == "There are no tasks."
     done = await tell(stage, chat, "task_list", status="done")
-    assert done.startswith(f"'watch-ci-main' ({task.id}): done, no time set.")
+    assert done.startswith(f"'watch-ci-main' ({task.id}): done, not scheduled.")
     assert "is archived" in await tell(stage, chat, "task_cancel", task="watch-ci-main")
 
 

@@ -124,7 +124,7 @@ def decide(
             " asked about it. Do not call the tool before they have answered."
         )
     try:
-        check_json("The argument object", dict(call.arguments), limit=MAX_ARGUMENT_BYTES)
+        check_json("The tool call", dict(call.arguments), limit=MAX_ARGUMENT_BYTES)
     except BadRequest as error:
         # Arguments that cannot be stored cannot be shown to the owner either.
         return Deny(str(error))

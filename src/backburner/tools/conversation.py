@@ -1,4 +1,4 @@
-"""What an agent may do with the background work of the conversation it is in."""
+"""Tools for the background work of the agent's own conversation."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -18,40 +18,40 @@ from backburner.tools.define import Arguments, define_tool
 
 class ScheduleWork(Arguments):
     what: str = Field(
-        description="What is to be done each time, complete in itself: whoever does it has not"
-        " read this conversation. May be empty only together with `change`: it then stays as it is."
+        description="What to do in each run. Make it self-contained: the run does not see this"
+        " conversation. Leave it empty only with `change`, to keep the present text."
     )
     when: str = Field(
-        description="When, in the user's time zone: `now`, `in 20 minutes`, `every 30m`,"
+        description="When to run, in the user's time zone: `now`, `in 20 minutes`, `every 30m`,"
         " `every weekday at 9`, `every monday at 9:30`, `tomorrow at 17:00`, a cron expression,"
         " or an ISO time with an offset."
     )
     title: str = Field(
-        default="", max_length=MAX_TITLE_CHARS, description="A short name for a task of its own."
+        default="", max_length=MAX_TITLE_CHARS, description="A short name for a separate task."
     )
     separate: bool = Field(
         default=False,
-        description="True if the user asked for several things: call this once for each, with"
-        " true every time, and each becomes a task of its own that reports here.",
+        description="True if the user asked for several things. Call this tool once for each, with"
+        " true every time; each becomes a task that reports here.",
     )
     change: str = Field(
         default="",
-        description="Only to change work that is there already: its title or id, or `this` for the"
-        " work of this conversation. It gets the new time, and what is to be done if that is said.",
+        description="Only to change existing work: its title or id, or `this` for the work of this"
+        " conversation. Its time is replaced, and `what` unless that is empty.",
     )
     notify: Literal["", "always", "on_change", "on_failure", "never"] = Field(
         default="",
-        description="When the user is told what a run says: `always` (for reminders), `on_change`"
-        " (only what differs from the last time), `on_failure` or `never`. Left out: as it is for"
-        " this conversation, which is `on_change` unless something else was said.",
+        description="When to notify the user of the result of a run: `always` (for reminders),"
+        " `on_change` (only if it differs from the previous one), `on_failure` or `never`."
+        " Default: the setting of this conversation, usually `on_change`.",
     )
 
 
 class WorkName(Arguments):
-    which: str = Field(
+    name: str = Field(
         default="",
-        description="Its title or id, `this` for the work of this conversation, or `all`. May be"
-        " left out where there is only one piece of work.",
+        description="Its title or id, `this` for the work of this conversation, or `all`. Optional"
+        " if there is only one piece of work.",
     )
 
 
@@ -60,12 +60,11 @@ class NoArguments(Arguments):
 
 
 def conversation_offers(deps: Deps, turn: Turn) -> Sequence[Offer]:
-    """Offer what goes for the conversation that a run is about."""
     tools = _Tools(deps, turn)
     return (
         define_tool("schedule_work", ScheduleWork, tools.schedule, free=True),
         define_tool("stop_work", WorkName, tools.stop, free=True),
-        define_tool("list_work", NoArguments, tools.look, free=True, read_only=True),
+        define_tool("list_work", NoArguments, tools.list, free=True, read_only=True),
     )
 
 
@@ -74,34 +73,37 @@ class _Tools:
         self._deps = with_retries(deps)
         self._turn = turn
 
-    async def schedule(self, asked: ScheduleWork) -> str:
-        """Do something in the background: later, again and again, or now while the talk goes on.
+    async def schedule(self, arguments: ScheduleWork) -> str:
+        """Schedule background work: once later, repeatedly, or now while the chat continues.
 
-        Use it whenever the user asks for something that takes time, comes later or comes back.
-        It becomes the work of this conversation; if that has work already, a task of its own that
-        reports here. The answer says when it runs: tell the user those times. Work that was not
-        asked for in a chat, or after text of others was read, waits for the user's yes.
+        Use it whenever the user asks for something that takes time, is for later, or repeats. It
+        becomes the work of this conversation, or a separate task that reports here if there is
+        work already. The result says when it runs: tell the user those times. Work scheduled
+        outside a chat, or after reading outside text, waits for the user's approval.
         """
-        wish = WorkRequest(
-            what=asked.what,
-            when=asked.when,
-            title=asked.title,
-            separate=asked.separate,
-            notify=Notify(asked.notify) if asked.notify else None,
+        request = WorkRequest(
+            what=arguments.what,
+            when=arguments.when,
+            title=arguments.title,
+            separate=arguments.separate,
+            notify=Notify(arguments.notify) if arguments.notify else None,
         )
-        if asked.change.strip():
-            done = await conversation_work.rearrange(self._deps, self._turn, asked.change, wish)
-            return f"Changed. {phrasing.describe_new_work(done, here=self._turn.conversation_id)}"
-        done = await conversation_work.arrange(self._deps, self._turn, wish)
-        return phrasing.describe_new_work(done, here=self._turn.conversation_id)
+        here = self._turn.conversation_id
+        if arguments.change.strip():
+            changed = await conversation_work.rearrange(
+                self._deps, self._turn, arguments.change, request
+            )
+            return f"Changed. {phrasing.describe_new_work(changed, here=here)}"
+        created = await conversation_work.arrange(self._deps, self._turn, request)
+        return phrasing.describe_new_work(created, here=here)
 
-    async def stop(self, asked: WorkName) -> str:
-        """Stop background work of this conversation, or of a task under it, for good."""
-        stopped = await conversation_work.stop(self._deps, self._turn, asked.which)
+    async def stop(self, arguments: WorkName) -> str:
+        """Stop the background work of this conversation, or of a task below it, for good."""
+        stopped = await conversation_work.stop(self._deps, self._turn, arguments.name)
         return phrasing.describe_stopped_work(stopped)
 
-    async def look(self, asked: NoArguments) -> str:
-        """List the background work of this conversation and of the tasks under it."""
-        del asked
+    async def list(self, arguments: NoArguments) -> str:
+        """List the background work of this conversation and of the tasks below it."""
+        del arguments
         works = await conversation_work.look(self._deps, self._turn)
         return phrasing.describe_work(works)

@@ -1,7 +1,6 @@
-"""How a tool is defined: what the agent reads of it, what it takes, and what is done.
+"""Defines a tool from a function and a model of its arguments.
 
-The docstring of what is done is what the agent reads; a model of its arguments, with a description
-for each, is what it takes.
+The docstring of the function and the descriptions of the arguments are what the agent reads.
 """
 
 import hashlib
@@ -19,8 +18,6 @@ from backburner.ports import Offer, ToolResult
 
 
 class Arguments(BaseModel):
-    """What a tool takes."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -29,7 +26,7 @@ ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
 def define_tool(
     name: str,
-    takes: type[ArgumentsT],
+    model: type[ArgumentsT],
     run: Callable[[ArgumentsT], Awaitable[str | ToolResult]],
     *,
     free: bool = False,
@@ -37,9 +34,9 @@ def define_tool(
     outside: bool = False,
     grant_match: GrantMatch = GrantMatch.TOOL,
 ) -> Offer:
-    """Define a tool of ours. An error of ours that it raises is told to the agent in its words."""
+    """Define a built-in tool. The agent gets the message of a `BackburnerError` that it raises."""
     description = " ".join((inspect.getdoc(run) or "").split())
-    parameters = _parameters(takes)
+    parameters = _parameters(model)
     definition = canonical_json({"description": description, "parameters": parameters})
     tool = Tool(
         server=OWN_SERVER,
@@ -51,10 +48,10 @@ def define_tool(
 
     async def checked(arguments: Mapping[str, Any]) -> ToolResult:
         try:
-            gave = await run(takes.model_validate(dict(arguments)))
-            return gave if isinstance(gave, ToolResult) else ToolResult(gave)
+            result = await run(model.model_validate(dict(arguments)))
+            return result if isinstance(result, ToolResult) else ToolResult(result)
         except ValidationError as error:
-            return ToolResult(f"{name} was not called. {_complaint(error)}", failed=True)
+            return ToolResult(f"{name} was not called. {_describe_errors(error)}", failed=True)
         except BackburnerError as error:
             return ToolResult(str(error), failed=True)
 
@@ -69,19 +66,18 @@ def define_tool(
 
 
 @cache
-def _parameters(takes: type[Arguments]) -> Mapping[str, Any]:
-    # Once for each: making it takes a millisecond, and tools are made for every run and request.
-    schema = takes.model_json_schema()
-    # They say what the fields say already.
+def _parameters(model: type[Arguments]) -> Mapping[str, Any]:
+    # Cached: a schema takes a millisecond, and tools are defined for every run and request.
+    schema = model.model_json_schema()
+    # Titles only repeat the names.
     for part in (schema, *schema.get("properties", {}).values()):
         part.pop("title", None)
     schema.pop("description", None)
     return schema
 
 
-def _complaint(error: ValidationError) -> str:
-    wrong = (
-        f"{'.'.join(str(part) for part in one['loc']) or 'The arguments'}: {one['msg']}."
-        for one in error.errors(include_url=False, include_input=False)
+def _describe_errors(error: ValidationError) -> str:
+    return " ".join(
+        f"{'.'.join(str(part) for part in detail['loc']) or 'The arguments'}: {detail['msg']}."
+        for detail in error.errors(include_url=False, include_input=False)
     )
-    return " ".join(wrong)

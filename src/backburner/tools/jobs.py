@@ -1,4 +1,4 @@
-"""What an agent may do with work that it hands out to others."""
+"""Tools for jobs: work that an agent delegates."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -19,44 +19,44 @@ from backburner.ports import JobWait, Offer, ToolResult
 from backburner.runs.retrying_store import with_retries
 from backburner.tools.define import Arguments, define_tool
 
-#: Of all results that one call gives, in characters; the gate lets no more through.
+#: Of all results that one call returns; the gate passes no more.
 MAX_RESULTS_CHARS = 90_000
 MAX_JOBS_LISTED = 100
 MAX_JOB_WAIT_SECONDS = 24 * 60 * 60
 
-_IDS = "Ids of jobs as background_task gave them; the first letters do if they fit one job only."
-_BATCH = "The batch that background_task named."
+_IDS = "Ids of jobs from background_task, or the beginning of an id if only one job has it."
+_BATCH = "The batch from background_task."
 NO_SUCH_JOBS = "There are no such jobs."
 WAITING_FOR_JOBS = (
-    "Not all of them have settled, so your run is put aside here and costs nothing. It goes on by"
-    " itself with a summary once they have, when the user says something, or when the time is up."
-    " End here."
+    "Not all of these jobs have settled, so your run is suspended and costs nothing. It continues"
+    " automatically, with a summary, when they have settled, the user writes, or the time is up."
+    " End your turn now."
 )
 
 
 class StartJob(Arguments):
     description: str = Field(
-        min_length=1, max_length=MAX_TITLE_CHARS, description="A short name, for people."
+        min_length=1, max_length=MAX_TITLE_CHARS, description="A short name for the user."
     )
     prompt: str = Field(
         min_length=1,
-        description="What is to be done, complete in itself: whoever does it knows nothing of this"
-        " conversation. Say what the result is to look like.",
+        description="What to do. Make it self-contained: the job does not see this conversation."
+        " Describe what the result should look like.",
     )
     agent: str = Field(
         default="",
-        description="The name of the profile that is to do it, if the user has named one.",
+        description="The name of the profile to use, if the user has named one.",
     )
     batch: str = Field(
         default="",
         max_length=MAX_BATCH_CHARS,
-        description="A name for jobs that belong together. Left out, all that you start before your"
-        " next answer are one batch.",
+        description="A name for jobs that belong together. Default: all jobs that you start before"
+        " your next answer are one batch.",
     )
 
 
 class JobId(Arguments):
-    task_id: str = Field(min_length=1, description="The id of a job, or how it begins.")
+    task_id: str = Field(min_length=1, description="The id of a job, or its beginning.")
 
 
 class WaitForJobs(Arguments):
@@ -65,13 +65,13 @@ class WaitForJobs(Arguments):
         default=60,
         ge=0,
         le=MAX_JOB_WAIT_SECONDS,
-        description="How long to wait at most, in seconds.",
+        description="The maximum time to wait, in seconds.",
     )
 
 
 class ResumeJob(Arguments):
-    task_id: str = Field(min_length=1, description="The id of a completed job, or how it begins.")
-    message: str = Field(min_length=1, description="What else is to be done, or to be answered.")
+    task_id: str = Field(min_length=1, description="The id of a completed job, or its beginning.")
+    message: str = Field(min_length=1, description="The follow-up: what else to do or to answer.")
 
 
 class JobSelector(Arguments):
@@ -81,13 +81,12 @@ class JobSelector(Arguments):
 
 class ListJobs(Arguments):
     status: Literal["", "running", "completed", "error", "cancelled", "resumed"] = Field(
-        default="", description="Only those that stand so."
+        default="", description="List only jobs with this status."
     )
     batch: str = Field(default="", description=_BATCH)
 
 
 def job_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
-    """Offer what goes for jobs of a conversation."""
     tools = _Tools(deps, origin)
     return (
         define_tool("background_task", StartJob, tools.start, free=True),
@@ -109,119 +108,124 @@ class _Tools:
         self._deps = with_retries(deps) if origin.turn else deps
         self._origin = origin
 
-    async def start(self, asked: StartJob) -> str:
-        """Start a job that works in the background while you go on; returns at once with its id.
+    async def start(self, arguments: StartJob) -> str:
+        """Start a job in the background and return its id immediately; continue meanwhile.
 
-        Use it for work that takes a while and can be done without you, several at a time. Its
-        result is told to this conversation when it is there, so do not ask again and again. A job
-        can do what this conversation may do, and no more.
+        Use it for work that takes a while and can be done without you; start several if useful.
+        The result is sent to this conversation when the job has finished, so do not poll for it. A
+        job has the tools and permissions of this conversation.
         """
-        wish = JobRequest(
-            description=asked.description, prompt=asked.prompt, agent=asked.agent.strip() or None
+        request = JobRequest(
+            description=arguments.description,
+            prompt=arguments.prompt,
+            agent=arguments.agent.strip() or None,
         )
-        (job,) = await jobs.start(self._deps, self._origin, [wish], batch=asked.batch)
+        (job,) = await jobs.start(self._deps, self._origin, [request], batch=arguments.batch)
         return (
             f"Started {job.id} {job.description!r}, batch {job.batch}: {job.status}."
-            " Its result will be told here; background_block waits for it."
+            " Its result will be sent here; use background_block to wait for it."
         )
 
-    async def output(self, asked: JobId) -> ToolResult:
-        """See how a job stands, and its result if there is one; never waits.
+    async def output(self, arguments: JobId) -> ToolResult:
+        """Show the status of a job, and its result if it has one; never waits.
 
-        Of a job at work it tells how many tools it has called, the last ones, and when it was last
-        heard of.
+        For a running job it shows the number of tool calls, the last ones, and the last activity.
         """
-        found = await jobs.fetch(self._deps, self._origin, [asked.task_id])
-        if found.unknown:
-            raise jobs.unknown_jobs(found.unknown)
-        return ToolResult(_in_full(found), reads=found.items)
+        selection = await jobs.fetch(self._deps, self._origin, [arguments.task_id])
+        if selection.unknown:
+            raise jobs.unknown_jobs(selection.unknown)
+        return ToolResult(_describe_output(selection), reads=selection.items)
 
-    async def block(self, asked: WaitForJobs) -> ToolResult:
-        """Wait until all of these jobs have ended, need the user or stand still, or the time is up.
+    async def block(self, arguments: WaitForJobs) -> ToolResult:
+        """Wait until all of these jobs have ended, are paused or need the user, or for a timeout.
 
-        Gives a summary of all of them, with results. Use it when you cannot go on without them.
-        After background_resume it waits for the new answer.
+        Returns a summary of all of them, with results. Use it when you cannot continue without
+        them. After background_resume it waits for the new result.
         """
-        longest = timedelta(seconds=asked.timeout)
+        timeout = timedelta(seconds=arguments.timeout)
         if self._origin.turn is None:
-            found = await wait.wait_here(self._deps, self._origin, asked.task_ids, longest)
-            return ToolResult(_summary(found))
-        known = await wait.wait_elsewhere(self._deps, self._origin, asked.task_ids, longest)
-        if isinstance(known, JobWait):
-            return ToolResult(WAITING_FOR_JOBS, waits=known)
-        return ToolResult(_summary(known), reads=known.items)
+            selection = await wait.wait_here(self._deps, self._origin, arguments.task_ids, timeout)
+            return ToolResult(_summarize(selection))
+        awaited = await wait.wait_elsewhere(self._deps, self._origin, arguments.task_ids, timeout)
+        if isinstance(awaited, JobWait):
+            return ToolResult(WAITING_FOR_JOBS, waits=awaited)
+        return ToolResult(_summarize(awaited), reads=awaited.items)
 
-    async def resume(self, asked: ResumeJob) -> str:
-        """Ask a completed job for something more; it remembers what it did. Returns at once.
+    async def resume(self, arguments: ResumeJob) -> str:
+        """Give a completed job a follow-up; it remembers its work. Returns immediately.
 
-        Its answer is told here, as its result was.
+        The new result is sent to this conversation, as the first one was.
         """
-        job = await jobs.resume(self._deps, self._origin, asked.task_id, asked.message)
+        job = await jobs.resume(self._deps, self._origin, arguments.task_id, arguments.message)
         return (
-            f"{job.id} {job.description!r} works on it: {job.status}, for the"
-            f" {ordinal(job.resume_count)} time. Its answer will be told here;"
-            " background_block waits for it."
+            f"Resumed {job.id} {job.description!r} for the {ordinal(job.resume_count)} time:"
+            f" {job.status}. Its result will be sent here; use background_block to wait for it."
         )
 
-    async def cancel(self, asked: JobSelector) -> str:
-        """Stop jobs that are no longer needed: some by id, or a whole batch."""
-        changed = await jobs.cancel(self._deps, self._origin, ids=asked.task_ids, batch=asked.batch)
-        return _changes("Cancelled", changed, "Not at work any more")
+    async def cancel(self, arguments: JobSelector) -> str:
+        """Cancel jobs that are no longer needed: by id, or a whole batch."""
+        changed = await jobs.cancel(
+            self._deps, self._origin, ids=arguments.task_ids, batch=arguments.batch
+        )
+        return _describe_changes("Cancelled", changed, "Already ended")
 
-    async def list(self, asked: ListJobs) -> str:
+    async def list(self, arguments: ListJobs) -> str:
         """List the jobs of this conversation, newest first, without their results."""
-        status = JobStatus(asked.status) if asked.status else None
-        found = await jobs.look(self._deps, self._origin, status=status, batch=asked.batch)
-        lines = [f"- {describe_job(job)}{_batch(job)}" for job in found.jobs[:MAX_JOBS_LISTED]]
-        if len(found.jobs) > MAX_JOBS_LISTED:
-            lines.append(f"There are {len(found.jobs) - MAX_JOBS_LISTED} older ones.")
+        status = JobStatus(arguments.status) if arguments.status else None
+        selection = await jobs.look(self._deps, self._origin, status=status, batch=arguments.batch)
+        listed = selection.jobs[:MAX_JOBS_LISTED]
+        lines = [f"- {describe_job(job)}{_batch(job)}" for job in listed]
+        if len(selection.jobs) > MAX_JOBS_LISTED:
+            lines.append(f"{len(selection.jobs) - MAX_JOBS_LISTED} older jobs are not listed.")
         return "\n".join(lines) or NO_SUCH_JOBS
 
-    async def clear(self, asked: JobSelector) -> str:
-        """Remove jobs that have ended, with their results: some by id, a batch, or all of them."""
-        changed = await jobs.clear(self._deps, self._origin, ids=asked.task_ids, batch=asked.batch)
-        return _changes("Removed", changed, "Left, because they have not ended")
+    async def clear(self, arguments: JobSelector) -> str:
+        """Remove ended jobs and their results: by id, a whole batch, or all of them."""
+        changed = await jobs.clear(
+            self._deps, self._origin, ids=arguments.task_ids, batch=arguments.batch
+        )
+        return _describe_changes("Removed", changed, "Kept, because they have not ended")
 
 
-def _summary(found: JobSelection) -> str:
-    parts = [summarize_jobs(found.jobs)] if found.jobs else []
-    with_words = [job for job in found.jobs if job.result is not None or job.error is not None]
-    room = MAX_RESULTS_CHARS // max(1, len(with_words))
-    parts += [f"{job.id}:\n{_words(job, room)}" for job in with_words]
-    return "\n".join([*parts, *_unknown(found.unknown)])
+def _summarize(selection: JobSelection) -> str:
+    parts = [summarize_jobs(selection.jobs)] if selection.jobs else []
+    with_text = [job for job in selection.jobs if job.result is not None or job.error is not None]
+    limit = MAX_RESULTS_CHARS // max(1, len(with_text))
+    parts += [f"{job.id}:\n{_quote_result(job, limit)}" for job in with_text]
+    return "\n".join([*parts, *_unknown(selection.unknown)])
 
 
-def _in_full(found: JobSelection) -> str:
-    (job,) = found.jobs
-    words = _words(job, MAX_RESULTS_CHARS)
-    return f"{describe_job(job)}\n{words}" if words else describe_job(job)
+def _describe_output(selection: JobSelection) -> str:
+    (job,) = selection.jobs
+    result = _quote_result(job, MAX_RESULTS_CHARS)
+    return f"{describe_job(job)}\n{result}" if result else describe_job(job)
 
 
-def _words(job: JobView, room: int) -> str:
-    """Give what a job said in the end, as the words of somebody else."""
+def _quote_result(job: JobView, limit: int) -> str:
+    """Quote the result or error of a job as outside text."""
     text = job.error if job.result is None else job.result
     if text is None:
         return ""
     if job.data is not None and job.result is not None:
         text = f"{text}\n\nResult: {canonical_json(job.data)}"
-    return prompt.quote_outside("job", prompt.truncate(text, room))
+    return prompt.quote_outside("job", prompt.truncate(text, limit))
 
 
-def _changes(what: str, changed: JobsChanged, left: str) -> str:
+def _describe_changes(done: str, changed: JobsChanged, left: str) -> str:
     lines = []
     if changed.done:
-        lines.append(f"{what}: {_names(changed.done)}.")
+        lines.append(f"{done}: {_names(changed.done)}.")
     if changed.left:
         lines.append(f"{left}: {_names(changed.left)}.")
     return "\n".join([*lines, *_unknown(changed.unknown)]) or NO_SUCH_JOBS
 
 
-def _names(some: Sequence[JobView]) -> str:
-    return ", ".join(f"{job.id} {job.description!r}" for job in some)
+def _names(selected: Sequence[JobView]) -> str:
+    return ", ".join(f"{job.id} {job.description!r}" for job in selected)
 
 
 def _unknown(unknown: Sequence[str]) -> Sequence[str]:
-    return [f"No jobs of this conversation: {', '.join(unknown)}."] if unknown else []
+    return [f"Not jobs of this conversation: {', '.join(unknown)}."] if unknown else []
 
 
 def _batch(job: JobView) -> str:

@@ -1,7 +1,7 @@
-"""Serves our tools to clients outside, over MCP: the same ones that agents are offered.
+"""Serves the built-in tools to external clients over MCP.
 
-There is no run and no gate behind such a call. The client asks its own user before it makes one,
-so only tools are offered that change nothing outside.
+Such a call has no run and no gate: the client asks its own user before it calls a tool. So only
+tools without external effects are offered.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
@@ -35,18 +35,17 @@ from backburner.tools.tasks import task_offers
 
 SERVER_NAME = "backburner"
 SERVER_INSTRUCTIONS = (
-    "Backburner works in the background for its user, also when you are gone."
-    " Hand it work with background_task and go on; wait with background_block, and read with"
-    " background_output. What comes back later or again and again is a task: task_add."
-    " What it works with are its own tools and folders, not yours."
+    "Backburner works in the background for its user, also after you have ended."
+    " Start a job with background_task and continue; wait for it with background_block, and read"
+    " its result with background_output. For work that is for later or repeats, use task_add."
+    " Backburner uses its own tools and folders, not yours."
 )
 
-#: Requests as ASGI has them.
 AsgiMessage = MutableMapping[str, Any]
 AsgiReceive = Callable[[], Awaitable[AsgiMessage]]
 AsgiSend = Callable[[AsgiMessage], Awaitable[None]]
 Context = ServerRequestContext[Any, Any]
-#: Makes tools for wherever work is handed out from.
+#: Makes the tools for calls from an origin.
 OfferGroup = Callable[[Deps, Origin], Sequence[Offer]]
 OFFER_GROUPS: tuple[OfferGroup, ...] = (job_offers, task_offers, memory_offers)
 
@@ -56,13 +55,13 @@ _log = structlog.get_logger(__name__)
 def client_offers(
     deps: Deps, origin: Origin, groups: Iterable[OfferGroup] = OFFER_GROUPS
 ) -> Sequence[Offer]:
-    """Collect what a client may be offered."""
-    everything = (offer for group in groups for offer in group(deps, origin))
-    return [offer for offer in everything if offer.tool.free]
+    """Collect the tools that a client may call."""
+    offers = (offer for group in groups for offer in group(deps, origin))
+    return [offer for offer in offers if offer.tool.free]
 
 
 class McpServer:
-    """Answers requests over HTTP, each by itself: none needs what another left behind."""
+    """Answers MCP requests over HTTP, without state between requests."""
 
     def __init__(self, deps: Deps, groups: Iterable[OfferGroup] = OFFER_GROUPS) -> None:
         self._deps = deps
@@ -72,14 +71,14 @@ class McpServer:
         self, caller: Caller, scope: MutableMapping[str, Any], receive: AsgiReceive, send: AsgiSend
     ) -> None:
         server = self.server(caller)
-        # One for each request: it costs little, and cancelling the request ends all it began.
+        # One for each request: it is cheap, and cancelling the request ends everything it started.
         manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
         async with manager.run():
             await manager.handle_request(scope, receive, send)
 
     def server(self, caller: Caller) -> Server[Any]:
-        """Make what one caller talks to."""
-        shown = {
+        """Make the MCP server for one caller."""
+        allowed = {
             offer.tool.name: offer
             for offer in client_offers(
                 self._deps, Origin(caller.user, mcp_clients.NOWHERE), self._groups
@@ -88,42 +87,44 @@ class McpServer:
         }
 
         async def list_tools(_: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
-            return ListToolsResult(tools=[_describe(offer) for offer in shown.values()])
+            return ListToolsResult(tools=[_describe(offer) for offer in allowed.values()])
 
-        async def call_tool(context: Context, asked: CallToolRequestParams) -> CallToolResult:
-            if asked.name not in shown:
-                return _tell(_refusal(caller, asked.name))
-            reads = shown[asked.name].read_only
-            return _tell(await self._call(caller, context, asked, reads=reads))
+        async def call_tool(context: Context, call: CallToolRequestParams) -> CallToolResult:
+            if call.name not in allowed:
+                return _convert(_refusal(caller, call.name))
+            read_only = allowed[call.name].read_only
+            return _convert(await self._call(caller, context, call, read_only=read_only))
 
         return Server(
             SERVER_NAME,
             version=__version__,
             title="Backburner",
             instructions=SERVER_INSTRUCTIONS,
-            get_tool_input_schema=lambda name: shown[name].parameters if name in shown else None,
+            get_tool_input_schema=lambda name: (
+                allowed[name].parameters if name in allowed else None
+            ),
             on_list_tools=list_tools,
             on_call_tool=call_tool,
         )
 
     async def _call(
-        self, caller: Caller, context: Context, asked: CallToolRequestParams, *, reads: bool
+        self, caller: Caller, context: Context, call: CallToolRequestParams, *, read_only: bool
     ) -> ToolResult:
         try:
-            if reads:
-                # Nothing is made by looking.
+            if read_only:
+                # Reading must not create the client's conversation.
                 origin = await mcp_clients.find_origin(self._deps, caller)
             else:
-                client = _client(context)
+                client = _client_name(context)
                 origin = await mcp_clients.make_origin(self._deps, caller, client=client)
             offers = client_offers(self._deps, origin, self._groups)
-            offer = next(offer for offer in offers if offer.tool.name == asked.name)
-            return await offer.run(asked.arguments or {})
+            offer = next(offer for offer in offers if offer.tool.name == call.name)
+            return await offer.run(call.arguments or {})
         except BackburnerError as error:
             return ToolResult(str(error), failed=True)
-        except Exception:  # noqa: BLE001 (whoever called is to be told, and nothing of the inside)
-            _log.exception("a tool failed that was called from outside", tool=asked.name)
-            return ToolResult(f"{asked.name} failed because of a fault of its own.", failed=True)
+        except Exception:  # noqa: BLE001 (the client gets an answer without internal details)
+            _log.exception("mcp_call.failed", tool=call.name)
+            return ToolResult(f"{call.name} failed with an internal error.", failed=True)
 
 
 def _may_call(caller: Caller, offer: Offer) -> bool:
@@ -132,8 +133,8 @@ def _may_call(caller: Caller, offer: Offer) -> bool:
 
 def _refusal(caller: Caller, name: str) -> ToolResult:
     missing = [scope for scope in (Scope.READ, Scope.WRITE) if not caller.may(scope)]
-    why = f" This token is not good for: {', '.join(missing)}." if missing else ""
-    return ToolResult(f"There is no tool {name!r} for you.{why}", failed=True)
+    reason = f" This token lacks the scope: {', '.join(missing)}." if missing else ""
+    return ToolResult(f"There is no tool {name!r} for this token.{reason}", failed=True)
 
 
 def _describe(offer: Offer) -> Tool:
@@ -145,16 +146,16 @@ def _describe(offer: Offer) -> Tool:
     )
 
 
-def _tell(result: ToolResult) -> CallToolResult:
+def _convert(result: ToolResult) -> CallToolResult:
     return CallToolResult(
         content=[TextContent(type="text", text=result.text)], is_error=result.failed
     )
 
 
-def _client(context: Context) -> str:
-    """Read what the client calls itself, where it says so with each request."""
-    said = (context.meta or {}).get(CLIENT_INFO_META_KEY)
-    if not isinstance(said, dict):
+def _client_name(context: Context) -> str:
+    """Read the client's name, if the request contains it."""
+    info = (context.meta or {}).get(CLIENT_INFO_META_KEY)
+    if not isinstance(info, dict):
         return ""
-    name = said.get("title") or said.get("name")
+    name = info.get("title") or info.get("name")
     return name if isinstance(name, str) else ""

@@ -23,30 +23,28 @@ _NEXT_TIMES = 3
 _MAX_PROMPT_CHARS = 300
 _MAX_RESULT_CHARS = 1_000
 _NOTIFICATIONS = {
-    Notify.ALWAYS: "The user is told what each run says.",
-    Notify.ON_CHANGE: "The user is told what differs from the time before.",
-    Notify.ON_FAILURE: "The user is told only of failures.",
-    Notify.NEVER: "The user is told only of questions, and of failures that stop it.",
+    Notify.ALWAYS: "The user is notified of every result.",
+    Notify.ON_CHANGE: "The user is notified of changed results.",
+    Notify.ON_FAILURE: "The user is notified of failures only.",
+    Notify.NEVER: "The user is notified only of questions and of failures that stop it.",
 }
+_ASKED_TO_APPROVE = "Nothing runs before the owner approves it; they have been asked."
 
 
 def describe_new_work(created: WorkReport, *, here: ConversationId) -> str:
     work = created.work
-    schedule_text = "no time set"
+    schedule_text = "not scheduled"
     if work.schedule is not None:
         schedule_text = describe(work.schedule, zone=created.zone)
     when = f"{schedule_text}. {next_times(work, created.zone, created.now)}".strip()
     if views.task_status(work) is TaskStatus.PROPOSED:
-        return (
-            f"Proposed as {task_name(work)}, {when}"
-            " Nothing runs before the owner has said yes; they have been asked."
-        )
+        return f"Proposed as {task_name(work)}, {when} {_ASKED_TO_APPROVE}"
     if work.id == here:
-        text = f"This conversation now works on it, {when}"
+        text = f"Scheduled as the work of this conversation, {when}"
     else:
-        text = f"A task of its own, {task_name(work)}, works on it and reports here, {when}"
+        text = f"Scheduled as a separate task that reports here, {task_name(work)}, {when}"
     if work.status is Status.WAITING_INPUT:
-        return f"{text} It begins when the open question has been answered."
+        return f"{text} It starts when the open question has been answered."
     return f"{text} It is active."
 
 
@@ -73,14 +71,9 @@ def describe_task(task: WorkReport) -> str:
     parts = [when, _run_limit(work), _destinations(work), _NOTIFICATIONS[work.notify]]
     text = " ".join(part for part in parts if part)
     if views.task_status(work) is TaskStatus.PROPOSED:
-        return (
-            f"Proposed: task {task_name(work)}, {text}"
-            " Nothing runs before the owner has said yes; they have been asked."
-        )
+        return f"Proposed: task {task_name(work)}, {text} {_ASKED_TO_APPROVE}"
     if work.status is Status.WAITING_INPUT:
-        return (
-            f"Task {task_name(work)}, {text} It goes on when its open question has been answered."
-        )
+        return f"Task {task_name(work)}, {text} It continues when its open question is answered."
     if work.pause_reason is not None:
         return f"Task {task_name(work)}, {text} It is paused."
     return f"Task {task_name(work)}, {text} It is active."
@@ -89,7 +82,7 @@ def describe_task(task: WorkReport) -> str:
 def describe_tasks(listing: TaskListing) -> str:
     lines = [_task_line(task) for task in listing.tasks]
     if listing.cut:
-        lines.append("There are more; ask for one status to see them.")
+        lines.append("There are more tasks; list one status to see them.")
     return "\n".join(lines) or NO_TASKS
 
 
@@ -110,7 +103,7 @@ def next_times(work: Conversation, zone: str, now: datetime) -> str:
 
 
 def _work_line(work: Conversation, works: WorkList) -> str:
-    when = "no time set" if work.schedule is None else describe(work.schedule, zone=works.zone)
+    when = "not scheduled" if work.schedule is None else describe(work.schedule, zone=works.zone)
     parts = [f"{_prompt(work)}, {when}.", f"{_work_state(work)}."]
     return " ".join([*parts, next_times(work, works.zone, works.now)]).strip()
 
@@ -134,7 +127,7 @@ def _work_state(work: Conversation) -> str:
 def _task_schedule(task: WorkReport) -> str:
     timed = task.work.schedule
     if timed is None:
-        return "no time set"
+        return "not scheduled"
     if isinstance(timed, After) and task.after is not None:
         return describe(timed, zone=task.zone, other=repr(task.after))
     return describe(timed, zone=task.zone)
@@ -145,14 +138,14 @@ def _run_limit(work: Conversation) -> str:
 
 
 def _destinations(work: Conversation) -> str:
-    destinations = [f"{place.channel} {place.target}" for place in work.reports_to]
+    destinations = [f"{to.channel} {to.target}" for to in work.reports_to]
     if work.parent_id is not None:
-        destinations.insert(0, "the conversation it was made in")
+        destinations.insert(0, "the conversation that created it")
     return f"It reports to {', '.join(destinations)}." if destinations else ""
 
 
 def _task_line(task: WorkReport) -> str:
-    # Without the question or the prompt: nobody has approved that text as something to act on.
+    # Without its question and prompt: text that nobody has approved must not reach other agents.
     work, status = task.work, views.task_status(task.work)
     needs = ", waits for an answer" if work.status is Status.WAITING_INPUT else ""
     parts = [f"{task_name(work)}: {status}{needs}, {_task_schedule(task)}."]

@@ -1,4 +1,4 @@
-"""What an agent may do with tasks: standing work with a name, under the conversation it is in."""
+"""Tools for tasks: named background work of the user."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ NotifyChoice = Literal["always", "on_change", "on_failure", "never"]
 
 class TaskSchedule(Arguments):
     interval: str | None = Field(
-        default=None, description="How often, as a length of time: `30m`, `2h`, `1d`."
+        default=None, description="The interval between runs: `30m`, `2h`, `1d`."
     )
     when: str | None = Field(
         default=None,
@@ -39,12 +39,12 @@ class TaskSchedule(Arguments):
     )
     after: str | None = Field(
         default=None,
-        description="Instead of a time: the name or id of the task that it comes after. It runs"
-        " whenever that one completes, and once if that one runs once.",
+        description="Instead of a time: the name or id of another task. It runs whenever that task"
+        " completes; only once if that task runs once.",
     )
     after_on: Literal["success", "any"] = Field(
         default="success",
-        description="With `after`: `any` runs it also when the other one fails or is cancelled.",
+        description="With `after`: `any` also runs it when the other task fails or is cancelled.",
     )
 
     def timing(self, kind: str | None = None) -> Timing:
@@ -64,34 +64,37 @@ class AddTask(TaskSchedule):
         description="A short name, such as `watch-ci-main`.",
     )
     description: str = Field(
-        default="", max_length=2_000, description="What it is for, in a sentence."
+        default="", max_length=2_000, description="Its purpose, in a sentence."
     )
     prompt: str = Field(
         min_length=1,
-        description="What to do in each run, complete in itself: whoever does it has not read this"
+        description="What to do in each run. Make it self-contained: the run does not see this"
         " conversation. Say what is worth reporting and what is not.",
     )
     kind: Literal["scheduled", "oneshot"] | None = Field(
         default=None,
-        description="`scheduled` comes back; `oneshot` is done once, and at once if no time is"
-        " given. May be left out where the time says it.",
+        description="`scheduled` repeats; `oneshot` runs once, immediately if no time is given."
+        " Optional if the time implies it.",
     )
     notify: NotifyChoice | None = Field(
         default=None,
-        description="When the user is told what a run says: `always`, `on_change` (only what"
-        " differs from the last time), `on_failure` or `never`. Left out: as for this"
-        " conversation, which is `on_change` unless something else was said.",
+        description="When to notify the user of the result of a run: `always`, `on_change` (only"
+        " if it differs from the previous one), `on_failure` or `never`. Default: the setting of"
+        " this conversation, usually `on_change`.",
     )
     max_runs: int | None = Field(
-        default=None, ge=1, le=MAX_RUN_LIMIT, description="It ends after so many runs; null: never."
+        default=None,
+        ge=1,
+        le=MAX_RUN_LIMIT,
+        description="The task ends after this many runs; null: no limit.",
     )
     tools: list[str] | None = Field(
         default=None,
         max_length=200,
-        description="The tools that it may use, by name; null: those of this conversation.",
+        description="The names of the tools it may use; null: those of this conversation.",
     )
     agent: str | None = Field(
-        default=None, description="The name of a profile to work under; null: as is usual."
+        default=None, description="The name of the profile to use; null: the default."
     )
 
     def task(self) -> NewTask:
@@ -111,8 +114,7 @@ class ProposeTask(AddTask):
     why: str = Field(
         min_length=1,
         max_length=MAX_REASON_CHARS,
-        description="Why it would help, for the user to read: what you noticed, and what you would"
-        " do about it.",
+        description="The reason, for the user: what you noticed, and how the task would help.",
     )
 
 
@@ -125,62 +127,64 @@ class TaskName(Arguments):
 
 
 class UpdateTask(TaskSchedule, TaskName):
-    """What is left out stays as it is."""
+    """Omitted arguments leave the task unchanged."""
 
     name: str | None = Field(default=None, max_length=MAX_TITLE_CHARS)
     description: str | None = Field(default=None, max_length=2_000)
     prompt: str | None = Field(default=None, description="What to do in each run from now on.")
     notify: NotifyChoice | None = None
     max_runs: int | None = Field(
-        default=None, ge=0, le=MAX_RUN_LIMIT, description="Counted from its first run; 0: no limit."
+        default=None,
+        ge=0,
+        le=MAX_RUN_LIMIT,
+        description="Counted from the first run of the task; 0: no limit.",
     )
     tools: list[str] | None = Field(default=None, max_length=200)
 
     def changes(self) -> TaskChanges:
-        timed = self.timing()
-        return TaskChanges(terms=self._rework, timing=timed if timed.is_given else None)
+        timing = self.timing()
+        return TaskChanges(terms=self._edit, timing=timing if timing.is_given else None)
 
-    def _rework(self, terms: Terms) -> Terms:
-        given: dict[str, Any] = {
+    def _edit(self, terms: Terms) -> Terms:
+        fields: dict[str, Any] = {
             "title": self.name,
             "description": self.description,
             "prompt": self.prompt,
             "notify": None if self.notify is None else Notify(self.notify),
             "tools": None if self.tools is None else tuple(self.tools),
         }
-        terms = replace(terms, **{name: one for name, one in given.items() if one is not None})
+        given = {name: value for name, value in fields.items() if value is not None}
+        terms = replace(terms, **given)
         return terms if self.max_runs is None else replace(terms, max_runs=self.max_runs or None)
 
 
 class CancelTask(TaskName):
-    reason: str = Field(
-        default="", max_length=2_000, description="Why, for whoever looks it up later."
-    )
+    reason: str = Field(default="", max_length=2_000, description="The reason, for the record.")
 
 
 class ListTasks(Arguments):
     status: Literal["proposed", "active", "paused", "done", "failed"] | None = Field(
-        default=None, description="Only those that stand so; null: all that were not put away."
+        default=None,
+        description="List only tasks with this status; null: all that are not archived.",
     )
 
 
 class TaskHistory(TaskName):
-    runs: int = Field(default=10, ge=1, le=50, description="The most runs to list.")
+    runs: int = Field(default=10, ge=1, le=50, description="The maximum number of runs to list.")
 
 
 def task_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
-    """Offer what can be done with the tasks of a user, from where somebody asks."""
     tools = _Tools(deps, origin)
     return (
         define_tool("task_add", AddTask, tools.add, free=True),
         define_tool("task_propose", ProposeTask, tools.propose, free=True),
         define_tool("task_update", UpdateTask, tools.update, free=True),
-        define_tool("task_list", ListTasks, tools.look, free=True, read_only=True),
+        define_tool("task_list", ListTasks, tools.list, free=True, read_only=True),
         define_tool("task_pause", TaskName, tools.pause, free=True),
         define_tool("task_resume", TaskName, tools.resume, free=True),
         define_tool("task_cancel", CancelTask, tools.cancel, free=True),
         define_tool("task_run_now", TaskName, tools.run_now, free=True),
-        # What runs found may be in words of others.
+        # The results of runs may contain outside text.
         define_tool(
             "task_history", TaskHistory, tools.history, free=True, read_only=True, outside=True
         ),
@@ -192,61 +196,65 @@ class _Tools:
         self._deps = with_retries(deps) if origin.turn else deps
         self._origin = origin
 
-    async def add(self, asked: AddTask) -> str:
-        """Set up a task: standing work of its own with a name, which reports to this conversation.
+    async def add(self, arguments: AddTask) -> str:
+        """Create a task: named background work that reports to this conversation.
 
-        It begins at once. The answer says when it runs: tell the user those times. A task that was
-        not asked for in a chat, or after text of others was read, is only proposed and waits for
-        the user's yes; the answer says so.
+        It starts immediately. The result says when it runs: tell the user those times. A task
+        added outside a chat, or after reading outside text, is only proposed and waits for the
+        user's approval; the result says so.
         """
-        done = await tasks.add(self._deps, self._origin, asked.task())
-        return phrasing.describe_task(done)
+        task = await tasks.add(self._deps, self._origin, arguments.task())
+        return phrasing.describe_task(task)
 
-    async def propose(self, asked: ProposeTask) -> str:
-        """Propose a task that nobody asked for: the user is asked, and nothing runs before a yes.
+    async def propose(self, arguments: ProposeTask) -> str:
+        """Propose a task that the user did not ask for; nothing runs before they approve it.
 
-        Use it for something you noticed that would truly help. At most three in a run, and nothing
-        that the user has said no to within a day.
+        Use it for something you noticed that would really help. Propose at most three tasks a run,
+        and nothing that the user has rejected within a day.
         """
-        done = await tasks.add(self._deps, self._origin, asked.task(), proposed_because=asked.why)
-        return phrasing.describe_task(done)
+        task = await tasks.add(
+            self._deps, self._origin, arguments.task(), proposed_because=arguments.why
+        )
+        return phrasing.describe_task(task)
 
-    async def update(self, asked: UpdateTask) -> str:
-        """Change a task: its name, what it does, when, how it tells, how often it runs.
+    async def update(self, arguments: UpdateTask) -> str:
+        """Change a task: its name, prompt, schedule, notifications, tools or run limit.
 
-        Only in a chat, as long as no text of others was read. A proposal is asked about anew.
+        Only allowed in a chat that has not read outside text. A changed proposal is asked again.
         """
-        done = await control.update(self._deps, self._origin, asked.task, asked.changes())
-        return f"Changed. {phrasing.describe_task(done)}"
+        task = await control.update(self._deps, self._origin, arguments.task, arguments.changes())
+        return f"Changed. {phrasing.describe_task(task)}"
 
-    async def look(self, asked: ListTasks) -> str:
-        """List the user's tasks wherever they were made: proposed, active, paused, done, failed."""
-        status = None if asked.status is None else TaskStatus(asked.status)
+    async def list(self, arguments: ListTasks) -> str:
+        """List the tasks of the user from all conversations, with status and next times."""
+        status = None if arguments.status is None else TaskStatus(arguments.status)
         return phrasing.describe_tasks(await tasks.list_for_agent(self._deps, self._origin, status))
 
-    async def pause(self, asked: TaskName) -> str:
-        """Let a task stand still until it is resumed. A run that is under way finishes."""
-        done = await control.pause(self._deps, self._origin, asked.task)
-        return f"Paused: {phrasing.task_name(done.work)}. task_resume lets it go on."
+    async def pause(self, arguments: TaskName) -> str:
+        """Pause a task until it is resumed. A run in progress finishes."""
+        task = await control.pause(self._deps, self._origin, arguments.task)
+        return f"Paused: {phrasing.task_name(task.work)}. Use task_resume to resume it."
 
-    async def resume(self, asked: TaskName) -> str:
-        """Let a paused task go on: its next time is counted from now."""
-        done = await control.resume(self._deps, self._origin, asked.task)
-        return f"It goes on. {phrasing.describe_task(done)}"
+    async def resume(self, arguments: TaskName) -> str:
+        """Resume a paused task; its next time is computed from now."""
+        task = await control.resume(self._deps, self._origin, arguments.task)
+        return f"Resumed. {phrasing.describe_task(task)}"
 
-    async def cancel(self, asked: CancelTask) -> str:
-        """Stop a task for good and put it away. Its history and the reason are kept."""
-        done = await control.put_away(self._deps, self._origin, asked.task, reason=asked.reason)
-        return f"Cancelled: {phrasing.task_name(done.work)}."
-
-    async def run_now(self, asked: TaskName) -> str:
-        """Run a task at once, whatever its schedule says."""
-        done = await control.run_now(self._deps, self._origin, asked.task)
-        return f"It runs now: {phrasing.task_name(done.work)}."
-
-    async def history(self, asked: TaskHistory) -> str:
-        """List the last runs of a task: when, how each ended, what it found, what it took."""
-        found, runs = await tasks.history(
-            self._deps, self._origin.user, asked.task, limit=asked.runs
+    async def cancel(self, arguments: CancelTask) -> str:
+        """Cancel a task for good and archive it. Its history and the reason are kept."""
+        task = await control.put_away(
+            self._deps, self._origin, arguments.task, reason=arguments.reason
         )
-        return phrasing.describe_history(found, runs)
+        return f"Cancelled: {phrasing.task_name(task.work)}."
+
+    async def run_now(self, arguments: TaskName) -> str:
+        """Run a task now, regardless of its schedule."""
+        task = await control.run_now(self._deps, self._origin, arguments.task)
+        return f"Running now: {phrasing.task_name(task.work)}."
+
+    async def history(self, arguments: TaskHistory) -> str:
+        """List the last runs of a task: time, status, result and tokens of each."""
+        task, runs = await tasks.history(
+            self._deps, self._origin.user, arguments.task, limit=arguments.runs
+        )
+        return phrasing.describe_history(task, runs)

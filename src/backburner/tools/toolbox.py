@@ -1,4 +1,4 @@
-"""All that an agent is offered in a run, put together and held to what its work may use."""
+"""Collects the tools of a run, restricted to those its work may use."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,17 +24,16 @@ def no_workspace(user: UserId) -> Sequence[Offer]:
 @dataclass(frozen=True, slots=True)
 class Toolbox:
     deps: Deps
-    #: The files and commands of a user.
+    #: Makes the file and command tools of a user.
     workspace: Callable[[UserId], Sequence[Offer]] = no_workspace
 
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
-        """Collect what the agent may call; what its work is not allowed it is not shown."""
-        everything = (
+        offers = (
             *conversation_offers(self.deps, turn),
             *task_offers(self.deps, Origin.of(turn)),
             *memory_offers(self.deps, Origin.of(turn)),
             *job_offers(self.deps, Origin.of(turn)),
             *self.workspace(turn.user_id),
         )
-        scope = tool_policy.allowed_tools(conversation)
-        return [one for one in everything if tool_policy.is_tool_allowed(one.tool, scope)]
+        allowed = tool_policy.allowed_tools(conversation)
+        return [offer for offer in offers if tool_policy.is_tool_allowed(offer.tool, allowed)]

@@ -93,7 +93,7 @@ async def test_jobs_of_jobs_hand_out_no_more_and_there_is_an_end_to_their_number
     (second,) = await house.start(job, "hang")
     below = house.database.run(lambda tx: tx.conversations.load(chat.user_id, second))
 
-    with pytest.raises(LimitReached, match="cannot hand out more"):
+    with pytest.raises(LimitReached, match="cannot start jobs"):
         await house.start(below, "hang")
     await house.start(chat, *["hang"] * (MAX_OPEN_JOBS - 2))
     for full in (chat, job):

@@ -111,7 +111,7 @@ class _Agent:
             case Order(prompt, when):
                 return await self._schedule(prompt, when, several=several)
             case Stop(work):
-                return (await self._call("stop_work", {"which": work} if work else {})).text
+                return (await self._call("stop_work", {"name": work} if work else {})).text
             case Talk.LIST:
                 return (await self._call("list_work", {})).text
             case None:
