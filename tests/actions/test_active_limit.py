@@ -144,10 +144,12 @@ async def test_jobs_and_the_tasks_of_others_take_no_room(stage: Stage) -> None:
     assert len(await fill(stage)) == LIMIT
 
 
-async def test_what_is_there_already_can_be_changed_though_there_is_no_room(stage: Stage) -> None:
+async def test_active_tasks_can_be_rescheduled_at_the_limit(stage: Stage) -> None:
     full = await fill(stage)
     for task in full:
         await schedules.set_schedule(stage.deps, USER, task.id, Timing("every tuesday at 3:33"))
+
+    assert [stage.load(task).schedule for task in full] == [Cron("33 3 * * 2", "UTC")] * LIMIT
 
 
 async def test_work_that_stands_still_for_an_allowance_keeps_its_room(stage: Stage) -> None:

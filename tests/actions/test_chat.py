@@ -79,7 +79,7 @@ async def test_work_makes_room_for_a_message_after_its_call_and_goes_on(
     assert (work.session_id, reply.session_id, rest.session_id) == (None, "session-1", "session-1")
     asked = "\n".join(prompts(stage.engine, task.id))
     assert asked.count("The user says: Are you there?") == 1
-    assert "Go on with what you were doing" in rest.prompt
+    assert "Continue your work from where you stopped" in rest.prompt
     assert [(run.kind, run.status) for run in stage.history(task)] == [
         (RunKind.REPLY, RunStatus.SUCCESS),
         (RunKind.BACKGROUND, RunStatus.SUCCESS),

@@ -1,4 +1,4 @@
-"""Who may do what."""
+"""Permissions of callers, secrets and network addresses."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -34,9 +34,7 @@ def caller(role: Role, *scopes: Scope, **changes: Any) -> Caller:
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize("given", Scope)
 @pytest.mark.parametrize("asked", Scope)
-def test_a_credential_is_good_for_what_it_was_given_for(
-    role: Role, given: Scope, asked: Scope
-) -> None:
+def test_a_credential_allows_only_its_own_scopes(role: Role, given: Scope, asked: Scope) -> None:
     is_enough = given is asked and (asked is not Scope.OPERATE or role is Role.OPERATOR)
 
     assert caller(role, given).may(asked) == is_enough
@@ -123,7 +121,7 @@ def test_no_pair_of_credentials_widens(
         assert given_until <= caller.expires_at
 
 
-def test_what_is_kept_of_a_secret_does_not_tell_it() -> None:
+def test_the_digest_of_a_secret_does_not_reveal_it() -> None:
     assert secret_digest("secret") == secret_digest("secret") != secret_digest("Secret")
     assert "secret" not in secret_digest("secret")
 
@@ -139,5 +137,5 @@ def test_what_is_kept_of_a_secret_does_not_tell_it() -> None:
         ("testclient", "testclient"),
     ],
 )
-def test_all_addresses_of_a_line_are_one_place(address: str, place: str) -> None:
+def test_all_addresses_of_a_subscriber_are_one_network(address: str, place: str) -> None:
     assert network_of(address) == place

@@ -1,4 +1,4 @@
-"""What may be spent: counted exactly, never below nothing, by the day of the user's own zone."""
+"""Allowances: exact costs, remainders that are never negative, and local days."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo, available_timezones
@@ -96,7 +96,7 @@ def test_a_model_nobody_has_a_price_for_counts_tokens_only_and_says_so(model: st
     )
 
 
-def test_what_is_left_is_the_limit_less_what_is_spent_and_set_aside() -> None:
+def test_the_remainder_is_the_limit_less_spent_and_reserved_amounts() -> None:
     standing = AllowanceState(
         Allowance(AllowanceScope.DAY, 100, 1_000), Amount(30, 300), Amount(20, 200)
     )
@@ -104,12 +104,12 @@ def test_what_is_left_is_the_limit_less_what_is_spent_and_set_aside() -> None:
     assert remaining(standing) == Amount(50, 500)
 
 
-def test_without_a_limit_there_is_nothing_to_be_left() -> None:
+def test_an_unlimited_allowance_has_no_remainder() -> None:
     assert remaining(AllowanceState(Allowance(AllowanceScope.RUN), Amount(10, 10))) is None
 
 
 @given(standings)
-def test_what_is_left_is_never_less_than_nothing(standing: AllowanceState) -> None:
+def test_the_remainder_is_never_negative(standing: AllowanceState) -> None:
     rest = remaining(standing)
 
     assert rest is None or (rest.micros >= 0 and rest.tokens >= 0)
@@ -242,7 +242,7 @@ def test_a_limit_is_read_from_words(text: str, micros: int | None, tokens: int |
     "text",
     ["", "2", "2 EUR", "two USD", "-1 USD", "1 USD, 2 USD", "0.5 tokens", "1e99 USD", "nan USD"],
 )
-def test_what_is_no_limit_is_refused(text: str) -> None:
+def test_a_malformed_limit_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         parse_limit(text, AllowanceScope.RUN)
 
@@ -254,6 +254,6 @@ def test_a_price_is_read_from_words() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "3", "3 in", "3 in, 3 in, 15 out", "x in, 15 out", "3 inn"])
-def test_what_is_no_price_is_refused(text: str) -> None:
+def test_a_malformed_price_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         parse_price(text)

@@ -1,4 +1,4 @@
-"""The conversation's own small rules: its state, its title, what it can take in."""
+"""The state, title and limits of a conversation."""
 
 import pytest
 from hypothesis import given
@@ -41,12 +41,12 @@ def test_work_recurs_if_its_schedule_does() -> None:
     assert not make.conversation(schedule=Immediate()).is_recurring
 
 
-def test_there_is_work_where_there_is_a_schedule_or_a_brief() -> None:
+def test_a_conversation_with_a_schedule_or_a_brief_has_work() -> None:
     assert make.conversation(schedule=Immediate()).has_work
     assert make.conversation(state=State(context={"prompt": "Watch CI."})).has_work
 
 
-def test_what_a_run_learned_is_merged_by_name_and_touches_nothing_else() -> None:
+def test_a_state_update_is_merged_by_key_and_changes_nothing_else() -> None:
     state = State({"prompt": "Read."}, step="begun", data={"page": 1, "seen": {"a": 1}})
 
     moved = advance_state(state, {"page": 2, "seen": {"b": 2}, "gone": None}, "reading")
@@ -58,7 +58,7 @@ def test_what_a_run_learned_is_merged_by_name_and_touches_nothing_else() -> None
 
 
 @pytest.mark.parametrize("step", [None, ""])
-def test_the_step_stays_where_a_run_says_nothing_of_it(step: str | None) -> None:
+def test_the_step_stays_when_a_run_does_not_change_it(step: str | None) -> None:
     assert advance_state(State(step="begun"), {}, step).step == "begun"
 
 

@@ -1,4 +1,4 @@
-"""Errors: what each says by itself, and the tree at the top of their file."""
+"""Errors: default messages, and the tree at the top of the module."""
 
 import re
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ def test_every_default_message_is_a_sentence(kind: type[BackburnerError]) -> Non
     assert re.fullmatch(r"[A-Z][^\n]*\.", kind.__doc__)
 
 
-def test_what_is_too_large_says_how_large_and_what_the_limit_is() -> None:
+def test_a_too_large_error_has_the_size_and_the_limit() -> None:
     error = TooLarge("The message", size=2_000, limit=1_000, unit="characters")
 
     assert str(error) == (

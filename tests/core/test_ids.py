@@ -1,4 +1,4 @@
-"""Ids: fresh ones in the order of time, or derived from what they stand for, of one form."""
+"""Fresh ids in the order of time, derived ids, and their format."""
 
 import re
 import time
@@ -70,12 +70,12 @@ def test_a_derived_id_stands_for_just_the_same_things(
     assert same == (one == other)
 
 
-def test_where_one_thing_ends_and_the_next_begins_makes_a_difference() -> None:
+def test_a_derived_id_depends_on_where_each_value_ends() -> None:
     assert ids.derive_question_id("ab", "c") != ids.derive_question_id("a", "bc")
     assert ids.derive_question_id("1") != ids.derive_question_id(1)
 
 
-def test_what_is_derived_stays_the_same_from_one_version_to_the_next() -> None:
+def test_a_derived_id_stays_the_same_from_one_version_to_the_next() -> None:
     assert ids.derive_question_id("r_run", 1, "question") == "q_0axfqkqb0anahvsb4fw2npn1r1"
 
 

@@ -1,4 +1,4 @@
-"""Words are told apart in any language, and odd ones do no harm."""
+"""Words of texts and queries in any language, with unusual input."""
 
 import pytest
 from hypothesis import given
@@ -41,11 +41,11 @@ def test_a_text_is_found_by_its_words(text: str, words: list[str]) -> None:
         ("AND NOT", ["and", "not"]),
     ],
 )
-def test_what_is_looked_for_are_words_and_nothing_else(text: str, words: list[str]) -> None:
+def test_a_query_is_split_into_words_and_nothing_else(text: str, words: list[str]) -> None:
     assert query_words(text) == words
 
 
-def test_short_words_tell_nothing_unless_they_are_numbers_or_names() -> None:
+def test_short_words_are_no_topic_unless_they_are_numbers_or_names() -> None:
     assert topic_words("Is the CI of PR no. 42 at 9 ok in 東京? a b A") == [
         "ci",
         "pr",
@@ -56,12 +56,12 @@ def test_short_words_tell_nothing_unless_they_are_numbers_or_names() -> None:
     assert topic_words("what is it with the main branch") == ["what", "with", "main", "branch"]
 
 
-def test_there_are_bounds() -> None:
+def test_words_and_queries_are_bounded() -> None:
     assert index_words("x" * 1_000) == ["x" * MAX_WORD_CHARS]
     assert len(query_words(" ".join(str(number) for number in range(1_000)))) == MAX_QUERY_WORDS
 
 
 @given(st.text())
-def test_whatever_is_looked_for_is_among_the_words_of_the_same_text(text: str) -> None:
+def test_every_query_word_is_among_the_index_words_of_the_same_text(text: str) -> None:
     assert set(topic_words(text)) <= set(index_words(text))
     assert set(query_words(text)) <= set(index_words(text))

@@ -1,4 +1,4 @@
-"""Whether the user is told of the end of a run, and what counts as a change."""
+"""When the user is notified of the end of a run, and which results count as changed."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ RED = Complete(message="It broke.", result={"ci": "red"})
         (Notify.NEVER, False, False, False),
     ],
 )
-def test_the_user_is_told_by_their_policy(
+def test_the_user_is_notified_by_their_policy(
     notify: Notify, *, when_new: bool, when_same: bool, when_failed: bool
 ) -> None:
     known = make.conversation(notify=notify, last_result_hash=result_hash(GREEN))
@@ -46,7 +46,7 @@ def test_the_user_is_told_by_their_policy(
 
 
 @requirement("B-notify")
-def test_questions_and_what_stops_the_work_reach_the_user_whatever_they_wanted() -> None:
+def test_the_user_is_notified_of_questions_and_stops_under_every_policy() -> None:
     asked = make.question(prompt="Which one?")
 
     assert of_question(make.conversation(), asked) == Notice(
@@ -60,16 +60,16 @@ def test_the_first_result_is_a_change() -> None:
 
 
 @pytest.mark.parametrize("notify", Notify)
-def test_a_run_with_nothing_to_report_tells_nothing(notify: Notify) -> None:
+def test_a_run_with_nothing_to_report_gives_no_notice(notify: Notify) -> None:
     quiet = Complete(result={"ci": "red"})
 
     assert of_result(make.conversation(notify=notify), quiet) is None
 
 
 def test_a_passing_failure_says_what_happened() -> None:
-    told = of_passing_failure(make.conversation(notify=Notify.ALWAYS), make.failure())
+    output = of_passing_failure(make.conversation(notify=Notify.ALWAYS), make.failure())
 
-    assert told == Notice(
+    assert output == Notice(
         NoticeKind.FAILURE, "A run failed and will be retried: The model was overloaded."
     )
 
@@ -81,14 +81,14 @@ def test_only_the_result_is_compared_where_there_is_one() -> None:
     assert result_hash(RED) != result_hash(Complete(message="It broke.", result={"ci": "grey"}))
 
 
-def test_without_a_result_the_words_are_compared_whatever_their_case_and_spacing() -> None:
+def test_without_a_result_messages_are_compared_ignoring_case_and_spacing() -> None:
     assert result_hash(Complete(message="All  green.\n")) == result_hash(
         Complete(message="all GREEN.")
     )
     assert result_hash(Complete(message="All green.")) != result_hash(Complete(message="All red."))
 
 
-def test_where_nothing_was_found_there_is_nothing_to_compare() -> None:
+def test_a_run_without_result_and_message_has_no_hash() -> None:
     assert result_hash(Complete()) is None
 
 

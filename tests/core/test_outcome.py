@@ -1,4 +1,4 @@
-"""What an agent may end its run with, and what it is told when it ended it otherwise."""
+"""Valid outcomes, and the errors for invalid ones."""
 
 import json
 from datetime import timedelta
@@ -114,14 +114,14 @@ def test_a_confirmation_needs_no_options() -> None:
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\n\t "])
-def test_blank_words_are_no_words(blank: str) -> None:
+def test_a_blank_message_or_step_counts_as_none(blank: str) -> None:
     said = parse_outcome({"complete": True, "message": blank, "next_step": blank})
 
     assert said == Complete()
 
 
 @pytest.mark.parametrize("result", [False, 0, "", [], {}])
-def test_a_finding_of_nothing_is_a_finding(result: object) -> None:
+def test_an_empty_result_is_a_result(result: object) -> None:
     said = parse_outcome({"complete": True, "result": result})
 
     assert isinstance(said, Complete)

@@ -1,4 +1,4 @@
-"""Ten thousand broken outcomes: each is refused, or taken whole by another account of validity."""
+"""Ten thousand broken outcomes: each is refused, or accepted as a second parser would."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Which logins, names and passwords are taken."""
+"""Which logins, names and passwords are accepted."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def test_a_login_is_kept_in_small_letters(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", ".ada", "a b", "ada\n x", "ädä", "a" * 65, "a\0b"])
-def test_what_cannot_be_typed_everywhere_is_no_login(text: str) -> None:
+def test_a_login_with_other_characters_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         check_login(text)
 
@@ -39,12 +39,12 @@ def test_a_long_password_is_taken_whatever_it_is_made_of(password: str) -> None:
         *(word for word in sorted(COMMON_PASSWORDS) if len(word) > 20),
     ],
 )
-def test_one_that_is_short_or_soon_guessed_is_refused_and_not_quoted(password: str) -> None:
+def test_a_short_or_common_password_is_refused_and_not_quoted(password: str) -> None:
     with pytest.raises(BadRequest) as refused:
         check_password(password, login="ada.lovelace1")
 
     assert password not in str(refused.value)
 
 
-def test_every_common_one_would_be_long_enough() -> None:
+def test_every_common_password_is_long_enough_to_be_listed() -> None:
     assert all(len(word) >= 12 for word in COMMON_PASSWORDS)

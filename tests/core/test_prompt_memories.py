@@ -1,4 +1,4 @@
-"""What is remembered is a part of what the agent is told, and bounded."""
+"""Memories in prompts, and their bounds."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from backburner.core.conversation import Kind, State
 from backburner.core.run import ItemKind
 
 
-def test_a_run_is_about_what_was_said_and_what_it_is_for() -> None:
+def test_the_topic_of_a_run_is_its_messages_its_brief_and_its_title() -> None:
     said = make.item(content={"text": "How is CI?"})
     answered = make.item(kind=ItemKind.ANSWER, content={"prompt": "Which?", "answer": "Main."})
     work = make.conversation(title="Watch", state=State(context={"prompt": "Look at it."}))
@@ -26,7 +26,7 @@ def test_memories_are_shown_as_far_as_they_fit() -> None:
     assert prompt.prepend_memories([], "# The rest") == "# The rest"
 
 
-def test_memories_that_may_hold_words_of_others_are_fenced() -> None:
+def test_memories_with_outside_text_are_quoted_as_data() -> None:
     memory = make.memory(outside=True)
 
     assert prompt.format_memories([memory]).startswith("<outside ")

@@ -1,4 +1,4 @@
-"""Which questions can be asked, which answers they take, and when they come up again."""
+"""Valid questions, the answers they accept, and reminders."""
 
 from datetime import datetime, timedelta
 
@@ -66,7 +66,7 @@ UNASKABLE = [
 
 
 @pytest.mark.parametrize(("kind", "prompt", "options", "fault"), UNASKABLE)
-def test_what_nobody_could_answer_is_not_asked(
+def test_a_question_that_cannot_be_answered_is_refused(
     kind: QuestionType, prompt: str, options: tuple[str, ...], fault: str
 ) -> None:
     with pytest.raises(BadRequest, match=fault):
@@ -118,7 +118,7 @@ def test_a_confirmation_is_answered_in_many_ways(said: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize("said", ["yes please", "maybe", "yesno", "ye s", "1", "true", "ok"])
-def test_what_is_not_clearly_yes_or_no_is_neither(said: str) -> None:
+def test_an_answer_that_is_not_clearly_yes_or_no_is_refused(said: str) -> None:
     with pytest.raises(BadAnswer, match=r"Answer with one of: yes, no\."):
         accept_answer(make.question(), said)
 
@@ -173,19 +173,21 @@ def test_a_message_too_long_for_an_answer_is_talk() -> None:
 
 
 @pytest.mark.parametrize("purpose", Purpose)
-def test_only_a_deliberate_act_settles_what_binds_to_something_shown(purpose: Purpose) -> None:
+def test_a_chat_message_does_not_answer_what_needs_an_explicit_answer(
+    purpose: Purpose,
+) -> None:
     asked = make.question(purpose=purpose)
 
     assert (match_chat_message(asked, "yes") is None) == (purpose in EXPLICIT_ANSWER_ONLY)
     assert accept_answer(asked, "yes") == "yes"
 
 
-def test_proposals_approvals_and_allowances_take_a_deliberate_act() -> None:
+def test_proposals_approvals_and_allowances_need_an_explicit_answer() -> None:
     assert {Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE} == EXPLICIT_ANSWER_ONLY
 
 
 @given(st.sampled_from([make.question(), WHICH, WHERE]), st.text())
-def test_chat_never_answers_what_a_deliberate_answer_would_not(
+def test_a_chat_message_answers_nothing_that_an_explicit_answer_would_not(
     question: Question, text: str
 ) -> None:
     meant = match_chat_message(question, text)
@@ -205,13 +207,13 @@ def test_each_reminder_comes_twice_as_late_as_the_one_before() -> None:
     assert asked.reminders == 7
 
 
-def test_a_question_can_be_put_off_without_counting_as_a_reminder() -> None:
+def test_a_question_can_be_snoozed_without_counting_as_a_reminder() -> None:
     later = snooze(make.question(reminders=2), until=NOON + DAY, now=NOON)
 
     assert (later.remind_at, later.reminders) == (NOON + DAY, 2)
 
 
 @pytest.mark.parametrize("until", [NOON, NOON - DAY])
-def test_a_question_can_only_be_put_off_to_a_later_time(until: datetime) -> None:
+def test_a_question_can_only_be_snoozed_until_a_later_time(until: datetime) -> None:
     with pytest.raises(BadRequest, match="later time"):
         snooze(make.question(), until=until, now=NOON)

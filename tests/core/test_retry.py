@@ -1,4 +1,4 @@
-"""What a failure means: again when, a question, or the end of patience."""
+"""What follows a failure: a retry, a question, or giving up."""
 
 from datetime import timedelta
 
@@ -30,7 +30,7 @@ PASSING = sorted(set(FailureKind) - {FailureKind.TOOL, FailureKind.SIGNED_OUT})
 
 
 @pytest.mark.parametrize("kind", PASSING)
-def test_what_may_pass_is_tried_again_after_a_while(kind: FailureKind) -> None:
+def test_a_passing_failure_is_retried_after_a_delay(kind: FailureKind) -> None:
     assert judge(TASK, make.failure(kind), now=NOON) == RetryAt(NOON + 30 * SECOND)
 
 
@@ -42,7 +42,7 @@ def test_what_may_pass_is_tried_again_after_a_while(kind: FailureKind) -> None:
     ],
 )
 @pytest.mark.parametrize("failures", [0, 1, 7])
-def test_what_only_the_user_can_settle_is_asked_at_once(
+def test_a_failure_that_only_the_user_can_resolve_is_asked_immediately(
     kind: FailureKind, purpose: Purpose, failures: int
 ) -> None:
     failed = make.conversation(failures=failures)
@@ -107,7 +107,7 @@ def test_each_pause_is_twice_as_long_up_to_an_hour() -> None:
         (9 * DAY, DAY),
     ],
 )
-def test_whoever_asks_to_be_left_alone_is_within_a_day(
+def test_a_requested_delay_is_observed_up_to_a_day(
     asked: timedelta | None, pause: timedelta
 ) -> None:
     assert retry_delay(1, asked) == pause

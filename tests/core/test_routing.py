@@ -1,4 +1,4 @@
-"""Which profile a conversation gets at birth, and which one helps out after a failure."""
+"""The profile of a new conversation, and the fallback after a failure."""
 
 from dataclasses import replace
 
@@ -61,11 +61,11 @@ def test_a_chat_keeps_its_profile_whatever_happens() -> None:
     assert escalate(ROUTES, born(Kind.CHAT, wished="local"), escalated=False) is None
 
 
-def test_what_was_asked_for_by_name_goes_nowhere_else() -> None:
+def test_a_profile_requested_by_name_has_no_fallback() -> None:
     assert escalate(ROUTES, born(Kind.TASK, wished="local"), escalated=False) is None
 
 
-def test_there_is_nowhere_to_go_where_both_are_one() -> None:
+def test_equal_profiles_for_chat_and_background_have_no_fallback() -> None:
     same = replace(ROUTES, background="claude")
     none = replace(ROUTES, background=None)
 

@@ -1,4 +1,4 @@
-"""What a run that starts over is told of what an earlier one did, and asked about."""
+"""Calls in doubt, receipts, and what a repeated run is told about earlier calls."""
 
 from dataclasses import replace
 from typing import Any
@@ -33,7 +33,7 @@ def entry(**changes: Any) -> JournalEntry:
     return replace(made, **changes)
 
 
-def test_only_what_may_have_had_an_effect_is_in_doubt() -> None:
+def test_only_calls_that_may_have_had_an_effect_are_in_doubt() -> None:
     unknown = entry(done=False)
 
     assert tool_journal.calls_in_doubt([entry(), unknown, entry(done=False, read_only=True)]) == [
@@ -56,13 +56,13 @@ def test_an_identical_call_is_answered_once_by_each_that_was_made() -> None:
     assert tool_journal.find_receipt(call_digest(CALL), made, used={first.id, second.id}) is None
 
 
-def test_a_new_attempt_is_told_what_had_an_effect() -> None:
+def test_calls_that_had_an_effect_are_described_to_a_new_attempt() -> None:
     made = [entry(), entry(read_only=True), entry(done=False), entry(failed=True)]
 
     assert tool_journal.describe_done_calls(made) == ['send {"to":"Ann"} returned: Sent.']
 
 
-def test_what_it_is_told_has_its_limits() -> None:
+def test_descriptions_of_earlier_calls_are_truncated() -> None:
     (line,) = tool_journal.describe_done_calls(
         [entry(arguments={"to": "x" * 10_000}, result="y" * 10_000)]
     )
@@ -70,7 +70,7 @@ def test_what_it_is_told_has_its_limits() -> None:
     assert len(line) < 2 * tool_journal.MAX_RECEIPT_CHARS + 100
 
 
-def test_to_do_it_again_is_a_yes_to_just_that_call() -> None:
+def test_the_answer_do_it_again_approves_only_that_call() -> None:
     question = tool_journal.doubt_question(entry(done=False), RunKind.BACKGROUND, now=NOON)
     assert (question.purpose, question.options) == (Purpose.IN_DOUBT, (HAPPENED, REPEAT, LEAVE))
     waiting = transitions.ask_owner(make.conversation(), question).conversation

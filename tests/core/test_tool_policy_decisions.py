@@ -1,4 +1,4 @@
-"""Which tool calls are made, asked about or denied, and what makes a call another one."""
+"""Which tool calls are allowed, asked or denied, and when two calls differ."""
 
 from dataclasses import replace
 from typing import Any
@@ -65,7 +65,7 @@ def test_any_change_to_a_call_asks_again(
     assert call_digest(changed) != call_digest(call)
 
 
-def test_where_one_part_of_a_call_ends_and_the_next_begins_makes_a_difference() -> None:
+def test_the_digest_of_a_call_depends_on_where_each_part_ends() -> None:
     one = Tool(server="ab", name="c", definition="d")
     other = Tool(server="a", name="bc", definition="d")
 
@@ -98,7 +98,7 @@ def test_the_order_of_the_arguments_makes_no_difference() -> None:
     assert judge(ToolCall(MAIL, turned), grant) == Allow(uses=grant.id)
 
 
-def test_a_tool_outside_the_scope_of_the_work_is_denied_whatever_was_granted() -> None:
+def test_a_tool_that_the_work_may_not_use_is_denied_despite_any_grant() -> None:
     grants = granted(ALWAYS_HERE, SEND)
 
     out = decide(SEND, grants, allowed=("read_file", "search"), in_doubt=False, now=NOON)
@@ -108,7 +108,7 @@ def test_a_tool_outside_the_scope_of_the_work_is_denied_whatever_was_granted() -
     assert within == Allow()
 
 
-def test_a_scope_names_our_tools_and_does_not_let_in_others_of_the_same_name() -> None:
+def test_a_restriction_to_a_built_in_tool_does_not_allow_a_namesake() -> None:
     ours = ToolCall(replace(READ, server=OWN_SERVER), {})
     theirs = ToolCall(replace(READ, server="mail"), {})
     scope = (READ.name,)
@@ -117,7 +117,7 @@ def test_a_scope_names_our_tools_and_does_not_let_in_others_of_the_same_name() -
     assert isinstance(decide(theirs, [], allowed=scope, in_doubt=False, now=NOON), Deny)
 
 
-def test_a_scope_denies_even_free_tools() -> None:
+def test_a_restriction_denies_even_free_tools() -> None:
     denied = decide(ToolCall(READ, {}), [], allowed=(), in_doubt=False, now=NOON)
 
     assert isinstance(denied, Deny)

@@ -1,4 +1,4 @@
-"""How far a lasting yes reaches: to the first words of a command, to one host."""
+"""What a lasting grant matches: the first words of a command, or one host."""
 
 from dataclasses import replace
 
@@ -60,7 +60,7 @@ def test_a_lasting_grant_for_a_command_reaches_nothing_else(line: object) -> Non
 
 @examples(300)
 @given(st.text("git status;&|<>$`(){}*?[]~#\\\n\r'\"=x", max_size=12))
-def test_no_sign_of_the_shell_passes_under_a_prefix(rest: str) -> None:
+def test_no_shell_syntax_passes_under_a_granted_prefix(rest: str) -> None:
     (grant,) = granted(ALWAYS_HERE, command("git status"))
     line = "git status" + rest
 
@@ -98,7 +98,9 @@ def test_always_here_never_reaches_what_it_was_not_offered_for() -> None:
         *(["sh", "-c", "ls"], ["/bin/sh", "-c", "ls"]),
     ],
 )
-def test_what_runs_its_arguments_is_only_ever_granted_whole(line: str | list[str]) -> None:
+def test_a_command_that_runs_its_arguments_is_only_granted_as_a_whole(
+    line: str | list[str],
+) -> None:
     (grant,) = granted(ALWAYS_HERE, command(line))
     longer = [*line, "more"] if isinstance(line, list) else f"{line} more"
 

@@ -1,4 +1,4 @@
-"""What each kind of answer to an approval grants, and for how long."""
+"""The grants that each answer to an approval gives, and their lifetime."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -36,7 +36,7 @@ def test_a_no_leaves_nothing_behind() -> None:
     assert granted(NO, SEND) == ()
 
 
-def test_what_is_neither_yes_nor_always_leaves_nothing_behind() -> None:
+def test_an_answer_other_than_yes_or_always_gives_no_grant() -> None:
     assert granted("perhaps", SEND) == ()
 
 
@@ -109,7 +109,7 @@ def test_always_here_is_offered_where_every_call_can_be_held_to_something() -> N
     assert approval_options(calls) == (YES, ALWAYS_HERE, NO)
 
 
-def test_what_is_asked_about_is_written_down_to_the_last_byte() -> None:
+def test_an_approval_records_its_calls_to_the_last_byte() -> None:
     binding = approval_binding([command("git status")])
 
     assert binding == {

@@ -1,4 +1,4 @@
-"""Which text and JSON from outside can be kept."""
+"""Which text and JSON can be stored."""
 
 import json
 from typing import Any
@@ -46,7 +46,7 @@ def test_text_within_its_limit_is_kept_as_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize("thing", [None, 3, b"bytes", ["a"], {"a": 1}])
-def test_what_is_not_text_is_refused_by_its_type(thing: object) -> None:
+def test_a_value_that_is_not_text_is_refused_with_its_type(thing: object) -> None:
     with pytest.raises(BadRequest, match=f"It must be text, not {type(thing).__name__}"):
         check_text("It", thing, limit=20)
 
@@ -97,7 +97,7 @@ REFUSED: list[tuple[object, str]] = [
 
 @pytest.mark.parametrize("wrap", [lambda it: it, lambda it: [it], lambda it: {"a": {"b": it}}])
 @pytest.mark.parametrize(("value", "fault"), REFUSED, ids=[fault for _, fault in REFUSED])
-def test_what_is_not_plain_json_is_refused_wherever_it_stands(
+def test_a_value_that_is_not_plain_json_is_refused_at_any_depth(
     wrap: Any, value: object, fault: str
 ) -> None:
     with pytest.raises(BadRequest, match=fault):
@@ -142,7 +142,7 @@ def test_different_values_are_written_differently(pair: tuple[object, object]) -
     assert canonical_json(one) != canonical_json(other)
 
 
-def test_an_object_is_told_from_other_things() -> None:
+def test_only_mappings_are_json_objects() -> None:
     assert check_object("It", {"a": 1}) == {"a": 1}
     with pytest.raises(BadRequest, match="It must be a JSON object"):
         check_object("It", [("a", 1)])
@@ -157,6 +157,6 @@ def test_an_object_is_told_from_other_things() -> None:
         ("nothing\0 here", "nothing\ufffd here"),
     ],
 )
-def test_what_cannot_be_kept_is_marked(text: str, readable: str) -> None:
+def test_characters_that_cannot_be_stored_are_replaced(text: str, readable: str) -> None:
     assert replace_invalid_characters(text) == readable
     assert check_text("It", readable, limit=100) == readable

@@ -1,4 +1,4 @@
-"""Tools are tried on a stage, with the agent's real toolbox."""
+"""Stages with the real toolbox."""
 
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Work is put into the background from a chat, and changed there."""
+"""An agent schedules and changes background work from a chat."""
 
 from datetime import timedelta
 from typing import Any
@@ -44,7 +44,7 @@ async def test_work_asked_for_in_a_chat_becomes_the_work_of_that_conversation(
 ) -> None:
     chat = await stage.chat()
     move_to(stage, "Europe/Berlin")
-    (told,) = await ask(stage, chat, schedule(**WATCH))
+    (output,) = await ask(stage, chat, schedule(**WATCH))
 
     now = stage.load(chat)
     assert (now.status, now.schedule) == (
@@ -53,7 +53,7 @@ async def test_work_asked_for_in_a_chat_becomes_the_work_of_that_conversation(
     )
     assert now.state.context["prompt"] == WATCH["what"]
     assert now.state.step == "At the beginning."
-    assert told == (
+    assert output == (
         "Scheduled as the work of this conversation,"
         " at 09:00 on Monday through Friday (Europe/Berlin)."
         " Next: Tue 17 Nov 2026, 09:00 CET, then Wed 18 Nov 2026, 09:00 CET,"
@@ -76,13 +76,13 @@ async def test_a_conversation_that_has_work_gets_a_task_under_it_that_reports_th
             "UPDATE conversations SET reports_to = ?", ('[["outside", "me"]]',)
         )
     )
-    (told,) = await ask(stage, chat, schedule(**STRETCH))
+    (output,) = await ask(stage, chat, schedule(**STRETCH))
 
     (child,) = children(stage, chat)
     assert (child.kind, child.title, child.created_by) == (Kind.TASK, "Stretch", Author.AGENT)
     assert child.schedule == Scheduled(NOON + 20 * SECOND)
     assert child.reports_to == (Destination("outside", "me"),)
-    assert told == (
+    assert output == (
         f"Scheduled as a separate task that reports here, 'Stretch' ({child.id}), once, on Monday"
         " 16 November 2026 at 12:00:20 (UTC). It is active."
     )
@@ -95,7 +95,7 @@ async def test_a_conversation_that_has_work_gets_a_task_under_it_that_reports_th
 
 
 @requirement("A-from-chat")
-async def test_of_several_things_each_becomes_a_task_of_its_own(stage: Stage) -> None:
+async def test_each_of_several_things_becomes_a_separate_task(stage: Stage) -> None:
     chat = await stage.chat()
     await ask(stage, chat, schedule(**WATCH, separate=True), schedule(**STRETCH, separate=True))
 
@@ -116,7 +116,7 @@ async def test_a_task_under_a_chat_goes_to_the_background_profile_and_the_chat_s
     assert (stage.load(chat).profile, child.profile) == ("scripted", "local")
 
 
-async def test_what_a_background_run_schedules_waits_for_a_yes(stage: Stage) -> None:
+async def test_work_scheduled_by_a_background_run_waits_for_approval(stage: Stage) -> None:
     chat = await stage.chat()
     stage.engine.then(schedule(what="Do it.", when="now"))
     await stage.say(chat, "Please.")
@@ -135,7 +135,7 @@ async def test_what_a_background_run_schedules_waits_for_a_yes(stage: Stage) -> 
     assert stage.load(child).status is Status.BACKGROUND
 
 
-async def test_what_is_scheduled_after_text_of_others_was_read_waits_for_a_yes(
+async def test_work_scheduled_after_reading_outside_text_waits_for_approval(
     stage: Stage,
 ) -> None:
     chat = await stage.chat()
@@ -157,7 +157,7 @@ async def test_what_is_scheduled_after_text_of_others_was_read_waits_for_a_yes(
 async def test_work_is_changed_where_it_is(stage: Stage) -> None:
     chat = await stage.chat()
     await ask(stage, chat, schedule(**WATCH), schedule(**STRETCH))
-    told = await ask(
+    output = await ask(
         stage,
         chat,
         schedule(what="", when="every 2h", change="this"),
@@ -169,16 +169,16 @@ async def test_work_is_changed_where_it_is(stage: Stage) -> None:
     assert now.state.context["prompt"] == WATCH["what"]
     assert child.schedule == Interval(timedelta(hours=1), NOON)
     assert (child.state.context["prompt"], child.notify) == ("Say: tea.", Notify.ALWAYS)
-    assert all(text.startswith("Changed.") for text in told)
-    assert "every 2 hours. Next: Mon 16 Nov 2026, 12:00 UTC, then" in told[0]
+    assert all(text.startswith("Changed.") for text in output)
+    assert "every 2 hours. Next: Mon 16 Nov 2026, 12:00 UTC, then" in output[0]
 
 
 async def test_only_one_piece_of_work_is_changed_at_a_time(stage: Stage) -> None:
     chat = await stage.chat()
     await ask(stage, chat, schedule(**WATCH), schedule(**STRETCH))
-    (told,) = await ask(stage, chat, schedule(what="", when="now", change="all"))
+    (output,) = await ask(stage, chat, schedule(what="", when="now", change="all"))
 
-    assert "Only one piece of work can be changed at a time." in told
+    assert "Only one piece of work can be changed at a time." in output
 
 
 @pytest.mark.parametrize(
@@ -193,32 +193,32 @@ async def test_only_one_piece_of_work_is_changed_at_a_time(stage: Stage) -> None
         ({"what": "Do it."}, "when: Field required"),
     ],
 )
-async def test_what_cannot_be_scheduled_is_refused_and_leaves_nothing(
+async def test_an_invalid_request_for_work_is_refused_and_leaves_nothing(
     stage: Stage, arguments: dict[str, Any], said: str
 ) -> None:
     chat = await stage.chat()
-    (told,) = await ask(stage, chat, schedule(**arguments))
+    (output,) = await ask(stage, chat, schedule(**arguments))
 
-    assert said in told
+    assert said in output
     assert stage.engine.results[-1].failed
     assert (stage.load(chat).schedule, children(stage, chat)) == (None, [])
 
 
-async def test_there_are_so_many_active_tasks_and_no_more(stage: Stage) -> None:
+async def test_scheduling_is_refused_at_the_limit_on_active_tasks(stage: Stage) -> None:
     chat = await stage.chat()
     for _ in range(stage.deps.limits.most_tasks):
         await stage.task(Scheduled(NOON + SECOND), parent_id=chat.id)
-    (told,) = await ask(stage, chat, schedule(**STRETCH, separate=True))
-    assert "Limit reached: 20 active tasks." in told
+    (output,) = await ask(stage, chat, schedule(**STRETCH, separate=True))
+    assert "Limit reached: 20 active tasks." in output
     assert len(children(stage, chat)) == 20
 
     await control.cancel(stage.deps, Origin.by_user(chat.user_id), children(stage, chat)[0].id)
-    (told,) = await ask(stage, chat, schedule(**STRETCH, separate=True))
+    (output,) = await ask(stage, chat, schedule(**STRETCH, separate=True))
     # What the task left in the chat when it ended are words that others may have put there.
-    assert told.startswith("Proposed as 'Stretch'")
+    assert output.startswith("Proposed as 'Stretch'")
 
 
-async def test_a_new_wish_begins_where_the_last_one_ended(stage: Stage, clock: SetClock) -> None:
+async def test_new_work_can_start_after_the_last_has_ended(stage: Stage, clock: SetClock) -> None:
     chat = await stage.chat()
     await ask(stage, chat, schedule(**STRETCH))
     clock.advance(20 * SECOND)
@@ -231,16 +231,18 @@ async def test_a_new_wish_begins_where_the_last_one_ended(stage: Stage, clock: S
     assert children(stage, chat) == []
 
 
-async def test_what_waits_for_an_answer_begins_after_it(stage: Stage, clock: SetClock) -> None:
+async def test_work_of_a_waiting_conversation_starts_after_the_answer(
+    stage: Stage, clock: SetClock
+) -> None:
     chat = await stage.chat()
     await ask(stage, chat, schedule(**STRETCH))
     clock.advance(20 * SECOND)
     question = {"type": "confirmation", "prompt": "Really?"}
     stage.engine.then(End({"needs_input": True, "message": "Hm.", "question": question}))
     await stage.work()
-    (told,) = await ask(stage, chat, schedule(what="", when="every 2h", change="this"))
+    (output,) = await ask(stage, chat, schedule(what="", when="every 2h", change="this"))
 
-    assert told.endswith("It starts when the open question has been answered.")
+    assert output.endswith("It starts when the open question has been answered.")
 
 
 @pytest.mark.parametrize("breaks", ["before", "after"])
@@ -260,7 +262,9 @@ async def test_work_is_scheduled_once_though_an_answer_of_the_database_is_lost(
     assert (scheduled[0].id == chat.id) is not separate
 
 
-async def test_who_has_lost_the_turn_schedules_nothing(stage: Stage, clock: SetClock) -> None:
+async def test_an_agent_that_has_lost_the_turn_schedules_nothing(
+    stage: Stage, clock: SetClock
+) -> None:
     chat = await stage.chat()
     turn = await reply_turn(stage, chat)
     clock.advance(timedelta(minutes=1))

@@ -1,4 +1,4 @@
-"""What goes on in a conversation is listed there, and stopped by what it is called."""
+"""An agent lists and stops the background work of its conversation."""
 
 from datetime import timedelta
 
@@ -27,7 +27,7 @@ from backburner.core.schedule import Interval
 SECOND = timedelta(seconds=1)
 
 
-async def test_what_goes_on_is_listed(stage: Stage, clock: SetClock) -> None:
+async def test_the_work_of_a_conversation_is_listed(stage: Stage, clock: SetClock) -> None:
     chat = await stage.chat()
     assert await ask(stage, chat, Call("list_work")) == ["There is no background work here."]
     await ask(stage, chat, schedule(**WATCH), schedule(**STRETCH))
@@ -36,9 +36,9 @@ async def test_what_goes_on_is_listed(stage: Stage, clock: SetClock) -> None:
     paused = await stage.task(Interval(SECOND, clock.now), parent_id=chat.id, title="Old")
     await control.pause(stage.deps, Origin.by_user(chat.user_id), paused.id)
 
-    (told,) = await ask(stage, chat, Call("list_work"))
+    (output,) = await ask(stage, chat, Call("list_work"))
 
-    own, stretch, old = told.splitlines()
+    own, stretch, old = output.splitlines()
     assert own == (
         "This conversation: Look at the build and say when it breaks, at 09:00 on Monday through"
         " Friday (UTC). Active. Next: Tue 17 Nov 2026, 09:00 UTC, then Wed 18 Nov 2026, 09:00 UTC,"
@@ -59,17 +59,17 @@ async def test_a_question_is_listed_with_what_is_asked(stage: Stage) -> None:
     stage.engine.then(End({"needs_input": True, "message": "Hm.", "question": question}))
     await stage.work()
 
-    (told,) = await ask(stage, chat, Call("list_work"))
+    (output,) = await ask(stage, chat, Call("list_work"))
 
-    assert "x […], immediately. Waits for an answer to: Really." in told
+    assert "x […], immediately. Waits for an answer to: Really." in output
 
 
 async def test_the_only_work_there_is_needs_no_name_to_be_stopped(stage: Stage) -> None:
     chat = await stage.chat()
     await ask(stage, chat, schedule(**WATCH))
-    told = await ask(stage, chat, Call("stop_work"), Call("stop_work"))
+    output = await ask(stage, chat, Call("stop_work"), Call("stop_work"))
 
-    assert told == [
+    assert output == [
         "Stopped: Look at the build and say when it breaks.",
         "There is no background work here.",
     ]
@@ -82,7 +82,7 @@ async def test_a_name_that_could_mean_several_is_asked_about(stage: Stage) -> No
     await ask(stage, chat, schedule(**WATCH), schedule(**STRETCH), schedule(**STRETCH))
     first, second = children(stage, chat)
 
-    told = await ask(
+    output = await ask(
         stage,
         chat,
         Call("stop_work"),
@@ -92,13 +92,15 @@ async def test_a_name_that_could_mean_several_is_asked_about(stage: Stage) -> No
         Call("stop_work", {"name": "STRETCH"}),
     )
 
-    assert told[0].startswith(f"That could be any of these: `this` ({WATCH['what']}), 'Stretch' (")
-    assert told[1] == (
+    assert output[0].startswith(
+        f"That could be any of these: `this` ({WATCH['what']}), 'Stretch' ("
+    )
+    assert output[1] == (
         f"That could be any of these: 'Stretch' ({first.id}), 'Stretch' ({second.id})."
         " Say which, or `all`."
     )
-    assert told[2] == "No work here is called 'tea'. list_work shows what there is."
-    assert told[3:] == ["Stopped: Remind the user to stretch."] * 2
+    assert output[2] == "No work here is called 'tea'. list_work shows what there is."
+    assert output[3:] == ["Stopped: Remind the user to stretch."] * 2
     assert [stage.load(child).ended_as for child in (first, second)] == [EndedAs.CANCELLED] * 2
     # Who stopped it does not have to be told.
     assert not any("It was cancelled." in text for text in stage.said(chat))
@@ -108,9 +110,9 @@ async def test_a_name_that_could_mean_several_is_asked_about(stage: Stage) -> No
 async def test_everything_can_be_stopped_at_once(stage: Stage) -> None:
     chat = await stage.chat()
     await ask(stage, chat, schedule(**WATCH), schedule(**STRETCH))
-    (told,) = await ask(stage, chat, Call("stop_work", {"name": "all"}))
+    (output,) = await ask(stage, chat, Call("stop_work", {"name": "all"}))
 
-    assert told == (
+    assert output == (
         "Stopped: Look at the build and say when it breaks; Remind the user to stretch."
     )
     assert await ask(stage, chat, Call("list_work")) == ["There is no background work here."]
@@ -127,21 +129,21 @@ async def test_a_run_does_not_stop_itself(stage: Stage) -> None:
     assert stage.load(chat).ended_as is EndedAs.COMPLETED
 
 
-async def test_nobody_elses_work_is_seen_or_stopped(stage: Stage) -> None:
+async def test_the_work_of_other_users_is_neither_listed_nor_stopped(stage: Stage) -> None:
     mine, theirs = await stage.chat(), await stage.chat(STRANGER)
     other = await stage.chat()
     await ask(stage, mine, schedule(**WATCH), schedule(**STRETCH))
     (child,) = children(stage, mine)
     for chat in (theirs, other):
-        told = await ask(
+        output = await ask(
             stage,
             chat,
             Call("list_work"),
             Call("stop_work", {"name": child.id}),
             Call("stop_work", {"name": mine.id}),
         )
-        assert told[0] == "There is no background work here."
-        assert all(text.startswith("No work here is called") for text in told[1:])
+        assert output[0] == "There is no background work here."
+        assert all(text.startswith("No work here is called") for text in output[1:])
     assert stage.load(child).status is Status.BACKGROUND
 
 

@@ -1,4 +1,4 @@
-"""How tools are offered to the agent, and what it is told when it calls one wrongly."""
+"""Tool definitions, and the errors for invalid arguments."""
 
 from pydantic import Field
 
@@ -37,7 +37,7 @@ def test_the_agent_reads_the_docstring_and_the_descriptions_of_the_arguments() -
     }
 
 
-async def test_a_call_is_made_with_what_it_takes() -> None:
+async def test_a_call_passes_the_validated_arguments() -> None:
     result = await OFFER.run({"name": "Ada", "times": 2})
     assert (result.text, result.failed) == ("Hello Ada. Hello Ada.", False)
 
@@ -49,7 +49,7 @@ async def test_wrong_arguments_are_refused_in_words_and_nothing_is_called() -> N
         assert part in result.text
 
 
-async def test_what_a_tool_refuses_is_told_with_what_to_do() -> None:
+async def test_the_refusal_of_a_tool_comes_with_its_hint() -> None:
     result = await OFFER.run({"name": "nobody"})
     assert (result.text, result.failed) == ("There is nobody. Name somebody.", True)
 

@@ -1,4 +1,4 @@
-"""What agents and clients read of our tools: pinned, plain enough for any, and not too much."""
+"""Tool texts: pinned by a snapshot, usable by any model, and of limited size."""
 
 import json
 import re
@@ -12,7 +12,7 @@ MOST_TOKENS = 5_200
 DIFFICULT = ("$ref", "$defs", "oneOf", "allOf")
 
 
-def test_what_is_read_of_the_tools_is_what_was_agreed() -> None:
+def test_tool_texts_match_the_snapshot() -> None:
     """If the change is meant: `python tests/support/cases/tool_texts.py`."""
     assert collect() == json.loads(FILE.read_text(encoding="utf-8"))
 

@@ -1,4 +1,4 @@
-"""What an agent is told when it hands out work, looks after it, and clears it away."""
+"""An agent starts, follows and removes jobs."""
 
 import pytest
 from support.people.tool_calls import children, reply_turn
@@ -38,7 +38,7 @@ async def call(
     return await offer.run(arguments)
 
 
-async def test_they_change_nothing_outside_and_say_where_words_of_others_are(
+async def test_job_tools_have_no_external_effects_and_mark_outside_text(
     house: House,
 ) -> None:
     chat = await house.chat()
@@ -80,7 +80,7 @@ async def test_a_job_from_its_start_to_its_result(house: House) -> None:
 
 
 @requirement("C-error", "C-list")
-async def test_what_cannot_be_done_is_said_in_words(house: House) -> None:
+async def test_a_job_tool_that_fails_gives_the_reason(house: House) -> None:
     chat = await house.chat()
 
     unknown = await call(house, chat, "background_output", task_id="c_nowhere")
@@ -118,7 +118,7 @@ async def test_a_batch_is_cancelled_and_cleared(house: House) -> None:
 
 
 @requirement("C-persist")
-async def test_what_has_not_ended_is_not_cleared(house: House) -> None:
+async def test_a_job_that_has_not_ended_is_not_cleared(house: House) -> None:
     chat = await house.chat()
     (which,) = await house.start(chat, "ask somebody")
     await house.work()
@@ -129,7 +129,7 @@ async def test_what_has_not_ended_is_not_cleared(house: House) -> None:
 
 
 @requirement("C-block", "C-block-timeout")
-async def test_a_client_outside_is_given_the_summary_with_results(house: House) -> None:
+async def test_a_client_gets_a_summary_with_results(house: House) -> None:
     chat = await house.chat()
     one, two = await house.start(chat, "say One.", "ask somebody")
     running = await call(house, chat, "background_block", task_ids=[one, two], timeout=0)
@@ -145,7 +145,7 @@ async def test_a_client_outside_is_given_the_summary_with_results(house: House) 
 
 
 @pytest.mark.parametrize("breaks", ["before", "after"])
-async def test_what_is_done_is_done_once_though_an_answer_of_the_database_is_lost(
+async def test_job_tools_act_once_though_an_answer_of_the_database_is_lost(
     flaky: FlakyDatabase, breaks: str
 ) -> None:
     house = House(flaky)
@@ -170,7 +170,7 @@ async def test_what_is_done_is_done_once_though_an_answer_of_the_database_is_los
     assert [job.id for job in children(house, chat)] == [two]
 
 
-async def test_who_has_lost_the_turn_changes_nothing(house: House) -> None:
+async def test_an_agent_that_has_lost_the_turn_changes_no_jobs(house: House) -> None:
     chat = await house.chat()
     one, two = await house.start(chat, "say One.", "ask somebody")
     await house.work()
@@ -192,5 +192,5 @@ async def test_who_has_lost_the_turn_changes_nothing(house: House) -> None:
 
 
 @pytest.mark.parametrize(("number", "said"), [(1, "1st"), (2, "2nd"), (3, "3rd"), (11, "11th")])
-def test_how_often_a_job_was_resumed_is_said_in_words(number: int, said: str) -> None:
+def test_the_number_of_resumes_is_an_ordinal(number: int, said: str) -> None:
     assert ordinal(number) == said

@@ -1,4 +1,4 @@
-"""Our tools over MCP: what a client is shown, what it may call, and where that goes."""
+"""The tools over MCP: which a client sees and may call, and where its work belongs."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -71,7 +71,7 @@ async def test_a_client_of_either_era_lists_and_calls_tools(
     assert (text(called), called.is_error) == ("changed: x", False)
 
 
-async def test_what_needs_consent_is_not_there_for_anybody(
+async def test_a_tool_that_needs_approval_is_not_offered_to_clients(
     http: httpx2.AsyncClient, stage: Stage, bench: Bench
 ) -> None:
     async with over_http(http, await make_token(stage)) as opened:
@@ -100,21 +100,21 @@ async def test_a_token_that_may_only_read_is_shown_and_may_call_only_what_reads(
     assert len(bench.origins) == 1
 
 
-async def test_errors_are_told_in_words_and_faults_without_what_is_inside(
+async def test_a_client_gets_error_messages_and_no_internal_details(
     http: httpx2.AsyncClient, stage: Stage
 ) -> None:
     async with over_http(http, await make_token(stage)) as opened:
-        told = [await opened.call_tool("change", {"text": one}) for one in ("conflict", "fault")]
-        told.append(await opened.call_tool("change", {"text": 1, "other": 2}))
+        result = [await opened.call_tool("change", {"text": one}) for one in ("conflict", "fault")]
+        result.append(await opened.call_tool("change", {"text": 1, "other": 2}))
 
-    assert all(one.is_error for one in told)
-    assert text(told[0]) == "It does not fit. Try another."
-    assert text(told[1]) == "change failed with an internal error."
-    assert text(told[2]).startswith("change was not called. text: ")
+    assert all(one.is_error for one in result)
+    assert text(result[0]) == "It does not fit. Try another."
+    assert text(result[1]) == "change failed with an internal error."
+    assert text(result[2]).startswith("change was not called. text: ")
 
 
 @requirement("C-mcp")
-async def test_all_that_is_done_with_a_token_hangs_under_one_conversation(
+async def test_the_work_of_a_token_belongs_to_one_conversation(
     http: httpx2.AsyncClient, stage: Stage, bench: Bench
 ) -> None:
     mine, other = await make_token(stage), await make_token(stage, name="other")
@@ -130,7 +130,7 @@ async def test_all_that_is_done_with_a_token_hangs_under_one_conversation(
     assert all(origin.user == USER and origin.turn is None for origin in bench.origins)
 
 
-async def test_nothing_is_made_for_a_client_that_only_looks(
+async def test_a_client_that_only_reads_gets_no_conversation(
     http: httpx2.AsyncClient, stage: Stage, bench: Bench
 ) -> None:
     async with over_http(http, await make_token(stage)) as opened:
@@ -145,7 +145,7 @@ async def test_nothing_is_made_for_a_client_that_only_looks(
     assert len(set(somewhere)) == count_conversations(stage) == 1
 
 
-async def test_a_conversation_that_was_archived_is_made_anew(
+async def test_an_archived_conversation_of_a_client_is_replaced(
     http: httpx2.AsyncClient, stage: Stage, bench: Bench
 ) -> None:
     secret = await make_token(stage)
@@ -159,7 +159,7 @@ async def test_a_conversation_that_was_archived_is_made_anew(
     assert stage.database.run(lambda tx: tx.conversations.load(USER, second)).title == "editor"
 
 
-async def test_a_token_that_replaces_one_goes_on_where_that_was(
+async def test_a_token_that_replaces_another_keeps_its_conversation(
     http: httpx2.AsyncClient, stage: Stage, bench: Bench
 ) -> None:
     stage.user()
@@ -173,7 +173,7 @@ async def test_a_token_that_replaces_one_goes_on_where_that_was(
     assert first == second
 
 
-async def test_somebody_else_gets_a_place_of_their_own(
+async def test_another_user_gets_a_conversation_of_their_own(
     http: httpx2.AsyncClient, stage: Stage, bench: Bench
 ) -> None:
     for user in (USER, MATE):
@@ -185,7 +185,7 @@ async def test_somebody_else_gets_a_place_of_their_own(
     assert mine.conversation != theirs.conversation
 
 
-async def test_nobody_is_let_in_without_a_token_that_is_good(
+async def test_a_request_without_a_valid_token_is_refused(
     http: httpx2.AsyncClient, stage: Stage, bench: Bench
 ) -> None:
     expired = await make_token(stage, expires_at=stage.database.run(lambda tx: tx.now))
@@ -238,7 +238,7 @@ async def test_only_post_is_answered_and_bodies_are_bounded(
     assert large.status_code == 413
 
 
-async def test_what_is_no_request_is_refused(http: httpx2.AsyncClient, stage: Stage) -> None:
+async def test_a_malformed_request_is_refused(http: httpx2.AsyncClient, stage: Stage) -> None:
     headers = {
         "authorization": f"Bearer {await make_token(stage)}",
         "content-type": "application/json",
@@ -260,7 +260,7 @@ async def test_a_call_ends_when_its_client_leaves(api: FastAPI, stage: Stage, be
             await bench.ended.wait()
 
 
-async def test_a_call_ends_when_whoever_made_it_is_shut_out(
+async def test_a_call_ends_when_its_user_is_signed_out_everywhere(
     api: FastAPI, stage: Stage, bench: Bench
 ) -> None:
     secret = await make_token(stage, MATE)

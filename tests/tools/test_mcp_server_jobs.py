@@ -1,4 +1,4 @@
-"""Work that clients outside hand out, wait for and fetch, and what nobody else sees of it."""
+"""MCP clients start jobs, wait for them and fetch results; other tokens see nothing of it."""
 
 import asyncio
 import re
@@ -51,7 +51,7 @@ def load(stage: Stage, which: str) -> Conversation:
 
 
 @requirement("C-mcp")
-async def test_a_client_hands_out_a_job_waits_for_it_and_fetches_it(
+async def test_a_client_starts_a_job_waits_for_it_and_fetches_its_result(
     http: httpx2.AsyncClient, stage: Stage
 ) -> None:
     stage.engine.then(End({"complete": True, "message": "There are 7 files."}))
@@ -67,7 +67,7 @@ async def test_a_client_hands_out_a_job_waits_for_it_and_fetches_it(
         assert await ask(client, "background_list") == "There are no such jobs."
 
 
-async def test_results_are_kept_where_they_were_asked_for_and_nobody_answers_them(
+async def test_job_results_are_stored_in_the_clients_conversation_without_a_reply(
     http: httpx2.AsyncClient, stage: Stage
 ) -> None:
     stage.engine.then(End({"complete": True, "message": "There are 7 files."}))
@@ -100,18 +100,18 @@ async def test_a_client_that_waits_is_told_at_once(
         assert not waiting.done()
         let_go.set()
         await stage.idle()
-        told = await waiting
+        result = await waiting
 
-    assert "There are 7 files." in told
-    assert "There are 8." in told
+    assert "There are 7 files." in result
+    assert "There are 8." in result
 
 
 async def test_waiting_ends_when_the_time_is_up(http: httpx2.AsyncClient, stage: Stage) -> None:
     async with over_http(http, await make_token(stage)) as client, asyncio.timeout(BOUND):
         job = await start(client)
-        told = await ask(client, "background_block", task_ids=[job], timeout=0.05)
+        result = await ask(client, "background_block", task_ids=[job], timeout=0.05)
 
-    assert "running" in told
+    assert "running" in result
 
 
 async def test_a_client_has_tasks_and_memories_of_its_user(
@@ -126,7 +126,7 @@ async def test_a_client_has_tasks_and_memories_of_its_user(
 
 
 @requirement("C-mcp")
-async def test_a_token_that_may_only_read_sees_what_there_is_and_leaves_nothing(
+async def test_a_read_only_token_lists_and_creates_nothing(
     http: httpx2.AsyncClient, stage: Stage
 ) -> None:
     async with over_http(http, await make_token(stage, scopes=[Scope.READ])) as client:
@@ -152,7 +152,7 @@ async def test_a_token_that_may_only_read_sees_what_there_is_and_leaves_nothing(
     assert stage.engine.requests == []
 
 
-async def test_what_was_handed_out_with_another_token_cannot_be_reached(
+async def test_jobs_of_another_token_cannot_be_reached(
     http: httpx2.AsyncClient, stage: Stage
 ) -> None:
     stage.engine.then(End({"complete": True, "message": "There are 7 files."}))
@@ -171,8 +171,8 @@ async def test_what_was_handed_out_with_another_token_cannot_be_reached(
                 asked = {"task_id": job} | ({"message": "Go on."} if "resume" in tool else {})
                 assert (await client.call_tool(tool, asked)).is_error
             for tool in ("background_cancel", "background_clear", "background_block"):
-                told = await ask(client, tool, task_ids=[job])
-                assert told == f"Not jobs of this conversation: {job}."
+                result = await ask(client, tool, task_ids=[job])
+                assert result == f"Not jobs of this conversation: {job}."
             assert await ask(client, "background_list") == "There are no such jobs."
             if user == MATE:
                 assert "mine" not in await ask(client, "task_list")

@@ -1,4 +1,4 @@
-"""What nobody asked for waits for its owner's yes; and what a run may do to tasks by itself."""
+"""Tasks that the user did not ask for wait for approval; what runs may do to tasks."""
 
 from datetime import timedelta
 
@@ -53,7 +53,7 @@ async def test_a_proposal_says_what_why_and_how_to_answer_and_runs_after_a_yes(
     stage: Stage,
 ) -> None:
     chat = await stage.chat()
-    (told,) = await ask(stage, chat, propose(max_runs=3))
+    (result,) = await ask(stage, chat, propose(max_runs=3))
     (task,) = children(stage, chat)
 
     question = stage.question(task)
@@ -65,8 +65,10 @@ async def test_a_proposal_says_what_why_and_how_to_answer_and_runs_after_a_yes(
         f" or `backburner reject {task.id[:12]}`."
     )
     assert stage.notices() == [question.prompt]
-    assert told.startswith(f"Proposed: task 'watch-ci-main' ({task.id}), at 03:33 on Monday (UTC).")
-    assert "Nothing runs before the owner approves it" in told
+    assert result.startswith(
+        f"Proposed: task 'watch-ci-main' ({task.id}), at 03:33 on Monday (UTC)."
+    )
+    assert "Nothing runs before the owner approves it" in result
     refused = await tell(stage, chat, "task_run_now", task="watch-ci-main")
     assert refused.startswith("This conversation waits for your answer.")
     assert not stage.history(task)
@@ -81,20 +83,20 @@ async def test_a_proposal_says_what_why_and_how_to_answer_and_runs_after_a_yes(
 @requirement("B-tools", "B-propose")
 async def test_a_task_added_by_a_background_run_is_only_proposed(stage: Stage) -> None:
     work, origin = await at_work(stage)
-    told = await call(stage, origin, "task_add", **WATCH)
+    result = await call(stage, origin, "task_add", **WATCH)
 
     (child,) = children(stage, work)
     assert task_status(child) is TaskStatus.PROPOSED
-    assert told.text.startswith("Proposed: task 'watch-ci-main'")
+    assert result.text.startswith("Proposed: task 'watch-ci-main'")
 
 
 @requirement("B-tools", "B-propose")
-async def test_a_task_added_after_text_of_others_was_read_is_only_proposed(stage: Stage) -> None:
+async def test_a_task_added_after_reading_outside_text_is_only_proposed(stage: Stage) -> None:
     chat = await stage.chat()
     read_outside(stage, chat)
-    (told,) = await ask(stage, chat, add())
+    (result,) = await ask(stage, chat, add())
 
-    assert told.startswith("Proposed: task 'watch-ci-main'")
+    assert result.startswith("Proposed: task 'watch-ci-main'")
     assert [task_status(child) for child in children(stage, chat)] == [TaskStatus.PROPOSED]
 
 
@@ -125,7 +127,7 @@ async def test_a_run_proposes_three_things_and_no_more(stage: Stage) -> None:
 
 
 @requirement("B-propose")
-async def test_what_was_dismissed_is_not_proposed_again_for_a_day(stage: Stage) -> None:
+async def test_a_rejected_task_is_not_proposed_again_for_a_day(stage: Stage) -> None:
     chat, task, _ = await with_proposal(stage)
     await tasks.reject(stage.deps, chat.user_id, task.id)
     gone = stage.load(task)
@@ -147,23 +149,23 @@ async def test_what_was_dismissed_is_not_proposed_again_for_a_day(stage: Stage) 
     assert again.startswith("Proposed")
 
 
-async def test_what_somebody_else_dismissed_says_nothing(stage: Stage) -> None:
+async def test_the_rejections_of_another_user_do_not_count(stage: Stage) -> None:
     _, task, _ = await with_proposal(stage)
     await tasks.reject(stage.deps, task.user_id, task.id)
     chat = await stage.chat(MATE)
-    (told,) = await ask(stage, chat, propose())
+    (result,) = await ask(stage, chat, propose())
 
-    assert told.startswith("Proposed")
+    assert result.startswith("Proposed")
 
 
-async def test_what_waits_for_an_answer_is_not_proposed_twice(stage: Stage) -> None:
+async def test_an_open_proposal_is_not_proposed_twice(stage: Stage) -> None:
     chat, _, _ = await with_proposal(stage)
-    (told,) = await ask(stage, chat, propose(prompt="In other words."))
+    (result,) = await ask(stage, chat, propose(prompt="In other words."))
 
-    assert told == "This is proposed already, and waits for the owner's answer."
+    assert result == "This is proposed already, and waits for the owner's answer."
 
 
-async def test_only_so_many_proposals_wait_at_a_time(stage: Stage) -> None:
+async def test_the_number_of_open_proposals_is_limited(stage: Stage) -> None:
     chat = await stage.chat()
     origin = Origin(chat.user_id, chat.id)
     for number in range(MAX_OPEN_PROPOSALS):
@@ -177,10 +179,10 @@ async def test_only_so_many_proposals_wait_at_a_time(stage: Stage) -> None:
 @requirement("B-propose", "B-tool-scope")
 async def test_a_yes_is_for_what_was_shown_and_a_change_asks_anew(stage: Stage) -> None:
     chat, task, shown = await with_proposal(stage)
-    told = await tell(stage, chat, "task_update", task="watch-ci-main", tools=["run_command"])
+    result = await tell(stage, chat, "task_update", task="watch-ci-main", tools=["run_command"])
     asked = stage.question(task)
 
-    assert told.startswith("Changed. Proposed: ")
+    assert result.startswith("Changed. Proposed: ")
     assert "Tools: run_command." in asked.prompt
     assert WHY in asked.prompt
     with pytest.raises(Conflict, match="changed since it was shown"):
@@ -245,7 +247,7 @@ async def test_a_background_run_does_nothing_to_tasks_that_are_not_its_own(
 
 
 @requirement("B-tools")
-async def test_a_run_that_read_text_of_others_steers_its_own_tasks_and_changes_none(
+async def test_a_run_that_read_outside_text_controls_its_own_tasks_and_changes_none(
     stage: Stage,
 ) -> None:
     chat = await stage.chat()
@@ -270,12 +272,12 @@ async def test_a_run_that_read_text_of_others_steers_its_own_tasks_and_changes_n
     assert cancelled.startswith("Cancelled")
 
 
-async def test_what_was_found_in_runs_counts_as_text_of_others(stage: Stage) -> None:
+async def test_task_history_counts_as_outside_text(stage: Stage) -> None:
     chat = await stage.chat()
     await ask(stage, chat, add(), Call("task_list"))
     (begun,) = await ask(stage, chat, add(name="b", prompt="B."))
     await ask(stage, chat, Call("task_history", {"task": "watch-ci-main"}))
-    (told,) = await ask(stage, chat, add(name="c", prompt="C."))
+    (result,) = await ask(stage, chat, add(name="c", prompt="C."))
 
     assert begun.startswith("Task 'b'")
-    assert told.startswith("Proposed: task 'c'")
+    assert result.startswith("Proposed: task 'c'")

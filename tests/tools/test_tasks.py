@@ -1,4 +1,4 @@
-"""Tasks are set up, looked after and put away from a chat, wherever they are."""
+"""An agent creates, lists, changes and cancels tasks from a chat."""
 
 from datetime import timedelta
 from typing import Any
@@ -43,11 +43,11 @@ async def with_task(stage: Stage, **changes: Any) -> tuple[Conversation, Convers
 
 
 @requirement("B-tools", "B-origin")
-async def test_a_task_that_is_asked_for_is_set_up_and_told_of(stage: Stage) -> None:
+async def test_a_requested_task_is_created_and_described(stage: Stage) -> None:
     chat = await stage.chat()
     places = tables.conversations.update().values(reports_to='[["outside", "me"]]')
     stage.database.run(lambda tx: tx.connection.execute(places))
-    told = await tell(
+    result = await tell(
         stage, chat, "task_add", **WATCH, kind="scheduled", description="CI.", max_runs=30
     )
 
@@ -57,8 +57,8 @@ async def test_a_task_that_is_asked_for_is_set_up_and_told_of(stage: Stage) -> N
     assert task.state.context == {"prompt": WATCH["prompt"], "description": "CI."}
     assert (task.notify, task.reports_to) == (Notify.ON_CHANGE, (Destination("outside", "me"),))
     begins = f"Task 'watch-ci-main' ({task.id}), at 03:33 on Monday (UTC). Next: Mon "
-    assert told.startswith(begins)
-    assert told.endswith(
+    assert result.startswith(begins)
+    assert result.endswith(
         " UTC. It ends after 30 runs. It reports to the conversation that created it, outside me."
         " The user is notified of changed results. It is active."
     )
@@ -81,9 +81,9 @@ async def test_a_task_has_a_time_of_any_kind(
 ) -> None:
     chat = await stage.chat()
     turn_free = Origin(chat.user_id, chat.id)
-    told = await call(stage, turn_free, "task_add", **(WATCH | {"when": None} | time))
+    result = await call(stage, turn_free, "task_add", **(WATCH | {"when": None} | time))
 
-    assert not told.failed, told.text
+    assert not result.failed, result.text
     (task,) = children(stage, chat)
     assert isinstance(task.schedule, schedule)
 
@@ -104,7 +104,7 @@ async def test_a_run_of_a_task_is_told_its_own_brief_and_not_the_talk(stage: Sta
 
 
 @requirement("B-tools", "B-status")
-async def test_tasks_are_listed_by_how_they_stand_wherever_they_were_made(stage: Stage) -> None:
+async def test_tasks_from_all_conversations_are_listed_by_status(stage: Stage) -> None:
     chat, task = await with_task(stage)
     elsewhere = await stage.chat()
     await ask(stage, elsewhere, add(name="read-mail"))
@@ -126,7 +126,7 @@ async def test_tasks_are_listed_by_how_they_stand_wherever_they_were_made(stage:
 
 
 @requirement("B-tools", "B-run-now")
-async def test_a_task_is_paused_resumed_run_and_looked_back_on(stage: Stage) -> None:
+async def test_a_task_is_paused_resumed_run_and_has_a_history(stage: Stage) -> None:
     chat, task = await with_task(stage)
     await tell(stage, chat, "task_pause", task="watch-ci-main")
     assert stage.load(task).pause_reason is PauseReason.USER
@@ -146,11 +146,11 @@ async def test_a_task_is_paused_resumed_run_and_looked_back_on(stage: Stage) -> 
     stage.engine.then(Fail(EngineFailed("Broken.")))
     await stage.say(chat, "Again.")
     await stage.work()
-    told = await tell(stage, chat, "task_history", task="watch-ci-main")
+    result = await tell(stage, chat, "task_history", task="watch-ci-main")
 
     assert again == "This work is already paused. Resume it to continue."
     assert resumed.startswith("Resumed. Task 'watch-ci-main'")
-    first, newest, oldest = told.splitlines()
+    first, newest, oldest = result.splitlines()
     assert first == f"Task 'watch-ci-main' ({task.id}), run 2 times."
     assert "UTC: background failure, 0 tokens. Error (model): Broken." in newest
     assert 'UTC: background success, 0 tokens. Result: "green"' in oldest
@@ -159,7 +159,7 @@ async def test_a_task_is_paused_resumed_run_and_looked_back_on(stage: Stage) -> 
 @requirement("B-tools")
 async def test_a_task_is_changed_in_every_part(stage: Stage) -> None:
     chat, task = await with_task(stage)
-    told = await tell(
+    result = await tell(
         stage,
         chat,
         "task_update",
@@ -179,7 +179,7 @@ async def test_a_task_is_changed_in_every_part(stage: Stage) -> None:
     assert isinstance(now.schedule, Interval)
     assert now.schedule.every == timedelta(days=1)
     assert now.tools == ("run_command",)
-    assert told.startswith(f"Changed. Task 'watch-ci' ({task.id}), every 24 hours.")
+    assert result.startswith(f"Changed. Task 'watch-ci' ({task.id}), every 24 hours.")
     # Its next time is now, so it ran, and what it said has been read here.
     fresh = await stage.chat()
     await tell(stage, fresh, "task_update", task="watch-ci", max_runs=0)
@@ -187,12 +187,12 @@ async def test_a_task_is_changed_in_every_part(stage: Stage) -> None:
 
 
 @requirement("B-tools")
-async def test_a_cancelled_task_is_put_away_with_the_reason(stage: Stage) -> None:
+async def test_a_cancelled_task_is_archived_with_the_given_reason(stage: Stage) -> None:
     chat, task = await with_task(stage)
-    told = await tell(stage, chat, "task_cancel", task="watch-ci", reason="It was merged.")
+    result = await tell(stage, chat, "task_cancel", task="watch-ci", reason="It was merged.")
 
     gone = stage.load(task)
-    assert told == f"Cancelled: 'watch-ci-main' ({task.id})."
+    assert result == f"Cancelled: 'watch-ci-main' ({task.id})."
     assert (gone.status, gone.ended_as, gone.schedule) == (
         Status.ARCHIVED,
         EndedAs.CANCELLED,
@@ -205,14 +205,14 @@ async def test_a_cancelled_task_is_put_away_with_the_reason(stage: Stage) -> Non
     assert "is archived" in await tell(stage, chat, "task_cancel", task="watch-ci-main")
 
 
-async def test_of_a_chat_that_works_only_the_work_is_cancelled(stage: Stage) -> None:
+async def test_cancelling_the_work_of_a_chat_leaves_the_chat_open(stage: Stage) -> None:
     chat = await stage.chat()
     await ask(stage, chat, Call("schedule_work", {"what": "Look.", "when": "every monday at 3:33"}))
     listed = await tell(stage, chat, "task_list")
-    told = await tell(stage, chat, "task_cancel", task="this", reason="Enough.")
+    result = await tell(stage, chat, "task_cancel", task="this", reason="Enough.")
 
     assert f"({chat.id}): active" in listed
-    assert told.startswith("Cancelled: ")
+    assert result.startswith("Cancelled: ")
     now = stage.load(chat)
     assert (now.status, now.ended_as) == (Status.ACTIVE, EndedAs.CANCELLED)
     assert "It was cancelled: Enough." in stage.said(chat)
@@ -254,19 +254,19 @@ async def test_a_name_that_fits_several_or_none_is_refused_with_what_there_is(
         ({"agent": "genius"}, "There is no profile 'genius'. Available: scripted."),
     ],
 )
-async def test_what_cannot_be_a_task_is_refused_and_leaves_nothing(
+async def test_an_invalid_task_is_refused_and_leaves_nothing(
     database: Database, arguments: dict[str, Any], said: str
 ) -> None:
     stage = set_up(database, routes=Routes(names=("scripted",), chat="scripted"))
     chat = await stage.chat()
-    (told,) = await ask(stage, chat, add(**arguments))
+    (result,) = await ask(stage, chat, add(**arguments))
 
-    assert said in told
+    assert said in result
     assert stage.engine.results[-1].failed
     assert all_tasks(stage) == []
 
 
-async def test_a_task_may_use_no_more_than_what_hands_it_out(stage: Stage) -> None:
+async def test_a_task_may_use_no_more_tools_than_its_creator(stage: Stage) -> None:
     chat = await stage.chat()
     restrict = tables.conversations.update().values(tools='["task_add", "task_update", "look"]')
     stage.database.run(lambda tx: tx.connection.execute(restrict))
@@ -287,9 +287,9 @@ async def test_a_task_may_use_no_more_than_what_hands_it_out(stage: Stage) -> No
 
 async def test_a_client_of_the_owner_sets_up_tasks_that_begin(stage: Stage) -> None:
     chat = await stage.chat()
-    told = await call(stage, Origin(chat.user_id, chat.id), "task_add", **WATCH)
+    result = await call(stage, Origin(chat.user_id, chat.id), "task_add", **WATCH)
 
-    assert told.text.endswith("It is active.")
+    assert result.text.endswith("It is active.")
     stranger = await call(stage, Origin(stage.user(MATE), chat.id), "task_add", **WATCH)
     assert stranger.failed
     nowhere = Origin(chat.user_id, ConversationId("c_nothing"))

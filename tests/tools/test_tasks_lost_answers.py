@@ -1,4 +1,4 @@
-"""What an agent does with a task is done once, though an answer of the database is lost."""
+"""Task tools act once, though an answer of the database is lost."""
 
 from typing import Any
 
@@ -28,46 +28,52 @@ async def steer(
     for earlier in before:
         await call(stage, origin, earlier, task="watch-ci-main")
     flaky.breaks = (breaks,)
-    told = await call(stage, origin, name, task="watch-ci-main", **more)
-    assert not told.failed, told.text
+    result = await call(stage, origin, name, task="watch-ci-main", **more)
+    assert not result.failed, result.text
     (task,) = all_tasks(stage)
     return stage, task
 
 
 @BREAKS
 @pytest.mark.parametrize("name", ["task_add", "task_propose"])
-async def test_a_task_is_made_once(flaky: FlakyDatabase, breaks: str, name: str) -> None:
+async def test_a_task_is_created_once_after_a_lost_answer(
+    flaky: FlakyDatabase, breaks: str, name: str
+) -> None:
     stage, origin = await begin(flaky)
     flaky.breaks = (breaks,)
     why = {"why": "It helps."} if name == "task_propose" else {}
-    told = await call(stage, origin, name, **WATCH, **why)
+    result = await call(stage, origin, name, **WATCH, **why)
 
-    assert not told.failed, told.text
+    assert not result.failed, result.text
     (task,) = all_tasks(stage)
-    assert f"'watch-ci-main' ({task.id})" in told.text
+    assert f"'watch-ci-main' ({task.id})" in result.text
 
 
 @BREAKS
-async def test_a_task_is_paused_once(flaky: FlakyDatabase, breaks: str) -> None:
+async def test_a_task_is_paused_once_after_a_lost_answer(flaky: FlakyDatabase, breaks: str) -> None:
     _, task = await steer(flaky, "task_pause", breaks)
     assert task.pause_reason is PauseReason.USER
 
 
 @BREAKS
-async def test_a_task_is_resumed_once(flaky: FlakyDatabase, breaks: str) -> None:
+async def test_a_task_is_resumed_once_after_a_lost_answer(
+    flaky: FlakyDatabase, breaks: str
+) -> None:
     _, task = await steer(flaky, "task_resume", breaks, "task_pause")
     assert task.status is Status.BACKGROUND
 
 
 @BREAKS
-async def test_a_task_is_cancelled_once(flaky: FlakyDatabase, breaks: str) -> None:
+async def test_a_task_is_cancelled_once_after_a_lost_answer(
+    flaky: FlakyDatabase, breaks: str
+) -> None:
     stage, task = await steer(flaky, "task_cancel", breaks, reason="Enough.")
     assert task.status is Status.ARCHIVED
     assert stage.said(task) == ["It was cancelled: Enough."]
 
 
 @BREAKS
-async def test_a_task_is_run_once(flaky: FlakyDatabase, breaks: str) -> None:
+async def test_a_task_is_run_once_after_a_lost_answer(flaky: FlakyDatabase, breaks: str) -> None:
     stage, task = await steer(flaky, "task_run_now", breaks)
     items = stage.database.run(
         lambda tx: tx.inbox.waiting(task.user_id, task.id, RunKind.BACKGROUND)
@@ -76,6 +82,8 @@ async def test_a_task_is_run_once(flaky: FlakyDatabase, breaks: str) -> None:
 
 
 @BREAKS
-async def test_a_task_is_changed(flaky: FlakyDatabase, breaks: str) -> None:
+async def test_a_task_is_changed_once_after_a_lost_answer(
+    flaky: FlakyDatabase, breaks: str
+) -> None:
     _, task = await steer(flaky, "task_update", breaks, name="ci")
     assert task.title == "ci"

@@ -1,4 +1,4 @@
-"""An agent is offered what its work may use."""
+"""An agent is offered the tools its work may use."""
 
 from support.doubles.engine import Call
 from support.people.tool_calls import WATCH, children, schedule
@@ -22,7 +22,7 @@ async def test_an_agent_is_shown_no_tool_its_work_may_not_use(stage: Stage) -> N
 
 
 @requirement("B-tool-scope")
-async def test_what_is_restricted_hands_out_nothing_that_is_less_so(stage: Stage) -> None:
+async def test_work_of_a_restricted_conversation_has_the_same_restriction(stage: Stage) -> None:
     scope = ("list_work", "schedule_work")
     task = await stage.task(tools=scope)
     stage.engine.then(schedule(**WATCH))

@@ -97,7 +97,7 @@ async def test_jobs_of_jobs_hand_out_no_more_and_there_is_an_end_to_their_number
         await house.start(below, "hang")
     await house.start(chat, *["hang"] * (MAX_OPEN_JOBS - 2))
     for full in (chat, job):
-        with pytest.raises(LimitReached, match="already 64 jobs"):
+        with pytest.raises(LimitReached, match="64 are open now"):
             await house.start(full, "hang")
     await jobs.cancel(house.deps, outside(chat), ids=[first])
     assert len(await house.start(chat, "hang")) == 1

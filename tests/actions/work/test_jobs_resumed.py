@@ -147,7 +147,7 @@ async def test_who_blocks_after_a_resume_waits_for_the_new_answer(house: House) 
 
     resumed, blocked = house.results()
     assert resumed.startswith(f"Resumed {which} 'say Hello.' for the 1st time: resumed.")
-    assert blocked.startswith("Not all of them have settled")
+    assert blocked.startswith("Not all of these jobs have settled")
     going_on = house.prompts(chat)[-1]
     assert f"1 of 1 have settled.\n- {which} 'say Hello.': completed at" in going_on
     assert "Good night." in going_on

@@ -1,4 +1,4 @@
-"""Words to schedules and back: all that is understood, what is refused, and how it is told."""
+"""Phrases to schedules and back: which are understood, refused, and how schedules are described."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -250,9 +250,7 @@ def test_capitals_spaces_and_a_full_stop_change_nothing(text: str) -> None:
         ("0 9 * * \N{LATIN SMALL LETTER LONG S}un", "characters that are not allowed"),
     ],
 )
-def test_what_is_ambiguous_or_not_understood_is_refused_with_what_would_do(
-    text: str, why: str
-) -> None:
+def test_an_ambiguous_or_unknown_phrase_is_refused_with_a_hint(text: str, why: str) -> None:
     with pytest.raises(BadSchedule) as refused:
         parse(text)
 
@@ -315,7 +313,7 @@ def test_an_unknown_zone_is_refused_even_where_none_is_needed() -> None:
         (" 1 DAY. ", DAY),
     ],
 )
-def test_a_length_of_time_is_understood(text: str, expected: timedelta) -> None:
+def test_a_duration_is_understood(text: str, expected: timedelta) -> None:
     assert parse_duration(text) == expected
 
 
@@ -327,7 +325,7 @@ def test_a_length_of_time_is_understood(text: str, expected: timedelta) -> None:
         "\N{ARABIC-INDIC DIGIT FIVE}m",
     ],
 )
-def test_what_is_no_length_of_time_is_refused(text: str) -> None:
+def test_a_malformed_duration_is_refused(text: str) -> None:
     with pytest.raises(BadSchedule) as refused:
         parse_duration(text)
 
@@ -394,7 +392,7 @@ def test_days_and_times_are_those_of_the_calendar_and_of_cronsim(
 
 
 @pytest.mark.parametrize("expression", CRONS.values())
-def test_what_was_understood_has_the_slots_of_cronsim(expression: str) -> None:
+def test_an_understood_schedule_has_the_slots_of_cronsim(expression: str) -> None:
     local = NOW.astimezone(ZoneInfo(BERLIN))
 
     found = list(islice(slots(Cron(expression, BERLIN), after=NOW), 40))

@@ -1,4 +1,4 @@
-"""The kinds of schedule: when they are due first and next, what was missed, and what is refused."""
+"""The kinds of schedule: first and next times, missed slots, and invalid schedules."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice, takewhile
@@ -148,13 +148,13 @@ def test_work_that_waits_for_something_has_no_time(schedule: Schedule) -> None:
 
 @requirement("B-kinds")
 @pytest.mark.parametrize("schedule", [DAILY, HALF_HOURLY, Event("file", {}), After(OTHER)])
-def test_these_kinds_come_again(schedule: Schedule) -> None:
+def test_recurring_kinds_of_schedule_recur(schedule: Schedule) -> None:
     assert is_recurring(schedule)
 
 
 @requirement("B-kinds")
 @pytest.mark.parametrize("schedule", [Immediate(), Scheduled(NOW), After(OTHER, once=True)])
-def test_these_kinds_come_once(schedule: Schedule) -> None:
+def test_one_time_kinds_of_schedule_do_not_recur(schedule: Schedule) -> None:
     assert not is_recurring(schedule)
 
 
@@ -207,7 +207,7 @@ def test_a_scheduled_time_that_went_by_is_a_gap_of_one() -> None:
 
 @requirement("A-cron")
 @given(schedule=recurring, settled=moments, size=waits)
-def test_what_is_due_is_either_run_for_or_missed_and_nothing_is_lost(
+def test_every_due_slot_is_either_run_for_or_missed(
     schedule: Cron | Interval, settled: datetime, size: timedelta
 ) -> None:
     inside, now = passed(schedule, settled, settled + size), settled + size
@@ -368,7 +368,7 @@ fields = st.one_of(parts, parts, st.text("0123456789*/,-#LW", min_size=1, max_si
 
 
 @given(st.one_of(st.text(max_size=40), st.lists(fields, min_size=5, max_size=5).map(" ".join)))
-def test_whatever_passes_for_a_cron_expression_has_words_and_a_next_slot(text: str) -> None:
+def test_every_accepted_cron_expression_has_a_description_and_a_next_slot(text: str) -> None:
     schedule = Cron(text, "Europe/Berlin")
     try:
         check_schedule(schedule, now=NOW)

@@ -1,4 +1,4 @@
-"""Schedules to JSON and back, and the JSON that is no schedule."""
+"""Schedules to JSON and back, and JSON that is not a schedule."""
 
 import json
 import math
@@ -63,7 +63,9 @@ SHAPES: list[tuple[Schedule, dict[str, Any]]] = [
 
 @requirement("B-kinds")
 @pytest.mark.parametrize(("schedule", "value"), SHAPES)
-def test_each_kind_has_its_shape(schedule: Schedule, value: dict[str, Any]) -> None:
+def test_each_kind_of_schedule_has_its_own_fields(
+    schedule: Schedule, value: dict[str, Any]
+) -> None:
     assert to_json(schedule) == value
     assert from_json(value) == schedule
 
@@ -93,7 +95,7 @@ def test_a_schedule_survives_the_way_to_json_text_and_back(schedule: Schedule) -
     assert from_json(json.loads(json.dumps(to_json(schedule)))) == schedule
 
 
-def test_what_has_a_default_may_be_left_out() -> None:
+def test_fields_with_a_default_may_be_omitted() -> None:
     anchor = NOW.isoformat()
 
     assert from_json({"type": "cron", "cron_expression": "x", "timezone": "y"}) == Cron("x", "y")
@@ -134,7 +136,7 @@ def test_a_time_is_written_in_utc() -> None:
         {"type": "immediate", 1: 2},
     ],
 )
-def test_what_is_no_schedule_at_all_is_refused(value: object) -> None:
+def test_json_that_is_no_schedule_is_refused(value: object) -> None:
     with pytest.raises(BadSchedule) as refused:
         from_json(value)
 

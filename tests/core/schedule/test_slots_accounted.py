@@ -1,4 +1,4 @@
-"""Whatever happens, every slot of a schedule ends as a run or in one skipped row."""
+"""In every sequence of events, each slot ends as a run or in one skipped entry."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta

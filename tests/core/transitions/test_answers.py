@@ -1,4 +1,4 @@
-"""What an answer does, or the lack of one."""
+"""The effects of answers and of expired questions."""
 
 from dataclasses import replace
 
@@ -9,9 +9,9 @@ from support.cases.transition_cases import (
     HOUR,
     NINE,
     RUN,
-    cannot_go_on,
     once,
     proposed,
+    with_tool_failure,
     working,
 )
 from support.stage import make
@@ -139,7 +139,7 @@ def test_a_yes_to_an_approval_grants_the_call_and_tells_the_agent() -> None:
 
 
 def test_work_that_cannot_go_on_is_tried_again_skipped_or_stopped_as_its_user_says() -> None:
-    waiting = cannot_go_on(working())
+    waiting = with_tool_failure(working())
     question = waiting.questions[0].id
     again = transitions.answer(waiting, question, "try again", now=NINE + HOUR)
     skipped = transitions.answer(waiting, question, "skip", now=NINE + 30 * HOUR)
@@ -152,14 +152,14 @@ def test_work_that_cannot_go_on_is_tried_again_skipped_or_stopped_as_its_user_sa
 
 
 def test_skipping_does_not_wake_work_that_something_paused() -> None:
-    waiting = transitions.pause_for_allowance(cannot_go_on(working())).conversation
+    waiting = transitions.pause_for_allowance(with_tool_failure(working())).conversation
     question = waiting.questions[0].id
     step = transitions.answer(waiting, question, "skip", now=NINE + HOUR)
 
     assert (step.conversation.status, step.conversation.next_run_at) == (Status.ACTIVE, None)
 
 
-def test_stopping_what_has_no_work_just_closes_the_question() -> None:
+def test_the_answer_stop_without_work_just_closes_the_question() -> None:
     question = make.question(
         purpose=Purpose.ALLOWANCE, type=QuestionType.CHOICE, options=("raise", "stop")
     )
@@ -169,7 +169,7 @@ def test_stopping_what_has_no_work_just_closes_the_question() -> None:
     assert (step.conversation.status, step.conversation.ended_as) == (Status.ACTIVE, None)
 
 
-def test_raising_an_allowance_lets_the_work_go_on() -> None:
+def test_raising_an_allowance_resumes_the_work() -> None:
     question = make.question(
         purpose=Purpose.ALLOWANCE, type=QuestionType.CHOICE, options=("raise", "stop")
     )

@@ -1,9 +1,17 @@
-"""What events, other conversations and allowances do to a conversation."""
+"""Transitions caused by events, other conversations and allowances."""
 
 from dataclasses import replace
 
 import pytest
-from support.cases.transition_cases import ASKS, HOUR, NINE, RUN, cannot_go_on, proposed, working
+from support.cases.transition_cases import (
+    ASKS,
+    HOUR,
+    NINE,
+    RUN,
+    proposed,
+    with_tool_failure,
+    working,
+)
 from support.stage import make
 
 from backburner.core import transitions
@@ -34,7 +42,7 @@ def test_the_result_of_a_job_is_answered_and_that_of_a_task_only_written_down() 
     assert [(m.content, m.outside) for m in noted.messages] == [("search: Found it.", True)]
 
 
-def test_the_result_of_a_test_run_is_written_down_and_answered_by_nobody() -> None:
+def test_the_result_of_a_test_run_is_stored_without_a_reply() -> None:
     job = make.conversation(id=make.OTHER, kind=Kind.JOB, batch=transitions.TEST_RUN_BATCH)
     step = transitions.receive_report(make.conversation(), job, transitions.Report("Found it."))
 
@@ -46,7 +54,7 @@ def test_the_result_of_a_test_run_is_written_down_and_answered_by_nobody() -> No
     [make.conversation(status=Status.ARCHIVED), make.conversation(keeps_only=True)],
     ids=["archived", "nobody there"],
 )
-def test_a_parent_that_cannot_answer_keeps_the_words(parent: Conversation) -> None:
+def test_a_parent_that_cannot_reply_keeps_the_report(parent: Conversation) -> None:
     job = make.conversation(id=make.OTHER, kind=Kind.JOB)
     step = transitions.receive_report(parent, job, transitions.Report("Found it."))
 
@@ -62,7 +70,7 @@ def test_a_parent_that_cannot_answer_keeps_the_words(parent: Conversation) -> No
         (AfterCondition.ANY, FollowerEvent.ENDED, True),
     ],
 )
-def test_what_comes_after_another_conversation_starts_when_that_has_ended(
+def test_work_scheduled_after_another_conversation_starts_when_that_has_ended(
     on: AfterCondition, signal: FollowerEvent, *, fires: bool
 ) -> None:
     follower = working(schedule=After(make.OTHER, on), next_run_at=None)
@@ -80,7 +88,7 @@ def test_a_follower_whose_predecessor_is_gone_pauses_and_says_so() -> None:
     assert transitions.apply_follower_event(working(), FollowerEvent.GONE).conversation == working()
 
 
-def test_what_comes_after_cancelled_work_runs_one_last_time_or_pauses() -> None:
+def test_work_scheduled_after_cancelled_work_runs_a_last_time_or_pauses() -> None:
     follower = working(schedule=After(make.OTHER, AfterCondition.ANY), next_run_at=None)
     last = transitions.apply_follower_event(follower, FollowerEvent.STOPPED)
     assert last.conversation.schedule == After(make.OTHER, AfterCondition.ANY, once=True)
@@ -93,7 +101,7 @@ def test_what_comes_after_cancelled_work_runs_one_last_time_or_pauses() -> None:
     assert (still.conversation.pause_reason, still.inbox) == (PauseReason.USER, ())
 
 
-def test_work_parked_for_an_allowance_goes_on_when_there_is_more() -> None:
+def test_work_paused_for_an_allowance_resumes_when_it_has_room() -> None:
     parked = transitions.pause_for_allowance(working()).conversation
     assert (parked.status, parked.pause_reason) == (Status.ACTIVE, PauseReason.ALLOWANCE)
     assert transitions.pause_for_allowance(parked).conversation == parked
@@ -103,7 +111,7 @@ def test_work_parked_for_an_allowance_goes_on_when_there_is_more() -> None:
 
     assert (going.status, going.next_run_at) == (Status.BACKGROUND, NINE + 24 * HOUR)
     assert transitions.resume_after_allowance(going, now=NINE).conversation == going
-    waiting = transitions.pause_for_allowance(cannot_go_on(working())).conversation
+    waiting = transitions.pause_for_allowance(with_tool_failure(working())).conversation
     assert (
         transitions.resume_after_allowance(waiting, now=NINE).conversation.status
         is Status.WAITING_INPUT

@@ -1,4 +1,4 @@
-"""What the user of a conversation says and does, besides answering."""
+"""Transitions caused by the user, other than answers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -122,7 +122,7 @@ def test_paused_slots_are_never_due_and_resuming_counts_from_now() -> None:
     assert transitions.begin(resumed, now=NINE + 72 * HOUR).step.skipped == ()
 
 
-def test_pausing_withdraws_what_was_asked() -> None:
+def test_pausing_withdraws_open_questions() -> None:
     waiting = transitions.finish(working(), RUN, ASKS, now=NINE).conversation
     step = transitions.pause(waiting)
 
@@ -139,7 +139,7 @@ def test_pausing_withdraws_what_was_asked() -> None:
     ],
     ids=["no work", "already paused", "only proposed"],
 )
-def test_what_cannot_be_paused_says_why(conversation: Conversation) -> None:
+def test_a_refused_pause_gives_the_reason(conversation: Conversation) -> None:
     with pytest.raises(Conflict) as refused:
         transitions.pause(conversation)
 
@@ -151,7 +151,7 @@ def test_what_cannot_be_paused_says_why(conversation: Conversation) -> None:
     [make.conversation(), working(), transitions.archive(working(), now=NINE).conversation],
     ids=["no work", "not paused", "archived"],
 )
-def test_what_cannot_be_resumed_says_why(conversation: Conversation) -> None:
+def test_a_refused_resume_gives_the_reason(conversation: Conversation) -> None:
     with pytest.raises(Conflict) as refused:
         transitions.resume(conversation, now=NINE)
 
@@ -201,7 +201,7 @@ def test_archiving_stops_the_work_and_says_so() -> None:
     assert transitions.archive(make.conversation(), now=NOON).messages == ()
 
 
-def test_what_does_not_fit_the_status_is_refused_in_words() -> None:
+def test_an_event_that_the_status_does_not_allow_is_refused_with_a_reason() -> None:
     archived = transitions.archive(working(), now=NINE).conversation
     waiting = transitions.finish(working(), RUN, ASKS, now=NINE).conversation
     refusals: list[Callable[[], Step]] = [

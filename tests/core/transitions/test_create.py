@@ -1,4 +1,4 @@
-"""How conversations begin, and what a proposal shows before it may."""
+"""New conversations, and the question of a proposal."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What is changed about work that is there, and how it is put away."""
+"""Editing work, and cancelling it with its conversation."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -94,12 +94,12 @@ def test_a_limit_that_was_there_before_is_no_hindrance() -> None:
     assert reworked(replace(TASK, run_count=5, max_runs=5), title="w").conversation.title == "w"
 
 
-def test_what_is_archived_is_not_changed() -> None:
+def test_an_archived_conversation_is_not_changed() -> None:
     with pytest.raises(Conflict):
         reworked(replace(TASK, status=Status.ARCHIVED))
 
 
-def test_a_task_is_put_away_with_the_reason() -> None:
+def test_a_cancelled_task_is_archived_with_the_reason() -> None:
     step = transitions.cancel_and_archive(TASK, " It was\nmerged. ", now=NOON)
 
     after = step.conversation
@@ -114,13 +114,13 @@ def test_a_task_is_put_away_with_the_reason() -> None:
     assert step.report.text == "It was cancelled: It was merged."
 
 
-def test_who_made_a_task_is_not_told_what_they_did_themselves() -> None:
+def test_a_parent_gets_no_report_of_its_own_cancellation() -> None:
     step = transitions.cancel_and_archive(TASK, "", now=NOON, by_parent=True)
 
     assert (step.report, step.messages[0].content) == (None, "It was cancelled.")
 
 
-def test_a_task_that_has_ended_is_only_put_away() -> None:
+def test_a_task_that_has_ended_is_only_archived() -> None:
     ended = transitions.cancel(TASK, now=NOON).conversation
     step = transitions.cancel_and_archive(
         replace(ended, ended_as=EndedAs.COMPLETED), "Old.", now=NOON
@@ -133,7 +133,7 @@ def test_a_task_that_has_ended_is_only_put_away() -> None:
     assert (step.signal, step.report) == (FollowerEvent.GONE, None)
 
 
-def test_a_proposal_is_put_away_with_its_question() -> None:
+def test_a_cancelled_proposal_is_archived_and_its_question_withdrawn() -> None:
     before = proposed()
     step = transitions.cancel_and_archive(before, "", now=NOON)
 
@@ -141,7 +141,7 @@ def test_a_proposal_is_put_away_with_its_question() -> None:
     assert step.conversation.status is Status.ARCHIVED
 
 
-def test_of_a_chat_only_the_work_is_put_away() -> None:
+def test_cancelling_the_work_of_a_chat_does_not_archive_the_chat() -> None:
     chat = working(schedule=DAILY)
     step = transitions.cancel_and_archive(chat, "Enough.", now=NOON)
 
@@ -150,7 +150,7 @@ def test_of_a_chat_only_the_work_is_put_away() -> None:
         transitions.cancel_and_archive(step.conversation, "", now=NOON)
 
 
-def test_what_was_put_away_cannot_be_put_away_again() -> None:
+def test_an_archived_task_cannot_be_cancelled_again() -> None:
     away = transitions.cancel_and_archive(TASK, "", now=NOON).conversation
     with pytest.raises(Conflict):
         transitions.cancel_and_archive(away, "", now=NOON)

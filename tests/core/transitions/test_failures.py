@@ -1,4 +1,4 @@
-"""What becomes of the work when a run fails or crashes."""
+"""The effects of failed and crashed runs."""
 
 from datetime import timedelta
 
@@ -41,15 +41,15 @@ def test_an_update_that_would_outgrow_the_state_is_a_failed_run() -> None:
     assert step.conversation.state == WORK
 
 
-def test_a_chat_tells_once_after_three_failures_and_goes_on() -> None:
-    conversation, told = working(), []
+def test_a_chat_notifies_once_after_three_failures_and_continues() -> None:
+    conversation, result = working(), []
     for attempt in range(5):
         now = NINE + timedelta(minutes=10 * attempt)
         step = transitions.fail(conversation, RUN, BROKEN, now=now)
         conversation = step.conversation
-        told.append(len(step.notices))
+        result.append(len(step.notices))
 
-    assert told == [0, 0, 1, 0, 0]
+    assert result == [0, 0, 1, 0, 0]
     assert (conversation.status, conversation.schedule) == (Status.BACKGROUND, DAILY)
 
 
@@ -97,7 +97,7 @@ def test_work_that_an_event_starts_is_tried_again_by_the_clock() -> None:
 
 
 @pytest.mark.parametrize("policy", [Notify.ALWAYS, Notify.ON_FAILURE])
-def test_who_wants_to_hear_of_failures_hears_of_each(policy: Notify) -> None:
+def test_a_user_who_wants_failures_is_notified_of_each(policy: Notify) -> None:
     step = transitions.fail(working(notify=policy), RUN, BROKEN, now=NINE)
 
     assert [notice.kind for notice in step.notices] == [NoticeKind.FAILURE]
@@ -105,7 +105,7 @@ def test_who_wants_to_hear_of_failures_hears_of_each(policy: Notify) -> None:
     assert [notice.kind for notice in one_time.notices] == [NoticeKind.FAILURE]
 
 
-def test_what_no_repetition_can_mend_is_not_repeated() -> None:
+def test_a_permanent_failure_is_not_retried() -> None:
     wrong_key = Failure(FailureKind.MODEL, "The key is wrong.", permanent=True)
     step = transitions.fail(once(), RUN, wrong_key, now=NINE)
 
@@ -116,7 +116,9 @@ def test_what_no_repetition_can_mend_is_not_repeated() -> None:
     ("kind", "purpose"),
     [(FailureKind.TOOL, Purpose.FAILURE), (FailureKind.SIGNED_OUT, Purpose.RECONNECT)],
 )
-def test_what_only_the_user_can_settle_is_asked(kind: FailureKind, purpose: Purpose) -> None:
+def test_a_failure_that_only_the_user_can_resolve_is_asked(
+    kind: FailureKind, purpose: Purpose
+) -> None:
     step = transitions.fail(working(), RUN, Failure(kind, "No calendar."), now=NINE)
 
     assert [q.purpose for q in step.asked] == [purpose]

@@ -1,4 +1,4 @@
-"""What becomes of a conversation that wakes up in a database from a copy."""
+"""Conversations in a database restored from a backup."""
 
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ from backburner.core.transitions import Stops
 LATER = NINE + timedelta(days=3, hours=1)
 
 
-def test_recurring_work_stands_still_and_the_times_that_went_by_are_skipped() -> None:
+def test_restored_recurring_work_is_paused_and_missed_slots_are_skipped() -> None:
     step = transitions.restore(working(settled_until=None), now=LATER)
     resumed = transitions.resume(step.conversation, now=LATER).conversation
 
@@ -39,7 +39,7 @@ def test_recurring_work_stands_still_and_the_times_that_went_by_are_skipped() ->
     ],
     ids=["past", "at once", "to come"],
 )
-def test_one_time_work_is_not_done_again_by_itself(conversation: Conversation, words: str) -> None:
+def test_restored_one_time_work_is_not_repeated(conversation: Conversation, words: str) -> None:
     step = transitions.restore(conversation, now=LATER)
 
     assert (step.conversation.pause_reason, step.conversation.next_run_at) == (
@@ -50,7 +50,7 @@ def test_one_time_work_is_not_done_again_by_itself(conversation: Conversation, w
     assert step.notices[0].text == step.messages[0].content
 
 
-def test_a_question_stays_open_though_the_work_stands_still() -> None:
+def test_a_question_stays_open_when_restored_work_is_paused() -> None:
     waiting = transitions.finish(working(), RUN, ASKS, now=NINE).conversation
     step = transitions.restore(waiting, now=LATER)
 
@@ -68,20 +68,22 @@ def test_a_question_stays_open_though_the_work_stands_still() -> None:
     ],
     ids=["proposed", "paused", "chat"],
 )
-def test_what_does_nothing_by_itself_stays_as_it_is(conversation: Conversation) -> None:
+def test_a_restored_conversation_without_active_work_does_not_change(
+    conversation: Conversation,
+) -> None:
     step = transitions.restore(conversation, now=LATER)
 
     assert (step.conversation, step.messages) == (conversation, ())
     assert step.stops is Stops.EVERYTHING
 
 
-def test_what_was_not_answered_is_dropped_and_says_so() -> None:
+def test_unserved_inbox_items_are_dropped_on_restore_with_a_message() -> None:
     step = transitions.restore(make.conversation(), now=LATER, unserved=True)
 
     assert "send them again" in step.messages[0].content
 
 
-def test_what_is_archived_stays_archived() -> None:
+def test_a_restored_conversation_that_is_archived_stays_archived() -> None:
     archived = make.conversation(status=Status.ARCHIVED)
     step = transitions.restore(archived, now=LATER, unserved=True)
 

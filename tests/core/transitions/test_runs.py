@@ -1,4 +1,4 @@
-"""What a run changes when it begins, asks, goes on, completes or replies."""
+"""The effects of runs that start, ask, continue, complete or reply."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -80,7 +80,7 @@ def test_a_run_that_needs_input_parks_the_conversation_and_leaves_its_time_alone
 
 
 @requirement("A-continue", "A-step", "A-data")
-def test_a_run_that_goes_on_merges_what_it_learned_and_tells_nobody() -> None:
+def test_a_run_that_continues_merges_its_state_update_and_notifies_nobody() -> None:
     learned = working(state=State(WORK.context, "first", {"a": 1, "b": 1}))
     outcome = Continue(message="Half way.", state_update={"b": 2}, next_step="second")
     step = transitions.finish(learned, RUN, outcome, now=NINE + HOUR)
@@ -184,7 +184,7 @@ def test_a_run_that_was_claimed_under_an_older_schedule_does_not_touch_the_new_o
     assert again.next_run_at == NINE
 
 
-def test_a_run_that_ends_after_a_pause_keeps_its_words_and_nothing_more() -> None:
+def test_a_run_that_ends_after_a_pause_keeps_its_message_and_nothing_more() -> None:
     paused = transitions.pause(working()).conversation
     step = transitions.finish(paused, RUN, DONE, now=NINE)
 
@@ -198,7 +198,7 @@ def test_a_run_that_ends_after_a_pause_keeps_its_words_and_nothing_more() -> Non
     assert (ended.schedule, ended.pause_reason, ended.ended_as) == (None, None, EndedAs.COMPLETED)
 
 
-def test_a_run_that_ends_in_an_archived_conversation_leaves_only_its_words() -> None:
+def test_a_run_that_ends_in_an_archived_conversation_leaves_only_its_message() -> None:
     archived = transitions.archive(working(), now=NINE).conversation
 
     for outcome in (ASKS, DONE, Continue(message="On it.")):
@@ -225,7 +225,7 @@ def test_replies_come_from_the_chat_and_background_words_from_the_worker() -> No
     assert [m.role for m in failed.messages] == [MessageRole.SYSTEM]
 
 
-def test_after_twenty_replies_that_nobody_read_it_asks() -> None:
+def test_after_twenty_unattended_replies_the_conversation_asks() -> None:
     run = make.run(kind=RunKind.REPLY)
     conversation = make.conversation()
     for _ in range(19):

@@ -1,4 +1,4 @@
-"""Every event in every status, legal and not, in any order: what follows is what the table says."""
+"""Every event in every status, allowed or not, in any order, follows the table."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from support.cases.examples import examples
-from support.cases.state_table import CONFLICT, TABLE, Happening, expected
+from support.cases.state_table import CONFLICT, TABLE, EventCase, expected
 from support.requirements import requirement
 from support.stage import make
 
@@ -105,28 +105,26 @@ class Life(RuleBasedStateMachine):
         self.epoch += 1
         self.run = make.run(epoch=self.epoch, schedule_revision=self.conversation.schedule_revision)
 
-    def happen(
-        self, event: str, happening: Happening, transition: Callable[[], Step]
-    ) -> Step | None:
+    def happen(self, event: str, case: EventCase, transition: Callable[[], Step]) -> Step | None:
         """Let something happen and compare what follows with the table."""
         before = self.conversation
         seen.add((event, before.status))
-        wanted = expected(event, before, happening)
+        wanted = expected(event, before, case)
         if wanted == CONFLICT:
             with pytest.raises(Conflict) as refused:
                 transition()
             assert refused.value.message
             return None
         step = transition()
-        assert step.conversation.status == wanted, (event, before, happening)
+        assert step.conversation.status == wanted, (event, before, case)
         self.conversation = step.conversation
         return step
 
     def ends(
         self, *, final: bool = False, asks: bool = False, permanent: bool = False
-    ) -> Happening:
+    ) -> EventCase:
         current = self.run.schedule_revision == self.conversation.schedule_revision
-        return Happening(self.now, current=current, final=final, asks=asks, permanent=permanent)
+        return EventCase(self.now, current=current, final=final, asks=asks, permanent=permanent)
 
     @rule(passed=st.sampled_from([timedelta(seconds=5), timedelta(hours=3), timedelta(days=2)]))
     def time_passes(self, passed: timedelta) -> None:
@@ -139,7 +137,7 @@ class Life(RuleBasedStateMachine):
             return  # that would be an answer
         self.happen(
             "message",
-            Happening(self.now),
+            EventCase(self.now),
             lambda: transitions.receive_message(
                 self.conversation, "How is it going?", message_id=make.MESSAGE, now=self.now
             ),
@@ -150,7 +148,7 @@ class Life(RuleBasedStateMachine):
         chosen = data.draw(schedules(self.now))
         self.happen(
             "set_schedule",
-            Happening(self.now),
+            EventCase(self.now),
             lambda: transitions.set_schedule(self.conversation, chosen, now=self.now, state=WORK),
         )
 
@@ -161,20 +159,20 @@ class Life(RuleBasedStateMachine):
             assert beginning.runs or beginning.step.skipped
             return beginning.step
 
-        self.happen("slot", Happening(self.now), begin)
+        self.happen("slot", EventCase(self.now), begin)
         self.claim()
 
     @rule()
     def something_happens_outside(self) -> None:
         self.happen(
             "event",
-            Happening(self.now),
+            EventCase(self.now),
             lambda: transitions.receive_event(self.conversation, {"n": 1}),
         )
 
     @rule()
     def a_run_is_asked_for(self) -> None:
-        self.happen("run_now", Happening(self.now), lambda: transitions.run_now(self.conversation))
+        self.happen("run_now", EventCase(self.now), lambda: transitions.run_now(self.conversation))
 
     @rule(asked=st.sampled_from([INPUT, CHOICE]))
     def a_run_needs_input(self, asked: NewQuestion) -> None:
@@ -230,7 +228,7 @@ class Life(RuleBasedStateMachine):
         if not self.conversation.questions:
             self.happen(
                 "answer",
-                Happening(self.now),
+                EventCase(self.now),
                 lambda: transitions.answer(self.conversation, make.QUESTION, "yes", now=self.now),
             )
             return
@@ -238,7 +236,7 @@ class Life(RuleBasedStateMachine):
         said = data.draw(st.sampled_from(question.options or ("the blue one",)))
         step = self.happen(
             "answer",
-            Happening(self.now, question=question, said=said),
+            EventCase(self.now, question=question, answer=said),
             lambda: transitions.answer(self.conversation, question.id, said, now=self.now),
         )
         assert step is not None
@@ -247,13 +245,13 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def the_user_pauses(self) -> None:
-        self.happen("pause", Happening(self.now), lambda: transitions.pause(self.conversation))
+        self.happen("pause", EventCase(self.now), lambda: transitions.pause(self.conversation))
 
     @rule()
     def the_user_resumes(self) -> None:
         self.happen(
             "resume",
-            Happening(self.now),
+            EventCase(self.now),
             lambda: transitions.resume(self.conversation, now=self.now),
         )
 
@@ -261,7 +259,7 @@ class Life(RuleBasedStateMachine):
     def the_user_cancels(self) -> None:
         self.happen(
             "cancel",
-            Happening(self.now),
+            EventCase(self.now),
             lambda: transitions.cancel(self.conversation, now=self.now),
         )
 
@@ -269,7 +267,7 @@ class Life(RuleBasedStateMachine):
     def a_follow_up_is_given(self) -> None:
         self.happen(
             "follow_up",
-            Happening(self.now),
+            EventCase(self.now),
             lambda: transitions.follow_up(
                 self.conversation, "And then?", message_id=make.MESSAGE, now=self.now
             ),
@@ -279,7 +277,7 @@ class Life(RuleBasedStateMachine):
     def the_user_archives(self) -> None:
         step = self.happen(
             "archive",
-            Happening(self.now),
+            EventCase(self.now),
             lambda: transitions.archive(self.conversation, now=self.now),
         )
         if step is not None:
@@ -287,7 +285,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def the_user_reopens(self) -> None:
-        self.happen("reopen", Happening(self.now), lambda: transitions.reopen(self.conversation))
+        self.happen("reopen", EventCase(self.now), lambda: transitions.reopen(self.conversation))
 
     @rule(unattended=st.booleans())
     def a_reply_is_given(self, *, unattended: bool) -> None:
@@ -300,7 +298,7 @@ class Life(RuleBasedStateMachine):
             return  # it asks instead: shown by a test of its own
         self.happen(
             "reply",
-            Happening(self.now),
+            EventCase(self.now),
             lambda: transitions.reply(
                 self.conversation, run, "Well.", now=self.now, unattended=unattended
             ),

@@ -1,4 +1,4 @@
-"""Discovery looks only while it makes sense, sees what is bounded, and says nothing by itself."""
+"""Discovery: when it runs, what it is shown, and that it sends nothing itself."""
 
 from datetime import timedelta
 
@@ -49,7 +49,7 @@ def test_discovery_runs_while_the_user_is_silent_and_has_not_left(
     assert may is runs
 
 
-def test_slots_pass_to_the_next_one_and_leave_nothing_to_account_for() -> None:
+def test_skipped_discovery_slots_leave_nothing_to_account_for() -> None:
     passed = transitions.skip_discovery_slot(LOOKS, now=NOON + 65 * MINUTE)
 
     assert passed.next_run_at == NOON + 90 * MINUTE
@@ -65,7 +65,7 @@ def test_slots_pass_to_the_next_one_and_leave_nothing_to_account_for() -> None:
         NeedsInput(message="Well?", question=DRAFT),
     ],
 )
-def test_it_says_and_asks_nothing_by_itself_and_goes_on(outcome: Outcome) -> None:
+def test_discovery_sends_and_asks_nothing_itself_and_does_not_end(outcome: Outcome) -> None:
     run = make.run(schedule_revision=LOOKS.schedule_revision)
     step = transitions.finish(LOOKS, run, discovery.keep_state_only(outcome), now=NOON + EVERY)
 
@@ -74,7 +74,7 @@ def test_it_says_and_asks_nothing_by_itself_and_goes_on(outcome: Outcome) -> Non
     assert step.conversation.next_run_at == NOON + 2 * EVERY
 
 
-def test_it_looks_and_proposes_and_can_begin_nothing() -> None:
+def test_discovery_can_read_and_propose_but_start_nothing() -> None:
     scope = tool_policy.allowed_tools(LOOKS)
 
     assert scope == ("task_propose", "task_list", "memory_search", "read_file", "list_files")
@@ -87,15 +87,15 @@ def test_it_looks_and_proposes_and_can_begin_nothing() -> None:
 
 
 @requirement("B-discovery-context")
-def test_it_is_shown_talk_tasks_and_the_repository() -> None:
+def test_discovery_is_shown_messages_tasks_and_the_repository() -> None:
     said = make.message("I will merge it later.")
-    told = make.message("From\noutside.", role=MessageRole.ASSISTANT, outside=True)
+    result = make.message("From\noutside.", role=MessageRole.ASSISTANT, outside=True)
     task = make.conversation(
         kind=Kind.TASK, title="Watch", status=Status.BACKGROUND, schedule=Interval(EVERY, NOON)
     )
 
     shown = discovery.format_surroundings(
-        [Snippet("A\nreview", said), Snippet("Mail", told)],
+        [Snippet("A\nreview", said), Snippet("Mail", result)],
         [task, make.conversation(title="Odd")],
         "## main\n",
         zone="UTC",
@@ -111,11 +111,11 @@ def test_it_is_shown_talk_tasks_and_the_repository() -> None:
     assert "## main" in repository
 
 
-def test_where_there_is_nothing_it_is_told_so() -> None:
+def test_discovery_is_shown_that_there_are_no_tasks() -> None:
     assert discovery.format_surroundings([], [], " ", zone="UTC") == "# Open tasks\nNone."
 
 
-def test_what_it_is_shown_is_bounded_and_the_newest() -> None:
+def test_discovery_is_shown_the_newest_messages_within_bounds() -> None:
     talk = [Snippet("t", make.message(f"{number} " + "x" * 5_000)) for number in range(100)]
 
     shown = discovery.format_surroundings(talk, [], "y" * 50_000, zone="UTC")

@@ -1,4 +1,4 @@
-"""What work will cost is learned from what it has cost, and otherwise not known."""
+"""Cost estimates come from earlier runs, or there are none."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ ALIKE = [Cost(Amount(7, 7), priced=False)]
 OTHER = ConversationId("c_other")
 
 
-def test_its_own_runs_say_what_the_next_ones_cost() -> None:
+def test_an_estimate_is_the_mean_of_the_tasks_own_runs() -> None:
     found = estimate(OWN, ALIKE, runs_per_month=10)
 
     assert found is not None
@@ -24,7 +24,7 @@ def test_its_own_runs_say_what_the_next_ones_cost() -> None:
     assert (found.runs, found.own, found.priced) == (2, True, True)
 
 
-def test_without_runs_of_its_own_those_alike_say_it() -> None:
+def test_an_estimate_without_own_runs_uses_similar_ones() -> None:
     found = estimate([], ALIKE, runs_per_month=None)
 
     assert found is not None
@@ -32,7 +32,7 @@ def test_without_runs_of_its_own_those_alike_say_it() -> None:
     assert (found.runs, found.own, found.priced) == (1, False, False)
 
 
-def test_without_any_runs_nobody_knows() -> None:
+def test_without_any_runs_there_is_no_estimate() -> None:
     assert estimate([], [], runs_per_month=10) is None
 
 

@@ -1,4 +1,4 @@
-"""How much may be handed out, when a job has settled, and what is said of it."""
+"""Limits on jobs, when they have settled, and how they are described."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -52,7 +52,7 @@ def view(job: Conversation, work: WorkSummary | None = None) -> JobView:
     return found
 
 
-def test_jobs_of_jobs_hand_out_no_more() -> None:
+def test_jobs_of_jobs_start_no_jobs() -> None:
     below = replace(JOB, parent_id=OTHER)
 
     check_new_jobs([CHAT], open_jobs=0)
@@ -61,13 +61,13 @@ def test_jobs_of_jobs_hand_out_no_more() -> None:
         check_new_jobs([below, JOB, CHAT], open_jobs=0)
 
 
-def test_there_is_an_end_to_how_many_are_under_way() -> None:
+def test_the_number_of_open_jobs_is_limited() -> None:
     check_new_jobs([CHAT], open_jobs=MAX_OPEN_JOBS - 3, new_jobs=3)
     with pytest.raises(LimitReached, match=r"64 open jobs; 62 are open now.*background_block"):
         check_new_jobs([CHAT], open_jobs=MAX_OPEN_JOBS - 2, new_jobs=3)
 
 
-def test_what_is_archived_hands_out_nothing() -> None:
+def test_an_archived_conversation_starts_no_jobs() -> None:
     with pytest.raises(Conflict, match="archived"):
         check_new_jobs([replace(CHAT, status=Status.ARCHIVED)], open_jobs=0)
 
@@ -85,7 +85,7 @@ def test_a_job_has_settled_when_nothing_more_happens_by_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "told"),
+    ("outcome", "output"),
     [
         (Complete(), "It is done."),
         (Complete(message="Found."), "Found."),
@@ -93,11 +93,11 @@ def test_a_job_has_settled_when_nothing_more_happens_by_itself() -> None:
         (Complete(message="Found.", result=[1]), "Found.\n\nResult: [1]"),
     ],
 )
-def test_a_job_reports_all_that_it_found(outcome: Complete, told: str) -> None:
+def test_a_job_reports_all_that_it_found(outcome: Complete, output: str) -> None:
     step = transitions.finish(JOB, make.run(schedule_revision=1), outcome, now=NOON)
 
-    assert result_text(outcome) == told
-    assert step.report == Report(told)
+    assert result_text(outcome) == output
+    assert step.report == Report(output)
 
 
 def test_a_job_shows_its_result_or_why_it_failed() -> None:
@@ -137,7 +137,7 @@ def test_a_result_that_work_waits_for_is_for_that_work() -> None:
     assert [item.run_kind for item in step.inbox] == [RunKind.BACKGROUND]
 
 
-def test_what_a_job_asks_is_told_with_its_name() -> None:
+def test_the_question_of_a_job_comes_with_its_name() -> None:
     assert of_question(JOB, make.question()).text == "The job 'Search' asks: Shall I go on?"
     assert of_question(CHAT, make.question()).text == "Shall I go on?"
 
@@ -191,7 +191,7 @@ def test_archiving_says_what_was_cancelled() -> None:
         ),
     ],
 )
-def test_a_line_says_how_a_job_stands(job: Conversation, said: str) -> None:
+def test_a_job_is_described_by_its_status(job: Conversation, said: str) -> None:
     line = describe_job(view(job, WORK))
 
     assert line.startswith(f"{OTHER} 'Search': ")
@@ -199,15 +199,15 @@ def test_a_line_says_how_a_job_stands(job: Conversation, said: str) -> None:
     assert len(line) < 500
 
 
-def test_a_summary_says_where_results_are() -> None:
+def test_a_summary_says_how_to_get_results() -> None:
     jobs = [view(DONE), view(JOB, WorkSummary(calls=1))]
 
     plain = summarize_jobs(jobs)
-    told = summarize_jobs(jobs, shown=[OTHER], missing=[ConversationId("c_gone")])
+    output = summarize_jobs(jobs, shown=[OTHER], missing=[ConversationId("c_gone")])
     untold = summarize_jobs(jobs, shown=())
 
     assert plain.startswith("1 of 2 have settled.\n- ")
     assert "1 tool call, last activity" in plain
-    assert "background_output" not in plain + told
-    assert told.endswith("- c_gone: no longer exists.")
+    assert "background_output" not in plain + output
+    assert output.endswith("- c_gone: no longer exists.")
     assert untold.count("background_output returns its result.") == 1

@@ -1,4 +1,4 @@
-"""Work is found by what people call it."""
+"""Work is found by the name a user gives it."""
 
 import pytest
 from support.stage import make
@@ -41,22 +41,22 @@ def named(called: str, *, own: Conversation | None = OWN) -> list[str]:
         ("coffee", []),
     ],
 )
-def test_the_nearest_that_a_name_fits_is_meant(called: str, found: list[str]) -> None:
+def test_a_name_means_the_work_that_matches_best(called: str, found: list[str]) -> None:
     assert named(called) == found
 
 
-def test_where_there_is_no_work_of_its_own_this_is_a_name_like_any_other() -> None:
+def test_without_own_work_this_is_an_ordinary_name() -> None:
     assert named("this", own=None) == []
     assert named("", own=None) == ["c_tea", "c_green"]
 
 
-def test_all_is_meant_where_it_is_said() -> None:
+def test_the_word_all_means_all_work() -> None:
     assert means_all("All of them.")
     assert not means_all("")
     assert not means_all("all tea")
 
 
-def test_what_has_a_schedule_or_asks_something_is_open() -> None:
+def test_work_with_a_schedule_or_a_question_is_open() -> None:
     assert is_open(make.conversation(schedule=Immediate()))
     assert is_open(make.conversation(status=Status.WAITING_INPUT))
     assert not is_open(make.conversation())

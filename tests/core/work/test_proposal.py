@@ -1,4 +1,4 @@
-"""When the agent may look for work, what counts as proposed before, and what a yes is for."""
+"""Repeated proposals, the limit on active tasks, and the question to the owner."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -69,13 +69,13 @@ def test_names_in_any_script_are_told_apart(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(("ago", "rests"), [(23 * HOUR, True), (24 * HOUR, False)])
-def test_what_was_rejected_may_come_again_after_a_day(ago: timedelta, *, rests: bool) -> None:
+def test_a_rejected_proposal_may_come_again_after_a_day(ago: timedelta, *, rests: bool) -> None:
     rejected = [replace(REJECTED, rejected_at=NOON - ago)]
 
     assert was_rejected_recently(REJECTED.title, REJECTED.prompt, rejected, now=NOON) == rests
 
 
-def test_nothing_rejected_means_nothing_repeats() -> None:
+def test_without_rejected_proposals_there_is_no_repeat() -> None:
     assert not was_rejected_recently("Watch CI", "Look.", [], now=NOON)
 
 
@@ -88,7 +88,7 @@ def test_nothing_rejected_means_nothing_repeats() -> None:
         (RunKind.BACKGROUND, True, False),
     ],
 )
-def test_work_starts_at_once_only_from_a_chat_that_nothing_from_outside_could_have_steered(
+def test_work_needs_no_approval_only_from_a_chat_without_outside_text(
     run_kind: RunKind, *, outside_text_read: bool, starts: bool
 ) -> None:
     assert needs_no_approval(run_kind, outside_text_read=outside_text_read) == starts
@@ -108,13 +108,13 @@ def test_a_proposal_asks_its_owner_and_shows_what_a_yes_is_for() -> None:
     assert asked.purpose is Purpose.PROPOSAL
     assert asked.type is QuestionType.CONFIRMATION
     assert asked.options == ("yes", "no")
-    assert asked.prompt == (
-        "Proposed task: Watch CI\nCI broke twice this week.\n"
-        "It would run at 09:00 every day (Europe/Berlin):\nLook at CI.\n"
-        "Tools: read_file.\nIt would report to: discord 42.\n"
-        "Nothing runs before you approve it: `backburner approve c_conversa`"
-        " or `backburner reject c_conversa`."
+    facts = (
+        *("Watch CI", "CI broke twice this week.", "at 09:00 every day (Europe/Berlin)"),
+        *("Look at CI.", "read_file", "discord 42"),
+        "`backburner approve c_conversa` or `backburner reject c_conversa`",
     )
+    for line, fact in zip(asked.prompt.splitlines(), facts, strict=True):
+        assert fact in line
     assert asked.binds_to["why"] == "CI broke twice this week."
     assert asked.binds_to["shown"] == {
         "title": "Watch CI",

@@ -1,4 +1,4 @@
-"""Tasks and jobs are views: each combination of facts has one status, and the table says which."""
+"""Tasks and jobs as views: each combination of facts has the status of the table."""
 
 from dataclasses import replace
 from functools import cache
@@ -97,7 +97,7 @@ def test_the_status_of_every_combination_of_facts_is_the_first_row_that_fits() -
         assert job_status(conversation) is (job if conversation.kind is Kind.JOB else None)
 
 
-def test_there_is_a_view_exactly_where_there_is_a_status() -> None:
+def test_a_view_exists_exactly_if_a_status_does() -> None:
     for conversation in every_combination():
         task, job = task_view(conversation), job_view(conversation)
 
@@ -182,7 +182,9 @@ def test_a_job_shows_whether_it_needs_somebody_or_was_paused() -> None:
         ({"status": Status.WAITING_INPUT, "questions": (PROPOSAL,)}, False),
     ],
 )
-def test_only_work_that_goes_on_by_itself_takes_room(facts: dict[str, Any], *, takes: bool) -> None:
+def test_only_work_that_continues_by_itself_counts_as_active(
+    facts: dict[str, Any], *, takes: bool
+) -> None:
     task = make.conversation(kind=Kind.TASK, status=Status.BACKGROUND, schedule=DAILY)
 
     assert counts_as_active(replace(task, **facts)) is takes

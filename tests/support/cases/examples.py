@@ -1,8 +1,8 @@
-"""How many examples a property is tried with: what it says, and in a soak many times that."""
+"""The number of examples of a property test, multiplied in a soak."""
 
 from hypothesis import settings
 
-#: What multiplies the number in a soak.
+#: The factor for the number of examples in a soak.
 SOAK = 20
 
 

@@ -1,4 +1,4 @@
-"""Tools, calls of them, and what was granted for a call, for tests of the policy."""
+"""Tools, calls and grants for tests of the tool policy."""
 
 from backburner.core.question import Purpose, Question, QuestionType
 from backburner.core.tool_policy import (

@@ -1,4 +1,4 @@
-"""How a database would go about a statement."""
+"""The query plan of a statement."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from backburner.store.db import Database
 
 
 def plan(database: Database, statement: Select[Any]) -> list[str]:
-    """Ask SQLite how it would go about it; what the values are makes no difference."""
-    asked = statement.compile(
+    """Return the query plan of SQLite; it does not depend on the values."""
+    compiled = statement.compile(
         dialect=database.engine.dialect, compile_kwargs={"render_postcompile": True}
     )
-    explain, values = f"EXPLAIN QUERY PLAN {asked}", (None,) * len(asked.positiontup or ())
+    explain, values = f"EXPLAIN QUERY PLAN {compiled}", (None,) * len(compiled.positiontup or ())
     rows = database.run(lambda tx: tx.connection.exec_driver_sql(explain, values).all())
     return [row[3] for row in rows]

@@ -1,7 +1,7 @@
-"""What may happen to a conversation in which status, written down a second time.
+"""The table of docs/reference/state-machine.md, independent of the code in core/transitions.
 
-The first time is the code in core/transitions. Each cell says which status follows, `CONFLICT`
-where the event is refused, or a function where the answer depends on more than the status.
+Each cell is the status that follows, `CONFLICT` if the event is refused, or a function if it
+depends on more than the status.
 """
 
 from collections.abc import Callable
@@ -19,27 +19,27 @@ DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class Happening:
-    """An event, with what its effect depends on."""
+class EventCase:
+    """The parameters of an event."""
 
     now: datetime
-    #: A run that was claimed under the schedule as it is now.
+    #: The run was claimed under the present revision of the schedule.
     current: bool = True
     #: A completion that ends recurring work.
     final: bool = False
-    #: A failure for which only the user can say how to go on.
+    #: A failure that only the user can resolve.
     asks: bool = False
-    #: A failure that trying again cannot mend.
+    #: A failure that is not retried.
     permanent: bool = False
-    #: The question that an answer is for, and what is said.
+    #: The question that is answered, and the answer.
     question: Question | None = None
-    said: str = ""
+    answer: str = ""
 
 
-Cell = Status | str | Callable[[Conversation, Happening], Status | str]
+Cell = Status | str | Callable[[Conversation, EventCase], Status | str]
 
 
-def same(conversation: Conversation, _: Happening) -> Status:
+def same(conversation: Conversation, _: EventCase) -> Status:
     return conversation.status
 
 
@@ -56,44 +56,44 @@ def after_the_last_question(conversation: Conversation) -> Status:
     return BACKGROUND if works else ACTIVE
 
 
-def answered(conversation: Conversation, happening: Happening) -> Status:
-    question = happening.question
+def answered(conversation: Conversation, event: EventCase) -> Status:
+    question = event.question
     assert question is not None
-    if question.purpose is Purpose.PROPOSAL and happening.said == "no":
+    if question.purpose is Purpose.PROPOSAL and event.answer == "no":
         return ARCHIVED
     if len(conversation.questions) > 1:
         return WAITING
     if question.purpose is Purpose.PROPOSAL:
         return ACTIVE if conversation.schedule is None else BACKGROUND
-    ends = happening.said == "stop" or (happening.said == "skip" and not conversation.is_recurring)
+    ends = event.answer == "stop" or (event.answer == "skip" and not conversation.is_recurring)
     if ends and question.purpose in (Purpose.FAILURE, Purpose.RECONNECT, Purpose.ALLOWANCE):
         return ACTIVE
     return after_the_last_question(conversation)
 
 
-def continued(conversation: Conversation, happening: Happening) -> Status:
-    if not happening.current:
+def continued(conversation: Conversation, event: EventCase) -> Status:
+    if not event.current:
         return BACKGROUND
     if has_run_enough(conversation):
         return ACTIVE
-    since = conversation.again_since or happening.now
-    too_often, too_long = conversation.again_count >= 20, happening.now - since > DAY
+    since = conversation.again_since or event.now
+    too_often, too_long = conversation.again_count >= 20, event.now - since > DAY
     gives_in = not conversation.is_recurring and (too_often or too_long)
     return WAITING if gives_in else BACKGROUND
 
 
-def completed(conversation: Conversation, happening: Happening) -> Status:
-    ends = happening.final or not conversation.is_recurring or has_run_enough(conversation)
-    return ACTIVE if ends and happening.current else BACKGROUND
+def completed(conversation: Conversation, event: EventCase) -> Status:
+    ends = event.final or not conversation.is_recurring or has_run_enough(conversation)
+    return ACTIVE if ends and event.current else BACKGROUND
 
 
-def failed(conversation: Conversation, happening: Happening) -> Status:
-    if not happening.current:
+def failed(conversation: Conversation, event: EventCase) -> Status:
+    if not event.current:
         return BACKGROUND
-    if happening.asks:
+    if event.asks:
         return WAITING
     limit = 2 if conversation.on_repeated_failure is OnRepeatedFailure.PAUSE else 3
-    at_limit = happening.permanent or conversation.failures + 1 >= limit
+    at_limit = event.permanent or conversation.failures + 1 >= limit
     if has_run_enough(conversation):
         return ACTIVE
     if not at_limit:
@@ -102,33 +102,33 @@ def failed(conversation: Conversation, happening: Happening) -> Status:
     return BACKGROUND if stays else ACTIVE
 
 
-def crashed(conversation: Conversation, happening: Happening) -> Status:
-    return ACTIVE if happening.current and conversation.crashes >= 2 else BACKGROUND
+def crashed(conversation: Conversation, event: EventCase) -> Status:
+    return ACTIVE if event.current and conversation.crashes >= 2 else BACKGROUND
 
 
-def paused_while_waiting(conversation: Conversation, _: Happening) -> Status | str:
+def paused_while_waiting(conversation: Conversation, _: EventCase) -> Status | str:
     can = conversation.schedule is not None and conversation.pause_reason is None
     return ACTIVE if can and not is_proposal(conversation) else CONFLICT
 
 
-def resumed(conversation: Conversation, _: Happening) -> Status | str:
+def resumed(conversation: Conversation, _: EventCase) -> Status | str:
     return BACKGROUND if conversation.pause_reason is not None else CONFLICT
 
 
-def cancelled(conversation: Conversation, _: Happening) -> Status | str:
+def cancelled(conversation: Conversation, _: EventCase) -> Status | str:
     return CONFLICT if conversation.schedule is None else ACTIVE
 
 
-def run_now_while_active(conversation: Conversation, _: Happening) -> Status | str:
+def run_now_while_active(conversation: Conversation, _: EventCase) -> Status | str:
     has_work = conversation.schedule is not None or conversation.state.context
     return ACTIVE if has_work else CONFLICT
 
 
-def event_while_waiting(conversation: Conversation, _: Happening) -> Status | str:
+def event_while_waiting(conversation: Conversation, _: EventCase) -> Status | str:
     return CONFLICT if conversation.schedule is None else WAITING
 
 
-def followed_up(conversation: Conversation, _: Happening) -> Status | str:
+def followed_up(conversation: Conversation, _: EventCase) -> Status | str:
     completed_job = (conversation.kind, conversation.ended_as) == (Kind.JOB, EndedAs.COMPLETED)
     return BACKGROUND if completed_job else CONFLICT
 
@@ -190,6 +190,6 @@ TABLE: dict[str, dict[Status, Cell]] = {
 }
 
 
-def expected(event: str, conversation: Conversation, happening: Happening) -> Status | str:
-    cell = TABLE[event][conversation.status]
-    return cell(conversation, happening) if callable(cell) else cell
+def expected(name: str, conversation: Conversation, event: EventCase) -> Status | str:
+    cell = TABLE[name][conversation.status]
+    return cell(conversation, event) if callable(cell) else cell

@@ -1,6 +1,6 @@
 """Tool texts as agents and clients read them; run this file to rewrite `all_tools.json`.
 
-A changed word makes an agent behave differently, and ends consents that were given to the tool.
+A changed word can change the behaviour of an agent, and ends the grants for the tool.
 """
 
 import json
@@ -25,7 +25,7 @@ _USER, _PLACE = UserId("u_user"), ConversationId("c_place")
 
 
 def all_offers() -> Sequence[Offer]:
-    """Make every tool of ours, to be read and never called."""
+    """Make every built-in tool, to read its texts only."""
     deps = Deps(store=cast("Store", None), engines={}, default_profile="", toolbox=TestTools())
     turn = Turn(
         user_id=_USER, conversation_id=_PLACE, run_id=RunId("r_run"), epoch=1, kind=RunKind.REPLY

@@ -1,4 +1,4 @@
-"""Conversations in the middle of things, and what happens to them, for tests of the transitions."""
+"""Conversations, runs and outcomes for tests of the transitions."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -28,7 +28,7 @@ ASKS = NeedsInput(
 
 
 def working(**changes: object) -> Conversation:
-    """Make a chat whose daily work was claimed at nine and is under way."""
+    """Make a chat whose daily work was claimed at nine and is running."""
     settled = make.conversation(
         status=Status.BACKGROUND,
         schedule=DAILY,
@@ -44,7 +44,7 @@ def once(**changes: object) -> Conversation:
     return working(**{"schedule": Scheduled(NINE), **changes})
 
 
-def cannot_go_on(conversation: Conversation) -> Conversation:
+def with_tool_failure(conversation: Conversation) -> Conversation:
     failure = Failure(FailureKind.TOOL, "No calendar.")
     return transitions.fail(conversation, RUN, failure, now=NINE).conversation
 
