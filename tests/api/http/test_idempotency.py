@@ -129,7 +129,7 @@ async def test_after_an_answer_was_lost_nothing_is_done_twice(
     later = await post(ask, PATH, CHAT)
 
     assert (later.status_code, later.headers.get("retry-after")) == (409, None)
-    assert "Look whether it was done" in later.json()["hint"]
+    assert "Check whether it was executed" in later.json()["hint"]
     assert await count(ask) == made
 
 

@@ -15,7 +15,7 @@ from support.stage.api_stage import Asker
 from support.stage.stage import BOUND, Stage
 
 from backburner.api.http import problems
-from backburner.api.http.limits import MOST_BYTES, BoundedBodies
+from backburner.api.http.limits import MAX_BODY_BYTES, BodyLimitMiddleware
 from backburner.app.http_server import Server, listen, server_config
 
 PATH = "/api/conversations"
@@ -109,7 +109,7 @@ async def test_a_body_may_be_as_large_as_the_limit_and_not_a_byte_larger(
     start, end = b'{"content": "Hello."', b"}"
     chat = await stage.chat()
     for more, status in ((0, 202), (1, 413)):
-        body = start + b" " * (MOST_BYTES - len(start) - len(end) + more) + end
+        body = start + b" " * (MAX_BODY_BYTES - len(start) - len(end) + more) + end
         answer = await ask(
             "POST",
             f"{PATH}/{chat.id}/messages",
@@ -128,15 +128,14 @@ async def test_a_length_that_is_none_is_refused(ask: Asker, length: str) -> None
     assert answer.status_code == (413 if length.startswith("9") else 400)
 
 
-def echo(pause: timedelta, whole: timedelta) -> FastAPI:
-    api = FastAPI()
-    problems.add_handlers(api)
+def echo(chunk_timeout: timedelta, body_timeout: timedelta) -> FastAPI:
+    api = FastAPI(exception_handlers=problems.HANDLERS)
 
     @api.post(PATH)
     async def read(request: Request) -> int:
         return len(await request.body())
 
-    api.add_middleware(BoundedBodies, pause=pause, whole=whole)
+    api.add_middleware(BodyLimitMiddleware, chunk_timeout=chunk_timeout, body_timeout=body_timeout)
     return api
 
 
@@ -169,7 +168,7 @@ async def test_a_body_that_trickles_in_ends_its_request_too() -> None:
     async def keep(message: Any) -> None:
         sent.append(message)
 
-    api = echo(pause=timedelta(minutes=1), whole=SHORT)
+    api = echo(chunk_timeout=timedelta(minutes=1), body_timeout=SHORT)
     scope: dict[str, Any] = {
         "type": "http",
         "method": "POST",
@@ -260,5 +259,8 @@ async def test_what_is_not_json_is_not_taken_for_it(ask: Asker, stage: Stage) ->
             content=b'{"content": "Hello."}',
             headers={"content-type": kind},
         )
-        assert (answer.status_code, answer.json()["detail"]) == (400, "That is not JSON.")
+        assert (answer.status_code, answer.json()["detail"]) == (
+            400,
+            "The request body is not JSON.",
+        )
     assert stage.said(chat) == []

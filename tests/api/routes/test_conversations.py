@@ -258,7 +258,7 @@ async def test_a_cursor_that_was_never_given_out_is_refused(ask_as: AskAs, curso
         path = f"/api/{name}"
         answer = await ask("GET", path, params={"cursor": cursor})
         assert answer.status_code == 400, path
-        assert "Begin again" in answer.json()["hint"]
+        assert "Start again" in answer.json()["hint"]
 
 
 @pytest.mark.parametrize("limit", ["0", "201", "-1", "many"])

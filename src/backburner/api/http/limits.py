@@ -1,6 +1,6 @@
-"""How much of a request is read, and how long it may take to come.
+"""Limits on request bodies: their size, and how long they may take to arrive.
 
-Nothing of a body that says it is too large is read; one that does not say is counted as it comes.
+A body that declares a larger size is refused unread; one of unknown size is counted as it arrives.
 """
 
 import asyncio
@@ -13,24 +13,24 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backburner.api.http import problems
 
-MOST_BYTES = 1_000_000
-#: Until the next piece of a body comes, and until the last one has.
-LONGEST_PAUSE = timedelta(seconds=15)
-LONGEST_BODY = timedelta(seconds=60)
+MAX_BODY_BYTES = 1_000_000
+#: For the next chunk of a body, and for all of it.
+CHUNK_TIMEOUT = timedelta(seconds=15)
+BODY_TIMEOUT = timedelta(seconds=60)
 
 
-class BoundedBodies:
+class BodyLimitMiddleware:
     def __init__(
         self,
         app: ASGIApp,
-        limit: int = MOST_BYTES,
-        pause: timedelta = LONGEST_PAUSE,
-        whole: timedelta = LONGEST_BODY,
+        max_bytes: int = MAX_BODY_BYTES,
+        chunk_timeout: timedelta = CHUNK_TIMEOUT,
+        body_timeout: timedelta = BODY_TIMEOUT,
     ) -> None:
         self._app = app
-        self._most = limit
-        self._pause = pause.total_seconds()
-        self._whole = whole.total_seconds()
+        self._max_bytes = max_bytes
+        self._chunk_timeout = chunk_timeout.total_seconds()
+        self._body_timeout = body_timeout.total_seconds()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -38,40 +38,40 @@ class BoundedBodies:
             return
         declared = Headers(scope=scope).get("content-length", "0")
         if not (declared.isascii() and declared.isdigit()):
-            refusal = problems.answer(400, "The length of the body is not a number.")
+            refusal = problems.respond(400, "Content-Length is not a number.")
             await refusal(scope, receive, _closing(send))
-        elif len(declared) > 18 or int(declared) > self._most:
-            await problems.answer(413, _too_large(self._most))(scope, receive, _closing(send))
+        elif len(declared) > 18 or int(declared) > self._max_bytes:
+            await problems.respond(413, _too_large(self._max_bytes))(scope, receive, _closing(send))
         else:
-            body = _Body(receive, send, self._most, self._pause, self._whole)
+            body = _Body(receive, send, self._max_bytes, self._chunk_timeout, self._body_timeout)
             await self._app(scope, body.receive, body.send)
 
 
 @dataclass(slots=True)
 class _Body:
-    """A body on its way in. What is refused ends its connection: the rest is not waited for."""
+    """A request body as it arrives. A refused one ends its connection."""
 
     _receive: Receive
     _send: Send
-    most: int
-    pause: float
-    whole: float
+    max_bytes: int
+    chunk_timeout: float
+    body_timeout: float
     size: int = 0
-    ends_at: float | None = None
+    deadline: float | None = None
     is_complete: bool = False
     is_refused: bool = False
 
     async def receive(self) -> Message:
         if self.is_complete:
             return await self._receive()
-        message = await self._next()
+        message = await self._receive_chunk()
         if message["type"] != "http.request":
             self.is_complete = True
             return message
         self.size += len(message.get("body", b""))
         self.is_complete = not message.get("more_body", False)
-        if self.size > self.most:
-            self._refuse(413, _too_large(self.most))
+        if self.size > self.max_bytes:
+            self._refuse(413, _too_large(self.max_bytes))
         return message
 
     async def send(self, message: Message) -> None:
@@ -79,24 +79,24 @@ class _Body:
             MutableHeaders(scope=message)["connection"] = "close"
         await self._send(message)
 
-    async def _next(self) -> Message:
+    async def _receive_chunk(self) -> Message:
         now = asyncio.get_running_loop().time()
-        if self.ends_at is None:
-            self.ends_at = now + self.whole
+        if self.deadline is None:
+            self.deadline = now + self.body_timeout
         try:
-            async with asyncio.timeout_at(min(now + self.pause, self.ends_at)):
+            async with asyncio.timeout_at(min(now + self.chunk_timeout, self.deadline)):
                 return await self._receive()
         except TimeoutError:
-            self._refuse(408, "The body of the request takes too long to come.")
+            self._refuse(408, "The request body took too long to arrive.")
             raise
 
-    def _refuse(self, status: int, why: str) -> None:
+    def _refuse(self, status: int, detail: str) -> None:
         self.is_refused = True
-        raise HTTPException(status, why)
+        raise HTTPException(status, detail)
 
 
-def _too_large(limit: int) -> str:
-    return f"A request may have {limit:,} bytes."
+def _too_large(max_bytes: int) -> str:
+    return f"The request body is larger than {max_bytes:,} bytes."
 
 
 def _closing(send: Send) -> Send:
