@@ -20,8 +20,11 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 async def identify(request: Request) -> Caller:
-    """Identify the caller, by a token or a session."""
-    return await _authenticate(request)
+    """Identify the caller, by a token or a session. One request looks its credential up once."""
+    caller: Caller | None = getattr(request.state, "caller", None)
+    if caller is None:
+        caller = request.state.caller = await _authenticate(request)
+    return caller
 
 
 async def identify_token(request: Request) -> Caller:
