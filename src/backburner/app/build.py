@@ -28,7 +28,7 @@ from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
 from backburner.store.lifecycle.opening import ask_for_an_answer
 from backburner.tools.toolbox import Toolbox as Tools
-from backburner.web.entrance import build_pages
+from backburner.web import pages
 from backburner.worker.seats import Seats
 from backburner.worker.service import Pace, Worker
 
@@ -143,7 +143,7 @@ def _build_api(settings: Settings, deps: Deps, database: Database) -> FastAPI:
         public_url=settings.public_url,
         tools=serve_tools(deps),
     )
-    api.routes.extend(build_pages())
+    api.routes.extend(pages.build_routes())
     return api
 
 
