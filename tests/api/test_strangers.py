@@ -1,5 +1,6 @@
 """What is somebody else's is answered, on every path, as what nobody has."""
 
+import re
 from typing import Any
 
 from support.doubles.engine import Call
@@ -13,6 +14,7 @@ from backburner.actions.work import jobs
 from backburner.core.tool_policy import ALWAYS_HERE
 
 COUNT = jobs.JobRequest(description="Count", prompt="Count the files.")
+ID = re.compile(r"\{\w+_id\}")
 #: By the end of the path, what a request needs to be more than a wrong one.
 BODIES: dict[str, Any] = {
     "messages": {"content": "Hello."},
@@ -20,9 +22,9 @@ BODIES: dict[str, Any] = {
     "answer": {"answer": "yes"},
     "snooze": {"for": "1h"},
     "schedule": {"when": "every 30m", "what": "Look."},
-    "conversations/{which}": {"title": "Mine"},
-    "grants/{which}": {"words": ["git"]},
-    "tasks/{which}": {"name": "Mine"},
+    "conversations/{conversation_id}": {"title": "Mine"},
+    "grants/{grant_id}": {"words": ["git"]},
+    "tasks/{task_id}": {"name": "Mine"},
     "jobs/resume": {"message": "Go on."},
 }
 
@@ -57,16 +59,16 @@ async def test_the_ids_of_others_are_answered_as_those_of_nobody(ask: Asker, sta
     described = await ask.get("/api/openapi.json")
     tried = 0
     for path, operations in described["paths"].items():
-        if "{which}" not in path:
+        kind = path.split("/")[2] if path.startswith("/api/") else ""
+        if kind not in theirs or "_id}" not in path:
             continue
-        kind = path.split("/")[2]
         for method in operations:
             end = path.rsplit("/", 1)[1]
             needed = BODIES.get(f"{kind}/{end}", BODIES.get(end))
             body = needed if method in ("post", "put", "patch") else None
             before = read_rows(stage)
-            other = await ask(method.upper(), path.replace("{which}", theirs[kind]), body)
-            nobodys = path.replace("{which}", f"{theirs[kind][0]}_{NOBODYS}")
+            other = await ask(method.upper(), ID.sub(theirs[kind], path), body)
+            nobodys = ID.sub(f"{theirs[kind][0]}_{NOBODYS}", path)
             nothing = await ask(method.upper(), nobodys, body)
             after = read_rows(stage)
 

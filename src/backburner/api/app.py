@@ -1,4 +1,4 @@
-"""The HTTP application, put together from one router per path prefix."""
+"""The HTTP application."""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -6,27 +6,26 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.routing import Route
 
 from backburner import __version__
 from backburner.actions.deps import Deps
-from backburner.api.http import problems
-from backburner.api.http.hosts import KnownHosts
-from backburner.api.http.limits import BoundedBodies
+from backburner.api.http import openapi, problems
+from backburner.api.http.hosts import HostCheckMiddleware
+from backburner.api.http.limits import BodyLimitMiddleware
 from backburner.api.routes import (
     away,
     backup,
     conversations,
     events,
     grants,
-    health,
     jobs,
     mcp,
     me,
     memories,
     messages,
-    metrics,
+    monitoring,
     notices,
-    personal_data,
     questions,
     runs,
     schedules,
@@ -36,78 +35,81 @@ from backburner.api.routes import (
     tokens,
     users,
 )
-from backburner.api.schemas.base import add_problem
 from backburner.live.feed import Feed
 
 ROUTERS = (
-    sign_in.build_router,
-    away.build_router,
-    backup.build_router,
-    conversations.build_router,
-    events.build_router,
-    grants.build_router,
-    jobs.build_router,
-    me.build_router,
-    memories.build_router,
-    messages.build_router,
-    metrics.build_router,
-    personal_data.build_router,
-    notices.build_router,
-    questions.build_router,
-    runs.build_router,
-    schedules.build_router,
-    spending.build_router,
-    tasks.build_router,
-    tokens.build_router,
-    users.build_router,
+    sign_in.router,
+    me.router,
+    tokens.router,
+    users.router,
+    conversations.router,
+    messages.router,
+    schedules.router,
+    tasks.router,
+    jobs.router,
+    runs.router,
+    questions.router,
+    grants.router,
+    notices.router,
+    memories.router,
+    spending.router,
+    away.router,
+    events.router,
+    backup.router,
+    monitoring.router,
 )
-#: Often enough for whatever lies between, which ends what seems to be unused after a minute or so.
-HEARTBEAT = timedelta(seconds=15)
+#: Shorter than the minute or so after which proxies close idle connections.
+HEARTBEAT_INTERVAL = timedelta(seconds=15)
 
 
 class Api(FastAPI):
     def openapi(self) -> dict[str, Any]:
-        return add_problem(super().openapi())
+        if self.openapi_schema is None:
+            self.openapi_schema = openapi.complete(super().openapi())
+        return self.openapi_schema
 
 
 def build_api(
     deps: Deps,
     *,
     hosts: Collection[str],
-    checks: health.Checks,
+    checks: monitoring.Checks,
     public_url: str = "",
-    tools: mcp.Serve | None = None,
-    heartbeat: timedelta = HEARTBEAT,
+    tools: mcp.ServeTools | None = None,
+    heartbeat: timedelta = HEARTBEAT_INTERVAL,
+    reply_timeout: timedelta | None = None,
 ) -> FastAPI:
-    """Build what answers requests to `hosts`; it is ready while every check passes.
+    """Build the application that serves `hosts`; it is ready while all `checks` pass.
 
-    `public_url` is what browsers see of it behind a proxy; `tools` answers clients over MCP;
-    `heartbeat` is how often a stream in which nothing happens says that it is still there.
+    `public_url` is its address behind a proxy. `tools` serves MCP clients. Idle streams send a
+    comment every `heartbeat`. A streamed reply ends after `reply_timeout`, by default the timeout
+    of a run and a minute to wait for its start.
     """
     api = Api(
         title="Backburner",
         version=__version__,
         openapi_url="/api/openapi.json",
-        # These pages load their scripts from somebody else's server.
+        # FastAPI's documentation pages load scripts from a third-party server.
         docs_url=None,
         redoc_url=None,
         generate_unique_id_function=_operation_id,
+        exception_handlers=problems.HANDLERS,
     )
     api.state.deps = deps
+    api.state.checks = checks
     api.state.public_url = public_url
     api.state.feed = Feed(deps)
     api.state.heartbeat = heartbeat.total_seconds()
-    problems.add_handlers(api)
-    api.include_router(health.build_router(checks))
-    for build_router in ROUTERS:
-        api.include_router(build_router())
+    api.state.reply_timeout = reply_timeout
+    for router in ROUTERS:
+        api.include_router(router)
     if tools is not None:
-        mcp.add_route(api, tools)
-    api.add_middleware(BoundedBodies)
-    api.add_middleware(KnownHosts, hosts=hosts)
+        api.routes.append(Route(mcp.PATH, mcp.McpEndpoint(tools), include_in_schema=False))
+    api.add_middleware(BodyLimitMiddleware)
+    api.add_middleware(HostCheckMiddleware, hosts=hosts)
     return api
 
 
 def _operation_id(route: APIRoute) -> str:
-    """Call an operation what its function is called: clients that are generated read better."""
+    """Use the function's name, which reads well in generated clients."""
     return route.name

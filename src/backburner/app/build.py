@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from backburner.actions.deps import Deps, DiscoverySettings, Limits
 from backburner.api.app import build_api
-from backburner.api.routes.mcp import Serve
+from backburner.api.routes.mcp import ServeTools
 from backburner.app.backup import back_up_to_unnamed_file
 from backburner.app.clock import Clock
 from backburner.app.folder import check_writable, remove_folder
@@ -28,7 +28,7 @@ from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
 from backburner.store.lifecycle.opening import ask_for_an_answer
 from backburner.tools.toolbox import Toolbox as Tools
-from backburner.web.entrance import build_pages
+from backburner.web import pages
 from backburner.worker.seats import Seats
 from backburner.worker.service import Pace, Worker
 
@@ -143,7 +143,7 @@ def _build_api(settings: Settings, deps: Deps, database: Database) -> FastAPI:
         public_url=settings.public_url,
         tools=serve_tools(deps),
     )
-    api.routes.extend(build_pages())
+    api.routes.extend(pages.build_routes())
     return api
 
 
@@ -152,9 +152,9 @@ def _public_host(settings: Settings) -> Iterator[str]:
         yield host_in_url(name)
 
 
-def serve_tools(deps: Deps) -> Serve:
+def serve_tools(deps: Deps) -> ServeTools:
     """Serve our tools to MCP clients, loaded at the first request: the MCP library is slow."""
-    loading: asyncio.Task[Serve] | None = None
+    loading: asyncio.Task[ServeTools] | None = None
 
     async def serve(*call: Any) -> None:
         nonlocal loading

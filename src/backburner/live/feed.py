@@ -37,8 +37,9 @@ class _Joining:
 
 
 class Feed:
-    def __init__(self, deps: Deps) -> None:
+    def __init__(self, deps: Deps, poll_interval: timedelta = FEED_POLL_INTERVAL) -> None:
         self._deps = deps
+        self._poll_interval = poll_interval.total_seconds()
         self._subscribers: dict[UserId, tuple[Subscriber, ...]] = {}
         #: Number of the last change delivered to each user's subscribers.
         self._positions: dict[UserId, int] = {}
@@ -199,7 +200,7 @@ class Feed:
         result = await self._deps.store.transact(poll.run)
         if is_poll:
             self._polled_at = result.at
-            self._next_poll = clock() + FEED_POLL_INTERVAL.total_seconds()
+            self._next_poll = clock() + self._poll_interval
         self._end_expired(result.good, credentials)
         self._deliver(result)
         self._admit(joining, result.joined)

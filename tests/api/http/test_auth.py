@@ -11,7 +11,7 @@ from support.stage.stage import Stage
 
 from backburner.actions.accounts import credentials, sign_in
 from backburner.api.app import build_api
-from backburner.api.http.auth import COOKIE, Operator, Reader, Writer
+from backburner.api.http.auth import SESSION_COOKIE, Operator, Reader, Writer
 from backburner.core.accounts import Scope
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId
@@ -66,7 +66,7 @@ async def test_nobody_is_let_in_without_a_credential_that_is_good(
     assert (
         await client.get("/see", headers={"authorization": f"Bearer {good}"})
     ).json() == "u_user"
-    client.cookies.set(COOKIE, await session(stage))
+    client.cookies.set(SESSION_COOKIE, await session(stage))
     assert (await client.get("/see")).json() == "u_user"
 
 
@@ -74,14 +74,14 @@ async def test_a_header_counts_before_a_cookie_and_a_bad_one_is_not_made_up_for(
     stage: Stage, client: httpx2.AsyncClient
 ) -> None:
     mine, theirs = await session(stage), await token(stage, Scope.READ, user=STRANGER)
-    client.cookies.set(COOKIE, mine)
+    client.cookies.set(SESSION_COOKIE, mine)
 
     answer = await client.get("/see", headers={"authorization": f"Bearer {theirs}"})
     assert answer.json() == STRANGER
     for bad in ("Bearer no", "Bearer", "Basic eDp5", "", f"Bearer {mine}"):
         answer = await client.get("/see", headers={"authorization": bad})
         assert answer.status_code == 401, bad
-    client.cookies.set(COOKIE, theirs)
+    client.cookies.set(SESSION_COOKIE, theirs)
     assert (await client.get("/see")).status_code == 401
 
 
@@ -105,7 +105,7 @@ async def test_a_header_counts_before_a_cookie_and_a_bad_one_is_not_made_up_for(
 async def test_with_a_cookie_only_our_own_pages_change_something(
     stage: Stage, client: httpx2.AsyncClient, headers: dict[str, str], status: int
 ) -> None:
-    client.cookies.set(COOKIE, await session(stage))
+    client.cookies.set(SESSION_COOKIE, await session(stage))
     assert (await client.post("/change", headers=headers)).status_code == status
 
     # A token is in the header because somebody put it there.
@@ -116,7 +116,7 @@ async def test_with_a_cookie_only_our_own_pages_change_something(
 async def test_with_a_cookie_pages_of_others_do_not_read_either(
     stage: Stage, client: httpx2.AsyncClient
 ) -> None:
-    client.cookies.set(COOKIE, await session(stage))
+    client.cookies.set(SESSION_COOKIE, await session(stage))
 
     assert (await client.get("/see", headers={"origin": "http://evil.example"})).status_code == 403
     assert (await client.get("/see", headers={"origin": "http://localhost"})).status_code == 200
@@ -129,7 +129,7 @@ async def test_behind_a_proxy_the_public_address_is_ours(stage: Stage) -> None:
     api.include_router(routes())
     transport = httpx2.ASGITransport(app=api)
     async with httpx2.AsyncClient(transport=transport, base_url="http://b.example") as client:
-        client.cookies.set(COOKIE, await session(stage))
+        client.cookies.set(SESSION_COOKIE, await session(stage))
         kind = {"content-type": "application/json"}
         ours = await client.post("/change", headers=kind | {"origin": "https://b.example"})
         plain = await client.post("/change", headers=kind | {"origin": "http://b.example"})

@@ -113,8 +113,34 @@ async def test_of_many_at_the_same_time_one_is_done(ask: Asker) -> None:
     assert await count(ask) == 1
 
 
-#: Signing in twice and taking the key come before the request itself; then it is shown, and kept.
-@pytest.mark.parametrize(("whole", "done", "made"), [(3, True, 1), (3, False, 0), (5, False, 1)])
+@dataclass
+class CountingStore:
+    store: Store
+    transactions: int = 0
+
+    async def transact(self, work: Callable[[Tx], T]) -> T:
+        self.transactions += 1
+        return await self.store.transact(work)
+
+    async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
+        await self.store.commit(turn, work)
+
+
+async def test_with_a_key_the_caller_is_identified_once(ask: Asker, stage: Stage) -> None:
+    store = CountingStore(stage.deps.store)
+    ask.api.state.deps = replace(stage.deps, store=store)
+
+    assert (await ask("POST", PATH, CHAT)).status_code == 201
+    without_key, store.transactions = store.transactions, 0
+    assert (await post(ask, PATH, CHAT)).status_code == 201
+
+    # A key costs two transactions: to reserve it, and to store the response.
+    assert store.transactions == without_key + 2
+
+
+#: The caller is identified and the key reserved before the request itself; afterwards the
+#: conversation is read, and the response stored.
+@pytest.mark.parametrize(("whole", "done", "made"), [(2, True, 1), (2, False, 0), (4, False, 1)])
 async def test_after_an_answer_was_lost_nothing_is_done_twice(
     ask: Asker, stage: Stage, clock: SetClock, whole: int, *, done: bool, made: int
 ) -> None:
@@ -129,7 +155,7 @@ async def test_after_an_answer_was_lost_nothing_is_done_twice(
     later = await post(ask, PATH, CHAT)
 
     assert (later.status_code, later.headers.get("retry-after")) == (409, None)
-    assert "Look whether it was done" in later.json()["hint"]
+    assert "Check whether it was executed" in later.json()["hint"]
     assert await count(ask) == made
 
 

@@ -1,11 +1,13 @@
-"""How much of a request is read, and how long it may take: with a real server, and without."""
+"""Limits on the size and the duration of request bodies, with a real server and without."""
 
 import asyncio
+import itertools
 import json
 import socket
 import tracemalloc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -15,11 +17,12 @@ from support.stage.api_stage import Asker
 from support.stage.stage import BOUND, Stage
 
 from backburner.api.http import problems
-from backburner.api.http.limits import MOST_BYTES, BoundedBodies
+from backburner.api.http.limits import BodyLimitMiddleware, BodyLimits
 from backburner.app.http_server import Server, listen, server_config
 
 PATH = "/api/conversations"
 SHORT = timedelta(milliseconds=50)
+MINUTE = timedelta(minutes=1)
 MEGABYTE = 2**20
 
 
@@ -36,71 +39,109 @@ async def served(api: FastAPI) -> AsyncIterator[int]:
         listener.close()
 
 
-async def send(
-    port: int, head: str, pieces: Callable[[], AsyncIterator[bytes]]
-) -> tuple[bytes, int]:
-    """Send a request as far as the server takes it; give its answer, and how much it took."""
+@dataclass
+class Exchange:
+    response: bytes = b""
+    #: How many bytes of the body the client had sent, in all and when the response came.
+    sent: int = 0
+    sent_before_response: int = 0
+
+    @property
+    def status_line(self) -> bytes:
+        return self.response.split(b"\r\n", 1)[0]
+
+
+async def send(port: int, head: str, chunks: Iterable[bytes]) -> Exchange:
+    """Send a request and read the response at the same time, until the server closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n".encode())
-    sent = 0
+    exchange = Exchange()
 
     async def push() -> None:
-        nonlocal sent
         try:
-            async for piece in pieces():
-                writer.write(piece)
+            for chunk in chunks:
+                writer.write(chunk)
                 await writer.drain()
-                sent += len(piece)
+                exchange.sent += len(chunk)
         except ConnectionError:
             pass
 
     async with asyncio.timeout(BOUND):
         pushing = asyncio.create_task(push())
-        answer = b""
         try:
             while piece := await reader.read(65536):
-                answer += piece
+                exchange.sent_before_response = exchange.sent_before_response or exchange.sent
+                exchange.response += piece
         except ConnectionError:
             pass
-        await pushing
+        pushing.cancel()
+        await asyncio.wait({pushing})
     writer.close()
-    return answer, sent
+    return exchange
 
 
-async def plain() -> AsyncIterator[bytes]:
-    for _ in range(20):
-        yield b"x" * MEGABYTE
+def send_all_then_read(port: int, head: str, chunks: Iterable[bytes]) -> bytes:
+    """Send a request as many simple clients do: all of it, before they read anything."""
+    with socket.create_connection(("127.0.0.1", port), timeout=BOUND) as client:
+        client.sendall(f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n".encode())
+        for chunk in chunks:
+            client.sendall(chunk)
+        response = b""
+        while piece := client.recv(65536):
+            response += piece
+    return response
 
 
-async def chunked() -> AsyncIterator[bytes]:
-    for _ in range(20 * 16):
-        yield b"10000\r\n" + b"x" * 65536 + b"\r\n"
-
-
-@pytest.mark.parametrize(
-    ("head", "pieces"),
-    [
-        (f"Content-Length: {20 * MEGABYTE}\r\n", plain),
-        ("Transfer-Encoding: chunked\r\n", chunked),
-    ],
+PLAIN = (f"Content-Length: {20 * MEGABYTE}\r\n", [b"x" * 65536] * 320)
+CHUNKED = (
+    "Transfer-Encoding: chunked\r\n",
+    [*([b"10000\r\n" + b"x" * 65536 + b"\r\n"] * 320), b"0\r\n\r\n"],
 )
+TWENTY_MEGABYTES = pytest.mark.parametrize(
+    ("head", "chunks"), [PLAIN, CHUNKED], ids=["plain", "chunked"]
+)
+
+
+@TWENTY_MEGABYTES
 async def test_twenty_megabytes_are_refused_and_not_gathered(
-    ask: Asker, head: str, pieces: Callable[[], AsyncIterator[bytes]]
+    ask: Asker, head: str, chunks: list[bytes]
 ) -> None:
     head += f"Authorization: Bearer {ask.token}\r\nContent-Type: application/json\r\n"
     async with served(ask.api) as port:
         tracemalloc.start()
         try:
-            answer, sent = await send(port, head, pieces)
+            exchange = await send(port, head, chunks)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
 
-    assert b" 413 " in answer.split(b"\r\n", 1)[0]
-    assert b"application/problem+json" in answer
-    assert b"connection: close" in answer.lower()
-    assert sent < 20 * MEGABYTE
+    assert b" 413 " in exchange.status_line
+    assert b"application/problem+json" in exchange.response
+    assert b"connection: close" in exchange.response.lower()
+    assert exchange.sent_before_response < 20 * MEGABYTE
     assert peak < 8 * MEGABYTE
+
+
+@TWENTY_MEGABYTES
+async def test_a_client_that_sends_everything_before_it_reads_sees_the_refusal(
+    ask: Asker, head: str, chunks: list[bytes]
+) -> None:
+    head += f"Authorization: Bearer {ask.token}\r\nContent-Type: application/json\r\n"
+    async with served(ask.api) as port:
+        response = await asyncio.to_thread(send_all_then_read, port, head, chunks)
+
+    assert response.startswith(b"HTTP/1.1 413 ")
+    assert response.endswith(b"}")
+
+
+async def test_a_client_that_never_stops_sending_is_cut_off() -> None:
+    limits = BodyLimits(linger_bytes=4 * MEGABYTE, linger_timeout=MINUTE)
+    async with served(echo(limits)) as port:
+        exchange = await send(port, CHUNKED[0], itertools.repeat(CHUNKED[1][0]))
+
+    assert b" 413 " in exchange.status_line
+    # The kernel buffers some of it.
+    assert exchange.sent < 20 * MEGABYTE
 
 
 async def test_a_body_may_be_as_large_as_the_limit_and_not_a_byte_larger(
@@ -109,7 +150,7 @@ async def test_a_body_may_be_as_large_as_the_limit_and_not_a_byte_larger(
     start, end = b'{"content": "Hello."', b"}"
     chat = await stage.chat()
     for more, status in ((0, 202), (1, 413)):
-        body = start + b" " * (MOST_BYTES - len(start) - len(end) + more) + end
+        body = start + b" " * (BodyLimits().max_bytes - len(start) - len(end) + more) + end
         answer = await ask(
             "POST",
             f"{PATH}/{chat.id}/messages",
@@ -128,31 +169,24 @@ async def test_a_length_that_is_none_is_refused(ask: Asker, length: str) -> None
     assert answer.status_code == (413 if length.startswith("9") else 400)
 
 
-def echo(pause: timedelta, whole: timedelta) -> FastAPI:
-    api = FastAPI()
-    problems.add_handlers(api)
+def echo(limits: BodyLimits) -> FastAPI:
+    api = FastAPI(exception_handlers=problems.HANDLERS)
 
     @api.post(PATH)
     async def read(request: Request) -> int:
         return len(await request.body())
 
-    api.add_middleware(BoundedBodies, pause=pause, whole=whole)
+    api.add_middleware(BodyLimitMiddleware, limits=limits)
     return api
 
 
 async def test_a_body_that_stops_coming_ends_its_request() -> None:
-    stopped = asyncio.Event()
+    async with served(echo(BodyLimits(chunk_timeout=SHORT, linger_chunk_timeout=SHORT))) as port:
+        exchange = await send(port, "Content-Length: 10\r\n", [b"x"])
 
-    async def one_piece() -> AsyncIterator[bytes]:
-        yield b"x"
-        stopped.set()
-
-    async with served(echo(SHORT, timedelta(minutes=1))) as port:
-        answer, _ = await send(port, "Content-Length: 10\r\n", one_piece)
-
-    assert stopped.is_set()
-    assert b" 408 " in answer.split(b"\r\n", 1)[0]
-    assert b"connection: close" in answer.lower()
+    assert exchange.sent == 1
+    assert b" 408 " in exchange.status_line
+    assert b"connection: close" in exchange.response.lower()
 
 
 async def test_a_body_that_trickles_in_ends_its_request_too() -> None:
@@ -169,7 +203,7 @@ async def test_a_body_that_trickles_in_ends_its_request_too() -> None:
     async def keep(message: Any) -> None:
         sent.append(message)
 
-    api = echo(pause=timedelta(minutes=1), whole=SHORT)
+    api = echo(BodyLimits(chunk_timeout=MINUTE, body_timeout=SHORT, linger_timeout=SHORT))
     scope: dict[str, Any] = {
         "type": "http",
         "method": "POST",
@@ -192,7 +226,7 @@ async def test_a_body_that_trickles_in_ends_its_request_too() -> None:
 
 async def test_who_waits_for_an_answer_is_not_hurried() -> None:
     """After the body there is nothing more to come, however long the answer takes."""
-    api = echo(SHORT, SHORT)
+    api = echo(BodyLimits(chunk_timeout=SHORT, body_timeout=SHORT))
 
     @api.post("/slow")
     async def slow(request: Request) -> bool:
@@ -260,5 +294,8 @@ async def test_what_is_not_json_is_not_taken_for_it(ask: Asker, stage: Stage) ->
             content=b'{"content": "Hello."}',
             headers={"content-type": kind},
         )
-        assert (answer.status_code, answer.json()["detail"]) == (400, "That is not JSON.")
+        assert (answer.status_code, answer.json()["detail"]) == (
+            400,
+            "The request body is not JSON.",
+        )
     assert stage.said(chat) == []

@@ -1,12 +1,13 @@
 """While you were away."""
 
+import re
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
 
 import httpx2
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event
 from support.doubles.clock import SetClock
 from support.doubles.engine import End, Fail, Spend
 from support.requirements import requirement
@@ -22,6 +23,7 @@ from backburner.core.accounts import Scope
 from backburner.core.errors import EngineFailed
 from backburner.core.ids import UserId
 from backburner.core.schedule import Interval
+from backburner.store import tables
 
 __all__ = ["clock", "database", "set_up", "stage"]
 
@@ -178,11 +180,32 @@ async def test_a_summary_stays_short_however_much_happened(
     assert len(found.ran) == away.MAX_AWAY_ROWS
 
 
-async def test_what_is_counted_is_found_by_an_index(stage: Stage) -> None:
-    query = (
-        "EXPLAIN QUERY PLAN SELECT count(*) FROM runs"
-        " WHERE user_id = 'u' AND ended_at > 0 AND unattended"
-    )
-    plan = stage.database.run(lambda tx: tx.connection.execute(text(query)).all())
+async def test_a_summary_is_read_through_indexes(stage: Stage, client: httpx2.AsyncClient) -> None:
+    headers = await header(stage)
+    queries = list[tuple[str, Any]]()
 
-    assert "ix_runs_of_user" in str(plan)
+    def record(*arguments: Any) -> None:
+        queries.append(arguments[2:4])
+
+    event.listen(stage.database.engine, "before_cursor_execute", record)
+    try:
+        await look(client, headers)
+    finally:
+        event.remove(stage.database.engine, "before_cursor_execute", record)
+    steps = [
+        step
+        for query, values in queries
+        if query.startswith("SELECT")
+        for step in explain(stage, query, values)
+    ]
+
+    scans = re.compile(rf"SCAN ({'|'.join(tables.metadata.tables)})\b")
+    assert [step for step in steps if scans.match(step)] == []
+    assert sum("ix_runs_of_user (user_id=? AND ended_at>?" in step for step in steps) == 2
+
+
+def explain(stage: Stage, query: str, values: Any) -> list[str]:
+    rows = stage.database.run(
+        lambda tx: tx.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", values).all()
+    )
+    return [row[3] for row in rows]

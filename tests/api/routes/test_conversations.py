@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 from support.doubles.clock import SetClock
-from support.doubles.engine import Call, Spend
+from support.doubles.engine import Call, End, Spend
 from support.requirements import requirement
 from support.stage.api_stage import AskAs, Asker
 from support.stage.make import NOON, USER
@@ -47,6 +48,7 @@ async def test_a_task_shows_what_becomes_of_it(ask: Asker, stage: Stage, clock: 
     await ask.do("PUT", "/api/me", {"zone": "Europe/Berlin"})
     body = {"what": "Look.", "when": "every 30m", "max_runs": 9, "tools": ["look"]}
     born = await ask.do("POST", PATH, {**body, "title": "CI", "run_timeout": 60})
+    stage.engine.then(End({"complete": True, "message": "All is green."}))
     await stage.work()
     clock.advance(MINUTE)
 
@@ -59,7 +61,8 @@ async def test_a_task_shows_what_becomes_of_it(ask: Asker, stage: Stage, clock: 
     assert shown["next_times_in_words"][0] == "Mon 16 Nov 2026, 13:30 CET"
     assert (shown["run_count"], shown["max_runs"], shown["notify"]) == (1, 9, "on_change")
     assert shown["last_run_at"] == "2026-11-16T12:00:00Z"
-    assert (shown["last_result_hash"] or "", shown["created_by"]) > ("", "")
+    assert shown["last_result_hash"] == sha256(b"all is green.").hexdigest()
+    assert shown["created_by"] == "user"
     assert (shown["tools"], shown["run_timeout"], shown["reports_to"]) == (["look"], 60, [])
     assert shown["state"]["context"]["prompt"] == "Look."
     assert (shown["failures"], shown["crashes"], shown["ended_as"]) == (0, 0, None)
@@ -258,7 +261,7 @@ async def test_a_cursor_that_was_never_given_out_is_refused(ask_as: AskAs, curso
         path = f"/api/{name}"
         answer = await ask("GET", path, params={"cursor": cursor})
         assert answer.status_code == 400, path
-        assert "Begin again" in answer.json()["hint"]
+        assert "Start again" in answer.json()["hint"]
 
 
 @pytest.mark.parametrize("limit", ["0", "201", "-1", "many"])

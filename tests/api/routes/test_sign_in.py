@@ -11,7 +11,7 @@ from support.people.people import PASSWORD
 from support.stage.stage import Stage
 
 from backburner.actions.accounts import credentials, sign_in, users
-from backburner.api.http.auth import COOKIE
+from backburner.api.http.auth import SESSION_COOKIE
 from backburner.core.accounts import MAX_SIGN_IN_ATTEMPTS, Caller, Role, Scope
 from backburner.ports import HintKind
 
@@ -25,7 +25,7 @@ async def is_in(browser: httpx2.AsyncClient, **more: object) -> bool:
 
 
 async def caller_of(stage: Stage, browser: httpx2.AsyncClient) -> Caller:
-    caller = await credentials.identify(stage.deps, browser.cookies[COOKIE])
+    caller = await credentials.identify(stage.deps, browser.cookies[SESSION_COOKIE])
     assert caller
     return caller
 
@@ -46,7 +46,7 @@ async def test_with_login_and_password_one_gets_a_cookie(
     for part in ("httponly", "samesite=lax", "path=/"):
         assert part in cookie
     assert "secure" not in cookie
-    assert browser.cookies[COOKIE] not in answer.text
+    assert browser.cookies[SESSION_COOKIE] not in answer.text
     assert await is_in(browser)
 
 
@@ -77,7 +77,7 @@ async def test_wrong_ones_are_told_nothing_about_what_is_wrong(
 
     assert {answer.status_code for answer in answers} == {401}
     assert len({answer.text for answer in answers}) == 1
-    assert COOKIE not in browser.cookies
+    assert SESSION_COOKIE not in browser.cookies
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ async def test_no_page_of_somebody_else_signs_a_browser_in(
     answer = await people.sign_in(browser, headers={"origin": "http://evil.example"})
 
     assert answer.status_code == 403
-    assert COOKIE not in browser.cookies
+    assert SESSION_COOKIE not in browser.cookies
 
 
 async def test_an_account_is_tried_so_often_and_no_more(
@@ -165,10 +165,10 @@ async def test_signing_in_again_replaces_the_session(
 ) -> None:
     await people.add(stage)
     await people.sign_in(browser)
-    before = browser.cookies[COOKIE]
+    before = browser.cookies[SESSION_COOKIE]
     await people.sign_in(browser)
 
-    assert browser.cookies[COOKIE] != before
+    assert browser.cookies[SESSION_COOKIE] != before
     assert await credentials.identify(stage.deps, before) is None
     assert await is_in(browser)
 
@@ -254,11 +254,11 @@ async def test_signing_out_ends_the_session_and_nothing_else(
 ) -> None:
     headers = await people.token(stage, await people.add(stage))
     await people.sign_in(browser)
-    secret = browser.cookies[COOKIE]
+    secret = browser.cookies[SESSION_COOKIE]
     answer = await browser.post("/api/sign-out")
 
     assert answer.status_code == 204
-    assert COOKIE not in browser.cookies
+    assert SESSION_COOKIE not in browser.cookies
     assert await credentials.identify(stage.deps, secret) is None
     assert await is_in(browser, headers=headers)
 

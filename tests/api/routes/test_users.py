@@ -11,7 +11,7 @@ from support.people.people import PASSWORD
 from support.stage.stage import Stage
 
 from backburner.actions.accounts import credentials, sign_in, users
-from backburner.api.schemas.account import Accept, SignIn
+from backburner.api.schemas.account import InvitationAcceptanceBody, SignInBody
 from backburner.core.accounts import Caller, Role, Scope
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId
@@ -320,8 +320,8 @@ async def test_nothing_made_for_somebody_who_is_shut_out_lets_them_in(
 def test_a_secret_does_not_show_where_it_is_held() -> None:
     issued = credentials.IssuedCredential(id="k_1", secret="bb_canary", expires_at=None)  # noqa: S106
     bodies = [
-        Accept(invitation="bb_canary", login="ada", password="canary of words"),  # type: ignore[arg-type]  # noqa: S106
-        SignIn(link="bb_canary"),  # type: ignore[arg-type]
+        InvitationAcceptanceBody(invitation="bb_canary", login="ada", password="canary of words"),  # type: ignore[arg-type]  # noqa: S106
+        SignInBody(link="bb_canary"),  # type: ignore[arg-type]
     ]
 
     assert "canary" not in repr([issued, *bodies])

@@ -24,6 +24,7 @@ from backburner.core.accounts import Scope
 from backburner.core.conversation import Conversation
 from backburner.core.ids import UserId
 from backburner.live import poll
+from backburner.live.feed import Feed
 from backburner.live.subscriber import MAX_SUBSCRIBER_QUEUE, Subscriber
 from backburner.ports import Change, EventKind, Hint, HintKind
 from backburner.store import tables
@@ -293,9 +294,29 @@ def test_a_client_that_does_not_keep_up_begins_with_everything() -> None:
     assert [one.number for one in news.changes] == [1000]
 
 
-async def test_a_lost_hint_costs_seconds_and_no_more(
-    stage: Stage, client: httpx2.AsyncClient, token: str
+async def test_without_hints_a_poll_finds_changes_and_expired_credentials(
+    stage: Stage, client: httpx2.AsyncClient, clock: SetClock, token: str
 ) -> None:
+    expires_at = clock.now + timedelta(hours=1)
+    expiring = await credentials.issue_token(
+        stage.deps, USER, [Scope.READ], name="Test", expires_at=expires_at
+    )
+    async with following(client, token) as stream, following(client, expiring) as ending:
+        await stream.next("hello")
+        await ending.next("hello")
+        stage.database.bus = None
+        clock.now = expires_at
+        change(stage)
+
+        # The real interval is five seconds.
+        assert (await stream.next()).number == 1
+        assert await ending.is_over()
+
+
+async def test_after_hints_were_lost_a_hint_of_everything_finds_the_changes(
+    stage: Stage, api: FastAPI, client: httpx2.AsyncClient, token: str
+) -> None:
+    api.state.feed = Feed(stage.deps, poll_interval=timedelta(hours=1))
     async with following(client, token) as stream:
         await stream.next("hello")
         stage.database.bus = None

@@ -1,13 +1,13 @@
-"""A message and its reply in one answer."""
+"""A message that is sent for a stream, and its reply in it."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 import httpx2
 import pytest
-from fastapi import APIRouter, FastAPI, Request
 from support.doubles.engine import End, Fail, Say, Wait
 from support.servers.live import Stream, following, serving
 from support.stage.make import STRANGER, USER
@@ -17,53 +17,35 @@ from support.stage.stages import clock, database, set_up, stage
 from backburner.actions import chat
 from backburner.actions.accounts import credentials
 from backburner.api.app import build_api
-from backburner.api.http.auth import Writer
-from backburner.api.http.sse import Streaming
-from backburner.api.routes import streams
 from backburner.core.accounts import Scope
 from backburner.core.conversation import Conversation
 from backburner.core.errors import EngineFailed
-from backburner.core.ids import ConversationId
 
 __all__ = ["clock", "database", "set_up", "stage"]
 
 
-def build(stage: Stage) -> FastAPI:
-    """Build the API with a route as small as may be."""
-    router = APIRouter()
-
-    @router.post("/say/{conversation_id}")
-    async def say(
-        request: Request,
-        caller: Writer,
-        conversation_id: ConversationId,
-        text: str,
-        seconds: float = 60,
-    ) -> Streaming:
-        patience = timedelta(seconds=seconds)
-        return await streams.say(request, caller, conversation_id, text, patience=patience)
-
-    api = build_api(stage.deps, hosts={"127.0.0.1"}, checks={})
-    api.include_router(router)
-    return api
-
-
-@pytest.fixture
-async def client(stage: Stage) -> AsyncIterator[httpx2.AsyncClient]:
-    async with serving(build(stage)) as address, httpx2.AsyncClient(base_url=address) as client:
+@asynccontextmanager
+async def served(stage: Stage, **options: Any) -> AsyncIterator[httpx2.AsyncClient]:
+    api = build_api(stage.deps, hosts={"127.0.0.1"}, checks={}, **options)
+    async with serving(api) as address, httpx2.AsyncClient(base_url=address) as client:
         stage.user()
         token = await credentials.issue_token(stage.deps, USER, list(Scope), name="Test")
         client.headers["authorization"] = f"Bearer {token}"
         yield client
 
 
+@pytest.fixture
+async def client(stage: Stage) -> AsyncIterator[httpx2.AsyncClient]:
+    async with served(stage) as client:
+        yield client
+
+
 def asking(
-    client: httpx2.AsyncClient, here: Conversation, text: str, **more: object
+    client: httpx2.AsyncClient, here: Conversation, text: str
 ) -> AbstractAsyncContextManager[Stream]:
     token = client.headers["authorization"].removeprefix("Bearer ")
-    return following(
-        client, token, method="POST", path=f"/say/{here.id}", params={"text": text, **more}
-    )
+    path = f"/api/conversations/{here.id}/messages"
+    return following(client, token, method="POST", path=path, json={"content": text})
 
 
 async def test_a_reply_comes_in_pieces_and_then_as_it_is_kept(
@@ -166,11 +148,12 @@ async def test_a_reply_that_goes_on_elsewhere_is_told_from_its_beginning(
     assert [one["content"] for one in done.data["messages"]] == ["Found words."]
 
 
-async def test_an_answer_that_takes_too_long_ends_and_the_reply_goes_on(
-    stage: Stage, client: httpx2.AsyncClient
-) -> None:
+async def test_a_stream_that_takes_too_long_ends_and_the_reply_continues(stage: Stage) -> None:
     here = await stage.chat()
-    async with asking(client, here, "Hello?", seconds=0.05) as stream:
+    async with (
+        served(stage, reply_timeout=timedelta(milliseconds=50)) as client,
+        asking(client, here, "Hello?") as stream,
+    ):
         await stream.next("message")
         later = await stream.next()
         assert await stream.is_over()

@@ -98,5 +98,7 @@ async def following(
     headers = {"authorization": f"Bearer {token}", "accept": "text/event-stream"}
     if after is not None:
         headers["last-event-id"] = str(after)
-    async with client.stream(method, path, headers=headers, **more) as answer:
+    # Reading is bounded by `Stream.next`; the client's own timeout is shorter than a poll.
+    timeout = httpx2.Timeout(BOUND, read=None)
+    async with client.stream(method, path, headers=headers, timeout=timeout, **more) as answer:
         yield Stream(answer)

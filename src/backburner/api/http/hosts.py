@@ -1,18 +1,22 @@
-"""Which names this server answers to.
+"""The Host check, against DNS rebinding.
 
-A page elsewhere can point a name of its own at this machine and have the browser talk to us as
-if we were that page's server. Such requests carry that name, and get no answer.
+A page elsewhere can point its own domain at this machine and make the browser talk to this server
+as if it were the page's own. Such requests carry that domain in Host, and are refused.
+
+Starlette's `TrustedHostMiddleware` does the same check but answers 400 in plain text. This one
+answers 421 with problem details that name the accepted hosts and the setting to change.
 """
 
 from collections.abc import Collection
 
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from backburner.api.http import problems
 
-class KnownHosts:
-    """Refuses requests whose Host header is none of ours; the port may differ, as in a tunnel."""
+
+class HostCheckMiddleware:
+    """Refuses requests for other hosts. Any port is accepted, because tunnels change it."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
         self._app = app
@@ -24,25 +28,17 @@ class KnownHosts:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            await self._refusal()(scope, receive, send)
-
-    def _refusal(self) -> JSONResponse:
-        names = ", ".join(sorted(self._hosts))
-        return JSONResponse(
-            {
-                "type": "about:blank",
-                "title": "Misdirected Request",
-                "status": 421,
-                "detail": f"This server does not answer to that name; it answers to {names}.",
-                "hint": "Whoever runs it can set `public_url` to the address that is used.",
-            },
-            status_code=421,
-            media_type="application/problem+json",
-        )
+            hosts = ", ".join(sorted(self._hosts))
+            refusal = problems.respond(
+                421,
+                f"This server does not serve that host; it serves {hosts}.",
+                "The operator can set `public_url` to the address that you use.",
+            )
+            await refusal(scope, receive, send)
 
 
 def _host(scope: Scope) -> str:
-    """Take the name without its port; `[::1]:8484` keeps its brackets."""
-    named = Headers(scope=scope).get("host", "").strip().lower()
-    name, colon, port = named.rpartition(":")
-    return name if colon and port.isdigit() else named
+    """Return the host without its port; `[::1]:8484` keeps its brackets."""
+    host = Headers(scope=scope).get("host", "").strip().lower()
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdigit() else host

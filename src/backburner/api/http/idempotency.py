@@ -1,7 +1,7 @@
-"""`Idempotency-Key`: a POST that is sent again because its answer was lost is not done again.
+"""`Idempotency-Key`: a POST that is repeated because its response was lost is not executed again.
 
-The same key with the same request gets the same answer for 24 hours. A refusal changes nothing and
-is not kept. Routes whose answer holds a secret must not use this: answers are stored as they are.
+The same key with the same request gets the same response for 24 hours. Errors change nothing and
+are not stored. Routes that return a secret must not use this: responses are stored in plain text.
 """
 
 import hashlib
@@ -16,33 +16,35 @@ from starlette.exceptions import HTTPException
 
 from backburner.actions import idempotency
 from backburner.api.http import auth
+from backburner.api.http.dependencies import get_deps
 from backburner.api.http.problems import Problem
 from backburner.core.errors import BackburnerError, MachineFailed
 from backburner.core.ids import UserId
 from backburner.ports import StoredResponse
 
 HEADER = "Idempotency-Key"
-LONGEST = 200
-REPLAYED = "Idempotency-Replayed"
+REPLAYED_HEADER = "Idempotency-Replayed"
+MAX_KEY_CHARS = 200
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 PARAMETER: dict[str, Any] = {
     "name": HEADER,
     "in": "header",
     "required": False,
-    "description": "Any text of up to 200 characters. The same request with the same key is done"
-    " once, and answered in the same way for 24 hours.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST},
+    "description": f"Any text of up to {MAX_KEY_CHARS} characters. Repeating the request with the"
+    " same key within 24 hours returns the same response without executing it again.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS},
 }
 
 
-class KeyedRoute(APIRoute):
-    """Lets those who send a POST mark it, so that they can send it again."""
+class IdempotentRoute(APIRoute):
+    """A route whose POST requests clients can repeat with the same key."""
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        if "POST" in (more.get("methods") or ()):
-            more["openapi_extra"] = {"parameters": [PARAMETER], **(more.get("openapi_extra") or {})}
-        super().__init__(*args, **more)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        if "POST" in (options.get("methods") or ()):
+            extra = options.get("openapi_extra") or {}
+            options["openapi_extra"] = {"parameters": [PARAMETER], **extra}
+        super().__init__(*args, **options)
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
@@ -50,22 +52,24 @@ class KeyedRoute(APIRoute):
         async def handle_once(request: Request) -> Response:
             if request.method != "POST" or HEADER not in request.headers:
                 return await handle(request)
-            return await _once(request, handle)
+            return await _handle_once(request, handle)
 
         return handle_once
 
 
-async def _once(request: Request, handle: Handler) -> Response:
+async def _handle_once(request: Request, handle: Handler) -> Response:
     key = request.headers[HEADER]
-    if not key or len(key) > LONGEST or not (key.isascii() and key.isprintable()):
-        raise Problem(400, "That is no key.", f"A key is up to {LONGEST} characters of ASCII.")
+    if not key or len(key) > MAX_KEY_CHARS or not (key.isascii() and key.isprintable()):
+        raise Problem(
+            400, f"Invalid {HEADER}.", f"Use 1 to {MAX_KEY_CHARS} printable ASCII characters."
+        )
     caller = await auth.identify(request)
-    deps, digest = auth.of(request), await _digest(request)
-    known, is_lost = await idempotency.begin(deps, caller.user, key, digest)
-    if known is not None:
-        return _repeat(known, digest, is_lost=is_lost)
+    deps, digest = get_deps(request), await _digest(request)
+    stored, is_lost = await idempotency.begin(deps, caller.user, key, digest)
+    if stored is not None:
+        return _replay(stored, digest, is_lost=is_lost)
     response = await _handle(request, handle, caller.user, key)
-    # A stream cannot be given again: whoever comes again learns that it was done, and may look.
+    # A stream cannot be replayed: a repeated request learns that the first one was executed.
     body = getattr(response, "body", b"{}")
     await idempotency.keep(deps, caller.user, key, response.status_code, bytes(body).decode())
     return response
@@ -75,37 +79,40 @@ async def _handle(request: Request, handle: Handler, user: UserId, key: str) -> 
     try:
         return await handle(request)
     except MachineFailed:
-        # The database may have done it and lost only the answer: the key stays taken.
+        # The database may have committed before it failed, so the key stays in use.
         raise
     except (BackburnerError, Problem, RequestValidationError, HTTPException):
-        await idempotency.release(auth.of(request), user, key)
+        await idempotency.release(get_deps(request), user, key)
         raise
 
 
-def _repeat(known: StoredResponse, digest: str, *, is_lost: bool) -> Response:
-    if known.request != digest:
-        raise Problem(422, "This key was used for another request.", "Use a new key for each.")
+def _replay(stored: StoredResponse, digest: str, *, is_lost: bool) -> Response:
+    if stored.request != digest:
+        raise Problem(
+            422, "This key was used for another request.", "Use a new key for each request."
+        )
     if is_lost:
         raise Problem(
             409,
-            "A request with this key was begun, and nobody knows what became of it.",
-            "Look whether it was done; if it was not, send it with a new key.",
+            "A request with this key was interrupted, and its outcome is unknown.",
+            "Check whether it was executed; if not, send it with a new key.",
         )
-    if known.status is None:
+    if stored.status is None:
         raise Problem(
             409,
-            "A request with this key is being answered.",
+            "A request with this key is still in progress.",
             "Try again.",
             retry_after=timedelta(seconds=1),
         )
-    headers = {REPLAYED: "true"}
-    body = (known.body or "").encode()
-    return Response(body, known.status, headers, media_type="application/json" if body else None)
+    headers = {REPLAYED_HEADER: "true"}
+    body = (stored.body or "").encode()
+    return Response(body, stored.status, headers, media_type="application/json" if body else None)
 
 
 async def _digest(request: Request) -> str:
-    head = f"{request.method} {request.url.path}?{request.url.query}"
-    told = (head, request.headers.get("content-type", ""), request.headers.get("accept", ""))
-    heads = hashlib.sha256(repr(told).encode())
-    heads.update(await request.body())
-    return heads.hexdigest()
+    """Hash all that makes it the same request: method, address, format and body."""
+    line = f"{request.method} {request.url.path}?{request.url.query}"
+    head = (line, request.headers.get("content-type", ""), request.headers.get("accept", ""))
+    digest = hashlib.sha256(repr(head).encode())
+    digest.update(await request.body())
+    return digest.hexdigest()

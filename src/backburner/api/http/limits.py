@@ -1,6 +1,10 @@
-"""How much of a request is read, and how long it may take to come.
+"""Limits on request bodies: their size, and how long they may take to arrive.
 
-Nothing of a body that says it is too large is read; one that does not say is counted as it comes.
+A body that declares a larger size is refused unread; one of unknown size is counted as it arrives.
+
+A refused request ends its connection, but not at once: if a server closes while the client still
+sends, TCP resets the connection and the client may lose the response. So the rest of the body is
+read and discarded first, within bounds (a lingering close, as in nginx).
 """
 
 import asyncio
@@ -13,96 +17,107 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backburner.api.http import problems
 
-MOST_BYTES = 1_000_000
-#: Until the next piece of a body comes, and until the last one has.
-LONGEST_PAUSE = timedelta(seconds=15)
-LONGEST_BODY = timedelta(seconds=60)
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    max_bytes: int = 1_000_000
+    #: For the next chunk of a body, and for all of it.
+    chunk_timeout: timedelta = timedelta(seconds=15)
+    body_timeout: timedelta = timedelta(seconds=60)
+    #: For the rest of a refused body.
+    linger_bytes: int = 2**25
+    linger_chunk_timeout: timedelta = timedelta(seconds=2)
+    linger_timeout: timedelta = timedelta(seconds=30)
 
 
-class BoundedBodies:
-    def __init__(
-        self,
-        app: ASGIApp,
-        limit: int = MOST_BYTES,
-        pause: timedelta = LONGEST_PAUSE,
-        whole: timedelta = LONGEST_BODY,
-    ) -> None:
+class BodyLimitMiddleware:
+    def __init__(self, app: ASGIApp, limits: BodyLimits | None = None) -> None:
         self._app = app
-        self._most = limit
-        self._pause = pause.total_seconds()
-        self._whole = whole.total_seconds()
+        self._limits = limits or BodyLimits()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        declared = Headers(scope=scope).get("content-length", "0")
-        if not (declared.isascii() and declared.isdigit()):
-            refusal = problems.answer(400, "The length of the body is not a number.")
-            await refusal(scope, receive, _closing(send))
-        elif len(declared) > 18 or int(declared) > self._most:
-            await problems.answer(413, _too_large(self._most))(scope, receive, _closing(send))
+        body = _Body(receive, send, self._limits)
+        length = Headers(scope=scope).get("content-length", "0")
+        if not (length.isascii() and length.isdigit()):
+            body.is_refused = True
+            refusal = problems.respond(400, "Content-Length is not a number.")
+            await refusal(scope, receive, body.send)
+        elif len(length) > 18 or int(length) > self._limits.max_bytes:
+            body.is_refused = True
+            refusal = problems.respond(413, body.too_large)
+            await refusal(scope, receive, body.send)
         else:
-            body = _Body(receive, send, self._most, self._pause, self._whole)
             await self._app(scope, body.receive, body.send)
 
 
 @dataclass(slots=True)
 class _Body:
-    """A body on its way in. What is refused ends its connection: the rest is not waited for."""
+    """A request body as it arrives, and the response to it."""
 
     _receive: Receive
     _send: Send
-    most: int
-    pause: float
-    whole: float
+    limits: BodyLimits
     size: int = 0
-    ends_at: float | None = None
+    deadline: float | None = None
     is_complete: bool = False
     is_refused: bool = False
+
+    @property
+    def too_large(self) -> str:
+        return f"The request body is larger than {self.limits.max_bytes:,} bytes."
 
     async def receive(self) -> Message:
         if self.is_complete:
             return await self._receive()
-        message = await self._next()
-        if message["type"] != "http.request":
-            self.is_complete = True
-            return message
+        message = await self._receive_chunk()
         self.size += len(message.get("body", b""))
         self.is_complete = not message.get("more_body", False)
-        if self.size > self.most:
-            self._refuse(413, _too_large(self.most))
+        if self.size > self.limits.max_bytes:
+            self._refuse(413, self.too_large)
         return message
 
     async def send(self, message: Message) -> None:
-        if self.is_refused and message["type"] == "http.response.start":
+        if not self.is_refused:
+            await self._send(message)
+        elif message["type"] == "http.response.start":
             MutableHeaders(scope=message)["connection"] = "close"
-        await self._send(message)
+            await self._send(message)
+        elif message.get("more_body", False):
+            await self._send(message)
+        else:
+            # The server closes the connection after the last message, so that one has to wait.
+            await self._send({**message, "more_body": True})
+            await self._discard_rest()
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _next(self) -> Message:
+    async def _receive_chunk(self) -> Message:
         now = asyncio.get_running_loop().time()
-        if self.ends_at is None:
-            self.ends_at = now + self.whole
+        if self.deadline is None:
+            self.deadline = now + self.limits.body_timeout.total_seconds()
+        chunk_deadline = now + self.limits.chunk_timeout.total_seconds()
         try:
-            async with asyncio.timeout_at(min(now + self.pause, self.ends_at)):
+            async with asyncio.timeout_at(min(chunk_deadline, self.deadline)):
                 return await self._receive()
         except TimeoutError:
-            self._refuse(408, "The body of the request takes too long to come.")
+            self._refuse(408, "The request body took too long to arrive.")
             raise
 
-    def _refuse(self, status: int, why: str) -> None:
+    async def _discard_rest(self) -> None:
+        discarded = 0
+        chunk_timeout = self.limits.linger_chunk_timeout.total_seconds()
+        try:
+            async with asyncio.timeout(self.limits.linger_timeout.total_seconds()):
+                while not self.is_complete and discarded < self.limits.linger_bytes:
+                    async with asyncio.timeout(chunk_timeout):
+                        message = await self._receive()
+                    discarded += len(message.get("body", b""))
+                    self.is_complete = not message.get("more_body", False)
+        except TimeoutError:
+            pass
+
+    def _refuse(self, status: int, detail: str) -> None:
         self.is_refused = True
-        raise HTTPException(status, why)
-
-
-def _too_large(limit: int) -> str:
-    return f"A request may have {limit:,} bytes."
-
-
-def _closing(send: Send) -> Send:
-    async def close(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            MutableHeaders(scope=message)["connection"] = "close"
-        await send(message)
-
-    return close
+        raise HTTPException(status, detail)

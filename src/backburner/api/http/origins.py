@@ -1,42 +1,52 @@
-"""Whether a request comes from a page of ours, as far as a browser tells."""
+"""Cross-site request checks: does a browser's request come from one of our own pages."""
 
 from urllib.parse import urlsplit
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from backburner.api.http.problems import Problem
 
-#: What a browser says of requests from our own pages, and of those no page made.
-OURS = frozenset({"same-origin", "none"})
+#: `Sec-Fetch-Site` of requests from our own pages, and of those that no page made.
+OWN_SITES = frozenset({"same-origin", "none"})
 
 
-def origin_of(request: Request) -> str:
-    """Give the address under which a browser knows us: scheme, name and port."""
-    public: str = request.app.state.public_url
+def get_origin(request: Request) -> str:
+    """Return the origin under which a browser knows this server: scheme, host and port."""
+    public_url: str = request.app.state.public_url
     host = request.headers.get("host", "").lower()
-    if public and host.partition(":")[0] == urlsplit(public).hostname:
-        return public
+    if public_url and host.partition(":")[0] == urlsplit(public_url).hostname:
+        return public_url
     return f"{request.url.scheme}://{host}"
 
 
 def is_encrypted(request: Request) -> bool:
-    return origin_of(request).startswith("https://")
+    return get_origin(request).startswith("https://")
 
 
 def check_origin(request: Request) -> None:
-    """Refuse what a page of somebody else sends."""
+    """Refuse requests from pages of other origins."""
     origin = request.headers.get("origin")
-    if origin is not None and origin.lower() != origin_of(request):
-        raise Problem(403, "This comes from a page of somebody else.")
+    if origin is not None and origin.lower() != get_origin(request):
+        raise _foreign_page()
 
 
 def check_page(request: Request) -> None:
-    """Refuse what such a page could have made a browser send, unasked, to change something."""
+    """Refuse requests that a page of another site can make a browser send."""
     check_origin(request)
-    if request.headers.get("sec-fetch-site", "none") not in OURS:
-        raise Problem(403, "This comes from a page of somebody else.")
+    if request.headers.get("sec-fetch-site", "none") not in OWN_SITES:
+        raise _foreign_page()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Problem(
-            415, "What changes something is sent as JSON.", "Set Content-Type: application/json."
+            415,
+            "Requests with a cookie must be sent as JSON.",
+            "Set Content-Type: application/json.",
         )
+
+
+def _foreign_page() -> Problem:
+    return Problem(403, "The request comes from a page of another site.")
+
+
+#: For endpoints that sign a browser in: another site must not do that with an account of its own.
+OwnPageOnly = Depends(check_page)

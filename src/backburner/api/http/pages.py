@@ -1,7 +1,6 @@
-"""Pages: how many, and from where on. Where one ends is told as a cursor that means nothing else.
+"""Cursor pagination. Cursors are opaque to clients.
 
-Rows that come in while somebody turns pages shift nothing: a page begins after the row that the
-last one ended with, not at a count.
+A page starts after the last row of the previous page, so rows inserted meanwhile shift nothing.
 """
 
 import json
@@ -18,61 +17,63 @@ from backburner.actions import browse
 from backburner.core.errors import BadRequest
 from backburner.ports import PageKey
 
-MOST = 200
-USUAL = 50
-_LARGEST = 2**63 - 1
+MAX_PAGE_SIZE = 200
+DEFAULT_PAGE_SIZE = 50
+MAX_CURSOR_CHARS = 1_000
+_MAX_INTEGER = 2**63 - 1
 
-T = TypeVar("T")
-Shown = TypeVar("Shown", bound=BaseModel)
+Row = TypeVar("Row")
+Item = TypeVar("Item", bound=BaseModel)
 
-Limit = Annotated[int, Query(ge=1, le=MOST, description="The most that a page may have.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="Maximum number of items.")]
 Cursor = Annotated[
-    str | None, Query(max_length=1_000, description="What the page before gave as `next`.")
+    str | None,
+    Query(max_length=MAX_CURSOR_CHARS, description="`next` of the previous page."),
 ]
 
 
-class Page(BaseModel, Generic[Shown]):
-    items: Sequence[Shown]
-    next: str | None = Field(description="The cursor of the next page; null: this is the last.")
+class PageOut(BaseModel, Generic[Item]):
+    items: Sequence[Item]
+    next: str | None = Field(description="The cursor of the next page; null on the last one.")
 
 
-def show(page: browse.Page[T], each: Callable[[T], Shown]) -> Page[Shown]:
-    return Page(items=[each(item) for item in page.items], next=write(page.mark))
+def make_page(page: browse.Page[Row], to_item: Callable[[Row], Item]) -> PageOut[Item]:
+    return PageOut(items=[to_item(row) for row in page.items], next=write_cursor(page.mark))
 
 
-def write(mark: PageKey | None) -> str | None:
+def write_cursor(mark: PageKey | None) -> str | None:
     if mark is None:
         return None
     parts = [part.isoformat() if isinstance(part, datetime) else part for part in mark]
     return urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
 
 
-def read(cursor: str | None, *kinds: type) -> PageKey | None:
-    """Read a cursor that has parts of just these kinds; anything else was never given out."""
+def read_cursor(cursor: str | None, *types: type) -> PageKey | None:
+    """Decode a cursor whose parts have exactly these types; refuse any other."""
     if cursor is None:
         return None
     try:
         parts = json.loads(urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)))
-        if not isinstance(parts, list) or len(parts) != len(kinds):
-            raise _unknown()
-        return tuple(_part(part, kind) for part, kind in zip(parts, kinds, strict=True))
+        if not isinstance(parts, list) or len(parts) != len(types):
+            raise _invalid_cursor()
+        return tuple(_read_part(part, type_) for part, type_ in zip(parts, types, strict=True))
     except (ValueError, Error, RecursionError):
-        raise _unknown() from None
+        raise _invalid_cursor() from None
 
 
-def _part(part: Any, kind: type) -> Any:
-    if kind is datetime and isinstance(part, str):
-        moment = datetime.fromisoformat(part)
-        if moment.utcoffset() is not None:
-            return moment
-    elif kind is int and isinstance(part, int) and not isinstance(part, bool):
-        if abs(part) <= _LARGEST:
+def _read_part(part: Any, type_: type) -> Any:
+    if type_ is datetime and isinstance(part, str):
+        time = datetime.fromisoformat(part)
+        if time.utcoffset() is not None:
+            return time
+    elif type_ is int and isinstance(part, int) and not isinstance(part, bool):
+        if abs(part) <= _MAX_INTEGER:
             return part
-    elif kind is str and isinstance(part, str) and part.isprintable():
+    elif type_ is str and isinstance(part, str) and part.isprintable():
         part.encode()
         return part
-    raise _unknown()
+    raise _invalid_cursor()
 
 
-def _unknown() -> BadRequest:
-    return BadRequest("There is no such cursor.", hint="Begin again without one.")
+def _invalid_cursor() -> BadRequest:
+    return BadRequest("Invalid cursor.", hint="Start again without one.")

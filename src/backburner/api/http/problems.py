@@ -1,11 +1,12 @@
-"""Errors as problem details (RFC 9457): what is wrong in a sentence, and what would be right."""
+"""Errors as problem details (RFC 9457): `detail` says what is wrong, `hint` what to do."""
 
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from http import HTTPStatus
 from math import ceil
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -23,7 +24,7 @@ from backburner.core.errors import (
 )
 
 MEDIA_TYPE = "application/problem+json"
-#: The first that fits counts.
+#: The first match counts.
 STATUSES: tuple[tuple[type[BackburnerError], int], ...] = (
     (TooLarge, 413),
     (BadRequest, 400),
@@ -37,14 +38,14 @@ STATUSES: tuple[tuple[type[BackburnerError], int], ...] = (
 
 
 class Problem(Exception):
-    """Something that only the API itself knows to be wrong."""
+    """An error that only the HTTP layer knows."""
 
     def __init__(self, status: int, detail: str, hint: str = "", **more: Any) -> None:
         super().__init__(detail)
         self.status, self.detail, self.hint, self.more = status, detail, hint, more
 
 
-def answer(
+def respond(
     status: int,
     detail: str,
     hint: str = "",
@@ -66,28 +67,34 @@ def answer(
     return JSONResponse(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
-def status_of(error: BackburnerError) -> int:
+def get_status(error: BackburnerError) -> int:
     return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
 
 
-def add_handlers(api: FastAPI) -> None:
-    @api.exception_handler(Problem)
-    async def problem(_: Request, error: Problem) -> JSONResponse:
-        return answer(error.status, error.detail, error.hint, **error.more)
+async def handle_problem(_: Request, error: Problem) -> JSONResponse:
+    return respond(error.status, error.detail, error.hint, **error.more)
 
-    @api.exception_handler(BackburnerError)
-    async def ours(_: Request, error: BackburnerError) -> JSONResponse:
-        wait = getattr(error, "retry_after", None)
-        return answer(status_of(error), error.message, error.hint, retry_after=wait)
 
-    @api.exception_handler(HTTPException)
-    async def of_starlette(_: Request, error: HTTPException) -> JSONResponse:
-        return answer(error.status_code, str(error.detail))
+async def handle_backburner_error(_: Request, error: BackburnerError) -> JSONResponse:
+    retry_after = getattr(error, "retry_after", None)
+    return respond(get_status(error), error.message, error.hint, retry_after=retry_after)
 
-    @api.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        wrong = [
-            {"where": ".".join(str(part) for part in one["loc"]), "what": one["msg"]}
-            for one in error.errors()
-        ]
-        return answer(422, "The request is not as it should be.", errors=wrong)
+
+async def handle_http_exception(_: Request, error: HTTPException) -> JSONResponse:
+    return respond(error.status_code, str(error.detail))
+
+
+async def handle_validation_error(_: Request, error: RequestValidationError) -> JSONResponse:
+    errors = [
+        {"where": ".".join(str(part) for part in field["loc"]), "what": field["msg"]}
+        for field in error.errors()
+    ]
+    return respond(422, "The request is invalid.", errors=errors)
+
+
+HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Any]]] = {
+    Problem: handle_problem,
+    BackburnerError: handle_backburner_error,
+    HTTPException: handle_http_exception,
+    RequestValidationError: handle_validation_error,
+}

@@ -1,1 +1,1 @@
-"""The endpoints, one module per path prefix."""
+"""Endpoints, one module per path prefix; each has a `router`."""

@@ -1,4 +1,4 @@
-"""`/api/backup`: a copy of the whole database, while the server goes on."""
+"""`/api/backup`: a backup of the whole database, while the server runs."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,39 +8,38 @@ from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 
 from backburner.actions import copies
-from backburner.api.http.auth import Operator, TheDeps
-from backburner.api.schemas.base import refusals
+from backburner.api.http.auth import Operator
+from backburner.api.http.dependencies import AppDeps
+from backburner.api.http.openapi import error_responses
 
-_CHUNK = 2**18
+MEDIA_TYPE = "application/vnd.sqlite3"
+_CHUNK_BYTES = 2**18
+
+router = APIRouter(prefix="/api", tags=["operations"])
 
 
-def build_router() -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["operating"])
-
-    @router.post(
-        "/backup",
-        summary="Copy the whole database",
-        response_class=StreamingResponse,
-        responses={200: {"content": {"application/vnd.sqlite3": {}}}, **refusals(409)},
+@router.post(
+    "/backup",
+    summary="Back up the database",
+    response_class=StreamingResponse,
+    responses={200: {"content": {MEDIA_TYPE: {}}}, **error_responses(409)},
+)
+async def create_backup(_: Operator, deps: AppDeps) -> StreamingResponse:
+    """Stream a consistent SQLite file. The server keeps working meanwhile."""
+    file = await copies.copy(deps)
+    return StreamingResponse(
+        _read_chunks(file),
+        media_type=MEDIA_TYPE,
+        headers={
+            "content-disposition": 'attachment; filename="backburner.sqlite3"',
+            "content-length": str(file.seek(0, 2)),
+            "cache-control": "no-store",
+        },
     )
-    async def copy_database(_: Operator, deps: TheDeps) -> StreamingResponse:
-        """Stream a SQLite file as it was at one moment; everybody can go on meanwhile."""
-        file = await copies.copy(deps)
-        return StreamingResponse(
-            _pieces(file),
-            media_type="application/vnd.sqlite3",
-            headers={
-                "content-disposition": 'attachment; filename="backburner.sqlite3"',
-                "content-length": str(file.seek(0, 2)),
-                "cache-control": "no-store",
-            },
-        )
-
-    return router
 
 
-async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
+async def _read_chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
     with file:
         file.seek(0)
-        while piece := await asyncio.to_thread(file.read, _CHUNK):
-            yield piece
+        while chunk := await asyncio.to_thread(file.read, _CHUNK_BYTES):
+            yield chunk

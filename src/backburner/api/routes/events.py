@@ -1,24 +1,23 @@
-"""`/api/events`: everything that changes for a user, as it changes."""
+"""`/api/events`: a live stream of all changes of a user."""
 
 import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request
-from starlette.datastructures import State
 
 from backburner.api.http import sse
 from backburner.api.http.auth import Reader
-from backburner.api.schemas.base import refusals
+from backburner.api.http.dependencies import get_feed
+from backburner.api.http.openapi import error_responses
 from backburner.core.accounts import Caller
-from backburner.live.feed import Feed
 from backburner.live.subscriber import FeedItem
 
-#: How long a client is to wait before it comes again, in milliseconds.
+#: Tells the client to reconnect after a second.
 RETRY = b"retry: 1000\n\n"
-#: Between two drafts for one client, in seconds.
-PAUSE = 0.05
-#: A number that nothing has: whoever comes with it has to load everything again.
-_UNKNOWN = -1
+#: Between two drafts for one client.
+DRAFT_INTERVAL_SECONDS = 0.05
+#: Matches no event, so that the client has to reload everything.
+_UNKNOWN_NUMBER = -1
 
 _EXAMPLE = """retry: 1000
 
@@ -34,76 +33,74 @@ event: change
 data: {"id": "42", "kind": "message", "conversation": "c_1"}
 
 """
-_ANSWERS: dict[int | str, dict[str, Any]] = {
+_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Events, until the client leaves, its credential ends or the server stops.",
+        "description": "Events, until the client disconnects, its credential ends, or the server"
+        " stops.",
         "content": {sse.MEDIA_TYPE: {"schema": {"type": "string"}, "example": _EXAMPLE}},
     },
-    **refusals(),
+    **error_responses(),
 }
 
-
-def build_router() -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["events"])
-
-    @router.get(
-        "/events",
-        summary="Follow everything that changes",
-        response_class=sse.Streaming,
-        responses=_ANSWERS,
-    )
-    async def follow_changes(
-        request: Request,
-        caller: Reader,
-        last_event_id: Annotated[str | None, Header()] = None,
-    ) -> sse.Streaming:
-        """Say where to look again: `change` has an id, a kind and a conversation.
-
-        A client that comes again with `Last-Event-ID` is told all that it missed, each once; where
-        that is too much or too long ago, `reset` says to load everything again. `hello` begins one
-        that comes without. `draft` is a piece of a reply in progress: `text` replaces whatever
-        followed the offset `at`. It has no id, and the next change of its conversation ends it. Ids
-        are opaque.
-        """
-        after = None if last_event_id is None else _number(last_event_id)
-        return sse.Streaming(_events(request.app.state, caller, after))
-
-    return router
+router = APIRouter(prefix="/api", tags=["events"])
 
 
-async def _events(state: State, caller: Caller, after: int | None) -> sse.Pieces:
-    feed: Feed = state.feed
-    async with feed.follow(caller.user, caller.credential, after=after) as follower:
+@router.get(
+    "/events",
+    summary="Stream changes",
+    response_class=sse.EventStreamResponse,
+    responses=_RESPONSES,
+)
+async def stream_events(
+    request: Request,
+    caller: Reader,
+    last_event_id: Annotated[str | None, Header()] = None,
+) -> sse.EventStreamResponse:
+    """Report changes: `change` has an opaque id, a kind and a conversation to reload.
+
+    A client that reconnects with `Last-Event-ID` gets every change that it missed, once. If there
+    are too many, or they are too old, it gets `reset` and has to reload everything. A client
+    without the header starts with `hello`. `draft` is a piece of a reply in progress: `text`
+    replaces everything from offset `at` on. It has no id, and the next change of its
+    conversation replaces it.
+    """
+    after = None if last_event_id is None else _read_number(last_event_id)
+    return sse.EventStreamResponse(_stream(request, caller, after))
+
+
+async def _stream(request: Request, caller: Caller, after: int | None) -> sse.EventStream:
+    feed, heartbeat = get_feed(request), request.app.state.heartbeat
+    async with feed.follow(caller.user, caller.credential, after=after) as subscriber:
         yield RETRY
-        while not follower.ended:
-            if not await follower.wait(state.heartbeat):
+        while not subscriber.ended:
+            if not await subscriber.wait(heartbeat):
                 yield sse.HEARTBEAT
                 continue
-            news = follower.take()
-            if written := _write(news):
-                yield written
+            news = subscriber.take()
+            if events := _format(news):
+                yield events
             if news.drafts:
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(DRAFT_INTERVAL_SECONDS)
 
 
-def _write(news: FeedItem) -> bytes:
-    pieces = []
+def _format(news: FeedItem) -> bytes:
+    events = []
     if news.begins_at is not None:
         name = "reset" if news.resets else "hello"
-        pieces.append(sse.event(name, {"id": str(news.begins_at)}, number=news.begins_at))
-    for one in news.changes:
-        data = {"id": str(one.number), "kind": one.kind, "conversation": one.conversation}
-        pieces.append(sse.event("change", data, number=one.number))
+        events.append(sse.format_event(name, {"id": str(news.begins_at)}, number=news.begins_at))
+    for change in news.changes:
+        data = {"id": str(change.number), "kind": change.kind, "conversation": change.conversation}
+        events.append(sse.format_event("change", data, number=change.number))
     for draft in news.drafts:
-        said = {
+        piece = {
             "conversation": draft.conversation,
             "run": draft.run,
             "at": draft.at,
             "text": draft.text,
         }
-        pieces.append(sse.event("draft", said))
-    return b"".join(pieces)
+        events.append(sse.format_event("draft", piece))
+    return b"".join(events)
 
 
-def _number(given: str) -> int:
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else _UNKNOWN
+def _read_number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else _UNKNOWN_NUMBER

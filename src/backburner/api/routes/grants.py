@@ -1,65 +1,64 @@
-"""`/api/grants`: what the agent may do without asking, widening it, and taking it back."""
+"""`/api/grants`: list, widen and revoke grants."""
 
 from datetime import datetime
 
 from fastapi import APIRouter
-from pydantic import Field
 
 from backburner.actions import browse, grants
-from backburner.api.http import pages
-from backburner.api.http.auth import Reader, TheDeps, Writer
-from backburner.api.http.pages import USUAL, Cursor, Limit, Page
-from backburner.api.schemas.base import BODY, Body, Id, example, refusals
-from backburner.api.schemas.shown import GrantOut
-from backburner.core.ids import ConversationId, GrantId
+from backburner.api.http.auth import Reader, Writer
+from backburner.api.http.dependencies import AppDeps
+from backburner.api.http.openapi import BODY_ERRORS, error_responses
+from backburner.api.http.pages import (
+    DEFAULT_PAGE_SIZE,
+    Cursor,
+    Limit,
+    PageOut,
+    make_page,
+    read_cursor,
+)
+from backburner.api.schemas.base import ConversationIdPath, GrantIdPath
+from backburner.api.schemas.grant import GrantChangesBody, GrantOut
 
-MOST_WORDS = 1_000
-
-
-class Wider(Body):
-    model_config = example(words=["git", "log"])
-
-    words: list[str] = Field(
-        min_length=1, max_length=MOST_WORDS, description="One or more of its first words."
-    )
-
-
-def build_router() -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["grants"])
-    _add_lists(router)
-    _add_changes(router)
-    return router
+router = APIRouter(prefix="/api", tags=["grants"])
 
 
-def _add_lists(router: APIRouter) -> None:
-    @router.get("/grants", summary="List all that is allowed", responses=refusals())
-    async def list_all_grants(
-        deps: TheDeps, caller: Reader, limit: Limit = USUAL, cursor: Cursor = None
-    ) -> Page[GrantOut]:
-        """List what may be done without asking, in all conversations, newest first."""
-        after = pages.read(cursor, datetime, str)
-        found = await browse.all_grants(deps, caller.user, after, limit=limit)
-        return pages.show(found, GrantOut.of)
-
-    @router.get(
-        "/conversations/{which}/grants", summary="List what is allowed", responses=refusals(404)
-    )
-    async def list_grants(which: Id, deps: TheDeps, caller: Reader) -> Page[GrantOut]:
-        """List what may be done in a conversation without asking, on one page, newest first."""
-        found = await browse.grants(deps, caller.user, ConversationId(which))
-        return Page(items=[GrantOut.of(given) for given in found], next=None)
+@router.get("/grants", summary="List all grants", responses=error_responses())
+async def list_all_grants(
+    deps: AppDeps, caller: Reader, limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None
+) -> PageOut[GrantOut]:
+    """List the grants of all conversations, newest first."""
+    after = read_cursor(cursor, datetime, str)
+    page = await browse.all_grants(deps, caller.user, after, limit=limit)
+    return make_page(page, GrantOut.of)
 
 
-def _add_changes(router: APIRouter) -> None:
-    path = "/grants/{which}"
+@router.get(
+    "/conversations/{conversation_id}/grants",
+    summary="List the grants of a conversation",
+    responses=error_responses(404),
+)
+async def list_grants(
+    conversation_id: ConversationIdPath, deps: AppDeps, caller: Reader
+) -> PageOut[GrantOut]:
+    """List the grants of a conversation on one page, newest first."""
+    rows = await browse.grants(deps, caller.user, conversation_id)
+    return PageOut(items=[GrantOut.of(row) for row in rows], next=None)
 
-    @router.patch(path, summary="Widen a grant", responses=refusals(404, *BODY))
-    async def widen_grant(which: Id, body: Wider, deps: TheDeps, caller: Writer) -> GrantOut:
-        """Let it cover every command that begins with fewer of its words."""
-        words = tuple(body.words)
-        return GrantOut.of(await grants.widen(deps, caller.user, GrantId(which), words))
 
-    @router.delete(path, summary="Take a grant back", status_code=204, responses=refusals(404))
-    async def revoke_grant(which: Id, deps: TheDeps, caller: Writer) -> None:
-        """Take it back: the next call that would need it is asked about."""
-        await grants.revoke(deps, caller.user, GrantId(which))
+@router.patch(
+    "/grants/{grant_id}", summary="Widen a grant", responses=error_responses(404, *BODY_ERRORS)
+)
+async def widen_grant(
+    grant_id: GrantIdPath, body: GrantChangesBody, deps: AppDeps, caller: Writer
+) -> GrantOut:
+    """Extend a grant to all commands that start with the first of its words."""
+    row = await grants.widen(deps, caller.user, grant_id, tuple(body.words))
+    return GrantOut.of(row)
+
+
+@router.delete(
+    "/grants/{grant_id}", summary="Revoke a grant", status_code=204, responses=error_responses(404)
+)
+async def revoke_grant(grant_id: GrantIdPath, deps: AppDeps, caller: Writer) -> None:
+    """Revoke a grant. The next call that it covered asks for approval again."""
+    await grants.revoke(deps, caller.user, grant_id)

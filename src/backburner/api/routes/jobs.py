@@ -1,157 +1,125 @@
-"""`/api/jobs`: work that conversations handed out, started, found, followed up and put away."""
+"""`/api/jobs`: start, list, read, follow up, cancel and remove jobs."""
 
 from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import AfterValidator, Field
 
 from backburner.actions.work import user_jobs
-from backburner.actions.work.jobs import MAX_JOBS_PER_CALL, JobRequest
-from backburner.api.http import pages
-from backburner.api.http.auth import Reader, TheDeps, Writer
-from backburner.api.http.idempotency import KeyedRoute
-from backburner.api.http.pages import USUAL, Cursor, Limit, Page
-from backburner.api.schemas.base import BODY, Body, Id, as_id, example, refusals
-from backburner.api.schemas.job import ChangedOut, JobItem, JobOut
-from backburner.core.conversation import MAX_TITLE_CHARS
-from backburner.core.ids import ConversationId
+from backburner.api.http.auth import Reader, Writer
+from backburner.api.http.dependencies import AppDeps
+from backburner.api.http.idempotency import IdempotentRoute
+from backburner.api.http.openapi import BODY_ERRORS, error_responses
+from backburner.api.http.pages import (
+    DEFAULT_PAGE_SIZE,
+    Cursor,
+    Limit,
+    PageOut,
+    make_page,
+    read_cursor,
+)
+from backburner.api.schemas.base import JobIdPath, ParentIdQuery
+from backburner.api.schemas.job import (
+    JobChangesOut,
+    JobFollowUpBody,
+    JobOut,
+    JobSelectionBody,
+    JobSummaryOut,
+    NewJobBody,
+)
 from backburner.core.validation import check_text
 from backburner.core.work.jobs import MAX_BATCH_CHARS
 from backburner.core.work.views import JobStatus
 
-_PARENT = "c_srqpnmkjhgfedcba9876543210"
+router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=IdempotentRoute)
 
-Parent = Annotated[str, Query(description="What handed them out."), AfterValidator(as_id)]
-Batch = Annotated[str, Query(max_length=MAX_BATCH_CHARS, description="The group of them.")]
+BatchQuery = Annotated[str, Query(max_length=MAX_BATCH_CHARS, description="The group of jobs.")]
 
 
-class NewJob(Body):
-    """A piece of work for a conversation to hand out, which is told the result."""
-
-    model_config = example(
-        conversation=_PARENT, description="Count the files", prompt="Count the files here."
+@router.get("", summary="List jobs", responses=error_responses(404))
+async def list_jobs(
+    deps: AppDeps,
+    caller: Reader,
+    *,
+    status: JobStatus | None = None,
+    batch: BatchQuery | None = None,
+    parent_id: ParentIdQuery | None = None,
+    limit: Limit = DEFAULT_PAGE_SIZE,
+    cursor: Cursor = None,
+) -> PageOut[JobSummaryOut]:
+    """List the jobs of all conversations, last changed first."""
+    page = await user_jobs.listed(
+        deps,
+        caller.user,
+        read_cursor(cursor, datetime, str),
+        limit=limit,
+        status=status,
+        batch=None if batch is None else check_text("batch", batch, limit=MAX_BATCH_CHARS),
+        parent=parent_id,
     )
+    return make_page(page, JobSummaryOut.of)
 
-    conversation: Annotated[str, AfterValidator(as_id)] = Field(description="Whose job it is.")
-    description: str = Field(
-        min_length=1, max_length=MAX_TITLE_CHARS, description="A short name, for people."
+
+@router.post(
+    "",
+    summary="Start a job",
+    status_code=201,
+    responses=error_responses(404, 409, 429, *BODY_ERRORS),
+)
+async def start_job(body: NewJobBody, deps: AppDeps, caller: Writer) -> JobOut:
+    """Start a job for a conversation, which receives the result."""
+    job = await user_jobs.start(deps, caller.user, body.conversation, body.wish(), batch=body.batch)
+    return JobOut.of(job)
+
+
+@router.post("/cancel", summary="Cancel jobs", responses=error_responses(404, 409, *BODY_ERRORS))
+async def cancel_jobs(body: JobSelectionBody, deps: AppDeps, caller: Writer) -> JobChangesOut:
+    """Cancel running jobs. Their conversation is informed."""
+    changed = await user_jobs.cancel_some(
+        deps, caller.user, body.conversation, ids=body.jobs, batch=body.batch
     )
-    prompt: str = Field(min_length=1, description="What is to be done, complete in itself.")
-    agent: str | None = Field(default=None, description="A named model; null: as is usual.")
-    batch: str = Field(
-        default="", max_length=MAX_BATCH_CHARS, description="The group it belongs to; empty: a new."
+    return JobChangesOut.of(changed)
+
+
+@router.post("/clear", summary="Remove jobs", responses=error_responses(404, 409, *BODY_ERRORS))
+async def clear_jobs(body: JobSelectionBody, deps: AppDeps, caller: Writer) -> JobChangesOut:
+    """Remove finished jobs with their results: those listed, those of a batch, or all."""
+    changed = await user_jobs.clear(
+        deps, caller.user, body.conversation, ids=body.jobs, batch=body.batch
     )
-
-    def wish(self) -> JobRequest:
-        return JobRequest(
-            description=self.description, prompt=self.prompt, agent=self.agent or None
-        )
+    return JobChangesOut.of(changed)
 
 
-class FollowUp(Body):
-    model_config = example(message="And how many of them are empty?")
+@router.get("/{job_id}", summary="Get a job", responses=error_responses(404))
+async def get_job(job_id: JobIdPath, deps: AppDeps, caller: Reader) -> JobOut:
+    """Show its status, its activity so far, and its result once it is completed.
 
-    message: str = Field(min_length=1, description="What else is to be done, or answered.")
-
-
-class Some(Body):
-    """Jobs of one conversation: those that are named, or those of a batch."""
-
-    model_config = example(conversation=_PARENT, batch="b_0123456789abcdefghjkmnpqrs")
-
-    conversation: Annotated[str, AfterValidator(as_id)]
-    jobs: list[str] = Field(
-        default=[], max_length=MAX_JOBS_PER_CALL, description="Ids, or how they begin."
-    )
-    batch: str | None = Field(default=None, max_length=MAX_BATCH_CHARS)
+    This does not count as its parent reading the result.
+    """
+    return JobOut.of(await user_jobs.look(deps, caller.user, job_id))
 
 
-def build_router() -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["jobs"], route_class=KeyedRoute)
-    _add_collection(router)
-    _add_some(router)
-    _add_one(router)
-    return router
+@router.delete(
+    "/{job_id}", summary="Remove a job", status_code=204, responses=error_responses(404, 409)
+)
+async def delete_job(job_id: JobIdPath, deps: AppDeps, caller: Writer) -> None:
+    """Remove a finished job. The journal of tool calls and the spending are kept."""
+    await user_jobs.delete(deps, caller.user, job_id)
 
 
-def _add_collection(router: APIRouter) -> None:
-    @router.get("/jobs", summary="List jobs", responses=refusals(404))
-    async def list_jobs(
-        deps: TheDeps,
-        caller: Reader,
-        *,
-        status: JobStatus | None = None,
-        batch: Batch | None = None,
-        parent_id: Parent | None = None,
-        limit: Limit = USUAL,
-        cursor: Cursor = None,
-    ) -> Page[JobItem]:
-        """List jobs wherever they were handed out from, those that changed last first."""
-        found = await user_jobs.listed(
-            deps,
-            caller.user,
-            pages.read(cursor, datetime, str),
-            limit=limit,
-            status=status,
-            batch=None if batch is None else check_text("batch", batch, limit=MAX_BATCH_CHARS),
-            parent=ConversationId(parent_id) if parent_id else None,
-        )
-        return pages.show(found, JobItem.of)
-
-    @router.post(
-        "/jobs", summary="Start a job", status_code=201, responses=refusals(404, 409, 429, *BODY)
-    )
-    async def start_job(body: NewJob, deps: TheDeps, caller: Writer) -> JobOut:
-        """Hand out a piece of work under a conversation, which is told what came of it."""
-        parent = ConversationId(body.conversation)
-        job = await user_jobs.start(deps, caller.user, parent, body.wish(), batch=body.batch)
-        return JobOut.of(job)
+@router.post("/{job_id}/cancel", summary="Cancel a job", responses=error_responses(404, 409))
+async def cancel_job(job_id: JobIdPath, deps: AppDeps, caller: Writer) -> JobOut:
+    """Cancel it and all jobs that it started. Its conversation is informed."""
+    return JobOut.of(await user_jobs.cancel(deps, caller.user, job_id))
 
 
-def _add_some(router: APIRouter) -> None:
-    @router.post("/jobs/cancel", summary="Cancel some jobs", responses=refusals(404, 409, *BODY))
-    async def cancel_jobs(body: Some, deps: TheDeps, caller: Writer) -> ChangedOut:
-        """Stop those that are at work; what handed them out is told so."""
-        parent = ConversationId(body.conversation)
-        changed = await user_jobs.cancel_some(
-            deps, caller.user, parent, ids=body.jobs, batch=body.batch
-        )
-        return ChangedOut.of(changed)
-
-    @router.post("/jobs/clear", summary="Remove jobs", responses=refusals(404, 409, *BODY))
-    async def clear_jobs(body: Some, deps: TheDeps, caller: Writer) -> ChangedOut:
-        """Remove those that have ended, with their results: some, a batch, or all of them."""
-        parent = ConversationId(body.conversation)
-        changed = await user_jobs.clear(deps, caller.user, parent, ids=body.jobs, batch=body.batch)
-        return ChangedOut.of(changed)
-
-
-def _add_one(router: APIRouter) -> None:
-    path = "/jobs/{which}"
-
-    @router.get(path, summary="Look at a job", responses=refusals(404))
-    async def get_job(which: Id, deps: TheDeps, caller: Reader) -> JobOut:
-        """Show how it stands, and its result if there is one; what handed it out has not read it.
-
-        Of a job at work: how many tools it has called, the last ones, and when it was heard of.
-        """
-        return JobOut.of(await user_jobs.look(deps, caller.user, ConversationId(which)))
-
-    @router.delete(path, summary="Remove a job", status_code=204, responses=refusals(404, 409))
-    async def delete_job(which: Id, deps: TheDeps, caller: Writer) -> None:
-        """Remove one that has ended; what was done and spent stays known."""
-        await user_jobs.delete(deps, caller.user, ConversationId(which))
-
-    @router.post(f"{path}/cancel", summary="Cancel a job", responses=refusals(404, 409))
-    async def cancel_job(which: Id, deps: TheDeps, caller: Writer) -> JobOut:
-        """Stop it, with all that it handed out itself; what handed it out is told so."""
-        return JobOut.of(await user_jobs.cancel(deps, caller.user, ConversationId(which)))
-
-    @router.post(
-        f"{path}/resume", summary="Follow up on a job", responses=refusals(404, 409, *BODY)
-    )
-    async def resume_job(which: Id, body: FollowUp, deps: TheDeps, caller: Writer) -> JobOut:
-        """Give a completed one something more to do; its agent remembers what it did."""
-        found = await user_jobs.resume(deps, caller.user, ConversationId(which), body.message)
-        return JobOut.of(found)
+@router.post(
+    "/{job_id}/resume",
+    summary="Follow up on a job",
+    responses=error_responses(404, 409, *BODY_ERRORS),
+)
+async def resume_job(
+    job_id: JobIdPath, body: JobFollowUpBody, deps: AppDeps, caller: Writer
+) -> JobOut:
+    """Give a completed job further instructions. The agent keeps its session."""
+    return JobOut.of(await user_jobs.resume(deps, caller.user, job_id, body.message))

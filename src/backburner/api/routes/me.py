@@ -1,101 +1,64 @@
-"""`/api/me`: one's zone, the switches for one's background work, and what may be spent."""
-
-from collections.abc import Sequence
-from typing import Self
+"""`/api/me`, `/api/export` and `/api/erase`: the caller's own settings and data."""
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from fastapi.responses import StreamingResponse
 
+from backburner.actions import personal_data
 from backburner.actions.accounts import profile
-from backburner.api.http.auth import Reader, TheDeps, Writer
-from backburner.api.schemas.base import BODY, Body, example, refusals
-from backburner.core.accounts import Role
-from backburner.core.allowance import AllowanceScope
+from backburner.api.http.auth import Reader, Writer
+from backburner.api.http.dependencies import AppDeps
+from backburner.api.http.openapi import BODY_ERRORS, error_responses
+from backburner.api.schemas.me import EXPORT_EXAMPLE, ErasureBody, MeChangesBody, MeOut
+
+router = APIRouter(prefix="/api", tags=["me"])
 
 
-class AllowanceOut(BaseModel):
-    scope: AllowanceScope
-    micros: int | None = Field(description="Millionths of a US dollar; null: no limit.")
-    tokens: int | None
+@router.get("/me", summary="Get your settings", responses=error_responses())
+async def get_me(deps: AppDeps, caller: Reader) -> MeOut:
+    return MeOut.of(await profile.look(deps, caller.user))
 
 
-class MeOut(BaseModel):
-    model_config = example(
-        id="u_0123456789abcdefghjkmnpqrs",
-        name="Ann",
-        login="ann",
-        role="member",
-        zone="Europe/Berlin",
-        paused=False,
-        all_paused=False,
-        discovery=False,
-        allowances=[{"scope": "day", "micros": 5_000_000, "tokens": None}],
+@router.put("/me", summary="Update your settings", responses=error_responses(409, *BODY_ERRORS))
+async def update_me(body: MeChangesBody, deps: AppDeps, caller: Writer) -> MeOut:
+    """Change your time zone or allowances, or pause background work or discovery."""
+    settings = await profile.change(
+        deps,
+        caller.user,
+        zone=body.zone,
+        paused=body.paused,
+        discovers=body.discovery,
+        limits=body.allowances,
     )
-
-    id: str
-    name: str
-    login: str | None
-    role: Role
-    zone: str
-    paused: bool = Field(description="All background work of this user stands still.")
-    all_paused: bool = Field(description="That of everybody does.")
-    discovery: bool = Field(description="The agent looks for work to propose.")
-    allowances: Sequence[AllowanceOut]
-
-    @classmethod
-    def of(cls, found: profile.ProfileChanges) -> Self:
-        return cls(
-            id=found.me.id,
-            name=found.me.name,
-            login=found.me.login,
-            role=Role(found.me.role),
-            zone=found.me.zone,
-            paused=found.me.paused,
-            all_paused=found.me.all_paused,
-            discovery=found.me.discovery,
-            allowances=[
-                AllowanceOut(scope=one.scope, micros=one.micros, tokens=one.tokens)
-                for one in found.allowances
-            ],
-        )
+    return MeOut.of(settings)
 
 
-class NewSettings(Body):
-    """What is left out stays as it is."""
-
-    model_config = example(zone="Europe/Berlin", paused=False, allowances={"day": "5 USD"})
-
-    zone: str | None = Field(default=None, max_length=100)
-    paused: bool | None = None
-    discovery: bool | None = Field(
-        default=None,
-        description="Whether the agent looks for work to propose: now and then, when you have been"
-        " silent for a while but not for long. Off ends it; on begins anew.",
-    )
-    allowances: dict[AllowanceScope, str | None] | None = Field(
-        default=None,
-        description="Such as `2.50 USD, 500000 tokens` or `none`; null: as for everybody.",
+@router.get(
+    "/export",
+    summary="Export your data",
+    response_class=StreamingResponse,
+    responses={
+        200: {"content": {"application/json": {"example": EXPORT_EXAMPLE}}},
+        **error_responses(),
+    },
+)
+async def export_data(caller: Reader, deps: AppDeps) -> StreamingResponse:
+    """Stream all your data as one JSON document: profile, conversations, messages, runs, etc."""
+    return StreamingResponse(
+        personal_data.export(deps, caller.user),
+        media_type="application/json",
+        headers={
+            "content-disposition": 'attachment; filename="backburner-export.json"',
+            "cache-control": "no-store",
+        },
     )
 
 
-def build_router() -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["me"])
-
-    @router.get("/me", summary="Look at one's settings", responses=refusals())
-    async def get_me(deps: TheDeps, caller: Reader) -> MeOut:
-        return MeOut.of(await profile.look(deps, caller.user))
-
-    @router.put("/me", summary="Change one's settings", responses=refusals(409, *BODY))
-    async def change_me(body: NewSettings, deps: TheDeps, caller: Writer) -> MeOut:
-        """Change one's zone, what may be spent, or what goes on in the background at all."""
-        changed = await profile.change(
-            deps,
-            caller.user,
-            zone=body.zone,
-            paused=body.paused,
-            discovers=body.discovery,
-            limits=body.allowances,
-        )
-        return MeOut.of(changed)
-
-    return router
+@router.post(
+    "/erase",
+    summary="Erase your data",
+    status_code=204,
+    responses=error_responses(409, *BODY_ERRORS),
+)
+async def erase_data(caller: Writer, deps: AppDeps, body: ErasureBody) -> None:
+    """Stop all runs, then delete conversations, memories, files, credentials and the account."""
+    await personal_data.erase(deps, caller.user, body.confirm)

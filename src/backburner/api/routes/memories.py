@@ -1,80 +1,85 @@
-"""`/api/memories`: what is remembered across conversations, each under a key."""
+"""`/api/memories`: memories across conversations, each under a key."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
 from backburner.actions import browse, memories
-from backburner.actions.memories import MAX_KEY_CHARS, MAX_MEMORY_CHARS, MAX_QUERY_CHARS
-from backburner.api.http import pages
-from backburner.api.http.auth import Reader, TheDeps, Writer
-from backburner.api.http.pages import USUAL, Cursor, Limit, Page
-from backburner.api.schemas.base import BODY, Body, example, refusals
-from backburner.api.schemas.shown import MemoryOut
+from backburner.actions.memories import MAX_KEY_CHARS, MAX_QUERY_CHARS
+from backburner.api.http.auth import Reader, Writer
+from backburner.api.http.dependencies import AppDeps
+from backburner.api.http.openapi import BODY_ERRORS, error_responses
+from backburner.api.http.pages import (
+    DEFAULT_PAGE_SIZE,
+    Cursor,
+    Limit,
+    PageOut,
+    make_page,
+    read_cursor,
+)
+from backburner.api.schemas.memory import MemoryOut, NewMemoryBody
 from backburner.core.validation import check_text
 
-
-class NewMemory(Body):
-    model_config = example(text="Takes it black.")
-
-    text: str = Field(description=f"Up to {MAX_MEMORY_CHARS:,} characters.")
+router = APIRouter(prefix="/api/memories", tags=["memories"])
 
 
-Words = Annotated[
+def _check_key(text: str) -> str:
+    return check_text("The key", text, limit=MAX_KEY_CHARS)
+
+
+KeyPath = Annotated[
+    str, Path(description="The key; may contain slashes."), AfterValidator(_check_key)
+]
+WordsQuery = Annotated[
     str | None,
     Query(
-        description=f"Words to look for, up to {MAX_QUERY_CHARS:,} characters; the last may be a"
-        " beginning. All that is found is on one page."
+        description=f"Words to search for, up to {MAX_QUERY_CHARS:,} characters; the last may be a"
+        " prefix. All matches are on one page."
     ),
 ]
 
 
-def _as_key(text: str) -> str:
-    return check_text("The key", text, limit=MAX_KEY_CHARS)
+@router.get("", summary="List memories", responses=error_responses(413))
+async def list_memories(
+    deps: AppDeps,
+    caller: Reader,
+    q: WordsQuery = None,
+    limit: Limit = DEFAULT_PAGE_SIZE,
+    cursor: Cursor = None,
+) -> PageOut[MemoryOut]:
+    """List memories by key, or search for words, best match first."""
+    if q is not None:
+        matches = await memories.search(deps, caller.user, q, limit=limit)
+        return PageOut(items=[MemoryOut.of(memory) for memory in matches], next=None)
+    page = await browse.memories(deps, caller.user, read_cursor(cursor, str), limit=limit)
+    return make_page(page, MemoryOut.of)
 
 
-Key = Annotated[str, Path(description="Its key; may have slashes."), AfterValidator(_as_key)]
+@router.get("/{key:path}", summary="Get a memory", responses=error_responses(404, 413))
+async def get_memory(key: KeyPath, deps: AppDeps, caller: Reader) -> MemoryOut:
+    return MemoryOut.of(await browse.memory(deps, caller.user, key))
 
 
-def build_router() -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["memories"])
-    path = "/memories/{key:path}"
+@router.put(
+    "/{key:path}",
+    summary="Save a memory",
+    responses={
+        **error_responses(404, 429, *BODY_ERRORS),
+        201: {"model": MemoryOut, "description": "Created."},
+    },
+)
+async def save_memory(
+    key: KeyPath, body: NewMemoryBody, response: Response, deps: AppDeps, caller: Writer
+) -> MemoryOut:
+    """Save a text under a key, replacing any previous one."""
+    memory, is_new = await memories.remember(deps, caller.user, key, body.text)
+    response.status_code = 201 if is_new else 200
+    return MemoryOut.of(memory)
 
-    @router.get("/memories", summary="List memories", responses=refusals(413))
-    async def list_memories(
-        deps: TheDeps,
-        caller: Reader,
-        q: Words = None,
-        limit: Limit = USUAL,
-        cursor: Cursor = None,
-    ) -> Page[MemoryOut]:
-        """List what is remembered, by key; or the best of what has any of the words, best first."""
-        if q is not None:
-            best = await memories.search(deps, caller.user, q, limit=limit)
-            return Page(items=[MemoryOut.of(one) for one in best], next=None)
-        found = await browse.memories(deps, caller.user, pages.read(cursor, str), limit=limit)
-        return pages.show(found, MemoryOut.of)
 
-    @router.get(path, summary="Look at a memory", responses=refusals(404, 413))
-    async def get_memory(key: Key, deps: TheDeps, caller: Reader) -> MemoryOut:
-        return MemoryOut.of(await browse.memory(deps, caller.user, key))
-
-    @router.put(
-        path,
-        summary="Remember something",
-        responses={**refusals(404, 429, *BODY), 201: {"model": MemoryOut, "description": "New."}},
-    )
-    async def put_memory(
-        key: Key, body: NewMemory, response: Response, deps: TheDeps, caller: Writer
-    ) -> MemoryOut:
-        """Remember something under a key, in place of what was there."""
-        memory, is_new = await memories.remember(deps, caller.user, key, body.text)
-        response.status_code = 201 if is_new else 200
-        return MemoryOut.of(memory)
-
-    @router.delete(path, summary="Forget", status_code=204, responses=refusals(404, 413))
-    async def delete_memory(key: Key, deps: TheDeps, caller: Writer) -> None:
-        await memories.forget(deps, caller.user, key)
-
-    return router
+@router.delete(
+    "/{key:path}", summary="Delete a memory", status_code=204, responses=error_responses(404, 413)
+)
+async def delete_memory(key: KeyPath, deps: AppDeps, caller: Writer) -> None:
+    await memories.forget(deps, caller.user, key)

@@ -1,93 +1,185 @@
-"""`/api/conversations/{id}/messages`: what was said, and saying more."""
+"""`/api/conversations/{id}/messages`: read messages, send one, and stream the reply."""
 
+import asyncio
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import Field
 
 from backburner.actions import browse, chat
-from backburner.api.http import pages
-from backburner.api.http.auth import Reader, TheDeps, Writer
-from backburner.api.http.idempotency import KeyedRoute
-from backburner.api.http.pages import USUAL, Cursor, Limit, Page
-from backburner.api.routes import streams
-from backburner.api.routes.conversations import show
-from backburner.api.schemas.base import BODY, Body, Id, example, refusals
+from backburner.actions.chat import SentMessage
+from backburner.actions.deps import Deps
+from backburner.api.http import sse
+from backburner.api.http.auth import Reader, Writer
+from backburner.api.http.dependencies import AppDeps, get_feed
+from backburner.api.http.idempotency import IdempotentRoute
+from backburner.api.http.openapi import BODY_ERRORS, error_responses
+from backburner.api.http.pages import (
+    DEFAULT_PAGE_SIZE,
+    Cursor,
+    Limit,
+    PageOut,
+    make_page,
+    read_cursor,
+)
+from backburner.api.routes.conversations import load_conversation
+from backburner.api.schemas.base import ConversationIdPath
 from backburner.api.schemas.conversation import ConversationOut
-from backburner.api.schemas.shown import MessageOut
-from backburner.core.conversation import MAX_MESSAGE_CHARS
-from backburner.core.ids import ConversationId
+from backburner.api.schemas.message import MessageOut, NewMessageBody
+from backburner.core.accounts import Caller
+from backburner.core.conversation import Message
+from backburner.core.ids import ConversationId, RunId
+from backburner.core.run import RunStatus
+from backburner.ports import Reply, ReplyDraft
 
-EVENT_STREAM = "text/event-stream"
+#: A streamed reply may wait this long for its run to start, beyond the timeout of the run.
+QUEUE_TIMEOUT = timedelta(minutes=1)
 
+_STREAM: dict[str, Any] = {
+    "content": {sse.MEDIA_TYPE: {}},
+    "description": "The reply as a stream of events.",
+}
 
-class NewMessage(Body):
-    model_config = example(content="Watch CI on main and tell me if it breaks.")
-
-    content: str = Field(description=f"Up to {MAX_MESSAGE_CHARS:,} characters.")
-
-
-def build_router() -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["messages"], route_class=KeyedRoute)
-    path = "/conversations/{which}/messages"
-
-    @router.get(path, summary="Read messages", responses=refusals(404))
-    async def list_messages(
-        which: Id, deps: TheDeps, caller: Reader, limit: Limit = USUAL, cursor: Cursor = None
-    ) -> Page[MessageOut]:
-        """Read what was said, the newest first."""
-        after = pages.read(cursor, str)
-        found = await browse.messages(deps, caller.user, ConversationId(which), after, limit=limit)
-        return pages.show(found, MessageOut.of)
-
-    _add_saying(router, path)
-    _add_taking_back(router)
-    return router
+router = APIRouter(
+    prefix="/api/conversations/{conversation_id}", tags=["messages"], route_class=IdempotentRoute
+)
 
 
-def _add_saying(router: APIRouter, path: str) -> None:
-    as_stream: dict[str, Any] = {"content": {EVENT_STREAM: {}}, "description": "The reply, live."}
-
-    @router.post(
-        path,
-        summary="Say something",
-        status_code=202,
-        response_model=MessageOut,
-        responses={**refusals(404, 409, *BODY), 200: as_stream},
-    )
-    async def send_message(
-        which: Id, body: NewMessage, request: Request, deps: TheDeps, caller: Writer
-    ) -> Any:
-        """Say something. It is kept when this is answered; the reply comes when it comes.
-
-        A message that fits the question that is shown answers it. Whoever accepts a stream of
-        events gets the reply as one: `message`, then `delta` pieces, then `done` or `error`.
-        """
-        conversation = ConversationId(which)
-        if EVENT_STREAM in request.headers.get("accept", ""):
-            return await streams.say(request, caller, conversation, body.content)
-        said = await chat.say(deps, caller.user, conversation, body.content)
-        return MessageOut.of(said.message)
+@router.get("/messages", summary="List messages", responses=error_responses(404))
+async def list_messages(
+    conversation_id: ConversationIdPath,
+    deps: AppDeps,
+    caller: Reader,
+    limit: Limit = DEFAULT_PAGE_SIZE,
+    cursor: Cursor = None,
+) -> PageOut[MessageOut]:
+    """List messages, newest first."""
+    after = read_cursor(cursor, str)
+    page = await browse.messages(deps, caller.user, conversation_id, after, limit=limit)
+    return make_page(page, MessageOut.of)
 
 
-def _add_taking_back(router: APIRouter) -> None:
-    @router.put(
-        "/conversations/{which}/messages/last",
-        summary="Say something else instead",
-        status_code=202,
-        responses=refusals(404, 409, *BODY),
-    )
-    async def replace_last_message(
-        which: Id, body: NewMessage, deps: TheDeps, caller: Writer
-    ) -> MessageOut:
-        """Take back one's last message and all that came after it, and say this instead."""
-        said = await chat.edit_last(deps, caller.user, ConversationId(which), body.content)
-        return MessageOut.of(said.message)
+@router.post(
+    "/messages",
+    summary="Send a message",
+    status_code=202,
+    response_model=MessageOut,
+    responses={**error_responses(404, 409, *BODY_ERRORS), 200: _STREAM},
+)
+async def send_message(
+    conversation_id: ConversationIdPath,
+    body: NewMessageBody,
+    request: Request,
+    deps: AppDeps,
+    caller: Writer,
+) -> Any:
+    """Store a message. The response does not wait for the reply.
 
-    @router.post(
-        "/conversations/{which}/stop", summary="Stop the reply", responses=refusals(404, 409)
-    )
-    async def stop_reply(which: Id, deps: TheDeps, caller: Writer) -> ConversationOut:
-        """Stop the reply that is being given, or would be; what was said of it so far stays."""
-        await chat.stop(deps, caller.user, ConversationId(which))
-        return await show(deps, caller, which)
+    A message that matches the pending question answers it.
+
+    With `Accept: text/event-stream` the response is the reply as it is written. `message` is the
+    stored message. `delta` is a piece of the reply: its `text` replaces everything from offset `at`
+    on; `at` is 0 again if the reply starts over. `done` or `error` is last, with the stored
+    messages. `later` ends a stream that takes too long: the reply continues, and /api/events
+    reports it.
+    """
+    sent = await chat.say(deps, caller.user, conversation_id, body.content)
+    if sse.MEDIA_TYPE in request.headers.get("accept", ""):
+        return sse.EventStreamResponse(_stream_reply(request, caller, conversation_id, sent))
+    return MessageOut.of(sent.message)
+
+
+@router.put(
+    "/messages/last",
+    summary="Replace the last message",
+    status_code=202,
+    responses=error_responses(404, 409, *BODY_ERRORS),
+)
+async def replace_last_message(
+    conversation_id: ConversationIdPath, body: NewMessageBody, deps: AppDeps, caller: Writer
+) -> MessageOut:
+    """Remove your last message and everything after it, and send this one instead."""
+    sent = await chat.edit_last(deps, caller.user, conversation_id, body.content)
+    return MessageOut.of(sent.message)
+
+
+@router.post("/stop", summary="Stop the reply", responses=error_responses(404, 409))
+async def stop_reply(
+    conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
+) -> ConversationOut:
+    """Stop the reply that is being written or is due. Text written so far is kept."""
+    await chat.stop(deps, caller.user, conversation_id)
+    return await load_conversation(deps, caller, conversation_id)
+
+
+async def _stream_reply(
+    request: Request, caller: Caller, conversation_id: ConversationId, sent: SentMessage
+) -> sse.EventStream:
+    state = request.app.state
+    deps: Deps = state.deps
+    clock = asyncio.get_running_loop().time
+    timeout = state.reply_timeout or deps.limits.run_timeout + QUEUE_TIMEOUT
+    deadline = clock() + timeout.total_seconds()
+    deltas = _Deltas(conversation_id)
+    feed = get_feed(request)
+    async with feed.follow(caller.user, caller.credential, after=None) as subscriber:
+        yield sse.format_event("message", _dump(sent.message))
+        while not subscriber.ended:
+            reply = await chat.find_reply(deps, caller.user, conversation_id, sent)
+            if reply is not None:
+                yield _format_end(reply)
+                return
+            may_have_changed = False
+            while not may_have_changed and not subscriber.ended:
+                left = deadline - clock()
+                if left <= 0:
+                    detail = "The reply takes longer: follow it in /api/events."
+                    yield sse.format_event("later", {"detail": detail})
+                    return
+                if not await subscriber.wait(min(left, state.heartbeat)):
+                    may_have_changed = True
+                    yield sse.HEARTBEAT
+                    continue
+                news = subscriber.take()
+                for delta in deltas.format(news.drafts):
+                    yield delta
+                may_have_changed = news.resets or any(
+                    change.conversation == conversation_id for change in news.changes
+                )
+
+
+class _Deltas:
+    """Turns drafts, whose pieces may overlap, into the pieces that a client lacks."""
+
+    def __init__(self, conversation_id: ConversationId) -> None:
+        self._conversation_id = conversation_id
+        self._run_id: RunId | None = None
+        self._text = ""
+
+    def format(self, drafts: Sequence[ReplyDraft]) -> Iterator[bytes]:
+        for draft in drafts:
+            known = self._text if draft.run == self._run_id else ""
+            # A piece that starts after the known text is sent again later, as a whole.
+            if draft.conversation == self._conversation_id and draft.at <= len(known):
+                text = known[: draft.at] + draft.text
+                at = len(known) if text.startswith(known) else draft.at
+                self._run_id, self._text = draft.run, text
+                yield sse.format_event("delta", {"run": draft.run, "at": at, "text": text[at:]})
+
+
+def _format_end(reply: Reply) -> bytes:
+    run = reply.run
+    data: dict[str, Any] = {
+        "run": run and run.id,
+        "status": run.status.value if run else None,
+        "messages": [_dump(message) for message in reply.messages],
+    }
+    if run is not None and run.status is RunStatus.FAILURE:
+        detail = run.failure.message if run.failure else "The reply failed."
+        return sse.format_event("error", {**data, "detail": detail})
+    return sse.format_event("done", data)
+
+
+def _dump(message: Message) -> dict[str, Any]:
+    return MessageOut.of(message).model_dump(mode="json")

@@ -1,64 +1,49 @@
-"""`/api/notices`: what users were told, and noting that they have seen it."""
+"""`/api/notices`: list notices and mark them as seen."""
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field, model_validator
 
 from backburner.actions import browse, notices
-from backburner.api.http import pages
-from backburner.api.http.auth import Reader, TheDeps, Writer
-from backburner.api.http.idempotency import KeyedRoute
-from backburner.api.http.pages import MOST, USUAL, Cursor, Limit, Page
-from backburner.api.schemas.base import BODY, Body, example, refusals
-from backburner.api.schemas.shown import NoticeOut
-from backburner.core.errors import BadRequest
+from backburner.api.http.auth import Reader, Writer
+from backburner.api.http.dependencies import AppDeps
+from backburner.api.http.idempotency import IdempotentRoute
+from backburner.api.http.openapi import BODY_ERRORS, error_responses
+from backburner.api.http.pages import (
+    DEFAULT_PAGE_SIZE,
+    Cursor,
+    Limit,
+    PageOut,
+    make_page,
+    read_cursor,
+)
+from backburner.api.schemas.notice import NoticeOut, SeenCountOut, SeenNoticesBody
 from backburner.core.ids import NoticeId
 
-
-class WhatWasSeen(Body):
-    """Some, or all up to one: one of both."""
-
-    model_config = example(up_to="n_0123456789abcdefghjkmnpqrs")
-
-    ids: list[str] | None = Field(default=None, max_length=MOST)
-    up_to: str | None = Field(default=None, description="This one and all before it.")
-
-    @model_validator(mode="after")
-    def _is_one_of_both(self) -> "WhatWasSeen":
-        if (self.ids is None) == (self.up_to is None):
-            raise BadRequest("Say which were seen.", hint="Give either `ids` or `up_to`.")
-        return self
+router = APIRouter(prefix="/api/notices", tags=["notices"], route_class=IdempotentRoute)
 
 
-class SeenNow(BaseModel):
-    model_config = example(seen=3)
+@router.get("", summary="List notices", responses=error_responses())
+async def list_notices(
+    deps: AppDeps,
+    caller: Reader,
+    *,
+    unseen: bool = False,
+    limit: Limit = DEFAULT_PAGE_SIZE,
+    cursor: Cursor = None,
+) -> PageOut[NoticeOut]:
+    """List notices, newest first."""
+    after = read_cursor(cursor, str)
+    page = await browse.notices(deps, caller.user, after, unseen=unseen, limit=limit)
+    return make_page(page, NoticeOut.of)
 
-    seen: int = Field(description="How many had not been seen before.")
 
-
-def build_router() -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["notices"], route_class=KeyedRoute)
-
-    @router.get("/notices", summary="List notices", responses=refusals())
-    async def list_notices(
-        deps: TheDeps,
-        caller: Reader,
-        *,
-        unseen: bool = False,
-        limit: Limit = USUAL,
-        cursor: Cursor = None,
-    ) -> Page[NoticeOut]:
-        """List what the user was told, the newest first."""
-        after = pages.read(cursor, str)
-        found = await browse.notices(deps, caller.user, after, unseen=unseen, limit=limit)
-        return pages.show(found, NoticeOut.of)
-
-    @router.post("/notices/seen", summary="Note what was seen", responses=refusals(404, 409, *BODY))
-    async def see_notices(body: WhatWasSeen, deps: TheDeps, caller: Writer) -> SeenNow:
-        if body.up_to is not None:
-            count = await notices.mark_seen_until(deps, caller.user, NoticeId(body.up_to))
-        else:
-            which = [NoticeId(one) for one in body.ids or ()]
-            count = await notices.mark_seen(deps, caller.user, which)
-        return SeenNow(seen=count)
-
-    return router
+@router.post(
+    "/seen", summary="Mark notices as seen", responses=error_responses(404, 409, *BODY_ERRORS)
+)
+async def mark_notices_seen(body: SeenNoticesBody, deps: AppDeps, caller: Writer) -> SeenCountOut:
+    if body.up_to is not None:
+        count = await notices.mark_seen_until(deps, caller.user, NoticeId(body.up_to))
+    else:
+        count = await notices.mark_seen(
+            deps, caller.user, [NoticeId(text) for text in body.ids or ()]
+        )
+    return SeenCountOut(seen=count)

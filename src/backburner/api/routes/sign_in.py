@@ -1,161 +1,161 @@
-"""Signing in and out, and passwords."""
+"""`/api/sign-in`, `/api/sign-out` and `/api/password`."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from backburner.actions.accounts import credentials
 from backburner.actions.accounts import sign_in as entry
 from backburner.actions.accounts.credentials import IssuedCredential
-from backburner.api.http.auth import COOKIE, Anybody, TheDeps, Writer
-from backburner.api.http.origins import check_page, is_encrypted, origin_of
+from backburner.api.http.auth import SESSION_COOKIE, AnyCaller, Writer
+from backburner.api.http.dependencies import AppDeps, ClientAddress
+from backburner.api.http.openapi import BODY_ERRORS, error_responses
+from backburner.api.http.origins import OwnPageOnly, get_origin, is_encrypted
 from backburner.api.http.problems import Problem
 from backburner.api.schemas.account import (
-    ChangePassword,
-    OnceOnly,
-    RedeemReset,
-    SignedIn,
-    SignIn,
-    bare,
+    CreatedSessionOut,
+    PasswordChangeBody,
+    PasswordResetBody,
+    SecretLinkOut,
+    SignInBody,
+    read_link_secret,
 )
-from backburner.api.schemas.base import BODY, refusals
 
-#: The session ends by itself long before; the cookie just has to outlive it.
-COOKIE_LIVES = 400 * 24 * 3600
+#: Sessions expire much earlier by themselves; the cookie only has to outlive them.
+COOKIE_LIFETIME_SECONDS = 400 * 24 * 3600
 
-#: For whatever signs a browser in: no page of somebody else may do it, with an account of theirs.
-OurPage = Depends(check_page)
+router = APIRouter(prefix="/api", tags=["sign-in"])
 
 
-def address_of(request: Request) -> str:
-    return request.client.host if request.client else ""
-
-
-Address = Annotated[str, Depends(address_of)]
-
-
-def let_in(request: Request, response: Response, session: IssuedCredential) -> SignedIn:
-    """Hand a browser its session."""
+def start_session(
+    request: Request, response: Response, session: IssuedCredential
+) -> CreatedSessionOut:
+    """Set the session cookie."""
     response.set_cookie(
-        COOKIE,
+        SESSION_COOKIE,
         session.secret,
-        max_age=COOKIE_LIVES,
+        max_age=COOKIE_LIFETIME_SECONDS,
         path="/",
         secure=is_encrypted(request),
         httponly=True,
         samesite="lax",
     )
     response.headers["cache-control"] = "no-store"
-    return SignedIn(id=session.id, expires_at=session.expires_at)
+    return CreatedSessionOut(id=session.id, expires_at=session.expires_at)
 
 
-def once_only(request: Request, response: Response, made: IssuedCredential, page: str) -> OnceOnly:
-    """Show a secret; in its link it is behind the #, which browsers keep to themselves."""
+def show_secret_link(
+    request: Request, response: Response, issued: IssuedCredential, *, page: str
+) -> SecretLinkOut:
+    """Show a secret. In the link it follows the #, which browsers do not send to a server."""
     response.headers["cache-control"] = "no-store"
-    link = f"{origin_of(request)}/{page}#{made.secret}"
-    return OnceOnly(secret=made.secret, link=link, expires_at=made.expires_at)
+    link = f"{get_origin(request)}/{page}#{issued.secret}"
+    return SecretLinkOut(secret=issued.secret, link=link, expires_at=issued.expires_at)
 
 
-def build_router() -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["signing in"])
-    _add_signing_in(router)
-    _add_signing_out(router)
-    _add_passwords(router)
-    return router
-
-
-def _add_signing_in(router: APIRouter) -> None:
-    @router.post(
-        "/sign-in",
-        summary="Sign in",
-        dependencies=[OurPage],
-        responses=refusals(*BODY, 415, 429),
-    )
-    async def sign_in(
-        body: SignIn, request: Request, response: Response, deps: TheDeps, address: Address
-    ) -> SignedIn:
-        """Begin a session with a link or a password; the one the browser had ends."""
-        before = request.cookies.get(COOKIE, "")
-        if body.link is not None:
-            session = await entry.sign_in_by_link(
-                deps, bare(body.link), address=address, before=before
-            )
-            wrong = ("This link was used, or is too old.", "`backburner user link` makes another.")
-        else:
-            password = body.password.get_secret_value() if body.password else ""
-            session = await entry.sign_in(
-                deps, body.login or "", password, address=address, before=before
-            )
-            wrong = ("The login or the password is wrong.", "")
+@router.post(
+    "/sign-in",
+    summary="Sign in",
+    dependencies=[OwnPageOnly],
+    responses=error_responses(*BODY_ERRORS, 415, 429),
+)
+async def sign_in(
+    body: SignInBody, request: Request, response: Response, deps: AppDeps, address: ClientAddress
+) -> CreatedSessionOut:
+    """Start a session with a link or a password. The browser's previous session ends."""
+    before = request.cookies.get(SESSION_COOKIE, "")
+    if body.link is not None:
+        secret = read_link_secret(body.link)
+        session = await entry.sign_in_by_link(deps, secret, address=address, before=before)
         if session is None:
-            raise Problem(401, *wrong)
-        return let_in(request, response, session)
-
-    @router.post("/sign-in-links", summary="Make a sign-in link", responses=refusals(*BODY))
-    async def make_sign_in_link(
-        caller: Anybody, request: Request, response: Response, deps: TheDeps
-    ) -> OnceOnly:
-        """Make a link that signs you in once, within a few minutes."""
-        made = await entry.make_own_link(deps, caller)
-        return once_only(request, response, made, "sign-in")
-
-
-def _add_signing_out(router: APIRouter) -> None:
-    @router.post("/sign-out", summary="Sign out", status_code=204, responses=refusals(*BODY))
-    async def sign_out(caller: Anybody, response: Response, deps: TheDeps) -> None:
-        """End the session or the token that this request comes with."""
-        await credentials.end_credential(deps, caller.user, caller.credential, caller.kind)
-        response.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")
-
-    @router.post(
-        "/sign-out-everywhere",
-        summary="Sign out everywhere",
-        status_code=204,
-        responses=refusals(*BODY),
-    )
-    async def sign_out_everywhere(caller: Writer, response: Response, deps: TheDeps) -> None:
-        """End every session and token you have, and links that were not used."""
-        await credentials.sign_out_everywhere(deps, caller.user)
-        response.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")
-
-
-def _add_passwords(router: APIRouter) -> None:
-    @router.put(
-        "/password",
-        summary="Set your password",
-        responses=refusals(*BODY, 409, 429),
-    )
-    async def change_password(
-        body: ChangePassword,
-        caller: Anybody,
-        request: Request,
-        response: Response,
-        deps: TheDeps,
-        address: Address,
-    ) -> SignedIn:
-        """Set a password. Every session and token ends; you get a new session."""
-        session = await entry.change_password(
-            deps,
-            caller,
-            login=body.login,
-            current=body.current.get_secret_value(),
-            password=body.password.get_secret_value(),
-            address=address,
+            raise Problem(
+                401,
+                "This link was used or has expired.",
+                "Create a new one with `backburner user link`.",
+            )
+    else:
+        password = body.password.get_secret_value() if body.password else ""
+        session = await entry.sign_in(
+            deps, body.login or "", password, address=address, before=before
         )
-        return let_in(request, response, session)
-
-    @router.post(
-        "/password/reset",
-        summary="Set a new password with a reset",
-        dependencies=[OurPage],
-        responses=refusals(*BODY, 415, 429),
-    )
-    async def reset_password(
-        body: RedeemReset, request: Request, response: Response, deps: TheDeps, address: Address
-    ) -> SignedIn:
-        """Use what an operator gave you. Every session and token ends; you get a new session."""
-        password = body.password.get_secret_value()
-        session = await entry.redeem_reset(deps, bare(body.reset), password, address=address)
         if session is None:
-            raise Problem(401, "This reset was used, or is too old.", "Ask for another.")
-        return let_in(request, response, session)
+            raise Problem(401, "The login or the password is wrong.")
+    return start_session(request, response, session)
+
+
+@router.post(
+    "/sign-in-links", summary="Create a sign-in link", responses=error_responses(*BODY_ERRORS)
+)
+async def create_sign_in_link(
+    caller: AnyCaller, request: Request, response: Response, deps: AppDeps
+) -> SecretLinkOut:
+    """Create a link that signs you in once, within a few minutes."""
+    issued = await entry.make_own_link(deps, caller)
+    return show_secret_link(request, response, issued, page="sign-in")
+
+
+@router.post(
+    "/sign-out", summary="Sign out", status_code=204, responses=error_responses(*BODY_ERRORS)
+)
+async def sign_out(caller: AnyCaller, response: Response, deps: AppDeps) -> None:
+    """End the session or revoke the token of this request."""
+    await credentials.end_credential(deps, caller.user, caller.credential, caller.kind)
+    response.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="lax")
+
+
+@router.post(
+    "/sign-out-everywhere",
+    summary="Sign out everywhere",
+    status_code=204,
+    responses=error_responses(*BODY_ERRORS),
+)
+async def sign_out_everywhere(caller: Writer, response: Response, deps: AppDeps) -> None:
+    """End all your sessions, tokens and unused links."""
+    await credentials.sign_out_everywhere(deps, caller.user)
+    response.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="lax")
+
+
+@router.put(
+    "/password", summary="Set your password", responses=error_responses(*BODY_ERRORS, 409, 429)
+)
+async def change_password(
+    body: PasswordChangeBody,
+    caller: AnyCaller,
+    request: Request,
+    response: Response,
+    deps: AppDeps,
+    address: ClientAddress,
+) -> CreatedSessionOut:
+    """Set a password. All your sessions and tokens end, and a new session starts."""
+    session = await entry.change_password(
+        deps,
+        caller,
+        login=body.login,
+        current=body.current.get_secret_value(),
+        password=body.password.get_secret_value(),
+        address=address,
+    )
+    return start_session(request, response, session)
+
+
+@router.post(
+    "/password/reset",
+    summary="Reset your password",
+    dependencies=[OwnPageOnly],
+    responses=error_responses(*BODY_ERRORS, 415, 429),
+)
+async def reset_password(
+    body: PasswordResetBody,
+    request: Request,
+    response: Response,
+    deps: AppDeps,
+    address: ClientAddress,
+) -> CreatedSessionOut:
+    """Set a new password with a reset link from an operator.
+
+    All your sessions and tokens end, and a new session starts.
+    """
+    password = body.password.get_secret_value()
+    secret = read_link_secret(body.reset)
+    session = await entry.redeem_reset(deps, secret, password, address=address)
+    if session is None:
+        raise Problem(401, "This reset link was used or has expired.", "Ask for a new one.")
+    return start_session(request, response, session)

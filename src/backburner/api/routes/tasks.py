@@ -1,6 +1,5 @@
-"""`/api/tasks`: standing work, set up, found, looked at, changed, approved, tried and stopped."""
+"""`/api/tasks`: create, list, change, approve, preview, test and control tasks."""
 
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from fastapi import APIRouter
@@ -9,180 +8,194 @@ from backburner.actions import browse
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.work import control, preview, tasks
-from backburner.api.http import pages
-from backburner.api.http.auth import Reader, TheDeps, Writer
-from backburner.api.http.idempotency import KeyedRoute
-from backburner.api.http.pages import USUAL, Cursor, Limit, Page
-from backburner.api.schemas.base import BODY, Id, refusals
-from backburner.api.schemas.shown import RunOut
-from backburner.api.schemas.task import TaskItem, TaskPreviewOut, TriedOut
-from backburner.api.schemas.task_bodies import Cancelling, NewTaskBody, Shown, TaskChangesIn
+from backburner.api.http.auth import Reader, Writer
+from backburner.api.http.dependencies import AppDeps
+from backburner.api.http.idempotency import IdempotentRoute
+from backburner.api.http.openapi import BODY_ERRORS, error_responses
+from backburner.api.http.pages import (
+    DEFAULT_PAGE_SIZE,
+    Cursor,
+    Limit,
+    PageOut,
+    make_page,
+    read_cursor,
+)
+from backburner.api.schemas.base import TaskIdPath
+from backburner.api.schemas.run import RunOut
+from backburner.api.schemas.task import (
+    NewTaskBody,
+    ProposalAnswerBody,
+    TaskCancellationBody,
+    TaskChangesBody,
+    TaskOut,
+    TaskPreviewOut,
+    TaskTestRunOut,
+)
 from backburner.core.accounts import Caller
 from backburner.core.ids import ConversationId
 from backburner.core.work.views import TaskStatus
 from backburner.ports import ConversationFilter, View
 
-Verb = Callable[..., Awaitable[object]]
-#: What can be done to a task as a whole, with what it is called and means.
-VERBS: dict[str, tuple[Verb, str, str]] = {
-    "pause": (control.pause, "Pause a task", "A run that is under way finishes."),
-    "resume": (control.resume, "Resume a task", "The next time is counted from now."),
-    "run-now": (control.run_now, "Run a task now", "Whatever its schedule says."),
-}
+router = APIRouter(prefix="/api/tasks", tags=["tasks"], route_class=IdempotentRoute)
 
 
-def build_router() -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["tasks"], route_class=KeyedRoute)
-    _add_collection(router)
-    _add_one(router)
-    _add_answers(router)
-    _add_looks(router)
-    for name in VERBS:
-        _add_verb(router, name)
-    return router
+async def load_task(deps: Deps, caller: Caller, task_id: ConversationId) -> TaskOut:
+    row, here = await tasks.show(deps, caller.user, task_id)
+    return TaskOut.of(row, here, deps)
 
 
-async def show(deps: Deps, caller: Caller, which: str) -> TaskItem:
-    seen, here = await tasks.show(deps, caller.user, ConversationId(which))
-    return TaskItem.of(seen, here, deps)
+@router.get("", summary="List tasks", responses=error_responses())
+async def list_tasks(
+    deps: AppDeps,
+    caller: Reader,
+    *,
+    status: TaskStatus | None = None,
+    limit: Limit = DEFAULT_PAGE_SIZE,
+    cursor: Cursor = None,
+) -> PageOut[TaskOut]:
+    """List tasks and chats with background work, last changed first.
 
-
-def _add_collection(router: APIRouter) -> None:
-    @router.get("/tasks", summary="List tasks", responses=refusals())
-    async def list_tasks(
-        deps: TheDeps,
-        caller: Reader,
-        *,
-        status: TaskStatus | None = None,
-        limit: Limit = USUAL,
-        cursor: Cursor = None,
-    ) -> Page[TaskItem]:
-        """List tasks and chats that have work, those that changed last first.
-
-        Without a status, those that were put away are left out.
-        """
-        wanted = ConversationFilter(
-            view=View.TASKS, task=status, archived=False if status is None else None
-        )
-        after = pages.read(cursor, datetime, str)
-        found, here = await browse.conversations(deps, caller.user, wanted, after, limit=limit)
-        return pages.show(found, lambda seen: TaskItem.of(seen, here, deps))
-
-    @router.post(
-        "/tasks", summary="Set up a task", status_code=201, responses=refusals(404, 409, 429, *BODY)
+    Archived tasks are listed only if `status` asks for them.
+    """
+    wanted = ConversationFilter(
+        view=View.TASKS, task=status, archived=False if status is None else None
     )
-    async def create_task(body: NewTaskBody, deps: TheDeps, caller: Writer) -> TaskItem:
-        """Set up standing work, which begins."""
-        made = await tasks.add(deps, Origin.by_user(caller.user), body.task())
-        return await show(deps, caller, made.work.id)
+    after = read_cursor(cursor, datetime, str)
+    page, here = await browse.conversations(deps, caller.user, wanted, after, limit=limit)
+    return make_page(page, lambda row: TaskOut.of(row, here, deps))
 
 
-def _add_one(router: APIRouter) -> None:
-    path = "/tasks/{which}"
-
-    @router.get(path, summary="Look at a task", responses=refusals(404))
-    async def get_task(which: Id, deps: TheDeps, caller: Reader) -> TaskItem:
-        return await show(deps, caller, which)
-
-    @router.patch(path, summary="Change a task", responses=refusals(404, 409, 429, *BODY))
-    async def change_task(
-        which: Id, body: TaskChangesIn, deps: TheDeps, caller: Writer
-    ) -> TaskItem:
-        """Change what it does, when and for whom; a proposal is asked about anew."""
-        await control.update(deps, Origin.by_user(caller.user), which, body.changes())
-        return await show(deps, caller, which)
-
-    @router.delete(path, summary="Delete a task", status_code=204, responses=refusals(404, 409))
-    async def delete_task(which: Id, deps: TheDeps, caller: Writer) -> None:
-        """Delete it with its history; what was done and spent stays known. See `cancel`."""
-        await tasks.delete(deps, caller.user, ConversationId(which))
+@router.post(
+    "",
+    summary="Create a task",
+    status_code=201,
+    responses=error_responses(404, 409, 429, *BODY_ERRORS),
+)
+async def create_task(body: NewTaskBody, deps: AppDeps, caller: Writer) -> TaskOut:
+    """Create a task, which becomes active immediately."""
+    report = await tasks.add(deps, Origin.by_user(caller.user), body.task())
+    return await load_task(deps, caller, report.work.id)
 
 
-def _add_answers(router: APIRouter) -> None:
-    @router.post(
-        "/tasks/{which}/approve",
-        summary="Approve a proposal",
-        responses=refusals(404, 409, 429, *BODY),
-    )
-    async def approve_task(
-        which: Id, deps: TheDeps, caller: Writer, body: Shown | None = None
-    ) -> TaskItem:
-        """Say yes to what is proposed; the work begins."""
-        shown = None if body is None else body.question
-        await tasks.approve(deps, caller.user, ConversationId(which), shown=shown)
-        return await show(deps, caller, which)
-
-    @router.post(
-        "/tasks/{which}/reject",
-        summary="Dismiss a proposal",
-        status_code=204,
-        responses=refusals(404, 409, *BODY),
-    )
-    async def reject_task(
-        which: Id, deps: TheDeps, caller: Writer, body: Shown | None = None
-    ) -> None:
-        """Say no to what is proposed; the same is not proposed again for a day."""
-        shown = None if body is None else body.question
-        await tasks.reject(deps, caller.user, ConversationId(which), shown=shown)
-
-    @router.post(
-        "/tasks/{which}/cancel",
-        summary="Cancel a task",
-        status_code=204,
-        responses=refusals(404, 409, *BODY),
-    )
-    async def cancel_task(
-        which: Id, deps: TheDeps, caller: Writer, body: Cancelling | None = None
-    ) -> None:
-        """Stop it for good and put it away; of a chat only the work is stopped."""
-        reason = "" if body is None else body.reason
-        await control.put_away(deps, Origin.by_user(caller.user), which, reason=reason)
+@router.get("/{task_id}", summary="Get a task", responses=error_responses(404))
+async def get_task(task_id: TaskIdPath, deps: AppDeps, caller: Reader) -> TaskOut:
+    return await load_task(deps, caller, task_id)
 
 
-def _add_looks(router: APIRouter) -> None:
-    @router.get("/tasks/{which}/runs", summary="List the runs of a task", responses=refusals(404))
-    async def list_task_runs(
-        which: Id, deps: TheDeps, caller: Reader, limit: Limit = USUAL, cursor: Cursor = None
-    ) -> Page[RunOut]:
-        """List runs, the newest first; slots that nobody served are among them, as skipped."""
-        after = pages.read(cursor, datetime, int, str)
-        found = await tasks.runs(deps, caller.user, ConversationId(which), after, limit=limit)
-        return pages.show(found, RunOut.of)
-
-    @router.get("/tasks/{which}/preview", summary="Preview a task", responses=refusals(404))
-    async def preview_task(which: Id, deps: TheDeps, caller: Reader) -> TaskPreviewOut:
-        """Show what it would do, when, with what, for whom, and what that is likely to cost."""
-        seen = await preview.preview(deps, caller.user, ConversationId(which))
-        return TaskPreviewOut.of(seen)
-
-    @router.post(
-        "/tasks/{which}/test-run",
-        summary="Try a task out",
-        status_code=202,
-        responses=refusals(404, 409, 429),
-    )
-    async def try_task(which: Id, deps: TheDeps, caller: Writer) -> TriedOut:
-        """Do its work once, to see what comes of it; its schedule and its count stay as they are.
-
-        Works for proposals too. Tool calls ask as always.
-        """
-        job = await preview.try_out(deps, caller.user, ConversationId(which))
-        return TriedOut(conversation_id=job.id, task_id=which)
+@router.patch(
+    "/{task_id}", summary="Update a task", responses=error_responses(404, 409, 429, *BODY_ERRORS)
+)
+async def update_task(
+    task_id: TaskIdPath, body: TaskChangesBody, deps: AppDeps, caller: Writer
+) -> TaskOut:
+    """Change its prompt, schedule, limits or destinations. A proposal has to be approved anew."""
+    await control.update(deps, Origin.by_user(caller.user), task_id, body.changes())
+    return await load_task(deps, caller, task_id)
 
 
-def _add_verb(router: APIRouter, name: str) -> None:
-    act, summary, meaning = VERBS[name]
+@router.delete(
+    "/{task_id}", summary="Delete a task", status_code=204, responses=error_responses(404, 409)
+)
+async def delete_task(task_id: TaskIdPath, deps: AppDeps, caller: Writer) -> None:
+    """Delete it with its history. The journal of tool calls and the spending are kept."""
+    await tasks.delete(deps, caller.user, task_id)
 
-    async def do(which: Id, deps: TheDeps, caller: Writer) -> TaskItem:
-        await act(deps, Origin.by_user(caller.user), which, task_only=True)
-        return await show(deps, caller, which)
 
-    router.add_api_route(
-        f"/tasks/{{which}}/{name}",
-        do,
-        methods=["POST"],
-        name=f"{name.replace('-', '_')}_task",
-        summary=summary,
-        description=meaning,
-        responses=refusals(404, 409, 429),
-    )
+@router.post(
+    "/{task_id}/approve",
+    summary="Approve a proposal",
+    responses=error_responses(404, 409, 429, *BODY_ERRORS),
+)
+async def approve_task(
+    task_id: TaskIdPath, deps: AppDeps, caller: Writer, body: ProposalAnswerBody | None = None
+) -> TaskOut:
+    """Approve a proposed task, which becomes active."""
+    question_id = None if body is None else body.question
+    await tasks.approve(deps, caller.user, task_id, shown=question_id)
+    return await load_task(deps, caller, task_id)
+
+
+@router.post(
+    "/{task_id}/reject",
+    summary="Reject a proposal",
+    status_code=204,
+    responses=error_responses(404, 409, *BODY_ERRORS),
+)
+async def reject_task(
+    task_id: TaskIdPath, deps: AppDeps, caller: Writer, body: ProposalAnswerBody | None = None
+) -> None:
+    """Reject a proposed task. The same task is not proposed again for a day."""
+    question_id = None if body is None else body.question
+    await tasks.reject(deps, caller.user, task_id, shown=question_id)
+
+
+@router.post(
+    "/{task_id}/cancel",
+    summary="Cancel a task",
+    status_code=204,
+    responses=error_responses(404, 409, *BODY_ERRORS),
+)
+async def cancel_task(
+    task_id: TaskIdPath, deps: AppDeps, caller: Writer, body: TaskCancellationBody | None = None
+) -> None:
+    """Stop a task for good and archive it. A chat keeps going; only its work is stopped."""
+    reason = "" if body is None else body.reason
+    await control.put_away(deps, Origin.by_user(caller.user), task_id, reason=reason)
+
+
+@router.post("/{task_id}/pause", summary="Pause a task", responses=error_responses(404, 409, 429))
+async def pause_task(task_id: TaskIdPath, deps: AppDeps, caller: Writer) -> TaskOut:
+    """Pause a task. A run in progress finishes."""
+    await control.pause(deps, Origin.by_user(caller.user), task_id, task_only=True)
+    return await load_task(deps, caller, task_id)
+
+
+@router.post("/{task_id}/resume", summary="Resume a task", responses=error_responses(404, 409, 429))
+async def resume_task(task_id: TaskIdPath, deps: AppDeps, caller: Writer) -> TaskOut:
+    """Resume a paused task. The next run is scheduled from now."""
+    await control.resume(deps, Origin.by_user(caller.user), task_id, task_only=True)
+    return await load_task(deps, caller, task_id)
+
+
+@router.post(
+    "/{task_id}/run-now", summary="Run a task now", responses=error_responses(404, 409, 429)
+)
+async def run_task_now(task_id: TaskIdPath, deps: AppDeps, caller: Writer) -> TaskOut:
+    """Start a run now, independent of the schedule."""
+    await control.run_now(deps, Origin.by_user(caller.user), task_id, task_only=True)
+    return await load_task(deps, caller, task_id)
+
+
+@router.get("/{task_id}/runs", summary="List the runs of a task", responses=error_responses(404))
+async def list_task_runs(
+    task_id: TaskIdPath,
+    deps: AppDeps,
+    caller: Reader,
+    limit: Limit = DEFAULT_PAGE_SIZE,
+    cursor: Cursor = None,
+) -> PageOut[RunOut]:
+    """List runs, newest first. Skipped slots are included."""
+    after = read_cursor(cursor, datetime, int, str)
+    page = await tasks.runs(deps, caller.user, task_id, after, limit=limit)
+    return make_page(page, RunOut.of)
+
+
+@router.get("/{task_id}/preview", summary="Preview a task", responses=error_responses(404))
+async def preview_task(task_id: TaskIdPath, deps: AppDeps, caller: Reader) -> TaskPreviewOut:
+    """Show the prompt, the next times, tools, destinations and estimated cost of a task."""
+    return TaskPreviewOut.of(await preview.preview(deps, caller.user, task_id))
+
+
+@router.post(
+    "/{task_id}/test-run",
+    summary="Test a task",
+    status_code=202,
+    responses=error_responses(404, 409, 429),
+)
+async def start_test_run(task_id: TaskIdPath, deps: AppDeps, caller: Writer) -> TaskTestRunOut:
+    """Run a task or a proposal once. Its schedule and run count stay unchanged.
+
+    Tool calls ask for approval as in any other run.
+    """
+    job = await preview.try_out(deps, caller.user, task_id)
+    return TaskTestRunOut(conversation_id=job.id, task_id=task_id)

@@ -1,86 +1,83 @@
-"""API tokens, and the sessions of browsers: listed, made and ended."""
+"""`/api/tokens` and `/api/sessions`: the caller's API tokens and browser sessions."""
 
 from fastapi import APIRouter, Response
 
 from backburner.actions.accounts import credentials
-from backburner.actions.deps import Deps
-from backburner.api.http import pages
-from backburner.api.http.auth import Reader, TheDeps, Writer
-from backburner.api.http.pages import USUAL, Cursor, Limit, Page
-from backburner.api.schemas.account import CredentialBody, MadeToken, NewToken
-from backburner.api.schemas.base import BODY, refusals
-from backburner.core.accounts import Caller, CredentialKind
+from backburner.api.http.auth import Reader, Writer
+from backburner.api.http.dependencies import AppDeps
+from backburner.api.http.openapi import BODY_ERRORS, error_responses
+from backburner.api.http.pages import (
+    DEFAULT_PAGE_SIZE,
+    Cursor,
+    Limit,
+    PageOut,
+    make_page,
+    read_cursor,
+)
+from backburner.api.schemas.token import CreatedTokenOut, CredentialOut, NewTokenBody
+from backburner.core.accounts import CredentialKind
 from backburner.core.schedule.phrases import parse_duration
 
-
-def build_router() -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["tokens"])
-    _add_tokens(router)
-    _add_lists(router)
-    _add_sessions(router)
-    return router
+router = APIRouter(prefix="/api", tags=["tokens"])
 
 
-def _add_tokens(router: APIRouter) -> None:
-    @router.post(
-        "/tokens",
-        summary="Make a token",
-        status_code=201,
-        responses=refusals(*BODY, 429),
+@router.post(
+    "/tokens",
+    summary="Create a token",
+    status_code=201,
+    responses=error_responses(*BODY_ERRORS, 429),
+)
+async def create_token(
+    body: NewTokenBody, caller: Writer, response: Response, deps: AppDeps
+) -> CreatedTokenOut:
+    """Create a token. It cannot have more scopes than this request, or outlive its credential."""
+    lifetime = parse_duration(body.expires) if body.expires is not None else None
+    token = await credentials.create_token(
+        deps, caller, frozenset(body.scopes), name=body.name, lives=lifetime
     )
-    async def create_token(
-        body: NewToken, caller: Writer, response: Response, deps: TheDeps
-    ) -> MadeToken:
-        """Make a token that may no more than you do with this request, and for no longer."""
-        lives = parse_duration(body.expires) if body.expires is not None else None
-        made = await credentials.create_token(
-            deps, caller, frozenset(body.scopes), name=body.name, lives=lives
-        )
-        response.headers["cache-control"] = "no-store"
-        return MadeToken(id=made.id, token=made.secret, expires_at=made.expires_at)
+    response.headers["cache-control"] = "no-store"
+    return CreatedTokenOut(id=token.id, token=token.secret, expires_at=token.expires_at)
 
-    @router.delete(
-        "/tokens/{token}",
-        summary="Revoke a token",
-        status_code=204,
-        responses=refusals(*BODY, 404),
+
+@router.get("/tokens", summary="List your tokens", responses=error_responses())
+async def list_tokens(
+    caller: Reader, deps: AppDeps, limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None
+) -> PageOut[CredentialOut]:
+    """List your valid tokens."""
+    page = await credentials.credentials(
+        deps, caller.user, CredentialKind.TOKEN, read_cursor(cursor, str), limit=limit
     )
-    async def revoke_token(token: str, caller: Writer, deps: TheDeps) -> None:
-        """End a token at once."""
-        await credentials.end_credential(deps, caller.user, token, CredentialKind.TOKEN)
+    return make_page(page, lambda token: CredentialOut.of(token, caller))
 
 
-def _add_lists(router: APIRouter) -> None:
-    @router.get("/tokens", summary="List your tokens", responses=refusals())
-    async def list_tokens(
-        caller: Reader, deps: TheDeps, limit: Limit = USUAL, cursor: Cursor = None
-    ) -> Page[CredentialBody]:
-        """List the tokens you have that are good."""
-        return await _page(deps, caller, CredentialKind.TOKEN, cursor, limit)
-
-    @router.get("/sessions", summary="List your sessions", responses=refusals())
-    async def list_sessions(
-        caller: Reader, deps: TheDeps, limit: Limit = USUAL, cursor: Cursor = None
-    ) -> Page[CredentialBody]:
-        """List the browsers you are signed in with."""
-        return await _page(deps, caller, CredentialKind.SESSION, cursor, limit)
+@router.delete(
+    "/tokens/{token_id}",
+    summary="Revoke a token",
+    status_code=204,
+    responses=error_responses(*BODY_ERRORS, 404),
+)
+async def revoke_token(token_id: str, caller: Writer, deps: AppDeps) -> None:
+    """Revoke a token immediately."""
+    await credentials.end_credential(deps, caller.user, token_id, CredentialKind.TOKEN)
 
 
-async def _page(
-    deps: Deps, caller: Caller, kind: CredentialKind, cursor: str | None, limit: int
-) -> Page[CredentialBody]:
-    after = pages.read(cursor, str)
-    found = await credentials.credentials(deps, caller.user, kind, after, limit=limit)
-    return pages.show(found, lambda one: CredentialBody.of(one, caller.credential))
-
-
-def _add_sessions(router: APIRouter) -> None:
-    @router.delete(
-        "/sessions/{session}",
-        summary="End a session",
-        status_code=204,
-        responses=refusals(*BODY, 404),
+@router.get("/sessions", summary="List your sessions", responses=error_responses())
+async def list_sessions(
+    caller: Reader, deps: AppDeps, limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None
+) -> PageOut[CredentialOut]:
+    """List the browsers that you are signed in with."""
+    page = await credentials.credentials(
+        deps, caller.user, CredentialKind.SESSION, read_cursor(cursor, str), limit=limit
     )
-    async def end_session(session: str, caller: Writer, deps: TheDeps) -> None:
-        """Sign another browser out."""
-        await credentials.end_credential(deps, caller.user, session, CredentialKind.SESSION)
+    return make_page(page, lambda session: CredentialOut.of(session, caller))
+
+
+@router.delete(
+    "/sessions/{session_id}",
+    summary="End a session",
+    status_code=204,
+    responses=error_responses(*BODY_ERRORS, 404),
+)
+async def end_session(session_id: str, caller: Writer, deps: AppDeps) -> None:
+    """Sign another browser out."""
+    await credentials.end_credential(deps, caller.user, session_id, CredentialKind.SESSION)

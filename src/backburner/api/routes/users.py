@@ -1,140 +1,147 @@
-"""Users and invitations: for those who see to accounts."""
+"""`/api/users` and `/api/invitations`: accounts, managed by operators."""
 
 from fastapi import APIRouter, Request, Response
 
 from backburner.actions.accounts import users
-from backburner.api.http import pages
-from backburner.api.http.auth import Operator, TheDeps
-from backburner.api.http.pages import USUAL, Cursor, Limit, Page
-from backburner.api.http.problems import Problem
-from backburner.api.routes.sign_in import Address, OurPage, let_in, once_only
-from backburner.api.schemas.account import (
-    Accept,
-    AddedUser,
-    InvitationBody,
-    NewInvitation,
-    NewUser,
-    OnceOnly,
-    SignedIn,
-    UserBody,
-    UserChange,
-    bare,
+from backburner.api.http.auth import Operator
+from backburner.api.http.dependencies import AppDeps, ClientAddress
+from backburner.api.http.openapi import BODY_ERRORS, error_responses
+from backburner.api.http.origins import OwnPageOnly
+from backburner.api.http.pages import (
+    DEFAULT_PAGE_SIZE,
+    Cursor,
+    Limit,
+    PageOut,
+    make_page,
+    read_cursor,
 )
-from backburner.api.schemas.base import BODY, refusals
+from backburner.api.http.problems import Problem
+from backburner.api.routes.sign_in import show_secret_link, start_session
+from backburner.api.schemas.account import (
+    CreatedSessionOut,
+    CreatedUserOut,
+    InvitationAcceptanceBody,
+    InvitationOut,
+    NewInvitationBody,
+    NewUserBody,
+    SecretLinkOut,
+    UserChangesBody,
+    UserOut,
+    read_link_secret,
+)
 from backburner.core.ids import UserId
 
-
-def build_router() -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["users"])
-    _add_users(router)
-    _add_changes(router)
-    _add_invitations(router)
-    _add_accepting(router)
-    return router
+router = APIRouter(prefix="/api", tags=["users"])
 
 
-def _add_users(router: APIRouter) -> None:
-    @router.get("/users", summary="List users", responses=refusals())
-    async def list_users(
-        _: Operator, deps: TheDeps, limit: Limit = USUAL, cursor: Cursor = None
-    ) -> Page[UserBody]:
-        """List everybody who has an account."""
-        found = await users.users(deps, pages.read(cursor, str), limit=limit)
-        return pages.show(found, UserBody.of)
+@router.get("/users", summary="List users", responses=error_responses())
+async def list_users(
+    _: Operator, deps: AppDeps, limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None
+) -> PageOut[UserOut]:
+    """List all accounts."""
+    page = await users.users(deps, read_cursor(cursor, str), limit=limit)
+    return make_page(page, UserOut.of)
 
-    @router.post(
-        "/users",
-        summary="Add a user",
-        status_code=201,
-        responses=refusals(*BODY, 409),
+
+@router.post(
+    "/users", summary="Add a user", status_code=201, responses=error_responses(*BODY_ERRORS, 409)
+)
+async def add_user(
+    body: NewUserBody, _: Operator, request: Request, response: Response, deps: AppDeps
+) -> CreatedUserOut:
+    """Add a user. Send them the link, with which they set their password."""
+    user, reset = await users.add(deps, login=body.login, name=body.name, role=body.role)
+    link = show_secret_link(request, response, reset, page="reset")
+    return CreatedUserOut(user=UserOut.of(user), reset=link)
+
+
+@router.patch(
+    "/users/{user_id}",
+    summary="Update a user",
+    responses=error_responses(*BODY_ERRORS, 404, 409),
+)
+async def update_user(
+    user_id: UserId, body: UserChangesBody, _: Operator, deps: AppDeps
+) -> UserOut:
+    """Change a name or role, or disable or enable an account.
+
+    Changing the role or disabling the account ends all its sessions and tokens.
+    """
+    user = await users.change(deps, user_id, name=body.name, role=body.role, disabled=body.disabled)
+    return UserOut.of(user)
+
+
+@router.post(
+    "/users/{user_id}/reset",
+    summary="Create a password reset",
+    status_code=201,
+    responses=error_responses(*BODY_ERRORS, 404, 409),
+)
+async def create_password_reset(
+    user_id: UserId, _: Operator, request: Request, response: Response, deps: AppDeps
+) -> SecretLinkOut:
+    """Create a link with which the user sets a new password, once."""
+    reset = await users.reset_password(deps, user_id)
+    return show_secret_link(request, response, reset, page="reset")
+
+
+@router.post(
+    "/invitations",
+    summary="Create an invitation",
+    status_code=201,
+    responses=error_responses(*BODY_ERRORS),
+)
+async def create_invitation(
+    body: NewInvitationBody, caller: Operator, request: Request, response: Response, deps: AppDeps
+) -> SecretLinkOut:
+    """Create a link with which one person creates an account."""
+    invitation = await users.invite(deps, caller, name=body.name, role=body.role)
+    return show_secret_link(request, response, invitation, page="invitation")
+
+
+@router.get("/invitations", summary="List invitations", responses=error_responses())
+async def list_invitations(
+    _: Operator, deps: AppDeps, limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None
+) -> PageOut[InvitationOut]:
+    """List the unused invitations of all operators."""
+    page = await users.invitations(deps, read_cursor(cursor, str), limit=limit)
+    return make_page(page, InvitationOut.of)
+
+
+@router.delete(
+    "/invitations/{invitation_id}",
+    summary="Revoke an invitation",
+    status_code=204,
+    responses=error_responses(*BODY_ERRORS, 404),
+)
+async def revoke_invitation(invitation_id: str, _: Operator, deps: AppDeps) -> None:
+    """Revoke an invitation of any operator immediately."""
+    await users.uninvite(deps, invitation_id)
+
+
+@router.post(
+    "/invitations/accept",
+    summary="Accept an invitation",
+    status_code=201,
+    dependencies=[OwnPageOnly],
+    responses=error_responses(*BODY_ERRORS, 409, 415, 429),
+)
+async def accept_invitation(
+    body: InvitationAcceptanceBody,
+    request: Request,
+    response: Response,
+    deps: AppDeps,
+    address: ClientAddress,
+) -> CreatedSessionOut:
+    """Create your account, and sign in."""
+    session = await users.accept(
+        deps,
+        read_link_secret(body.invitation),
+        login=body.login,
+        password=body.password.get_secret_value(),
+        name=body.name,
+        address=address,
     )
-    async def add_user(
-        body: NewUser, _: Operator, request: Request, response: Response, deps: TheDeps
-    ) -> AddedUser:
-        """Add somebody; hand them the link, with which they set their password."""
-        user, reset = await users.add(deps, login=body.login, name=body.name, role=body.role)
-        return AddedUser(user=UserBody.of(user), reset=once_only(request, response, reset, "reset"))
-
-
-def _add_changes(router: APIRouter) -> None:
-    @router.patch("/users/{user}", summary="Change a user", responses=refusals(*BODY, 404, 409))
-    async def change_user(user: str, body: UserChange, _: Operator, deps: TheDeps) -> UserBody:
-        """Change a role or a name, shut somebody out, or let them in again.
-
-        With a new role, and when they are shut out, all their sessions and tokens end.
-        """
-        changed = await users.change(
-            deps, UserId(user), name=body.name, role=body.role, disabled=body.disabled
-        )
-        return UserBody.of(changed)
-
-    @router.post(
-        "/users/{user}/reset",
-        summary="Let a user set a new password",
-        status_code=201,
-        responses=refusals(*BODY, 404, 409),
-    )
-    async def allow_reset(
-        user: str, _: Operator, request: Request, response: Response, deps: TheDeps
-    ) -> OnceOnly:
-        """Make a link with which they set a new password, once."""
-        made = await users.reset_password(deps, UserId(user))
-        return once_only(request, response, made, "reset")
-
-
-def _add_invitations(router: APIRouter) -> None:
-    @router.post(
-        "/invitations",
-        summary="Invite somebody",
-        status_code=201,
-        responses=refusals(*BODY),
-    )
-    async def invite_user(
-        body: NewInvitation, caller: Operator, request: Request, response: Response, deps: TheDeps
-    ) -> OnceOnly:
-        """Make a link with which one person makes an account."""
-        made = await users.invite(deps, caller, name=body.name, role=body.role)
-        return once_only(request, response, made, "invitation")
-
-    @router.get("/invitations", summary="List invitations", responses=refusals())
-    async def list_invitations(
-        _: Operator, deps: TheDeps, limit: Limit = USUAL, cursor: Cursor = None
-    ) -> Page[InvitationBody]:
-        """List the invitations that can still be used, whoever made them."""
-        found = await users.invitations(deps, pages.read(cursor, str), limit=limit)
-        return pages.show(found, InvitationBody.of)
-
-    @router.delete(
-        "/invitations/{invitation}",
-        summary="Take an invitation back",
-        status_code=204,
-        responses=refusals(*BODY, 404),
-    )
-    async def end_invitation(invitation: str, _: Operator, deps: TheDeps) -> None:
-        """End an invitation at once, whoever made it."""
-        await users.uninvite(deps, invitation)
-
-
-def _add_accepting(router: APIRouter) -> None:
-    @router.post(
-        "/invitations/accept",
-        summary="Accept an invitation",
-        status_code=201,
-        dependencies=[OurPage],
-        responses=refusals(*BODY, 409, 415, 429),
-    )
-    async def accept_invitation(
-        body: Accept, request: Request, response: Response, deps: TheDeps, address: Address
-    ) -> SignedIn:
-        """Make yourself an account, and sign in."""
-        session = await users.accept(
-            deps,
-            bare(body.invitation),
-            login=body.login,
-            password=body.password.get_secret_value(),
-            name=body.name,
-            address=address,
-        )
-        if session is None:
-            raise Problem(401, "This invitation was used, or is too old.", "Ask for another.")
-        return let_in(request, response, session)
+    if session is None:
+        raise Problem(401, "This invitation was used or has expired.", "Ask for a new one.")
+    return start_session(request, response, session)

@@ -1,1 +1,1 @@
-"""Request and response bodies, one module per noun."""
+"""Request bodies (`*Body`) and responses (`*Out`), one module per noun."""

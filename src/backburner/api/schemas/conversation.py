@@ -1,18 +1,21 @@
-"""A conversation as it is shown: with schedule and times, state, questions and both views."""
+"""Conversations, with their schedule, state, open questions and both views (task and job)."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from backburner.actions.browse import DisplayContext
 from backburner.actions.deps import Deps
-from backburner.api.schemas.base import example
-from backburner.api.schemas.shown import QuestionOut
+from backburner.actions.schedules import Timing
+from backburner.actions.work.tasks import NewTask
+from backburner.api.schemas.base import RequestBody, example
+from backburner.api.schemas.question import QuestionOut
 from backburner.core import schedule as schedules
 from backburner.core.conversation import (
+    MAX_TITLE_CHARS,
     Author,
     Conversation,
     EndedAs,
@@ -20,15 +23,21 @@ from backburner.core.conversation import (
     Notify,
     PauseReason,
     Status,
+    make_title,
 )
+from backburner.core.errors import BadRequest
 from backburner.core.schedule.describe import describe, describe_times
 from backburner.core.schedule.serialize import to_json
 from backburner.core.work.views import JobStatus, TaskKind, TaskStatus, job_view, task_view
 from backburner.ports import ConversationRow
 
-_WHICH = "c_0123456789abcdefghjkmnpqrs"
+MAX_RUN_TIMEOUT = timedelta(days=1)
+MAX_RUNS = 1_000_000
+MAX_TOOLS = 200
+MAX_DESCRIPTION_CHARS = 2_000
+
 _EXAMPLE: dict[str, Any] = {
-    "id": _WHICH,
+    "id": "c_0123456789abcdefghjkmnpqrs",
     "user_id": "u_0123456789abcdefghjkmnpqrs",
     "kind": "task",
     "status": "background",
@@ -66,13 +75,71 @@ _EXAMPLE: dict[str, Any] = {
 }
 
 
-class SessionOut(BaseModel):
-    engine: str = Field(description="The profile that it means something to.")
+class NewConversationBody(RequestBody):
+    """A chat; or, with `what` and a time, a task."""
+
+    model_config = example(what="Look whether CI on main is green.", when="every weekday at 9")
+
+    message: str | None = Field(default=None, description="The first message of a chat.")
+    title: str = Field(default="", max_length=MAX_TITLE_CHARS)
+    profile: str | None = Field(default=None, description="Null: the default profile.")
+    what: str | None = Field(default=None, description="The prompt of each run.")
+    when: str | None = Field(default=None, description="The schedule as a phrase.")
+    schedule: dict[str, Any] | None = Field(default=None, description="The schedule in full.")
+    description: str = Field(default="", max_length=MAX_DESCRIPTION_CHARS)
+    notify: Notify = Notify.ON_CHANGE
+    max_runs: int | None = Field(default=None, ge=1, le=MAX_RUNS)
+    run_timeout: float | None = Field(
+        default=None, ge=1, le=MAX_RUN_TIMEOUT.total_seconds(), description="In seconds."
+    )
+    tools: list[str] | None = Field(
+        default=None, max_length=MAX_TOOLS, description="The only tools it may use; null: all."
+    )
+
+    @model_validator(mode="after")
+    def _check_choice(self) -> Self:
+        if (self.what is None) != (self.when is None and self.schedule is None):
+            raise BadRequest(
+                "A task needs a prompt and a time.",
+                hint="Send `what`, and `when` or `schedule`; for a chat send neither.",
+            )
+        if self.what is not None and self.message is not None:
+            raise BadRequest("A task starts with `what`, a chat with `message`.")
+        if self.when is not None and self.schedule is not None:
+            raise BadRequest("`when` and `schedule` exclude each other.", hint="Send one of them.")
+        return self
+
+    def task(self) -> NewTask:
+        prompt = self.what or ""
+        return NewTask(
+            name=self.title or make_title(prompt),
+            prompt=prompt,
+            timing=Timing(self.when, self.schedule),
+            description=self.description,
+            notify=self.notify,
+            max_runs=self.max_runs,
+            run_timeout=None if self.run_timeout is None else timedelta(seconds=self.run_timeout),
+            tools=self.tools,
+            profile=self.profile,
+        )
+
+
+class ConversationChangesBody(RequestBody):
+    """Fields that are left out stay unchanged."""
+
+    model_config = example(title="Watch CI", notify="always")
+
+    title: str | None = Field(default=None, max_length=MAX_TITLE_CHARS)
+    notify: Notify | None = None
+
+
+class AgentSessionOut(BaseModel):
+    engine: str = Field(description="The profile that the session belongs to.")
     id: str
 
 
-class TaskOut(BaseModel):
-    """The conversation seen as standing work."""
+class TaskViewOut(BaseModel):
+    """The conversation as a task."""
 
     status: TaskStatus
     kind: TaskKind
@@ -83,8 +150,8 @@ class TaskOut(BaseModel):
     event_config: Mapping[str, Any] | None = None
 
 
-class JobOut(BaseModel):
-    """The conversation seen as work that another one handed out."""
+class JobViewOut(BaseModel):
+    """The conversation as a job of its parent."""
 
     status: JobStatus
     needs_you: bool
@@ -93,13 +160,13 @@ class JobOut(BaseModel):
     retrieved_at: datetime | None
 
 
-class PlaceOut(BaseModel):
+class DestinationOut(BaseModel):
     channel: str
     target: str
 
 
-class ConversationItem(BaseModel):
-    """A conversation in a list: everything but what its work knows."""
+class ConversationSummaryOut(BaseModel):
+    """A conversation in a list, without its state and details of its work."""
 
     model_config = example(**_EXAMPLE)
 
@@ -116,39 +183,39 @@ class ConversationItem(BaseModel):
     schedule: Mapping[str, Any] | None
     schedule_in_words: str | None
     next_run_at: datetime | None
-    next_times: Sequence[datetime] = Field(description="The next three times, if nothing happens.")
+    next_times: Sequence[datetime] = Field(description="The next three times.")
     pause_reason: PauseReason | None
     ended_as: EndedAs | None
     ended_at: datetime | None
-    questions: Sequence[QuestionOut] = Field(description="Open ones, the oldest first.")
-    profile: str = Field(description="The profile that it works under.")
-    session: SessionOut | None = Field(description="The agent's own memory of it.")
-    claude_session_id: str | None = Field(description="The session's id where it is Claude's.")
+    questions: Sequence[QuestionOut] = Field(description="Open questions, oldest first.")
+    profile: str = Field(description="The profile that its runs use.")
+    session: AgentSessionOut | None = Field(description="The agent's session.")
+    claude_session_id: str | None = Field(description="The id of the session, if it is Claude's.")
     notify: Notify
     run_count: int
     max_runs: int | None
     last_run_at: datetime | None
-    failures: int = Field(description="In a row.")
-    crashes: int = Field(description="In a row.")
+    failures: int = Field(description="Consecutive failures.")
+    crashes: int = Field(description="Consecutive crashes.")
     resume_count: int
-    task: TaskOut | None
-    job: JobOut | None
+    task: TaskViewOut | None
+    job: JobViewOut | None
 
     @classmethod
-    def of(cls, seen: ConversationRow, here: DisplayContext, deps: Deps) -> Self:
-        return cls(**_facts(seen.conversation, here, deps), updated_at=seen.updated_at)
+    def of(cls, row: ConversationRow, here: DisplayContext, deps: Deps) -> Self:
+        return cls(**_common_fields(row.conversation, here, deps), updated_at=row.updated_at)
 
 
-class StateOut(BaseModel):
-    """What the work is about and how far it has come."""
+class ConversationStateOut(BaseModel):
+    """The state of its work."""
 
     context: Mapping[str, Any]
     step: str
     data: Mapping[str, Any]
-    pending_question: QuestionOut | None = Field(description="The question that is shown.")
+    pending_question: QuestionOut | None = Field(description="The oldest open question.")
 
 
-class ConversationOut(ConversationItem):
+class ConversationOut(ConversationSummaryOut):
     model_config = example(
         **_EXAMPLE,
         next_times_in_words=["Tue 17 Nov 2026, 09:00 CET"],
@@ -165,72 +232,71 @@ class ConversationOut(ConversationItem):
     )
 
     next_times_in_words: Sequence[str]
-    state: StateOut
-    tools: Sequence[str] | None = Field(description="What it is restricted to; null: nothing.")
-    reports_to: Sequence[PlaceOut]
+    state: ConversationStateOut
+    tools: Sequence[str] | None = Field(description="The only tools it may use; null: all.")
+    reports_to: Sequence[DestinationOut]
     last_result_hash: str | None
-    run_timeout: float | None = Field(description="In seconds; null: the usual.")
+    run_timeout: float | None = Field(description="In seconds; null: the default.")
 
     @classmethod
-    def of(cls, seen: ConversationRow, here: DisplayContext, deps: Deps) -> Self:
-        found = seen.conversation
-        facts = _facts(found, here, deps)
+    def of(cls, row: ConversationRow, here: DisplayContext, deps: Deps) -> Self:
+        conversation = row.conversation
+        common = _common_fields(conversation, here, deps)
+        timeout = conversation.run_timeout
         return cls(
-            **facts,
-            updated_at=seen.updated_at,
-            next_times_in_words=describe_times(facts["next_times"], zone=here.zone),
-            state=StateOut(
-                context=found.state.context,
-                step=found.state.step,
-                data=found.state.data,
-                pending_question=facts["questions"][0] if facts["questions"] else None,
+            **common,
+            updated_at=row.updated_at,
+            next_times_in_words=describe_times(common["next_times"], zone=here.zone),
+            state=ConversationStateOut(
+                context=conversation.state.context,
+                step=conversation.state.step,
+                data=conversation.state.data,
+                pending_question=common["questions"][0] if common["questions"] else None,
             ),
-            tools=found.tools,
-            reports_to=[
-                PlaceOut(channel=place.channel, target=place.target) for place in found.reports_to
-            ],
-            last_result_hash=found.last_result_hash,
-            run_timeout=found.run_timeout.total_seconds() if found.run_timeout else None,
+            tools=conversation.tools,
+            reports_to=list_destinations(conversation),
+            last_result_hash=conversation.last_result_hash,
+            run_timeout=timeout.total_seconds() if timeout else None,
         )
 
 
-def _facts(found: Conversation, here: DisplayContext, deps: Deps) -> dict[str, Any]:
-    session, schedule = found.session, found.schedule
+def list_destinations(conversation: Conversation) -> list[DestinationOut]:
+    return [
+        DestinationOut(channel=place.channel, target=place.target)
+        for place in conversation.reports_to
+    ]
+
+
+def list_next_times(conversation: Conversation, count: int = 3) -> tuple[datetime, ...]:
+    """List the next times, starting with `next_run_at`, which may be a retry off the schedule."""
+    if conversation.schedule is None or conversation.next_run_at is None:
+        return ()
+    later = schedules.slots(conversation.schedule, after=conversation.next_run_at)
+    return (conversation.next_run_at, *islice(later, count - 1))
+
+
+def _common_fields(conversation: Conversation, here: DisplayContext, deps: Deps) -> dict[str, Any]:
+    session, schedule = conversation.session, conversation.schedule
+    task, job = task_view(conversation), job_view(conversation)
     is_claude = session is not None and session.profile in deps.claude
     return {
-        **{name: getattr(found, name) for name in _PLAIN},
+        **{name: getattr(conversation, name) for name in _COPIED},
         "schedule": schedule and to_json(schedule),
         "schedule_in_words": schedule and describe(schedule, zone=here.zone),
-        "next_times": next_times(found),
-        "questions": [QuestionOut.of(asked, found.id) for asked in found.questions],
-        "profile": found.profile or deps.default_profile,
-        "session": session and SessionOut(engine=session.profile, id=session.id),
+        "next_times": list_next_times(conversation),
+        "questions": [
+            QuestionOut.of(question, conversation.id) for question in conversation.questions
+        ],
+        "profile": conversation.profile or deps.default_profile,
+        "session": session and AgentSessionOut(engine=session.profile, id=session.id),
         "claude_session_id": session.id if session is not None and is_claude else None,
-        "task": _task(found),
-        "job": _job(found),
+        "task": task and TaskViewOut.model_validate(task, from_attributes=True),
+        "job": job and JobViewOut.model_validate(job, from_attributes=True),
     }
 
 
-def next_times(found: Conversation, count: int = 3) -> tuple[datetime, ...]:
-    """List when it would run next, beginning with what is settled: that may be a retry."""
-    if found.schedule is None or found.next_run_at is None:
-        return ()
-    later = schedules.slots(found.schedule, after=found.next_run_at)
-    return (found.next_run_at, *islice(later, count - 1))
-
-
-def _task(found: Conversation) -> TaskOut | None:
-    view = task_view(found)
-    return None if view is None else TaskOut.model_validate(view, from_attributes=True)
-
-
-def _job(found: Conversation) -> JobOut | None:
-    view = job_view(found)
-    return None if view is None else JobOut.model_validate(view, from_attributes=True)
-
-
-#: Fields that are shown under the name and with the value that they have.
-_PLAIN = (
+#: Fields that are copied unchanged.
+_COPIED = (
     *("id", "user_id", "kind", "status", "title", "created_by", "created_at", "parent_id", "batch"),
     *("next_run_at", "pause_reason", "ended_as", "ended_at", "notify", "run_count", "max_runs"),
     *("last_run_at", "failures", "crashes", "resume_count"),

@@ -1,18 +1,21 @@
-"""A job as it is shown: how it stands, what it found, and what was done to several of them."""
+"""Jobs: work that a conversation delegates."""
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
-from backburner.actions.work.jobs import JobsChanged
-from backburner.api.schemas.base import example
+from backburner.actions.work.jobs import MAX_JOBS_PER_CALL, JobRequest, JobsChanged
+from backburner.api.schemas.base import RequestBody, check_id, example
+from backburner.core.conversation import MAX_TITLE_CHARS
+from backburner.core.ids import ConversationId
+from backburner.core.work.jobs import MAX_BATCH_CHARS
 from backburner.core.work.views import JobStatus, JobView
 
 _JOB, _PARENT = "c_0123456789abcdefghjkmnpqrs", "c_srqpnmkjhgfedcba9876543210"
 _NOON = "2026-11-16T12:00:00Z"
-_ITEM = {
+_SUMMARY = {
     "id": _JOB,
     "description": "Count the files",
     "agent": None,
@@ -33,41 +36,84 @@ _ITEM = {
     "updated_at": "2026-11-16T12:00:20Z",
 }
 
+Parent = Annotated[
+    ConversationId, AfterValidator(check_id), Field(description="The conversation's id.")
+]
 
-class JobItem(BaseModel):
-    """A piece of work that a conversation handed out."""
 
-    model_config = example(**_ITEM)
+class NewJobBody(RequestBody):
+    """A job of a conversation, which receives the result."""
+
+    model_config = example(
+        conversation=_PARENT, description="Count the files", prompt="Count the files here."
+    )
+
+    conversation: Parent
+    description: str = Field(min_length=1, max_length=MAX_TITLE_CHARS, description="A short name.")
+    prompt: str = Field(min_length=1, description="Complete instructions; a job has no history.")
+    agent: str | None = Field(default=None, description="A profile; null: the default profile.")
+    batch: str = Field(
+        default="", max_length=MAX_BATCH_CHARS, description="The group; empty: a new one."
+    )
+
+    def wish(self) -> JobRequest:
+        return JobRequest(
+            description=self.description, prompt=self.prompt, agent=self.agent or None
+        )
+
+
+class JobFollowUpBody(RequestBody):
+    model_config = example(message="And how many of them are empty?")
+
+    message: str = Field(min_length=1, description="Further instructions, or a question.")
+
+
+class JobSelectionBody(RequestBody):
+    """Jobs of one conversation: those listed, or those of a batch."""
+
+    model_config = example(conversation=_PARENT, batch="b_0123456789abcdefghjkmnpqrs")
+
+    conversation: Parent
+    jobs: list[str] = Field(
+        default=[], max_length=MAX_JOBS_PER_CALL, description="Ids or unique prefixes."
+    )
+    batch: str | None = Field(default=None, max_length=MAX_BATCH_CHARS)
+
+
+class JobSummaryOut(BaseModel):
+    """A job in a list, without its prompt and result."""
+
+    model_config = example(**_SUMMARY)
 
     id: str
     description: str
-    agent: str | None = Field(description="The profile that was asked for; null: none was.")
+    agent: str | None = Field(description="The requested profile, if any.")
     status: JobStatus
     needs_you: bool = Field(description="It waits for an answer.")
     paused: bool
-    question: str | None = Field(description="What it asks.")
-    parent_id: str | None = Field(description="The conversation that handed it out.")
+    question: str | None = Field(description="Its open question.")
+    parent_id: str | None = Field(description="The conversation that started it.")
     parent_run_id: str | None
-    parent_message_id: str | None = Field(description="The message it was asked for in.")
-    batch: str | None = Field(description="What it shares with others of its group.")
+    parent_message_id: str | None = Field(description="The message that requested it.")
+    batch: str | None = Field(description="The group of jobs that it belongs to.")
     resume_count: int
     created_at: datetime
     completed_at: datetime | None
     retrieved_at: datetime | None = Field(description="When its parent read its result.")
-    calls: int = Field(description="How many tools it has called.")
-    recent_tools: Sequence[str] = Field(description="The last few, newest first.")
-    updated_at: datetime = Field(description="When it was last heard of.")
+    calls: int = Field(description="The number of tool calls so far.")
+    recent_tools: Sequence[str] = Field(description="The last few tools it called, newest first.")
+    updated_at: datetime = Field(description="The time of its last activity.")
 
     @classmethod
     def of(cls, job: JobView) -> Self:
         return cls.model_validate(job, from_attributes=True)
 
 
-class JobOut(JobItem):
-    """A job with what it is to do and what came of it."""
+class JobOut(JobSummaryOut):
+    """A job with its prompt and result."""
 
     model_config = example(
-        **_ITEM,
+        **_SUMMARY,
         prompt="Count the files in the workspace.",
         result="There are 7 files.",
         data={"files": 7},
@@ -75,24 +121,24 @@ class JobOut(JobItem):
     )
 
     prompt: str
-    result: str | None = Field(description="Of a completed one, in words.")
-    data: Any = Field(description="Of a completed one: its bare finding, if it gave any.")
-    error: str | None = Field(description="Of one that failed.")
+    result: str | None = Field(description="The result as text, once completed.")
+    data: Any = Field(description="The result as JSON, if the job gave one.")
+    error: str | None = Field(description="The error of a failed job.")
 
 
-class ChangedOut(BaseModel):
-    """What became of several jobs."""
+class JobChangesOut(BaseModel):
+    """The outcome of a request for several jobs."""
 
-    model_config = example(done=[_ITEM], left=[], unknown=["c_gone"])
+    model_config = example(done=[_SUMMARY], left=[], unknown=["c_gone"])
 
-    done: Sequence[JobItem]
-    left: Sequence[JobItem] = Field(description="Those for which it was not the time.")
-    unknown: Sequence[str] = Field(description="What is no job of this conversation.")
+    done: Sequence[JobSummaryOut]
+    left: Sequence[JobSummaryOut] = Field(description="Jobs whose status does not allow it.")
+    unknown: Sequence[str] = Field(description="Ids that are no jobs of this conversation.")
 
     @classmethod
     def of(cls, changed: JobsChanged) -> Self:
         return cls(
-            done=[JobItem.of(one) for one in changed.done],
-            left=[JobItem.of(one) for one in changed.left],
+            done=[JobSummaryOut.of(job) for job in changed.done],
+            left=[JobSummaryOut.of(job) for job in changed.left],
             unknown=changed.unknown,
         )

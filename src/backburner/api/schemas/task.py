@@ -1,27 +1,44 @@
-"""A task as it is shown, and what its preview and its test run say."""
+"""Tasks: creating and changing them, previews and test runs."""
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from backburner.actions.browse import DisplayContext
 from backburner.actions.deps import Deps
+from backburner.actions.schedules import Timing
+from backburner.actions.work.control import TaskChanges
 from backburner.actions.work.preview import TaskPreview
-from backburner.api.schemas.base import example
-from backburner.api.schemas.conversation import PlaceOut, next_times
-from backburner.api.schemas.shown import QuestionOut
-from backburner.core.conversation import Author, Conversation, Notify
-from backburner.core.errors import NotFound
-from backburner.core.schedule import After
+from backburner.actions.work.tasks import NewTask
+from backburner.api.schemas.base import RequestBody, example
+from backburner.api.schemas.conversation import (
+    MAX_DESCRIPTION_CHARS,
+    MAX_RUN_TIMEOUT,
+    MAX_RUNS,
+    MAX_TOOLS,
+    DestinationOut,
+    list_destinations,
+    list_next_times,
+)
+from backburner.api.schemas.question import QuestionOut
+from backburner.core.conversation import MAX_TITLE_CHARS, Author, Conversation, Destination, Notify
+from backburner.core.errors import BadRequest, NotFound
+from backburner.core.ids import QuestionId
+from backburner.core.schedule import After, AfterCondition
 from backburner.core.schedule.describe import describe, describe_times
 from backburner.core.schedule.serialize import to_json
+from backburner.core.transitions import Terms
 from backburner.core.work.estimate import Estimate
 from backburner.core.work.views import TaskKind, TaskStatus, TaskView, task_view
 from backburner.ports import ConversationRow
 
-_WHICH = "c_0123456789abcdefghjkmnpqrs"
+MAX_DESTINATIONS = 20
+MICROS_PER_USD = 1_000_000
+
+_ID = "c_0123456789abcdefghjkmnpqrs"
 _NOON = "2026-11-16T12:00:00Z"
 _SCHEDULE = {
     "type": "interval",
@@ -31,11 +48,135 @@ _SCHEDULE = {
 }
 
 
-class TaskItem(BaseModel):
-    """Standing work: what, when, and where it reports."""
+class NewDestinationBody(RequestBody):
+    channel: str = Field(max_length=100)
+    target: str = Field(max_length=500)
+
+
+class TaskTimesBody(RequestBody):
+    """The time of the work: at most one of these."""
+
+    interval: str | None = Field(
+        default=None, max_length=200, description="Such as `30m`, `2h` or `1d`."
+    )
+    when: str | None = Field(default=None, max_length=200, description="A phrase, or cron.")
+    after: str | None = Field(
+        default=None,
+        max_length=MAX_TITLE_CHARS,
+        description="Run after this task: its name or id.",
+    )
+    after_on: AfterCondition = Field(
+        default=AfterCondition.SUCCESS,
+        description="`any`: also after that task failed or was cancelled.",
+    )
+    schedule: dict[str, Any] | None = Field(
+        default=None, description="The schedule in full, or an event."
+    )
+
+    def timing(self, kind: TaskKind | None = None) -> Timing:
+        return Timing(self.when, self.schedule, self.interval, self.after, self.after_on, kind)
+
+
+class NewTaskBody(TaskTimesBody):
+    model_config = example(
+        name="watch-ci-main",
+        prompt="Look whether CI on main is green.",
+        kind="scheduled",
+        interval="30m",
+        notify="on_change",
+    )
+
+    name: str = Field(min_length=1, max_length=MAX_TITLE_CHARS)
+    prompt: str = Field(min_length=1, description="The prompt of each run.")
+    description: str = Field(default="", max_length=MAX_DESCRIPTION_CHARS)
+    kind: TaskKind | None = Field(
+        default=None, description="Has to match the time; `oneshot` without a time runs at once."
+    )
+    notify: Notify = Notify.ON_CHANGE
+    max_runs: int | None = Field(default=None, ge=1, le=MAX_RUNS)
+    run_timeout: float | None = Field(
+        default=None, ge=1, le=MAX_RUN_TIMEOUT.total_seconds(), description="In seconds."
+    )
+    tools: list[str] | None = Field(
+        default=None, max_length=MAX_TOOLS, description="The only tools it may use; null: all."
+    )
+    reports_to: list[NewDestinationBody] = Field(default=[], max_length=MAX_DESTINATIONS)
+    profile: str | None = Field(default=None, description="Null: the default profile.")
+
+    def task(self) -> NewTask:
+        return NewTask(
+            name=self.name,
+            prompt=self.prompt,
+            timing=self.timing(self.kind),
+            description=self.description,
+            notify=self.notify,
+            max_runs=self.max_runs,
+            run_timeout=_read_seconds(self.run_timeout),
+            tools=self.tools,
+            profile=self.profile,
+            reports_to=_read_destinations(self.reports_to),
+        )
+
+
+class TaskChangesBody(TaskTimesBody):
+    """Fields that are left out stay unchanged; null removes a limit."""
+
+    model_config = example(interval="2h", notify="always")
+
+    name: str | None = Field(default=None, max_length=MAX_TITLE_CHARS)
+    prompt: str | None = None
+    description: str | None = Field(default=None, max_length=MAX_DESCRIPTION_CHARS)
+    notify: Notify | None = None
+    max_runs: int | None = Field(default=None, ge=1, le=MAX_RUNS)
+    run_timeout: float | None = Field(default=None, ge=1, le=MAX_RUN_TIMEOUT.total_seconds())
+    tools: list[str] | None = Field(default=None, max_length=MAX_TOOLS)
+    reports_to: list[NewDestinationBody] | None = Field(default=None, max_length=MAX_DESTINATIONS)
+
+    @model_validator(mode="after")
+    def _check_nulls(self) -> Self:
+        for name in ("name", "prompt", "description", "notify", "reports_to"):
+            if name in self.model_fields_set and getattr(self, name) is None:
+                raise BadRequest(f"`{name}` cannot be null.", hint="Leave it out.")
+        return self
+
+    def changes(self) -> TaskChanges:
+        timing = self.timing()
+        return TaskChanges(terms=self._change_terms, timing=timing if timing.is_given else None)
+
+    def _change_terms(self, terms: Terms) -> Terms:
+        changed = {
+            _TERMS[name]: _READERS.get(name, _unchanged)(getattr(self, name))
+            for name in self.model_fields_set & _TERMS.keys()
+        }
+        return replace(terms, **changed)
+
+
+class ProposalAnswerBody(RequestBody):
+    model_config = example(question_id="q_0123456789abcdefghjkmnpqrs")
+
+    question_id: str | None = Field(
+        default=None,
+        max_length=100,
+        description="The question that was answered. If the proposal has changed since, the request"
+        " is refused. Left out: the current one.",
+    )
+
+    @property
+    def question(self) -> QuestionId | None:
+        return None if self.question_id is None else QuestionId(self.question_id)
+
+
+class TaskCancellationBody(RequestBody):
+    model_config = example(reason="The branch was merged.")
+
+    reason: str = Field(default="", max_length=2_000, description="Added to the task as a message.")
+
+
+class TaskOut(BaseModel):
+    """A task, or a chat with background work."""
 
     model_config = example(
-        id=_WHICH,
+        id=_ID,
         name="watch-ci-main",
         description="Monitor CI pipeline for main branch",
         prompt="Look whether CI on main is green.",
@@ -74,52 +215,55 @@ class TaskItem(BaseModel):
     needs_you: bool
     schedule: Mapping[str, Any] | None
     schedule_in_words: str | None
-    after: str | None = Field(description="The id of what it comes after.")
+    after: str | None = Field(description="The id of the task that it runs after.")
     event_source: str | None
     event_config: Mapping[str, Any] | None
     next_run_at: datetime | None
-    next_times: Sequence[datetime] = Field(description="The next three times, if nothing happens.")
+    next_times: Sequence[datetime] = Field(description="The next three times.")
     last_run_at: datetime | None
     run_count: int
-    max_runs: int | None = Field(description="It ends after so many; null: never.")
-    run_timeout: float | None = Field(description="In seconds; null: the usual.")
+    max_runs: int | None = Field(description="The task ends after this many runs; null: never.")
+    run_timeout: float | None = Field(description="In seconds; null: the default.")
     notify: Notify
     last_result_hash: str | None
-    tools: Sequence[str] | None = Field(description="What it is restricted to; null: nothing.")
-    reports_to: Sequence[PlaceOut]
-    profile: str = Field(description="The profile that it works under.")
-    parent_id: str | None = Field(description="The conversation it was made in.")
-    questions: Sequence[QuestionOut] = Field(description="Open ones; a proposal's is among them.")
+    tools: Sequence[str] | None = Field(description="The only tools it may use; null: all.")
+    reports_to: Sequence[DestinationOut]
+    profile: str = Field(description="The profile that its runs use.")
+    parent_id: str | None = Field(description="The conversation that created it.")
+    questions: Sequence[QuestionOut] = Field(description="Open questions, also of a proposal.")
     created_by: Author
     created_at: datetime
     updated_at: datetime
 
     @classmethod
-    def of(cls, seen: ConversationRow, here: DisplayContext, deps: Deps) -> Self:
-        found = seen.conversation
-        schedule = found.schedule
+    def of(cls, row: ConversationRow, here: DisplayContext, deps: Deps) -> Self:
+        conversation = row.conversation
+        view, schedule = _view(conversation), conversation.schedule
+        timeout = conversation.run_timeout
         return cls(
-            **_facts(view_of(found)),
+            **{name: getattr(view, name) for name in _COPIED},
             schedule=None if schedule is None else to_json(schedule),
             schedule_in_words=None if schedule is None else describe(schedule, zone=here.zone),
             after=schedule.conversation if isinstance(schedule, After) else None,
-            next_times=next_times(found),
-            run_timeout=found.run_timeout.total_seconds() if found.run_timeout else None,
-            reports_to=places(found),
-            profile=found.profile or deps.default_profile,
-            parent_id=found.parent_id,
-            questions=[QuestionOut.of(asked, found.id) for asked in found.questions],
-            updated_at=seen.updated_at,
+            next_times=list_next_times(conversation),
+            run_timeout=timeout.total_seconds() if timeout else None,
+            reports_to=list_destinations(conversation),
+            profile=conversation.profile or deps.default_profile,
+            parent_id=conversation.parent_id,
+            questions=[
+                QuestionOut.of(question, conversation.id) for question in conversation.questions
+            ],
+            updated_at=row.updated_at,
         )
 
 
-class CostOut(BaseModel):
-    """What a run has cost on average, and what that makes in thirty days."""
+class TaskCostOut(BaseModel):
+    """The average cost of a run, and the projected cost of thirty days."""
 
-    based_on: str = Field(description="Which runs this was learned from.")
+    based_on: str = Field(description="The runs that the average was taken from.")
     tokens_per_run: int
     usd_per_run: float | None = Field(description="Null: the model has no price.")
-    runs_per_month: int | None = Field(description="Null: something else starts it.")
+    runs_per_month: int | None = Field(description="Null: it does not run by the clock.")
     tokens_per_month: int | None
     usd_per_month: float | None
 
@@ -129,21 +273,22 @@ class CostOut(BaseModel):
             return None
         month = cost.per_month
         runs = "1 run" if cost.runs == 1 else f"{cost.runs} runs"
+        whose = "of its own" if cost.own else f"of background work under {profile}"
         return cls(
-            based_on=f"the last {runs} of its own"
-            if cost.own
-            else f"the last {runs} of background work under {profile}",
+            based_on=f"the last {runs} {whose}",
             tokens_per_run=cost.per_run.tokens,
-            usd_per_run=cost.per_run.micros / 1_000_000 if cost.priced else None,
+            usd_per_run=cost.per_run.micros / MICROS_PER_USD if cost.priced else None,
             runs_per_month=cost.runs_per_month,
             tokens_per_month=None if month is None else month.tokens,
-            usd_per_month=month.micros / 1_000_000 if month is not None and cost.priced else None,
+            usd_per_month=None
+            if month is None or not cost.priced
+            else month.micros / MICROS_PER_USD,
         )
 
 
 class TaskPreviewOut(BaseModel):
     model_config = example(
-        id=_WHICH,
+        id=_ID,
         name="watch-ci-main",
         status="proposed",
         prompt="Look whether CI on main is green.",
@@ -174,62 +319,85 @@ class TaskPreviewOut(BaseModel):
     zone: str
     next_times: Sequence[datetime] = Field(description="The next five times.")
     next_times_in_words: Sequence[str]
-    tools: Sequence[str] | None = Field(description="What it is restricted to; null: nothing.")
-    reports_to: Sequence[PlaceOut]
+    tools: Sequence[str] | None = Field(description="The only tools it may use; null: all.")
+    reports_to: Sequence[DestinationOut]
     notify: Notify
     max_runs: int | None
     profile: str
-    cost: CostOut | None = Field(description="Null: nothing like it has run, so nobody knows.")
+    cost: TaskCostOut | None = Field(description="Null: no similar run has been recorded.")
 
     @classmethod
-    def of(cls, seen: TaskPreview) -> Self:
-        found, view = seen.task, view_of(seen.task)
-        schedule = found.schedule
+    def of(cls, preview: TaskPreview) -> Self:
+        view, schedule = _view(preview.task), preview.task.schedule
         return cls(
             id=view.id,
             name=view.name,
             status=view.status,
             prompt=view.prompt,
-            schedule_in_words=None if schedule is None else describe(schedule, zone=seen.zone),
-            zone=seen.zone,
-            next_times=seen.times,
-            next_times_in_words=describe_times(seen.times, zone=seen.zone),
+            schedule_in_words=None if schedule is None else describe(schedule, zone=preview.zone),
+            zone=preview.zone,
+            next_times=preview.times,
+            next_times_in_words=describe_times(preview.times, zone=preview.zone),
             tools=view.tools,
-            reports_to=places(found),
+            reports_to=list_destinations(preview.task),
             notify=view.notify,
             max_runs=view.max_runs,
-            profile=seen.profile,
-            cost=CostOut.of(seen.cost, seen.profile),
+            profile=preview.profile,
+            cost=TaskCostOut.of(preview.cost, preview.profile),
         )
 
 
-class TriedOut(BaseModel):
-    """A run to see what comes of a task; its result is written down in the task."""
+class TaskTestRunOut(BaseModel):
+    """A test run of a task; its result is added to the task."""
 
-    model_config = example(conversation_id=_WHICH, task_id="c_1123456789abcdefghjkmnpqrs")
+    model_config = example(conversation_id=_ID, task_id="c_1123456789abcdefghjkmnpqrs")
 
-    conversation_id: str = Field(description="The job that does it.")
+    conversation_id: str = Field(description="The job that executes it.")
     task_id: str
 
 
-def view_of(found: Conversation) -> TaskView:
-    view = task_view(found)
+def _view(conversation: Conversation) -> TaskView:
+    view = task_view(conversation)
     if view is None:
         raise NotFound
     return view
 
 
-def places(found: Conversation) -> list[PlaceOut]:
-    return [PlaceOut(channel=place.channel, target=place.target) for place in found.reports_to]
+def _read_seconds(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)
 
 
-def _facts(view: TaskView) -> dict[str, Any]:
-    return {name: getattr(view, name) for name in _PLAIN}
+def _read_tools(tools: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if tools is None else tuple(dict.fromkeys(tools))
 
 
-#: Fields that are shown under the name and with the value that they have.
-_PLAIN = (
+def _read_destinations(bodies: Sequence[NewDestinationBody]) -> tuple[Destination, ...]:
+    return tuple(Destination(body.channel, body.target) for body in bodies)
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+#: Fields that are copied unchanged.
+_COPIED = (
     *("id", "name", "description", "prompt", "kind", "status", "needs_you", "event_source"),
     *("event_config", "next_run_at", "last_run_at", "run_count", "max_runs", "notify"),
     *("last_result_hash", "tools", "created_by", "created_at"),
 )
+#: The field of `Terms` that each changed field becomes, and how its value is read.
+_TERMS = {
+    "name": "title",
+    "prompt": "prompt",
+    "description": "description",
+    "notify": "notify",
+    "max_runs": "max_runs",
+    "run_timeout": "run_timeout",
+    "tools": "tools",
+    "reports_to": "reports_to",
+}
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "run_timeout": _read_seconds,
+    "tools": _read_tools,
+    "reports_to": _read_destinations,
+}

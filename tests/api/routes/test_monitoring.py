@@ -1,8 +1,11 @@
-"""`/metrics`: numbers for operators, and nothing of anybody's."""
+"""`/health`, `/ready` and `/metrics`."""
 
 import re
 from datetime import timedelta
+from typing import cast
 
+import httpx2
+from fastapi import FastAPI
 from support.doubles.clock import SetClock
 from support.doubles.engine import End, Wait
 from support.requirements import requirement
@@ -10,11 +13,65 @@ from support.stage.api_stage import AskAs, Asker
 from support.stage.make import MATE, NOON, USER
 from support.stage.stage import Stage
 
+from backburner import __version__
 from backburner.actions import conversations
+from backburner.actions.deps import Deps
+from backburner.api.app import build_api
+from backburner.api.routes.monitoring import Check
+from backburner.app.machines import NoTools
 from backburner.core.accounts import Role, Scope
 from backburner.core.schedule import Scheduled
+from backburner.ports import Store
 
 MINUTE = timedelta(minutes=1)
+
+
+async def passes() -> None:
+    pass
+
+
+async def fails() -> None:
+    raise OSError("a path nobody else should see")
+
+
+def build(**checks: Check) -> FastAPI:
+    no_deps = Deps(store=cast("Store", None), engines={}, default_profile="", toolbox=NoTools())
+    return build_api(no_deps, hosts={"localhost"}, checks=checks)
+
+
+async def get(api: FastAPI, path: str) -> httpx2.Response:
+    transport = httpx2.ASGITransport(app=api)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        return await client.get(path)
+
+
+async def test_health_is_ok_while_the_server_is_not_ready() -> None:
+    answer = await get(build(database=fails), "/health")
+
+    assert answer.status_code == 200
+    assert answer.json() == {"status": "ok", "version": __version__}
+
+
+async def test_the_server_is_ready_when_every_check_passes() -> None:
+    answer = await get(build(database=passes, disk=passes), "/ready")
+
+    assert answer.status_code == 200
+    assert answer.json() == {"status": "ready", "checks": {"database": "ok", "disk": "ok"}}
+
+
+async def test_readiness_names_the_failed_check_but_not_the_reason() -> None:
+    answer = await get(build(database=fails, disk=passes), "/ready")
+
+    assert answer.status_code == 503
+    assert answer.json() == {"status": "not ready", "checks": {"database": "failed", "disk": "ok"}}
+
+
+async def test_openapi_is_served_without_pages_that_load_scripts() -> None:
+    api = build()
+
+    assert "/ready" in (await get(api, "/api/openapi.json")).json()["paths"]
+    assert (await get(api, "/docs")).status_code == 404
+    assert (await get(api, "/redoc")).status_code == 404
 
 
 async def numbers(ask: Asker) -> dict[str, float]:
@@ -30,7 +87,7 @@ async def operator(ask_as: AskAs) -> Asker:
 
 
 @requirement("A-starvation")
-async def test_the_length_of_the_queue_can_be_observed(
+async def test_metrics_show_the_length_and_age_of_the_queue(
     ask_as: AskAs, stage: Stage, clock: SetClock
 ) -> None:
     ask = await operator(ask_as)
@@ -57,9 +114,7 @@ async def test_the_length_of_the_queue_can_be_observed(
     assert later['backburner_runs_ended_last_hour{status="success"}'] == 0
 
 
-async def test_what_is_under_way_or_waits_for_somebody_is_counted(
-    ask_as: AskAs, stage: Stage
-) -> None:
+async def test_metrics_count_running_runs_and_open_questions(ask_as: AskAs, stage: Stage) -> None:
     ask = await operator(ask_as)
     question = {"type": "confirmation", "prompt": "Well?"}
     stage.engine.then(End({"needs_input": True, "message": "Hm.", "question": question}))
@@ -77,7 +132,7 @@ async def test_what_is_under_way_or_waits_for_somebody_is_counted(
     stage.kill()
 
 
-async def test_work_that_stands_still_is_not_in_the_queue(ask_as: AskAs, stage: Stage) -> None:
+async def test_paused_work_is_not_in_the_queue(ask_as: AskAs, stage: Stage) -> None:
     ask = await operator(ask_as)
     await stage.task()
     await conversations.pause_everything(stage.deps, USER, paused=True)
@@ -87,7 +142,7 @@ async def test_work_that_stands_still_is_not_in_the_queue(ask_as: AskAs, stage: 
     assert (await numbers(ask))["backburner_paused"] == 1
 
 
-async def test_only_operators_get_numbers(ask_as: AskAs, stage: Stage) -> None:
+async def test_only_operators_get_metrics(ask_as: AskAs, stage: Stage) -> None:
     member = await ask_as(MATE)
     stage.user()
 
@@ -95,7 +150,7 @@ async def test_only_operators_get_numbers(ask_as: AskAs, stage: Stage) -> None:
     assert (await member.client.get("/metrics")).status_code == 401
 
 
-async def test_every_line_is_as_prometheus_reads_it(ask_as: AskAs) -> None:
+async def test_every_line_is_in_the_prometheus_text_format(ask_as: AskAs) -> None:
     text = (await (await operator(ask_as))("GET", "/metrics")).text
 
     for line in text.splitlines():

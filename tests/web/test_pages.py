@@ -1,9 +1,8 @@
-"""The pages behind links: served with all that shuts others out, and in step with the API."""
+"""The pages for browsers: strict headers, no code in them, and forms that match the API."""
 
 import re
 from collections.abc import AsyncIterator
 from html.parser import HTMLParser
-from importlib.resources import files
 from typing import Any, cast
 
 import httpx2
@@ -14,7 +13,7 @@ from backburner.actions.deps import Deps
 from backburner.api.app import build_api
 from backburner.app.machines import NoTools
 from backburner.ports import Store
-from backburner.web.entrance import PAGES, PARTS, build_pages
+from backburner.web.pages import ASSETS, PAGES, build_routes, read_file, render_page
 
 STRICT = {
     "cache-control": "no-store",
@@ -26,7 +25,7 @@ KINDS = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
 
 
 class Read(HTMLParser):
-    """What a page has: its tags, and its forms with the names of their fields."""
+    """The tags of a page, and its forms with the names of their fields."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -45,17 +44,13 @@ class Read(HTMLParser):
 
 @pytest.fixture
 async def pages() -> AsyncIterator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(app=Starlette(routes=build_pages()))
+    transport = httpx2.ASGITransport(app=Starlette(routes=build_routes()))
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
         yield client
 
 
-def read(name: str) -> Read:
-    return Read(files("backburner.web").joinpath("files", name).read_text())
-
-
-@pytest.mark.parametrize("path", [*PAGES, *(f"/parts/{name}" for name in PARTS)])
-async def test_each_is_served_with_everything_shut(pages: httpx2.AsyncClient, path: str) -> None:
+@pytest.mark.parametrize("path", [*PAGES, *(f"/assets/{name}" for name in ASSETS)])
+async def test_pages_and_assets_have_strict_headers(pages: httpx2.AsyncClient, path: str) -> None:
     answer = await pages.get(path)
 
     assert answer.status_code == 200
@@ -67,31 +62,31 @@ async def test_each_is_served_with_everything_shut(pages: httpx2.AsyncClient, pa
     assert (await pages.post(path)).status_code == 405
 
 
-async def test_scripts_and_looks_are_known_for_what_they_are(pages: httpx2.AsyncClient) -> None:
-    # A browser that may not guess takes nothing else for a script.
-    for name in PARTS:
-        kind = (await pages.get(f"/parts/{name}")).headers["content-type"]
+async def test_assets_have_the_right_media_type(pages: httpx2.AsyncClient) -> None:
+    # With `nosniff` a browser runs a script only with the right type.
+    for name in ASSETS:
+        kind = (await pages.get(f"/assets/{name}")).headers["content-type"]
         wanted = KINDS.get(name.rpartition(".")[2])
         assert kind == wanted if wanted else re.fullmatch(r"(text|application)/javascript.*", kind)
 
 
-@pytest.mark.parametrize("name", sorted(set(PAGES.values())))
-def test_a_page_has_no_code_of_its_own_and_takes_only_what_is_served(name: str) -> None:
-    page = read(name)
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_has_no_inline_code_and_loads_only_its_assets(path: str) -> None:
+    page = Read(render_page(path))
 
     for tag, attributes in page.tags:
         assert not [one for one in attributes if one.startswith("on") or one == "style"], tag
         assert tag != "style"
         assert tag != "script" or attributes.get("src")
         for source in filter(None, (attributes.get("src"), attributes.get("href"))):
-            assert source.removeprefix("/parts/") in PARTS
+            assert source.removeprefix("/assets/") in ASSETS
     assert any(tag == "script" for tag, _ in page.tags)
 
 
-@pytest.mark.parametrize("name", sorted(set(PAGES.values())))
-def test_every_form_sends_what_the_api_takes(name: str) -> None:
+@pytest.mark.parametrize("path", PAGES)
+def test_every_form_sends_what_the_api_takes(path: str) -> None:
     described = openapi()
-    forms = read(name).forms
+    forms = Read(render_page(path)).forms
 
     assert forms
     for form, fields in forms:
@@ -101,13 +96,13 @@ def test_every_form_sends_what_the_api_takes(name: str) -> None:
         schema = described["components"]["schemas"][body.rpartition("/")[2]]
         assert sent <= schema["properties"].keys()
         assert set(schema.get("required", ())) <= sent
-        # Without the script nothing typed may get into an address.
+        # Without the script, no input may get into an address.
         assert form["method"] == "post"
         assert "hidden" in form
 
 
-def test_the_script_makes_no_code_of_text() -> None:
-    script = files("backburner.web").joinpath("files", "entrance.js").read_text()
+def test_the_script_never_turns_text_into_code() -> None:
+    script = read_file("pages.js")
 
     for word in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "http:"):
         assert word not in script

@@ -1,0 +1,93 @@
+"""The caller's own settings and data."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from pydantic import BaseModel, Field
+
+from backburner.actions import personal_data
+from backburner.actions.accounts import profile
+from backburner.api.schemas.base import RequestBody, example
+from backburner.api.schemas.spending import AllowanceOut
+from backburner.core.accounts import Role
+from backburner.core.allowance import AllowanceScope
+
+
+class MeChangesBody(RequestBody):
+    """Fields that are left out stay unchanged."""
+
+    model_config = example(zone="Europe/Berlin", paused=False, allowances={"day": "5 USD"})
+
+    zone: str | None = Field(default=None, max_length=100)
+    paused: bool | None = None
+    discovery: bool | None = Field(
+        default=None,
+        description="Whether the agent looks for work to propose while you are idle. Turning it"
+        " off stops discovery; turning it on starts it anew.",
+    )
+    allowances: dict[AllowanceScope, str | None] | None = Field(
+        default=None,
+        description="Such as `2.50 USD, 500000 tokens` or `none`; null: the server's default.",
+    )
+
+
+class ErasureBody(RequestBody):
+    model_config = example(confirm=personal_data.ERASE_CONFIRMATION)
+
+    confirm: str = Field(
+        max_length=100, description=f'Exactly "{personal_data.ERASE_CONFIRMATION}".'
+    )
+
+
+class MeOut(BaseModel):
+    model_config = example(
+        id="u_0123456789abcdefghjkmnpqrs",
+        name="Ann",
+        login="ann",
+        role="member",
+        zone="Europe/Berlin",
+        paused=False,
+        all_paused=False,
+        discovery=False,
+        allowances=[{"scope": "day", "micros": 5_000_000, "tokens": None}],
+    )
+
+    id: str
+    name: str
+    login: str | None
+    role: Role
+    zone: str
+    paused: bool = Field(description="All background work of this user is paused.")
+    all_paused: bool = Field(description="All background work of all users is paused.")
+    discovery: bool = Field(description="The agent looks for work to propose.")
+    allowances: Sequence[AllowanceOut]
+
+    @classmethod
+    def of(cls, settings: profile.ProfileChanges) -> Self:
+        me = settings.me
+        return cls(
+            id=me.id,
+            name=me.name,
+            login=me.login,
+            role=Role(me.role),
+            zone=me.zone,
+            paused=me.paused,
+            all_paused=me.all_paused,
+            discovery=me.discovery,
+            allowances=[
+                AllowanceOut(
+                    scope=allowance.scope, micros=allowance.micros, tokens=allowance.tokens
+                )
+                for allowance in settings.allowances
+            ],
+        )
+
+
+EXPORT_EXAMPLE = {
+    "format": personal_data.FORMAT,
+    "version": personal_data.VERSION,
+    "exported_at": "2026-11-16T12:00:00Z",
+    "profile": {"id": "u_0", "name": "Ann", "zone": "Europe/Berlin"},
+    "conversations": [],
+    "messages": [],
+}

@@ -1,0 +1,39 @@
+"""Messages."""
+
+from datetime import datetime
+from typing import Self
+
+from pydantic import BaseModel, Field
+
+from backburner.api.schemas.base import RequestBody, example
+from backburner.core.conversation import MAX_MESSAGE_CHARS, Message, MessageRole, Source
+
+
+class NewMessageBody(RequestBody):
+    model_config = example(content="Watch CI on main and tell me if it breaks.")
+
+    content: str = Field(description=f"Up to {MAX_MESSAGE_CHARS:,} characters.")
+
+
+class MessageOut(BaseModel):
+    model_config = example(
+        id="m_0123456789abcdefghjkmnpqrs",
+        role="user",
+        content="Watch CI on main and tell me if it breaks.",
+        source="chat",
+        created_at="2026-11-16T12:00:00Z",
+        run_id=None,
+        outside=False,
+    )
+
+    id: str
+    role: MessageRole
+    content: str
+    source: Source = Field(description="Whether it comes from the chat or from the worker.")
+    created_at: datetime
+    run_id: str | None = Field(description="The run that wrote it.")
+    outside: bool = Field(description="The message is outside text.")
+
+    @classmethod
+    def of(cls, message: Message) -> Self:
+        return cls.model_validate(message, from_attributes=True)

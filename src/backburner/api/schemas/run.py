@@ -1,0 +1,122 @@
+"""Runs, and the tool calls in them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Self
+
+from pydantic import BaseModel, Field
+
+from backburner.api.schemas.base import example
+from backburner.core.run import (
+    Failure,
+    FailureKind,
+    Run,
+    RunKind,
+    RunStatus,
+    SkippedSlots,
+    SkipReason,
+)
+from backburner.ports import ToolCallRow
+
+
+class RunFailureOut(BaseModel):
+    kind: FailureKind
+    message: str
+
+    @classmethod
+    def of(cls, failure: Failure | None) -> Self | None:
+        return None if failure is None else cls(kind=failure.kind, message=failure.message)
+
+
+class SkippedSlotsOut(BaseModel):
+    reason: SkipReason
+    count: int = Field(description="How many slots were skipped.")
+    or_more: bool
+    first_at: datetime
+    last_at: datetime
+
+    @classmethod
+    def of(cls, skipped: SkippedSlots | None) -> Self | None:
+        if skipped is None:
+            return None
+        gap = skipped.gap
+        return cls(
+            reason=skipped.reason,
+            count=gap.count,
+            or_more=gap.or_more,
+            first_at=gap.first_at,
+            last_at=gap.last_at,
+        )
+
+
+class RunOut(BaseModel):
+    model_config = example(
+        id="r_0123456789abcdefghjkmnpqrs",
+        conversation_id="c_0123456789abcdefghjkmnpqrs",
+        kind="background",
+        status="success",
+        started_at="2026-11-16T12:00:00Z",
+        ended_at="2026-11-16T12:00:41Z",
+        slot_at="2026-11-16T12:00:00Z",
+        result="All green.",
+        tokens=1834,
+        profile="claude",
+        escalated_from=None,
+        failure=None,
+        skipped=None,
+    )
+
+    id: str
+    conversation_id: str
+    kind: RunKind
+    status: RunStatus
+    started_at: datetime
+    ended_at: datetime | None
+    slot_at: datetime | None = Field(description="The time in the schedule that it was due.")
+    result: str | None
+    tokens: int
+    profile: str | None
+    escalated_from: str | None = Field(description="The profile that failed before.")
+    failure: RunFailureOut | None
+    skipped: SkippedSlotsOut | None
+
+    @classmethod
+    def of(cls, run: Run, **more: Any) -> Self:
+        return cls(
+            id=run.id,
+            conversation_id=run.conversation_id,
+            kind=run.kind,
+            status=run.status,
+            started_at=run.started_at,
+            ended_at=run.ended_at,
+            slot_at=run.slot_at,
+            result=run.result,
+            tokens=run.tokens,
+            profile=run.profile,
+            escalated_from=run.escalated_from,
+            failure=RunFailureOut.of(run.failure),
+            skipped=SkippedSlotsOut.of(run.skipped),
+            **more,
+        )
+
+
+class ToolCallOut(BaseModel):
+    id: str
+    server: str
+    tool: str
+    arguments: Mapping[str, Any]
+    read_only: bool
+    state: str = Field(description="`started`, `done`, or `unknown`: it may have taken effect.")
+    failed: bool
+    result: str | None
+    grant_id: str | None = Field(description="The single-use grant that it consumed.")
+    started_at: datetime
+    ended_at: datetime | None
+
+    @classmethod
+    def of(cls, call: ToolCallRow) -> Self:
+        return cls.model_validate(call, from_attributes=True)
+
+
+class RunDetailsOut(RunOut):
+    tool_calls: Sequence[ToolCallOut] = Field(description="Oldest first.")

@@ -1,0 +1,66 @@
+"""API tokens and browser sessions."""
+
+from datetime import datetime
+from typing import Annotated, Self
+
+from pydantic import BaseModel, Field
+
+from backburner.api.schemas.account import strict_example
+from backburner.api.schemas.base import example
+from backburner.core import accounts
+from backburner.core.accounts import Scope
+from backburner.core.passwords import MAX_NAME_CHARS
+
+_ID = "k_6jy475abgx9xhaq0dnv4mc4j0a"
+
+
+class NewTokenBody(BaseModel):
+    model_config = strict_example(name="calendar", scopes=["read"], expires="90d")
+
+    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope))] = [Scope.READ]
+    expires: Annotated[str, Field(max_length=100)] | None = Field(
+        default="90d", description="How long it is valid; null: until it is revoked."
+    )
+
+
+class CredentialOut(BaseModel):
+    model_config = example(
+        id=_ID,
+        name="calendar",
+        scopes=["read"],
+        created_at="2026-11-16T12:00:00Z",
+        expires_at=None,
+        used_at=None,
+        is_this=False,
+    )
+
+    id: str
+    name: str
+    scopes: list[Scope]
+    created_at: datetime
+    expires_at: datetime | None
+    used_at: datetime | None
+    is_this: bool = Field(description="This request was authenticated with it.")
+
+    @classmethod
+    def of(cls, credential: accounts.Credential, caller: accounts.Caller) -> Self:
+        return cls(
+            id=credential.id,
+            name=credential.name,
+            scopes=sorted(credential.scopes),
+            created_at=credential.created_at,
+            expires_at=credential.expires_at,
+            used_at=credential.used_at,
+            is_this=credential.id == caller.credential,
+        )
+
+
+class CreatedTokenOut(BaseModel):
+    """A new token. It is shown only once."""
+
+    model_config = example(id=_ID, token="bb_...", expires_at=None)  # noqa: S106 (an example)
+
+    id: str
+    token: str
+    expires_at: datetime | None

@@ -1,0 +1,141 @@
+// Takes the secret out of the address, sends it with the form, and shows the result.
+// All content is set as text, so that none of it can become code.
+
+const forms = [...document.querySelectorAll("form")];
+const problem = document.querySelector("#problem");
+const done = document.querySelector("#done");
+let secret = "";
+
+function takeSecret() {
+  const taken = location.hash.slice(1);
+  if (taken) history.replaceState(null, "", location.pathname);
+  return taken;
+}
+
+class RequestFailed extends Error {
+  constructor(status, body) {
+    const fields = (body?.errors ?? []).map((field) => `${field.where.split(".").pop()}: ${field.what}.`);
+    const text = [body?.detail, body?.hint, ...fields].filter(Boolean).join(" ");
+    super(text || `The server answered ${status}.`);
+    this.status = status;
+  }
+}
+
+async function call(method, path, body) {
+  // The default mode: in others the browser does not send the origin of the page.
+  const request = { method, headers: { "content-type": "application/json" }, body: body && JSON.stringify(body) };
+  const response = await fetch(path, request).catch(() => {
+    throw new Error("Backburner does not respond. Check that it is running, and try again.");
+  });
+  const content = await response.json().catch(() => null);
+  if (!response.ok) throw new RequestFailed(response.status, content);
+  return content;
+}
+
+function show(...shown) {
+  for (const part of [...forms, done, problem]) part.hidden = !shown.includes(part);
+  shown.find((part) => part.matches("form"))?.querySelector("input, button").focus();
+}
+
+function showError(error) {
+  problem.textContent = error.message;
+  problem.hidden = false;
+}
+
+function make(tag, text, properties = {}) {
+  return Object.assign(document.createElement(tag), { textContent: text, ...properties });
+}
+
+/** Run the action of a button, not twice at once, and show its error. */
+async function run(button, action) {
+  button.disabled = true;
+  problem.hidden = true;
+  try {
+    await action();
+  } catch (error) {
+    showError(error);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+async function send(form) {
+  const body = Object.fromEntries([...new FormData(form)].filter(([, value]) => value));
+  if (form.dataset.secret) body[form.dataset.secret] = secret;
+  try {
+    await call("POST", form.dataset.to, body);
+  } catch (error) {
+    // A used secret is of no use again; other errors can be corrected in the form.
+    if (error.status === 401 && form.dataset.secret) {
+      secret = "";
+      showForm();
+    }
+    throw error;
+  }
+  form.reset();
+  secret = "";
+  welcome(await call("GET", "/api/me"));
+}
+
+function welcome(me) {
+  const name = me.name || me.login;
+  const token = make("button", "Create a token for another terminal", { className: "quiet" });
+  const leave = make("button", "Sign out", { className: "quiet" });
+  done.replaceChildren(
+    make("h1", name ? `You are signed in as ${name}.` : "You are signed in."),
+    make("p", "Continue in a terminal on the machine that runs Backburner:"),
+    make("pre", 'backburner say "Hello"\nbackburner status'),
+    token,
+    leave,
+  );
+  token.addEventListener("click", () => run(token, () => createToken(token)));
+  leave.addEventListener("click", () => run(leave, signOut));
+  show(done);
+}
+
+async function createToken(button) {
+  const created = await call("POST", "/api/tokens", { name: "terminal", scopes: ["read", "write"], expires: "90d" });
+  button.replaceWith(
+    make("p", "This token is shown only once and is valid for 90 days. Save it in a file that only you can read:"),
+    make("pre", created.token),
+    make("pre", `export BACKBURNER_URL=${location.origin}\nbackburner status --token-file FILE`),
+  );
+}
+
+async function signOut() {
+  await call("POST", "/api/sign-out");
+  location.assign("/sign-in");
+}
+
+/** Show the form that matches the link, or the one for visitors without a link. */
+function showForm() {
+  const [form] = forms.filter((candidate) => Boolean(candidate.dataset.secret) === Boolean(secret));
+  if (form) {
+    show(form);
+  } else {
+    show();
+    showError(new Error("This link is incomplete: nothing follows the #. Open the whole link."));
+  }
+}
+
+async function start() {
+  secret = takeSecret();
+  showForm();
+  if (!secret && forms.some((form) => !form.dataset.secret)) {
+    await call("GET", "/api/me").then(welcome, () => {});
+  }
+}
+
+for (const form of forms) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    run(event.submitter ?? form.querySelector("button"), () => send(form));
+  });
+}
+for (const box of document.querySelectorAll("[data-shows]")) {
+  const field = box.form.elements[box.dataset.shows];
+  box.addEventListener("change", () => { field.type = box.checked ? "text" : "password"; });
+}
+// Opening another link in the same tab changes only the hash.
+addEventListener("hashchange", start);
+start();

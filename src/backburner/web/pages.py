@@ -1,0 +1,62 @@
+"""Pages for browsers: sign in, set a password, accept an invitation.
+
+The secret of a link follows its #, so browsers do not send it to the server. The script of the page
+reads it there, and sends it when the user submits the form.
+"""
+
+from importlib.resources import files
+from mimetypes import guess_type
+from string import Template
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+#: By path: the title of the page, and the file with its forms.
+PAGES = {
+    "/": ("Sign in to Backburner", "sign-in.html"),
+    "/sign-in": ("Sign in to Backburner", "sign-in.html"),
+    "/reset": ("Set your password for Backburner", "reset.html"),
+    "/invitation": ("You are invited to Backburner", "invitation.html"),
+}
+ASSETS = ("pages.css", "pages.js", "logo.svg")
+#: Allows no third-party or inline content, and no text that becomes code.
+CONTENT_SECURITY_POLICY = (
+    "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none';"
+    " object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": CONTENT_SECURITY_POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+
+def build_routes() -> list[Route]:
+    pages = [_make_route(path, render_page(path), "text/html") for path in PAGES]
+    assets = [
+        _make_route(f"/assets/{name}", read_file(name), guess_type(name)[0]) for name in ASSETS
+    ]
+    return pages + assets
+
+
+def render_page(path: str) -> str:
+    title, name = PAGES[path]
+    return Template(read_file("layout.html")).substitute(
+        title=title, forms=read_file(name).rstrip()
+    )
+
+
+def read_file(name: str) -> str:
+    return files(__package__).joinpath("files", name).read_text(encoding="utf-8")
+
+
+def _make_route(path: str, content: str, media_type: str | None) -> Route:
+    async def serve(_: Request) -> Response:
+        return Response(content, media_type=media_type, headers=HEADERS)
+
+    return Route(path, serve, methods=["GET"])
