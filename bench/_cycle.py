@@ -15,7 +15,6 @@ from backburner.core.run import RunEnding, RunStatus
 from backburner.ports import Claim, Claimer
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite, make_engine
-from backburner.store.queue import claims
 from backburner.store.tx import Tx
 
 CLAIMER = Claimer(worker="bench", lease=timedelta(seconds=30), cap=5)
@@ -38,8 +37,10 @@ def claim_and_forget(engine: Engine, now: datetime, count: int) -> list[float]:
     taken = []
     for _ in range(count):
         with engine.connect() as connection, connection.begin() as transaction:
+            tx = Tx(connection, clock)
+            tx.set_time(now, 0)
             start = time.perf_counter()
-            claims.claim_work(connection, CLAIMER, now=now, tick=0)
+            tx.queue.claim_work(CLAIMER)
             taken.append(time.perf_counter() - start)
             if not is_sqlite(engine):
                 # Behind psycopg's back: with every rollback it forgets what it has prepared, and

@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 from sqlalchemy import Connection, Engine, text
+from support.people.users import add_user
 from support.servers.postgres_server import new_postgres, stopped_postgres
 
 from backburner.core import transitions
@@ -19,9 +20,9 @@ from backburner.core.conversation import Destination, Notify
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import Interval
 from backburner.core.transitions import Brief
-from backburner.store import steps, tables
-from backburner.store.accounts import users
+from backburner.store import tables
 from backburner.store.dialect import is_sqlite, make_engine
+from backburner.store.tx import Tx
 
 
 def clock() -> tuple[datetime, int]:
@@ -131,10 +132,11 @@ def _md5(given: str) -> str:
 
 def _add_templates(connection: Connection) -> None:
     """Put in one of each kind, as the core makes them."""
-    user = UserId("u_template")
-    users.add(connection, user, name="", now=_BORN)
+    tx, user = Tx(connection, clock), UserId("u_template")
+    tx.set_time(_BORN, 0)
+    add_user(tx, user, now=_BORN)
     chat = transitions.start_chat(ConversationId("c_chat"), user, now=_BORN)
-    steps.add(connection, chat, cause=None, now=_BORN)
+    tx.conversations.add(chat, cause=None)
     for name, first_at in {"c_due": _BORN, "c_later": _BORN + _EVERY}.items():
         brief = Brief(
             title=name,
@@ -144,7 +146,7 @@ def _add_templates(connection: Connection) -> None:
             reports_to=(Destination("discord", "1234567890"),),
         )
         task = transitions.start_task(ConversationId(name), user, brief, now=_BORN)
-        steps.add(connection, task, cause=None, now=_BORN)
+        tx.conversations.add(task, cause=None)
 
 
 def _add_users(connection: Connection, people: int) -> None:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import httpx2
 from _databases import clock
 from support.contracts.engine.harness import EngineHarness, RecordingGate, Shared
+from support.people.users import add_user
 
 from backburner.actions import chat
 from backburner.actions.deps import Deps
@@ -28,7 +29,6 @@ from backburner.live.drafts import Broadcast
 from backburner.ports import DraftClosed, DraftEvent, Engine, TextDelta
 from backburner.process.launcher import CleanLauncher
 from backburner.store import tables
-from backburner.store.accounts import users
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.worker.seats import Seats
@@ -142,7 +142,7 @@ async def whole_runs(engine: Engine, folder: Path) -> AsyncIterator[Sample]:
     bus = LocalBus()
     with closing(Database(made, clock)) as database:
         database.bus = bus
-        database.run(lambda tx: users.add(tx.connection, USER, name="", now=tx.now))
+        database.run(lambda tx: add_user(tx, USER))
         deps = Deps(
             store=database,
             engines={"": engine},

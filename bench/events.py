@@ -17,6 +17,7 @@ from typing import Any
 from _databases import clock, postgres_databases
 from _report import Cell, report
 from sqlalchemy import Engine
+from support.people.users import add_user
 
 from backburner.actions.accounts import credentials
 from backburner.actions.deps import Deps
@@ -25,7 +26,6 @@ from backburner.bus.postgres import PostgresBus
 from backburner.core.accounts import Scope
 from backburner.core.ids import UserId
 from backburner.ports import EventKind
-from backburner.store.accounts import users
 from backburner.store.db import Database
 from backburner.store.lifecycle.schema import bring_up_to_date
 from backburner.store.tables import metadata
@@ -70,7 +70,7 @@ def _row(what: str, value: float, limit: float) -> dict[str, Cell]:
 
 
 async def _token(deps: Deps, database: Database, user: UserId) -> str:
-    await database.transact(lambda tx: users.add(tx.connection, user, name="", now=tx.now))
+    await database.transact(lambda tx: add_user(tx, user))
     return await credentials.issue_token(deps, user, [Scope.READ], name="bench")
 
 

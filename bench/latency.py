@@ -20,6 +20,7 @@ import psycopg
 from _databases import clock, postgres_databases, vacuum
 from _report import Cell, report
 from sqlalchemy import Engine
+from support.people.users import add_user
 from support.stage.work import start_work
 
 from backburner.actions.deps import Deps
@@ -29,7 +30,6 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import Immediate, Scheduled
 from backburner.core.transitions import Brief
 from backburner.ports import Gate, TurnEnded, TurnRequest
-from backburner.store.accounts import users
 from backburner.store.db import Database
 from backburner.worker.seats import Seats
 from backburner.worker.service import Pace, Worker
@@ -92,7 +92,7 @@ async def backburner(engine: Engine) -> AsyncIterator[Sample]:
             closing(Database(engine, clock)) as workers,
         ):
             database.bus, workers.bus = here, there
-            database.run(lambda tx: users.add(tx.connection, USER, name="", now=tx.now))
+            database.run(lambda tx: add_user(tx, USER))
             deps, working = _deps(database, began), _deps(workers, began)
             worker = Worker(working, there, seats=Seats(total=5), pace=Pace())
             stopping = asyncio.Event()

@@ -152,7 +152,7 @@ async def test_while_the_user_is_busy_nothing_runs_and_nothing_is_left_behind(
 
 def rows_but(stage: Stage, left_out: Conversation) -> dict[str, list[str]]:
     """Read every row but that of one conversation."""
-    rows = stage.database.run(lambda tx: read_everything(tx.connection))
+    rows = stage.database.run(read_everything)
     others = [row for row in rows["conversations"] if left_out.id not in row]
     return {**rows, "conversations": others}
 

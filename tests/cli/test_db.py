@@ -11,6 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 from sqlalchemy import update
 from support.people.a_token import TOKEN, put_token
+from support.people.users import add_user
 from support.programs.programs import Ended, Start
 from support.stage.make import USER
 
@@ -21,7 +22,6 @@ from backburner.core.ids import new_conversation_id
 from backburner.core.schedule import Interval
 from backburner.core.transitions import Brief
 from backburner.store import tables
-from backburner.store.accounts import users
 from backburner.store.lifecycle.opening import open_database
 from backburner.store.tx import Tx
 
@@ -43,7 +43,7 @@ def url(data: Path) -> str:
 @pytest.fixture
 def task(data: Path) -> Conversation:
     def work(tx: Tx) -> Conversation:
-        users.add(tx.connection, USER, name="Ann", now=tx.now)
+        add_user(tx, USER, name="Ann")
         tx.connection.execute(update(tables.users).values(role="operator"))
         put_token(tx.connection, USER)
         schedule = Interval(timedelta(days=1), anchor=tx.now + timedelta(hours=1))

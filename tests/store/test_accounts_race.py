@@ -8,13 +8,13 @@ from threading import Barrier, Event
 from typing import TypeVar
 
 import pytest
+from support.people.users import add_user
 from support.stage.make import MATE, USER
 
 from backburner.actions.accounts import sign_in
 from backburner.core.accounts import MAX_SIGN_IN_ATTEMPTS, CredentialKind, Role, Scope
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId, new_user_id
-from backburner.store.accounts import users
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
 from backburner.store.tx import Tx
@@ -34,10 +34,6 @@ def at_once(database: Database, work: Callable[[Tx], T], times: int = MANY) -> l
         return [done.result() for done in [threads.submit(run) for _ in range(times)]]
 
 
-def add_user(database: Database) -> None:
-    database.run(lambda tx: users.add(tx.connection, USER, name="", now=tx.now))
-
-
 def test_all_who_start_at_once_find_one_owner(database: Database) -> None:
     owners = at_once(database, lambda tx: tx.accounts.ensure_owner(now=tx.now))
 
@@ -47,7 +43,7 @@ def test_all_who_start_at_once_find_one_owner(database: Database) -> None:
 
 
 def test_what_can_be_used_once_is_used_once(database: Database) -> None:
-    add_user(database)
+    database.run(lambda tx: add_user(tx, USER))
     kind = CredentialKind.INVITATION
     database.run(
         lambda tx: tx.credentials.issue(
@@ -86,7 +82,7 @@ def test_a_login_is_given_once(database: Database) -> None:
 
 def test_two_who_want_the_same_login_at_once_do_not_both_get_it(database: Database) -> None:
     for user in (USER, MATE):
-        database.run(lambda tx, user=user: users.add(tx.connection, user, name="", now=tx.now))  # type: ignore[misc]
+        database.run(lambda tx, user=user: add_user(tx, user))  # type: ignore[misc]
     has_written = Event()
 
     def first(tx: Tx) -> None:
@@ -147,7 +143,7 @@ def test_operators_who_leave_at_once_leave_one(database: Database) -> None:
 
 
 def test_a_user_that_goes_takes_their_credentials_along(database: Database) -> None:
-    add_user(database)
+    database.run(lambda tx: add_user(tx, USER))
     kind = CredentialKind.TOKEN
     database.run(lambda tx: tx.credentials.issue(USER, "d", kind, (), now=tx.now))
     database.run(lambda tx: tx.connection.exec_driver_sql("DELETE FROM users"))

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Select, insert, select
+from sqlalchemy import Select, insert, select
 from support.cases.query_plans import plan
 from support.stage import make
 from support.stage.make import MATE, NOON, USER
@@ -25,44 +25,43 @@ from backburner.ports import (
 )
 from backburner.store import tables
 from backburner.store.db import Database
-from backburner.store.queries import browse_conversations, browse_work, gauges
-from backburner.store.records import conversations, memories, tool_calls
-from backburner.store.records.idempotency import StoredResponses
+from backburner.store.queries import browse
+from backburner.store.queries import conversations as listed
+from backburner.store.records import memories
+from backburner.store.tx import Tx
 
 MINUTE = timedelta(minutes=1)
 AFTER: PageKey = (NOON, "c")
 #: With what each may be found by: an index, or the primary key of its table.
 LISTS: dict[str, tuple[Select[Any], str]] = {
     "conversations": (
-        browse_conversations.statement(ConversationFilter(), None),
+        listed.statement(ConversationFilter(), None),
         "ix_conversations_listed",
     ),
     "conversations, next": (
-        browse_conversations.statement(ConversationFilter(archived=False), AFTER),
+        listed.statement(ConversationFilter(archived=False), AFTER),
         "ix_conversations_listed",
     ),
     "conversations by status": (
-        browse_conversations.statement(
-            ConversationFilter(status=Status.BACKGROUND, view=View.TASKS), AFTER
-        ),
+        listed.statement(ConversationFilter(status=Status.BACKGROUND, view=View.TASKS), AFTER),
         "ix_conversations_listed",
     ),
     "jobs": (
-        browse_conversations.statement(ConversationFilter(view=View.JOBS), None),
+        listed.statement(ConversationFilter(view=View.JOBS), None),
         "ix_conversations_jobs",
     ),
     "jobs of a batch, next": (
-        browse_conversations.statement(ConversationFilter(view=View.JOBS, batch="b"), AFTER),
+        listed.statement(ConversationFilter(view=View.JOBS, batch="b"), AFTER),
         "ix_conversations_jobs",
     ),
-    "messages": (browse_work.messages_page, "ix_messages_of_conversation"),
-    "messages, next": (browse_work.messages_after, "ix_messages_of_conversation"),
-    "questions": (browse_work.questions_page, "ix_questions_open"),
-    "questions, next": (browse_work.questions_after, "ix_questions_open"),
-    "runs": (browse_work.runs_page, "ix_runs_of_conversation"),
-    "runs, next": (browse_work.runs_after, "ix_runs_of_conversation"),
-    "notices": (browse_work.notices_page, "sqlite_autoindex_notices_1"),
-    "notices, next": (browse_work.notices_after, "sqlite_autoindex_notices_1"),
+    "messages": (browse.messages_page, "ix_messages_of_conversation"),
+    "messages, next": (browse.messages_after, "ix_messages_of_conversation"),
+    "questions": (browse.questions_page, "ix_questions_open"),
+    "questions, next": (browse.questions_after, "ix_questions_open"),
+    "runs": (browse.runs_page, "ix_runs_of_conversation"),
+    "runs, next": (browse.runs_after, "ix_runs_of_conversation"),
+    "notices": (browse.notices_page, "sqlite_autoindex_notices_1"),
+    "notices, next": (browse.notices_after, "sqlite_autoindex_notices_1"),
     "memories": (memories.page_of_all, "sqlite_autoindex_memories_1"),
     "memories, next": (memories.page_after, "sqlite_autoindex_memories_1"),
 }
@@ -92,7 +91,7 @@ def look(
     scene: Scene, wanted: ConversationFilter, after: PageKey | None = None, **more: int
 ) -> ConversationPage:
     return scene.run(
-        lambda db: browse_conversations.page(db, USER, wanted, after, **{"limit": 9, **more})
+        lambda tx: tx.browse.conversations(USER, wanted, after, **{"limit": 9, **more})
     )
 
 
@@ -123,7 +122,7 @@ def test_words_are_looked_for_in_the_newest_messages(scene: Scene) -> None:
     chat = scene.chat()
     scene.say(chat, "Needle")
     assert found_titles(look(scene, ConversationFilter(words="needle")))
-    many = browse_conversations.MOST_READ
+    many = listed.MOST_READ
     rows = [
         {
             "id": f"m_{number}",
@@ -139,7 +138,7 @@ def test_words_are_looked_for_in_the_newest_messages(scene: Scene) -> None:
         for number in range(many)
     ]
     scene.change(chat, lambda found: transitions.rename(found, "Chat"))
-    scene.run(lambda db: db.execute(insert(tables.messages), rows))
+    scene.run(lambda tx: tx.connection.execute(insert(tables.messages), rows))
 
     assert found_titles(look(scene, ConversationFilter(words="hay"))) == ["Chat"]
     assert found_titles(look(scene, ConversationFilter(words="needle"))) == []
@@ -161,7 +160,7 @@ def test_pages_go_on_where_several_were_changed_at_the_same_moment(scene: Scene)
 
 
 def remember(scene: Scene, key: str) -> None:
-    scene.run(lambda db: memories.put(db, USER, NewMemory(key=key, text="a"), now=NOON))
+    scene.run(lambda tx: tx.memories.put(USER, NewMemory(key=key, text="a")))
 
 
 def test_pages_of_everything_go_on_where_they_ended(scene: Scene) -> None:
@@ -171,15 +170,13 @@ def test_pages_of_everything_go_on_where_they_ended(scene: Scene) -> None:
         remember(scene, f"{number}")
 
     def said(after: PageKey | None) -> list[tuple[str, str]]:
-        found = scene.run(
-            lambda db: browse_work.page_of_messages(db, USER, chat.id, after, limit=2)
-        )
+        found = scene.run(lambda tx: tx.browse.messages(USER, chat.id, after, limit=2))
         return [(one.id, one.content) for one in found]
 
     (_, newest), (last, second) = said(None)
     assert (newest, second) == ("2", "1")
     assert [content for _, content in said((last,))] == ["0"]
-    remembered = scene.run(lambda db: memories.page(db, USER, ("0",), limit=2))
+    remembered = scene.run(lambda tx: tx.browse.memories(USER, ("0",), limit=2))
     assert [one.key for one in remembered] == ["1", "2"]
 
 
@@ -188,21 +185,21 @@ def test_runs_and_questions_and_notices_have_pages_on_both_databases(scene: Scen
     for _ in range(3):
         scene.finish(scene.begin_work())
         scene.clock.advance(MINUTE)
-    runs = scene.run(lambda db: browse_work.page_of_runs(db, USER, task.id, None, limit=9))
+    runs = scene.run(lambda tx: tx.browse.runs(USER, task.id, None, limit=9))
     first = runs[0]
     mark = (first.started_at, first.epoch, first.id)
-    later = scene.run(lambda db: browse_work.page_of_runs(db, USER, task.id, mark, limit=9))
+    later = scene.run(lambda tx: tx.browse.runs(USER, task.id, mark, limit=9))
     assert (len(runs), list(later)) == (3, list(runs[1:]))
 
-    told = scene.run(lambda db: browse_work.page_of_notices(db, USER, None, unseen=True, limit=9))
+    told = scene.run(lambda tx: tx.browse.notices(USER, None, unseen=True, limit=9))
     after = (told[0].id,)
-    rest = scene.run(lambda db: browse_work.page_of_notices(db, USER, after, unseen=True, limit=9))
+    rest = scene.run(lambda tx: tx.browse.notices(USER, after, unseen=True, limit=9))
     assert list(rest) == list(told[1:])
 
     scene.change(task, lambda found: transitions.ask_owner(found, make.question()))
-    (asked,) = scene.run(lambda db: browse_work.page_of_questions(db, USER, None, limit=9))
+    (asked,) = scene.run(lambda tx: tx.browse.questions(USER, None, limit=9))
     last = (asked.question.asked_at, asked.question.id)
-    assert not scene.run(lambda db: browse_work.page_of_questions(db, USER, last, limit=9))
+    assert not scene.run(lambda tx: tx.browse.questions(USER, last, limit=9))
 
 
 def test_what_there_is_to_do_is_counted_on_both_databases(scene: Scene) -> None:
@@ -210,11 +207,11 @@ def test_what_there_is_to_do_is_counted_on_both_databases(scene: Scene) -> None:
     scene.say(scene.chat(), "Hello?")
     scene.clock.advance(2 * MINUTE)
 
-    found = scene.run(lambda db: gauges.read(db, now=scene.clock.now))
+    found = scene.run(lambda tx: tx.browse.gauges(now=scene.clock.now))
     assert (found.claimable, found.oldest, found.people_waiting) == (2, 2 * MINUTE, 1)
 
     scene.begin_work()
-    found = scene.run(lambda db: gauges.read(db, now=scene.clock.now))
+    found = scene.run(lambda tx: tx.browse.gauges(now=scene.clock.now))
     assert (found.claimable, found.runs) == (1, {"running": 1, "queued": 0})
 
 
@@ -222,17 +219,17 @@ def test_a_key_is_taken_once_until_it_is_let_go(scene: Scene) -> None:
     scene.user()
 
     def begin(request: str) -> StoredResponse | None:
-        return scene.run(lambda db: StoredResponses(db).begin(USER, "k", request, now=NOON))
+        return scene.run(lambda tx: tx.stored_responses.begin(USER, "k", request, now=NOON))
 
     assert begin("one") is None
     assert begin("two") == StoredResponse("one", None, None, NOON)
-    scene.run(lambda db: StoredResponses(db).release(USER, "k"))
+    scene.run(lambda tx: tx.stored_responses.release(USER, "k"))
     assert begin("two") is None
-    scene.run(lambda db: StoredResponses(db).keep(USER, "k", 200, "{}"))
-    scene.run(lambda db: StoredResponses(db).release(USER, "k"))
+    scene.run(lambda tx: tx.stored_responses.keep(USER, "k", 200, "{}"))
+    scene.run(lambda tx: tx.stored_responses.release(USER, "k"))
     assert begin("two") == StoredResponse("two", 200, "{}", NOON)
-    assert scene.run(lambda db: StoredResponses(db).prune(before=NOON, limit=9)) == 0
-    assert scene.run(lambda db: StoredResponses(db).prune(before=NOON + MINUTE, limit=9)) == 1
+    assert scene.run(lambda tx: tx.stored_responses.prune(before=NOON, limit=9)) == 0
+    assert scene.run(lambda tx: tx.stored_responses.prune(before=NOON + MINUTE, limit=9)) == 1
 
 
 def test_what_is_deleted_leaves_its_receipts(scene: Scene) -> None:
@@ -240,14 +237,14 @@ def test_what_is_deleted_leaves_its_receipts(scene: Scene) -> None:
     claim = scene.begin_work()
     call = ToolCall(Tool(server="s", name="t", definition="d"), {"to": "Ann"})
 
-    def make_calls(db: Connection) -> None:
+    def make_calls(tx: Tx) -> None:
         for read_only in (True, False):
             which = new_call_id()
-            tool_calls.begin(db, claim.turn, which, call, read_only=read_only, grant=None, now=NOON)
+            tx.tool_calls.begin(claim.turn, which, call, read_only=read_only)
 
     scene.run(make_calls)
 
-    scene.run(lambda db: conversations.remove(db, USER, claim.conversation.id, now=NOON))
+    scene.run(lambda tx: tx.conversations.delete(USER, claim.conversation.id))
 
-    (kept,) = scene.run(lambda db: db.execute(select(tables.receipts)).all())
+    (kept,) = scene.run(lambda tx: tx.connection.execute(select(tables.receipts)).all())
     assert (kept.tool, kept.state, kept.user_id) == ("t", "unknown", USER)

@@ -2,9 +2,9 @@
 
 import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -18,8 +18,7 @@ from support.stage.scene import CLAIMER, Scene
 from backburner.core.ids import UserId
 from backburner.store import tables
 from backburner.store.db import Database
-from backburner.store.queue import claims
-from backburner.store.records import conversations
+from backburner.store.tx import Tx
 
 RACERS = 4
 USERS, EACH = 40, 50
@@ -61,7 +60,9 @@ def fill(scene: Scene) -> None:
         scene.clock.sleep(timedelta(seconds=1))
         scene.user(UserId(f"u_{number}"))
     scene.crowd(scene.task(), each=EACH)
-    scene.run(lambda db: db.execute(delete(tables.users).where(tables.users.c.id == USER)))
+    scene.run(
+        lambda tx: tx.connection.execute(delete(tables.users).where(tables.users.c.id == USER))
+    )
 
 
 def assert_each_claimed_once(scene: Scene) -> None:
@@ -69,9 +70,9 @@ def assert_each_claimed_once(scene: Scene) -> None:
         tables.conversations.c.epoch
     )
     running = select(func.count()).select_from(tables.runs).where(tables.is_running)
-    found = scene.run(lambda db: db.execute(epochs).all())
+    found = scene.run(lambda tx: tx.connection.execute(epochs).all())
     assert [tuple(row) for row in found] == [(1, USERS * EACH)]
-    assert scene.run(lambda db: db.execute(running).scalar_one()) == USERS * EACH
+    assert scene.run(lambda tx: tx.connection.execute(running).scalar_one()) == USERS * EACH
 
 
 @requirement("A-ready")
@@ -140,16 +141,24 @@ def test_a_holder_that_was_stopped_past_its_lease_comes_back_and_changes_nothing
     assert [run.epoch for run in scene.history(task)] == [3, 1]
 
 
+@contextmanager
+def opened(scene: Scene) -> Iterator[Tx]:
+    """Keep a transaction open, at the time of the scene."""
+    with scene.database.engine.begin() as connection:
+        tx = Tx(connection, scene.clock)
+        tx.set_time(*scene.clock())
+        yield tx
+
+
 def test_those_who_claim_at_the_same_time_serve_different_users(postgres: Database) -> None:
     scene = Scene(postgres)
     for _ in range(2):
         scene.task()
     scene.clock.advance(timedelta(seconds=1))
     scene.task(user=MATE)
-    now, tick = scene.clock()
 
-    with postgres.engine.begin() as connection:
-        first = claims.claim_work(connection, CLAIMER, now=now, tick=tick)
+    with opened(scene) as tx:
+        first = tx.queue.claim_work(CLAIMER)
         second = scene.begin_work()
 
     assert first
@@ -161,11 +170,10 @@ def test_whoever_finds_only_a_user_who_is_being_served_waits_for_what_is_left(
 ) -> None:
     scene = Scene(postgres)
     tasks = {scene.task().id, scene.task().id}
-    now, tick = scene.clock()
 
     with ThreadPoolExecutor(1) as other:
-        with postgres.engine.begin() as connection:
-            first = claims.claim_work(connection, CLAIMER, now=now, tick=tick)
+        with opened(scene) as tx:
+            first = tx.queue.claim_work(CLAIMER)
             waiting = other.submit(scene.begin_work)
             wait_until_blocked(scene)
         second = waiting.result()
@@ -177,7 +185,7 @@ def test_whoever_finds_only_a_user_who_is_being_served_waits_for_what_is_left(
 def wait_until_blocked(scene: Scene) -> None:
     """Wait until somebody waits for a lock; the time limit of the test is the bound."""
     blocked = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
-    while not scene.run(lambda db: db.execute(blocked).scalar_one()):
+    while not scene.run(lambda tx: tx.connection.execute(blocked).scalar_one()):
         pass
 
 
@@ -187,8 +195,8 @@ def test_a_conversation_that_somebody_is_changing_holds_up_no_other(postgres: Da
     others = [scene.task(user=MATE), scene.task(user=MATE)]
     claimed = []
 
-    with postgres.engine.begin() as connection:
-        conversations.lock(connection, USER, changing.id)
+    with opened(scene) as tx:
+        tx.conversations.lock(USER, changing.id)
         for _ in range(3):
             scene.clock.advance(timedelta(seconds=1))
             claimed.append(scene.begin_work().conversation.id)

@@ -29,11 +29,11 @@ def test_a_commit_takes_place_once_though_the_server_ends_the_connection(
     ended: list[bool] = []
 
     def commit(tx: Tx) -> None:
-        scene.finishing(claim)(tx.connection)
+        scene.finishing(claim)(tx)
         if not ended:
             number = tx.connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
             end = text("SELECT pg_terminate_backend(:number, 10000)").bindparams(number=number)
-            ended.append(scene.run(lambda db: db.execute(end).scalar_one()))
+            ended.append(scene.run(lambda tx: tx.connection.execute(end).scalar_one()))
 
     postgres.commit_here(claim.turn, commit)
 

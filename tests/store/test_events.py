@@ -9,12 +9,12 @@ from threading import Barrier, Event, Thread
 import pytest
 from sqlalchemy import delete, text
 from support.doubles.clock import SetClock
+from support.people.users import add_user
 from support.stage.make import STRANGER, USER
 
 from backburner.core.ids import ConversationId, UserId
 from backburner.ports import EventKind
 from backburner.store import tables
-from backburner.store.accounts import users
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.tx import Tx
@@ -31,7 +31,7 @@ def known(database: Database) -> Database:
 
 
 def add(database: Database, user: UserId) -> None:
-    database.run(lambda tx: users.add(tx.connection, user, name="", now=tx.now))
+    database.run(lambda tx: add_user(tx, user))
 
 
 def change(database: Database, user: UserId = USER, *kinds: EventKind) -> None:

@@ -24,7 +24,6 @@ from backburner.ports import ConversationFilter, EventKind, NewMemory, View
 from backburner.store import tables
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite, number_from
-from backburner.store.records import memories, tool_calls
 from backburner.store.tx import Tx
 
 MESSAGES, NOTICES, OTHERS, EVENTS = 10_000, 100_000, 2_000, 20_000
@@ -63,10 +62,10 @@ def settle_in(scene: Scene, user: UserId) -> Home:
     call = ToolCall(Tool(server="s", name="t", definition="d"), {})
     grant = Grant(id=GrantId(f"g_{user}"), server="s", tool="t", definition="d")
 
-    def add(db: Connection) -> None:
+    def add(tx: Tx) -> None:
         which = new_call_id()
-        tool_calls.begin(db, claim.turn, which, call, read_only=True, grant=None, now=NOON)
-        memories.put(db, user, NewMemory(key="key", text="text"), now=NOON)
+        tx.tool_calls.begin(claim.turn, which, call, read_only=True)
+        tx.memories.put(user, NewMemory(key="key", text="text"))
 
     scene.run(add)
     scene.finish(claim)
@@ -79,7 +78,7 @@ def settle_in(scene: Scene, user: UserId) -> Home:
 
 def _first(scene: Scene, table: Table, user: UserId) -> str:
     asked = select(table.c.id).where(table.c.user_id == user).order_by(table.c.number).limit(1)
-    return scene.run(lambda db: str(db.execute(asked).scalar_one()))
+    return scene.run(lambda tx: str(tx.connection.execute(asked).scalar_one()))
 
 
 def multiply(connection: Connection, table: Table, user: UserId, count: int, **more: str) -> None:
@@ -103,16 +102,16 @@ def crowd(scene: Scene) -> Home:
     for user in (USER, MATE):
         scene.database.run(partial(_change, user))
 
-    def fill(connection: Connection) -> None:
+    def fill(tx: Tx) -> None:
         in_chat = {"conversation_id": f"'{home.chat.id}'"}
-        multiply(connection, tables.messages, USER, MESSAGES, **in_chat)
-        multiply(connection, tables.notices, USER, NOTICES, **in_chat, seen_at="t.created_at")
+        multiply(tx.connection, tables.messages, USER, MESSAGES, **in_chat)
+        multiply(tx.connection, tables.notices, USER, NOTICES, **in_chat, seen_at="t.created_at")
         for name in ("events", *MULTIPLIED):
-            multiply(connection, tables.metadata.tables[name], MATE, OTHERS)
+            multiply(tx.connection, tables.metadata.tables[name], MATE, OTHERS)
 
     scene.run(fill)
     if not is_sqlite(scene.database.engine):
-        scene.run(lambda db: db.execute(text("ANALYZE")))
+        scene.run(lambda tx: tx.connection.execute(text("ANALYZE")))
     return home
 
 
@@ -242,16 +241,16 @@ def test_pages_of_very_much_have_all_of_it_once(scene: Scene) -> None:
 
 def _count(scene: Scene, table: Table) -> int:
     asked = select(func.count()).where(table.c.user_id == USER)
-    return scene.run(lambda db: int(db.execute(asked).scalar_one()))
+    return scene.run(lambda tx: int(tx.connection.execute(asked).scalar_one()))
 
 
 def test_old_events_are_pruned_some_at_a_time(scene: Scene) -> None:
     scene.user(USER)
     scene.database.run(partial(_change, USER))
 
-    def fill(connection: Connection) -> None:
-        multiply(connection, tables.events, USER, EVENTS)
-        number_from(connection, tables.events, 1000 + EVENTS)
+    def fill(tx: Tx) -> None:
+        multiply(tx.connection, tables.events, USER, EVENTS)
+        number_from(tx.connection, tables.events, 1000 + EVENTS)
 
     scene.run(fill)
     later = scene.database.run(lambda tx: tx.now) + timedelta(days=1)

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 from sqlalchemy import Connection, Inspector, UniqueConstraint, inspect, select, text
-from support.stage.make import MATE, NOON, USER
+from support.stage.make import MATE, USER
 from support.stage.scene import Scene
 
 from backburner.core.conversation import Conversation, MessageRole, Source
@@ -13,7 +13,7 @@ from backburner.core.ids import MessageId
 from backburner.core.transitions import NewMessage
 from backburner.store import tables
 from backburner.store.db import Database
-from backburner.store.records import conversations, messages
+from backburner.store.tx import Tx
 
 #: Keys of the install as a whole, with the reason.
 EXCEPTIONS = {
@@ -115,7 +115,7 @@ def test_a_number_that_was_given_away_never_comes_back(scene: Scene) -> None:
     scene.say(chat)
     scene.say(other)
     last = numbers(scene)[-1]
-    scene.run(lambda db: conversations.remove(db, USER, other.id, now=NOON))
+    scene.run(lambda tx: tx.conversations.delete(USER, other.id))
     scene.say(chat)
 
     assert numbers(scene)[-1] > last
@@ -124,7 +124,7 @@ def test_a_number_that_was_given_away_never_comes_back(scene: Scene) -> None:
 
 def numbers(scene: Scene) -> list[int]:
     found = select(tables.messages.c.number).order_by(tables.messages.c.number)
-    return scene.run(lambda db: list(db.execute(found).scalars()))
+    return scene.run(lambda tx: list(tx.connection.execute(found).scalars()))
 
 
 def test_two_users_may_have_rows_with_the_same_id(scene: Scene) -> None:
@@ -132,12 +132,12 @@ def test_two_users_may_have_rows_with_the_same_id(scene: Scene) -> None:
         role=MessageRole.USER, content="Hello.", source=Source.CHAT, id=MessageId("m_same")
     )
 
-    def say(db: Connection, chat: Conversation) -> None:
-        messages.append(db, chat.user_id, chat.id, [hello], run_id=None, now=NOON)
+    def say(tx: Tx, chat: Conversation) -> None:
+        tx.messages.append(chat.user_id, chat.id, [hello], run_id=None)
 
     for user in (USER, MATE):
         chat = scene.chat(user)
         scene.run(partial(say, chat=chat))
 
     found = select(tables.messages.c.user_id).where(tables.messages.c.id == "m_same")
-    assert set(scene.run(lambda db: db.execute(found).scalars().all())) == {USER, MATE}
+    assert set(scene.run(lambda tx: tx.connection.execute(found).scalars().all())) == {USER, MATE}

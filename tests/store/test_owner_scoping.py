@@ -1,13 +1,14 @@
-"""Whoever has only the ids finds nothing: every function of the store wants the owner as well.
+"""A stranger who has only the ids finds nothing: every method of the store wants the owner as well.
 
-The functions are found by what they take, so one that is added needs an entry here.
+The methods are found by their parameters, so a new one needs an entry here.
 """
 
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from importlib import import_module
-from inspect import isfunction
+from inspect import getmembers, isfunction
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -19,12 +20,13 @@ from support.stage.scene import LEASE, Scene, read_everything
 
 from backburner import store
 from backburner.core import ids, transitions
+from backburner.core.accounts import CredentialKind, Scope
 from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
 from backburner.core.conversation import Conversation, Destination
 from backburner.core.errors import Conflict, Fenced, NotFound
 from backburner.core.ids import GrantId, NoticeId, QuestionId, UserId
 from backburner.core.notice import Notice, NoticeKind
-from backburner.core.question import Purpose
+from backburner.core.question import NO, Purpose
 from backburner.core.run import (
     ItemKind,
     NewItem,
@@ -35,30 +37,30 @@ from backburner.core.run import (
     SkipReason,
     Turn,
 )
-from backburner.core.schedule import After, Gap, Interval
+from backburner.core.schedule import After, Gap, Immediate, Interval
 from backburner.core.tool_policy import Grant, Tool, ToolCall
-from backburner.core.transitions import Step
+from backburner.core.transitions import Brief, Step
 from backburner.core.transitions.step import system_message
 from backburner.core.work.discovery import Presence
-from backburner.ports import Claim, ConversationFilter, ConversationPage, NewMemory, SpendingState
-from backburner.store import steps, tables
-from backburner.store.db import Database
-from backburner.store.queries import browse_conversations, browse_work, discovery
-from backburner.store.queue import turns
-from backburner.store.records import (
-    conversations,
-    grants,
-    inbox,
-    memories,
-    messages,
-    notices,
-    questions,
-    runs,
-    sessions,
-    spending,
-    tool_calls,
-    waits,
+from backburner.core.work.views import WorkSummary
+from backburner.ports import (
+    Claim,
+    ConversationFilter,
+    ConversationPage,
+    EventKind,
+    NewMemory,
+    Reply,
+    RunCounts,
+    SpendingState,
+    SpendTotal,
 )
+from backburner.store import tables
+from backburner.store.context import Context, Group
+from backburner.store.db import Database
+from backburner.store.events import Events
+from backburner.store.records import steps
+from backburner.store.records.waits import Waits
+from backburner.store.tx import Tx
 
 #: What says whose something is.
 OWNERS = (UserId, Turn, Conversation, Step)
@@ -66,7 +68,7 @@ IDS = tuple(kind for kind in vars(ids).values() if hasattr(kind, "__supertype__"
 REFUSALS = (NotFound, Fenced, Conflict, IntegrityError)
 
 #: They make something of the caller's own, and look up nothing.
-BIRTHS = {"conversations.add", "steps.add", "users.add"}
+BIRTHS = {"accounts.add", "conversations.add", "conversations.insert"}
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,21 @@ class Home:
     told: NoticeId
     #: What looks for work.
     looks: Conversation
+    #: A chat with a message that was answered, and the items that the message put into its inbox.
+    chat: Conversation
+    asked: ids.MessageId
+    items: Sequence[ids.ItemId]
+    #: A reply that is being given, with a draft; and a task whose only run has ended.
+    replying: Claim
+    ended: Conversation
+    job: Conversation
+    #: A token that has a place.
+    token: str
+    #: The number of a change.
+    change: int
 
 
-Attempt = Callable[[Connection, UserId, Home], object]
+Attempt = Callable[[Tx, UserId, Home], object]
 
 GRANT = Grant(id=GrantId("g_new"), server="s", tool="t", definition="d")
 OLD_GRANT = replace(GRANT, id=GrantId("g_old"))
@@ -108,6 +122,8 @@ ABOUT_ALLOWANCE = make.question(
 )
 SAID = (system_message("Said."),)
 TOLD = (Notice(NoticeKind.RESULT, "Told."),)
+BEFORE = NOON - LEASE
+TOKEN = CredentialKind.TOKEN
 SUCCESS = RunEnding(status=RunStatus.SUCCESS)
 
 
@@ -123,213 +139,292 @@ def kept_by(me: UserId, home: Home) -> Conversation:
     return replace(home.kept, user_id=me, title="Changed")
 
 
+def _earlier(tx: Tx, work: Callable[[UserId, ids.ConversationId], None]) -> Any:
+    """Do something at a time before anything here was to happen."""
+    tx.set_time(BEFORE, 0)
+    return work
+
+
 def _without(found: object, nothing: object) -> object:
     return None if found == nothing else found
 
 
 ATTEMPTS: dict[str, Attempt] = {
-    "browse_conversations.one": lambda db, me, home: browse_conversations.one(db, me, home.kept.id),
-    "browse_conversations.page": lambda db, me, _: _without(
-        browse_conversations.page(db, me, ConversationFilter(words="work"), None, limit=9),
+    "browse.conversation": lambda tx, me, home: tx.browse.conversation(me, home.kept.id),
+    "browse.conversations": lambda tx, me, _: _without(
+        tx.browse.conversations(me, ConversationFilter(words="work"), None, limit=9),
         ConversationPage([], None),
     ),
-    "browse_work.calls_of": lambda db, me, home: browse_work.calls_of(db, me, home.held.run.id),
-    "browse_work.one_message": lambda db, me, home: browse_work.one_message(
-        db, me, ids.MessageId(home.said)
+    "browse.calls": lambda tx, me, home: tx.browse.calls(me, home.held.run.id),
+    "browse.message": lambda tx, me, home: tx.browse.message(me, ids.MessageId(home.said)),
+    "browse.question": lambda tx, me, _: tx.browse.question(me, make.QUESTION),
+    "browse.messages": lambda tx, me, home: tx.browse.messages(me, home.kept.id, None, limit=9),
+    "browse.notices": lambda tx, me, _: tx.browse.notices(me, None, unseen=False, limit=9),
+    "browse.questions": lambda tx, me, _: tx.browse.questions(me, None, limit=9),
+    "browse.runs": lambda tx, me, home: tx.browse.runs(me, home.kept.id, None, limit=9),
+    "browse.require": lambda tx, me, home: tx.browse.require(me, home.kept.id),
+    "turns.commit": lambda tx, me, home: tx.turns.commit(
+        turn_of(me, home), held_by(me, home), SUCCESS
     ),
-    "browse_work.one_question": lambda db, me, _: browse_work.one_question(db, me, make.QUESTION),
-    "browse_work.page_of_messages": lambda db, me, home: browse_work.page_of_messages(
-        db, me, home.kept.id, None, limit=9
+    "turns.hand_back": lambda tx, me, home: tx.turns.hand_back(
+        turn_of(me, home), held_by(me, home), until=None
     ),
-    "browse_work.page_of_notices": lambda db, me, _: browse_work.page_of_notices(
-        db, me, None, unseen=False, limit=9
+    "turns.hold": lambda tx, me, home: tx.turns.hold(turn_of(me, home)),
+    "turns.is_cancelled": lambda tx, me, home: tx.turns.is_cancelled(
+        replace(home.stopping.turn, user_id=me)
     ),
-    "browse_work.page_of_questions": lambda db, me, _: browse_work.page_of_questions(
-        db, me, None, limit=9
+    "turns.is_committed": lambda tx, me, home: tx.turns.is_committed(
+        replace(home.queued.turn, user_id=me)
     ),
-    "browse_work.page_of_runs": lambda db, me, home: browse_work.page_of_runs(
-        db, me, home.kept.id, None, limit=9
+    "turns.mark_outside_text": lambda tx, me, home: tx.turns.mark_outside_text(turn_of(me, home)),
+    "turns.renew": lambda tx, me, home: tx.turns.renew(turn_of(me, home), lease=LEASE),
+    "conversations.children": lambda tx, me, home: tx.conversations.children(me, home.kept.id),
+    "conversations.followers": lambda tx, me, home: tx.conversations.followers(me, home.kept.id),
+    "conversations.load": lambda tx, me, home: tx.conversations.load(me, home.kept.id),
+    "conversations.lock": lambda tx, me, home: tx.conversations.lock(me, home.kept.id),
+    "conversations.open_children": lambda tx, me, home: tx.conversations.open_children(
+        me, home.kept.id
     ),
-    "browse_work.require": lambda db, me, home: browse_work.require(db, me, home.kept.id),
-    "turns.commit": lambda db, me, home: turns.commit(
-        db, turn_of(me, home), held_by(me, home), SUCCESS, now=NOON
+    "conversations.parked": lambda tx, me, _: tx.conversations.parked(me),
+    "conversations.person_waits": lambda tx, me, home: tx.conversations.person_waits(
+        me, home.kept.id
     ),
-    "turns.hand_back": lambda db, me, home: turns.hand_back(
-        db, turn_of(me, home), held_by(me, home), until=None, now=NOON
+    "conversations.delete": lambda tx, me, home: tx.conversations.delete(me, home.kept.id),
+    "conversations.update": lambda tx, me, home: tx.conversations.update(kept_by(me, home)),
+    "grants.give": lambda tx, me, home: tx.grants.give(me, home.kept.id, [GRANT]),
+    "grants.given": lambda tx, me, home: tx.grants.given(me, home.kept.id),
+    "grants.narrow": lambda tx, me, _: tx.grants.narrow(me, replace(OLD_GRANT, words=("git",))),
+    "browse.grant": lambda tx, me, _: tx.browse.grant(me, OLD_GRANT.id),
+    "browse.all_grants": lambda tx, me, _: tx.browse.all_grants(me, None, limit=9),
+    "grants.revoke": lambda tx, me, _: tx.grants.revoke(me, OLD_GRANT.id),
+    "grants.use": lambda tx, me, home: tx.grants.use(me, home.kept.id, SINGLE_USE.id),
+    "grants.valid": lambda tx, me, home: tx.grants.valid(me, home.kept.id),
+    "inbox.put": lambda tx, me, home: tx.inbox.put(
+        me, home.kept.id, [replace(EVENT, id=ids.new_item_id())]
     ),
-    "turns.hold": lambda db, me, home: turns.hold(db, turn_of(me, home)),
-    "turns.is_cancelled": lambda db, me, home: turns.is_cancelled(db, me, home.stopping.run.id),
-    "turns.is_committed": lambda db, me, home: turns.is_committed(
-        db, replace(home.queued.turn, user_id=me)
+    "inbox.serve": lambda tx, me, home: tx.inbox.serve(me, [home.item], run_id=home.held.run.id),
+    "inbox.served_by": lambda tx, me, home: tx.inbox.served_by(
+        me, home.kept.id, home.queued.run.id
     ),
-    "turns.note_outside": lambda db, me, home: turns.note_outside(db, turn_of(me, home)),
-    "turns.renew": lambda db, me, home: turns.renew(db, turn_of(me, home), lease=LEASE, tick=1),
-    "conversations.children": lambda db, me, home: conversations.children(db, me, home.kept.id),
-    "conversations.followers": lambda db, me, home: conversations.followers(db, me, home.kept.id),
-    "conversations.load": lambda db, me, home: conversations.load(db, me, home.kept.id),
-    "conversations.lock": lambda db, me, home: conversations.lock(db, me, home.kept.id),
-    "conversations.open_children": lambda db, me, home: conversations.open_children(
-        db, me, home.kept.id
+    "inbox.settle": lambda tx, me, home: tx.inbox.settle(me, home.kept.id, kind=None),
+    "inbox.take_back": lambda tx, me, home: tx.inbox.take_back(
+        me, home.kept.id, home.queued.run.id
     ),
-    "conversations.parked": lambda db, me, _: conversations.parked(db, me),
-    "conversations.person_waits": lambda db, me, home: conversations.person_waits(
-        db, me, home.kept.id
+    "inbox.waiting": lambda tx, me, home: tx.inbox.waiting(me, home.kept.id, RunKind.REPLY),
+    "tool_calls.begin": lambda tx, me, home: tx.tool_calls.begin(
+        turn_of(me, home), ids.new_call_id(), CALL, read_only=False
     ),
-    "conversations.remove": lambda db, me, home: conversations.remove(
-        db, me, home.kept.id, now=NOON
+    "tool_calls.end": lambda tx, me, home: tx.tool_calls.end(
+        turn_of(me, home), home.call, "Done.", failed=False
     ),
-    "conversations.save": lambda db, me, home: conversations.save(db, kept_by(me, home), now=NOON),
-    "grants.give": lambda db, me, home: grants.give(db, me, home.kept.id, [GRANT], now=NOON),
-    "grants.given": lambda db, me, home: grants.given(db, me, home.kept.id),
-    "grants.hold_to": lambda db, me, _: grants.hold_to(db, me, replace(OLD_GRANT, words=("git",))),
-    "grants.one": lambda db, me, _: grants.one(db, me, OLD_GRANT.id),
-    "grants.page": lambda db, me, _: grants.page(db, me, None, limit=9),
-    "grants.revoke": lambda db, me, _: grants.revoke(db, me, OLD_GRANT.id, now=NOON),
-    "grants.use": lambda db, me, home: grants.use(db, me, home.kept.id, SINGLE_USE.id, now=NOON),
-    "grants.valid": lambda db, me, home: grants.valid(db, me, home.kept.id),
-    "inbox.put": lambda db, me, home: inbox.put(
-        db, me, home.kept.id, [replace(EVENT, id=ids.new_item_id())], now=NOON
+    "tool_calls.mark_unknown": lambda tx, me, home: tx.tool_calls.mark_unknown(turn_of(me, home)),
+    "tool_calls.has_begun": lambda tx, me, home: tx.tool_calls.has_begun(
+        turn_of(me, home), home.call
     ),
-    "inbox.serve": lambda db, me, home: inbox.serve(
-        db, me, [home.item], run_id=home.held.run.id, now=NOON
+    "tool_calls.of_run": lambda tx, me, home: tx.tool_calls.of_run(me, home.held.run.id),
+    "tool_calls.settle": lambda tx, me, home: tx.tool_calls.settle(
+        me, home.doubtful, "It happened."
     ),
-    "inbox.served_by": lambda db, me, home: inbox.served_by(
-        db, me, home.kept.id, home.queued.run.id
+    "discovery.find": lambda tx, me, _: tx.discovery.find(me),
+    "discovery.pass_over": lambda tx, me, home: tx.discovery.pass_over(
+        replace(home.looks, user_id=me, next_run_at=None)
     ),
-    "inbox.settle": lambda db, me, home: inbox.settle(db, me, home.kept.id, kind=None, now=NOON),
-    "inbox.take_back": lambda db, me, home: inbox.take_back(
-        db, me, home.kept.id, home.queued.run.id
+    "discovery.presence": lambda tx, me, _: _without(
+        tx.discovery.presence(me), Presence(last_message_at=None, awaits_reply=False)
     ),
-    "inbox.waiting": lambda db, me, home: inbox.waiting(db, me, home.kept.id, RunKind.REPLY),
-    "tool_calls.begin": lambda db, me, home: tool_calls.begin(
-        db, turn_of(me, home), ids.new_call_id(), CALL, read_only=False, grant=None, now=NOON
+    "discovery.talk": lambda tx, me, _: tx.discovery.talk(me, limit=9),
+    "memories.count": lambda tx, me, _: tx.memories.count(me),
+    "browse.memory": lambda tx, me, _: tx.browse.memory(me, "key"),
+    "browse.memories": lambda tx, me, _: tx.browse.memories(me, None, limit=9),
+    "memories.recall": lambda tx, me, _: tx.memories.recall(me, ["text"], limit=9),
+    "memories.remove": lambda tx, me, _: tx.memories.remove(me, "key"),
+    "memories.search": lambda tx, me, _: tx.memories.search(me, ["text"], limit=9),
+    "messages.append": lambda tx, me, home: tx.messages.append(me, home.kept.id, SAID, run_id=None),
+    "messages.recent": lambda tx, me, home: tx.messages.recent(me, home.kept.id, limit=9),
+    "messages.remove_last": lambda tx, me, home: tx.messages.remove_last(me, home.kept.id),
+    "notices.put": lambda tx, me, home: tx.notices.put(
+        kept_by(me, home), TOLD, cause="new", run_id=None
     ),
-    "tool_calls.end": lambda db, me, home: tool_calls.end(
-        db, turn_of(me, home), home.call, "Done.", failed=False, now=NOON
+    "notices.mark_seen": lambda tx, me, home: tx.notices.mark_seen(me, [home.told]),
+    "notices.mark_seen_until": lambda tx, me, home: tx.notices.mark_seen_until(me, home.told),
+    "questions.open_allowances": lambda tx, me, _: tx.questions.open_allowances(me),
+    "questions.close": lambda tx, me, _: tx.questions.close(me, make.QUESTION, "yes"),
+    "questions.conversation_of": lambda tx, me, _: tx.questions.conversation_of(me, make.QUESTION),
+    "questions.open_of": lambda tx, me, home: tx.questions.open_of(me, home.kept.id),
+    "questions.purposes": lambda tx, me, _: tx.questions.purposes(me, [make.QUESTION]),
+    "questions.open_of_all": lambda tx, me, home: tx.questions.open_of_all(me, [home.kept.id]),
+    "questions.put": lambda tx, me, home: tx.questions.put(
+        me, home.kept.id, [make.question(id=QuestionId("q_new"))]
     ),
-    "tool_calls.give_up": lambda db, me, home: tool_calls.give_up(db, turn_of(me, home), now=NOON),
-    "tool_calls.has_begun": lambda db, me, home: tool_calls.has_begun(
-        db, turn_of(me, home), home.call
+    "questions.snooze": lambda tx, me, _: tx.questions.snooze(me, make.question(reminders=7)),
+    "questions.was_asked": lambda tx, me, _: tx.questions.was_asked(me, make.QUESTION),
+    "runs.request_stop": lambda tx, me, home: tx.runs.request_stop(
+        me, home.held.conversation.id, kind=None
     ),
-    "tool_calls.of_run": lambda db, me, home: tool_calls.of_run(db, me, home.held.run.id),
-    "tool_calls.settle": lambda db, me, home: tool_calls.settle(
-        db, me, home.doubtful, "It happened.", now=NOON
+    "runs.save_draft": lambda tx, me, home: tx.runs.save_draft(turn_of(me, home), "So far."),
+    "runs.drop_queued": lambda tx, me, home: tx.runs.drop_queued(me, home.kept.id, kind=None),
+    "runs.end": lambda tx, me, home: tx.runs.end(me, home.held.run.id, SUCCESS),
+    "runs.resume": lambda tx, me, home: tx.runs.resume(
+        me, home.queued.run.id, epoch=9, unattended=True, worker="another"
     ),
-    "discovery.find": lambda db, me, _: discovery.find(db, me),
-    "discovery.pass_over": lambda db, me, home: discovery.pass_over(
-        db, replace(home.looks, user_id=me, next_run_at=None)
+    "runs.history": lambda tx, me, home: tx.runs.history(me, home.kept.id, limit=9),
+    "runs.is_proven": lambda tx, me, home: tx.runs.is_proven(
+        me, home.queued.run.id, home.queued.turn.epoch
     ),
-    "discovery.presence": lambda db, me, _: _without(
-        discovery.presence(db, me), Presence(last_message_at=None, awaits_reply=False)
+    "runs.load": lambda tx, me, home: tx.runs.load(me, home.held.run.id),
+    "runs.prove": lambda tx, me, home: tx.runs.prove(me, home.held.run.id, 99),
+    "runs.queue": lambda tx, me, home: tx.runs.queue(me, home.held.run.id, until=None),
+    "runs.queued": lambda tx, me, home: tx.runs.queued(me, home.kept.id),
+    "runs.skip": lambda tx, me, home: tx.runs.skip(me, home.kept.id, [SKIPPED], revision=1),
+    "runs.resume_waiting": lambda tx, me, home: tx.runs.resume_waiting(me, home.idle.id, at=NOON),
+    "sessions.append": lambda tx, me, home: tx.sessions.append(turn_of(me, home), "s", ["new"]),
+    "sessions.delete": lambda tx, me, home: tx.sessions.delete(me, home.held.conversation.id, "s"),
+    "sessions.has_entries": lambda tx, me, home: tx.sessions.has_entries(
+        replace(home.queued.turn, user_id=me)
     ),
-    "discovery.talk": lambda db, me, _: discovery.talk(db, me, limit=9),
-    "memories.count": lambda db, me, _: memories.count(db, me),
-    "memories.one": lambda db, me, _: memories.one(db, me, "key"),
-    "memories.page": lambda db, me, _: memories.page(db, me, None, limit=9),
-    "memories.recall": lambda db, me, _: memories.recall(db, me, ["text"], limit=9),
-    "memories.remove": lambda db, me, _: memories.remove(db, me, "key"),
-    "memories.search": lambda db, me, _: memories.search(db, me, ["text"], limit=9),
-    "messages.append": lambda db, me, home: messages.append(
-        db, me, home.kept.id, SAID, run_id=None, now=NOON
+    "sessions.load": lambda tx, me, home: tx.sessions.load(turn_of(me, home), "s"),
+    "spending.state": lambda tx, me, home: _without(
+        tx.spending.state(me, home.kept.id, ["user"]), SpendingState({}, [], [])
     ),
-    "messages.recent": lambda db, me, home: messages.recent(db, me, home.kept.id, limit=9),
-    "messages.take_back_last": lambda db, me, home: messages.take_back_last(
-        db, me, home.kept.id, now=NOON
+    "spending.was_recorded": lambda tx, me, home: tx.spending.was_recorded(turn_of(me, home), NOON),
+    "spending.reset_allowance": lambda tx, me, _: tx.spending.reset_allowance(
+        me, AllowanceScope.DAY
     ),
-    "notices.put": lambda db, me, home: notices.put(
-        db, kept_by(me, home), TOLD, cause="new", run_id=None, now=NOON
+    "conversations.save": lambda tx, me, home: tx.conversations.save(
+        Step(conversation=kept_by(me, home), messages=SAID), cause="new"
     ),
-    "notices.see": lambda db, me, home: notices.see(db, me, [home.told], now=NOON),
-    "notices.see_until": lambda db, me, home: notices.see_until(db, me, home.told, now=NOON),
-    "questions.allowances_asked_about": lambda db, me, _: questions.allowances_asked_about(db, me),
-    "questions.close": lambda db, me, _: questions.close(db, me, make.QUESTION, "yes", now=NOON),
-    "questions.conversation_of": lambda db, me, _: questions.conversation_of(db, me, make.QUESTION),
-    "questions.open_of": lambda db, me, home: questions.open_of(db, me, home.kept.id),
-    "questions.purposes": lambda db, me, _: questions.purposes(db, me, [make.QUESTION]),
-    "questions.open_of_all": lambda db, me, home: questions.open_of_all(db, me, [home.kept.id]),
-    "questions.put": lambda db, me, home: questions.put(
-        db, me, home.kept.id, [make.question(id=QuestionId("q_new"))]
+    "steps.write": lambda tx, me, home: steps.write(
+        tx, Step(conversation=kept_by(me, home), messages=SAID), cause="new"
     ),
-    "questions.put_off": lambda db, me, _: questions.put_off(db, me, make.question(reminders=7)),
-    "questions.was_asked": lambda db, me, _: questions.was_asked(db, me, make.QUESTION),
-    "runs.ask_to_stop": lambda db, me, home: runs.ask_to_stop(
-        db, me, home.held.conversation.id, kind=None, now=NOON
+    "away.needs": lambda tx, me, _: tx.away.needs(me, limit=9),
+    "away.ran": lambda tx, me, _: tx.away.ran(me, BEFORE, limit=9),
+    "away.spent": lambda tx, me, _: _without(
+        tx.away.spent(me, BEFORE), SpendTotal(Amount(0, 0), is_all_priced=True)
     ),
-    "runs.draft": lambda db, me, home: runs.draft(db, turn_of(me, home), "So far.", now=NOON),
-    "runs.drop_queued": lambda db, me, home: runs.drop_queued(
-        db, me, home.kept.id, kind=None, now=NOON
+    "away.told": lambda tx, me, _: tx.away.told(me, BEFORE, limit=9),
+    "away.totals": lambda tx, me, _: _without(tx.away.totals(me, BEFORE), RunCounts()),
+    "browse.grants": lambda tx, me, home: tx.browse.grants(me, home.kept.id),
+    "credentials.all": lambda tx, me, _: tx.credentials.all(me, TOKEN, limit=9, now=NOON),
+    "credentials.end": lambda tx, me, home: tx.credentials.end(me, home.token, TOKEN, now=NOON),
+    "credentials.end_all": lambda tx, me, _: tx.credentials.end_all(me, [TOKEN], now=NOON),
+    "credentials.still_good": lambda tx, me, home: tx.credentials.still_good(
+        [(me, home.token)], now=NOON
     ),
-    "runs.end": lambda db, me, home: runs.end(db, me, home.held.run.id, SUCCESS, now=NOON),
-    "runs.go_on": lambda db, me, home: runs.go_on(
-        db, me, home.queued.run.id, epoch=9, unattended=True, worker="another"
+    "events.after": lambda tx, me, _: tx.events.after(me, 0, limit=9),
+    "events.drafts": lambda tx, me, _: tx.events.drafts(me, None),
+    "events.is_known": lambda tx, me, home: tx.events.is_known(me, home.change),
+    "events.newest": lambda tx, me, _: tx.events.newest(me),
+    "jobs.awaited_by": lambda tx, me, home: tx.jobs.awaited_by(me, home.kept.id, make.OTHER),
+    "jobs.count_open": lambda tx, me, home: tx.jobs.count_open(me, home.kept.id),
+    "jobs.is_remembered": lambda tx, me, home: tx.jobs.is_remembered(
+        me, home.held.conversation.id, "s"
     ),
-    "runs.history": lambda db, me, home: runs.history(db, me, home.kept.id, limit=9),
-    "runs.is_proven": lambda db, me, home: runs.is_proven(
-        db, me, home.queued.run.id, home.queued.turn.epoch
+    "jobs.lock": lambda tx, me, home: tx.jobs.lock(me, [home.job.id]),
+    "jobs.named": lambda tx, me, home: tx.jobs.named(me, [home.job.id]),
+    "jobs.redirect": lambda tx, me, home: tx.jobs.redirect(me, [home.item], RunKind.BACKGROUND),
+    "jobs.retrieve": lambda tx, me, home: tx.jobs.retrieve(me, [home.job.id]),
+    "jobs.under": lambda tx, me, home: tx.jobs.under(me, home.kept.id, limit=9),
+    "jobs.wait": lambda tx, me, home: tx.jobs.wait(turn_of(me, home), {make.OTHER: False}),
+    "jobs.work": lambda tx, me, home: _without(
+        tx.jobs.work(me, [home.held.conversation.id]), {home.held.conversation.id: WorkSummary()}
     ),
-    "runs.load": lambda db, me, home: runs.load(db, me, home.held.run.id),
-    "runs.prove": lambda db, me, home: runs.prove(db, me, home.held.run.id, 99, now=NOON),
-    "runs.queue": lambda db, me, home: runs.queue(db, me, home.held.run.id, until=None),
-    "runs.queued": lambda db, me, home: runs.queued(db, me, home.kept.id),
-    "runs.skip": lambda db, me, home: runs.skip(
-        db, me, home.kept.id, [SKIPPED], revision=1, now=NOON
+    "mcp_clients.former_place": lambda tx, me, _: tx.mcp_clients.former_place(
+        me, "former", now=NOON
     ),
-    "runs.let_go_on": lambda db, me, home: runs.let_go_on(db, me, home.idle.id, at=NOON),
-    "sessions.append": lambda db, me, home: sessions.append(db, turn_of(me, home), "s", ["new"]),
-    "sessions.forget": lambda db, me, home: sessions.forget(db, me, home.held.conversation.id, "s"),
-    "sessions.has_remembered": lambda db, me, home: sessions.has_remembered(
-        db, replace(home.queued.turn, user_id=me)
+    "mcp_clients.keep_place": lambda tx, me, home: tx.mcp_clients.keep_place(
+        me, home.token, home.chat.id
     ),
-    "sessions.load": lambda db, me, home: sessions.load(db, turn_of(me, home), "s"),
-    "spending.account": lambda db, me, home: _without(
-        spending.account(db, me, home.kept.id, ["user"]), SpendingState({}, [], [])
+    "mcp_clients.name_of": lambda tx, me, home: tx.mcp_clients.name_of(me, home.token),
+    "mcp_clients.place": lambda tx, me, home: tx.mcp_clients.place(me, home.token),
+    "personal_data.page": lambda tx, me, _: (
+        tx.personal_data.page(me, "conversations", None, limit=9).rows
     ),
-    "spending.has_spent": lambda db, me, home: spending.has_spent(db, turn_of(me, home), NOON),
-    "spending.disallow": lambda db, me, _: spending.disallow(db, me, AllowanceScope.DAY),
-    "steps.save": lambda db, me, home: steps.save(
-        db, Step(conversation=kept_by(me, home), messages=SAID), cause="new", now=NOON
+    "replies.find": lambda tx, me, home: _without(
+        tx.replies.find(me, home.chat.id, home.asked, home.items), Reply(None, ())
     ),
-    "steps.write_down": lambda db, me, home: steps.write_down(
-        db,
-        Step(conversation=kept_by(me, home), messages=SAID),
-        cause="new",
-        run_id=None,
-        now=NOON,
+    "replies.message": lambda tx, me, home: tx.replies.message(me, home.chat.id, home.asked),
+    "runs.stop_reply": lambda tx, me, home: tx.runs.stop_reply(me, home.replying.conversation.id),
+    "stored_responses.keep": lambda tx, me, _: tx.stored_responses.keep(me, "key", 200, "{}"),
+    "stored_responses.release": lambda tx, me, _: tx.stored_responses.release(me, "key"),
+    "tasks.active": lambda tx, me, _: tx.tasks.active(me),
+    "tasks.called": lambda tx, me, _: tx.tasks.called(me, "Work", limit=9),
+    "tasks.costs": lambda tx, me, home: tx.tasks.costs(me, home.ended.id, limit=9),
+    "tasks.costs_under": lambda tx, me, _: tx.tasks.costs_under(
+        me, "profile", since=BEFORE, limit=9
     ),
-    "waits.awaited_by": lambda db, me, home: waits.awaited_by(db, me, home.kept.id, make.OTHER),
-    "waits.begin": lambda db, me, home: waits.begin(
-        db, turn_of(me, home), {make.OTHER: False}, now=NOON
+    "tasks.count_proposed": lambda tx, me, home: tx.tasks.count_proposed(
+        me, home.kept.id, since=BEFORE
     ),
-    "waits.let_go_on": lambda db, me, home: waits.let_go_on(db, me, home.kept.id, now=NOON - LEASE),
-    "waits.settle": lambda db, me, _: waits.settle(db, me, make.OTHER, now=NOON),
-    "waits.take": lambda db, me, home: waits.take(db, me, home.queued.run.id),
+    "tasks.dismissed": lambda tx, me, _: tx.tasks.dismissed(me, since=BEFORE),
+    "tasks.open": lambda tx, me, _: tx.tasks.open(me, limit=9),
+    "waits.awaited_by": lambda tx, me, home: Waits(tx).awaited_by(me, home.kept.id, make.OTHER),
+    "waits.begin": lambda tx, me, home: Waits(tx).begin(turn_of(me, home), {make.OTHER: False}),
+    "waits.resume": lambda tx, me, home: _earlier(tx, Waits(tx).resume)(me, home.kept.id),
+    "waits.settle": lambda tx, me, _: Waits(tx).settle(me, make.OTHER),
+    "waits.take": lambda tx, me, home: Waits(tx).take(me, home.queued.run.id),
 }
 
 
 #: They write down what is the caller's own affair, whatever ids it names.
 OF_THEIR_OWN: dict[str, Attempt] = {
-    "memories.put": lambda db, me, _: memories.put(db, me, MEMORY, now=NOON),
-    "spending.add": lambda db, me, home: spending.add(
-        db, turn_of(me, home), home.kept.id, "model", COST, counts_to=["user"], now=NOON
+    "credentials.issue": lambda tx, me, _: tx.credentials.issue(
+        me, f"digest of {me}", TOKEN, Scope, now=NOON
     ),
-    "spending.allow": lambda db, me, home: spending.allow(db, me, ALLOWANCE, home.kept.id),
+    "events.note": lambda tx, me, home: tx.events.note(me, home.kept.id, EventKind.RUN),
+    "events.note_step": lambda tx, me, home: tx.events.note_step(held_by(me, home)),
+    "stored_responses.begin": lambda tx, me, _: tx.stored_responses.begin(
+        me, "key", "request", now=NOON
+    ),
+    "memories.put": lambda tx, me, _: tx.memories.put(me, MEMORY),
+    "spending.add": lambda tx, me, home: tx.spending.add(
+        turn_of(me, home), home.kept.id, "model", COST, counts_to=["user"]
+    ),
+    "spending.set_allowance": lambda tx, me, home: tx.spending.set_allowance(
+        me, ALLOWANCE, home.kept.id
+    ),
 }
 #: They are about a user as such: whoever calls them has made sure that it is the caller.
 OF_A_USER = {
-    *("users.describe", "users.load", "users.lock", "users.pause_everything", "users.set_zone"),
+    *("accounts.change", "accounts.disable", "accounts.load", "accounts.password_of"),
+    *("accounts.set_password", "away.end", "away.since", "browse.me", "personal_data.erase"),
+    *("personal_data.is_needed", "personal_data.profile", "personal_data.stop", "users.load"),
+    *("users.lock", "users.pause_everything", "users.set_paused", "users.set_zone"),
 }
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield every public function that reads or writes rows, named with its module."""
+    """Yield every public method of a group, and every function of a transaction."""
+    for name, group in groups().items():
+        for method, value in getmembers(group, isfunction):
+            if not method.startswith("_"):
+                yield f"{name}.{method}", value
     for found in pkgutil.walk_packages(store.__path__, f"{store.__name__}."):
         if ".migrations" in found.name:
             continue
         module = import_module(found.name)
         for name, value in vars(module).items():
             is_own = isfunction(value) and value.__module__ == module.__name__
-            if is_own and not name.startswith("_") and takes(value, (Connection,)):
+            if is_own and not name.startswith("_") and takes(value, (Connection, Context)):
                 yield f"{found.name.rpartition('.')[2]}.{name}", value
+
+
+def groups() -> dict[str, type]:
+    """Find every group by its name in a transaction; one that is not there by its class."""
+    face = {
+        value.func.__annotations__["return"]: name
+        for name, value in vars(Tx).items()
+        if isinstance(value, cached_property)
+    }
+    found = {face.get(one, one.__name__.lower()): one for one in _leaves(Group)}
+    return {**found, "events": Events}
+
+
+def _leaves(group: type) -> Iterator[type]:
+    below: list[type] = group.__subclasses__()
+    for one in below:
+        yield from _leaves(one)
+    if not below:
+        yield group
 
 
 def takes(function: Callable[..., Any], kinds: tuple[Any, ...]) -> bool:
@@ -346,6 +441,13 @@ def _is_among(hint: Any, kinds: tuple[Any, ...]) -> bool:
 def furnish(scene: Scene) -> Home:
     """Let the user have everything there is, and the stranger be there."""
     scene.user(STRANGER)
+    chat, asked, items = _answered_chat(scene)
+    scene.say(scene.chat())
+    replying = scene.begin_reply()
+    scene.run(lambda tx: tx.runs.save_draft(replying.turn, "So far."))
+    ended = _begin(scene)
+    scene.finish(ended)
+    scene.run(lambda tx: tx.connection.execute(update(tables.runs).values(profile="profile")))
     idle = _begin(scene)
     scene.hand_back(idle, after=None)
     scene.change(idle.conversation, transitions.pause_for_allowance)
@@ -353,51 +455,100 @@ def furnish(scene: Scene) -> Home:
         Interval(LEASE, anchor=NOON), reports_to=(Destination("discord", "somebody"),)
     )
     queued = scene.begin_work()
-    scene.run(lambda db: inbox.put(db, USER, kept.id, [EVENT], now=NOON))
-    scene.run(lambda db: sessions.append(db, queued.turn, "s", ["entry"]))
+    scene.run(lambda tx: tx.inbox.put(USER, kept.id, [EVENT]))
+    scene.run(lambda tx: tx.sessions.append(queued.turn, "s", ["entry"]))
     scene.hand_back(queued, served=scene.items(queued))
-    scene.run(lambda db: waits.begin(db, queued.turn, {make.OTHER: False}, now=NOON))
+    scene.run(lambda tx: Waits(tx).begin(queued.turn, {make.OTHER: False}))
     scene.change(kept, lambda found: transitions.ask_owner(found, make.question()))
     scene.change(kept, lambda found: transitions.ask_owner(found, ABOUT_ALLOWANCE))
     scene.change(kept, lambda found: Step(conversation=found, grants=(OLD_GRANT, SINGLE_USE)))
     scene.say(kept)
     scene.task(After(kept.id), parent_id=kept.id)
     held, stopping = _begin(scene), _begin(scene)
-    scene.run(lambda db: sessions.append(db, held.turn, "s", ["entry"]))
+    scene.run(lambda tx: tx.sessions.append(held.turn, "s", ["entry"]))
     scene.change(stopping.conversation, lambda found: transitions.cancel(found, now=NOON))
     call, doubtful = _made_calls(scene, held)
     (item,) = scene.waiting(kept, RunKind.REPLY)
     kept = scene.load(kept)
-    scene.run(lambda db: notices.put(db, kept, TOLD, cause="old", run_id=None, now=NOON))
-    scene.run(lambda db: spending.allow(db, USER, Allowance(AllowanceScope.DAY, 1, 1), kept.id))
+    scene.run(lambda tx: tx.notices.put(kept, TOLD, cause="old", run_id=None))
+    scene.run(
+        lambda tx: tx.spending.set_allowance(USER, Allowance(AllowanceScope.DAY, 1, 1), kept.id)
+    )
     home = Home(
         *(held, stopping, kept, queued, item.id, idle.conversation, call, doubtful),
         *(_only_id(scene, tables.messages), _only_id(scene, tables.notices)),
         scene.discovery(every=LEASE),
+        chat=chat,
+        asked=asked,
+        items=items,
+        replying=replying,
+        ended=ended.conversation,
+        job=_job(scene, kept),
+        token=scene.run(partial(_tokens, kept)),
+        change=scene.run(lambda tx: tx.events.newest(USER)),
     )
+    _dismiss(scene, kept)
     scene.say(scene.chat())
     for attempt in OF_THEIR_OWN.values():
         scene.run(_for_user(attempt, home))
     return home
 
 
+def _answered_chat(scene: Scene) -> tuple[Conversation, ids.MessageId, Sequence[ids.ItemId]]:
+    chat = scene.chat()
+    scene.say(chat)
+    reply = scene.begin_reply()
+    items = scene.items(reply)
+    scene.finish(reply, "Well.", served=items)
+    (asked, _) = scene.run(lambda tx: tx.messages.recent(USER, chat.id, limit=2))
+    return chat, asked.id, [item.id for item in items]
+
+
+def _job(scene: Scene, parent: Conversation) -> Conversation:
+    below = parent.id
+    brief = Brief(
+        title="Job", prompt="Do it.", schedule=Immediate(), parent_id=below, root_id=below
+    )
+    return scene.add(transitions.start_job(ids.new_conversation_id(), USER, brief, now=NOON))
+
+
+def _tokens(place: Conversation, tx: Tx) -> str:
+    """Have a token that has a place, and one that had it before."""
+    former, token = (
+        tx.credentials.issue(USER, name, TOKEN, Scope, name=name, now=NOON)
+        for name in ("former", "token")
+    )
+    for one in (former, token):
+        tx.mcp_clients.keep_place(USER, one, place.id)
+    tx.credentials.end(USER, former, TOKEN, now=NOON)
+    return token
+
+
+def _dismiss(scene: Scene, parent: Conversation) -> None:
+    """Let something be proposed in a conversation, and dismissed."""
+    brief = Brief(title="Idea", prompt="Do it.", schedule=Immediate(), parent_id=parent.id)
+    made = transitions.propose(ids.new_conversation_id(), USER, brief, why="", now=NOON)
+    asked = scene.add(made).questions[0].id
+    scene.change(made.conversation, lambda one: transitions.answer(one, asked, NO, now=NOON))
+
+
 def _only_id(scene: Scene, table: Table) -> Any:
-    return scene.run(lambda db: db.execute(select(table.c.id).limit(1)).scalar_one())
+    return scene.run(lambda tx: tx.connection.execute(select(table.c.id).limit(1)).scalar_one())
 
 
-def _for_user(attempt: Attempt, home: Home) -> Callable[[Connection], object]:
-    return lambda db: attempt(db, USER, home)
+def _for_user(attempt: Attempt, home: Home) -> Callable[[Tx], object]:
+    return lambda tx: attempt(tx, USER, home)
 
 
 def _made_calls(scene: Scene, claim: Claim) -> list[ids.CallId]:
-    def begin(db: Connection) -> ids.CallId:
+    def begin(tx: Tx) -> ids.CallId:
         which = ids.new_call_id()
-        tool_calls.begin(db, claim.turn, which, CALL, read_only=False, grant=None, now=NOON)
+        tx.tool_calls.begin(claim.turn, which, CALL, read_only=False)
         return which
 
     calls = [scene.run(begin), scene.run(begin)]
     unknown = update(tables.tool_calls).where(tables.tool_calls.c.id == calls[1])
-    scene.run(lambda db: db.execute(unknown.values(state="unknown")))
+    scene.run(lambda tx: tx.connection.execute(unknown.values(state="unknown")))
     return calls
 
 
@@ -464,7 +615,7 @@ def test_the_owner_with_the_same_ids_finds_or_changes_something(scene: Scene, ho
 
 def _attempt(scene: Scene, name: str, home: Home) -> object:
     try:
-        return scene.run(lambda db: ATTEMPTS[name](db, STRANGER, home))
+        return scene.run(lambda tx: ATTEMPTS[name](tx, STRANGER, home))
     except REFUSALS:
         return None
 
@@ -476,9 +627,9 @@ def _rows_of_user(scene: Scene) -> list[str]:
 def _does_something(scene: Scene, attempt: Attempt, home: Home) -> bool:
     seen = []
 
-    def work(db: Connection) -> None:
-        before = read_everything(db)
-        seen.append(bool(attempt(db, USER, home)) or read_everything(db) != before)
+    def work(tx: Tx) -> None:
+        before = read_everything(tx)
+        seen.append(bool(attempt(tx, USER, home)) or read_everything(tx) != before)
         raise UndoneError
 
     with pytest.raises(UndoneError):
@@ -490,7 +641,7 @@ def _does_something(scene: Scene, attempt: Attempt, home: Home) -> bool:
 def test_what_a_stranger_writes_down_is_their_own(scene: Scene, home: Home, name: str) -> None:
     before = _all_rows(scene)
 
-    scene.run(lambda db: OF_THEIR_OWN[name](db, STRANGER, home))
+    scene.run(lambda tx: OF_THEIR_OWN[name](tx, STRANGER, home))
 
     after = _all_rows(scene)
     assert before < after

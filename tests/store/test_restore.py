@@ -23,8 +23,6 @@ from backburner.store.db import Database
 from backburner.store.lifecycle import restore
 from backburner.store.lifecycle.check import find_faults
 from backburner.store.lifecycle.restore import Restored
-from backburner.store.records import tool_calls
-from backburner.store.records.grants import give, valid
 from backburner.store.tx import Tx
 from backburner.store.types import to_micros
 
@@ -71,17 +69,7 @@ def test_what_its_owner_resumes_goes_on(scene: Scene) -> None:
 def test_a_run_that_was_under_way_has_crashed_and_its_call_is_in_doubt(scene: Scene) -> None:
     task = scene.task()
     claim = scene.begin_work()
-    scene.run(
-        lambda db: tool_calls.begin(
-            db,
-            claim.turn,
-            CallId("t_1"),
-            CALL,
-            read_only=False,
-            grant=None,
-            now=scene.clock.now,
-        )
-    )
+    scene.run(lambda tx: tx.tool_calls.begin(claim.turn, CallId("t_1"), CALL, read_only=False))
     settle(scene)
     found = scene.load(task)
 
@@ -104,7 +92,9 @@ def test_a_run_that_was_handed_back_does_not_go_on(scene: Scene) -> None:
     settle(scene)
 
     assert (scene.claim_work(), scene.claim_reply()) == (None, None)
-    statuses = scene.run(lambda db: db.execute(select(tables.runs.c.status)).scalars().all())
+    statuses = scene.run(
+        lambda tx: tx.connection.execute(select(tables.runs.c.status)).scalars().all()
+    )
     assert statuses == ["cancelled", "cancelled"]
 
 
@@ -119,9 +109,11 @@ def test_those_who_hold_a_turn_from_before_cannot_write(scene: Scene) -> None:
 
 def test_nobody_is_signed_in_any_longer(scene: Scene) -> None:
     scene.user()
-    scene.run(lambda db: put_token(db, USER))
+    scene.run(lambda tx: put_token(tx.connection, USER))
     restored = settle(scene)
-    ended = scene.run(lambda db: db.execute(select(tables.credentials.c.ended_at)).scalars().all())
+    ended = scene.run(
+        lambda tx: tx.connection.execute(select(tables.credentials.c.ended_at)).scalars().all()
+    )
 
     assert restored.signed_out == 1
     assert None not in ended
@@ -131,17 +123,21 @@ def test_a_yes_to_one_call_is_used_up_and_one_for_good_is_not(scene: Scene) -> N
     chat = scene.chat()
     once = Grant(id=GrantId("g_1"), server="mail", tool="send", definition="d", call="digest")
     always = Grant(id=GrantId("g_2"), server="mail", tool="send", definition="d")
-    scene.run(lambda db: give(db, USER, chat.id, [once, always], now=scene.clock.now))
+    scene.run(lambda tx: tx.grants.give(USER, chat.id, [once, always]))
     settle(scene)
 
-    assert [one.id for one in scene.run(lambda db: valid(db, USER, chat.id))] == ["g_2"]
+    assert [one.id for one in scene.run(lambda tx: tx.grants.valid(USER, chat.id))] == ["g_2"]
 
 
 def test_nothing_goes_out_and_everything_can_be_seen(scene: Scene) -> None:
     scene.task(reports_to=(Destination("mail", "ann"),))
     settle(scene)
-    states = scene.run(lambda db: db.execute(select(tables.deliveries.c.state)).scalars().all())
-    notices = scene.run(lambda db: db.execute(select(tables.notices.c.text)).scalars().all())
+    states = scene.run(
+        lambda tx: tx.connection.execute(select(tables.deliveries.c.state)).scalars().all()
+    )
+    notices = scene.run(
+        lambda tx: tx.connection.execute(select(tables.notices.c.text)).scalars().all()
+    )
 
     assert states == ["failed"]
     assert len(notices) == 1
@@ -151,9 +147,11 @@ def test_nothing_goes_out_and_everything_can_be_seen(scene: Scene) -> None:
 def test_a_question_that_was_to_answer_itself_waits_for_a_person(scene: Scene) -> None:
     chat = scene.chat()
     now = scene.clock.now
-    scene.run(lambda db: db.execute(insert(tables.questions).values(_question(chat.id, now))))
+    scene.run(
+        lambda tx: tx.connection.execute(insert(tables.questions).values(_question(chat.id, now)))
+    )
     settle(scene)
-    row = scene.run(lambda db: db.execute(select(tables.questions)).one())
+    row = scene.run(lambda tx: tx.connection.execute(select(tables.questions)).one())
 
     assert (row.expires_at, row.default_answer) == (None, None)
     assert row.remind_at > now
@@ -166,7 +164,9 @@ def test_it_may_be_done_twice(scene: Scene) -> None:
 
 
 def _epoch(scene: Scene) -> int:
-    found: int = scene.run(lambda db: db.execute(select(tables.conversations.c.epoch)).scalar_one())
+    found: int = scene.run(
+        lambda tx: tx.connection.execute(select(tables.conversations.c.epoch)).scalar_one()
+    )
     return found
 
 
@@ -217,7 +217,7 @@ def test_rows_of_every_table_are_numbered_beyond_those_that_were_lost(
     before = to_micros(scene.database.run(lambda tx: tx.now))
     settle(scene)
 
-    assert scene.run(lambda db: last_number(db, tables.metadata.tables[name])) >= before
+    assert scene.run(lambda tx: last_number(tx.connection, tables.metadata.tables[name])) >= before
 
 
 def last_number(connection: Connection, table: Table) -> int:

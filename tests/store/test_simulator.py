@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import (
-    Connection,
     Select,
     TextualSelect,
     and_,
@@ -27,9 +26,9 @@ from support.simulator import Violation, simulate
 from support.simulator import world as simulated
 
 from backburner.ports import Claim, Claimer
-from backburner.store import steps
 from backburner.store.queue import claimable, claims, turns
-from backburner.store.records import inbox, sessions, waits
+from backburner.store.records import sessions, steps, waits
+from backburner.store.records.inbox import Inbox
 from backburner.store.tables import conversations, session_entries, users
 from backburner.store.types import Time
 
@@ -68,16 +67,14 @@ def commit_guarded_by_state(patch: Patch) -> None:
 
 
 def expired_turn_treated_as_free(patch: Patch) -> None:
-    claim = claims.claim_reply
+    claim = claims.Queue.claim_reply
 
-    def free_first(
-        connection: Connection, claimer: Claimer, *, tick: int, **more: Any
-    ) -> Claim | None:
+    def free_first(self: claims.Queue, claimer: Claimer) -> Claim | None:
         expired = "UPDATE conversations SET turn_run = NULL, turn_until = NULL WHERE turn_until < ?"
-        connection.exec_driver_sql(expired, (tick,))
-        return claim(connection, claimer, tick=tick, **more)
+        self.connection.exec_driver_sql(expired, (self.tx.tick,))
+        return claim(self, claimer)
 
-    patch.setattr(claims, "claim_reply", free_first)
+    patch.setattr(claims.Queue, "claim_reply", free_first)
 
 
 def waiting_chats_counted_in_a_column(patch: Patch) -> None:
@@ -122,12 +119,12 @@ def waiting_chats_counted_in_a_column(patch: Patch) -> None:
 
 
 def outbox_key_without_the_epoch(patch: Patch) -> None:
-    write_down = steps.write_down
+    write = steps.write
 
     def forgetful(*arguments: Any, cause: str | None, **more: Any) -> None:
-        write_down(*arguments, cause=cause and cause.split(":", maxsplit=1)[0], **more)
+        write(*arguments, cause=cause and cause.split(":", maxsplit=1)[0], **more)
 
-    patch.setattr(steps, "write_down", forgetful)
+    patch.setattr(steps, "write", forgetful)
 
 
 def user_picked_by_due(patch: Patch) -> None:
@@ -151,9 +148,9 @@ def inbox_served_at_claim(patch: Patch) -> None:
     take = claims._Taker._take
 
     def serve_too(self: Any, found: Any, run: Any) -> Claim:
-        waiting = inbox.waiting(self.connection, found.user_id, found.id, run.kind)
+        waiting = Inbox(self.tx).waiting(found.user_id, found.id, run.kind)
         items = [item.id for item in waiting]
-        inbox.serve(self.connection, found.user_id, items, run_id=run.id, now=self.now)
+        Inbox(self.tx).serve(found.user_id, items, run_id=run.id)
         return take(self, found, run)
 
     patch.setattr(claims._Taker, "_take", serve_too)
@@ -171,11 +168,11 @@ def uncommitted_session_entries_loaded(patch: Patch) -> None:
 
 def proof_not_looked_up(patch: Patch) -> None:
     """A commit whose answer is lost is taken for one that did not happen."""
-    patch.setattr(turns, "is_committed", lambda *_: False)
+    patch.setattr(turns.Turns, "is_committed", lambda *_: False)
 
 
 def settling_wakes_nobody(patch: Patch) -> None:
-    patch.setattr(waits, "settle", lambda *_, **__: None)
+    patch.setattr(waits.Waits, "settle", lambda *_: None)
 
 
 def speaking_wakes_nobody(patch: Patch) -> None:
@@ -183,7 +180,7 @@ def speaking_wakes_nobody(patch: Patch) -> None:
 
 
 def waits_outlive_their_run(patch: Patch) -> None:
-    patch.setattr(waits, "take", lambda *_: ())
+    patch.setattr(waits.Waits, "take", lambda *_: ())
 
 
 #: The seed that caught each variant last: the search begins there.

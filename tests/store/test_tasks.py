@@ -24,9 +24,8 @@ from backburner.core.work.views import TaskStatus, counts_as_active, is_listed_a
 from backburner.ports import ConversationFilter, View
 from backburner.store import tables
 from backburner.store.db import Database
-from backburner.store.queries import browse_conversations, tasks
-from backburner.store.queries.tasks import Tasks
-from backburner.store.records import conversations, questions, spending
+from backburner.store.queries import tasks
+from backburner.store.tx import Tx
 
 HOUR = timedelta(hours=1)
 DAILY = Cron("0 9 * * *", "UTC")
@@ -89,14 +88,14 @@ def every_way_to_stand() -> list[Conversation]:
 def put(scene: Scene, made: list[Conversation]) -> None:
     scene.user()
 
-    def write(db: Any) -> None:
+    def write(tx: Tx) -> None:
         for one in made:
-            conversations.add(db, one)
+            tx.conversations.insert(one)
             own = [
                 make.question(id=QuestionId(f"q_{one.id}"), purpose=asked.purpose)
                 for asked in one.questions
             ]
-            questions.put(db, USER, one.id, own)
+            tx.questions.put(USER, one.id, own)
 
     scene.run(write)
 
@@ -107,8 +106,8 @@ def test_every_conversation_is_listed_under_the_status_it_has_as_a_task(scene: S
 
     def listed(**wanted: Any) -> set[ConversationId]:
         page = scene.run(
-            lambda db: browse_conversations.page(
-                db, USER, ConversationFilter(view=View.TASKS, **wanted), None, limit=5_000
+            lambda tx: tx.browse.conversations(
+                USER, ConversationFilter(view=View.TASKS, **wanted), None, limit=5_000
             )
         )
         return {seen.conversation.id for seen in page.conversations}
@@ -124,10 +123,10 @@ def test_those_that_run_or_will_go_on_by_themselves_count_as_active(scene: Scene
     made = every_way_to_stand()
     put(scene, made)
 
-    active = scene.run(lambda db: Tasks(db).active(USER))
+    active = scene.run(lambda tx: tx.tasks.active(USER))
 
     assert {which for which, _ in active} == {one.id for one in made if counts_as_active(one)}
-    assert scene.run(lambda db: Tasks(db).active(MATE)) == []
+    assert scene.run(lambda tx: tx.tasks.active(MATE)) == []
 
 
 def test_a_task_is_found_by_its_title_or_the_beginning_of_its_id(scene: Scene) -> None:
@@ -136,7 +135,7 @@ def test_a_task_is_found_by_its_title_or_the_beginning_of_its_id(scene: Scene) -
     scene.change(task, lambda found: transitions.cancel(found, now=NOON))
 
     def called(name: str) -> list[ConversationId]:
-        return [one.id for one in scene.run(lambda db: Tasks(db).called(USER, name, limit=9))]
+        return [one.id for one in scene.run(lambda tx: tx.tasks.called(USER, name, limit=9))]
 
     assert called("Watch CI") == [task.id]
     assert called(other.id) == called(other.id[:12]) == called(other.id[2:12]) == [other.id]
@@ -165,10 +164,10 @@ def test_what_was_dismissed_is_remembered_with_its_time(scene: Scene) -> None:
         scene.clock.advance(HOUR)
     propose(scene, "Open")
 
-    rejected = scene.run(lambda db: Tasks(db).dismissed(USER, since=NOON))
+    rejected = scene.run(lambda tx: tx.tasks.dismissed(USER, since=NOON))
 
     assert rejected == [RejectedProposal("New", "Do New.", NOON + HOUR)]
-    assert scene.run(lambda db: Tasks(db).dismissed(MATE, since=NOON)) == []
+    assert scene.run(lambda tx: tx.tasks.dismissed(MATE, since=NOON)) == []
 
 
 def test_proposals_under_a_conversation_are_counted_whatever_became_of_them(scene: Scene) -> None:
@@ -181,16 +180,13 @@ def test_proposals_under_a_conversation_are_counted_whatever_became_of_them(scen
     propose(scene, "Elsewhere")
     scene.task(parent_id=chat.id)
 
-    assert scene.run(lambda db: Tasks(db).count_proposed(USER, chat.id, since=since)) == 2
-    assert scene.run(lambda db: Tasks(db).count_proposed(MATE, chat.id, since=since)) == 0
+    assert scene.run(lambda tx: tx.tasks.count_proposed(USER, chat.id, since=since)) == 2
+    assert scene.run(lambda tx: tx.tasks.count_proposed(MATE, chat.id, since=since)) == 0
 
 
 def pay(scene: Scene, turn: Turn, cost: Cost) -> None:
-    now = scene.clock.now
     scene.run(
-        lambda db: spending.add(
-            db, turn, turn.conversation_id, "model", cost, counts_to=["user"], now=now
-        )
+        lambda tx: tx.spending.add(turn, turn.conversation_id, "model", cost, counts_to=["user"])
     )
 
 
@@ -213,9 +209,9 @@ def test_each_run_has_its_cost_and_one_that_asked_no_model_cost_nothing(scene: S
         "run_id": "r_other",
     }
     more = {"model": "m", "micros": 99, "tokens": 9, "priced": True, "spent_at": NOON}
-    scene.run(lambda db: db.execute(insert(tables.spend), row | more))
+    scene.run(lambda tx: tx.connection.execute(insert(tables.spend), row | more))
 
-    found = scene.run(lambda db: Tasks(db).costs(USER, task.id, limit=9))
+    found = scene.run(lambda tx: tx.tasks.costs(USER, task.id, limit=9))
 
     assert sorted((cost.amount.micros, cost.amount.tokens, cost.priced) for cost in found) == [
         (0, 0, True),
@@ -223,6 +219,6 @@ def test_each_run_has_its_cost_and_one_that_asked_no_model_cost_nothing(scene: S
         (20, 0, True),
         (40, 2, True),
     ]
-    assert len(scene.run(lambda db: Tasks(db).costs(USER, task.id, limit=2))) == 2
-    under = scene.run(lambda db: Tasks(db).costs_under(USER, "scripted", since=NOON, limit=9))
+    assert len(scene.run(lambda tx: tx.tasks.costs(USER, task.id, limit=2))) == 2
+    under = scene.run(lambda tx: tx.tasks.costs_under(USER, "scripted", since=NOON, limit=9))
     assert under == []

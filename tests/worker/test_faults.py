@@ -110,10 +110,10 @@ def test_one_that_stood_still_past_its_lease_writes_nothing_when_it_goes_on(
     stops.stop()
     workers.start()
     assert_sound(outside, workers)
-    before = outside.database.run(lambda tx: read_everything(tx.connection))
+    before = outside.database.run(read_everything)
 
     stops.go_on()
 
     stops.running.wait_for_error("run.fenced")
-    assert outside.database.run(lambda tx: read_everything(tx.connection)) == before
+    assert outside.database.run(read_everything) == before
     assert outside.said(task) == ["task is done."]

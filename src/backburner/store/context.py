@@ -11,7 +11,7 @@ from backburner.core.run import Turn
 from backburner.core.transitions import Step, Stops
 from backburner.ports import EventKind, Hint, HintKind
 from backburner.store.dialect import Clock, read_clock
-from backburner.store.records.events import Events
+from backburner.store.events import Events
 
 
 class Context:
@@ -74,3 +74,11 @@ class Context:
         """Somebody may go on now: with the same conversation, or under the user's cap."""
         self.events.note(turn.user_id, turn.conversation_id, EventKind.RUN)
         self.hint(Hint(HintKind.WORK, turn.user_id))
+
+
+class Group:
+    """Methods for one kind of rows, in the transaction `tx`."""
+
+    def __init__(self, tx: Context) -> None:
+        self.tx = tx
+        self.connection = tx.connection

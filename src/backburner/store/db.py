@@ -17,7 +17,6 @@ from backburner.store.dialect import (
     is_sqlite,
     is_worth_repeating,
 )
-from backburner.store.queue import turns
 from backburner.store.tx import Tx
 
 T = TypeVar("T")
@@ -96,7 +95,7 @@ class Database:
             self.run(work)
         except Fenced:
             # Perhaps by itself: an earlier try went through, and only its answer was lost.
-            if not self.run(lambda tx: turns.is_committed(tx.connection, turn)):
+            if not self.run(lambda tx: tx.turns.is_committed(turn)):
                 raise
 
     def close(self) -> None:

@@ -30,16 +30,15 @@ from backburner.core.schedule import Immediate
 from backburner.core.tool_policy import Grant
 from backburner.core.transitions import Brief
 from backburner.ports import Hint, HintKind
-from backburner.store.accounts import users
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite, make_engine
-from backburner.store.records import grants
 from backburner.store.tx import Tx
 from support.doubles.engine import Step
 from support.faults import script
 from support.faults.invariants import NEVER_AT_REST
 from support.faults.lasting import DEFINITION, SERVER
 from support.faults.program import CHANNEL
+from support.people.users import add_user
 from support.stage.make import USER
 from support.stage.work import start_work
 
@@ -194,12 +193,12 @@ class Outside:
             words=words,
         )
         user, which = conversation.user_id, conversation.id
-        self.database.run(lambda tx: grants.give(tx.connection, user, which, [grant], now=tx.now))
+        self.database.run(lambda tx: tx.grants.give(user, which, [grant]))
 
     def _user(self, user: UserId) -> UserId:
         if user not in self._known:
             self._known.add(user)
-            self.database.run(lambda tx: users.add(tx.connection, user, name="", now=tx.now))
+            self.database.run(lambda tx: add_user(tx, user))
         return user
 
     def _do(self, action: Coroutine[Any, Any, T]) -> T:

@@ -15,11 +15,11 @@ import pytest
 
 from backburner.app.clock import Clock
 from backburner.core.ids import UserId, new_user_id
-from backburner.store.accounts import users
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.tx import Tx
 from support.people.a_token import put_token
+from support.people.users import add_user
 from support.programs.programs import PATIENCE, Ended, starter
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ def running(server: tuple[str, Database]) -> Running:
     running = Running(address, f"bb_{secrets.token_urlsafe()}", new_user_id(), database)
 
     def begin(tx: Tx) -> None:
-        users.add(tx.connection, running.user, name="Ann", now=tx.now)
+        add_user(tx, running.user, name="Ann")
         put_token(tx.connection, running.user, running.token)
 
     running.transact(begin)

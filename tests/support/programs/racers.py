@@ -16,7 +16,6 @@ from backburner.core.run import RunEnding, RunStatus
 from backburner.ports import Claim, Claimer, RescuedTurn
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
-from backburner.store.queue import claims, rescue, turns
 from backburner.store.tx import Tx
 from support.doubles.clock import SetClock
 
@@ -56,9 +55,7 @@ class Racer:
         assert self._held
         turn = self._held.turn
         try:
-            self._database.run(
-                lambda tx: turns.renew(tx.connection, turn, lease=self._lease, tick=tx.tick)
-            )
+            self._database.run(lambda tx: tx.turns.renew(turn, lease=self._lease))
         except Fenced:
             return "fenced"
         return "renewed"
@@ -72,7 +69,7 @@ class Racer:
             outcome = Complete(message=f"Done under epoch {held.turn.epoch}.")
             step = transitions.finish(held.conversation, held.run, outcome, now=tx.now)
             ending = RunEnding(status=RunStatus.SUCCESS)
-            turns.commit(tx.connection, held.turn, step, ending, now=tx.now)
+            tx.turns.commit(held.turn, step, ending)
 
         try:
             self._database.commit_here(held.turn, commit)
@@ -82,11 +79,11 @@ class Racer:
 
     def _claim(self, tx: Tx) -> Claim | None:
         claimer = Claimer(worker="racer", lease=self._lease, cap=CAP)
-        return claims.claim_work(tx.connection, claimer, now=tx.now, tick=tx.tick)
+        return tx.queue.claim_work(claimer)
 
 
 def _rescue(tx: Tx) -> RescuedTurn | None:
-    return rescue.rescue(tx.connection, now=tx.now, tick=tx.tick)
+    return tx.queue.rescue()
 
 
 def main() -> None:

@@ -23,9 +23,9 @@ from schemathesis.schemas import APIOperation
 
 from backburner.app.clock import Clock
 from backburner.core.ids import new_user_id
-from backburner.store.accounts import users
 from backburner.store.lifecycle.opening import open_database
 from support.people.a_token import TOKEN, put_token
+from support.people.users import add_user
 from support.programs.programs import starter
 
 CHECKS = (
@@ -49,7 +49,7 @@ def running(data: Path) -> Iterator[str]:
     """Start a server with somebody in it, and give its address."""
     with closing(open_database(f"sqlite:///{data / 'backburner.sqlite3'}", Clock().read)) as made:
         user = new_user_id()
-        made.run(lambda tx: users.add(tx.connection, user, name="Ann", now=tx.now))
+        made.run(lambda tx: add_user(tx, user, name="Ann"))
         made.run(lambda tx: put_token(tx.connection, user))
     with starter() as start:
         yield start("up", "--port", "0", "--data", data).wait_until_ready()

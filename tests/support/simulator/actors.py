@@ -22,12 +22,10 @@ from backburner.core.schedule import Event, Immediate, Interval, Scheduled
 from backburner.core.transitions import Brief, Step
 from backburner.core.work import jobs
 from backburner.ports import Claim, Claimer
-from backburner.store import steps
-from backburner.store.accounts import users
-from backburner.store.queue import claimable, claims, turns
-from backburner.store.queue import rescue as rescuing
-from backburner.store.records import conversations, inbox, notices, sessions, waits
+from backburner.store.queue import claimable
+from backburner.store.records.waits import Waits
 from backburner.store.tx import Tx
+from support.people.users import add_user
 from support.simulator.invariants import claimable_work, require, someone_waits, whose_turn
 from support.simulator.world import CAP, LEASE, START, Worker, World
 
@@ -46,10 +44,10 @@ def populate(world: World) -> None:
             user = new_user_id()
             # Ids are chance: nothing may hang on their order, or a seed would not repeat.
             joined_at = tx.now - timedelta(days=1 + number)
-            users.add(tx.connection, user, name=f"user {number}", now=joined_at)
+            add_user(tx, user, name=f"user {number}", now=joined_at)
             world.users.append(user)
             for step in _households(user, number):
-                steps.add(tx.connection, step, cause="birth", now=tx.now)
+                tx.conversations.add(step, cause="birth")
                 which = step.conversation.id
                 world.conversations.append((user, which))
                 if isinstance(step.conversation.schedule, Interval):
@@ -96,9 +94,7 @@ def work(world: World) -> None:
 
 def claim(world: World, worker: Worker) -> None:
     """Claim a reply, else work; nothing claimed has to mean that there was nothing."""
-    taken = world.transact(
-        lambda tx: claims.claim_reply(tx.connection, _claimer(worker), now=tx.now, tick=tx.tick)
-    )
+    taken = world.transact(lambda tx: tx.queue.claim_reply(_claimer(worker)))
     if taken is None:
         require(not someone_waits(world), "somebody waits and got no reply")
         taken = world.transact(partial(_claim_work, world, worker))
@@ -113,14 +109,8 @@ def claim(world: World, worker: Worker) -> None:
 
 def _claim_work(world: World, worker: Worker, tx: Tx) -> Claim | None:
     in_turn = whose_turn(world)
-    taken = claims.claim_work(
-        tx.connection,
-        _claimer(worker),
-        now=tx.now,
-        tick=tx.tick,
-        # Either way of finding out whose turn it is has to find the same.
-        a_lot=world.random.choice([1, claimable.A_LOT]),
-    )
+    # Either way of finding out whose turn it is has to find the same.
+    taken = tx.queue.claim_work(_claimer(worker), a_lot=world.random.choice([1, claimable.A_LOT]))
     require(taken is None or taken.turn.user_id == in_turn, "somebody else was to be served first")
     return taken
 
@@ -134,8 +124,8 @@ def prepare(world: World, worker: Worker) -> None:
     turn = _turn(worker)
 
     def load(tx: Tx) -> tuple[object, tuple[str, ...]]:
-        waiting = inbox.waiting(tx.connection, turn.user_id, turn.conversation_id, turn.kind)
-        return waiting, sessions.load(tx.connection, turn, SESSION)
+        waiting = tx.inbox.waiting(turn.user_id, turn.conversation_id, turn.kind)
+        return waiting, tx.sessions.load(turn, SESSION)
 
     loaded, remembered = world.transact(load)
     worker.loaded = loaded  # type: ignore[assignment]
@@ -163,9 +153,7 @@ def _go_on(world: World, worker: Worker) -> None:
 def renew(world: World, worker: Worker) -> None:
     turn = _turn(worker)
     try:
-        flags = world.transact(
-            lambda tx: turns.renew(tx.connection, turn, lease=LEASE, tick=tx.tick)
-        )
+        flags = world.transact(lambda tx: tx.turns.renew(turn, lease=LEASE))
     except Fenced:
         worker.forget()
         return
@@ -176,7 +164,7 @@ def renew(world: World, worker: Worker) -> None:
 def _remember(world: World, worker: Worker) -> None:
     turn = _turn(worker)
     entry = f"{turn.run_id}:{turn.epoch}:{len(worker.written)}"
-    world.transact(lambda tx: sessions.append(tx.connection, turn, SESSION, [entry]))
+    world.transact(lambda tx: tx.sessions.append(turn, SESSION, [entry]))
     worker.written.append(entry)
 
 
@@ -210,13 +198,13 @@ def _hand_back(world: World, worker: Worker) -> Callable[[Tx], None]:
     def back(tx: Tx) -> None:
         # Before their parent, as it is when one of them reports.
         settled = {job: _has_settled(tx, turn.user_id, job) for job in awaited}
-        step = Step(conversation=turns.hold(tx.connection, turn))
+        step = Step(conversation=tx.turns.hold(turn))
         if asks:
             step = transitions.ask_owner(step.conversation, _allowance_question(turn, tx))
         until = tx.now + (LONG if awaited else wait)
-        turns.hand_back(tx.connection, turn, step, until=until, served=served, now=tx.now)
+        tx.turns.hand_back(turn, step, until=until, served=served)
         if awaited:
-            waits.begin(tx.connection, turn, settled, now=tx.now)
+            Waits(tx).begin(turn, settled)
 
     return back
 
@@ -232,7 +220,7 @@ def _jobs_of(world: World, turn: Turn) -> list[ConversationId]:
 
 
 def _has_settled(tx: Tx, user: UserId, job: ConversationId) -> bool:
-    return jobs.is_settled(conversations.lock(tx.connection, user, job))
+    return jobs.is_settled(tx.conversations.lock(user, job))
 
 
 def _allowance_question(turn: Turn, tx: Tx) -> Question:
@@ -266,7 +254,7 @@ def commit_work(world: World, worker: Worker, *, calmly: bool = False) -> Callab
         outcome = world.random.choice(ways)
 
     def commit(tx: Tx) -> None:
-        found = turns.hold(tx.connection, turn)
+        found = tx.turns.hold(turn)
         ending = RunEnding(status=RunStatus.SUCCESS)
         if turn.kind is RunKind.REPLY:
             step = transitions.reply(found, taken.run, word, now=tx.now)
@@ -275,13 +263,13 @@ def commit_work(world: World, worker: Worker, *, calmly: bool = False) -> Callab
             ending = RunEnding(status=RunStatus.FAILURE, failure=outcome)
         else:
             step = transitions.finish(found, taken.run, outcome, now=tx.now)
-        turns.commit(tx.connection, turn, step, ending, served=served, now=tx.now)
+        tx.turns.commit(turn, step, ending, served=served)
 
     return commit
 
 
 def rescue(world: World) -> None:
-    freed = world.transact(lambda tx: rescuing.rescue(tx.connection, now=tx.now, tick=tx.tick))
+    freed = world.transact(lambda tx: tx.queue.rescue())
     if freed is None:
         return
     turn = freed.turn
@@ -293,9 +281,7 @@ def rescue(world: World) -> None:
 
 def deliver(world: World, *, calmly: bool = False) -> bool:
     """Send one part; sometimes the sender dies between sending and saying so."""
-    parcel = world.transact(
-        lambda tx: notices.take(tx.connection, now=tx.now, tick=tx.tick, lease=LEASE)
-    )
+    parcel = world.transact(lambda tx: tx.deliveries.lease(lease=LEASE))
     if parcel is None:
         return False
     dice = 1.0 if calmly else world.random.random()
@@ -303,16 +289,12 @@ def deliver(world: World, *, calmly: bool = False) -> bool:
         return True
     if dice < 0.25:
         again_at = world.clock.now + timedelta(seconds=20)
-        world.transact(
-            lambda tx: notices.failed(
-                tx.connection, parcel, "refused", again_at=again_at, now=tx.now
-            )
-        )
+        world.transact(lambda tx: tx.deliveries.mark_failed(parcel, "refused", again_at=again_at))
         return True
     world.sent[parcel.key] += 1
     if dice < 0.35:
         return True
-    world.transact(lambda tx: notices.sent(tx.connection, parcel, provider_id="1", now=tx.now))
+    world.transact(lambda tx: tx.deliveries.mark_sent(parcel, provider_id="1"))
     return True
 
 
@@ -326,8 +308,8 @@ def change(
     """Let somebody do something to a conversation; what does not fit is refused and that is all."""
 
     def apply(tx: Tx) -> None:
-        found = conversations.lock(tx.connection, user, conversation_id)
-        steps.save(tx.connection, transition(found, tx), cause=cause, now=tx.now)
+        found = tx.conversations.lock(user, conversation_id)
+        tx.conversations.save(transition(found, tx), cause=cause)
 
     try:
         world.transact(apply)

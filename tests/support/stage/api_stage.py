@@ -53,7 +53,7 @@ class Asker:
 
 def read_rows(stage: Stage) -> dict[str, Any]:
     """Read all there is, apart from when credentials were last used."""
-    found = stage.database.run(lambda tx: read_everything(tx.connection))
+    found = stage.database.run(read_everything)
     return {name: rows for name, rows in found.items() if name != "credentials"}
 
 

@@ -1,15 +1,15 @@
 """A store to try things on: people, their conversations, whoever works on them, and a set clock.
 
-Every function of the store is told the time, so this clock counts on both databases.
+Every transaction of a scene is given its time, so this clock counts on both databases.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Text, cast, insert, literal, select, true
+from sqlalchemy import Text, cast, insert, literal, select, true
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
@@ -19,12 +19,11 @@ from backburner.core.run import Failure, Item, Run, RunEnding, RunKind, RunStatu
 from backburner.core.schedule import Immediate, Schedule
 from backburner.core.transitions import Brief, Step
 from backburner.ports import Claim, Claimer
-from backburner.store import steps, tables
-from backburner.store.accounts import users
+from backburner.store import tables
 from backburner.store.db import Database
-from backburner.store.queue import claims, rescue, turns
-from backburner.store.records import conversations, inbox, runs
+from backburner.store.tx import Tx
 from support.doubles.clock import SetClock
+from support.people.users import add_user
 from support.stage.make import USER
 
 T = TypeVar("T")
@@ -44,13 +43,24 @@ class Scene:
         self._known: set[UserId] = set()
         self._causes = count(1)
 
-    def run(self, work: Callable[[Connection], T]) -> T:
-        return self.database.run(lambda tx: work(tx.connection))
+    def run(self, work: Callable[[Tx], T], *, now: datetime | None = None) -> T:
+        """Run a transaction at the time of the scene's clock, or at another one."""
+        return self.database.run(self.timed(work, now=now))
+
+    def timed(self, work: Callable[[Tx], T], *, now: datetime | None = None) -> Callable[[Tx], T]:
+        """Give a transaction the time that it is now."""
+        time, tick = self.clock()
+
+        def run(tx: Tx) -> T:
+            tx.set_time(now or time, tick)
+            return work(tx)
+
+        return run
 
     def user(self, user: UserId = USER) -> UserId:
         if user not in self._known:
             self._known.add(user)
-            self.run(lambda db: users.add(db, user, name="", now=self.clock.now))
+            self.run(lambda tx: add_user(tx, user))
         return user
 
     def chat(self, user: UserId = USER) -> Conversation:
@@ -74,7 +84,7 @@ class Scene:
         return self.add(transitions.start_discovery(which, user, every=every, now=self.clock.now))
 
     def add(self, step: Step) -> Conversation:
-        self.run(lambda db: steps.add(db, step, cause=self._cause(), now=self.clock.now))
+        self.run(lambda tx: tx.conversations.add(step, cause=self._cause()))
         return step.conversation
 
     def crowd(self, like: Conversation, *, each: int = 1) -> None:
@@ -88,19 +98,19 @@ class Scene:
         rows = select(person.c.id, number, *copied).select_from(others)
         rows = rows.where(table.c.id == like.id)
         names = ["user_id", "id", *(column.name for column in copied)]
-        self.run(lambda db: db.execute(insert(table).from_select(names, rows)))
+        self.run(lambda tx: tx.connection.execute(insert(table).from_select(names, rows)))
 
     def load(self, conversation: Conversation) -> Conversation:
-        return self.run(lambda db: conversations.load(db, conversation.user_id, conversation.id))
+        return self.run(lambda tx: tx.conversations.load(conversation.user_id, conversation.id))
 
     def change(
         self, conversation: Conversation, transition: Callable[[Conversation], Step]
     ) -> Conversation:
         """Let something happen to a conversation."""
 
-        def apply(db: Connection) -> Conversation:
-            step = transition(conversations.lock(db, conversation.user_id, conversation.id))
-            steps.save(db, step, cause=self._cause(), now=self.clock.now)
+        def apply(tx: Tx) -> Conversation:
+            step = transition(tx.conversations.lock(conversation.user_id, conversation.id))
+            tx.conversations.save(step, cause=self._cause())
             return step.conversation
 
         return self.run(apply)
@@ -123,8 +133,8 @@ class Scene:
         )
 
     def claim_reply(self, *, full: tuple[str, ...] = ()) -> Claim | None:
-        claimer, (now, tick) = replace(CLAIMER, full=full), self.clock()
-        return self.run(lambda db: claims.claim_reply(db, claimer, now=now, tick=tick))
+        claimer = replace(CLAIMER, full=full)
+        return self.run(lambda tx: tx.queue.claim_reply(claimer))
 
     def claim_work(
         self,
@@ -134,8 +144,7 @@ class Scene:
         discovers_after: timedelta | None = None,
     ) -> Claim | None:
         claimer = replace(CLAIMER, cap=cap, full=full, discovers_after=discovers_after)
-        now, tick = self.clock()
-        return self.run(lambda db: claims.claim_work(db, claimer, now=now, tick=tick))
+        return self.run(lambda tx: tx.queue.claim_work(claimer))
 
     def begin_reply(self) -> Claim:
         """Claim a reply that there has to be."""
@@ -151,7 +160,7 @@ class Scene:
 
     def items(self, claim: Claim) -> tuple[Item, ...]:
         turn = claim.turn
-        return self.run(lambda db: inbox.waiting(db, turn.user_id, turn.conversation_id, turn.kind))
+        return self.run(lambda tx: tx.inbox.waiting(turn.user_id, turn.conversation_id, turn.kind))
 
     def finish(
         self,
@@ -169,13 +178,13 @@ class Scene:
         how: Outcome | Failure | str = DONE,
         *,
         served: Iterable[Item] = (),
-    ) -> Callable[[Connection], None]:
+    ) -> Callable[[Tx], None]:
         """Give the transaction that commits a run."""
         turn, now = claim.turn, self.clock.now
         ids = [item.id for item in served]
 
-        def commit(db: Connection) -> None:
-            found = turns.hold(db, turn)
+        def commit(tx: Tx) -> None:
+            found = tx.turns.hold(turn)
             ending = RunEnding(status=RunStatus.SUCCESS)
             if isinstance(how, str):
                 step = transitions.reply(found, claim.run, how, now=now)
@@ -184,9 +193,9 @@ class Scene:
                 ending = RunEnding(status=RunStatus.FAILURE, failure=how)
             else:
                 step = transitions.finish(found, claim.run, how, now=now)
-            turns.commit(db, turn, step, ending, served=ids, now=now)
+            tx.turns.commit(turn, step, ending, served=ids)
 
-        return commit
+        return self.timed(commit)
 
     def hand_back(
         self,
@@ -204,21 +213,20 @@ class Scene:
         *,
         after: timedelta | None = timedelta(),
         served: Iterable[Item] = (),
-    ) -> Callable[[Connection], None]:
+    ) -> Callable[[Tx], None]:
         """Give the transaction that hands a run back."""
         turn, now = claim.turn, self.clock.now
         until = None if after is None else now + after
         ids = [item.id for item in served]
 
-        def back(db: Connection) -> None:
-            step = Step(conversation=turns.hold(db, turn))
-            turns.hand_back(db, turn, step, until=until, served=ids, now=now)
+        def back(tx: Tx) -> None:
+            step = Step(conversation=tx.turns.hold(turn))
+            tx.turns.hand_back(turn, step, until=until, served=ids)
 
-        return back
+        return self.timed(back)
 
     def rescue(self) -> Turn | None:
-        now, tick = self.clock()
-        freed = self.run(lambda db: rescue.rescue(db, now=now, tick=tick))
+        freed = self.run(lambda tx: tx.queue.rescue())
         return None if freed is None else freed.turn
 
     def crash(self, claim: Claim) -> None:
@@ -229,11 +237,11 @@ class Scene:
     def history(self, conversation: Conversation) -> tuple[Run, ...]:
         """Read all runs, newest first."""
         return self.run(
-            lambda db: runs.history(db, conversation.user_id, conversation.id, limit=1000)
+            lambda tx: tx.runs.history(conversation.user_id, conversation.id, limit=1000)
         )
 
     def waiting(self, conversation: Conversation, kind: RunKind) -> tuple[Item, ...]:
-        return self.run(lambda db: inbox.waiting(db, conversation.user_id, conversation.id, kind))
+        return self.run(lambda tx: tx.inbox.waiting(conversation.user_id, conversation.id, kind))
 
     def dump(self) -> dict[str, list[str]]:
         """Read every row there is, to see whether any changed."""
@@ -243,8 +251,8 @@ class Scene:
         return f"cause:{next(self._causes)}"
 
 
-def read_everything(db: Connection) -> dict[str, list[str]]:
+def read_everything(tx: Tx) -> dict[str, list[str]]:
     return {
-        name: sorted(str(row) for row in db.execute(select(table)))
+        name: sorted(str(row) for row in tx.connection.execute(select(table)))
         for name, table in tables.metadata.tables.items()
     }

@@ -21,7 +21,6 @@ from backburner.core.transitions import Brief
 from backburner.live.drafts import Broadcast
 from backburner.ports import Bus, Claimer, Toolbox
 from backburner.store import tables
-from backburner.store.accounts import users
 from backburner.store.db import Database
 from backburner.worker.claiming import Claiming
 from backburner.worker.deliverer import Deliverer
@@ -33,6 +32,7 @@ from backburner.worker.underway import AllUnderway, Underway
 from support.doubles.channel import RecordingChannel
 from support.doubles.engine import ScriptedEngine
 from support.doubles.tools import TestTools
+from support.people.users import add_user
 from support.stage.make import USER
 from support.stage.work import start_work
 
@@ -93,7 +93,7 @@ class Stage:
     def user(self, user: UserId = USER) -> UserId:
         if user not in self._known:
             self._known.add(user)
-            self.database.run(lambda tx: users.add(tx.connection, user, name="", now=tx.now))
+            self.database.run(lambda tx: add_user(tx, user))
         return user
 
     async def chat(self, user: UserId = USER) -> Conversation:

@@ -1,16 +1,16 @@
 """Accounts: who there is to be let in, and what is kept of their passwords."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, select, update
+from sqlalchemy import Row, bindparam, select, update
 from sqlalchemy.exc import IntegrityError
 
 from backburner.core.accounts import Role, User
 from backburner.core.errors import NotFound
 from backburner.core.ids import UserId, new_user_id
+from backburner.store.context import Group
 from backburner.store.dialect import insert_unless_there
 from backburner.store.tables import install, users
 
@@ -41,10 +41,7 @@ _has_password = (
 _update = update(users).where(users.c.id == bindparam("which"))
 
 
-@dataclass(frozen=True, slots=True)
-class Accounts:
-    connection: Connection
-
+class Accounts(Group):
     def ensure_owner(self, *, now: datetime) -> UserId | None:
         if self.connection.execute(_anybody).first() is None:
             insert_unless_there(self.connection, install, {"key": OWNER, "value": new_user_id()})

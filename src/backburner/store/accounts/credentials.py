@@ -1,11 +1,10 @@
 """What people are let in with. Of secrets only digests are kept."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Row, Select, bindparam, delete, insert, or_, select, update
 
 from backburner.core.accounts import (
     CREDENTIAL_LIFETIMES,
@@ -21,6 +20,7 @@ from backburner.core.accounts import (
 )
 from backburner.core.errors import NotFound
 from backburner.core.ids import UserId, new_credential_id
+from backburner.store.context import Group
 from backburner.store.tables import credentials, users
 
 #: Those that are good no longer are kept so long, for whoever wonders.
@@ -122,10 +122,7 @@ _clear_away = delete(credentials).where(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    connection: Connection
-
+class Credentials(Group):
     def identify(self, digest: str, *, now: datetime) -> Caller | None:
         row = self._find(_identify, {"shown": digest, "at": now})
         if row is None:

@@ -1,15 +1,15 @@
 """Which conversation a token has, for what is handed out with it over MCP."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, bindparam, or_, select, update
+from sqlalchemy import Select, and_, bindparam, or_, select, update
 
 from backburner.core.accounts import CredentialKind
 from backburner.core.conversation import Status
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
+from backburner.store.context import Group
 from backburner.store.tables import conversations, credentials
 
 _this = (credentials.c.user_id == bindparam("user"), credentials.c.id == bindparam("token"))
@@ -36,10 +36,7 @@ _name = select(credentials.c.name).where(*_this)
 _keep_place = update(credentials).where(*_this).values(conversation_id=bindparam("becomes"))
 
 
-@dataclass(frozen=True, slots=True)
-class McpClients:
-    connection: Connection
-
+class McpClients(Group):
     def place(self, user: UserId, token: str) -> ConversationId | None:
         return self._find(_place, {"user": user, "token": token})
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from sqlalchemy import (
     Column,
-    Connection,
     Select,
     Table,
     bindparam,
@@ -28,8 +27,9 @@ from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.ports import ExportPage, PageKey
 from backburner.store import tables
-from backburner.store.accounts.users import pause_everything
-from backburner.store.records.runs import ask_to_stop
+from backburner.store.accounts.users import Users
+from backburner.store.context import Group
+from backburner.store.records.runs import Runs
 from backburner.store.tables import is_running, runs, users
 
 
@@ -111,11 +111,7 @@ def page_of(name: str, *, goes_on: bool) -> Select[Any]:
     return page.order_by(*part.key).limit(bindparam("limit"))
 
 
-@dataclass(frozen=True, slots=True)
-class PersonalData:
-    connection: Connection
-    now: datetime
-
+class PersonalData(Group):
     @property
     def parts(self) -> Sequence[str]:
         return tuple(PARTS)
@@ -146,10 +142,10 @@ class PersonalData:
         return has_others and self.connection.execute(others.where(can_operate)).scalar_one() == 0
 
     def stop(self, user: UserId) -> Sequence[ConversationId]:
-        pause_everything(self.connection, user, paused=True)
+        Users(self.tx).set_paused(user, paused=True)
         found = self.connection.execute(_under_way.where(runs.c.user_id == user)).scalars().all()
         for which in found:
-            ask_to_stop(self.connection, user, which, kind=None, now=self.now)
+            Runs(self.tx).request_stop(user, which, kind=None)
         return found
 
     def erase(self, user: UserId) -> None:

@@ -1,12 +1,12 @@
 """Attempts to sign in, counted for all processes together."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import bindparam, delete, select, update
 
 from backburner.core.accounts import MAX_SIGN_IN_ATTEMPTS, SIGN_IN_WINDOW
+from backburner.store.context import Group
 from backburner.store.dialect import add_up
 from backburner.store.tables import attempts
 
@@ -22,10 +22,7 @@ _over = select(attempts.c.since).where(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimits:
-    connection: Connection
-
+class RateLimits(Group):
     def count(self, keys: Iterable[str], *, now: datetime) -> timedelta | None:
         # In one order, so that nobody waits for somebody who waits for them.
         wanted = sorted(keys)

@@ -1,13 +1,11 @@
 """What happened while a user was away, counted where it lies."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Integer,
     RowMapping,
     Text,
@@ -24,6 +22,7 @@ from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, NoticeId, QuestionId, UserId
 from backburner.core.run import RunStatus
 from backburner.ports import ConversationRuns, PendingQuestion, RecentNotice, RunCounts, SpendTotal
+from backburner.store.context import Group
 from backburner.store.tables import conversations, is_open, notices, questions, runs, spend, users
 from backburner.store.types import Time
 
@@ -112,10 +111,7 @@ _newest = (
 _told = select(_newest).where(_newest.c.created_at > _since).order_by(_newest.c.number.desc())
 
 
-@dataclass(frozen=True, slots=True)
-class Away:
-    connection: Connection
-
+class Away(Group):
     def since(self, user: UserId) -> datetime:
         row = self.connection.execute(_away_since, {"owner": user}).one_or_none()
         if row is None:

@@ -1,10 +1,8 @@
 """What discovery goes by: who was heard when, what was said lately, and slots that pass."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import (
-    Connection,
     Integer,
     Text,
     and_,
@@ -22,6 +20,7 @@ from sqlalchemy import (
 from backburner.core.conversation import Conversation, Kind, MessageRole
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.work.discovery import Presence, Snippet
+from backburner.store.context import Group
 from backburner.store.mapping import to_message
 from backburner.store.tables import (
     conversations,
@@ -96,41 +95,29 @@ _pass = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
-    connection: Connection
-
+class Discovery(Group):
     def find(self, user: UserId) -> Sequence[ConversationId]:
-        return find(self.connection, user)
+        return [
+            ConversationId(found)
+            for found in self.connection.execute(finding, {"owner": user}).scalars()
+        ]
+
+    def presence(self, user: UserId) -> Presence:
+        """See when a user was last heard, and whether something of theirs is being answered."""
+        row = self.connection.execute(presence_of, {"owner": user}).one()
+        return Presence(last_message_at=row.last_message_at, awaits_reply=bool(row.awaits_reply))
 
     def talk(self, user: UserId, *, limit: int) -> Sequence[Snippet]:
-        return talk(self.connection, user, limit=limit)
+        """Read what was said last in a user's chats, oldest first."""
+        rows = self.connection.execute(talk_of, {"owner": user, "limit": limit}).all()
+        return [Snippet(row.title, to_message(row)) for row in reversed(rows)]
 
-
-def find(connection: Connection, user: UserId) -> Sequence[ConversationId]:
-    return [
-        ConversationId(found) for found in connection.execute(finding, {"owner": user}).scalars()
-    ]
-
-
-def presence(connection: Connection, user: UserId) -> Presence:
-    """See when a user was last heard, and whether something of theirs is being answered."""
-    row = connection.execute(presence_of, {"owner": user}).one()
-    return Presence(last_message_at=row.last_message_at, awaits_reply=bool(row.awaits_reply))
-
-
-def talk(connection: Connection, user: UserId, *, limit: int) -> Sequence[Snippet]:
-    """Read what was said last in a user's chats, oldest first."""
-    rows = connection.execute(talk_of, {"owner": user, "limit": limit}).all()
-    return [Snippet(row.title, to_message(row)) for row in reversed(rows)]
-
-
-def pass_over(connection: Connection, passed: Conversation) -> None:
-    """Go on to the next slot, and nothing else: nobody is to see that there was one."""
-    values = {
-        "owner": passed.user_id,
-        "which": passed.id,
-        "following": passed.next_run_at,
-        "settled": passed.settled_until,
-    }
-    connection.execute(_pass, values)
+    def pass_over(self, passed: Conversation) -> None:
+        """Go on to the next slot, and nothing else: nobody is to see that there was one."""
+        values = {
+            "owner": passed.user_id,
+            "which": passed.id,
+            "following": passed.next_run_at,
+            "settled": passed.settled_until,
+        }
+        self.connection.execute(_pass, values)

@@ -6,10 +6,11 @@ What has ended is counted for the last hour: all of it would be a walk through y
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, exists, func, not_, or_, select
+from sqlalchemy import and_, bindparam, exists, func, not_, or_, select
 
 from backburner.core.run import RunStatus
 from backburner.ports import Gauges
+from backburner.store.context import Group
 from backburner.store.tables import (
     PAUSED,
     conversations,
@@ -94,22 +95,24 @@ _counts = select(
 )
 
 
-def read(connection: Connection, *, now: datetime) -> Gauges:
-    row, since = connection.execute(_counts).one(), {"since": now - RECENTLY}
-    ended: dict[str, int] = dict.fromkeys((status.value for status in ENDINGS), 0)
-    ended |= {row.status: row.count for row in connection.execute(_ended, since)}
-    claimable = [
-        connection.execute(asked, {"now": now}).one() for asked in (_due, _handed_back, _waiting)
-    ]
-    waits_since = min((since for _, since in claimable if since is not None), default=now)
-    return Gauges(
-        runs={"running": row.running, "queued": row.queued},
-        ended=ended,
-        claimable=sum(count for count, _ in claimable),
-        oldest=max(now - waits_since, timedelta()),
-        people_waiting=row.people,
-        questions=row.questions,
-        deliveries=row.deliveries,
-        users=row.users,
-        paused=bool(row.paused),
-    )
+class GaugeQueries(Group):
+    def gauges(self, *, now: datetime) -> Gauges:
+        row, since = self.connection.execute(_counts).one(), {"since": now - RECENTLY}
+        ended: dict[str, int] = dict.fromkeys((status.value for status in ENDINGS), 0)
+        ended |= {row.status: row.count for row in self.connection.execute(_ended, since)}
+        claimable = [
+            self.connection.execute(asked, {"now": now}).one()
+            for asked in (_due, _handed_back, _waiting)
+        ]
+        waits_since = min((since for _, since in claimable if since is not None), default=now)
+        return Gauges(
+            runs={"running": row.running, "queued": row.queued},
+            ended=ended,
+            claimable=sum(count for count, _ in claimable),
+            oldest=max(now - waits_since, timedelta()),
+            people_waiting=row.people,
+            questions=row.questions,
+            deliveries=row.deliveries,
+            users=row.users,
+            paused=bool(row.paused),
+        )

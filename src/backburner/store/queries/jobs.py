@@ -2,12 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
-    Connection,
     Integer,
     Row,
     Select,
@@ -26,8 +23,10 @@ from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, ItemId, UserId
 from backburner.core.run import RunKind, Turn
 from backburner.core.work.views import WorkSummary
+from backburner.store.context import Group
 from backburner.store.mapping import to_conversation
-from backburner.store.records import questions, waits
+from backburner.store.records.questions import Questions
+from backburner.store.records.waits import Waits
 from backburner.store.tables import (
     conversations,
     inbox,
@@ -167,11 +166,7 @@ _calls: Select[Any] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Jobs:
-    connection: Connection
-    now: datetime
-
+class Jobs(Group):
     def under(
         self,
         user: UserId,
@@ -225,7 +220,7 @@ class Jobs:
 
     def retrieve(self, user: UserId, conversation_ids: Collection[ConversationId]) -> None:
         if conversation_ids:
-            values = {"owner": user, "which": list(conversation_ids), "at": self.now}
+            values = {"owner": user, "which": list(conversation_ids), "at": self.tx.now}
             self.connection.execute(_retrieve, values)
 
     def is_remembered(self, user: UserId, conversation_id: ConversationId, session_id: str) -> bool:
@@ -233,12 +228,12 @@ class Jobs:
         return self.connection.execute(_remembered, values).first() is not None
 
     def wait(self, turn: Turn, conversation_ids: Mapping[ConversationId, bool]) -> None:
-        waits.begin(self.connection, turn, conversation_ids, now=self.now)
+        Waits(self.tx).begin(turn, conversation_ids)
 
     def awaited_by(
         self, user: UserId, parent: ConversationId, job: ConversationId
     ) -> RunKind | None:
-        return waits.awaited_by(self.connection, user, parent, job)
+        return Waits(self.tx).awaited_by(user, parent, job)
 
     def redirect(self, user: UserId, items: Collection[ItemId], kind: RunKind) -> None:
         if items:
@@ -246,7 +241,7 @@ class Jobs:
             self.connection.execute(_redirect, values)
 
     def _read(self, user: UserId, rows: Sequence[Row[Any]]) -> Sequence[Conversation]:
-        asked = questions.open_of_all(self.connection, user, [row.id for row in rows])
+        asked = Questions(self.tx).open_of_all(user, [row.id for row in rows])
         return [to_conversation(row, asked.get(row.id, ())) for row in rows]
 
 

@@ -1,15 +1,15 @@
 """What became of something that a person said: who served it, and what was said in return."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
-from sqlalchemy import Connection, Text, bindparam, select
+from sqlalchemy import Text, bindparam, select
 
 from backburner.core.conversation import Message
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, ItemId, MessageId, UserId
 from backburner.core.run import Run, RunStatus
 from backburner.ports import Reply
+from backburner.store.context import Group
 from backburner.store.mapping import to_message, to_run
 from backburner.store.tables import inbox, messages, runs
 
@@ -40,10 +40,7 @@ _said_since = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Replies:
-    connection: Connection
-
+class Replies(Group):
     def find(
         self,
         user: UserId,

@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
-    Connection,
     Integer,
     Select,
     Text,
@@ -25,8 +23,9 @@ from backburner.core.conversation import Conversation, EndedAs, Kind, PauseReaso
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.work.proposal import RejectedProposal
+from backburner.store.context import Group
 from backburner.store.mapping import load
-from backburner.store.queries.browse_conversations import read_all
+from backburner.store.queries.conversations import ConversationQueries
 from backburner.store.queries.task_status import is_proposed, was_proposed
 from backburner.store.tables import conversations, runs, spend
 from backburner.store.types import Time
@@ -112,10 +111,7 @@ costs_under = _costs(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tasks:
-    connection: Connection
-
+class Tasks(Group):
     def active(self, user: UserId) -> Sequence[tuple[ConversationId, str]]:
         rows = self.connection.execute(active, {"owner": user})
         return [(ConversationId(row.id), row.title) for row in rows]
@@ -153,7 +149,7 @@ class Tasks:
 
     def _read(self, asked: Select[Any], user: UserId, **values: Any) -> Sequence[Conversation]:
         rows = self.connection.execute(asked, {"owner": user, **values}).all()
-        return [seen.conversation for seen in read_all(self.connection, rows)]
+        return [seen.conversation for seen in ConversationQueries(self.tx).read(rows)]
 
     def _costs(self, asked: Select[Any], **values: Any) -> Sequence[Cost]:
         return [

@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
-    Connection,
     Integer,
     Row,
     Select,
@@ -17,7 +16,6 @@ from sqlalchemy import (
 )
 
 from backburner.ports import Agenda
-from backburner.store.dialect import Clock, read_with_clock
 from backburner.store.tables import (
     conversations,
     deliveries,
@@ -74,7 +72,7 @@ _waits = exists().where(
         ),
     ),
 )
-what_there_is: Select[Any] = select(
+next_times: Select[Any] = select(
     _waits.label("waits"),
     _first(conversations.c.next_run_at, is_due_some_time, _none_is_queued).label("due_at"),
     _first(runs.c.wait_until, is_queued).label("goes_on_at"),
@@ -85,13 +83,8 @@ what_there_is: Select[Any] = select(
 )
 
 
-def look(connection: Connection, clock: Clock) -> Agenda:
-    row, now, tick = read_with_clock(connection, clock, what_there_is)
-    return tell(row, now=now, tick=tick)
-
-
-def tell(row: Row[Any], *, now: datetime, tick: int) -> Agenda:
-    """Tell how long it is until each of the times in what was read."""
+def to_agenda(row: Row[Any], *, now: datetime, tick: int) -> Agenda:
+    """Turn a row of times into the time left until each of them."""
     lease = None if row.turn_until is None else (row.turn_until - tick) * MICROSECOND
     return Agenda(
         work=timedelta() if row.waits else _until(now, row.due_at, row.goes_on_at),

@@ -5,9 +5,8 @@ given again; at its third crash it is given up, and says so.
 """
 
 from dataclasses import replace
-from datetime import datetime
 
-from sqlalchemy import Connection, Text, and_, bindparam, select, update
+from sqlalchemy import Text, and_, bindparam, select, update
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
@@ -16,10 +15,13 @@ from backburner.core.run import Failure, FailureKind, Run, RunEnding, RunKind, R
 from backburner.core.tool_journal import calls_in_doubt, doubt_question, doubt_question_id
 from backburner.core.transitions import Step
 from backburner.ports import RescuedTurn
-from backburner.store import steps
-from backburner.store.queue import turns
-from backburner.store.records import conversations as rows_of_conversations
-from backburner.store.records import inbox, questions, runs, tool_calls
+from backburner.store.context import Context
+from backburner.store.queue.turns import Turns, turn_key
+from backburner.store.records.conversations import Conversations
+from backburner.store.records.inbox import Inbox
+from backburner.store.records.questions import Questions
+from backburner.store.records.runs import Runs
+from backburner.store.records.tool_calls import ToolCalls
 from backburner.store.tables import conversations
 
 _owner = bindparam("owner", type_=Text())
@@ -38,49 +40,48 @@ _fence_off = (
 )
 
 
-def rescue(connection: Connection, *, now: datetime, tick: int) -> RescuedTurn | None:
+def rescue(tx: Context, *, tick: int) -> RescuedTurn | None:
     """Free one turn whose lease has run out, and settle the run that had it."""
-    row = connection.execute(_expired, {"tick": tick}).one_or_none()
+    row = tx.connection.execute(_expired, {"tick": tick}).one_or_none()
     if row is None:
         return None
-    found = rows_of_conversations.read(connection, row)
-    run = runs.load(connection, found.user_id, row.turn_run)
+    found = Conversations(tx).read(row)
+    run = Runs(tx).load(found.user_id, row.turn_run)
     turn = Turn(found.user_id, found.id, row.turn_run, row.epoch, run.kind)
-    connection.execute(_fence_off, turns.turn_key(turn))
-    tool_calls.give_up(connection, turn, now=now)
-    step = _ask_in_doubt(connection, _settle_crash(connection, found, run, now=now), run, now=now)
-    steps.save(connection, step, cause=f"{run.id}:{run.epoch}:crash", now=now)
+    tx.connection.execute(_fence_off, turn_key(turn))
+    ToolCalls(tx).mark_unknown(turn)
+    step = _ask_in_doubt(tx, _settle_crash(tx, turn, found, run), run)
+    Conversations(tx).save(step, cause=f"{run.id}:{run.epoch}:crash")
+    tx.announce_end(turn)
     return RescuedTurn(turn, step)
 
 
-def _settle_crash(
-    connection: Connection, conversation: Conversation, run: Run, *, now: datetime
-) -> Step:
+def _settle_crash(tx: Context, turn: Turn, conversation: Conversation, run: Run) -> Step:
     user, crash = conversation.user_id, Failure(FailureKind.CRASHED, "Its process went away.")
-    if turns.is_cancelled(connection, user, run.id):
-        runs.end(connection, user, run.id, RunEnding(status=RunStatus.CANCELLED), now=now)
+    if Turns(tx).is_cancelled(turn):
+        Runs(tx).end(user, run.id, RunEnding(status=RunStatus.CANCELLED))
         return Step(conversation=conversation)
-    inbox.take_back(connection, user, conversation.id, run.id)
+    Inbox(tx).take_back(user, conversation.id, run.id)
     ending = RunEnding(status=RunStatus.FAILURE, failure=crash)
-    runs.end(connection, user, run.id, ending, now=now)
+    Runs(tx).end(user, run.id, ending)
     if run.kind is RunKind.BACKGROUND:
-        return transitions.crash(conversation, run, now=now)
-    if not _crashed_too_often(connection, conversation):
+        return transitions.crash(conversation, run, now=tx.now)
+    if not _crashed_too_often(tx, conversation):
         return Step(conversation=conversation)
-    items = inbox.waiting(connection, user, conversation.id, RunKind.REPLY)
+    items = Inbox(tx).waiting(user, conversation.id, RunKind.REPLY)
     served = [item.id for item in items]
-    inbox.serve(connection, user, served, run_id=run.id, now=now)
+    Inbox(tx).serve(user, served, run_id=run.id)
     return transitions.fail_reply(conversation, crash)
 
 
-def _ask_in_doubt(connection: Connection, step: Step, run: Run, *, now: datetime) -> Step:
+def _ask_in_doubt(tx: Context, step: Step, run: Run) -> Step:
     """Ask the owner about every call that the run may or may not have made, each once."""
     user = step.conversation.user_id
-    for call in calls_in_doubt(tool_calls.of_run(connection, user, run.id)):
+    for call in calls_in_doubt(ToolCalls(tx).of_run(user, run.id)):
         # Of one that was handed back and went on.
-        if questions.was_asked(connection, user, doubt_question_id(call)):
+        if Questions(tx).was_asked(user, doubt_question_id(call)):
             continue
-        asked = transitions.ask_owner(step.conversation, doubt_question(call, run.kind, now=now))
+        asked = transitions.ask_owner(step.conversation, doubt_question(call, run.kind, now=tx.now))
         step = replace(
             step,
             conversation=asked.conversation,
@@ -91,9 +92,9 @@ def _ask_in_doubt(connection: Connection, step: Step, run: Run, *, now: datetime
     return step
 
 
-def _crashed_too_often(connection: Connection, conversation: Conversation) -> bool:
+def _crashed_too_often(tx: Context, conversation: Conversation) -> bool:
     """See whether the last few replies all crashed: this one is not given a further time."""
-    recent = runs.history(connection, conversation.user_id, conversation.id, limit=4 * MAX_CRASHES)
+    recent = Runs(tx).history(conversation.user_id, conversation.id, limit=4 * MAX_CRASHES)
     replies = [run for run in recent if run.kind is RunKind.REPLY][:MAX_CRASHES]
     crashes = [run for run in replies if run.failure and run.failure.kind is FailureKind.CRASHED]
     return len(crashes) == MAX_CRASHES

@@ -8,19 +8,20 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Text, and_, bindparam, select, true, update
+from sqlalchemy import Text, and_, bindparam, select, true, update
 
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Fenced
-from backburner.core.ids import ItemId, RunId, UserId
+from backburner.core.ids import ItemId
 from backburner.core.run import RunEnding, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.ports import TurnFlags
-from backburner.store import steps
+from backburner.store.context import Group
 from backburner.store.mapping import to_row
-from backburner.store.records import conversations as rows_of_conversations
-from backburner.store.records import inbox
-from backburner.store.records import runs as rows_of_runs
+from backburner.store.records import steps
+from backburner.store.records.conversations import Conversations
+from backburner.store.records.inbox import Inbox
+from backburner.store.records.runs import Runs
 from backburner.store.tables import conversations, runs
 from backburner.store.types import MICROSECOND
 
@@ -55,95 +56,81 @@ _commit = (
 )
 
 
-def renew(connection: Connection, turn: Turn, *, lease: timedelta, tick: int) -> TurnFlags:
-    """Extend a lease, unless it has run out; hear whether to stop or to make room."""
-    values = {**turn_key(turn), "tick": tick, "until": tick + lease // MICROSECOND}
-    if connection.execute(_renew, values).rowcount != 1:
-        raise Fenced
-    waits = rows_of_conversations.person_waits(connection, turn.user_id, turn.conversation_id)
-    return TurnFlags(
-        cancelled=is_cancelled(connection, turn.user_id, turn.run_id), person_waits=waits
-    )
+class Turns(Group):
+    def renew(self, turn: Turn, *, lease: timedelta) -> TurnFlags:
+        """Extend a lease, unless it has run out; hear whether to stop or to make room."""
+        values = {
+            **turn_key(turn),
+            "tick": self.tx.tick,
+            "until": self.tx.tick + lease // MICROSECOND,
+        }
+        if self.connection.execute(_renew, values).rowcount != 1:
+            raise Fenced
+        waits = Conversations(self.tx).person_waits(turn.user_id, turn.conversation_id)
+        return TurnFlags(cancelled=self.is_cancelled(turn), person_waits=waits)
 
+    def hold(self, turn: Turn) -> Conversation:
+        """Load the conversation as it is now, to apply an outcome to it; only its holder can."""
+        row = self.connection.execute(_hold, turn_key(turn)).one_or_none()
+        if row is None:
+            raise Fenced
+        return Conversations(self.tx).read(row)
 
-def hold(connection: Connection, turn: Turn) -> Conversation:
-    """Load the conversation as it is now, to apply an outcome to it; only its holder can."""
-    row = connection.execute(_hold, turn_key(turn)).one_or_none()
-    if row is None:
-        raise Fenced
-    return rows_of_conversations.read(connection, row)
+    def mark_outside_text(self, turn: Turn) -> None:
+        """Mark that outside text is read in a conversation; the mark is never removed."""
+        if self.connection.execute(_note_outside, turn_key(turn)).rowcount != 1:
+            raise Fenced
 
+    def commit(
+        self, turn: Turn, step: Step, ending: RunEnding, *, served: Iterable[ItemId] = ()
+    ) -> None:
+        """Write a run's outcome and give up its turn: all of it together, or nothing."""
+        self._give_up(turn, step, served=served)
+        Runs(self.tx).end(turn.user_id, turn.run_id, ending)
+        self._write(turn, step)
+        self.tx.announce_end(turn)
 
-def note_outside(connection: Connection, turn: Turn) -> None:
-    """Note that words of others are read in a conversation; once they were, they always were."""
-    if connection.execute(_note_outside, turn_key(turn)).rowcount != 1:
-        raise Fenced
+    def hand_back(
+        self, turn: Turn, step: Step, *, until: datetime | None, served: Iterable[ItemId] = ()
+    ) -> None:
+        """Give up the turn; the same run goes on from `until`, or when something lets it.
 
+        One that was to be cancelled anyway has ended.
+        """
+        self._give_up(turn, step, served=served)
+        if self.is_cancelled(turn):
+            ending = RunEnding(status=RunStatus.CANCELLED)
+            Runs(self.tx).end(turn.user_id, turn.run_id, ending)
+        else:
+            Runs(self.tx).queue(turn.user_id, turn.run_id, until=until)
+        self._write(turn, step)
+        self.tx.announce_end(turn)
 
-def commit(
-    connection: Connection,
-    turn: Turn,
-    step: Step,
-    ending: RunEnding,
-    *,
-    served: Iterable[ItemId] = (),
-    now: datetime,
-) -> None:
-    """Write a run's outcome and give up its turn: all of it together, or nothing."""
-    _give_up(connection, turn, step, served=served, now=now)
-    rows_of_runs.end(connection, turn.user_id, turn.run_id, ending, now=now)
-    _write_down(connection, turn, step, now=now)
+    def is_committed(self, turn: Turn) -> bool:
+        """Find out whether a commit whose answer was lost took place."""
+        return Runs(self.tx).is_proven(turn.user_id, turn.run_id, turn.epoch)
 
+    def is_cancelled(self, turn: Turn) -> bool:
+        """See whether the run has been asked to stop."""
+        values = {"owner": turn.user_id, "run": turn.run_id}
+        return self.connection.execute(_cancel_flag, values).scalar() is not None
 
-def hand_back(
-    connection: Connection,
-    turn: Turn,
-    step: Step,
-    *,
-    until: datetime | None,
-    served: Iterable[ItemId] = (),
-    now: datetime,
-) -> None:
-    """Give up the turn; the same run goes on from `until`, or when something lets it.
+    def _give_up(self, turn: Turn, step: Step, *, served: Iterable[ItemId]) -> None:
+        """Save the conversation without its turn, if this holder still has it, and the proof."""
+        row = to_row(step.conversation)
+        for name in ("user_id", "id", "created_at"):
+            del row[name]
+        row |= {**turn_key(turn), "updated_at": self.tx.now}
+        if self.connection.execute(_commit, row).rowcount != 1:
+            raise Fenced
+        Runs(self.tx).prove(turn.user_id, turn.run_id, turn.epoch)
+        Inbox(self.tx).serve(turn.user_id, served, run_id=turn.run_id)
 
-    One that was to be cancelled anyway has ended.
-    """
-    _give_up(connection, turn, step, served=served, now=now)
-    if is_cancelled(connection, turn.user_id, turn.run_id):
-        ending = RunEnding(status=RunStatus.CANCELLED)
-        rows_of_runs.end(connection, turn.user_id, turn.run_id, ending, now=now)
-    else:
-        rows_of_runs.queue(connection, turn.user_id, turn.run_id, until=until)
-    _write_down(connection, turn, step, now=now)
-
-
-def is_committed(connection: Connection, turn: Turn) -> bool:
-    """Find out whether a commit whose answer was lost took place."""
-    return rows_of_runs.is_proven(connection, turn.user_id, turn.run_id, turn.epoch)
-
-
-def is_cancelled(connection: Connection, user: UserId, run: RunId) -> bool:
-    """See whether somebody has asked a run to stop."""
-    return connection.execute(_cancel_flag, {"owner": user, "run": run}).scalar() is not None
-
-
-def _give_up(
-    connection: Connection, turn: Turn, step: Step, *, served: Iterable[ItemId], now: datetime
-) -> None:
-    """Save the conversation without its turn, if it still is this holder's, and leave the proof."""
-    row = to_row(step.conversation)
-    for name in ("user_id", "id", "created_at"):
-        del row[name]
-    if connection.execute(_commit, {**row, **turn_key(turn), "updated_at": now}).rowcount != 1:
-        raise Fenced
-    rows_of_runs.prove(connection, turn.user_id, turn.run_id, turn.epoch, now=now)
-    inbox.serve(connection, turn.user_id, served, run_id=turn.run_id, now=now)
-
-
-def _write_down(connection: Connection, turn: Turn, step: Step, *, now: datetime) -> None:
-    # With the epoch: a run that was handed back may ask again when it goes on.
-    cause = f"{turn.run_id}:{turn.epoch}"
-    steps.write_down(connection, step, cause=cause, run_id=turn.run_id, now=now)
+    def _write(self, turn: Turn, step: Step) -> None:
+        # The epoch is part of the cause: a run that was handed back may ask again when it resumes.
+        cause = f"{turn.run_id}:{turn.epoch}"
+        steps.write(self.tx, step, cause=cause, run_id=turn.run_id)
+        self.tx.announce(step)
 
 
 def turn_key(turn: Turn) -> dict[str, Any]:

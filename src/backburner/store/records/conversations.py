@@ -1,10 +1,8 @@
 """Conversations: load, lock, insert, save. Every lookup has the owner in its key."""
 
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
-    Connection,
     Row,
     bindparam,
     case,
@@ -20,8 +18,13 @@ from sqlalchemy import (
 from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
+from backburner.core.transitions import Step
+from backburner.ports import EventKind, Hint, HintKind
+from backburner.store.context import Group
 from backburner.store.mapping import to_conversation, to_row
-from backburner.store.records import questions, waits
+from backburner.store.records import steps
+from backburner.store.records.questions import Questions
+from backburner.store.records.waits import Waits
 from backburner.store.tables import conversations, inbox, receipts, tool_calls, unserved
 
 _owned = (conversations.c.user_id == bindparam("owner")) & (
@@ -99,82 +102,99 @@ _waiting = (
 )
 
 
-def load(connection: Connection, user: UserId, conversation_id: ConversationId) -> Conversation:
-    """Read a conversation with its open questions, to look at."""
-    row = connection.execute(_load, {"owner": user, "which": conversation_id}).one_or_none()
-    if row is None:
-        raise NotFound
-    return read(connection, row)
+class Conversations(Group):
+    def load(self, user: UserId, conversation_id: ConversationId) -> Conversation:
+        """Read a conversation with its open questions, to look at."""
+        row = self.connection.execute(
+            _load, {"owner": user, "which": conversation_id}
+        ).one_or_none()
+        if row is None:
+            raise NotFound
+        return self.read(row)
 
+    def lock(self, user: UserId, conversation_id: ConversationId) -> Conversation:
+        """Read a conversation to change it; until the transaction ends nobody else can."""
+        row = self.connection.execute(
+            _lock, {"owner": user, "which": conversation_id}
+        ).one_or_none()
+        if row is None:
+            raise NotFound
+        return self.read(row)
 
-def lock(connection: Connection, user: UserId, conversation_id: ConversationId) -> Conversation:
-    """Read a conversation to change it; until the transaction ends nobody else can."""
-    row = connection.execute(_lock, {"owner": user, "which": conversation_id}).one_or_none()
-    if row is None:
-        raise NotFound
-    return read(connection, row)
+    def read(self, row: Row[Any]) -> Conversation:
+        """Make a conversation of its row; only one that waits for an answer has open questions."""
+        has_asked = row.status == Status.WAITING_INPUT.value
+        asked = Questions(self.tx).open_of(row.user_id, row.id) if has_asked else ()
+        return to_conversation(row, asked)
 
+    def add(self, step: Step, *, cause: str | None = None) -> None:
+        """Insert a new conversation and everything of its step."""
+        self.insert(step.conversation)
+        steps.write(self.tx, step, cause=cause)
+        self.tx.announce(step)
 
-def read(connection: Connection, row: Row[Any]) -> Conversation:
-    """Make a conversation of its row; only one that waits for an answer has open questions."""
-    has_asked = row.status == Status.WAITING_INPUT.value
-    asked = questions.open_of(connection, row.user_id, row.id) if has_asked else ()
-    return to_conversation(row, asked)
+    def save(self, step: Step, *, cause: str | None = None) -> None:
+        """Save a step; `cause` names its event where that must not be reported twice."""
+        self.update(step.conversation)
+        steps.write(self.tx, step, cause=cause)
+        self.tx.announce(step)
 
+    def insert(self, conversation: Conversation) -> None:
+        row = to_row(conversation) | {"updated_at": conversation.created_at}
+        self.connection.execute(_insert, row)
 
-def add(connection: Connection, conversation: Conversation) -> None:
-    row = to_row(conversation) | {"updated_at": conversation.created_at}
-    connection.execute(_insert, row)
+    def update(self, conversation: Conversation) -> None:
+        row = to_row(conversation)
+        owner, which = row.pop("user_id"), row.pop("id")
+        del row["created_at"]
+        self.connection.execute(
+            _save, {**row, "updated_at": self.tx.now, "owner": owner, "which": which}
+        )
 
+    def delete(self, user: UserId, conversation_id: ConversationId) -> None:
+        """Delete a conversation and what it owns. Receipts of its calls and its costs stay."""
+        owned = {"owner": user, "which": conversation_id}
+        self.connection.execute(_keep_receipts, owned)
+        if self.connection.execute(_delete, owned).rowcount != 1:
+            raise NotFound
+        Waits(self.tx).settle(user, conversation_id)
+        self.tx.events.note(user, conversation_id, EventKind.CONVERSATION)
+        # Its worker finds that it is gone, and a run that waited for it may continue.
+        self.tx.hint(
+            Hint(HintKind.CHANGED, user, conversation_id),
+            Hint(HintKind.CANCEL, user, conversation_id),
+            Hint(HintKind.WORK, user),
+        )
 
-def save(connection: Connection, conversation: Conversation, *, now: datetime) -> None:
-    row = to_row(conversation)
-    owner, which = row.pop("user_id"), row.pop("id")
-    del row["created_at"]
-    connection.execute(_save, {**row, "updated_at": now, "owner": owner, "which": which})
+    def children(self, user: UserId, conversation_id: ConversationId) -> tuple[ConversationId, ...]:
+        return tuple(
+            self.connection.execute(_children, {"owner": user, "which": conversation_id}).scalars()
+        )
 
+    def open_children(
+        self, user: UserId, conversation_id: ConversationId
+    ) -> tuple[Conversation, ...]:
+        """Read the children that have work, or ask something."""
+        rows = self.connection.execute(
+            _open_children, {"owner": user, "which": conversation_id}
+        ).all()
+        return tuple(self.read(row) for row in rows)
 
-def remove(
-    connection: Connection, user: UserId, conversation_id: ConversationId, *, now: datetime
-) -> None:
-    """Delete a conversation and what it owns; what its calls did is kept, as what they cost is."""
-    owned = {"owner": user, "which": conversation_id}
-    connection.execute(_keep_receipts, owned)
-    if connection.execute(_delete, owned).rowcount != 1:
-        raise NotFound
-    waits.settle(connection, user, conversation_id, now=now)
+    def followers(
+        self, user: UserId, conversation_id: ConversationId
+    ) -> tuple[ConversationId, ...]:
+        """Find those whose schedule is to come after this one."""
+        return tuple(
+            self.connection.execute(_followers, {"owner": user, "which": conversation_id}).scalars()
+        )
 
+    def parked(self, user: UserId) -> tuple[ConversationId, ...]:
+        """Find those whose work stands still because what may be spent is spent."""
+        return tuple(self.connection.execute(_parked, {"owner": user}).scalars())
 
-def children(
-    connection: Connection, user: UserId, conversation_id: ConversationId
-) -> tuple[ConversationId, ...]:
-    return tuple(connection.execute(_children, {"owner": user, "which": conversation_id}).scalars())
-
-
-def open_children(
-    connection: Connection, user: UserId, conversation_id: ConversationId
-) -> tuple[Conversation, ...]:
-    """Read the children that have work, or ask something."""
-    rows = connection.execute(_open_children, {"owner": user, "which": conversation_id}).all()
-    return tuple(read(connection, row) for row in rows)
-
-
-def followers(
-    connection: Connection, user: UserId, conversation_id: ConversationId
-) -> tuple[ConversationId, ...]:
-    """Find those whose schedule is to come after this one."""
-    return tuple(
-        connection.execute(_followers, {"owner": user, "which": conversation_id}).scalars()
-    )
-
-
-def parked(connection: Connection, user: UserId) -> tuple[ConversationId, ...]:
-    """Find those whose work stands still because what may be spent is spent."""
-    return tuple(connection.execute(_parked, {"owner": user}).scalars())
-
-
-def person_waits(connection: Connection, user: UserId, conversation_id: ConversationId) -> bool:
-    """See whether somebody is waiting for a reply: derived from what lies there, never counted."""
-    return (
-        connection.execute(_waiting, {"owner": user, "which": conversation_id}).first() is not None
-    )
+    def person_waits(self, user: UserId, conversation_id: ConversationId) -> bool:
+        """See whether the user waits for a reply: derived from the inbox, never counted."""
+        return (
+            self.connection.execute(_waiting, {"owner": user, "which": conversation_id}).first()
+            is not None
+        )

@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Text, bindparam, insert, select, tuple_, update
+from sqlalchemy import Row, Text, bindparam, insert, select, tuple_, update
 
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConversationId, GrantId, UserId
 from backburner.core.tool_policy import Grant
-from backburner.ports import GrantRow, PageKey
+from backburner.ports import GrantRow, Hint, HintKind, PageKey
+from backburner.store.context import Group
 from backburner.store.tables import grants, is_good
 from backburner.store.types import Time
 
@@ -42,90 +42,80 @@ _use = (
 )
 
 
-def give(
-    connection: Connection,
-    user: UserId,
-    conversation: ConversationId,
-    given: Iterable[Grant],
-    *,
-    now: datetime,
-) -> None:
-    rows = [
-        {
-            "id": grant.id,
-            "user_id": user,
-            "conversation_id": conversation,
-            "server": grant.server,
-            "tool": grant.tool,
-            "definition": grant.definition,
-            "call": grant.call,
-            "words": json.dumps(grant.words),
-            "whole": grant.whole,
-            "expires_at": grant.expires_at,
-            "given_at": now,
+class Grants(Group):
+    def give(self, user: UserId, conversation_id: ConversationId, given: Iterable[Grant]) -> None:
+        rows = [
+            {
+                "id": grant.id,
+                "user_id": user,
+                "conversation_id": conversation_id,
+                "server": grant.server,
+                "tool": grant.tool,
+                "definition": grant.definition,
+                "call": grant.call,
+                "words": json.dumps(grant.words),
+                "whole": grant.whole,
+                "expires_at": grant.expires_at,
+                "given_at": self.tx.now,
+            }
+            for grant in given
+        ]
+        if rows:
+            self.connection.execute(_insert, rows)
+
+    def use(self, user: UserId, conversation_id: ConversationId, grant_id: GrantId) -> None:
+        """Use up a grant that is for one call."""
+        values = {
+            "owner": user,
+            "conversation": conversation_id,
+            "which": grant_id,
+            "at": self.tx.now,
         }
-        for grant in given
-    ]
-    if rows:
-        connection.execute(_insert, rows)
+        if self.connection.execute(_use, values).rowcount != 1:
+            raise Conflict("This permission has been used or taken back.")
+
+    def valid(self, user: UserId, conversation_id: ConversationId) -> tuple[Grant, ...]:
+        found = self.connection.execute(_valid, {"owner": user, "conversation": conversation_id})
+        return tuple(_read(row) for row in found)
+
+    def given(self, user: UserId, conversation_id: ConversationId) -> Sequence[GrantRow]:
+        """Read the grants of a conversation with the time of each, newest first."""
+        found = self.connection.execute(
+            _valid, {"owner": user, "conversation": conversation_id}
+        ).all()
+        newest_first = sorted(found, key=lambda row: (row.given_at, row.id), reverse=True)
+        return [_given(row) for row in newest_first]
+
+    def narrow(self, user: UserId, grant: Grant) -> None:
+        """Hold a grant to the words that it now has."""
+        values = {"owner": user, "which": grant.id, "begins": json.dumps(grant.words)}
+        if self.connection.execute(_hold_to, values).rowcount != 1:
+            raise NotFound
+        self.tx.hint(Hint(HintKind.CHANGED, user))
+
+    def revoke(self, user: UserId, grant_id: GrantId) -> None:
+        """Take a grant back: the next call that would need it is asked about."""
+        done = self.connection.execute(
+            _revoke, {"owner": user, "which": grant_id, "at": self.tx.now}
+        )
+        if done.rowcount != 1:
+            raise NotFound
 
 
-def use(
-    connection: Connection,
-    user: UserId,
-    conversation: ConversationId,
-    grant_id: GrantId,
-    *,
-    now: datetime,
-) -> None:
-    """Use up a grant that is for one call."""
-    values = {"owner": user, "conversation": conversation, "which": grant_id, "at": now}
-    if connection.execute(_use, values).rowcount != 1:
-        raise Conflict("This permission has been used or taken back.")
+class GrantQueries(Group):
+    def all_grants(self, user: UserId, after: PageKey | None, *, limit: int) -> Sequence[GrantRow]:
+        """Read all that is allowed, wherever, newest first."""
+        values: dict[str, Any] = {"owner": user, "limit": limit}
+        asked = page_of_all
+        if after is not None:
+            asked, (values["last_at"], values["last"]) = page_after, after
+        return [_given(row) for row in self.connection.execute(asked, values)]
 
-
-def valid(connection: Connection, user: UserId, conversation: ConversationId) -> tuple[Grant, ...]:
-    found = connection.execute(_valid, {"owner": user, "conversation": conversation})
-    return tuple(_read(row) for row in found)
-
-
-def given(connection: Connection, user: UserId, conversation: ConversationId) -> Sequence[GrantRow]:
-    """Read what is allowed in a conversation, with the time when that was said, newest first."""
-    found = connection.execute(_valid, {"owner": user, "conversation": conversation}).all()
-    newest_first = sorted(found, key=lambda row: (row.given_at, row.id), reverse=True)
-    return [_given(row) for row in newest_first]
-
-
-def page(
-    connection: Connection, user: UserId, after: PageKey | None, *, limit: int
-) -> Sequence[GrantRow]:
-    """Read all that is allowed, wherever, newest first."""
-    values: dict[str, Any] = {"owner": user, "limit": limit}
-    asked = page_of_all
-    if after is not None:
-        asked, (values["last_at"], values["last"]) = page_after, after
-    return [_given(row) for row in connection.execute(asked, values)]
-
-
-def one(connection: Connection, user: UserId, grant_id: GrantId) -> GrantRow:
-    row = connection.execute(_one, {"owner": user, "which": grant_id}).one_or_none()
-    if row is None:
-        raise NotFound
-    return _given(row)
-
-
-def hold_to(connection: Connection, user: UserId, grant: Grant) -> None:
-    """Hold a grant to the words that it now has."""
-    values = {"owner": user, "which": grant.id, "begins": json.dumps(grant.words)}
-    if connection.execute(_hold_to, values).rowcount != 1:
-        raise NotFound
-
-
-def revoke(connection: Connection, user: UserId, grant_id: GrantId, *, now: datetime) -> None:
-    """Take a grant back: the next call that would need it is asked about."""
-    done = connection.execute(_revoke, {"owner": user, "which": grant_id, "at": now})
-    if done.rowcount != 1:
-        raise NotFound
+    def grant(self, user: UserId, grant_id: GrantId) -> GrantRow:
+        row = self.connection.execute(_one, {"owner": user, "which": grant_id}).one_or_none()
+        if row is None:
+            raise NotFound
+        return _given(row)
 
 
 def _given(row: Row[Any]) -> GrantRow:

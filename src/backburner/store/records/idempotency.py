@@ -1,12 +1,12 @@
 """Answers to requests that carry a key, each kept under its sender."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, and_, bindparam, delete, select, tuple_, update
+from sqlalchemy import and_, bindparam, delete, select, tuple_, update
 
 from backburner.core.ids import UserId
 from backburner.ports import StoredResponse
+from backburner.store.context import Group
 from backburner.store.dialect import insert_unless_there
 from backburner.store.tables import answers
 
@@ -22,10 +22,7 @@ _old = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StoredResponses:
-    connection: Connection
-
+class StoredResponses(Group):
     def begin(
         self, user: UserId, key: str, request: str, *, now: datetime
     ) -> StoredResponse | None:

@@ -1,12 +1,13 @@
 """The inbox of a conversation: whatever reaches it waits here until a run has served it."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from sqlalchemy import Connection, bindparam, exists, insert, select, update
+from sqlalchemy import bindparam, exists, insert, select, update
 
 from backburner.core.ids import ConversationId, ItemId, RunId, UserId
 from backburner.core.run import Item, NewItem, RunKind
+from backburner.store.context import Group
 from backburner.store.mapping import dump, to_item
 from backburner.store.tables import inbox, outcomes, unserved
 
@@ -44,83 +45,60 @@ _settle = update(inbox).where(_in_conversation, unserved).values(served_at=bindp
 _settle_kind = _settle.where(inbox.c.run_kind == bindparam("which_kind"))
 
 
-def put(
-    connection: Connection,
-    user: UserId,
-    conversation: ConversationId,
-    items: Iterable[NewItem],
-    *,
-    now: datetime,
-) -> None:
-    rows = [
-        {
-            "id": item.id,
-            "user_id": user,
-            "conversation_id": conversation,
-            "kind": item.kind.value,
-            "run_kind": item.run_kind.value,
-            "from_person": item.is_from_user,
-            "at_once": item.at_once,
-            "content": dump(item.content),
-            # They came in this order.
-            "arrived_at": now + number * timedelta.resolution,
-        }
-        for number, item in enumerate(items)
-    ]
-    if rows:
-        connection.execute(_insert, rows)
+class Inbox(Group):
+    def put(self, user: UserId, conversation_id: ConversationId, items: Iterable[NewItem]) -> None:
+        rows = [
+            {
+                "id": item.id,
+                "user_id": user,
+                "conversation_id": conversation_id,
+                "kind": item.kind.value,
+                "run_kind": item.run_kind.value,
+                "from_person": item.is_from_user,
+                "at_once": item.at_once,
+                "content": dump(item.content),
+                # They came in this order.
+                "arrived_at": self.tx.now + number * timedelta.resolution,
+            }
+            for number, item in enumerate(items)
+        ]
+        if rows:
+            self.connection.execute(_insert, rows)
 
+    def waiting(
+        self, user: UserId, conversation_id: ConversationId, kind: RunKind
+    ) -> tuple[Item, ...]:
+        found = self.connection.execute(
+            _waiting, {"owner": user, "conversation": conversation_id, "kind": kind.value}
+        )
+        return tuple(to_item(row) for row in found)
 
-def waiting(
-    connection: Connection, user: UserId, conversation: ConversationId, kind: RunKind
-) -> tuple[Item, ...]:
-    found = connection.execute(
-        _waiting, {"owner": user, "conversation": conversation, "kind": kind.value}
-    )
-    return tuple(to_item(row) for row in found)
+    def served_by(
+        self, user: UserId, conversation_id: ConversationId, run_id: RunId
+    ) -> tuple[Item, ...]:
+        """Read what a run has served, for one that has to be told again."""
+        found = self.connection.execute(
+            _served_by, {"owner": user, "conversation": conversation_id, "run": run_id}
+        )
+        return tuple(to_item(row) for row in found)
 
+    def serve(self, user: UserId, items: Iterable[ItemId], *, run_id: RunId) -> None:
+        rows = [{"owner": user, "which": item, "at": self.tx.now, "run": run_id} for item in items]
+        if rows:
+            self.connection.execute(_serve, rows)
 
-def served_by(
-    connection: Connection, user: UserId, conversation: ConversationId, run: RunId
-) -> tuple[Item, ...]:
-    """Read what a run has served, for one that has to be told again."""
-    found = connection.execute(
-        _served_by, {"owner": user, "conversation": conversation, "run": run}
-    )
-    return tuple(to_item(row) for row in found)
+    def take_back(self, user: UserId, conversation_id: ConversationId, run_id: RunId) -> None:
+        """Make the items that a run served before it was handed back wait again: it never ended."""
+        self.connection.execute(
+            _take_back, {"owner": user, "conversation": conversation_id, "run": run_id}
+        )
 
-
-def serve(
-    connection: Connection,
-    user: UserId,
-    items: Iterable[ItemId],
-    *,
-    run_id: RunId,
-    now: datetime,
-) -> None:
-    rows = [{"owner": user, "which": item, "at": now, "run": run_id} for item in items]
-    if rows:
-        connection.execute(_serve, rows)
-
-
-def take_back(
-    connection: Connection, user: UserId, conversation: ConversationId, run: RunId
-) -> None:
-    """Let what a run served when it was handed back be served again: it never came to its end."""
-    connection.execute(_take_back, {"owner": user, "conversation": conversation, "run": run})
-
-
-def settle(
-    connection: Connection,
-    user: UserId,
-    conversation: ConversationId,
-    *,
-    kind: RunKind | None,
-    now: datetime,
-) -> None:
-    """Take out what nobody will serve: what runs of a kind would have, or all of it."""
-    values = {"owner": user, "conversation": conversation, "at": now}
-    if kind is None:
-        connection.execute(_settle, values)
-    else:
-        connection.execute(_settle_kind, {**values, "which_kind": kind.value})
+    def settle(
+        self, user: UserId, conversation_id: ConversationId, *, kind: RunKind | None
+    ) -> None:
+        """Take out what nobody will serve: what runs of a kind would have, or all of it."""
+        values = {"owner": user, "conversation": conversation_id, "at": self.tx.now}
+        if kind is None:
+            self.connection.execute(_settle, values)
+        else:
+            self.connection.execute(_settle_kind, {**values, "which_kind": kind.value})

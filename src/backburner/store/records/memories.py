@@ -5,15 +5,12 @@ one user's.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     BindParameter,
     CompoundSelect,
-    Connection,
     Float,
     Row,
     Select,
@@ -34,6 +31,7 @@ from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.memory import Memory, index_words
 from backburner.ports import MemoryWrite, NewMemory, PageKey
+from backburner.store.context import Group
 from backburner.store.dialect import insert_unless_there
 from backburner.store.tables import memories, memory_words
 
@@ -127,126 +125,88 @@ def recalled_by(count: int) -> Select[Any]:
     return select(all_of_them).order_by(*best_first)
 
 
-@dataclass(frozen=True, slots=True)
-class Memories:
-    connection: Connection
-    now: datetime
+class Memories(Group):
+    def count(self, user: UserId) -> int:
+        found: int = self.connection.execute(_count, {"owner": user}).scalar_one()
+        return found
 
     def put(self, user: UserId, memory: NewMemory, *, spare_own: bool = False) -> MemoryWrite:
-        return put(self.connection, user, memory, spare_own=spare_own, now=self.now)
+        """Write a memory over the one that has its key; a trusted one may have to be spared."""
+        row = {
+            "user_id": user,
+            "key": memory.key,
+            "text": memory.text,
+            "conversation_id": memory.conversation_id,
+            "outside": memory.outside,
+            "created_at": self.tx.now,
+            "updated_at": self.tx.now,
+        }
+        if insert_unless_there(self.connection, memories, row):
+            self._note_words(user, memory)
+            return MemoryWrite.NEW
+        values = {
+            "owner": user,
+            "which": memory.key,
+            "content": memory.text,
+            "where": memory.conversation_id,
+            "from_outside": memory.outside,
+            "at": self.tx.now,
+            "all_of_them": not spare_own,
+        }
+        if self.connection.execute(_change, values).rowcount != 1:
+            return MemoryWrite.REFUSED
+        self.connection.execute(_forget_words, {"owner": user, "which": memory.key})
+        self._note_words(user, memory)
+        return MemoryWrite.OVER
 
     def remove(self, user: UserId, key: str, *, spare_own: bool = False) -> bool:
-        return remove(self.connection, user, key, spare_own=spare_own)
-
-    def count(self, user: UserId) -> int:
-        return count(self.connection, user)
+        """Delete a memory with its words; False: it is a trusted one that was to be spared."""
+        values = {"owner": user, "which": key, "all_of_them": not spare_own}
+        if self.connection.execute(_delete, values).rowcount == 1:
+            return True
+        if self.connection.execute(_one, {"owner": user, "which": key}).first() is None:
+            raise NotFound
+        return False
 
     def search(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
-        return search(self.connection, user, words, limit=limit)
+        if not words:
+            return []
+        asked = found_by(len(words), beginning=True)
+        return [_read(row) for row in self.connection.execute(asked, _sought(user, words, limit))]
 
     def recall(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
-        return recall(self.connection, user, words, limit=limit)
+        rows = self.connection.execute(recalled_by(len(words)), _sought(user, words, limit))
+        recalled: dict[str, Memory] = {}
+        for row in rows:
+            recalled.setdefault(row.key, _read(row))
+        return list(recalled.values())
+
+    def _note_words(self, user: UserId, memory: NewMemory) -> None:
+        words = index_words(f"{memory.key}\n{memory.text}")
+        if words:
+            key = memory.key
+            rows = [{"user_id": user, "word": word, "key": key} for word in words]
+            self.connection.execute(_insert_words, rows)
 
 
-def page(
-    connection: Connection, user: UserId, after: PageKey | None, *, limit: int
-) -> Sequence[Memory]:
-    values: dict[str, Any] = {"owner": user, "limit": limit}
-    asked = page_of_all
-    if after is not None:
-        asked, values["key"] = page_after, after[0]
-    return [_read(row) for row in connection.execute(asked, values)]
+class MemoryQueries(Group):
+    def memories(self, user: UserId, after: PageKey | None, *, limit: int) -> Sequence[Memory]:
+        values: dict[str, Any] = {"owner": user, "limit": limit}
+        asked = page_of_all
+        if after is not None:
+            asked, values["key"] = page_after, after[0]
+        return [_read(row) for row in self.connection.execute(asked, values)]
 
-
-def one(connection: Connection, user: UserId, key: str) -> Memory:
-    row = connection.execute(_one, {"owner": user, "which": key}).one_or_none()
-    if row is None:
-        raise NotFound
-    return _read(row)
-
-
-def count(connection: Connection, user: UserId) -> int:
-    found: int = connection.execute(_count, {"owner": user}).scalar_one()
-    return found
-
-
-def put(
-    connection: Connection,
-    user: UserId,
-    memory: NewMemory,
-    *,
-    spare_own: bool = False,
-    now: datetime,
-) -> MemoryWrite:
-    """Write a memory over the one that has its key; a trusted one may have to be spared."""
-    row = {
-        "user_id": user,
-        "key": memory.key,
-        "text": memory.text,
-        "conversation_id": memory.conversation_id,
-        "outside": memory.outside,
-        "created_at": now,
-        "updated_at": now,
-    }
-    if insert_unless_there(connection, memories, row):
-        _note_words(connection, user, memory)
-        return MemoryWrite.NEW
-    values = {
-        "owner": user,
-        "which": memory.key,
-        "content": memory.text,
-        "where": memory.conversation_id,
-        "from_outside": memory.outside,
-        "at": now,
-        "all_of_them": not spare_own,
-    }
-    if connection.execute(_change, values).rowcount != 1:
-        return MemoryWrite.REFUSED
-    connection.execute(_forget_words, {"owner": user, "which": memory.key})
-    _note_words(connection, user, memory)
-    return MemoryWrite.OVER
-
-
-def remove(connection: Connection, user: UserId, key: str, *, spare_own: bool = False) -> bool:
-    """Delete a memory with its words; False: it is a trusted one that was to be spared."""
-    values = {"owner": user, "which": key, "all_of_them": not spare_own}
-    if connection.execute(_delete, values).rowcount == 1:
-        return True
-    if connection.execute(_one, {"owner": user, "which": key}).first() is None:
-        raise NotFound
-    return False
-
-
-def search(
-    connection: Connection, user: UserId, words: Sequence[str], *, limit: int
-) -> Sequence[Memory]:
-    if not words:
-        return []
-    asked = found_by(len(words), beginning=True)
-    return [_read(row) for row in connection.execute(asked, _sought(user, words, limit))]
-
-
-def recall(
-    connection: Connection, user: UserId, words: Sequence[str], *, limit: int
-) -> Sequence[Memory]:
-    rows = connection.execute(recalled_by(len(words)), _sought(user, words, limit))
-    recalled: dict[str, Memory] = {}
-    for row in rows:
-        recalled.setdefault(row.key, _read(row))
-    return list(recalled.values())
+    def memory(self, user: UserId, key: str) -> Memory:
+        row = self.connection.execute(_one, {"owner": user, "which": key}).one_or_none()
+        if row is None:
+            raise NotFound
+        return _read(row)
 
 
 def _sought(user: UserId, words: Sequence[str], limit: int) -> dict[str, Any]:
     named = {f"word_{number}": word for number, word in enumerate(words)}
     return {"owner": user, "limit": limit, "end": "".join(words[-1:]) + _LAST, **named}
-
-
-def _note_words(connection: Connection, user: UserId, memory: NewMemory) -> None:
-    words = index_words(f"{memory.key}\n{memory.text}")
-    if words:
-        key = memory.key
-        rows = [{"user_id": user, "word": word, "key": key} for word in words]
-        connection.execute(_insert_words, rows)
 
 
 def _read(row: Row[Any]) -> Memory:

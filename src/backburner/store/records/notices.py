@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Text, bindparam, insert, or_, select, update
+from sqlalchemy import Text, bindparam, insert, or_, select, update
 
 from backburner.core.conversation import Conversation
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, NoticeId, RunId, UserId, new_notice_id
 from backburner.core.notice import Notice
-from backburner.ports import Delivery
+from backburner.ports import Delivery, EventKind, Hint, HintKind
+from backburner.store.context import Group
 from backburner.store.dialect import number_rows
 from backburner.store.tables import deliveries, notices, to_send, unseen
 from backburner.store.types import MICROSECOND
@@ -64,131 +65,124 @@ _number = select(notices.c.number).where(
 )
 
 
-def put(
-    connection: Connection,
-    conversation: Conversation,
-    told: Iterable[Notice],
-    *,
-    cause: str | None,
-    run_id: RunId | None,
-    now: datetime,
-) -> None:
-    """Store notices and what has to go out for them.
+class Notices(Group):
+    def put(
+        self,
+        conversation: Conversation,
+        told: Iterable[Notice],
+        *,
+        cause: str | None,
+        run_id: RunId | None,
+    ) -> None:
+        """Store notices and what has to go out for them.
 
-    `cause` names the event they come from, for one that must never be told of twice.
-    """
-    rows = list[dict[str, Any]]()
-    parcels = list[dict[str, Any]]()
-    for ordinal, notice in enumerate(told):
-        owner = {"user_id": conversation.user_id, "conversation_id": conversation.id}
-        notice_id = new_notice_id()
-        key = notice_id if cause is None else f"{cause}:{ordinal}"
-        rows.append(
-            {
-                **owner,
-                "id": notice_id,
-                "run_id": run_id,
-                "kind": notice.kind.value,
-                "text": notice.text,
-                "question_id": notice.question_id,
-                "created_at": now,
-            }
+        `cause` names the event they come from, for one that must never be told of twice.
+        """
+        rows = list[dict[str, Any]]()
+        parcels = list[dict[str, Any]]()
+        for ordinal, notice in enumerate(told):
+            owner = {"user_id": conversation.user_id, "conversation_id": conversation.id}
+            notice_id = new_notice_id()
+            key = notice_id if cause is None else f"{cause}:{ordinal}"
+            rows.append(
+                {
+                    **owner,
+                    "id": notice_id,
+                    "run_id": run_id,
+                    "kind": notice.kind.value,
+                    "text": notice.text,
+                    "question_id": notice.question_id,
+                    "created_at": self.tx.now,
+                }
+            )
+            parcels += [
+                {
+                    **owner,
+                    "key": f"{key}:{place.channel}:{place.target}:0",
+                    "notice_id": notice_id,
+                    "channel": place.channel,
+                    "target": place.target,
+                    "part": 0,
+                    "text": notice.text,
+                    "state": "waiting",
+                    "attempts": 0,
+                    "not_before": self.tx.now,
+                    "lease": 0,
+                }
+                for place in conversation.reports_to
+            ]
+        if rows:
+            number_rows(self.connection, notices, rows)
+            self.connection.execute(_insert_notices, rows)
+        if parcels:
+            number_rows(self.connection, deliveries, parcels)
+            self.connection.execute(_insert_deliveries, parcels)
+
+    def mark_seen(self, user: UserId, notice_ids: Iterable[NoticeId]) -> int:
+        """Mark notices as seen; returns how many were not before."""
+        self.tx.hint(Hint(HintKind.CHANGED, user))
+        values = {"owner": user, "which": list(notice_ids), "at": self.tx.now}
+        return self.connection.execute(_see_these, values).rowcount
+
+    def mark_seen_until(self, user: UserId, last: NoticeId) -> int:
+        """Mark this notice and all before it as seen."""
+        self.tx.hint(Hint(HintKind.CHANGED, user))
+        number = self.connection.execute(_number, {"owner": user, "which": last}).scalar()
+        if number is None:
+            raise NotFound
+        return self.connection.execute(
+            _see_until, {"owner": user, "last": number, "at": self.tx.now}
+        ).rowcount
+
+
+class Deliveries(Group):
+    def lease(self, *, lease: timedelta) -> Delivery | None:
+        """Lease the next part to be sent, also one whose sender went silent."""
+        row = self.connection.execute(
+            _next, {"at": self.tx.now, "tick": self.tx.tick}
+        ).one_or_none()
+        if row is None:
+            return None
+        until = {"until": self.tx.tick + lease // MICROSECOND, "look_at": self.tx.now + lease}
+        self.connection.execute(_take, {"owner": row.user_id, "which": row.number, **until})
+        return Delivery(
+            number=row.number,
+            user_id=UserId(row.user_id),
+            conversation_id=ConversationId(row.conversation_id),
+            key=row.key,
+            channel=row.channel,
+            target=row.target,
+            text=row.text,
+            attempts=row.attempts + 1,
+            lease=row.lease + 1,
         )
-        parcels += [
-            {
-                **owner,
-                "key": f"{key}:{place.channel}:{place.target}:0",
-                "notice_id": notice_id,
-                "channel": place.channel,
-                "target": place.target,
-                "part": 0,
-                "text": notice.text,
-                "state": "waiting",
-                "attempts": 0,
-                "not_before": now,
-                "lease": 0,
-            }
-            for place in conversation.reports_to
-        ]
-    if rows:
-        number_rows(connection, notices, rows)
-        connection.execute(_insert_notices, rows)
-    if parcels:
-        number_rows(connection, deliveries, parcels)
-        connection.execute(_insert_deliveries, parcels)
 
+    def mark_sent(self, delivery: Delivery, *, provider_id: str | None = None) -> bool:
+        self.tx.changed(delivery.user_id, delivery.conversation_id, EventKind.NOTICE)
+        return self._settle(delivery, "sent", again_at=self.tx.now, provider_id=provider_id)
 
-def see(
-    connection: Connection, user: UserId, notice_ids: Iterable[NoticeId], *, now: datetime
-) -> int:
-    """Note that notices were seen; tell how many were not before."""
-    values = {"owner": user, "which": list(notice_ids), "at": now}
-    return connection.execute(_see_these, values).rowcount
+    def mark_failed(self, delivery: Delivery, why: str, *, again_at: datetime | None) -> bool:
+        """Put a part back to be tried again, or give it up and keep the reason."""
+        self.tx.changed(delivery.user_id, delivery.conversation_id, EventKind.NOTICE)
+        becomes = "failed" if again_at is None else "waiting"
+        return self._settle(delivery, becomes, again_at=again_at or self.tx.now, why=why)
 
-
-def see_until(connection: Connection, user: UserId, last: NoticeId, *, now: datetime) -> int:
-    """Note that this notice and all before it were seen."""
-    number = connection.execute(_number, {"owner": user, "which": last}).scalar()
-    if number is None:
-        raise NotFound
-    return connection.execute(_see_until, {"owner": user, "last": number, "at": now}).rowcount
-
-
-def take(connection: Connection, *, now: datetime, tick: int, lease: timedelta) -> Delivery | None:
-    """Lease the next part to be sent, also one whose sender went silent."""
-    row = connection.execute(_next, {"at": now, "tick": tick}).one_or_none()
-    if row is None:
-        return None
-    until = {"until": tick + lease // MICROSECOND, "look_at": now + lease}
-    connection.execute(_take, {"owner": row.user_id, "which": row.number, **until})
-    return Delivery(
-        number=row.number,
-        user_id=UserId(row.user_id),
-        conversation_id=ConversationId(row.conversation_id),
-        key=row.key,
-        channel=row.channel,
-        target=row.target,
-        text=row.text,
-        attempts=row.attempts + 1,
-        lease=row.lease + 1,
-    )
-
-
-def sent(
-    connection: Connection, delivery: Delivery, *, provider_id: str | None, now: datetime
-) -> bool:
-    return _settled(connection, delivery, "sent", again_at=now, provider_id=provider_id)
-
-
-def failed(
-    connection: Connection,
-    delivery: Delivery,
-    why: str,
-    *,
-    again_at: datetime | None,
-    now: datetime,
-) -> bool:
-    """Put a part back to be tried again, or give it up and keep the reason."""
-    becomes = "failed" if again_at is None else "waiting"
-    return _settled(connection, delivery, becomes, again_at=again_at or now, why=why)
-
-
-def _settled(
-    connection: Connection,
-    delivery: Delivery,
-    becomes: str,
-    *,
-    again_at: datetime,
-    provider_id: str | None = None,
-    why: str | None = None,
-) -> bool:
-    values = {
-        "owner": delivery.user_id,
-        "which": delivery.number,
-        "held": delivery.lease,
-        "becomes": becomes,
-        "again_at": again_at,
-        "receipt": provider_id,
-        "why": why,
-    }
-    return connection.execute(_settle, values).rowcount == 1
+    def _settle(
+        self,
+        delivery: Delivery,
+        becomes: str,
+        *,
+        again_at: datetime,
+        provider_id: str | None = None,
+        why: str | None = None,
+    ) -> bool:
+        values = {
+            "owner": delivery.user_id,
+            "which": delivery.number,
+            "held": delivery.lease,
+            "becomes": becomes,
+            "again_at": again_at,
+            "receipt": provider_id,
+            "why": why,
+        }
+        return self.connection.execute(_settle, values).rowcount == 1

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, literal, select, union, update
+from sqlalchemy import bindparam, insert, literal, select, union, update
 
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import ConversationId, QuestionId, UserId
 from backburner.core.question import Purpose, Question
+from backburner.ports import EventKind
+from backburner.store.context import Group
 from backburner.store.mapping import dump, to_question
 from backburner.store.tables import is_open as unanswered
 from backburner.store.tables import questions as table
@@ -70,101 +71,76 @@ _due = union(
 ).limit(bindparam("limit"))
 
 
-def open_of(
-    connection: Connection, user: UserId, conversation: ConversationId
-) -> tuple[Question, ...]:
-    found = connection.execute(_open_of, {"owner": user, "conversation": conversation})
-    return tuple(to_question(row) for row in found)
+class Questions(Group):
+    def open_of(self, user: UserId, conversation_id: ConversationId) -> tuple[Question, ...]:
+        found = self.connection.execute(_open_of, {"owner": user, "conversation": conversation_id})
+        return tuple(to_question(row) for row in found)
 
+    def open_allowances(self, user: UserId) -> frozenset[str]:
+        """Find what open questions about allowances are about."""
+        found = self.connection.execute(_about_allowances, {"owner": user}).scalars()
+        return frozenset(json.loads(binds_to)["about"] for binds_to in found)
 
-def allowances_asked_about(connection: Connection, user: UserId) -> frozenset[str]:
-    """Find what open questions about allowances are about."""
-    found = connection.execute(_about_allowances, {"owner": user}).scalars()
-    return frozenset(json.loads(binds_to)["about"] for binds_to in found)
+    def purposes(self, user: UserId, question_ids: Iterable[QuestionId]) -> frozenset[Purpose]:
+        found = self.connection.execute(
+            _purposes, {"owner": user, "which": list(question_ids)}
+        ).scalars()
+        return frozenset(Purpose(purpose) for purpose in found)
 
+    def open_of_all(
+        self, user: UserId, conversations: Sequence[ConversationId]
+    ) -> Mapping[ConversationId, tuple[Question, ...]]:
+        """Read the open questions of several conversations at once."""
+        found: dict[ConversationId, tuple[Question, ...]] = {}
+        if conversations:
+            values = {"owner": user, "which": list(conversations)}
+            for row in self.connection.execute(_open_of_all, values):
+                found[row.conversation_id] = (*found.get(row.conversation_id, ()), to_question(row))
+        return found
 
-def purposes(
-    connection: Connection, user: UserId, question_ids: Iterable[QuestionId]
-) -> frozenset[Purpose]:
-    found = connection.execute(_purposes, {"owner": user, "which": list(question_ids)}).scalars()
-    return frozenset(Purpose(purpose) for purpose in found)
+    def was_asked(self, user: UserId, question_id: QuestionId) -> bool:
+        """See whether a question was ever asked, whatever became of it."""
+        found = self.connection.execute(_conversation_of, {"owner": user, "which": question_id})
+        return found.first() is not None
 
+    def conversation_of(self, user: UserId, question_id: QuestionId) -> ConversationId:
+        found: ConversationId | None = self.connection.execute(
+            _conversation_of, {"owner": user, "which": question_id}
+        ).scalar()
+        if found is None:
+            raise NotFound
+        return found
 
-def open_of_all(
-    connection: Connection, user: UserId, conversations: Sequence[ConversationId]
-) -> Mapping[ConversationId, tuple[Question, ...]]:
-    """Read the open questions of several conversations at once."""
-    found: dict[ConversationId, tuple[Question, ...]] = {}
-    if conversations:
-        values = {"owner": user, "which": list(conversations)}
-        for row in connection.execute(_open_of_all, values):
-            found[row.conversation_id] = (*found.get(row.conversation_id, ()), to_question(row))
-    return found
+    def due(self, *, limit: int) -> Sequence[tuple[UserId, QuestionId]]:
+        """Find open questions that are to be brought up again, or that have expired."""
+        found = self.connection.execute(_due, {"at": self.tx.now, "limit": limit})
+        return [(UserId(user), QuestionId(which)) for user, which in found]
 
+    def put(self, user: UserId, conversation_id: ConversationId, asked: Iterable[Question]) -> None:
+        rows = [_row(user, conversation_id, question) for question in asked]
+        if rows:
+            self.connection.execute(_insert, rows)
 
-def was_asked(connection: Connection, user: UserId, question_id: QuestionId) -> bool:
-    """See whether a question was ever asked, whatever became of it."""
-    found = connection.execute(_conversation_of, {"owner": user, "which": question_id})
-    return found.first() is not None
+    def close(self, user: UserId, question_id: QuestionId, said: str | None) -> None:
+        """Close an open question, answered or withdrawn; whoever comes second changes nothing."""
+        closed = self.connection.execute(
+            _close, {"owner": user, "which": question_id, "at": self.tx.now, "said": said}
+        )
+        if closed.rowcount != 1:
+            raise Conflict("This question has been answered or withdrawn.")
 
-
-def conversation_of(
-    connection: Connection, user: UserId, question_id: QuestionId
-) -> ConversationId:
-    found: ConversationId | None = connection.execute(
-        _conversation_of, {"owner": user, "which": question_id}
-    ).scalar()
-    if found is None:
-        raise NotFound
-    return found
-
-
-def due(
-    connection: Connection, *, limit: int, now: datetime
-) -> Sequence[tuple[UserId, QuestionId]]:
-    """Find open questions that are to be brought up again, or that have expired."""
-    found = connection.execute(_due, {"at": now, "limit": limit})
-    return [(UserId(user), QuestionId(which)) for user, which in found]
-
-
-def put(
-    connection: Connection,
-    user: UserId,
-    conversation: ConversationId,
-    asked: Iterable[Question],
-) -> None:
-    rows = [_row(user, conversation, question) for question in asked]
-    if rows:
-        connection.execute(_insert, rows)
-
-
-def close(
-    connection: Connection,
-    user: UserId,
-    question_id: QuestionId,
-    said: str | None,
-    *,
-    now: datetime,
-) -> None:
-    """Close an open question, answered or withdrawn; whoever comes second changes nothing."""
-    closed = connection.execute(
-        _close, {"owner": user, "which": question_id, "at": now, "said": said}
-    )
-    if closed.rowcount != 1:
-        raise Conflict("This question has been answered or withdrawn.")
-
-
-def put_off(connection: Connection, user: UserId, question: Question) -> None:
-    """Store when a question comes up again."""
-    connection.execute(
-        _put_off,
-        {
-            "owner": user,
-            "which": question.id,
-            "at": question.remind_at,
-            "count": question.reminders,
-        },
-    )
+    def snooze(self, user: UserId, question: Question) -> None:
+        """Store when a question comes up again."""
+        self.connection.execute(
+            _put_off,
+            {
+                "owner": user,
+                "which": question.id,
+                "at": question.remind_at,
+                "count": question.reminders,
+            },
+        )
+        self.tx.changed(user, self.conversation_of(user, question.id), EventKind.QUESTION)
 
 
 def _row(user: UserId, conversation: ConversationId, question: Question) -> dict[str, Any]:

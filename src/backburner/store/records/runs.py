@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import (
     BindParameter,
-    Connection,
     bindparam,
     delete,
     exists,
@@ -20,6 +19,8 @@ from sqlalchemy import (
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, RunId, UserId, new_run_id
 from backburner.core.run import Run, RunEnding, RunKind, RunStatus, SkippedSlots, Turn
+from backburner.ports import Hint, HintKind
+from backburner.store.context import Group
 from backburner.store.mapping import to_run
 from backburner.store.tables import (
     KEPT,
@@ -144,164 +145,147 @@ _forget_calls = delete(tool_calls).where(
 _delete = delete(runs).where(tuple_(runs.c.user_id, runs.c.id).in_(_these))
 
 
-def begin(connection: Connection, row: dict[str, Any]) -> None:
-    connection.execute(_insert, row)
+class Runs(Group):
+    def begin(self, row: dict[str, Any]) -> None:
+        self.connection.execute(_insert, row)
 
+    def resume(
+        self, user: UserId, run_id: RunId, *, epoch: int, unattended: bool, worker: str
+    ) -> None:
+        values = {"owner": user, "run": run_id, "new_epoch": epoch, "by": worker}
+        self.connection.execute(_go_on, {**values, "is_unattended": unattended})
 
-def go_on(
-    connection: Connection, user: UserId, run: RunId, *, epoch: int, unattended: bool, worker: str
-) -> None:
-    values = {"owner": user, "run": run, "new_epoch": epoch, "by": worker}
-    connection.execute(_go_on, {**values, "is_unattended": unattended})
+    def queue(self, user: UserId, run_id: RunId, *, until: datetime | None) -> None:
+        self.connection.execute(_queue, {"owner": user, "run": run_id, "until": until})
 
-
-def queue(connection: Connection, user: UserId, run: RunId, *, until: datetime | None) -> None:
-    connection.execute(_queue, {"owner": user, "run": run, "until": until})
-
-
-def end(
-    connection: Connection, user: UserId, run: RunId, ending: RunEnding, *, now: datetime
-) -> None:
-    failure = ending.failure
-    values = {
-        "owner": user,
-        "run": run,
-        "ended_as": ending.status.value,
-        "at": now,
-        "failed": failure and failure.kind.value,
-        "why": failure and failure.message,
-        "found": ending.result,
-        "used": ending.tokens,
-        "by": ending.profile,
-        "instead_of": ending.escalated_from,
-    }
-    connection.execute(_end, values)
-
-
-def prove(connection: Connection, user: UserId, run: RunId, epoch: int, *, now: datetime) -> None:
-    """Leave the proof that a run committed under an epoch, in the transaction that commits it."""
-    row = {"user_id": user, "run_id": run, "epoch": epoch, "committed_at": now}
-    connection.execute(_prove, row)
-
-
-def is_proven(connection: Connection, user: UserId, run: RunId, epoch: int) -> bool:
-    values = {"owner": user, "run": run, "epoch": epoch}
-    return connection.execute(_proof, values).first() is not None
-
-
-def load(connection: Connection, user: UserId, run: RunId) -> Run:
-    row = connection.execute(_load, {"owner": user, "run": run}).one_or_none()
-    if row is None:
-        raise NotFound
-    return to_run(row)
-
-
-def queued(
-    connection: Connection, user: UserId, conversation: ConversationId
-) -> dict[RunKind, tuple[Run, datetime | None]]:
-    """Find the runs that were handed back, with the time from which each may go on."""
-    found = connection.execute(_queued_of, {"owner": user, "conversation": conversation})
-    return {RunKind(row.kind): (to_run(row), row.wait_until) for row in found}
-
-
-def history(
-    connection: Connection, user: UserId, conversation: ConversationId, *, limit: int
-) -> tuple[Run, ...]:
-    values = {"owner": user, "conversation": conversation, "limit": limit}
-    return tuple(to_run(row) for row in connection.execute(_history, values))
-
-
-def skip(
-    connection: Connection,
-    user: UserId,
-    conversation: ConversationId,
-    skipped: Iterable[SkippedSlots],
-    *,
-    revision: int,
-    now: datetime,
-) -> None:
-    rows = [
-        {
-            "id": new_run_id(),
-            "user_id": user,
-            "conversation_id": conversation,
-            "kind": RunKind.BACKGROUND.value,
-            "status": RunStatus.SKIPPED.value,
-            "unattended": True,
-            "epoch": 0,
-            "schedule_revision": revision,
-            "started_at": now,
-            "ended_at": now,
-            "tokens": 0,
-            "skip_reason": row.reason.value,
-            "gap_count": row.gap.count,
-            "gap_first_at": row.gap.first_at,
-            "gap_last_at": row.gap.last_at,
-            "gap_or_more": row.gap.or_more,
+    def end(self, user: UserId, run_id: RunId, ending: RunEnding) -> None:
+        failure = ending.failure
+        values = {
+            "owner": user,
+            "run": run_id,
+            "ended_as": ending.status.value,
+            "at": self.tx.now,
+            "failed": failure and failure.kind.value,
+            "why": failure and failure.message,
+            "found": ending.result,
+            "used": ending.tokens,
+            "by": ending.profile,
+            "instead_of": ending.escalated_from,
         }
-        for row in skipped
-    ]
-    if rows:
-        connection.execute(_insert, rows)
+        self.connection.execute(_end, values)
 
+    def prove(self, user: UserId, run_id: RunId, epoch: int) -> None:
+        """Write the proof that a run committed under an epoch, in the same transaction."""
+        row = {"user_id": user, "run_id": run_id, "epoch": epoch, "committed_at": self.tx.now}
+        self.connection.execute(_prove, row)
 
-def drop_queued(
-    connection: Connection,
-    user: UserId,
-    conversation: ConversationId,
-    *,
-    kind: RunKind | None,
-    now: datetime,
-) -> None:
-    """Cancel what was handed back; None: runs of either kind."""
-    values = {"owner": user, "conversation": conversation, "at": now}
-    if kind is None:
-        connection.execute(_drop_queued, values)
-    else:
-        connection.execute(_drop_queued_kind, {**values, "which_kind": kind.value})
+    def is_proven(self, user: UserId, run_id: RunId, epoch: int) -> bool:
+        values = {"owner": user, "run": run_id, "epoch": epoch}
+        return self.connection.execute(_proof, values).first() is not None
 
+    def load(self, user: UserId, run_id: RunId) -> Run:
+        row = self.connection.execute(_load, {"owner": user, "run": run_id}).one_or_none()
+        if row is None:
+            raise NotFound
+        return to_run(row)
 
-def draft(connection: Connection, turn: Turn, text: str, *, now: datetime) -> None:
-    """Show what has been said so far, as long as the turn is still this holder's."""
-    values = {"owner": turn.user_id, "run": turn.run_id, "held": turn.epoch, "said": text}
-    values["at"] = now
-    connection.execute(_draft, values)
+    def queued(
+        self, user: UserId, conversation_id: ConversationId
+    ) -> dict[RunKind, tuple[Run, datetime | None]]:
+        """Find the runs that were handed back, with the time from which each may go on."""
+        found = self.connection.execute(
+            _queued_of, {"owner": user, "conversation": conversation_id}
+        )
+        return {RunKind(row.kind): (to_run(row), row.wait_until) for row in found}
 
+    def history(
+        self, user: UserId, conversation_id: ConversationId, *, limit: int
+    ) -> tuple[Run, ...]:
+        values = {"owner": user, "conversation": conversation_id, "limit": limit}
+        return tuple(to_run(row) for row in self.connection.execute(_history, values))
 
-def let_go_on(
-    connection: Connection, user: UserId, conversation: ConversationId, *, at: datetime
-) -> None:
-    """Let runs go on from then that were handed back until something happens."""
-    values = {"owner": user, "conversation": conversation, "at": at}
-    connection.execute(_let_go_on, values)
+    def skip(
+        self,
+        user: UserId,
+        conversation_id: ConversationId,
+        skipped: Iterable[SkippedSlots],
+        *,
+        revision: int,
+    ) -> None:
+        rows = [
+            {
+                "id": new_run_id(),
+                "user_id": user,
+                "conversation_id": conversation_id,
+                "kind": RunKind.BACKGROUND.value,
+                "status": RunStatus.SKIPPED.value,
+                "unattended": True,
+                "epoch": 0,
+                "schedule_revision": revision,
+                "started_at": self.tx.now,
+                "ended_at": self.tx.now,
+                "tokens": 0,
+                "skip_reason": row.reason.value,
+                "gap_count": row.gap.count,
+                "gap_first_at": row.gap.first_at,
+                "gap_last_at": row.gap.last_at,
+                "gap_or_more": row.gap.or_more,
+            }
+            for row in skipped
+        ]
+        if rows:
+            self.connection.execute(_insert, rows)
 
+    def drop_queued(
+        self, user: UserId, conversation_id: ConversationId, *, kind: RunKind | None
+    ) -> None:
+        """Cancel what was handed back; None: runs of either kind."""
+        values = {"owner": user, "conversation": conversation_id, "at": self.tx.now}
+        if kind is None:
+            self.connection.execute(_drop_queued, values)
+        else:
+            self.connection.execute(_drop_queued_kind, {**values, "which_kind": kind.value})
 
-def prune(connection: Connection, *, before: datetime, limit: int) -> int:
-    """Delete the records of runs that ended long ago; the last background run of each stays.
+    def save_draft(self, turn: Turn, text: str) -> None:
+        """Show what has been said so far, as long as the turn is still this holder's."""
+        values = {"owner": turn.user_id, "run": turn.run_id, "held": turn.epoch, "said": text}
+        values["at"] = self.tx.now
+        self.connection.execute(_draft, values)
+        self.tx.hint(Hint(HintKind.CHANGED, turn.user_id, turn.conversation_id))
 
-    What the agent learned in them stays too, without the run it is from.
-    """
-    old = connection.execute(_old, {"before": before, "limit": limit}).all()
-    if old:
-        entries = [(row.user_id, row.conversation_id, row.id) for row in old]
-        these = [(row.user_id, row.id) for row in old]
-        for statement in (_keep_memories, _forget_memories):
-            connection.execute(statement, {"where": entries})
-        for statement in (_forget_calls, _delete):
-            connection.execute(statement, {"which": these})
-    return len(old)
+    def resume_waiting(
+        self, user: UserId, conversation_id: ConversationId, *, at: datetime
+    ) -> None:
+        """Let runs go on from then that were handed back until something happens."""
+        values = {"owner": user, "conversation": conversation_id, "at": at}
+        self.connection.execute(_let_go_on, values)
+        self.tx.hint(Hint(HintKind.WORK, user))
 
+    def prune(self, *, before: datetime, limit: int) -> int:
+        """Delete the records of runs that ended long ago; the last background run of each stays.
 
-def ask_to_stop(
-    connection: Connection,
-    user: UserId,
-    conversation: ConversationId,
-    *,
-    kind: RunKind | None,
-    now: datetime,
-) -> bool:
-    """Let whoever holds a running run know that it is to stop; None: one of either kind."""
-    values = {"owner": user, "conversation": conversation, "at": now}
-    if kind is None:
-        return connection.execute(_ask_to_stop, values).rowcount > 0
-    return connection.execute(_ask_kind_to_stop, {**values, "which_kind": kind.value}).rowcount > 0
+        What the agent learned in them stays too, without the run it is from.
+        """
+        old = self.connection.execute(_old, {"before": before, "limit": limit}).all()
+        if old:
+            entries = [(row.user_id, row.conversation_id, row.id) for row in old]
+            these = [(row.user_id, row.id) for row in old]
+            for statement in (_keep_memories, _forget_memories):
+                self.connection.execute(statement, {"where": entries})
+            for statement in (_forget_calls, _delete):
+                self.connection.execute(statement, {"which": these})
+        return len(old)
+
+    def stop_reply(self, user: UserId, conversation_id: ConversationId) -> bool:
+        self.tx.hint(Hint(HintKind.CANCEL, user, conversation_id))
+        return self.request_stop(user, conversation_id, kind=RunKind.REPLY)
+
+    def request_stop(
+        self, user: UserId, conversation_id: ConversationId, *, kind: RunKind | None
+    ) -> bool:
+        """Let whoever holds a running run know that it is to stop; None: one of either kind."""
+        values = {"owner": user, "conversation": conversation_id, "at": self.tx.now}
+        if kind is None:
+            return self.connection.execute(_ask_to_stop, values).rowcount > 0
+        values["which_kind"] = kind.value
+        return self.connection.execute(_ask_kind_to_stop, values).rowcount > 0

@@ -6,10 +6,11 @@ fenced off leaves no trace in what the next one loads.
 
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, and_, bindparam, delete, exists, insert, or_, select
+from sqlalchemy import and_, bindparam, delete, exists, insert, or_, select
 
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import Turn
+from backburner.store.context import Group
 from backburner.store.dialect import number_rows
 from backburner.store.tables import KEPT, outcomes, session_entries
 
@@ -49,43 +50,41 @@ _forget = delete(session_entries).where(
 )
 
 
-def append(connection: Connection, turn: Turn, session_id: str, entries: Iterable[str]) -> None:
-    rows = [
-        {
-            "user_id": turn.user_id,
-            "conversation_id": turn.conversation_id,
-            "session_id": session_id,
-            "run_id": turn.run_id,
-            "epoch": turn.epoch,
-            "entry": entry,
+class Sessions(Group):
+    def append(self, turn: Turn, session_id: str, entries: Iterable[str]) -> None:
+        rows = [
+            {
+                "user_id": turn.user_id,
+                "conversation_id": turn.conversation_id,
+                "session_id": session_id,
+                "run_id": turn.run_id,
+                "epoch": turn.epoch,
+                "entry": entry,
+            }
+            for entry in entries
+        ]
+        if rows:
+            number_rows(self.connection, session_entries, rows)
+            self.connection.execute(_insert, rows)
+
+    def load(self, turn: Turn, session_id: str) -> tuple[str, ...]:
+        """Read what a run may know: what others committed, and what it wrote itself."""
+        values = {
+            "owner": turn.user_id,
+            "which": turn.conversation_id,
+            "session": session_id,
+            "run": turn.run_id,
+            "held": turn.epoch,
         }
-        for entry in entries
-    ]
-    if rows:
-        number_rows(connection, session_entries, rows)
-        connection.execute(_insert, rows)
+        return tuple(self.connection.execute(_load, values).scalars())
 
+    def has_entries(self, turn: Turn) -> bool:
+        """See whether anything was committed of this run before it was handed back."""
+        values = {"owner": turn.user_id, "which": turn.conversation_id, "run": turn.run_id}
+        return self.connection.execute(_own.limit(1), values).first() is not None
 
-def load(connection: Connection, turn: Turn, session_id: str) -> tuple[str, ...]:
-    """Read what a run may know: what others committed, and what it wrote itself."""
-    values = {
-        "owner": turn.user_id,
-        "which": turn.conversation_id,
-        "session": session_id,
-        "run": turn.run_id,
-        "held": turn.epoch,
-    }
-    return tuple(connection.execute(_load, values).scalars())
-
-
-def has_remembered(connection: Connection, turn: Turn) -> bool:
-    """See whether anything was committed of this run before it was handed back."""
-    values = {"owner": turn.user_id, "which": turn.conversation_id, "run": turn.run_id}
-    return connection.execute(_own.limit(1), values).first() is not None
-
-
-def forget(
-    connection: Connection, user: UserId, conversation_id: ConversationId, session_id: str
-) -> None:
-    """Remove all of a session that nobody goes on with."""
-    connection.execute(_forget, {"owner": user, "which": conversation_id, "session": session_id})
+    def delete(self, user: UserId, conversation_id: ConversationId, session_id: str) -> None:
+        """Remove all of a session that nobody goes on with."""
+        self.connection.execute(
+            _forget, {"owner": user, "which": conversation_id, "session": session_id}
+        )

@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    Connection,
     Row,
     Text,
     and_,
@@ -28,7 +27,8 @@ from sqlalchemy import (
 from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import Turn
-from backburner.ports import SpendingState
+from backburner.ports import EventKind, SpendingState
+from backburner.store.context import Group
 from backburner.store.dialect import add_up, number_rows, put
 from backburner.store.tables import allowances, conversations, is_running, runs, spend, totals
 
@@ -82,72 +82,63 @@ _disallow = delete(allowances).where(
 )
 
 
-def add(
-    connection: Connection,
-    turn: Turn,
-    root: ConversationId,
-    model: str,
-    cost: Cost,
-    *,
-    counts_to: Iterable[str],
-    now: datetime,
-) -> None:
-    """Write down what a call of a model cost, and add it to these sums."""
-    amount = {"micros": cost.amount.micros, "tokens": cost.amount.tokens}
-    row: dict[str, Any] = {
-        "user_id": turn.user_id,
-        "conversation_id": turn.conversation_id,
-        "root_id": root,
-        "run_id": turn.run_id,
-        "model": model,
-        "priced": cost.priced,
-        "spent_at": now,
-    }
-    number_rows(connection, spend, [row])
-    connection.execute(_insert, row | amount)
-    sums = [{"user_id": turn.user_id, "what": what} | amount for what in sorted(counts_to)]
-    add_up(connection, totals, sums, "micros", "tokens")
+class Spending(Group):
+    def add(
+        self, turn: Turn, root: ConversationId, model: str, cost: Cost, *, counts_to: Iterable[str]
+    ) -> None:
+        """Write down what a call of a model cost, and add it to these sums."""
+        amount = {"micros": cost.amount.micros, "tokens": cost.amount.tokens}
+        row: dict[str, Any] = {
+            "user_id": turn.user_id,
+            "conversation_id": turn.conversation_id,
+            "root_id": root,
+            "run_id": turn.run_id,
+            "model": model,
+            "priced": cost.priced,
+            "spent_at": self.tx.now,
+        }
+        number_rows(self.connection, spend, [row])
+        self.connection.execute(_insert, row | amount)
+        sums = [{"user_id": turn.user_id, "what": what} | amount for what in sorted(counts_to)]
+        add_up(self.connection, totals, sums, "micros", "tokens")
 
+    def state(self, user: UserId, root: ConversationId, what: Iterable[str]) -> SpendingState:
+        """Read how a user stands, as far as a conversation and these sums are concerned."""
+        values = {"owner": user, "of_root": root, "what": list(what)}
+        rows = self.connection.execute(_account, values).all()
+        return SpendingState(
+            spent={row.about: _amount(row) for row in rows if row.kind == "spent"},
+            underway=[
+                (RunId(row.about), ConversationId(row.root))
+                for row in rows
+                if row.kind == "under way"
+            ],
+            allowances=[
+                Allowance(AllowanceScope(row.about), row.micros, row.tokens)
+                for row in rows
+                if row.kind == "allowed"
+            ],
+        )
 
-def account(
-    connection: Connection, user: UserId, root: ConversationId, what: Iterable[str]
-) -> SpendingState:
-    """Read how a user stands, as far as a conversation and these sums are concerned."""
-    values = {"owner": user, "of_root": root, "what": list(what)}
-    rows = connection.execute(_account, values).all()
-    return SpendingState(
-        spent={row.about: _amount(row) for row in rows if row.kind == "spent"},
-        underway=[
-            (RunId(row.about), ConversationId(row.root)) for row in rows if row.kind == "under way"
-        ],
-        allowances=[
-            Allowance(AllowanceScope(row.about), row.micros, row.tokens)
-            for row in rows
-            if row.kind == "allowed"
-        ],
-    )
+    def was_recorded(self, turn: Turn, at: datetime) -> bool:
+        """See whether something was written down as spent by a run at just that time."""
+        values = {"owner": turn.user_id, "run": turn.run_id, "at": at}
+        return self.connection.execute(_spent_at, values).first() is not None
 
+    def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None:
+        row = {
+            "user_id": user,
+            "scope": allowance.scope.value,
+            "root_id": root if allowance.scope is AllowanceScope.CONVERSATION else "",
+            "micros": allowance.micros,
+            "tokens": allowance.tokens,
+        }
+        put(self.connection, allowances, row)
+        self.tx.changed(user, None, EventKind.USER)
 
-def has_spent(connection: Connection, turn: Turn, at: datetime) -> bool:
-    """See whether something was written down as spent by a run at just that time."""
-    values = {"owner": turn.user_id, "run": turn.run_id, "at": at}
-    return connection.execute(_spent_at, values).first() is not None
-
-
-def allow(connection: Connection, user: UserId, allowance: Allowance, root: ConversationId) -> None:
-    row = {
-        "user_id": user,
-        "scope": allowance.scope.value,
-        "root_id": root if allowance.scope is AllowanceScope.CONVERSATION else "",
-        "micros": allowance.micros,
-        "tokens": allowance.tokens,
-    }
-    put(connection, allowances, row)
-
-
-def disallow(connection: Connection, user: UserId, scope: AllowanceScope) -> None:
-    """Forget what was said of an allowance: what goes for everybody counts again."""
-    connection.execute(_disallow, {"owner": user, "which": scope.value})
+    def reset_allowance(self, user: UserId, scope: AllowanceScope) -> None:
+        """Forget what was said of an allowance: what goes for everybody counts again."""
+        self.connection.execute(_disallow, {"owner": user, "which": scope.value})
 
 
 def _amount(row: Row[Any]) -> Amount:

@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
 
-from sqlalchemy import Connection, Row, bindparam, insert, select, update
+from sqlalchemy import Row, bindparam, insert, select, update
 
 from backburner.core import tool_policy
 from backburner.core.errors import Fenced, NotFound
-from backburner.core.ids import CallId, RunId, UserId
+from backburner.core.ids import CallId, GrantId, RunId, UserId
 from backburner.core.run import Turn
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.tool_policy import ToolCall
+from backburner.store.context import Group
 from backburner.store.mapping import dump
+from backburner.store.records.grants import Grants
 from backburner.store.tables import tool_calls
 
 _insert = insert(tool_calls)
@@ -46,72 +47,73 @@ _of_run = (
 )
 
 
-def begin(
-    connection: Connection,
-    turn: Turn,
-    call_id: CallId,
-    call: ToolCall,
-    *,
-    read_only: bool,
-    grant: str | None,
-    now: datetime,
-) -> None:
-    row = {
-        "id": call_id,
-        "user_id": turn.user_id,
-        "conversation_id": turn.conversation_id,
-        "run_id": turn.run_id,
-        "epoch": turn.epoch,
-        "server": call.tool.server,
-        "tool": call.tool.name,
-        "definition": call.tool.definition,
-        "arguments": dump(call.arguments),
-        "digest": tool_policy.call_digest(call),
-        "read_only": read_only,
-        "state": "started",
-        "grant_id": grant,
-        "started_at": now,
-    }
-    connection.execute(_insert, row)
+class ToolCalls(Group):
+    def begin(
+        self,
+        turn: Turn,
+        call_id: CallId,
+        call: ToolCall,
+        *,
+        read_only: bool,
+        uses: GrantId | None = None,
+    ) -> None:
+        if uses is not None:
+            Grants(self.tx).use(turn.user_id, turn.conversation_id, uses)
+        row = {
+            "id": call_id,
+            "user_id": turn.user_id,
+            "conversation_id": turn.conversation_id,
+            "run_id": turn.run_id,
+            "epoch": turn.epoch,
+            "server": call.tool.server,
+            "tool": call.tool.name,
+            "definition": call.tool.definition,
+            "arguments": dump(call.arguments),
+            "digest": tool_policy.call_digest(call),
+            "read_only": read_only,
+            "state": "started",
+            "grant_id": uses,
+            "started_at": self.tx.now,
+        }
+        self.connection.execute(_insert, row)
 
+    def has_begun(self, turn: Turn, call_id: CallId) -> bool:
+        """See whether a call was written down by this holder."""
+        values = {"owner": turn.user_id, "which": call_id, "held": turn.epoch}
+        return self.connection.execute(_begun, values).first() is not None
 
-def has_begun(connection: Connection, turn: Turn, call_id: CallId) -> bool:
-    """See whether a call was written down by this holder."""
-    values = {"owner": turn.user_id, "which": call_id, "held": turn.epoch}
-    return connection.execute(_begun, values).first() is not None
+    def end(self, turn: Turn, call_id: CallId, result: str, *, failed: bool) -> None:
+        """Write down what came of a call; whoever lost the turn meanwhile cannot."""
+        values = {"owner": turn.user_id, "which": call_id, "held": turn.epoch}
+        values |= {"found": result, "went_wrong": failed, "at": self.tx.now}
+        if self.connection.execute(_end, values).rowcount != 1:
+            # Perhaps by itself: an earlier try went through, and only its answer was lost.
+            written = self.connection.execute(_begun, values).one_or_none()
+            if written is None or (written.state, written.result) != ("done", result):
+                raise Fenced
 
+    def mark_unknown(self, turn: Turn) -> None:
+        """Note that nobody knows what became of the calls of a run that are still under way."""
+        values = {"owner": turn.user_id, "run": turn.run_id, "at": self.tx.now}
+        self.connection.execute(_give_up, values)
 
-def end(
-    connection: Connection, turn: Turn, call_id: CallId, result: str, *, failed: bool, now: datetime
-) -> None:
-    """Write down what came of a call; whoever lost the turn meanwhile cannot."""
-    values = {"owner": turn.user_id, "which": call_id, "held": turn.epoch}
-    values |= {"found": result, "went_wrong": failed, "at": now}
-    if connection.execute(_end, values).rowcount != 1:
-        # Perhaps by itself: an earlier try went through, and only its answer was lost.
-        written = connection.execute(_begun, values).one_or_none()
-        if written is None or (written.state, written.result) != ("done", result):
-            raise Fenced
+    def settle(self, user: UserId, call_id: CallId, result: str) -> None:
+        """Write down what became of a call that nobody knew about."""
+        values = {
+            "owner": user,
+            "which": call_id,
+            "found": result,
+            "went_wrong": False,
+            "at": self.tx.now,
+        }
+        if self.connection.execute(_settle, values).rowcount != 1:
+            raise NotFound
 
-
-def give_up(connection: Connection, turn: Turn, *, now: datetime) -> None:
-    """Note that nobody knows what became of the calls of a run that are still under way."""
-    values = {"owner": turn.user_id, "run": turn.run_id, "at": now}
-    connection.execute(_give_up, values)
-
-
-def settle(
-    connection: Connection, user: UserId, call_id: CallId, result: str, *, now: datetime
-) -> None:
-    """Write down what became of a call that nobody knew about."""
-    values = {"owner": user, "which": call_id, "found": result, "went_wrong": False, "at": now}
-    if connection.execute(_settle, values).rowcount != 1:
-        raise NotFound
-
-
-def of_run(connection: Connection, user: UserId, run: RunId) -> Sequence[JournalEntry]:
-    """Read what a run did, in the order in which it did it."""
-    return [_entry(row) for row in connection.execute(_of_run, {"owner": user, "run": run})]
+    def of_run(self, user: UserId, run_id: RunId) -> Sequence[JournalEntry]:
+        """Read what a run did, in the order in which it did it."""
+        return [
+            _entry(row) for row in self.connection.execute(_of_run, {"owner": user, "run": run_id})
+        ]
 
 
 def _entry(row: Row[tuple[object, ...]]) -> JournalEntry:

@@ -4,10 +4,8 @@ Whoever lets one go on has locked its conversation first, as those do who claim 
 """
 
 from collections.abc import Mapping
-from datetime import datetime
 
 from sqlalchemy import (
-    Connection,
     Text,
     and_,
     bindparam,
@@ -23,6 +21,7 @@ from sqlalchemy import (
 
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import RunKind, Turn
+from backburner.store.context import Group
 from backburner.store.tables import conversations, inbox, is_queued, runs, unserved, waits
 
 _insert = insert(waits)
@@ -81,54 +80,47 @@ _awaited_by = (
 )
 
 
-def begin(
-    connection: Connection,
-    turn: Turn,
-    conversation_ids: Mapping[ConversationId, bool],
-    *,
-    now: datetime,
-) -> None:
-    """Note what a run that was handed back waits for, and which of it has settled already."""
-    rows = [
-        {
-            "user_id": turn.user_id,
-            "conversation_id": turn.conversation_id,
-            "run_id": turn.run_id,
-            "job_id": job,
-            "settled_at": now if is_settled else None,
-        }
-        for job, is_settled in conversation_ids.items()
-    ]
-    connection.execute(_insert, rows)
-    let_go_on(connection, turn.user_id, turn.conversation_id, now=now)
+class Waits(Group):
+    def begin(self, turn: Turn, conversation_ids: Mapping[ConversationId, bool]) -> None:
+        """Note what a run that was handed back waits for, and which of it has settled already."""
+        rows = [
+            {
+                "user_id": turn.user_id,
+                "conversation_id": turn.conversation_id,
+                "run_id": turn.run_id,
+                "job_id": job,
+                "settled_at": self.tx.now if is_settled else None,
+            }
+            for job, is_settled in conversation_ids.items()
+        ]
+        self.connection.execute(_insert, rows)
+        self.resume(turn.user_id, turn.conversation_id)
 
+    def take(self, user: UserId, run_id: RunId) -> tuple[ConversationId, ...]:
+        """Tell what a run waited for, now that it goes on."""
+        taken = self.connection.execute(
+            _take.returning(waits.c.job_id), {"owner": user, "run": run_id}
+        )
+        return tuple(sorted(taken.scalars()))
 
-def take(connection: Connection, user: UserId, run: RunId) -> tuple[ConversationId, ...]:
-    """Tell what a run waited for, now that it goes on."""
-    taken = connection.execute(_take.returning(waits.c.job_id), {"owner": user, "run": run})
-    return tuple(sorted(taken.scalars()))
+    def settle(self, user: UserId, job: ConversationId) -> None:
+        """Let those go on that waited for this job and for no other."""
+        waiting = self.connection.execute(_unsettled, {"owner": user, "job": job}).all()
+        for which in sorted({row.conversation_id for row in waiting}):
+            self.connection.execute(_lock, {"owner": user, "which": which}).all()
+            self.connection.execute(_settle, {"owner": user, "which_job": job, "at": self.tx.now})
+            self.resume(user, which)
 
+    def resume(self, user: UserId, conversation_id: ConversationId) -> None:
+        """Let runs of a conversation go on for which there is nothing left to wait for."""
+        self.connection.execute(
+            _go_on, {"owner": user, "which": conversation_id, "at": self.tx.now}
+        )
 
-def settle(connection: Connection, user: UserId, job: ConversationId, *, now: datetime) -> None:
-    """Let those go on that waited for this job and for no other."""
-    waiting = connection.execute(_unsettled, {"owner": user, "job": job}).all()
-    for which in sorted({row.conversation_id for row in waiting}):
-        connection.execute(_lock, {"owner": user, "which": which}).all()
-        connection.execute(_settle, {"owner": user, "which_job": job, "at": now})
-        let_go_on(connection, user, which, now=now)
-
-
-def let_go_on(
-    connection: Connection, user: UserId, conversation_id: ConversationId, *, now: datetime
-) -> None:
-    """Let runs of a conversation go on for which there is nothing left to wait for."""
-    connection.execute(_go_on, {"owner": user, "which": conversation_id, "at": now})
-
-
-def awaited_by(
-    connection: Connection, user: UserId, conversation_id: ConversationId, job: ConversationId
-) -> RunKind | None:
-    values = {"owner": user, "which": conversation_id, "job": job}
-    found = connection.execute(_awaited_by, values).scalars().all()
-    # A background run hears of it first; the reply reads it in the messages.
-    return min((RunKind(kind) for kind in found), default=None)
+    def awaited_by(
+        self, user: UserId, conversation_id: ConversationId, job: ConversationId
+    ) -> RunKind | None:
+        values = {"owner": user, "which": conversation_id, "job": job}
+        found = self.connection.execute(_awaited_by, values).scalars().all()
+        # A background run hears of it first; the reply reads it in the messages.
+        return min((RunKind(kind) for kind in found), default=None)

@@ -12,8 +12,7 @@ from backburner.core.run import Item, RunKind
 from backburner.core.schedule import Immediate
 from backburner.core.transitions import Brief, Report, Step
 from backburner.ports import Claim
-from backburner.store.queries.jobs import Jobs
-from backburner.store.records import conversations, waits
+from backburner.store.records.waits import Waits
 from support.stage import make
 from support.stage.make import NOON, STRANGER, USER
 from support.stage.scene import Scene
@@ -50,7 +49,7 @@ def a_person_who_speaks_ends_the_wait(scene: Scene) -> None:
     task = scene.task()
     work = scene.begin_work()
     scene.hand_back(work, after=LONG)
-    scene.run(lambda db: waits.begin(db, work.turn, {first.id: False}, now=scene.clock.now))
+    scene.run(lambda tx: Waits(tx).begin(work.turn, {first.id: False}))
 
     scene.say(task)
     reply = scene.begin_reply()
@@ -68,7 +67,7 @@ def a_person_who_has_spoken_already_ends_it_too(scene: Scene) -> None:
     loaded = scene.items(reply)
     scene.say(chat, "Two.")
     scene.hand_back(reply, after=LONG, served=loaded)
-    scene.run(lambda db: waits.begin(db, reply.turn, {first.id: False}, now=scene.clock.now))
+    scene.run(lambda tx: Waits(tx).begin(reply.turn, {first.id: False}))
 
     again = scene.begin_reply()
 
@@ -80,7 +79,7 @@ def a_job_that_is_deleted_is_not_waited_for(scene: Scene) -> None:
     _block(scene, chat, first)
     assert _goes_on(scene, chat) is None
 
-    scene.run(lambda db: conversations.remove(db, USER, first.id, now=scene.clock.now))
+    scene.run(lambda tx: tx.conversations.delete(USER, first.id))
 
     assert _goes_on(scene, chat) is not None
     assert scene.load(second).id == second.id
@@ -104,10 +103,10 @@ def the_result_of_a_job_that_a_run_waits_for_is_known_to_be_for_it(scene: Scene)
     _block(scene, chat, first)
 
     def kind(job: Conversation) -> RunKind | None:
-        return scene.run(lambda db: waits.awaited_by(db, USER, chat.id, job.id))
+        return scene.run(lambda tx: Waits(tx).awaited_by(USER, chat.id, job.id))
 
     assert (kind(first), kind(second)) == (RunKind.REPLY, None)
-    assert scene.run(lambda db: waits.awaited_by(db, STRANGER, chat.id, first.id)) is None
+    assert scene.run(lambda tx: Waits(tx).awaited_by(STRANGER, chat.id, first.id)) is None
 
 
 def what_a_run_served_before_it_crashed_is_served_again(scene: Scene) -> None:
@@ -132,7 +131,7 @@ def results_can_be_kept_for_another_kind_of_run(scene: Scene) -> None:
     (item,) = scene.waiting(chat, RunKind.REPLY)
 
     def redirect(owner: UserId) -> None:
-        scene.run(lambda db: Jobs(db, NOON).redirect(owner, [item.id], RunKind.BACKGROUND))
+        scene.run(lambda tx: tx.jobs.redirect(owner, [item.id], RunKind.BACKGROUND))
 
     redirect(STRANGER)
     assert scene.waiting(chat, RunKind.REPLY) == (item,)
@@ -145,25 +144,25 @@ def jobs_are_found_under_what_handed_them_out_and_counted_at_the_root(scene: Sce
     scene.change(second, lambda found: transitions.cancel(found, now=NOON, by_parent=True))
 
     def under(owner: UserId, **more: Any) -> list[ConversationId]:
-        found = scene.run(lambda db: Jobs(db, NOON).under(owner, chat.id, limit=9, **more))
+        found = scene.run(lambda tx: tx.jobs.under(owner, chat.id, limit=9, **more))
         return sorted(job.id for job in found)
 
     assert under(USER) == sorted([first.id, second.id])
     assert under(USER, ids=[first.id[:12]]) == [first.id]
     assert under(USER, ids=["c%"]) == under(USER, ids=()) == under(USER, batch="other") == []
     assert under(STRANGER) == []
-    assert scene.run(lambda db: Jobs(db, NOON).count_open(USER, chat.id)) == 1
-    assert scene.run(lambda db: Jobs(db, NOON).count_open(STRANGER, chat.id)) == 0
+    assert scene.run(lambda tx: tx.jobs.count_open(USER, chat.id)) == 1
+    assert scene.run(lambda tx: tx.jobs.count_open(STRANGER, chat.id)) == 0
 
 
 def a_result_is_retrieved_once_and_by_its_owner(scene: Scene) -> None:
     _, first, _ = _family(scene)
     later = NOON + LONG
 
-    scene.run(lambda db: Jobs(db, later).retrieve(STRANGER, [first.id]))
+    scene.run(lambda tx: tx.jobs.retrieve(STRANGER, [first.id]), now=later)
     assert scene.load(first).retrieved_at is None
-    scene.run(lambda db: Jobs(db, NOON).retrieve(USER, [first.id]))
-    scene.run(lambda db: Jobs(db, later).retrieve(USER, [first.id]))
+    scene.run(lambda tx: tx.jobs.retrieve(USER, [first.id]))
+    scene.run(lambda tx: tx.jobs.retrieve(USER, [first.id]), now=later)
 
     assert scene.load(first).retrieved_at == NOON
 
@@ -188,7 +187,7 @@ def _block(scene: Scene, chat: Conversation, *jobs: Conversation) -> Claim:
     reply = scene.begin_reply()
     scene.hand_back(reply, after=LONG, served=scene.items(reply))
     settled = {job.id: scene.load(job).schedule is None for job in jobs}
-    scene.run(lambda db: waits.begin(db, reply.turn, settled, now=scene.clock.now))
+    scene.run(lambda tx: Waits(tx).begin(reply.turn, settled))
     return reply
 
 

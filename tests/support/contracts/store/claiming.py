@@ -14,8 +14,6 @@ from backburner.core.run import ItemKind, NewItem, RunKind, RunStatus, Turn
 from backburner.core.schedule import Event, Interval, Scheduled
 from backburner.core.transitions import Report, Step
 from backburner.store import tables
-from backburner.store.accounts import users
-from backburner.store.records import inbox
 from support.stage import make
 from support.stage.make import MATE, NOON, USER
 from support.stage.scene import Scene
@@ -59,7 +57,7 @@ def a_turn_that_is_taken_is_not_given_to_anybody_else(scene: Scene) -> None:
 
     assert scene.claim_work() is None
     assert scene.claim_reply() is None
-    held = scene.run(lambda db: db.execute(select(tables.conversations)).one())
+    held = scene.run(lambda tx: tx.connection.execute(select(tables.conversations)).one())
     assert (held.turn_run, held.epoch) == (claim.run.id, claim.turn.epoch)
 
 
@@ -116,16 +114,16 @@ def nothing_is_worked_on_while_everything_is_paused(scene: Scene) -> None:
     scene.task()
     chat = scene.chat()
     scene.say(chat)
-    scene.run(lambda db: users.pause_everything(db, None, paused=True))
+    scene.run(lambda tx: tx.users.pause_everything(None, paused=True))
 
     assert scene.claim_work() is None
     assert scene.begin_reply().conversation.id == chat.id
 
-    scene.run(lambda db: users.pause_everything(db, None, paused=False))
-    scene.run(lambda db: users.pause_everything(db, USER, paused=True))
+    scene.run(lambda tx: tx.users.pause_everything(None, paused=False))
+    scene.run(lambda tx: tx.users.pause_everything(USER, paused=True))
     assert scene.claim_work() is None
 
-    scene.run(lambda db: users.pause_everything(db, USER, paused=False))
+    scene.run(lambda tx: tx.users.pause_everything(USER, paused=False))
     assert scene.claim_work() is not None
 
 
@@ -248,7 +246,7 @@ def a_paused_user_gets_replies_and_nothing_else(scene: Scene) -> None:
     scene.task()
     chat = scene.chat()
     scene.say(chat)
-    scene.run(lambda db: db.execute(update(tables.users).values(paused=True)))
+    scene.run(lambda tx: tx.connection.execute(update(tables.users).values(paused=True)))
     work = scene.task(user=MATE)
 
     assert scene.begin_work().conversation.id == work.id
@@ -260,14 +258,12 @@ def _become(scene: Scene, conversation: Conversation, status: Status) -> None:
     """Let a conversation be as no transition would leave it."""
     table = tables.conversations
     change = update(table).where(table.c.id == conversation.id).values(status=status.value)
-    scene.run(lambda db: db.execute(change))
+    scene.run(lambda tx: tx.connection.execute(change))
 
 
 def _put(scene: Scene, conversation: Conversation, item: NewItem) -> None:
-    user, now = conversation.user_id, scene.clock.now
-    scene.run(
-        lambda db: inbox.put(db, user, conversation.id, [replace(item, id=new_item_id())], now=now)
-    )
+    user, new = conversation.user_id, replace(item, id=new_item_id())
+    scene.run(lambda tx: tx.inbox.put(user, conversation.id, [new]))
 
 
 def _ask(scene: Scene, conversation: Conversation) -> None:

@@ -11,7 +11,6 @@ from backburner.core.run import RunStatus
 from backburner.core.schedule import Event
 from backburner.ports import Claim
 from backburner.store.db import MAX_TRIES
-from backburner.store.records import messages
 from backburner.store.tx import Tx
 from support.simulator.world import FlakyDatabase, LostAnswer
 from support.stage.make import USER
@@ -50,9 +49,7 @@ def a_hand_back_whose_answer_was_lost_takes_place_once(scene: Scene) -> None:
     task = scene.task()
     claim = scene.begin_work()
 
-    _flaky(scene, ["after"]).commit_here(
-        claim.turn, lambda tx: scene.handing_back(claim)(tx.connection)
-    )
+    _flaky(scene, ["after"]).commit_here(claim.turn, scene.handing_back(claim))
 
     assert [run.status for run in scene.history(task)] == [RunStatus.QUEUED]
     assert scene.begin_work().run.id == claim.run.id
@@ -79,7 +76,7 @@ def a_database_that_keeps_breaking_is_given_up_and_nothing_is_changed(scene: Sce
     def commit(tx: Tx) -> None:
         nonlocal tries
         tries += 1
-        scene.finishing(claim)(tx.connection)
+        scene.finishing(claim)(tx)
         raise OperationalError("COMMIT", {}, LostAnswer(), connection_invalidated=True)
 
     with pytest.raises(StoreFailed):
@@ -97,14 +94,13 @@ def _takes_place_once(scene: Scene, *, breaks: Sequence[str]) -> None:
     _commit(scene, claim, breaks=breaks)
 
     assert [run.status for run in scene.history(task)] == [RunStatus.SUCCESS]
-    said = scene.run(lambda db: messages.recent(db, USER, task.id, limit=10))
+    said = scene.run(lambda tx: tx.messages.recent(USER, task.id, limit=10))
     assert [message.content for message in said] == ["Done."]
     assert scene.load(task).run_count == 1
 
 
 def _commit(scene: Scene, claim: Claim, *, breaks: Sequence[str]) -> None:
-    finish = scene.finishing(claim)
-    _flaky(scene, breaks).commit_here(claim.turn, lambda tx: finish(tx.connection))
+    _flaky(scene, breaks).commit_here(claim.turn, scene.finishing(claim))
 
 
 def _flaky(scene: Scene, breaks: Sequence[str]) -> FlakyDatabase:

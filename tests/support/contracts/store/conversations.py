@@ -6,8 +6,6 @@ from dataclasses import MISSING, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection
-
 from backburner.core import transitions
 from backburner.core.conversation import (
     MAX_STATE_BYTES,
@@ -41,7 +39,7 @@ from backburner.core.schedule import (
 )
 from backburner.core.transitions import Step
 from backburner.core.validation import MAX_INTEGER, MAX_JSON_DEPTH, json_size
-from backburner.store.records import conversations
+from backburner.store.tx import Tx
 from support.stage import make
 from support.stage.make import NOON, USER
 from support.stage.scene import Scene
@@ -226,9 +224,9 @@ def children_and_followers_are_found_by_what_they_belong_to(scene: Scene) -> Non
     another = ConversationId("c_another")
     scene.task(After(another), parent_id=another)
 
-    children = scene.run(lambda db: conversations.children(db, USER, parent.id))
+    children = scene.run(lambda tx: tx.conversations.children(USER, parent.id))
     assert sorted(children) == sorted(born)
-    followers = scene.run(lambda db: conversations.followers(db, USER, parent.id))
+    followers = scene.run(lambda tx: tx.conversations.followers(USER, parent.id))
     assert followers == (follower.id,)
 
 
@@ -242,7 +240,7 @@ def children_that_have_work_or_ask_something_are_open(scene: Scene) -> None:
         asks, lambda found: Step(conversation=replace(found, schedule=None, next_run_at=None))
     )
 
-    found = scene.run(lambda db: conversations.open_children(db, USER, parent.id))
+    found = scene.run(lambda tx: tx.conversations.open_children(USER, parent.id))
     assert {one.id for one in found} == {works.id, asks.id}
     assert {one.id: len(one.questions) for one in found} == {works.id: 0, asks.id: 1}
 
@@ -250,12 +248,12 @@ def children_that_have_work_or_ask_something_are_open(scene: Scene) -> None:
 def _come_back(scene: Scene, *made: Conversation) -> None:
     user = scene.user()
 
-    def add(db: Connection) -> None:
+    def add(tx: Tx) -> None:
         for one in made:
-            conversations.add(db, one)
+            tx.conversations.insert(one)
 
     scene.run(add)
-    found = scene.run(lambda db: [conversations.load(db, user, one.id) for one in made])
+    found = scene.run(lambda tx: [tx.conversations.load(user, one.id) for one in made])
     for was, is_now in zip(made, found, strict=True):
         assert is_now == was
 

@@ -11,7 +11,6 @@ from backburner.core.run import FailureKind, RunKind, RunStatus
 from backburner.core.schedule import Event, Interval
 from backburner.ports import Claim
 from backburner.store import tables
-from backburner.store.records import messages
 from support.stage.make import NOON, USER
 from support.stage.scene import LEASE, Scene
 
@@ -60,7 +59,7 @@ def the_third_crash_in_a_row_pauses_recurring_work_and_says_so_once(scene: Scene
     assert (found.status, found.pause_reason) == (Status.ACTIVE, PauseReason.CRASHES)
     assert scene.claim_work() is None
     told = select(func.count()).select_from(tables.deliveries)
-    assert scene.run(lambda db: db.execute(told).scalar_one()) == 1
+    assert scene.run(lambda tx: tx.connection.execute(told).scalar_one()) == 1
 
 
 def the_third_crash_in_a_row_ends_one_time_work_in_error(scene: Scene) -> None:
@@ -91,7 +90,7 @@ def a_reply_that_crashed_is_given_again_and_the_third_time_says_sorry(scene: Sce
 
     assert scene.waiting(chat, RunKind.REPLY) == ()
     assert scene.claim_reply() is None
-    said = scene.run(lambda db: messages.recent(db, USER, chat.id, limit=10))
+    said = scene.run(lambda tx: tx.messages.recent(USER, chat.id, limit=10))
     assert [message.role for message in said] == [MessageRole.USER, MessageRole.SYSTEM]
 
 
@@ -104,7 +103,7 @@ def crashes_of_replies_count_only_in_a_row(scene: Scene) -> None:
         claim = scene.begin_reply()
         scene.finish(claim, "Hello.", served=scene.items(claim))
 
-    said = scene.run(lambda db: messages.recent(db, USER, chat.id, limit=10))
+    said = scene.run(lambda tx: tx.messages.recent(USER, chat.id, limit=10))
     assert [message.role for message in said] == [MessageRole.USER, MessageRole.ASSISTANT] * 2
 
 
@@ -130,7 +129,9 @@ def calls_under_way_when_a_run_crashed_are_in_doubt(scene: Scene) -> None:
     assert scene.rescue() == dead.turn
 
     calls = tables.tool_calls.c
-    found = scene.run(lambda db: db.execute(select(calls.id, calls.state, calls.ended_at)).all())
+    found = scene.run(
+        lambda tx: tx.connection.execute(select(calls.id, calls.state, calls.ended_at)).all()
+    )
     assert sorted(tuple(row) for row in found) == [
         ("another's", "started", None),
         ("made", "done", NOON),
@@ -179,4 +180,4 @@ def _call(scene: Scene, claim: Claim, name: str, state: str) -> None:
         "started_at": NOON,
         "ended_at": None if state == "started" else NOON,
     }
-    scene.run(lambda db: db.execute(insert(tables.tool_calls), row))
+    scene.run(lambda tx: tx.connection.execute(insert(tables.tool_calls), row))

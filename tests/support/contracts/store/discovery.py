@@ -10,7 +10,6 @@ from backburner.core.conversation import Conversation, Status
 from backburner.core.ids import UserId
 from backburner.core.run import RunStatus
 from backburner.ports import Claim
-from backburner.store.queries import discovery
 from backburner.store.tables import conversations
 from support.stage.make import MATE, USER
 from support.stage.scene import Scene
@@ -116,13 +115,13 @@ def discovery_is_found_while_it_is_switched_on(scene: Scene) -> None:
     scene.chat()
     scene.task()
     looks = _begin(scene)
-    assert scene.run(lambda db: discovery.find(db, USER)) == [looks.id]
-    assert scene.run(lambda db: discovery.find(db, MATE)) == []
+    assert scene.run(lambda tx: tx.discovery.find(USER)) == [looks.id]
+    assert scene.run(lambda tx: tx.discovery.find(MATE)) == []
 
     scene.change(looks, lambda found: transitions.archive(found, now=scene.clock.now))
 
     assert scene.load(looks).status is Status.ARCHIVED
-    assert scene.run(lambda db: discovery.find(db, USER)) == []
+    assert scene.run(lambda tx: tx.discovery.find(USER)) == []
 
 
 def what_was_said_lately_is_of_chats_and_in_order(scene: Scene) -> None:
@@ -156,7 +155,7 @@ def _slot(scene: Scene) -> Claim | None:
 
 
 def _said(scene: Scene, *, limit: int) -> list[str]:
-    found = scene.run(lambda db: discovery.talk(db, USER, limit=limit))
+    found = scene.run(lambda tx: tx.discovery.talk(USER, limit=limit))
     return [snippet.message.content for snippet in found]
 
 
@@ -169,5 +168,5 @@ def _other_rows(scene: Scene, looks: Conversation) -> dict[str, list[str]]:
 
 def _changed_at(scene: Scene, looks: Conversation) -> datetime:
     asked = select(conversations.c.updated_at).where(conversations.c.id == looks.id)
-    found: datetime = scene.run(lambda db: db.execute(asked).scalar_one())
+    found: datetime = scene.run(lambda tx: tx.connection.execute(asked).scalar_one())
     return found

@@ -10,7 +10,6 @@ from backburner.core.ids import UserId, new_item_id
 from backburner.core.run import ItemKind, NewItem, RunKind
 from backburner.core.schedule import Scheduled
 from backburner.store import tables
-from backburner.store.records import inbox
 from support.stage.make import MATE, USER
 from support.stage.scene import Scene
 
@@ -58,11 +57,7 @@ def nobody_has_more_runs_than_the_cap_however_many_claim_at_once(scene: Scene) -
 
 def a_reply_that_a_person_has_come_to_wait_for_takes_no_place_of_work(scene: Scene) -> None:
     chat, task = scene.chat(), scene.task(Scheduled(scene.clock.now + timedelta(minutes=1)))
-    scene.run(
-        lambda db: inbox.put(
-            db, USER, chat.id, [replace(JOB_RESULT, id=new_item_id())], now=scene.clock.now
-        )
-    )
+    scene.run(lambda tx: tx.inbox.put(USER, chat.id, [replace(JOB_RESULT, id=new_item_id())]))
     claim = scene.begin_work()
     scene.clock.advance(timedelta(minutes=1))
     assert scene.claim_work(cap=1) is None
@@ -79,7 +74,7 @@ def a_reply_that_a_person_has_come_to_wait_for_takes_no_place_of_work(scene: Sce
 def _running(scene: Scene) -> list[int]:
     """Count the runs under way of each user."""
     count = select(func.count()).where(tables.is_running).group_by(tables.runs.c.user_id)
-    return list(scene.run(lambda db: db.execute(count).scalars().all()))
+    return list(scene.run(lambda tx: tx.connection.execute(count).scalars().all()))
 
 
 def _served(scene: Scene) -> UserId:

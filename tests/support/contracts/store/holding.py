@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from backburner.core import transitions
 from backburner.core.conversation import Status
@@ -15,7 +15,7 @@ from backburner.core.schedule import Interval
 from backburner.core.transitions import Step
 from backburner.ports import Claim, TurnFlags
 from backburner.store import tables
-from backburner.store.queue import turns
+from backburner.store.tx import Tx
 from support.stage.make import NOON
 from support.stage.scene import LEASE, Scene
 
@@ -92,7 +92,7 @@ def a_commit_ends_the_run_frees_the_turn_and_leaves_its_proof(scene: Scene) -> N
     assert _is_committed(scene, claim)
     (run,) = scene.history(task)
     assert (run.status, run.ended_at) == (RunStatus.SUCCESS, scene.clock.now)
-    free = scene.run(lambda db: db.execute(select(tables.conversations)).one())
+    free = scene.run(lambda tx: tx.connection.execute(select(tables.conversations)).one())
     assert (free.turn_run, free.turn_until, free.epoch) == (None, None, claim.turn.epoch)
 
 
@@ -164,11 +164,11 @@ def _changes_nothing(scene: Scene, stale: Claim) -> None:
     before = scene.dump()
     now, step = scene.clock.now, Step(conversation=stale.conversation)
     ending = RunEnding(status=RunStatus.SUCCESS)
-    attempts: tuple[Callable[[Connection], object], ...] = (
-        lambda db: turns.hold(db, stale.turn),
-        lambda db: turns.renew(db, stale.turn, lease=LEASE, tick=scene.clock.tick),
-        lambda db: turns.commit(db, stale.turn, step, ending, now=now),
-        lambda db: turns.hand_back(db, stale.turn, step, until=now, now=now),
+    attempts: tuple[Callable[[Tx], object], ...] = (
+        lambda tx: tx.turns.hold(stale.turn),
+        lambda tx: tx.turns.renew(stale.turn, lease=LEASE),
+        lambda tx: tx.turns.commit(stale.turn, step, ending),
+        lambda tx: tx.turns.hand_back(stale.turn, step, until=now),
     )
     for attempt in attempts:
         with pytest.raises(Fenced):
@@ -177,9 +177,8 @@ def _changes_nothing(scene: Scene, stale: Claim) -> None:
 
 
 def _renew(scene: Scene, claim: Claim) -> TurnFlags:
-    tick = scene.clock.tick
-    return scene.run(lambda db: turns.renew(db, claim.turn, lease=LEASE, tick=tick))
+    return scene.run(lambda tx: tx.turns.renew(claim.turn, lease=LEASE))
 
 
 def _is_committed(scene: Scene, claim: Claim) -> bool:
-    return scene.run(lambda db: turns.is_committed(db, claim.turn))
+    return scene.run(lambda tx: tx.turns.is_committed(claim.turn))

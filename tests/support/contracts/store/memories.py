@@ -5,7 +5,6 @@ from datetime import timedelta
 
 from backburner.core.memory import Memory, query_words
 from backburner.ports import MemoryWrite, NewMemory
-from backburner.store.records import memories
 from support.stage.make import STRANGER, USER
 from support.stage.scene import Scene
 
@@ -66,7 +65,7 @@ def what_is_written_over_or_deleted_is_not_found_any_more(scene: Scene) -> None:
     assert _keep(scene, "a", "tea") is MemoryWrite.OVER
     assert (_found(scene, "coffee"), _found(scene, "tea")) == ([], ["a"])
 
-    assert scene.run(lambda db: memories.remove(db, USER, "a"))
+    assert scene.run(lambda tx: tx.memories.remove(USER, "a"))
     assert _found(scene, "tea") == []
 
 
@@ -82,8 +81,8 @@ def nobody_finds_the_memories_of_another(scene: Scene) -> None:
     _keep(scene, "a", "coffee")
     scene.user(STRANGER)
 
-    assert scene.run(lambda db: memories.search(db, STRANGER, ["coffee"], limit=9)) == []
-    assert scene.run(lambda db: memories.recall(db, STRANGER, ["coffee"], limit=9)) == []
+    assert scene.run(lambda tx: tx.memories.search(STRANGER, ["coffee"], limit=9)) == []
+    assert scene.run(lambda tx: tx.memories.recall(STRANGER, ["coffee"], limit=9)) == []
 
 
 def what_fits_is_recalled_first_and_then_the_newest_without_words_of_others(scene: Scene) -> None:
@@ -103,8 +102,8 @@ def a_memory_that_is_to_be_spared_stays_as_it_is(scene: Scene) -> None:
 
     assert _keep(scene, "own", "poison", outside=True, spare_own=True) is MemoryWrite.REFUSED
     assert _keep(scene, "others", "milk", outside=True, spare_own=True) is MemoryWrite.OVER
-    assert not scene.run(lambda db: memories.remove(db, USER, "own", spare_own=True))
-    assert scene.run(lambda db: memories.remove(db, USER, "others", spare_own=True))
+    assert not scene.run(lambda tx: tx.memories.remove(USER, "own", spare_own=True))
+    assert scene.run(lambda tx: tx.memories.remove(USER, "others", spare_own=True))
     assert (_found(scene, "coffee"), _found(scene, "poison milk")) == (["own"], [])
 
 
@@ -114,19 +113,17 @@ def _keep(
     scene.user()
     scene.clock.advance(MINUTE)
     memory = NewMemory(key=key, text=text, outside=outside)
-    return scene.run(
-        lambda db: memories.put(db, USER, memory, spare_own=spare_own, now=scene.clock.now)
-    )
+    return scene.run(lambda tx: tx.memories.put(USER, memory, spare_own=spare_own))
 
 
 def _found(scene: Scene, query: str, *, limit: int = 9) -> list[str]:
     words = query_words(query)
-    return _keys(scene.run(lambda db: memories.search(db, USER, words, limit=limit)))
+    return _keys(scene.run(lambda tx: tx.memories.search(USER, words, limit=limit)))
 
 
 def _recalled(scene: Scene, query: str, *, limit: int) -> list[str]:
     words = query_words(query)
-    return _keys(scene.run(lambda db: memories.recall(db, USER, words, limit=limit)))
+    return _keys(scene.run(lambda tx: tx.memories.recall(USER, words, limit=limit)))
 
 
 def _keys(found: Sequence[Memory]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from backburner.core.conversation import Conversation
 from backburner.ports import Claim
-from backburner.store.records import sessions
 from support.stage.scene import Scene
 
 SESSION = "session"
@@ -61,21 +60,21 @@ def one_session_does_not_remember_another(scene: Scene) -> None:
     claim = _reply(scene, scene.chat())
     _remember(scene, claim, "one")
 
-    assert scene.run(lambda db: sessions.load(db, claim.turn, "another")) == ()
+    assert scene.run(lambda tx: tx.sessions.load(claim.turn, "another")) == ()
 
 
 def a_session_that_is_forgotten_is_gone_and_no_other(scene: Scene) -> None:
     chat = scene.chat()
     first = _reply(scene, chat)
     _remember(scene, first, "one")
-    scene.run(lambda db: sessions.append(db, first.turn, "another", ["two"]))
+    scene.run(lambda tx: tx.sessions.append(first.turn, "another", ["two"]))
     scene.finish(first, "Hello.", served=scene.items(first))
     second = _reply(scene, chat)
 
-    scene.run(lambda db: sessions.forget(db, chat.user_id, chat.id, SESSION))
+    scene.run(lambda tx: tx.sessions.delete(chat.user_id, chat.id, SESSION))
 
     assert _remembered(scene, second) == ()
-    assert scene.run(lambda db: sessions.load(db, second.turn, "another")) == ("two",)
+    assert scene.run(lambda tx: tx.sessions.load(second.turn, "another")) == ("two",)
 
 
 def _reply(scene: Scene, conversation: Conversation) -> Claim:
@@ -84,8 +83,8 @@ def _reply(scene: Scene, conversation: Conversation) -> Claim:
 
 
 def _remember(scene: Scene, claim: Claim, *entries: str) -> None:
-    scene.run(lambda db: sessions.append(db, claim.turn, SESSION, entries))
+    scene.run(lambda tx: tx.sessions.append(claim.turn, SESSION, entries))
 
 
 def _remembered(scene: Scene, claim: Claim) -> tuple[str, ...]:
-    return scene.run(lambda db: sessions.load(db, claim.turn, SESSION))
+    return scene.run(lambda tx: tx.sessions.load(claim.turn, SESSION))

@@ -14,7 +14,6 @@ from backburner.core.question import NO, YES
 from backburner.core.run import RunKind
 from backburner.core.transitions import Step
 from backburner.store import tables
-from backburner.store.records import questions
 from support.stage import make
 from support.stage.make import NOON, USER
 from support.stage.scene import Scene
@@ -22,12 +21,12 @@ from support.stage.scene import Scene
 
 def the_first_answer_wins_and_the_second_changes_nothing(scene: Scene) -> None:
     chat = _asking(scene)
-    scene.run(lambda db: questions.close(db, USER, make.QUESTION, YES, now=NOON))
+    scene.run(lambda tx: tx.questions.close(USER, make.QUESTION, YES))
     assert scene.load(chat).questions == ()
     before = scene.dump()
 
     with pytest.raises(Conflict):
-        scene.run(lambda db: questions.close(db, USER, make.QUESTION, NO, now=NOON))
+        scene.run(lambda tx: tx.questions.close(USER, make.QUESTION, NO))
 
     assert scene.dump() == before
 
@@ -46,9 +45,9 @@ def a_withdrawn_question_can_no_longer_be_answered(scene: Scene) -> None:
     assert scene.load(chat).questions == ()
 
     with pytest.raises(Conflict):
-        scene.run(lambda db: questions.close(db, USER, make.QUESTION, YES, now=NOON))
+        scene.run(lambda tx: tx.questions.close(USER, make.QUESTION, YES))
 
-    closed = scene.run(lambda db: db.execute(select(tables.questions)).one())
+    closed = scene.run(lambda tx: tx.connection.execute(select(tables.questions)).one())
     assert (closed.closed_at, closed.answer) == (NOON, None)
 
 

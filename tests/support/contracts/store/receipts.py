@@ -18,7 +18,7 @@ from backburner.core.tool_policy import Grant, Tool, ToolCall, call_digest
 from backburner.core.transitions import Step
 from backburner.ports import Claim, SpendingState
 from backburner.store import tables
-from backburner.store.records import grants, spending, tool_calls
+from backburner.store.tx import Tx
 from support.stage.make import NOON, USER
 from support.stage.scene import Scene
 
@@ -34,7 +34,7 @@ def a_call_is_written_down_before_and_after(scene: Scene) -> None:
 
     which = _begin(scene, claim)
     (begun,) = _calls(scene, claim)
-    scene.run(lambda db: tool_calls.end(db, claim.turn, which, "Sent.", failed=False, now=NOON))
+    scene.run(lambda tx: tx.tool_calls.end(claim.turn, which, "Sent.", failed=False))
 
     expected = JournalEntry(
         id=which,
@@ -59,7 +59,7 @@ def a_holder_that_lost_its_turn_ends_no_call(scene: Scene) -> None:
     scene.crash(claim)
 
     with pytest.raises(Fenced):
-        scene.run(lambda db: tool_calls.end(db, claim.turn, which, "Sent.", failed=False, now=NOON))
+        scene.run(lambda tx: tx.tool_calls.end(claim.turn, which, "Sent.", failed=False))
 
 
 def a_call_that_a_crash_cut_off_is_asked_about(scene: Scene) -> None:
@@ -83,23 +83,23 @@ def what_the_owner_says_of_a_call_is_written_down(scene: Scene) -> None:
     which = _begin(scene, claim)
     scene.crash(claim)
 
-    scene.run(lambda db: tool_calls.settle(db, USER, which, "It happened.", now=NOON))
+    scene.run(lambda tx: tx.tool_calls.settle(USER, which, "It happened."))
 
     (entry,) = _calls(scene, claim)
     assert (entry.done, entry.result) == (True, "It happened.")
     with pytest.raises(NotFound):
-        scene.run(lambda db: tool_calls.settle(db, USER, which, "Or not.", now=NOON))
+        scene.run(lambda tx: tx.tool_calls.settle(USER, which, "Or not."))
 
 
 def a_grant_for_one_call_is_used_once(scene: Scene) -> None:
     task = scene.task()
     scene.change(task, lambda found: Step(conversation=found, grants=(ONCE,)))
 
-    scene.run(lambda db: grants.use(db, USER, task.id, ONCE.id, now=NOON))
+    scene.run(lambda tx: tx.grants.use(USER, task.id, ONCE.id))
 
-    assert scene.run(lambda db: grants.valid(db, USER, task.id)) == ()
+    assert scene.run(lambda tx: tx.grants.valid(USER, task.id)) == ()
     with pytest.raises(Conflict):
-        scene.run(lambda db: grants.use(db, USER, task.id, ONCE.id, now=NOON))
+        scene.run(lambda tx: tx.grants.use(USER, task.id, ONCE.id))
 
 
 def sums_are_those_of_the_receipts(scene: Scene) -> None:
@@ -110,11 +110,13 @@ def sums_are_those_of_the_receipts(scene: Scene) -> None:
         _spend(scene, claim, cost, "user", "day")
 
     sums = ["user", "day", "other"]
-    found = scene.run(lambda db: spending.account(db, USER, claim.conversation.id, sums))
+    found = scene.run(lambda tx: tx.spending.state(USER, claim.conversation.id, sums))
 
     assert found.spent == {"user": Amount(6, 60), "day": Amount(6, 60)}
     table = tables.spend.c
-    rows = scene.run(lambda db: db.execute(select(func.sum(table.micros), func.count())).one())
+    rows = scene.run(
+        lambda tx: tx.connection.execute(select(func.sum(table.micros), func.count())).one()
+    )
     assert tuple(rows) == (6, 3)
 
 
@@ -123,9 +125,11 @@ def receipts_outlive_their_conversation(scene: Scene) -> None:
     claim = scene.begin_work()
     cost = Cost(Amount(1, 1), priced=False)
     _spend(scene, claim, cost, "user")
-    scene.run(lambda db: db.execute(tables.conversations.delete()))
+    scene.run(lambda tx: tx.connection.execute(tables.conversations.delete()))
 
-    assert scene.run(lambda db: db.execute(select(func.count()).select_from(tables.spend)).scalar())
+    assert scene.run(
+        lambda tx: tx.connection.execute(select(func.count()).select_from(tables.spend)).scalar()
+    )
 
 
 def runs_under_way_are_counted_to_the_conversation_at_the_top(scene: Scene) -> None:
@@ -151,7 +155,7 @@ def what_may_be_spent_is_what_was_said_last(scene: Scene) -> None:
         Allowance(AllowanceScope.DAY, None, 4),
     ]
     for allowance in said:
-        scene.run(partial(spending.allow, user=USER, allowance=allowance, root=task.id))
+        scene.run(partial(_allow, allowance, task))
 
     found = _account(scene, task).allowances
 
@@ -172,26 +176,24 @@ def a_run_that_is_to_be_cancelled_asks_about_what_it_left_undecided(scene: Scene
 
 def _begin(scene: Scene, claim: Claim, *, read_only: bool = False) -> CallId:
     which = new_call_id()
-    scene.run(
-        lambda db: tool_calls.begin(
-            db, claim.turn, which, CALL, read_only=read_only, grant=None, now=scene.clock.now
-        )
-    )
+    scene.run(lambda tx: tx.tool_calls.begin(claim.turn, which, CALL, read_only=read_only))
     return which
 
 
 def _calls(scene: Scene, claim: Claim) -> list[JournalEntry]:
-    return list(scene.run(lambda db: tool_calls.of_run(db, USER, claim.run.id)))
+    return list(scene.run(lambda tx: tx.tool_calls.of_run(USER, claim.run.id)))
 
 
 def _spend(scene: Scene, claim: Claim, cost: Cost, *counts_to: str) -> None:
     turn = claim.turn
     scene.run(
-        lambda db: spending.add(
-            db, turn, turn.conversation_id, "model", cost, counts_to=counts_to, now=NOON
-        )
+        lambda tx: tx.spending.add(turn, turn.conversation_id, "model", cost, counts_to=counts_to)
     )
 
 
+def _allow(allowance: Allowance, conversation: Conversation, tx: Tx) -> None:
+    tx.spending.set_allowance(USER, allowance, conversation.id)
+
+
 def _account(scene: Scene, conversation: Conversation) -> SpendingState:
-    return scene.run(lambda db: spending.account(db, USER, conversation.id, ["user"]))
+    return scene.run(lambda tx: tx.spending.state(USER, conversation.id, ["user"]))

@@ -11,8 +11,7 @@ from backburner.core.conversation import Conversation, Destination
 from backburner.core.notice import Notice, NoticeKind
 from backburner.core.transitions import Step
 from backburner.ports import Delivery
-from backburner.store import steps, tables
-from backburner.store.records import notices
+from backburner.store import tables
 from support.stage.make import NOON
 from support.stage.scene import LEASE, Scene
 
@@ -46,7 +45,9 @@ def what_follows_from_one_cause_is_never_put_out_twice(scene: Scene) -> None:
 def a_notice_for_no_place_is_kept_and_goes_nowhere(scene: Scene) -> None:
     _tell(scene, scene.task(), "One.")
 
-    kept = scene.run(lambda db: db.execute(select(tables.notices.c.text)).scalars().all())
+    kept = scene.run(
+        lambda tx: tx.connection.execute(select(tables.notices.c.text)).scalars().all()
+    )
     assert kept == ["One."]
     assert _next_part(scene) is None
 
@@ -70,28 +71,27 @@ def a_part_whose_sender_fell_silent_is_sent_by_another(scene: Scene) -> None:
 def a_part_that_failed_is_tried_again_when_it_says_or_never(scene: Scene) -> None:
     _tell(scene, scene.task(reports_to=PLACES[:1]), "One.")
     part, again_at = _take(scene), NOON + timedelta(minutes=1)
-    scene.run(lambda db: notices.failed(db, part, "no", again_at=again_at, now=NOON))
+    scene.run(lambda tx: tx.deliveries.mark_failed(part, "no", again_at=again_at))
     assert _next_part(scene) is None
     scene.clock.advance(timedelta(minutes=1))
 
     again = _take(scene)
-    scene.run(lambda db: notices.failed(db, again, "no", again_at=None, now=again_at))
+    scene.run(lambda tx: tx.deliveries.mark_failed(again, "no", again_at=None))
 
     scene.clock.advance(timedelta(days=1))
     assert _next_part(scene) is None
-    row = scene.run(lambda db: db.execute(select(tables.deliveries)).one())
+    row = scene.run(lambda tx: tx.connection.execute(select(tables.deliveries)).one())
     assert (row.state, row.error, row.attempts) == ("failed", "no", 2)
 
 
 def _tell(scene: Scene, task: Conversation, *texts: str, cause: str = "cause") -> None:
     told = tuple(Notice(NoticeKind.RESULT, text) for text in texts)
     step = Step(conversation=replace(task, title="Told"), notices=told)
-    scene.run(lambda db: steps.save(db, step, cause=cause, now=scene.clock.now))
+    scene.run(lambda tx: tx.conversations.save(step, cause=cause))
 
 
 def _next_part(scene: Scene) -> Delivery | None:
-    now, tick = scene.clock()
-    return scene.run(lambda db: notices.take(db, now=now, tick=tick, lease=LEASE))
+    return scene.run(lambda tx: tx.deliveries.lease(lease=LEASE))
 
 
 def _take(scene: Scene) -> Delivery:
@@ -101,4 +101,4 @@ def _take(scene: Scene) -> Delivery:
 
 
 def _sent(scene: Scene, part: Delivery) -> bool:
-    return scene.run(lambda db: notices.sent(db, part, provider_id="1", now=scene.clock.now))
+    return scene.run(lambda tx: tx.deliveries.mark_sent(part, provider_id="1"))

@@ -9,9 +9,9 @@ from backburner.core.notice import Notice, NoticeKind
 from backburner.core.run import RunKind
 from backburner.core.schedule import Interval, Scheduled
 from backburner.core.transitions import Step
-from backburner.ports import Agenda
+from backburner.ports import Agenda, Claim
 from backburner.store.queue import agenda
-from backburner.store.records import messages, notices, questions, runs, sessions
+from backburner.store.tx import Tx
 from support.stage import make
 from support.stage.make import NOON, USER
 from support.stage.scene import LEASE, Scene
@@ -56,7 +56,7 @@ def a_part_to_be_sent_and_a_question_have_their_times(scene: Scene) -> None:
     told = (Notice(NoticeKind.RESULT, "Told."),)
     scene.change(task, lambda found: Step(conversation=found, notices=told))
     assert _look(scene).delivery == NOW
-    scene.run(lambda db: notices.take(db, now=NOON, tick=0, lease=LEASE))
+    scene.run(lambda tx: tx.deliveries.lease(lease=LEASE))
     assert _look(scene).delivery == LEASE
 
     asked = make.question(remind_at=NOON + 2 * MINUTE, expires_at=NOON + MINUTE, default="yes")
@@ -71,11 +71,11 @@ def questions_whose_time_has_come_are_found(scene: Scene) -> None:
         question = make.question(id=f"q_{number}", **when)
         scene.change(chat, partial(transitions.ask_owner, question=question))
 
-    found = scene.run(lambda db: questions.due(db, limit=9, now=NOON))
+    found = scene.run(lambda tx: tx.questions.due(limit=9))
 
     assert sorted(found) == [(USER, "q_0"), (USER, "q_1")]
     before = NOON - timedelta.resolution
-    assert scene.run(lambda db: questions.due(db, limit=9, now=before)) == []
+    assert scene.run(lambda tx: tx.questions.due(limit=9), now=before) == []
 
 
 def old_runs_are_forgotten_but_the_last_of_each_and_what_was_learned(scene: Scene) -> None:
@@ -83,19 +83,19 @@ def old_runs_are_forgotten_but_the_last_of_each_and_what_was_learned(scene: Scen
     for number in range(3):
         claim = scene.begin_work()
         entries = [f"learned {number}"]
-        scene.run(partial(sessions.append, turn=claim.turn, session_id="s", entries=entries))
+        scene.run(partial(_learn, claim, entries))
         scene.finish(claim)
         scene.clock.advance(MINUTE)
     long_after = scene.clock.now + timedelta(days=40)
 
-    assert scene.run(lambda db: runs.prune(db, before=long_after, limit=1)) == 1
-    assert scene.run(lambda db: runs.prune(db, before=long_after, limit=9)) == 1
-    assert scene.run(lambda db: runs.prune(db, before=long_after, limit=9)) == 0
+    assert scene.run(lambda tx: tx.runs.prune(before=long_after, limit=1)) == 1
+    assert scene.run(lambda tx: tx.runs.prune(before=long_after, limit=9)) == 1
+    assert scene.run(lambda tx: tx.runs.prune(before=long_after, limit=9)) == 0
 
     assert len(scene.history(task)) == 1
     assert scene.load(task).run_count == 3
     claim = scene.begin_work()
-    learned = scene.run(lambda db: sessions.load(db, claim.turn, "s"))
+    learned = scene.run(lambda tx: tx.sessions.load(claim.turn, "s"))
     assert learned == ("learned 0", "learned 1", "learned 2")
 
 
@@ -103,15 +103,15 @@ def what_a_crashed_run_wrote_is_forgotten_with_it(scene: Scene) -> None:
     chat = scene.chat()
     scene.say(chat)
     dead = scene.begin_reply()
-    scene.run(lambda db: sessions.append(db, dead.turn, "s", ["lost"]))
+    scene.run(lambda tx: tx.sessions.append(dead.turn, "s", ["lost"]))
     scene.crash(dead)
     again = scene.begin_reply()
     scene.finish(again, "Hello.", served=scene.items(again))
 
     long_after = scene.clock.now + timedelta(days=40)
-    assert scene.run(lambda db: runs.prune(db, before=long_after, limit=9)) == 2
+    assert scene.run(lambda tx: tx.runs.prune(before=long_after, limit=9)) == 2
 
-    assert scene.run(lambda db: sessions.load(db, again.turn, "s")) == ()
+    assert scene.run(lambda tx: tx.sessions.load(again.turn, "s")) == ()
 
 
 def a_message_that_is_taken_back_goes_with_what_came_after_it(scene: Scene) -> None:
@@ -123,9 +123,9 @@ def a_message_that_is_taken_back_goes_with_what_came_after_it(scene: Scene) -> N
     second = scene.begin_reply()
     scene.finish(second, "Wrong.", served=scene.items(second))
 
-    scene.run(lambda db: messages.take_back_last(db, USER, chat.id, now=NOON))
+    scene.run(lambda tx: tx.messages.remove_last(USER, chat.id))
 
-    kept = scene.run(lambda db: messages.recent(db, USER, chat.id, limit=9))
+    kept = scene.run(lambda tx: tx.messages.recent(USER, chat.id, limit=9))
     assert [message.content for message in kept] == ["One.", "Answer."]
 
 
@@ -136,8 +136,8 @@ def what_is_said_so_far_is_shown_only_by_whoever_has_the_turn(scene: Scene) -> N
     scene.crash(first)
     second = scene.begin_reply()
 
-    scene.run(lambda db: runs.draft(db, second.turn, "So far.", now=NOON))
-    scene.run(lambda db: runs.draft(db, first.turn, "Stale.", now=NOON))
+    scene.run(lambda tx: tx.runs.save_draft(second.turn, "So far."))
+    scene.run(lambda tx: tx.runs.save_draft(first.turn, "Stale."))
 
     (drafted,) = [row for row in scene.dump()["runs"] if "So far." in row]
     assert second.run.id in drafted
@@ -147,17 +147,19 @@ def what_is_said_so_far_is_shown_only_by_whoever_has_the_turn(scene: Scene) -> N
 def a_reply_is_asked_to_stop_and_work_is_not(scene: Scene) -> None:
     task = scene.task()
     scene.begin_work()
-    assert not scene.run(
-        lambda db: runs.ask_to_stop(db, USER, task.id, kind=RunKind.REPLY, now=NOON)
-    )
+    assert not scene.run(lambda tx: tx.runs.request_stop(USER, task.id, kind=RunKind.REPLY))
     chat = scene.chat()
     scene.say(chat)
     scene.begin_reply()
 
-    assert scene.run(lambda db: runs.ask_to_stop(db, USER, chat.id, kind=RunKind.REPLY, now=NOON))
+    assert scene.run(lambda tx: tx.runs.request_stop(USER, chat.id, kind=RunKind.REPLY))
+
+
+def _learn(claim: Claim, entries: list[str], tx: Tx) -> None:
+    tx.sessions.append(claim.turn, "s", entries)
 
 
 def _look(scene: Scene) -> Agenda:
     now, tick = scene.clock()
-    row = scene.run(lambda db: db.execute(agenda.what_there_is).one())
-    return agenda.tell(row, now=now, tick=tick)
+    row = scene.run(lambda tx: tx.connection.execute(agenda.next_times).one())
+    return agenda.to_agenda(row, now=now, tick=tick)

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from backburner.core import transitions
@@ -30,9 +29,7 @@ from backburner.core.run import (
 )
 from backburner.core.tool_policy import Grant
 from backburner.core.transitions import NewMessage, Step
-from backburner.store import steps
-from backburner.store.queue import turns
-from backburner.store.records import grants, inbox, messages, questions, runs
+from backburner.store.tx import Tx
 from support.contracts.store.conversations import ANY_TEXT, ASKED, LATER
 from support.stage import make
 from support.stage.make import NOON, USER
@@ -49,12 +46,12 @@ def the_newest_messages_are_read_in_the_order_they_were_written(scene: Scene) ->
     ]
     longest = NewMessage(role=MessageRole.USER, content="é" * MAX_MESSAGE_CHARS, source=Source.CHAT)
 
-    def append(db: Connection) -> None:
+    def append(tx: Tx) -> None:
         for said in (written[:5], written[5:], [longest]):
-            messages.append(db, USER, chat.id, said, run_id=make.RUN, now=NOON)
+            tx.messages.append(USER, chat.id, said, run_id=make.RUN)
 
     scene.run(append)
-    found = scene.run(lambda db: messages.recent(db, USER, chat.id, limit=8))
+    found = scene.run(lambda tx: tx.messages.recent(USER, chat.id, limit=8))
 
     newest = [*written, longest][-8:]
     assert [(one.role, one.content, one.source, one.outside) for one in found] == [
@@ -66,9 +63,9 @@ def the_newest_messages_are_read_in_the_order_they_were_written(scene: Scene) ->
 def a_message_keeps_the_id_it_was_given(scene: Scene) -> None:
     chat, given = scene.chat(), new_message_id()
     said = [_message(given), _message(None)]
-    scene.run(lambda db: messages.append(db, USER, chat.id, said, run_id=None, now=NOON))
+    scene.run(lambda tx: tx.messages.append(USER, chat.id, said, run_id=None))
 
-    one, two = scene.run(lambda db: messages.recent(db, USER, chat.id, limit=10))
+    one, two = scene.run(lambda tx: tx.messages.recent(USER, chat.id, limit=10))
 
     assert one.id == given
     assert two.id not in ("", given)
@@ -83,9 +80,10 @@ def an_item_comes_back_as_it_was_put_in(scene: Scene) -> None:
         for at_once in (True, False)
     ]
 
-    def put(db: Connection) -> None:
+    def put(tx: Tx) -> None:
         for number, item in enumerate(made):
-            inbox.put(db, USER, chat.id, [item], now=NOON + timedelta(microseconds=number))
+            tx.set_time(NOON + timedelta(microseconds=number), 0)
+            tx.inbox.put(USER, chat.id, [item])
 
     scene.run(put)
 
@@ -129,7 +127,7 @@ def a_question_that_is_put_off_says_when_it_comes_up_again(scene: Scene) -> None
     scene.change(chat, partial(_ask, question=ASKED))
     put_off = replace(ASKED, remind_at=LATER + timedelta(days=2), reminders=4)
 
-    scene.run(lambda db: questions.put_off(db, USER, put_off))
+    scene.run(lambda tx: tx.questions.snooze(USER, put_off))
 
     assert scene.load(chat).questions == (put_off,)
 
@@ -160,9 +158,9 @@ def a_grant_comes_back_as_it_was_given(scene: Scene) -> None:
         words=("git", ANY_TEXT),
         whole=True,
     )
-    scene.run(lambda db: grants.give(db, USER, chat.id, [once, lasting], now=NOON))
+    scene.run(lambda tx: tx.grants.give(USER, chat.id, [once, lasting]))
 
-    found = scene.run(lambda db: grants.valid(db, USER, chat.id))
+    found = scene.run(lambda tx: tx.grants.valid(USER, chat.id))
     assert {grant.id: grant for grant in found} == {once.id: once, lasting.id: lasting}
 
 
@@ -175,7 +173,7 @@ def all_of_a_step_is_written_or_nothing(scene: Scene) -> None:
     )
 
     with pytest.raises(IntegrityError):
-        scene.run(lambda db: steps.save(db, step, cause="cause", now=NOON))
+        scene.run(lambda tx: tx.conversations.save(step, cause="cause"))
 
     assert scene.dump() == before
 
@@ -187,13 +185,13 @@ def _message(given: Any) -> NewMessage:
 def _ends(scene: Scene, ending: RunEnding) -> None:
     scene.task()
     claim = scene.begin_work()
-    assert scene.run(lambda db: runs.load(db, USER, claim.run.id)) == claim.run
+    assert scene.run(lambda tx: tx.runs.load(USER, claim.run.id)) == claim.run
     scene.clock.advance(timedelta(seconds=1, microseconds=1))
     step = transitions.archive(claim.conversation, now=scene.clock.now)
 
-    scene.run(lambda db: turns.commit(db, claim.turn, step, ending, now=scene.clock.now))
+    scene.run(lambda tx: tx.turns.commit(claim.turn, step, ending))
 
-    assert scene.run(lambda db: runs.load(db, USER, claim.run.id)) == replace(
+    assert scene.run(lambda tx: tx.runs.load(USER, claim.run.id)) == replace(
         claim.run,
         status=ending.status,
         ended_at=scene.clock.now,

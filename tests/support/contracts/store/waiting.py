@@ -6,7 +6,6 @@ from backburner.core import transitions
 from backburner.core.run import RunKind
 from backburner.core.schedule import Event
 from backburner.store import tables
-from backburner.store.records import conversations
 from support.stage.make import NOON, USER
 from support.stage.scene import Scene
 
@@ -68,7 +67,7 @@ def a_person_waits_from_the_message_to_the_reply(scene: Scene) -> None:
     chat = scene.chat()
 
     def waits() -> bool:
-        return scene.run(lambda db: conversations.person_waits(db, USER, chat.id))
+        return scene.run(lambda tx: tx.conversations.person_waits(USER, chat.id))
 
     assert not waits()
     scene.say(chat)
@@ -94,5 +93,7 @@ def what_nobody_will_serve_is_taken_out(scene: Scene) -> None:
 
 
 def _served_by(scene: Scene) -> list[str]:
-    found = scene.run(lambda db: db.execute(select(tables.inbox.c.served_by)).scalars().all())
+    found = scene.run(
+        lambda tx: tx.connection.execute(select(tables.inbox.c.served_by)).scalars().all()
+    )
     return [run for run in found if run]

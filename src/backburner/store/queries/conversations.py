@@ -10,7 +10,6 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Row,
     Select,
     Text,
@@ -26,6 +25,7 @@ from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.question import Question
 from backburner.ports import ConversationFilter, ConversationPage, ConversationRow, PageKey, View
+from backburner.store.context import Group
 from backburner.store.mapping import to_conversation, to_question
 from backburner.store.queries.job_status import STANDS, is_job
 from backburner.store.queries.task_status import is_listed, stands
@@ -83,57 +83,62 @@ def statement(wanted: ConversationFilter, after: PageKey | None) -> Select[Any]:
     return asked.order_by(*newest_first).limit(bindparam("limit"))
 
 
-def page(
-    connection: Connection,
-    user: UserId,
-    wanted: ConversationFilter,
-    after: PageKey | None,
-    *,
-    limit: int,
-    looked_at: int = MOST_LOOKED_AT,
-) -> ConversationPage:
-    values: dict[str, Any] = {"owner": user, "limit": limit + 1}
-    if after is not None:
-        values |= {"at": after[0], "id": after[1]}
-    if wanted.words is not None:
-        asked = statement(wanted, after).with_only_columns(
-            conversations.c.id, conversations.c.updated_at
-        )
-        near = connection.execute(asked, values | {"limit": looked_at + 1}).all()
-        ends_at = _mark(near[looked_at - 1]) if len(near) > looked_at else None
-        among = [row.id for row in near[:looked_at]]
-        return _search(connection, user, wanted.words, among, ends_at, limit=limit)
-    rows = connection.execute(statement(wanted, after), values).all()
-    shown = rows[:limit]
-    return ConversationPage(
-        read_all(connection, shown), _mark(shown[-1]) if len(rows) > limit else None
-    )
+class ConversationQueries(Group):
+    def conversations(
+        self,
+        user: UserId,
+        wanted: ConversationFilter,
+        after: PageKey | None,
+        *,
+        limit: int,
+        looked_at: int = MOST_LOOKED_AT,
+    ) -> ConversationPage:
+        values: dict[str, Any] = {"owner": user, "limit": limit + 1}
+        if after is not None:
+            values |= {"at": after[0], "id": after[1]}
+        if wanted.words is not None:
+            asked = statement(wanted, after).with_only_columns(
+                conversations.c.id, conversations.c.updated_at
+            )
+            near = self.connection.execute(asked, values | {"limit": looked_at + 1}).all()
+            ends_at = _mark(near[looked_at - 1]) if len(near) > looked_at else None
+            among = [row.id for row in near[:looked_at]]
+            return self._search(user, wanted.words, among, ends_at, limit=limit)
+        rows = self.connection.execute(statement(wanted, after), values).all()
+        shown = rows[:limit]
+        return ConversationPage(self.read(shown), _mark(shown[-1]) if len(rows) > limit else None)
 
+    def conversation(self, user: UserId, conversation_id: ConversationId) -> ConversationRow:
+        row = self.connection.execute(_one, {"owner": user, "which": conversation_id}).one_or_none()
+        if row is None:
+            raise NotFound
+        (seen,) = self.read([row])
+        return seen
 
-def one(connection: Connection, user: UserId, conversation_id: ConversationId) -> ConversationRow:
-    row = connection.execute(_one, {"owner": user, "which": conversation_id}).one_or_none()
-    if row is None:
-        raise NotFound
-    (seen,) = read_all(connection, [row])
-    return seen
+    def _search(
+        self, user: UserId, words: str, among: Sequence[str], ends_at: PageKey | None, *, limit: int
+    ) -> ConversationPage:
+        """Find those that have the words; `ends_at` is where the next page would begin to look."""
+        values = {"owner": user, "among": among, "words": f"%{_escape(words)}%"}
+        found = sorted(self.connection.execute(_fitting, values).all(), key=_mark, reverse=True)
+        shown = found[:limit]
+        if len(found) > limit:
+            ends_at = _mark(shown[-1])
+        return ConversationPage(self.read(shown), ends_at)
 
-
-def _search(
-    connection: Connection,
-    user: UserId,
-    words: str,
-    among: Sequence[str],
-    ends_at: PageKey | None,
-    *,
-    limit: int,
-) -> ConversationPage:
-    """Find those that have the words; `ends_at` is where the next page would begin to look."""
-    values = {"owner": user, "among": among, "words": f"%{_escape(words)}%"}
-    found = sorted(connection.execute(_fitting, values).all(), key=_mark, reverse=True)
-    shown = found[:limit]
-    if len(found) > limit:
-        ends_at = _mark(shown[-1])
-    return ConversationPage(read_all(connection, shown), ends_at)
+    def read(self, rows: Sequence[Row[Any]]) -> list[ConversationRow]:
+        """Read the conversations of one user's rows; all open questions in one statement."""
+        asking = [row.id for row in rows if row.status == Status.WAITING_INPUT.value]
+        asked = defaultdict[str, list[Question]](list)
+        if asking:
+            for row in self.connection.execute(
+                _questions, {"owner": rows[0].user_id, "which": asking}
+            ):
+                asked[row.conversation_id].append(to_question(row))
+        return [
+            ConversationRow(to_conversation(row, tuple(asked[row.id])), row.updated_at)
+            for row in rows
+        ]
 
 
 def _conditions(wanted: ConversationFilter) -> Iterable[ColumnElement[bool]]:
@@ -169,18 +174,6 @@ def _of_view(view: View) -> Iterable[ColumnElement[bool]]:
 
 def _escape(words: str) -> str:
     return words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-
-
-def read_all(connection: Connection, rows: Sequence[Row[Any]]) -> list[ConversationRow]:
-    """Make conversations of rows of one user, with all their open questions in one statement."""
-    asking = [row.id for row in rows if row.status == Status.WAITING_INPUT.value]
-    asked = defaultdict[str, list[Question]](list)
-    if asking:
-        for row in connection.execute(_questions, {"owner": rows[0].user_id, "which": asking}):
-            asked[row.conversation_id].append(to_question(row))
-    return [
-        ConversationRow(to_conversation(row, tuple(asked[row.id])), row.updated_at) for row in rows
-    ]
 
 
 def _mark(row: Any) -> PageKey:
