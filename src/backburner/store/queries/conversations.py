@@ -27,8 +27,12 @@ from backburner.core.question import Question
 from backburner.ports import ConversationFilter, ConversationPage, ConversationRow, PageKey, View
 from backburner.store.context import Group
 from backburner.store.mapping import to_conversation, to_question
-from backburner.store.queries.job_status import STANDS, is_job
-from backburner.store.queries.task_status import is_listed, stands
+from backburner.store.queries.view_filters import (
+    has_job_status,
+    has_task_status,
+    is_job,
+    is_task,
+)
 from backburner.store.tables import conversations, is_open, messages, questions
 
 #: Looked at for words: conversations in a page, and the newest messages of each.
@@ -154,9 +158,9 @@ def _conditions(wanted: ConversationFilter) -> Iterable[ColumnElement[bool]]:
     if wanted.view is not None:
         yield from _of_view(wanted.view)
     if wanted.task is not None:
-        yield from stands(wanted.task)
+        yield has_task_status(wanted.task)
     if wanted.job is not None:
-        yield STANDS[wanted.job]
+        yield has_job_status(wanted.job)
     if wanted.batch is not None:
         yield conversations.c.batch == wanted.batch
 
@@ -169,7 +173,7 @@ def _of_view(view: View) -> Iterable[ColumnElement[bool]]:
         case View.JOBS:
             yield is_job
         case View.TASKS:
-            yield is_listed
+            yield is_task
 
 
 def _escape(words: str) -> str:

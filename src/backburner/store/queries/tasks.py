@@ -26,7 +26,7 @@ from backburner.core.work.proposal import RejectedProposal
 from backburner.store.context import Group
 from backburner.store.mapping import load
 from backburner.store.queries.conversations import ConversationQueries
-from backburner.store.queries.task_status import is_proposed, was_proposed
+from backburner.store.queries.view_filters import is_proposed, was_proposed
 from backburner.store.tables import conversations, runs, spend
 from backburner.store.types import Time
 
