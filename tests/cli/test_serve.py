@@ -32,7 +32,7 @@ main.main(sys.argv[1:])
 #: A server whose event loop hangs when it is told to stop.
 HANGS = """
 import asyncio, threading
-from backburner.app.http_server import stop_on_signals
+from backburner.app.signals import stop_on_signals
 def hang():
     print("stopping", flush=True)
     threading.Event().wait()

@@ -1,22 +1,14 @@
-"""Assembles the program: machines, actions, API and worker."""
+"""Assembles the program: machines, actions and worker. `server` adds the API."""
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
-from urllib.parse import urlsplit
-
-from fastapi import FastAPI
 
 from backburner.actions.deps import Deps, DiscoverySettings, Limits
-from backburner.api.app import build_api
-from backburner.api.routes.mcp import ServeTools
 from backburner.app.backup import back_up_to_unnamed_file
 from backburner.app.clock import Clock
-from backburner.app.folder import check_writable, remove_folder
-from backburner.app.http_server import host_in_url
+from backburner.app.folder import remove_folder
 from backburner.app.machines import Machines, NoTools
 from backburner.bus.local import LocalBus
 from backburner.bus.postgres import PostgresBus
@@ -26,9 +18,7 @@ from backburner.ports import Bus
 from backburner.settings import PriceList, Settings
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
-from backburner.store.lifecycle.opening import ask_for_an_answer
 from backburner.tools.toolbox import Toolbox as Tools
-from backburner.web import pages
 from backburner.worker.seats import Seats
 from backburner.worker.service import Pace, Worker
 
@@ -41,7 +31,6 @@ class App:
     bus: Bus
     deps: Deps
     worker: Worker
-    api: FastAPI
 
 
 @asynccontextmanager
@@ -100,7 +89,6 @@ def build(
         bus=bus,
         deps=deps,
         worker=_build_worker(settings, deps, bus, machines),
-        api=_build_api(settings, deps, database),
     )
 
 
@@ -123,50 +111,3 @@ def _build_worker(settings: Settings, deps: Deps, bus: Bus, machines: Machines) 
         delivery_lease=settings.delivery_lease,
     )
     return Worker(deps, bus, seats=seats, pace=pace)
-
-
-def _build_api(settings: Settings, deps: Deps, database: Database) -> FastAPI:
-    async def check_database() -> None:
-        await database.transact(ask_for_an_answer)
-
-    async def check_data_folder() -> None:
-        await asyncio.to_thread(check_writable, settings.data)
-
-    api = build_api(
-        deps,
-        hosts={
-            *("localhost", "127.0.0.1", "[::1]"),
-            host_in_url(settings.host),
-            *_public_host(settings),
-        },
-        checks={"data folder": check_data_folder, "database": check_database},
-        public_url=settings.public_url,
-        tools=serve_tools(deps),
-    )
-    api.routes.extend(pages.build_routes())
-    return api
-
-
-def _public_host(settings: Settings) -> Iterator[str]:
-    if name := urlsplit(settings.public_url).hostname:
-        yield host_in_url(name)
-
-
-def serve_tools(deps: Deps) -> ServeTools:
-    """Serve our tools to MCP clients, loaded at the first request: the MCP library is slow."""
-    loading: asyncio.Task[ServeTools] | None = None
-
-    async def serve(*call: Any) -> None:
-        nonlocal loading
-        if loading is None:
-            # In a thread, so that other requests continue meanwhile.
-            loading = asyncio.create_task(asyncio.to_thread(_load_tools, deps))
-        await (await asyncio.shield(loading))(*call)
-
-    return serve
-
-
-def _load_tools(deps: Deps) -> Callable[..., Awaitable[None]]:
-    from backburner.tools.mcp_server import McpServer  # noqa: PLC0415
-
-    return McpServer(deps)

@@ -1,11 +1,9 @@
-"""The HTTP server: the listening socket, TLS, stalled connections, and signals."""
+"""The HTTP server: the listening socket, TLS and stalled connections."""
 
 import asyncio
-import os
-import signal
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from backburner.app.urls import host_in_url
 from backburner.core.errors import BadSetting, MachineFailed
 
 #: Time after which a connection whose client reads nothing is closed.
@@ -119,22 +118,6 @@ def protocol_with_stall_timeout(timeout: timedelta) -> type[asyncio.Protocol]:
     return StallTimeoutProtocol
 
 
-def stop_on_signals(stop: Callable[[], None]) -> None:
-    """Call `stop` at the first signal, and exit at once at the second."""
-    loop = asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM)
-
-    def stop_once() -> None:
-        stop()
-        for number in signals:
-            loop.remove_signal_handler(number)
-            # Not through the loop, which may be what hangs.
-            signal.signal(number, lambda *_: os._exit(130))
-
-    for number in signals:
-        loop.add_signal_handler(number, stop_once)
-
-
 async def wait_until_healthy(host: str, port: int, *, encrypted: bool = False) -> bool:
     """Wait until the server responds to a request; False if it was stopped before."""
     request = f"GET /health HTTP/1.1\r\nHost: {host_in_url(host)}\r\nConnection: close\r\n\r\n"
@@ -158,7 +141,3 @@ def _unverified() -> ssl.SSLContext:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
-
-
-def host_in_url(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

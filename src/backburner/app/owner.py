@@ -12,8 +12,8 @@ from backburner.actions.accounts.credentials import IssuedCredential
 from backburner.actions.deps import Deps
 from backburner.app.build import App
 from backburner.app.clock import Clock
-from backburner.app.http_server import host_in_url
 from backburner.app.machines import NoTools
+from backburner.app.urls import host_in_url
 from backburner.core.accounts import User
 from backburner.core.errors import BadSetting, NotFound
 from backburner.core.ids import UserId

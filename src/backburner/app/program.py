@@ -8,21 +8,12 @@ from contextlib import AsyncExitStack, closing
 
 import structlog
 
-from backburner.app import owner
 from backburner.app.build import App, build, open_bus
 from backburner.app.clock import Clock
 from backburner.app.folder import prepare_data_folder
-from backburner.app.http_server import (
-    Server,
-    host_in_url,
-    listen,
-    server_config,
-    stop_on_signals,
-    wait_until_healthy,
-)
 from backburner.app.machines import Machines, build_machines
+from backburner.app.signals import stop_on_signals
 from backburner.bus.local import LocalBus
-from backburner.core.errors import MachineFailed
 from backburner.settings import Settings
 from backburner.store.db import Database
 from backburner.store.lifecycle.opening import open_database
@@ -53,6 +44,9 @@ def run(
 
     async def until_stopped(app: App) -> None:
         if serves:
+            # Not above: a worker does without the web framework, which takes long to import.
+            from backburner.app.server import serve  # noqa: PLC0415
+
             await serve(app, announce=announce, welcome=welcome, works=works)
         else:
             await work(app, announce=announce)
@@ -90,48 +84,6 @@ async def _end_tasks() -> None:
         _log.error("program.exit_forced", tasks=len(stuck))
         logging.shutdown()
         os._exit(0)
-
-
-async def serve(
-    app: App,
-    *,
-    announce: Callable[[str], None],
-    welcome: Callable[[str], None],
-    works: bool = True,
-) -> None:
-    """Run the server, and a worker if it `works`, until a signal."""
-    settings = app.settings
-    await owner.check_open(app)
-    config = server_config(
-        app.api,
-        certificate=settings.tls_certificate,
-        key=settings.tls_key,
-        proxies=settings.proxies,
-    )
-    with closing(listen(settings.host, settings.port)) as listener:
-        server, stopping = Server(config), asyncio.Event()
-
-        def stop() -> None:
-            server.should_exit = True
-            # Event streams never end by themselves and would keep the server.
-            app.api.state.feed.close()
-            stopping.set()
-
-        stop_on_signals(stop)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(server.serve(sockets=[listener]))
-            host, port = listener.getsockname()[:2]
-            if await wait_until_healthy(host, port, encrypted=config.is_ssl):
-                address = f"{'https' if config.is_ssl else 'http'}://{host_in_url(host)}:{port}"
-                link = await owner.welcome(app, settings.public_url or address)
-                announce(address)
-                if link:
-                    welcome(link)
-                # After the announcement, so that a client can watch all that the worker does.
-                if works:
-                    tasks.create_task(app.worker.run(stopping))
-            elif not server.should_exit:
-                raise MachineFailed("The server does not respond to its own requests.")
 
 
 async def work(app: App, *, announce: Callable[[str], None]) -> None:

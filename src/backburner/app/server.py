@@ -1,0 +1,114 @@
+"""The server: builds the API, and serves it until a signal."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI
+
+from backburner.actions.deps import Deps
+from backburner.api.app import build_api
+from backburner.api.routes.mcp import ServeTools
+from backburner.app import owner
+from backburner.app.build import App
+from backburner.app.folder import check_writable
+from backburner.app.http_server import Server, listen, server_config, wait_until_healthy
+from backburner.app.signals import stop_on_signals
+from backburner.app.urls import host_in_url
+from backburner.core.errors import MachineFailed
+from backburner.settings import Settings
+from backburner.store.lifecycle.opening import ask_for_an_answer
+from backburner.web import pages
+
+
+async def serve(
+    app: App,
+    *,
+    announce: Callable[[str], None],
+    welcome: Callable[[str], None],
+    works: bool = True,
+) -> None:
+    """Run the server, and a worker if it `works`, until a signal."""
+    settings, api = app.settings, build_server_api(app)
+    await owner.check_open(app)
+    config = server_config(
+        api,
+        certificate=settings.tls_certificate,
+        key=settings.tls_key,
+        proxies=settings.proxies,
+    )
+    with closing(listen(settings.host, settings.port)) as listener:
+        server, stopping = Server(config), asyncio.Event()
+
+        def stop() -> None:
+            server.should_exit = True
+            # Event streams never end by themselves and would keep the server.
+            api.state.feed.close()
+            stopping.set()
+
+        stop_on_signals(stop)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(server.serve(sockets=[listener]))
+            host, port = listener.getsockname()[:2]
+            if await wait_until_healthy(host, port, encrypted=config.is_ssl):
+                address = f"{'https' if config.is_ssl else 'http'}://{host_in_url(host)}:{port}"
+                link = await owner.welcome(app, settings.public_url or address)
+                announce(address)
+                if link:
+                    welcome(link)
+                # After the announcement, so that a client can watch all that the worker does.
+                if works:
+                    tasks.create_task(app.worker.run(stopping))
+            elif not server.should_exit:
+                raise MachineFailed("The server does not respond to its own requests.")
+
+
+def build_server_api(app: App) -> FastAPI:
+    settings = app.settings
+
+    async def check_database() -> None:
+        await app.database.transact(ask_for_an_answer)
+
+    async def check_data_folder() -> None:
+        await asyncio.to_thread(check_writable, settings.data)
+
+    api = build_api(
+        app.deps,
+        hosts={
+            *("localhost", "127.0.0.1", "[::1]"),
+            host_in_url(settings.host),
+            *_public_host(settings),
+        },
+        checks={"data folder": check_data_folder, "database": check_database},
+        public_url=settings.public_url,
+        tools=serve_tools(app.deps),
+    )
+    api.routes.extend(pages.build_routes())
+    return api
+
+
+def _public_host(settings: Settings) -> Iterator[str]:
+    if name := urlsplit(settings.public_url).hostname:
+        yield host_in_url(name)
+
+
+def serve_tools(deps: Deps) -> ServeTools:
+    """Serve our tools to MCP clients, loaded at the first request: the MCP library is slow."""
+    loading: asyncio.Task[ServeTools] | None = None
+
+    async def serve(*call: Any) -> None:
+        nonlocal loading
+        if loading is None:
+            # In a thread, so that other requests continue meanwhile.
+            loading = asyncio.create_task(asyncio.to_thread(_load_tools, deps))
+        await (await asyncio.shield(loading))(*call)
+
+    return serve
+
+
+def _load_tools(deps: Deps) -> Callable[..., Awaitable[None]]:
+    from backburner.tools.mcp_server import McpServer  # noqa: PLC0415
+
+    return McpServer(deps)
