@@ -57,12 +57,12 @@ class Lines:
         self._reader = Thread(target=self._take, args=(stream,), daemon=True)
         self._reader.start()
 
-    def next(self) -> str | None:
+    def next(self, within: float = PATIENCE) -> str | None:
         """Wait for a line; after the last one there is None."""
         try:
-            line = self._taken.get(timeout=PATIENCE)
+            line = self._taken.get(timeout=within)
         except Empty:
-            raise AssertionError(f"Nothing was written for {PATIENCE} seconds.") from None
+            raise AssertionError(f"Nothing was written for {within} seconds.") from None
         if line is None:
             self._taken.put(None)
         return line
@@ -88,8 +88,8 @@ class Running:
         #: What was read from stderr while waiting for something.
         self._heard: list[str] = []
 
-    def read_line(self) -> str:
-        return self._out.next() or ""
+    def read_line(self, within: float = PATIENCE) -> str:
+        return self._out.next(within) or ""
 
     def write_line(self, text: str) -> None:
         self._in.write(f"{text}\n")
