@@ -292,7 +292,7 @@ async def test_a_call_ends_when_the_server_stops(api: FastAPI, stage: Stage, ben
 
 
 async def until_watched(api: FastAPI) -> None:
-    while not api.state.feed.is_followed:  # noqa: ASYNC110 (nobody is told of that)
+    while not api.state.feed._subscribers:  # noqa: ASYNC110 (no event says so)
         await asyncio.sleep(0.01)
 
 

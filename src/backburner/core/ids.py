@@ -82,8 +82,8 @@ def derive_grant_id(*values: str | int) -> GrantId:
 
 
 def _new(kind: str) -> str:
-    by_chance = uuid4().int % (1 << _RANDOM_BITS)
-    return f"{kind}_{_encode(time.time_ns() // 1000 << _RANDOM_BITS | by_chance)}"
+    random_bits = uuid4().int % (1 << _RANDOM_BITS)
+    return f"{kind}_{_encode(time.time_ns() // 1000 << _RANDOM_BITS | random_bits)}"
 
 
 def _derive(kind: str, values: tuple[str | int, ...]) -> str:

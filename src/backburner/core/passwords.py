@@ -28,10 +28,10 @@ COMMON_PASSWORDS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashCost:
-    """How slow hashing is made on purpose."""
+    """The cost of hashing a password."""
 
     rounds: int = 3
-    #: Each hash takes as much: who knocks often must not fill the machine.
+    #: Memory of each hash: many concurrent attempts must not exhaust the machine.
     memory_kib: int = 64 * 1024
 
 

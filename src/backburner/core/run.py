@@ -82,7 +82,7 @@ class NewItem:
 
     @property
     def is_from_user(self) -> bool:
-        """A user waits for the reply; results of jobs are answered with nobody waiting."""
+        """Whether the user waits for the reply; nobody waits for the reply to a job result."""
         return self.run_kind is RunKind.REPLY and self.kind is not ItemKind.JOB_RESULT
 
 

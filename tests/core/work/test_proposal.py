@@ -18,6 +18,7 @@ from backburner.core.work import proposal
 from backburner.core.work.proposal import (
     DISCOVERY_PROMPT,
     MAX_PROPOSALS_PER_RUN,
+    SHORT_ID_CHARS,
     RejectedProposal,
     check_task_limit,
     needs_no_approval,
@@ -108,10 +109,11 @@ def test_a_proposal_asks_its_owner_and_shows_what_a_yes_is_for() -> None:
     assert asked.purpose is Purpose.PROPOSAL
     assert asked.type is QuestionType.CONFIRMATION
     assert asked.options == ("yes", "no")
+    short = PROPOSED.id[:SHORT_ID_CHARS]
     facts = (
         *("Watch CI", "CI broke twice this week.", "at 09:00 every day (Europe/Berlin)"),
         *("Look at CI.", "read_file", "discord 42"),
-        "`backburner approve c_conversa` or `backburner reject c_conversa`",
+        f"`backburner approve {short}` or `backburner reject {short}`",
     )
     for line, fact in zip(asked.prompt.splitlines(), facts, strict=True):
         assert fact in line
