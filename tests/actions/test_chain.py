@@ -137,7 +137,7 @@ async def test_what_comes_after_something_gone_pauses_and_says_so(stage: Stage, 
         await conversations.delete(stage.deps, USER, first.id)
     await stage.work()
 
-    told = "The work is paused: what it was to come after is no longer there."
+    told = "The work is paused: the work it was scheduled after no longer exists."
     assert stage.load(then).pause_reason is PauseReason.USER
     assert stage.said(then) == [told]
     assert stage.notices() == [told]

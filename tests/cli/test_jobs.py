@@ -41,9 +41,9 @@ def test_a_job_is_started_awaited_shown_resumed_and_deleted(
     assert awaited.code == 0
     assert [line.split()[:2] for line in listed.out] == [
         ["ID", "STATUS"],
-        [started["id"][:10], "completed"],
+        [started["id"][:12], "completed"],
     ]
-    assert deleted.out == [f"Deleted: {started['id'][:10]} Count."]
+    assert deleted.out == [f"Deleted: {started['id'][:12]} Count."]
     assert gone.code == 3
 
 
@@ -60,7 +60,7 @@ def test_a_batch_is_listed_cancelled_and_deleted_together(
     talk("resume", "--everything")
     deleted = jobs("clear", "--batch", "both")
 
-    assert (waited.code, waited.err) == (1, [f"Not completed: {job_id[:10]} running."])
+    assert (waited.code, waited.err) == (1, [f"Not completed: {job_id[:12]} running."])
     assert sorted(line.split()[-1] for line in cancelled.out) == ["one.", "two."]
     assert again.code == 4
     assert len(deleted.out) == 2
@@ -76,7 +76,7 @@ def test_without_a_command_jobs_are_listed(jobs: Call, ask_jobs: Callable[..., A
     assert listed.code == 0
     assert listed.out[0].split() == ["ID", "STATUS", "STARTED", "CALLS", "DESCRIPTION", "BATCH"]
     assert started["id"] in {job["id"] for job in ask_jobs()}
-    (line,) = [line for line in listed.out if line.startswith(started["id"][:10])]
+    (line,) = [line for line in listed.out if line.startswith(started["id"][:12])]
     assert line.split()[1] == "completed"
     assert " Listed" in line
 

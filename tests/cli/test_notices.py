@@ -20,7 +20,7 @@ def test_a_reminder_becomes_a_notice_that_can_be_marked_as_seen(
     listed = talk("notices")
     assert "stretch" in notice["text"]
     assert listed.out[0].split() == ["TIME", "KIND", "CONVERSATION", "TEXT"]
-    (line,) = [line for line in listed.out if conversation_id[:10] in line]
+    (line,) = [line for line in listed.out if conversation_id[:12] in line]
     assert line.startswith("new ")
 
     assert notices("--new", "--seen") == [notice]

@@ -12,7 +12,7 @@ def test_work_is_paused_resumed_run_and_cancelled(ask: Callable[..., Any], talk:
     wait_for(lambda: ask("conversations", conversation_id)["schedule"])
     paused = talk("pause", conversation_id)
     (listed,) = [
-        line for line in talk("conversations").out if line.startswith(conversation_id[:10])
+        line for line in talk("conversations").out if line.startswith(conversation_id[:12])
     ]
     resumed = talk("resume", conversation_id)
     ran = talk("run-now", conversation_id)

@@ -22,7 +22,7 @@ def test_a_question_is_listed_and_answered_once(ask: Callable[..., Any], talk: C
     talk("cancel", conversation_id)
 
     assert listed.out[0].split() == ["ID", "PURPOSE", "ASKED", "QUESTION", "OPTIONS"]
-    assert any(first["id"][:10] in line for line in listed.out)
+    assert any(first["id"][:12] in line for line in listed.out)
     assert (answered.code, answered.out) == (0, ["Answered."])
     assert late.code == 4
     assert open_questions() == []

@@ -28,7 +28,7 @@ def test_a_fresh_installation_replies_at_once(
 
     assert said.code == 0, said.err
     assert said.out[0].startswith("All right.")
-    assert said.err == [f"[in {conversation['id'][:10]}]"]
+    assert said.err == [f"[in {conversation['id'][:12]}]"]
     assert conversation["status"] == "background"
     assert "stretch" in json.loads("\n".join(more.out))["messages"][-1]["content"]
     assert away.code == 0

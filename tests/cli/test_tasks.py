@@ -33,7 +33,7 @@ def test_a_task_is_created_and_shown(ask: Callable[..., Any], talk: Call) -> Non
 
     assert made.out[0].startswith("Created: shown, at 03:33 on Monday (UTC), next run at ")
     assert listed.out[0].split() == ["ID", "STATUS", "RUNS", "NEXT", "RUN", "NAME", "SCHEDULE"]
-    assert any(line.startswith(found["id"][:10]) and " shown " in line for line in listed.out)
+    assert any(line.startswith(found["id"][:12]) and " shown " in line for line in listed.out)
     facts = dict(line.split(maxsplit=1) for line in shown.out)
     assert (facts["prompt"], facts["runs"], facts["tools"]) == ("Look at CI.", "0 of 3", "look")
     assert found["id"] in {one["id"] for one in ask("tasks")}

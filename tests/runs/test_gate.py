@@ -240,7 +240,7 @@ async def test_a_call_that_a_crash_cut_off_is_asked_about_and_not_repeated(
 
     assert stage.tools.count("send") == calls
     if said == HAPPENED:
-        assert stage.engine.results[-1].text == "Its owner says that it happened."
+        assert stage.engine.results[-1].text == "The owner says that this call was made."
 
 
 @requirement("A-pause")
@@ -322,7 +322,7 @@ async def test_leave_it_holds_also_where_the_tool_is_always_allowed(
     await stage.work()
 
     assert stage.tools.count("send") == 1
-    assert "leave it" in stage.engine.results[-1].text
+    assert "leave this call alone" in stage.engine.results[-1].text
 
 
 async def test_an_agent_whose_memory_is_gone_gets_what_the_same_run_did_before(

@@ -1,1 +1,1 @@
-"""The HTTP way in: one file per path prefix."""
+"""The HTTP API."""

@@ -1,1 +1,1 @@
-"""Pages for browsers: files of this package, with nothing from elsewhere and nothing to build."""
+"""Pages for browsers, without third-party assets or a build step."""

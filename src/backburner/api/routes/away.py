@@ -22,9 +22,7 @@ async def get_away_summary(
     return AwaySummaryOut.of(await away.summarise(deps, caller.user, since=since))
 
 
-@router.post(
-    "/seen", summary="Mark the summary as seen", responses=error_responses(*BODY_ERRORS)
-)
+@router.post("/seen", summary="Mark the summary as seen", responses=error_responses(*BODY_ERRORS))
 async def mark_away_seen(
     deps: AppDeps, caller: Writer, body: AwaySeenBody | None = None
 ) -> AwaySinceOut:

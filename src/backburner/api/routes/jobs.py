@@ -74,7 +74,7 @@ async def start_job(body: NewJobBody, deps: AppDeps, caller: Writer) -> JobOut:
 
 @router.post("/cancel", summary="Cancel jobs", responses=error_responses(404, 409, *BODY_ERRORS))
 async def cancel_jobs(body: JobSelectionBody, deps: AppDeps, caller: Writer) -> JobChangesOut:
-    """Cancel running jobs. Their conversation is informed."""
+    """Cancel running jobs. Their conversation is notified."""
     changed = await user_jobs.cancel_some(
         deps, caller.user, body.conversation, ids=body.jobs, batch=body.batch
     )
@@ -109,7 +109,7 @@ async def delete_job(job_id: JobIdPath, deps: AppDeps, caller: Writer) -> None:
 
 @router.post("/{job_id}/cancel", summary="Cancel a job", responses=error_responses(404, 409))
 async def cancel_job(job_id: JobIdPath, deps: AppDeps, caller: Writer) -> JobOut:
-    """Cancel it and all jobs that it started. Its conversation is informed."""
+    """Cancel it and all jobs that it started. Its conversation is notified."""
     return JobOut.of(await user_jobs.cancel(deps, caller.user, job_id))
 
 

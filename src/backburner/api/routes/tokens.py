@@ -30,7 +30,10 @@ router = APIRouter(prefix="/api", tags=["tokens"])
 async def create_token(
     body: NewTokenBody, caller: Writer, response: Response, deps: AppDeps
 ) -> CreatedTokenOut:
-    """Create a token. It cannot have more scopes than this request, or outlive its credential."""
+    """Create a token, with no more scopes than the credential of this request has.
+
+    If that credential is a token, the new one expires no later.
+    """
     lifetime = parse_duration(body.expires) if body.expires is not None else None
     token = await credentials.create_token(
         deps, caller, frozenset(body.scopes), name=body.name, lives=lifetime

@@ -78,7 +78,7 @@ _EXAMPLE: dict[str, Any] = {
 class NewConversationBody(RequestBody):
     """A chat; or, with `what` and a time, a task."""
 
-    model_config = example(what="Look whether CI on main is green.", when="every weekday at 9")
+    model_config = example(what="Check whether CI on main is green.", when="every weekday at 9")
 
     message: str | None = Field(default=None, description="The first message of a chat.")
     title: str = Field(default="", max_length=MAX_TITLE_CHARS)
@@ -220,7 +220,7 @@ class ConversationOut(ConversationSummaryOut):
         **_EXAMPLE,
         next_times_in_words=["Tue 17 Nov 2026, 09:00 CET"],
         state={
-            "context": {"prompt": "Look whether CI on main is green."},
+            "context": {"prompt": "Check whether CI on main is green."},
             "step": "At the beginning.",
             "data": {},
             "pending_question": None,

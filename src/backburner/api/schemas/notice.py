@@ -23,7 +23,7 @@ class SeenNoticesBody(RequestBody):
     @model_validator(mode="after")
     def _check_choice(self) -> Self:
         if (self.ids is None) == (self.up_to is None):
-            raise BadRequest("Which notices were seen?", hint="Send either `ids` or `up_to`.")
+            raise BadRequest("Either `ids` or `up_to` is required.", hint="Send one of them.")
         return self
 
 

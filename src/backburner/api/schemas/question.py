@@ -52,7 +52,9 @@ class QuestionOut(BaseModel):
     type: QuestionType
     prompt: str
     options: Sequence[str]
-    binds_to: Mapping[str, Any] = Field(description="What exactly an approval covers.")
+    binds_to: Mapping[str, Any] = Field(
+        description="The exact call or proposal that an approval covers."
+    )
     run_id: str | None
     asked_at: datetime
     remind_at: datetime | None

@@ -1,4 +1,4 @@
-"""Schedules: setting one, and previewing one."""
+"""Schedules and their previews."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -24,7 +24,7 @@ class ScheduleTimesBody(RequestBody):
     @model_validator(mode="after")
     def _check_choice(self) -> Self:
         if (self.when is None) == (self.schedule is None):
-            raise BadRequest("When is the work due?", hint="Send either `when` or `schedule`.")
+            raise BadRequest("Either `when` or `schedule` is required.", hint="Send one of them.")
         return self
 
     @property
@@ -33,7 +33,7 @@ class ScheduleTimesBody(RequestBody):
 
 
 class NewScheduleBody(ScheduleTimesBody):
-    model_config = example(when="every weekday at 9", what="Look whether CI on main is green.")
+    model_config = example(when="every weekday at 9", what="Check whether CI on main is green.")
 
     what: str | None = Field(default=None, description="The prompt of each run; null: as before.")
 

@@ -80,7 +80,7 @@ class TaskTimesBody(RequestBody):
 class NewTaskBody(TaskTimesBody):
     model_config = example(
         name="watch-ci-main",
-        prompt="Look whether CI on main is green.",
+        prompt="Check whether CI on main is green.",
         kind="scheduled",
         interval="30m",
         notify="on_change",
@@ -179,7 +179,7 @@ class TaskOut(BaseModel):
         id=_ID,
         name="watch-ci-main",
         description="Monitor CI pipeline for main branch",
-        prompt="Look whether CI on main is green.",
+        prompt="Check whether CI on main is green.",
         kind="scheduled",
         status="active",
         needs_you=False,
@@ -291,7 +291,7 @@ class TaskPreviewOut(BaseModel):
         id=_ID,
         name="watch-ci-main",
         status="proposed",
-        prompt="Look whether CI on main is green.",
+        prompt="Check whether CI on main is green.",
         schedule_in_words="every 30 minutes",
         zone="Europe/Berlin",
         next_times=[_NOON],
