@@ -153,3 +153,44 @@ def files_of_the_repository() -> Iterator[Path]:
         if top.name in (".ci", ".gitignore") or top.name[0] != ".":
             files = (top,) if top.is_file() else top.rglob("*")
             yield from (path for path in files if path.is_file() and b"\0" not in path.read_bytes())
+
+
+LIVES = re.compile(r"^\d+\. .*$", re.MULTILINE)
+FILE_AND_NAMES = re.compile(r"`([\w/]+\.py)` `(\w+)`")
+
+
+def test_the_lives_in_the_development_guide_name_files_and_functions_that_exist() -> None:
+    guide = (ROOT / "docs" / "development.md").read_text(encoding="utf-8")
+    lines = LIVES.findall(guide)
+
+    assert len(lines) >= 25
+    for line in lines:
+        named = FILE_AND_NAMES.findall(line)
+        assert named, line
+        for file, name in named:
+            source = (ROOT / "src" / "backburner" / file).read_text(encoding="utf-8")
+            assert re.search(rf"^ *(?:async )?(?:def|class) {name}\b", source, re.MULTILINE), line
+
+
+def test_no_folder_holds_more_than_twenty_modules() -> None:
+    for top in ("src", "tests"):
+        for folder in [path for path in (ROOT / top).rglob("*") if path.is_dir()]:
+            modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+            assert len(modules) <= 20, folder
+
+
+def test_no_public_class_name_is_used_twice_except_by_a_port_and_its_implementation() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in (ROOT / "src").rglob("*.py"):
+        package = path.relative_to(ROOT / "src" / "backburner").parts[0]
+        for name in re.findall(
+            r"^class ([A-Z]\w*)", path.read_text(encoding="utf-8"), re.MULTILINE
+        ):
+            homes.setdefault(name, []).append(package)
+
+    twice = {
+        name: packages
+        for name, packages in homes.items()
+        if len(packages) > 1 and not (len(packages) == 2 and "ports" in packages)
+    }
+    assert twice == {}

@@ -41,7 +41,7 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         # uvicorn would raise the signal again after a clean stop and so change the exit code.

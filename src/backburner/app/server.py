@@ -14,7 +14,7 @@ from backburner.api.routes.mcp import ServeTools
 from backburner.app import owner
 from backburner.app.build import App
 from backburner.app.folder import check_writable
-from backburner.app.http_server import Server, listen, server_config, wait_until_healthy
+from backburner.app.http_server import HttpServer, listen, server_config, wait_until_healthy
 from backburner.app.signals import stop_on_signals
 from backburner.app.urls import host_in_url
 from backburner.core.errors import MachineFailed
@@ -40,7 +40,7 @@ async def serve(
         proxies=settings.proxies,
     )
     with closing(listen(settings.host, settings.port)) as listener:
-        server, stopping = Server(config), asyncio.Event()
+        server, stopping = HttpServer(config), asyncio.Event()
 
         def stop() -> None:
             server.should_exit = True

@@ -18,7 +18,7 @@ from support.stage.stage import BOUND, Stage
 
 from backburner.api.http import problems
 from backburner.api.http.limits import BodyLimitMiddleware, BodyLimits
-from backburner.app.http_server import Server, listen, server_config
+from backburner.app.http_server import HttpServer, listen, server_config
 
 PATH = "/api/conversations"
 SHORT = timedelta(milliseconds=50)
@@ -29,7 +29,7 @@ MEGABYTE = 2**20
 @asynccontextmanager
 async def served(api: FastAPI) -> AsyncIterator[int]:
     listener: socket.socket = listen("127.0.0.1", 0)
-    server = Server(server_config(api))
+    server = HttpServer(server_config(api))
     task = asyncio.create_task(server.serve([listener]))
     try:
         yield listener.getsockname()[1]

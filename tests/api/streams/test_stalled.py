@@ -17,7 +17,7 @@ from support.stage.stages import clock, database, set_up, stage
 
 from backburner.actions.accounts import credentials
 from backburner.api.app import build_api
-from backburner.app.http_server import Server, listen
+from backburner.app.http_server import HttpServer, listen
 from backburner.core.accounts import CredentialKind, Scope
 from backburner.live.feed import Feed
 from backburner.ports import EventKind, Hint, HintKind
@@ -35,7 +35,7 @@ LITTLE = 1_800_000
 
 @dataclass
 class Stalled:
-    server: Server
+    server: HttpServer
     feed: Feed
     reader: asyncio.StreamReader
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 from fastapi import FastAPI
 
-from backburner.app.http_server import Server, listen, server_config
+from backburner.app.http_server import HttpServer, listen, server_config
 
 #: How long anything may take, in seconds; only what is broken takes as long.
 BOUND = 10.0
@@ -74,8 +74,8 @@ async def serving(api: FastAPI) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def serving_on(listener: socket, api: FastAPI, **config: Any) -> AsyncIterator[Server]:
-    server = Server(server_config(api, **config))
+async def serving_on(listener: socket, api: FastAPI, **config: Any) -> AsyncIterator[HttpServer]:
+    server = HttpServer(server_config(api, **config))
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         yield server

@@ -7,7 +7,6 @@ from typing import IO
 from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 
-from backburner.actions import copies
 from backburner.api.http.auth import Operator
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.openapi import error_responses
@@ -26,7 +25,7 @@ router = APIRouter(prefix="/api", tags=["operations"])
 )
 async def create_backup(_: Operator, deps: AppDeps) -> StreamingResponse:
     """Stream a consistent SQLite file. The server keeps working meanwhile."""
-    file = await copies.copy(deps)
+    file = await deps.copy_database()
     return StreamingResponse(
         _read_chunks(file),
         media_type=MEDIA_TYPE,

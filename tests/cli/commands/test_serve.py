@@ -19,7 +19,7 @@ from backburner.cli.client import NotSignedIn, Server
 
 pytestmark = pytest.mark.starts
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 UP_AS_NOBODY = f"""
 import sys
