@@ -67,7 +67,7 @@ class Claiming:
             if self._claimed is None:
                 raise
             # Left as it was it would be the first to be claimed again, for ever.
-            _log.exception("a run cannot be prepared", conversation=self._claimed)
+            _log.exception("run.prepare_failed", conversation=self._claimed)
             self._unprepared.add(self._claimed)
             return True
         if found is None:
@@ -107,7 +107,7 @@ class Claiming:
                 await perform.perform(self.deps, taken.claim, taken.prepared, taken.stop)
         except Exception:  # noqa: BLE001 (whatever it was, the worker goes on)
             # Its lease runs out, and it is given again.
-            _log.exception("a run broke", run=taken.claim.run.id)
+            _log.exception("run.crashed", run=taken.claim.run.id)
         finally:
             self.underway.remove(taken)
 

@@ -50,7 +50,7 @@ class Deliverer:
         except ChannelFailed as error:
             await self._put_back(part, error)
         except Exception as error:  # noqa: BLE001 (whatever it was, it is tried again)
-            _log.exception("a channel broke", channel=part.channel)
+            _log.exception("channel.crashed", channel=part.channel)
             await self._put_back(part, ChannelFailed(f"Something unexpected: {error!r}"))
         else:
             await self._write_down(

@@ -33,5 +33,5 @@ class Rescuer:
 
         freed = await self.deps.store.transact(work)
         if freed is not None:
-            _log.warning("a run was given up by its holder", run=freed.turn.run_id)
+            _log.warning("run.rescued", run=freed.turn.run_id)
         return freed is not None

@@ -144,10 +144,10 @@ class Worker:
                 while await kept.chore.run_once():
                     pass
             except StoreFailed as error:
-                _log.warning("the database is gone for now", error=str(error))
+                _log.warning("store.unavailable", error=str(error))
                 await self._try_again(kept)
             except Exception:  # noqa: BLE001 (whatever it was, the others go on)
-                _log.exception("a chore failed", chore=type(kept.chore).__name__)
+                _log.exception("chore.failed", chore=type(kept.chore).__name__)
                 await self._try_again(kept)
 
     async def _try_again(self, kept: _Kept) -> None:
@@ -186,7 +186,7 @@ class Worker:
                 lambda tx: (tx.queue.agenda(), loop.time())
             )
         except StoreFailed as error:
-            _log.warning("the database is gone for now", error=str(error))
+            _log.warning("store.unavailable", error=str(error))
             return _NextDue(CHORE_RETRY_SECONDS)
         # Often enough to see every lease before it runs out.
         found = _NextDue(min(self._pace.poll, self._pace.lease).total_seconds())
