@@ -95,7 +95,7 @@ async def test_it_finds_what_a_lost_hint_was_for(database: Database) -> None:
         await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
 
 
-@requirement("A-cap", "A-batch", "A-spawn")
+@requirement("A-cap", "A-spawn")
 async def test_it_never_has_more_runs_than_seats_and_keeps_one_for_chat(
     database: Database,
 ) -> None:
@@ -115,6 +115,25 @@ async def test_it_never_has_more_runs_than_seats_and_keeps_one_for_chat(
         await until(lambda: all(stage.load(task).ended_as for task in tasks))
 
     assert stage.engine.most_underway == 3
+
+
+@requirement("A-batch")
+async def test_one_poll_claims_no_more_than_a_batch(database: Database) -> None:
+    stage = make_stage(database)
+    for _ in range(5):
+        stage.engine.then(Call("slow"))
+        await stage.task()
+    stage.claiming.batch = 2
+
+    there_may_be_more = await stage.claiming.run_once()
+
+    assert there_may_be_more
+    assert len(stage.underway) == 2
+    stage.claiming.batch = 20
+    assert not await stage.claiming.run_once()
+    assert len(stage.underway) == 5
+    stage.tools.let_go.set()
+    await stage.idle()
 
 
 async def test_a_message_interrupts_work_in_the_same_conversation(database: Database) -> None:
