@@ -209,7 +209,8 @@ async def test_a_family_of_processes_that_times_out_is_ended(folder: Path, word:
 
 
 async def test_background_processes_end_with_the_command(folder: Path, word: str) -> None:
-    ran = await sh(folder, f"(setsid sh -c 'while :; do sleep 1; done' {word} &); echo done")
+    shells = f"for i in $(seq 20); do (setsid sh -c 'while :; do sleep 1; done' {word} &); done"
+    ran = await sh(folder, f"{shells}; echo done")
 
     assert (ran.output, ran.code) == ("done\n", 0)
     assert alive(word) == []

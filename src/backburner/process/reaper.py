@@ -111,7 +111,8 @@ def run_inner(spec: "ChildSpec", *, grace: float, outer: int, control: int) -> "
     asked: set[int] = set()
 
     def ask_to_end(*, alive: bool) -> float:  # noqa: ARG001 (there are other descendants)
-        for pid, _ in descendants():
+        # The oldest first: a shell that outlives the program it waits for would report its end.
+        for pid, _ in reversed(descendants()):
             # Many programs give up cleaning up at a second SIGTERM.
             if pid not in asked:
                 asked.add(pid)
