@@ -17,9 +17,9 @@ from typing import Any
 from _databases import clock, postgres_databases
 from _report import Cell, report
 from sqlalchemy import Engine
+from support.people.tokens import issue_token
 from support.people.users import add_user
 
-from backburner.actions.accounts import credentials
 from backburner.actions.deps import Deps
 from backburner.app.machines import NoTools
 from backburner.bus.postgres import PostgresBus
@@ -71,7 +71,7 @@ def _row(what: str, value: float, limit: float) -> dict[str, Cell]:
 
 async def _token(deps: Deps, database: Database, user: UserId) -> str:
     await database.transact(lambda tx: add_user(tx, user))
-    return await credentials.issue_token(deps, user, [Scope.READ], name="bench")
+    return await issue_token(deps, user, [Scope.READ], name="bench")
 
 
 @asynccontextmanager

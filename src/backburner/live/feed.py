@@ -214,16 +214,19 @@ class Feed:
                         subscriber.end()
 
     def _deliver(self, result: PollResult) -> None:
-        for user, drafts in result.drafts.items():
-            self._send_drafts(self._subscribers.get(user, ()), drafts)
         for user, changes in result.changes.items():
             if changes and user in self._positions:
                 self._positions[user] = changes[-1].number
             for subscriber in self._subscribers.get(user, ()):
-                subscriber.offer(changes)
+                dropped = subscriber.offer(changes)
+                for reply in self._deps.drafts.replies(user) if dropped else ():
+                    if reply.conversation in dropped:
+                        subscriber.hear(reply)
             if len(changes) == MAX_MISSED_EVENTS:
                 self._note_hint(user, None)
                 self._wake.set()
+        for user, drafts in result.drafts.items():
+            self._send_drafts(self._subscribers.get(user, ()), drafts)
 
     def _admit(self, joining: list[_Joining], joined: list[NewSubscriber]) -> None:
         for one, (newest, missed, drafts) in zip(joining, joined, strict=True):

@@ -48,30 +48,35 @@ class Poll:
 
     def run(self, tx: Tx) -> PollResult:
         found = PollResult(at=tx.now, good=tx.credentials.still_good(self.held, now=tx.now))
-        for user, where in self.hinted.items():
-            # Drafts first: read later, one could follow the message it became.
-            found.drafts[user] = list(tx.events.drafts(user, where))
-            self._read_changes(tx, found, user)
+        for user, conversations in self.hinted.items():
+            self._read(tx, found, user, conversations)
         if self.since is not None:
             for user, newest in tx.events.newest_since(self.since - MAX_POLL_LOOKBACK).items():
                 if newest > self.positions.get(user, newest) and user not in found.changes:
-                    self._read_changes(tx, found, user)
+                    self._read(tx, found, user, None)
         found.joined = [self._join(tx, user, after) for user, after in self.joining]
         return found
 
-    def _read_changes(self, tx: Tx, found: PollResult, user: UserId) -> None:
+    def _read(
+        self, tx: Tx, found: PollResult, user: UserId, conversations: set[ConversationId] | None
+    ) -> None:
         position = self.positions[user]
         found.changes[user] = list(tx.events.after(user, position, limit=MAX_MISSED_EVENTS))
+        # After the changes: a draft read before them could be a message by now.
+        found.drafts[user] = list(tx.events.drafts(user, conversations))
 
     def _join(self, tx: Tx, user: UserId, after: int | None) -> NewSubscriber:
-        drafts = list(tx.events.drafts(user, None))
         newest = tx.events.newest(user)
-        if after is None:
-            return NewSubscriber(newest, [], drafts)
+        missed: list[Change] | None = []
+        if after is not None:
+            missed = self._missed(tx, user, after)
+            # Changes since `newest` was read are included.
+            newest = max([newest, *(one.number for one in missed or ())])
+        # Last, as in `_read`.
+        return NewSubscriber(newest, missed, list(tx.events.drafts(user, None)))
+
+    def _missed(self, tx: Tx, user: UserId, after: int) -> list[Change] | None:
         if not tx.events.is_known(user, after):
-            return NewSubscriber(newest, None, drafts)
+            return None
         missed = list(tx.events.after(user, after, limit=MAX_MISSED_EVENTS + 1))
-        is_too_much = len(missed) > MAX_MISSED_EVENTS
-        # Changes since `newest` was read are included.
-        newest = max([newest, *(one.number for one in missed)])
-        return NewSubscriber(newest, None if is_too_much else missed, drafts)
+        return missed if len(missed) <= MAX_MISSED_EVENTS else None

@@ -1,7 +1,7 @@
 """A subscriber of the feed, and its queue."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from backburner.core.ids import ConversationId, UserId
@@ -46,21 +46,27 @@ class Subscriber:
             self._changes = missed
         self._wake.set()
 
-    def offer(self, changes: Iterable[Change]) -> None:
+    def offer(self, changes: Iterable[Change]) -> Collection[ConversationId]:
+        """Queue changes; return the conversations whose queued draft was dropped.
+
+        Such a draft may be a message by now. If it is not, it has to be heard again, as a whole.
+        """
+        dropped = list[ConversationId]()
         if self._number is None:
             # Not started yet: it will start at these changes or after them.
-            return
+            return dropped
         for change in changes:
             if change.number > self._number:
                 self._number = change.number
                 self._changes.append(change)
-                # The draft is a message by now, or will be published again.
-                if change.conversation is not None:
-                    self._drafts.pop(change.conversation, None)
+                if change.conversation in self._drafts:
+                    del self._drafts[change.conversation]
+                    dropped.append(change.conversation)
         if len(self._changes) > MAX_SUBSCRIBER_QUEUE:
             self._changes.clear()
             self._begins_at, self._resets = self._number, True
         self._wake.set()
+        return dropped
 
     def hear(self, draft: ReplyDraft) -> None:
         """Keep one draft for each conversation; a piece that continues it is added to it."""

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import func, select
 from support.doubles.clock import SetClock
 from support.doubles.engine import ScriptedEngine
+from support.people.tokens import issue_token
 from support.stage.make import USER
 from support.stage.stage import Stage
 
@@ -31,7 +32,7 @@ def either(request: pytest.FixtureRequest) -> Iterator[Stage]:
 
 async def client(stage: Stage, name: str = "editor") -> Caller:
     deps = stage.deps
-    secret = await credentials.issue_token(deps, stage.user(), [Scope.WRITE], name=name)
+    secret = await issue_token(deps, stage.user(), [Scope.WRITE], name=name)
     found = await credentials.identify(deps, secret)
     assert found
     return found

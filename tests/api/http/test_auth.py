@@ -6,10 +6,11 @@ import httpx2
 import pytest
 from fastapi import APIRouter
 from support.doubles.clock import SetClock
+from support.people.tokens import issue_token
 from support.stage.make import STRANGER, USER
 from support.stage.stage import Stage
 
-from backburner.actions.accounts import credentials, sign_in
+from backburner.actions.accounts import sign_in
 from backburner.api.app import build_api
 from backburner.api.http.auth import SESSION_COOKIE, Operator, Reader, Writer
 from backburner.core.accounts import Scope
@@ -45,7 +46,7 @@ async def client(stage: Stage) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 async def token(stage: Stage, *scopes: Scope, user: UserId = USER) -> str:
-    return await credentials.issue_token(stage.deps, stage.user(user), scopes, name="Test")
+    return await issue_token(stage.deps, stage.user(user), scopes, name="Test")
 
 
 async def session(stage: Stage) -> str:
@@ -152,7 +153,7 @@ async def test_one_that_has_expired_is_good_no_longer(
     stage: Stage, client: httpx2.AsyncClient, clock: SetClock
 ) -> None:
     until = clock.now
-    secret = await credentials.issue_token(
+    secret = await issue_token(
         stage.deps, stage.user(), [Scope.READ], name="Test", expires_at=until
     )
 

@@ -10,13 +10,13 @@ import pytest
 from sqlalchemy import event
 from support.doubles.clock import SetClock
 from support.doubles.engine import End, Fail, Spend
+from support.people.tokens import issue_token
 from support.requirements import requirement
 from support.stage.make import NOON, STRANGER, USER
 from support.stage.stage import Stage
 from support.stage.stages import clock, database, set_up, stage
 
 from backburner.actions import away
-from backburner.actions.accounts import credentials
 from backburner.actions.deps import Limits
 from backburner.api.app import build_api
 from backburner.core.accounts import Scope
@@ -45,7 +45,7 @@ async def client(stage: Stage) -> AsyncIterator[httpx2.AsyncClient]:
 
 async def header(stage: Stage, user: UserId = USER, *scopes: Scope) -> dict[str, str]:
     given = scopes or (Scope.READ, Scope.WRITE)
-    token = await credentials.issue_token(stage.deps, stage.user(user), given, name="Test")
+    token = await issue_token(stage.deps, stage.user(user), given, name="Test")
     return {"authorization": f"Bearer {token}"}
 
 

@@ -12,13 +12,13 @@ import httpx2
 import pytest
 from sqlalchemy import select, update
 from support.doubles.engine import End, ScriptedEngine, Wait
+from support.people.tokens import issue_token
 from support.requirements import requirement
 from support.stage.make import MATE, STRANGER, USER
 from support.stage.stage import Stage
 from support.stage.stages import clock, database
 
 from backburner.actions import personal_data
-from backburner.actions.accounts import credentials
 from backburner.api.app import build_api
 from backburner.app.backup import back_up_to_unnamed_file
 from backburner.app.folder import remove_folder
@@ -59,7 +59,7 @@ async def sign_in(stage: Stage) -> AsyncIterator[Callable[..., Any]]:
     async def sign_in(user: UserId, *scopes: Scope) -> httpx2.AsyncClient:
         stage.user(user)
         wanted = scopes or (Scope.READ, Scope.WRITE)
-        token = await credentials.issue_token(stage.deps, user, wanted, name=f"token of {user}")
+        token = await issue_token(stage.deps, user, wanted, name=f"token of {user}")
         opened.append(
             httpx2.AsyncClient(
                 transport=httpx2.ASGITransport(app=api),

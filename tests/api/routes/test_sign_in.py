@@ -8,6 +8,7 @@ import pytest
 from support.doubles.clock import SetClock
 from support.people import people
 from support.people.people import PASSWORD
+from support.people.tokens import issue_token
 from support.stage.stage import Stage
 
 from backburner.actions.accounts import credentials, sign_in, users
@@ -238,7 +239,7 @@ async def test_a_narrow_token_makes_no_link_and_sets_no_password(
 ) -> None:
     owner = await people.owner(stage)
     soon = clock.now + timedelta(days=1)
-    ends = await credentials.issue_token(stage.deps, owner.id, Scope, name="", expires_at=soon)
+    ends = await issue_token(stage.deps, owner.id, Scope, name="", expires_at=soon)
     for headers in (
         await people.token(stage, owner.id, Scope.READ, Scope.WRITE),
         {"authorization": f"Bearer {ends}"},

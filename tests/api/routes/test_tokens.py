@@ -6,6 +6,7 @@ from typing import Any
 import httpx2
 from support.doubles.clock import SetClock
 from support.people import people
+from support.people.tokens import issue_token
 from support.stage.stage import Stage
 
 from backburner.actions.accounts import credentials
@@ -113,7 +114,7 @@ async def test_a_token_made_with_a_token_lives_no_longer(
 ) -> None:
     user = await people.add(stage)
     soon = clock.now + timedelta(days=1)
-    secret = await credentials.issue_token(stage.deps, user, Scope, name="", expires_at=soon)
+    secret = await issue_token(stage.deps, user, Scope, name="", expires_at=soon)
     for expires in ("90d", None):
         body = {"name": "x", "expires": expires}
         answer = await browser.post("/api/tokens", json=body, headers=bearer(secret))

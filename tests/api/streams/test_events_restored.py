@@ -7,11 +7,11 @@ from pathlib import Path
 import httpx2
 from support.doubles.clock import SetClock
 from support.doubles.engine import ScriptedEngine
+from support.people.tokens import issue_token
 from support.servers.live import Stream, following, serving
 from support.stage.make import USER
 from support.stage.stage import Stage
 
-from backburner.actions.accounts import credentials
 from backburner.api.app import build_api
 from backburner.bus.local import LocalBus
 from backburner.core.accounts import Scope
@@ -29,7 +29,7 @@ async def followed(
         if after is None:
             stage.user()
         change(stage)
-        token = await credentials.issue_token(stage.deps, USER, [Scope.READ], name="Test")
+        token = await issue_token(stage.deps, USER, [Scope.READ], name="Test")
         api = build_api(stage.deps, hosts={"127.0.0.1"}, checks={})
         async with (
             serving(api) as address,

@@ -10,12 +10,12 @@ from datetime import timedelta
 from typing import Any
 
 from support.doubles.engine import Say, Wait
+from support.people.tokens import issue_token
 from support.servers.live import BOUND, serving_on
 from support.stage.make import USER
 from support.stage.stage import Stage
 from support.stage.stages import clock, database, set_up, stage
 
-from backburner.actions.accounts import credentials
 from backburner.api.app import build_api
 from backburner.app.http_server import HttpServer, listen
 from backburner.core.accounts import CredentialKind, Scope
@@ -50,7 +50,7 @@ class Stalled:
 async def stalling(stage: Stage, after: timedelta) -> AsyncIterator[Stalled]:
     """Follow everything over a connection that holds little, and stop reading at once."""
     stage.user()
-    token = await credentials.issue_token(stage.deps, USER, [Scope.READ], name="Test")
+    token = await issue_token(stage.deps, USER, [Scope.READ], name="Test")
     api = build_api(stage.deps, hosts={"127.0.0.1"}, checks={})
     with closing(listen("127.0.0.1", 0)) as listener, closing(socket.socket()) as ours:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)

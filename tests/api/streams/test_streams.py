@@ -9,13 +9,13 @@ from typing import Any
 import httpx2
 import pytest
 from support.doubles.engine import End, Fail, Say, Wait
+from support.people.tokens import issue_token
 from support.servers.live import Stream, following, serving
 from support.stage.make import STRANGER, USER
 from support.stage.stage import Stage
 from support.stage.stages import clock, database, set_up, stage
 
 from backburner.actions import chat
-from backburner.actions.accounts import credentials
 from backburner.api.app import build_api
 from backburner.core.accounts import Scope
 from backburner.core.conversation import Conversation
@@ -29,7 +29,7 @@ async def served(stage: Stage, **options: Any) -> AsyncIterator[httpx2.AsyncClie
     api = build_api(stage.deps, hosts={"127.0.0.1"}, checks={}, **options)
     async with serving(api) as address, httpx2.AsyncClient(base_url=address) as client:
         stage.user()
-        token = await credentials.issue_token(stage.deps, USER, list(Scope), name="Test")
+        token = await issue_token(stage.deps, USER, list(Scope), name="Test")
         client.headers["authorization"] = f"Bearer {token}"
         yield client
 

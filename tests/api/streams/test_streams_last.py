@@ -17,13 +17,14 @@ import httpx2
 import pytest
 from support.doubles.clock import SetClock
 from support.doubles.engine import Say, ScriptedEngine, Wait
+from support.people.tokens import issue_token
 from support.servers.live import BOUND, Stream, following, serving
 from support.servers.postgres_server import stopped_postgres
 from support.stage.make import MATE, USER
 from support.stage.stage import Stage
 from support.stage.stages import clock, database, set_up, stage
 
-from backburner.actions.accounts import credentials, users
+from backburner.actions.accounts import users
 from backburner.actions.deps import Deps
 from backburner.api.app import build_api
 from backburner.bus.postgres import PostgresBus
@@ -56,7 +57,7 @@ async def served(
 
 
 async def issue(stage: Stage, user: UserId = USER) -> str:
-    return await credentials.issue_token(stage.deps, stage.user(user), list(Scope), name="Test")
+    return await issue_token(stage.deps, stage.user(user), list(Scope), name="Test")
 
 
 def replying(

@@ -14,7 +14,6 @@ from typing import Any, Self, TypeVar
 from sqlalchemy import text
 
 from backburner.actions import chat, questions
-from backburner.actions.accounts import credentials
 from backburner.actions.deps import Deps, Limits
 from backburner.actions.origin import Origin
 from backburner.actions.work import control, jobs
@@ -38,6 +37,7 @@ from support.faults import script
 from support.faults.invariants import NEVER_AT_REST
 from support.faults.lasting import DEFINITION, SERVER
 from support.faults.program import CHANNEL
+from support.people.tokens import issue_token
 from support.people.users import add_user
 from support.stage.make import USER
 from support.stage.work import start_work
@@ -119,9 +119,7 @@ class Outside:
     def token(self, *, user: UserId = USER) -> str:
         """Give out what a client shows to be let in."""
         scopes = (Scope.READ, Scope.WRITE)
-        return self._do(
-            credentials.issue_token(self._deps, self._user(user), scopes, name="Outside")
-        )
+        return self._do(issue_token(self._deps, self._user(user), scopes, name="Outside"))
 
     def load(self, conversation: Conversation) -> Conversation:
         user, which = conversation.user_id, conversation.id

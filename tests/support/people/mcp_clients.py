@@ -14,7 +14,6 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, Implementation, TextContent
 from pydantic import Field
 
-from backburner.actions.accounts import credentials
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.api.app import build_api
@@ -24,6 +23,7 @@ from backburner.core.ids import UserId
 from backburner.ports import Offer
 from backburner.tools.define import Arguments, define_tool
 from backburner.tools.mcp_server import McpServer
+from support.people.tokens import issue_token
 from support.stage.make import USER
 from support.stage.stage import Stage
 
@@ -82,7 +82,7 @@ async def make_token(
     stage: Stage, user: UserId = USER, scopes: Iterable[Scope] = ALL, **more: Any
 ) -> str:
     given = {"name": "editor"} | more
-    return await credentials.issue_token(stage.deps, stage.user(user), scopes, **given)
+    return await issue_token(stage.deps, stage.user(user), scopes, **given)
 
 
 @asynccontextmanager

@@ -4,11 +4,12 @@ from typing import Any
 
 import httpx2
 
-from backburner.actions.accounts import credentials, users
 from backburner.actions.accounts import sign_in as entry
+from backburner.actions.accounts import users
 from backburner.actions.accounts.passwords import hash_password
 from backburner.core.accounts import Role, Scope, User
 from backburner.core.ids import UserId
+from support.people.tokens import issue_token
 from support.stage.stage import Stage
 
 PASSWORD = "three words or more"  # noqa: S105 (of nobody)
@@ -30,7 +31,7 @@ async def owner(stage: Stage) -> User:
 
 async def token(stage: Stage, user: UserId, *scopes: Scope) -> dict[str, str]:
     """Give the header of somebody's program."""
-    secret = await credentials.issue_token(stage.deps, user, scopes or tuple(Scope), name="Test")
+    secret = await issue_token(stage.deps, user, scopes or tuple(Scope), name="Test")
     return {"authorization": f"Bearer {secret}"}
 
 

@@ -9,11 +9,11 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import update
 
-from backburner.actions.accounts import credentials
 from backburner.api.app import build_api
 from backburner.core.accounts import Role, Scope
 from backburner.core.ids import UserId
 from backburner.store import tables
+from support.people.tokens import issue_token
 from support.stage.make import MATE, USER
 from support.stage.scene import read_everything
 from support.stage.stage import Stage
@@ -74,7 +74,7 @@ def ask_as(stage: Stage, client: httpx2.AsyncClient) -> AskAs:
         stage.user(user)
         change = update(tables.users).where(tables.users.c.id == user).values(role=role.value)
         stage.database.run(lambda tx: tx.connection.execute(change))
-        token = await credentials.issue_token(stage.deps, user, scopes or tuple(Scope), name="Test")
+        token = await issue_token(stage.deps, user, scopes or tuple(Scope), name="Test")
         transport = cast("httpx2.ASGITransport", client._transport)
         return Asker(client, token, cast("FastAPI", transport.app))
 

@@ -66,23 +66,6 @@ def issue(
     return IssuedCredential(id=made, secret=secret, expires_at=expires_at)
 
 
-async def issue_token(
-    deps: Deps,
-    user: UserId,
-    scopes: Iterable[Scope],
-    *,
-    name: str,
-    expires_at: datetime | None = None,
-) -> str:
-    """Give out a token without asking who wants it."""
-    given = frozenset(scopes)
-
-    def work(tx: Tx) -> IssuedCredential:
-        return issue(tx, user, CredentialKind.TOKEN, given, name=name, expires_at=expires_at)
-
-    return (await deps.store.transact(work)).secret
-
-
 async def create_token(
     deps: Deps,
     caller: Caller,
