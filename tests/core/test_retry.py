@@ -1,6 +1,7 @@
 """What follows a failure: a retry, a question, or giving up."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,10 +19,11 @@ from backburner.core.retry import (
     RetryAt,
     count_failure,
     failure_limit,
+    gives_up_replying,
     judge,
     retry_delay,
 )
-from backburner.core.run import FailureKind
+from backburner.core.run import FailureKind, Run, RunKind
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 TASK = make.conversation(on_repeated_failure=OnRepeatedFailure.PAUSE)
@@ -123,3 +125,18 @@ def test_a_pause_is_never_shorter_than_the_first_nor_longer_than_a_day(
     assert 30 * SECOND <= pause <= MAX_RETRY_AFTER
     assert pause <= MAX_RETRY_DELAY or asked is not None
     assert retry_delay(failures + 1, asked) >= pause
+
+
+def replied(kind: FailureKind | None = None, **changes: Any) -> Run:
+    failure = make.failure(kind) if kind else None
+    return make.run(kind=RunKind.REPLY, failure=failure, **changes)
+
+
+def test_a_reply_is_given_up_at_the_third_crash_in_a_row() -> None:
+    crashed, failed = replied(FailureKind.CRASHED), replied(FailureKind.MODEL)
+    work = make.run(kind=RunKind.BACKGROUND)
+
+    assert not gives_up_replying([crashed, crashed])
+    assert not gives_up_replying([crashed, replied(), crashed, crashed])
+    assert not gives_up_replying([crashed, crashed, failed, crashed])
+    assert gives_up_replying([crashed, work, crashed, crashed, replied()])

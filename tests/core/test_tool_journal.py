@@ -7,12 +7,14 @@ from support.stage import make
 from support.stage.make import NOON
 
 from backburner.core import tool_journal, transitions
+from backburner.core.conversation import Status
 from backburner.core.ids import CallId
 from backburner.core.question import Purpose
 from backburner.core.run import RunKind
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.tool_policy import Allow, Ask, Tool, ToolCall, call_digest, decide
-from backburner.core.transitions import HAPPENED, LEAVE, REPEAT
+from backburner.core.transitions import HAPPENED, LEAVE, REPEAT, Step
+from backburner.core.transitions.step import system_message
 
 CALL = ToolCall(Tool(server="mail", name="send", definition="d"), {"to": "Ann"})
 
@@ -39,6 +41,18 @@ def test_only_calls_that_may_have_had_an_effect_are_in_doubt() -> None:
     assert tool_journal.calls_in_doubt([entry(), unknown, entry(done=False, read_only=True)]) == [
         unknown
     ]
+
+
+def test_the_owner_is_asked_about_each_call_in_doubt() -> None:
+    here = make.conversation(status=Status.BACKGROUND)
+    calls = [entry(done=False), entry(id=CallId("t_second"), done=False)]
+    said = Step(conversation=here, messages=(system_message("First this."),))
+    step = tool_journal.ask_about(said, calls, RunKind.BACKGROUND, now=NOON)
+
+    assert [question.binds_to["call_id"] for question in step.asked] == ["t_call", "t_second"]
+    assert step.conversation.status is Status.WAITING_INPUT
+    assert step.messages[0] == said.messages[0]
+    assert len(step.notices) == 2
 
 
 def test_an_identical_call_is_answered_once_by_each_that_was_made() -> None:

@@ -217,7 +217,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "tool_calls.end": lambda tx, me, home: tx.tool_calls.end(
         turn_of(me, home), home.call, "Done.", failed=False
     ),
-    "tool_calls.mark_unknown": lambda tx, me, home: tx.tool_calls.mark_unknown(turn_of(me, home)),
+    "tool_calls.take_in_doubt": lambda tx, me, home: tx.tool_calls.take_in_doubt(turn_of(me, home)),
     "tool_calls.has_begun": lambda tx, me, home: tx.tool_calls.has_begun(
         turn_of(me, home), home.call
     ),

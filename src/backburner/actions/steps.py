@@ -1,7 +1,6 @@
 """Writes a step down, and lets those hear of it whom it concerns: parents and followers."""
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 
 from backburner.actions import spending
 from backburner.actions.deps import Deps
@@ -58,17 +57,6 @@ def follow(tx: Tx, step: Step) -> None:
                 tx.conversations.lock(here.user_id, follower), step.signal
             )
             save(tx, heard)
-
-
-def join(first: Step, then: Step) -> Step:
-    """Make one step of two that follow each other in the same conversation."""
-    return replace(
-        first,
-        conversation=then.conversation,
-        messages=(*first.messages, *then.messages),
-        asked=(*first.asked, *then.asked),
-        notices=(*first.notices, *then.notices),
-    )
 
 
 def stop_all(tx: Tx, job: Conversation, *, by_parent: bool = True) -> bool:

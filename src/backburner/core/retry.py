@@ -1,11 +1,12 @@
 """What follows a failed background run: a retry, a question to the user, or giving up."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from backburner.core.conversation import Conversation, OnRepeatedFailure
 from backburner.core.question import Purpose
-from backburner.core.run import Failure, FailureKind
+from backburner.core.run import Failure, FailureKind, Run, RunKind
 
 FIRST_RETRY_DELAY = timedelta(seconds=30)
 MAX_RETRY_DELAY = timedelta(hours=1)
@@ -37,6 +38,13 @@ class AtLimit:
 
 
 Verdict = RetryAt | AskUser | AtLimit
+
+
+def gives_up_replying(runs: Iterable[Run]) -> bool:
+    """Decide, from the latest runs first, whether a crashed reply is not attempted again."""
+    replies = [run for run in runs if run.kind is RunKind.REPLY][:MAX_CRASHES]
+    crashes = [run for run in replies if run.failure and run.failure.kind is FailureKind.CRASHED]
+    return len(crashes) == MAX_CRASHES
 
 
 def judge(conversation: Conversation, failure: Failure, *, now: datetime) -> Verdict:

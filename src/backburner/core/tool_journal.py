@@ -12,6 +12,7 @@ from typing import Any
 from backburner.core.ids import CallId, QuestionId, RunId, derive_question_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import RunKind
+from backburner.core.transitions import Step, ask_owner
 from backburner.core.transitions.answers import HAPPENED, LEAVE, REPEAT
 from backburner.core.validation import canonical_json
 
@@ -93,6 +94,13 @@ def doubt_question(entry: JournalEntry, kind: RunKind, *, now: datetime) -> Ques
         asked_at=now,
         remind_at=now + FIRST_REMINDER,
     )
+
+
+def ask_about(step: Step, entries: Sequence[JournalEntry], kind: RunKind, *, now: datetime) -> Step:
+    """Add a question to the owner for each call in doubt."""
+    for entry in entries:
+        step = step.then(ask_owner(step.conversation, doubt_question(entry, kind, now=now)))
+    return step
 
 
 def _is_receipt(entry: JournalEntry) -> bool:

@@ -153,9 +153,6 @@ class Questions(Protocol):
         """Find what open questions about allowances are about."""
 
     def purposes(self, user: UserId, question_ids: Iterable[QuestionId]) -> frozenset[Purpose]: ...
-    def was_asked(self, user: UserId, question: QuestionId) -> bool:
-        """See whether a question was ever asked, whatever became of it."""
-
     def snooze(self, user: UserId, question: Question) -> None: ...
     def due(self, *, limit: int) -> Sequence[tuple[UserId, QuestionId]]:
         """Find open questions that are to be brought up again, or that have expired."""
@@ -202,8 +199,11 @@ class ToolCalls(Protocol):
 
     def has_begun(self, turn: Turn, call_id: CallId) -> bool: ...
     def end(self, turn: Turn, call: CallId, result: str, *, failed: bool) -> None: ...
-    def mark_unknown(self, turn: Turn) -> None:
-        """Note that nobody knows what became of the calls that are still under way."""
+    def take_in_doubt(self, turn: Turn) -> Sequence[JournalEntry]:
+        """Mark unfinished calls as unknown, and return the calls in doubt.
+
+        A call that the owner was already asked about is left out: its run was handed back then.
+        """
 
     def settle(self, user: UserId, call: CallId, result: str) -> None:
         """Write down what the owner says of a call that nobody knew about."""

@@ -194,7 +194,7 @@ class _Ending:
                     ),
                 )
             said = (*said, system_message("Stopped."))
-        left = [entry.tool for entry in self._doubtful(tx)]
+        left = [entry.tool for entry in tx.tool_calls.take_in_doubt(self.claim.turn)]
         if left:
             tools = ", ".join(left)
             text = f"It was stopped during a call of {tools}, which may or may not have happened."
@@ -215,7 +215,7 @@ class _Ending:
             text = f"I cannot go on now. {question.prompt}"
             step = replace(step, messages=(system_message(text),))
         if not spending.is_asked(tx, found.user_id, question):
-            step = steps.join(step, self._ask_about_allowance(tx, found, over, question))
+            step = step.then(self._ask_about_allowance(tx, found, over, question))
         if turn.kind is RunKind.REPLY:
             self._commit(tx, step, RunEnding(status=RunStatus.FAILURE, failure=_SPENT))
         else:
@@ -239,7 +239,7 @@ class _Ending:
         return transitions.ask_owner(found, question)
 
     def _commit(self, tx: Tx, step: Step, ending: RunEnding, *, asks: bool = True) -> None:
-        step = self._with_doubts(tx, step) if asks else step
+        step = self._ask_in_doubt(tx, step) if asks else step
         result = self.result
         served = self._served() if ending.status is RunStatus.SUCCESS else self._loaded()
         ending = replace(ending, profile=result.profile, escalated_from=result.escalated_from)
@@ -250,7 +250,7 @@ class _Ending:
     def _hand_back(
         self, tx: Tx, step: Step, *, until: datetime | None, serves: bool = True
     ) -> None:
-        step = self._with_doubts(tx, step)
+        step = self._ask_in_doubt(tx, step)
         served = self._served() if serves else []
         tx.turns.hand_back(self.claim.turn, self._with_note(tx, step), until=until, served=served)
         self.outcome = "handed back"
@@ -266,24 +266,10 @@ class _Ending:
             return step
         return replace(step, messages=(system_message(note), *step.messages))
 
-    def _with_doubts(self, tx: Tx, step: Step) -> Step:
-        """Ask about calls that the run may or may not have made."""
-        for entry in self._doubtful(tx):
-            question = tool_journal.doubt_question(entry, self.claim.turn.kind, now=tx.now)
-            step = steps.join(step, transitions.ask_owner(step.conversation, question))
-        return step
-
-    def _doubtful(self, tx: Tx) -> Sequence[tool_journal.JournalEntry]:
+    def _ask_in_doubt(self, tx: Tx, step: Step) -> Step:
         turn = self.claim.turn
-        tx.tool_calls.mark_unknown(turn)
-        return [
-            entry
-            for entry in tool_journal.calls_in_doubt(
-                tx.tool_calls.of_run(turn.user_id, turn.run_id)
-            )
-            # A run that was handed back and goes on was asked about before.
-            if not tx.questions.was_asked(turn.user_id, tool_journal.doubt_question_id(entry))
-        ]
+        calls = tx.tool_calls.take_in_doubt(turn)
+        return tool_journal.ask_about(step, calls, turn.kind, now=tx.now)
 
     def _loaded(self) -> list[ItemId]:
         return [item.id for item in self.result.items]

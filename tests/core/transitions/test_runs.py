@@ -38,6 +38,27 @@ from backburner.core.schedule import CatchUp
 from backburner.core.transitions import FollowerEvent, Stops
 
 
+@pytest.mark.parametrize(
+    ("status", "runs_without_items", "runs_with_items"),
+    [
+        (Status.ACTIVE, False, True),
+        (Status.BACKGROUND, True, True),
+        (Status.ARCHIVED, False, False),
+        (Status.WAITING_INPUT, False, False),
+    ],
+)
+def test_background_work_needs_a_due_slot_or_items(
+    status: Status, *, runs_without_items: bool, runs_with_items: bool
+) -> None:
+    due = replace(working(settled_until=None), status=status)
+    now = NINE + 72 * HOUR
+
+    assert transitions.has_background_work(due, has_items=False, now=now) is runs_without_items
+    assert transitions.has_background_work(due, has_items=True, now=now) is runs_with_items
+    waiting = replace(due, next_run_at=now + HOUR)
+    assert not transitions.has_background_work(waiting, has_items=False, now=now)
+
+
 def test_a_run_that_begins_stands_for_the_newest_slot_and_reports_the_missed_ones() -> None:
     due = working(settled_until=None)
     beginning = transitions.begin(due, now=NINE + 75 * HOUR)

@@ -57,6 +57,7 @@ from backburner.core.transitions.runs import (
     fail,
     fail_reply,
     finish,
+    has_background_work,
     reply,
     skip_discovery_slot,
 )
@@ -97,6 +98,7 @@ __all__ = [
     "fail_reply",
     "finish",
     "follow_up",
+    "has_background_work",
     "pause",
     "pause_for_allowance",
     "propose",

@@ -71,6 +71,15 @@ class RunStart:
     slot_at: datetime | None
 
 
+def has_background_work(conversation: Conversation, *, has_items: bool, now: datetime) -> bool:
+    """Decide whether a background run may start, for inbox items or because a slot is due."""
+    if conversation.status is Status.ACTIVE:
+        return has_items
+    due_at = conversation.next_run_at
+    is_due = due_at is not None and due_at <= now
+    return conversation.status is Status.BACKGROUND and (has_items or is_due)
+
+
 def begin(conversation: Conversation, *, now: datetime) -> RunStart:
     """Account for the due slots when a background run is about to start."""
     timed, due_at = conversation.schedule, conversation.next_run_at

@@ -1,6 +1,6 @@
 """`Step`: the complete result of a transition."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from backburner.core.conversation import Conversation, MessageRole, Source
@@ -67,6 +67,16 @@ class Step:
     notices: tuple[Notice, ...] = ()
     report: Report | None = None
     signal: FollowerEvent | None = None
+
+    def then(self, following: "Step") -> "Step":
+        """Combine with a step that only adds messages, questions and notices."""
+        return replace(
+            self,
+            conversation=following.conversation,
+            messages=(*self.messages, *following.messages),
+            asked=(*self.asked, *following.asked),
+            notices=(*self.notices, *following.notices),
+        )
 
 
 def system_message(text: str) -> NewMessage:

@@ -1,7 +1,6 @@
-"""The queue: claims turns, the exclusive right to act on a conversation, for replies and work."""
+"""The queue: claims of turns. A turn is the exclusive right to act on a conversation."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row, Text, and_, bindparam, update
@@ -28,7 +27,7 @@ from backburner.store.types import MICROSECOND
 
 #: Later than any lease.
 _END_OF_TIME = 2**62
-#: How often a claim looks again before it leaves the rest to the next one.
+#: A claim gives up after this many rounds; the next one continues.
 MAX_CLAIM_ROUNDS = 100
 
 
@@ -50,7 +49,7 @@ _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindpar
 
 class Queue(Group):
     def claim(self, reply: Claimer | None, work: Claimer | None) -> Claim | None:
-        # One statement reads how much there may be to claim, and the time.
+        # One statement reads the time and how much there is to claim.
         seen, now, tick = read_by_clock(
             self.connection, self.tx.clock, claimable.how_much, claimable.how_much_now
         )
@@ -67,16 +66,16 @@ class Queue(Group):
         return claim
 
     def claim_reply(self, claimer: Claimer) -> Claim | None:
-        """Take the turn of the conversation in which somebody has waited longest for a reply."""
+        """Claim the conversation whose user has waited longest for a reply."""
         row = self.connection.execute(claimable.statements(claimer.full).person_first).first()
         if row is None:
             return None
-        held = Conversations(self.tx).read(row)
-        handed_back = Runs(self.tx).queued(held.user_id, held.id).get(RunKind.REPLY)
+        conversation = Conversations(self.tx).read(row)
+        handed_back = Runs(self.tx).queued(conversation.user_id, conversation.id).get(RunKind.REPLY)
         taker = _Taker(self.tx, claimer)
         if handed_back is not None:
-            return taker.go_on(held, handed_back[0], epoch=row.epoch + 1, unattended=False)
-        return taker.begin(held, RunKind.REPLY, epoch=row.epoch + 1, unattended=False)
+            return taker.resume(conversation, handed_back[0], epoch=row.epoch + 1, unattended=False)
+        return taker.begin(conversation, RunKind.REPLY, epoch=row.epoch + 1, unattended=False)
 
     def claim_work(
         self,
@@ -85,16 +84,16 @@ class Queue(Group):
         seen: Row[Any] | None = None,
         a_lot: int = claimable.A_LOT,
     ) -> Claim | None:
-        """Take the turn of the longest waiting work of the least recently served user.
+        """Claim the work that has waited longest, of the user who was served least recently.
 
-        The user's row is locked first, so that the cap on their runs is exact however many claim.
-        `seen` is what the last look found, if there was one.
+        The user's row is locked first, so that concurrent claims cannot exceed the limit per user.
+        `seen` is the last count of what there is to claim, if one was just read.
         """
         taker = _Taker(self.tx, claimer)
         statements = claimable.statements(claimer.full)
         values: dict[str, Any] = {"now": self.tx.now, "cap": claimer.cap}
         passed_over: list[UserId] = []
-        # Work may be gone by the time its lock is granted, or be nothing but missed slots.
+        # By the time the lock is granted, the work may be gone, or all its slots missed.
         for _ in range(MAX_CLAIM_ROUNDS):
             seen = seen or self.connection.execute(claimable.how_much, {"now": self.tx.now}).one()
             locked = self._lock_user(statements, seen, values, passed_over, a_lot)
@@ -106,7 +105,7 @@ class Queue(Group):
                 statements.longest_waiting, {"owner": user, **values}
             ).first()
             if row is None:
-                # Somebody has locked all they have.
+                # Others have locked all conversations of this user.
                 passed_over.append(user)
                 continue
             claim = _claim_row(taker, row, has_items=has_items)
@@ -116,7 +115,7 @@ class Queue(Group):
         return None
 
     def waiting_profile(self) -> str | None:
-        """Find the profile that the longest waiting user needs for a reply; None: nobody waits."""
+        """Return the profile of the reply that has waited longest; None: no user waits."""
         row = self.connection.execute(_who_waits).first()
         return None if row is None else str(row.profile)
 
@@ -135,10 +134,10 @@ class Queue(Group):
         passed_over: list[UserId],
         a_lot: int,
     ) -> Row[Any] | None:
-        """Find whose turn it is and lock their row."""
+        """Choose the next user and lock their row."""
         if seen.all_paused or not (seen.due or seen.more):
             return None
-        # Those whom somebody else serves just now come last.
+        # Users whose row is locked come last.
         for waits in (False, True):
             whose_turn = statements.whose_turn[seen.due >= a_lot, seen.more >= a_lot, waits]
             if passed_over:
@@ -150,118 +149,124 @@ class Queue(Group):
 
 
 def _claim_row(taker: "_Taker", row: Row[Any], *, has_items: bool) -> Claim | None:
-    """Take a turn for the first reason there is, now that nobody else can change it.
+    """Claim a locked conversation for the most urgent reason; None: there is none any more.
 
-    Where a moment ago no inbox had anything, its schedule is the only reason.
+    Without `has_items`, a look at all inboxes has just found nothing: only a slot can be due.
     """
-    tx, user, which, epoch = taker.tx, row.user_id, row.id, row.epoch + 1
-    found = Conversations(tx).read(row)
+    tx, epoch = taker.tx, row.epoch + 1
+    conversation = Conversations(tx).read(row)
+    user, conversation_id = conversation.user_id, conversation.id
     if not has_items:
-        return _begin_what_is_due(taker, found, epoch=epoch)
-    reasons = tx.connection.execute(claimable.reasons, {"owner": user, "which": which}).one()
+        return _claim_background(taker, conversation, epoch=epoch, requested=False, has_items=False)
+    values = {"owner": user, "which": conversation_id}
+    reasons = tx.connection.execute(claimable.reasons, values).one()
     if reasons.person:
         return None
-    handed_back = Runs(tx).queued(user, which) if reasons.queued else {}
+    handed_back = Runs(tx).queued(user, conversation_id) if reasons.queued else {}
     if RunKind.REPLY not in handed_back and reasons.reply:
-        return taker.begin(found, RunKind.REPLY, epoch=epoch, unattended=True)
+        return taker.begin(conversation, RunKind.REPLY, epoch=epoch, unattended=True)
     for kind in (RunKind.REPLY, RunKind.BACKGROUND):
         run, wait_until = handed_back.get(kind, (None, None))
-        waits_for_answer = kind is RunKind.BACKGROUND and found.status is Status.WAITING_INPUT
-        is_over = wait_until is not None and wait_until <= taker.tx.now
-        if run is not None and is_over and not waits_for_answer:
-            return taker.go_on(found, run, epoch=epoch, unattended=True)
-    wanted = reasons.work if found.status is Status.BACKGROUND else reasons.work_at_once
-    if RunKind.BACKGROUND in handed_back or not _has_work(found, wanted=wanted, now=taker.tx.now):
+        is_asking = kind is RunKind.BACKGROUND and conversation.status is Status.WAITING_INPUT
+        is_over = wait_until is not None and wait_until <= tx.now
+        if run is not None and is_over and not is_asking:
+            return taker.resume(conversation, run, epoch=epoch, unattended=True)
+    if RunKind.BACKGROUND in handed_back:
         return None
-    if not wanted and _is_passed_over(taker, found):
+    works = conversation.status is Status.BACKGROUND
+    requested = bool(reasons.work if works else reasons.work_at_once)
+    return _claim_background(
+        taker, conversation, epoch=epoch, requested=requested, has_items=bool(reasons.work)
+    )
+
+
+def _claim_background(
+    taker: "_Taker", conversation: Conversation, *, epoch: int, requested: bool, has_items: bool
+) -> Claim | None:
+    now = taker.tx.now
+    if not transitions.has_background_work(conversation, has_items=requested, now=now):
         return None
-    claim = taker.begin(found, RunKind.BACKGROUND, epoch=epoch, unattended=True)
-    return claim and replace(claim, has_items=bool(reasons.work))
-
-
-def _begin_what_is_due(taker: "_Taker", found: Conversation, *, epoch: int) -> Claim | None:
-    if not _has_work(found, wanted=False, now=taker.tx.now) or _is_passed_over(taker, found):
+    if not requested and _skips_discovery(taker, conversation):
         return None
-    claim = taker.begin(found, RunKind.BACKGROUND, epoch=epoch, unattended=True)
-    return claim and replace(claim, has_items=False)
+    claim = taker.begin(conversation, RunKind.BACKGROUND, epoch=epoch, unattended=True)
+    return claim and replace(claim, has_items=has_items)
 
 
-def _has_work(found: Conversation, *, wanted: bool, now: datetime) -> bool:
-    if found.status is Status.ACTIVE:
-        return wanted
-    is_due = found.next_run_at is not None and found.next_run_at <= now
-    return found.status is Status.BACKGROUND and (wanted or is_due)
-
-
-def _is_passed_over(taker: "_Taker", found: Conversation) -> bool:
-    """Let the slot pass in which discovery would look for work, unless its guard lets it."""
-    if found.kind is not Kind.DISCOVERY:
+def _skips_discovery(taker: "_Taker", conversation: Conversation) -> bool:
+    """Skip the due slot of discovery while the user is busy or away."""
+    if conversation.kind is not Kind.DISCOVERY:
         return False
-    presence = Discovery(taker.tx).presence(found.user_id)
+    presence = Discovery(taker.tx).presence(conversation.user_id)
     if may_discover(presence, now=taker.tx.now, idle_for=taker.claimer.discovers_after):
         return False
-    passed = transitions.skip_discovery_slot(found, now=taker.tx.now)
-    Discovery(taker.tx).pass_over(passed)
+    skipped = transitions.skip_discovery_slot(conversation, now=taker.tx.now)
+    Discovery(taker.tx).pass_over(skipped)
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class _Taker:
-    """Takes a turn for a claimer."""
+    """Saves the turn of one claim."""
 
     tx: Context
     claimer: Claimer
 
     def begin(
-        self, found: Conversation, kind: RunKind, *, epoch: int, unattended: bool
+        self, conversation: Conversation, kind: RunKind, *, epoch: int, unattended: bool
     ) -> Claim | None:
-        """Begin a new run; None where all that was due turned out to be missed slots."""
+        """Start a new run; None: every due slot was missed, and none is caught up."""
         slot_at = None
         if kind is RunKind.BACKGROUND:
-            beginning = transitions.begin(found, now=self.tx.now)
-            self._note_missed(beginning.step)
+            beginning = transitions.begin(conversation, now=self.tx.now)
+            self._save_missed(beginning.step)
             if not beginning.runs:
                 return None
-            found, slot_at = beginning.step.conversation, beginning.slot_at
+            conversation, slot_at = beginning.step.conversation, beginning.slot_at
         run = Run(
             id=new_run_id(),
-            conversation_id=found.id,
+            conversation_id=conversation.id,
             kind=kind,
             status=RunStatus.RUNNING,
             epoch=epoch,
-            schedule_revision=found.schedule_revision,
+            schedule_revision=conversation.schedule_revision,
             started_at=self.tx.now,
             slot_at=slot_at,
         )
-        Runs(self.tx).begin(self._row(found.user_id, run, unattended=unattended))
-        return self._take(found, run)
+        Runs(self.tx).begin(self._row(conversation.user_id, run, unattended=unattended))
+        return self._take(conversation, run)
 
-    def go_on(self, found: Conversation, run: Run, *, epoch: int, unattended: bool) -> Claim:
-        """Let a run that was handed back go on; it stays the run of the slot it began with."""
+    def resume(
+        self, conversation: Conversation, run: Run, *, epoch: int, unattended: bool
+    ) -> Claim:
+        """Resume a run that was handed back; it keeps the slot it started with."""
         Runs(self.tx).resume(
-            found.user_id, run.id, epoch=epoch, unattended=unattended, worker=self.claimer.worker
+            conversation.user_id,
+            run.id,
+            epoch=epoch,
+            unattended=unattended,
+            worker=self.claimer.worker,
         )
-        going = replace(run, epoch=epoch, status=RunStatus.RUNNING)
-        awaited = Waits(self.tx).take(found.user_id, run.id)
-        return replace(self._take(found, going), goes_on=True, awaited=awaited)
+        resumed = replace(run, epoch=epoch, status=RunStatus.RUNNING)
+        awaited = Waits(self.tx).take(conversation.user_id, run.id)
+        return replace(self._take(conversation, resumed), goes_on=True, awaited=awaited)
 
-    def _note_missed(self, step: Step) -> None:
+    def _save_missed(self, step: Step) -> None:
         if step.skipped:
             Conversations(self.tx).update(step.conversation)
             steps.write(self.tx, step, cause=None)
             self.tx.events.note_step(step)
 
-    def _take(self, found: Conversation, run: Run) -> Claim:
+    def _take(self, conversation: Conversation, run: Run) -> Claim:
         values = {
-            "owner": found.user_id,
-            "which": found.id,
+            "owner": conversation.user_id,
+            "which": conversation.id,
             "run": run.id,
             "until": self.tx.tick + self.claimer.lease // MICROSECOND,
-            "settled": found.settled_until,
+            "settled": conversation.settled_until,
         }
         self.tx.connection.execute(_take, values)
-        turn = Turn(found.user_id, found.id, run.id, run.epoch, run.kind)
-        return Claim(turn, run, found)
+        turn = Turn(conversation.user_id, conversation.id, run.id, run.epoch, run.kind)
+        return Claim(turn, run, conversation)
 
     def _row(self, user: UserId, run: Run, *, unattended: bool) -> dict[str, Any]:
         return {

@@ -1,25 +1,22 @@
-"""Frees turns whose lease has run out, and settles the runs that had them.
+"""Rescue: ends the runs whose lease has expired, and frees their turns.
 
-A rescued background run is a failure whose time stays, so that it is claimed again. A reply is
-given again; at its third crash it is given up, and says so.
+A rescued background run counts as a failure and keeps its due time, so that it is claimed again.
+A reply is attempted again until `core.retry` gives it up.
 """
-
-from dataclasses import replace
 
 from sqlalchemy import Text, and_, bindparam, select, update
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
-from backburner.core.retry import MAX_CRASHES
+from backburner.core.retry import MAX_CRASHES, gives_up_replying
 from backburner.core.run import Failure, FailureKind, Run, RunEnding, RunKind, RunStatus, Turn
-from backburner.core.tool_journal import calls_in_doubt, doubt_question, doubt_question_id
+from backburner.core.tool_journal import ask_about
 from backburner.core.transitions import Step
 from backburner.ports import RescuedTurn
 from backburner.store.context import Context
 from backburner.store.queue.turns import Turns, turn_key
 from backburner.store.records.conversations import Conversations
 from backburner.store.records.inbox import Inbox
-from backburner.store.records.questions import Questions
 from backburner.store.records.runs import Runs
 from backburner.store.records.tool_calls import ToolCalls
 from backburner.store.tables import conversations
@@ -33,7 +30,7 @@ _expired = (
     .limit(1)
     .with_for_update(skip_locked=True, key_share=True)
 )
-_fence_off = (
+_release = (
     update(conversations)
     .where(_this, conversations.c.epoch == bindparam("held"))
     .values(turn_run=None, turn_until=None, epoch=conversations.c.epoch + 1)
@@ -41,22 +38,22 @@ _fence_off = (
 
 
 def rescue(tx: Context, *, tick: int) -> RescuedTurn | None:
-    """Free one turn whose lease has run out, and settle the run that had it."""
+    """Free one turn whose lease has expired, and end its run."""
     row = tx.connection.execute(_expired, {"tick": tick}).one_or_none()
     if row is None:
         return None
-    found = Conversations(tx).read(row)
-    run = Runs(tx).load(found.user_id, row.turn_run)
-    turn = Turn(found.user_id, found.id, row.turn_run, row.epoch, run.kind)
-    tx.connection.execute(_fence_off, turn_key(turn))
-    ToolCalls(tx).mark_unknown(turn)
-    step = _ask_in_doubt(tx, _settle_crash(tx, turn, found, run), run)
+    conversation = Conversations(tx).read(row)
+    run = Runs(tx).load(conversation.user_id, row.turn_run)
+    turn = Turn(conversation.user_id, conversation.id, row.turn_run, row.epoch, run.kind)
+    tx.connection.execute(_release, turn_key(turn))
+    calls = ToolCalls(tx).take_in_doubt(turn)
+    step = ask_about(_end_crashed(tx, turn, conversation, run), calls, run.kind, now=tx.now)
     Conversations(tx).save(step, cause=f"{run.id}:{run.epoch}:crash")
     tx.announce_end(turn)
     return RescuedTurn(turn, step)
 
 
-def _settle_crash(tx: Context, turn: Turn, conversation: Conversation, run: Run) -> Step:
+def _end_crashed(tx: Context, turn: Turn, conversation: Conversation, run: Run) -> Step:
     user, crash = conversation.user_id, Failure(FailureKind.CRASHED, "Its process went away.")
     if Turns(tx).is_cancelled(turn):
         Runs(tx).end(user, run.id, RunEnding(status=RunStatus.CANCELLED))
@@ -66,35 +63,10 @@ def _settle_crash(tx: Context, turn: Turn, conversation: Conversation, run: Run)
     Runs(tx).end(user, run.id, ending)
     if run.kind is RunKind.BACKGROUND:
         return transitions.crash(conversation, run, now=tx.now)
-    if not _crashed_too_often(tx, conversation):
+    recent = Runs(tx).history(user, conversation.id, limit=4 * MAX_CRASHES)
+    if not gives_up_replying(recent):
         return Step(conversation=conversation)
     items = Inbox(tx).waiting(user, conversation.id, RunKind.REPLY)
     served = [item.id for item in items]
     Inbox(tx).serve(user, served, run_id=run.id)
     return transitions.fail_reply(conversation, crash)
-
-
-def _ask_in_doubt(tx: Context, step: Step, run: Run) -> Step:
-    """Ask the owner about every call that the run may or may not have made, each once."""
-    user = step.conversation.user_id
-    for call in calls_in_doubt(ToolCalls(tx).of_run(user, run.id)):
-        # Of one that was handed back and went on.
-        if Questions(tx).was_asked(user, doubt_question_id(call)):
-            continue
-        asked = transitions.ask_owner(step.conversation, doubt_question(call, run.kind, now=tx.now))
-        step = replace(
-            step,
-            conversation=asked.conversation,
-            asked=(*step.asked, *asked.asked),
-            messages=(*step.messages, *asked.messages),
-            notices=(*step.notices, *asked.notices),
-        )
-    return step
-
-
-def _crashed_too_often(tx: Context, conversation: Conversation) -> bool:
-    """See whether the last few replies all crashed: this one is not given a further time."""
-    recent = Runs(tx).history(conversation.user_id, conversation.id, limit=4 * MAX_CRASHES)
-    replies = [run for run in recent if run.kind is RunKind.REPLY][:MAX_CRASHES]
-    crashes = [run for run in replies if run.failure and run.failure.kind is FailureKind.CRASHED]
-    return len(crashes) == MAX_CRASHES

@@ -9,11 +9,12 @@ from backburner.core import tool_policy
 from backburner.core.errors import Fenced, NotFound
 from backburner.core.ids import CallId, GrantId, RunId, UserId
 from backburner.core.run import Turn
-from backburner.core.tool_journal import JournalEntry
+from backburner.core.tool_journal import JournalEntry, calls_in_doubt, doubt_question_id
 from backburner.core.tool_policy import ToolCall
 from backburner.store.context import Group
 from backburner.store.mapping import dump
 from backburner.store.records.grants import Grants
+from backburner.store.records.questions import Questions
 from backburner.store.tables import tool_calls
 
 _insert = insert(tool_calls)
@@ -92,10 +93,15 @@ class ToolCalls(Group):
             if written is None or (written.state, written.result) != ("done", result):
                 raise Fenced
 
-    def mark_unknown(self, turn: Turn) -> None:
-        """Note that nobody knows what became of the calls of a run that are still under way."""
+    def take_in_doubt(self, turn: Turn) -> Sequence[JournalEntry]:
         values = {"owner": turn.user_id, "run": turn.run_id, "at": self.tx.now}
         self.connection.execute(_give_up, values)
+        questions = Questions(self.tx)
+        return [
+            entry
+            for entry in calls_in_doubt(self.of_run(turn.user_id, turn.run_id))
+            if not questions.was_asked(turn.user_id, doubt_question_id(entry))
+        ]
 
     def settle(self, user: UserId, call_id: CallId, result: str) -> None:
         """Write down what became of a call that nobody knew about."""
