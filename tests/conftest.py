@@ -5,6 +5,7 @@ Each test that wants a database gets its own, copied from one that was migrated 
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -43,6 +44,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Child processes inherit both.
 os.environ[ONLY_LOOPBACK] = "1"
 os.environ["PYTHONPATH"] = str(Path(__file__).parent)
+# A shell starts background jobs with interrupts ignored, and child processes would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(

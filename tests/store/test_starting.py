@@ -2,9 +2,7 @@
 
 import json
 import signal
-import subprocess
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -84,13 +82,7 @@ def test_an_interrupt_ends_the_wait_for_somebody_who_migrates(
         while not somebody_waits(connection):
             assert running.process.poll() is None, running.end()
             time.sleep(0.05)
-        # A user presses Ctrl-C again where the first one falls into the wait for the lock.
-        for _ in range(5):
-            running.process.send_signal(signal.SIGINT)
-            with suppress(subprocess.TimeoutExpired):
-                running.process.wait(5)
-                break
-        ended = running.end()
+        ended = running.end(signal.SIGINT)
 
     assert ended.code == 0
     assert ended.out == ["Stopped."]
