@@ -10,7 +10,6 @@ from support.stage.make import USER
 from support.stage.silences import let_pass
 from support.stage.stage import Stage, prompts
 
-from backburner.actions import discovery
 from backburner.actions.deps import DiscoverySettings
 from backburner.bus.local import LocalBus
 from backburner.core.conversation import Conversation, Kind, Status
@@ -41,7 +40,7 @@ async def stage(either: Database) -> Stage:
         discovery=DiscoverySettings(allowed=True),
     )
     stage.user()
-    await discovery.switch(stage.deps, USER, on=True)
+    stage.switch_discovery(on=True)
     return stage
 
 
@@ -164,6 +163,6 @@ async def test_what_was_agreed_to_goes_on_when_discovery_is_switched_off(stage: 
     (proposed,) = tasks(stage)
     await stage.answer(proposed, "yes")
 
-    await discovery.switch(stage.deps, USER, on=False)
+    stage.switch_discovery(on=False)
 
     assert task_status(stage.load(proposed)) is TaskStatus.ACTIVE

@@ -11,7 +11,6 @@ from support.stage.scene import read_everything
 from support.stage.silences import let_pass
 from support.stage.stage import Stage, prompts
 
-from backburner.actions import discovery
 from backburner.actions.deps import DiscoverySettings
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
@@ -67,7 +66,7 @@ async def test_it_is_off_until_the_user_switches_it_on_for_themselves(stage: Sta
     stage.user(MATE)
     assert found(stage) == []
 
-    await discovery.switch(stage.deps, USER, on=True)
+    stage.switch_discovery(on=True)
     (looks,) = found(stage)
 
     assert looks.kind is Kind.DISCOVERY
@@ -75,12 +74,12 @@ async def test_it_is_off_until_the_user_switches_it_on_for_themselves(stage: Sta
     assert looks.schedule.every == 30 * MINUTE
     assert looks.next_run_at == looks.created_at + 30 * MINUTE
     assert found(stage, MATE) == []
-    await discovery.switch(stage.deps, USER, on=True)
+    stage.switch_discovery(on=True)
     assert found(stage) == [looks]
 
 
 async def test_it_is_not_among_chats_nor_tasks(stage: Stage) -> None:
-    await discovery.switch(stage.deps, USER, on=True)
+    stage.switch_discovery(on=True)
 
     def listed(tx: Tx) -> list[ConversationRow]:
         views = (
@@ -93,10 +92,10 @@ async def test_it_is_not_among_chats_nor_tasks(stage: Stage) -> None:
 
 
 async def test_switched_off_it_ends_for_good_and_switched_on_it_begins_anew(stage: Stage) -> None:
-    await discovery.switch(stage.deps, USER, on=True)
+    stage.switch_discovery(on=True)
     (before,) = found(stage)
 
-    await discovery.switch(stage.deps, USER, on=False)
+    stage.switch_discovery(on=False)
     assert found(stage) == []
     assert stage.load(before).status is Status.ARCHIVED
     await talk(stage, "Hello.")
@@ -104,17 +103,17 @@ async def test_switched_off_it_ends_for_good_and_switched_on_it_begins_anew(stag
     await stage.work()
     assert stage.history(before) == ()
 
-    await discovery.switch(stage.deps, USER, on=True)
+    stage.switch_discovery(on=True)
     (after,) = found(stage)
     assert after.id != before.id
 
 
 async def test_one_that_stands_still_begins_anew_when_it_is_switched_on(stage: Stage) -> None:
-    await discovery.switch(stage.deps, USER, on=True)
+    stage.switch_discovery(on=True)
     (before,) = found(stage)
     await control.pause(stage.deps, Origin.by_user(USER), before.id)
 
-    await discovery.switch(stage.deps, USER, on=True)
+    stage.switch_discovery(on=True)
 
     (after,) = found(stage)
     assert (after.status, after.pause_reason) == (Status.BACKGROUND, None)
@@ -125,10 +124,10 @@ async def test_where_it_is_off_for_everybody_nobody_switches_it_on(either: Datab
     stage = make_stage(either, discovery=DiscoverySettings(allowed=False))
     stage.user()
     with pytest.raises(Conflict, match="switched off for everybody here") as refused:
-        await discovery.switch(stage.deps, USER, on=True)
+        stage.switch_discovery(on=True)
 
     assert "discovery_enabled" in refused.value.hint
-    await discovery.switch(stage.deps, USER, on=False)
+    stage.switch_discovery(on=False)
     assert found(stage) == []
 
 
@@ -136,7 +135,7 @@ async def test_where_it_is_off_for_everybody_nobody_switches_it_on(either: Datab
 async def test_while_the_user_is_busy_nothing_runs_and_nothing_is_left_behind(
     stage: Stage,
 ) -> None:
-    await discovery.switch(stage.deps, USER, on=True)
+    stage.switch_discovery(on=True)
     (looks,) = found(stage)
     let_pass(stage, 40 * MINUTE)
     await talk(stage, "Hello.")
@@ -161,7 +160,7 @@ def rows_but(stage: Stage, left_out: Conversation) -> dict[str, list[str]]:
 async def test_once_the_user_is_silent_it_is_shown_what_there_is_and_says_nothing(
     stage: Stage,
 ) -> None:
-    await discovery.switch(stage.deps, USER, on=True)
+    stage.switch_discovery(on=True)
     (looks,) = found(stage)
     await talk(stage, "I will look at the review tomorrow.")
     await talk(stage, "Of somebody else.", user=MATE)
@@ -185,7 +184,7 @@ async def test_once_the_user_is_silent_it_is_shown_what_there_is_and_says_nothin
 
 
 async def test_it_is_offered_nothing_that_could_begin_something(stage: Stage) -> None:
-    await discovery.switch(stage.deps, USER, on=True)
+    stage.switch_discovery(on=True)
     await talk(stage, "Hello.")
     let_pass(stage, 40 * MINUTE)
     await stage.work()
@@ -196,7 +195,7 @@ async def test_it_is_offered_nothing_that_could_begin_something(stage: Stage) ->
 
 
 async def test_one_that_fails_twice_stands_still_and_says_so(stage: Stage) -> None:
-    await discovery.switch(stage.deps, USER, on=True)
+    stage.switch_discovery(on=True)
     (looks,) = found(stage)
     await talk(stage, "Hello.")
     for _ in range(2):

@@ -12,11 +12,7 @@ from backburner.core.work.views import TaskStatus, task_status
 from backburner.ports import ConversationFilter, Tx, View
 
 
-async def switch(deps: Deps, user: UserId, *, on: bool) -> None:
-    await deps.store.transact(lambda tx: switch_in(deps, tx, user, on=on))
-
-
-def switch_in(deps: Deps, tx: Tx, user: UserId, *, on: bool) -> None:
+def switch(deps: Deps, tx: Tx, user: UserId, *, on: bool) -> None:
     """Let discovery begin anew, or end for good; one that is on and works is left alone."""
     if on and not deps.discovery.allowed:
         raise Conflict(

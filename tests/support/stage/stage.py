@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from backburner.actions import chat, questions
+from backburner.actions import chat, discovery, questions
 from backburner.actions.deps import Deps, Limits
 from backburner.core.conversation import Conversation, Message
 from backburner.core.ids import ConversationId, UserId
@@ -95,6 +95,9 @@ class Stage:
             self._known.add(user)
             self.database.run(lambda tx: add_user(tx, user))
         return user
+
+    def switch_discovery(self, user: UserId = USER, *, on: bool) -> None:
+        self.database.run(lambda tx: discovery.switch(self.deps, tx, user, on=on))
 
     async def chat(self, user: UserId = USER) -> Conversation:
         return await chat.begin(self.deps, self.user(user))

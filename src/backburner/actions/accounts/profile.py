@@ -70,7 +70,7 @@ async def change(
         if paused is not None:
             tx.users.pause_everything(user, paused=paused)
         if discovers is not None:
-            discovery.switch_in(deps, tx, user, on=discovers)
+            discovery.switch(deps, tx, user, on=discovers)
         for scope, limit in said.items():
             if limit is None:
                 tx.spending.reset_allowance(user, scope)
