@@ -30,7 +30,7 @@ def check(deps: Deps, tx: Tx, after: Conversation, *, before: Conversation | Non
     """Refuse what would be one task too many; whoever calls this holds the lock of the user."""
     if not views.counts_as_active(after) or (before is not None and views.counts_as_active(before)):
         return
-    chain.check(tx, after)
+    chain.check_predecessor(tx, after)
     others = [
         title or which for which, title in tx.tasks.active(after.user_id) if which != after.id
     ]

@@ -27,10 +27,10 @@ class AwaySummary:
     since: datetime
     until: datetime
     totals: RunCounts
-    ran: Sequence[ConversationRuns]
-    needs: Sequence[PendingQuestion]
+    conversations: Sequence[ConversationRuns]
+    questions: Sequence[PendingQuestion]
     spent: SpendTotal
-    told: Sequence[RecentNotice]
+    notices: Sequence[RecentNotice]
 
 
 async def summarise(deps: Deps, user: UserId, *, since: datetime | None = None) -> AwaySummary:
@@ -45,20 +45,20 @@ async def summarise(deps: Deps, user: UserId, *, since: datetime | None = None) 
             since=start,
             until=now,
             totals=away.totals(user, start),
-            ran=away.ran(user, start, limit=MAX_AWAY_ROWS),
-            needs=away.needs(user, limit=MAX_AWAY_ROWS),
+            conversations=away.runs_by_conversation(user, start, limit=MAX_AWAY_ROWS),
+            questions=away.pending_questions(user, limit=MAX_AWAY_ROWS),
             spent=away.spent(user, start),
-            told=away.told(user, start, limit=MAX_AWAY_ROWS),
+            notices=away.recent_notices(user, start, limit=MAX_AWAY_ROWS),
         )
 
     return await deps.store.transact(work)
 
 
-async def come_back(deps: Deps, user: UserId, *, until: datetime | None = None) -> datetime:
+async def mark_seen(deps: Deps, user: UserId, *, until: datetime | None = None) -> datetime:
     """Note that a user has seen all that happened until then; what is noted never goes back."""
 
     def work(tx: Tx) -> datetime:
-        tx.away.end(user, min(until or tx.now, tx.now))
+        tx.away.mark_seen(user, min(until or tx.now, tx.now))
         return tx.away.since(user)
 
     return await deps.store.transact(work)

@@ -29,7 +29,7 @@ T = TypeVar("T")
 class Page(Generic[T]):
     items: Sequence[T]
     #: Where the next one begins; None: this is the last.
-    mark: PageKey | None
+    next_key: PageKey | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ async def conversations(
 ) -> tuple[Page[ConversationRow], DisplayContext]:
     def work(tx: Tx) -> tuple[Page[ConversationRow], DisplayContext]:
         found = tx.browse.conversations(user, wanted, after, limit=limit)
-        return Page(found.conversations, found.mark), _here(tx, user)
+        return Page(found.conversations, found.next_key), _here(tx, user)
 
     return await deps.store.transact(work)
 
@@ -64,7 +64,7 @@ async def messages(
     found = await deps.store.transact(
         lambda tx: tx.browse.messages(user, conversation_id, after, limit=limit + 1)
     )
-    return cut(found, limit, lambda last: (last.id,))
+    return make_page(found, limit, lambda last: (last.id,))
 
 
 async def message(deps: Deps, user: UserId, message_id: MessageId) -> Message:
@@ -75,7 +75,7 @@ async def questions(
     deps: Deps, user: UserId, after: PageKey | None, *, limit: int
 ) -> Page[QuestionRow]:
     found = await deps.store.transact(lambda tx: tx.browse.questions(user, after, limit=limit + 1))
-    return cut(found, limit, lambda last: (last.question.asked_at, last.question.id))
+    return make_page(found, limit, lambda last: (last.question.asked_at, last.question.id))
 
 
 async def question(deps: Deps, user: UserId, question_id: QuestionId) -> QuestionRow:
@@ -86,15 +86,15 @@ async def runs(
     deps: Deps, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
 ) -> Page[Run]:
     return await deps.store.transact(
-        lambda tx: page_of_runs(tx, user, conversation_id, after, limit=limit)
+        lambda tx: runs_page(tx, user, conversation_id, after, limit=limit)
     )
 
 
-def page_of_runs(
+def runs_page(
     tx: Tx, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
 ) -> Page[Run]:
     found = tx.browse.runs(user, conversation_id, after, limit=limit + 1)
-    return cut(found, limit, lambda last: (last.started_at, last.epoch, last.id))
+    return make_page(found, limit, lambda last: (last.started_at, last.epoch, last.id))
 
 
 async def run(deps: Deps, user: UserId, run_id: RunId) -> tuple[Run, Sequence[ToolCallRow]]:
@@ -109,7 +109,7 @@ async def notices(
     found = await deps.store.transact(
         lambda tx: tx.browse.notices(user, after, unseen=unseen, limit=limit + 1)
     )
-    return cut(found, limit, lambda last: (last.id,))
+    return make_page(found, limit, lambda last: (last.id,))
 
 
 async def grants(deps: Deps, user: UserId, conversation_id: ConversationId) -> Sequence[GrantRow]:
@@ -120,12 +120,12 @@ async def all_grants(
     deps: Deps, user: UserId, after: PageKey | None, *, limit: int
 ) -> Page[GrantRow]:
     found = await deps.store.transact(lambda tx: tx.browse.all_grants(user, after, limit=limit + 1))
-    return cut(found, limit, lambda last: (last.given_at, last.grant.id))
+    return make_page(found, limit, lambda last: (last.given_at, last.grant.id))
 
 
 async def memories(deps: Deps, user: UserId, after: PageKey | None, *, limit: int) -> Page[Memory]:
     found = await deps.store.transact(lambda tx: tx.browse.memories(user, after, limit=limit + 1))
-    return cut(found, limit, lambda last: (last.key,))
+    return make_page(found, limit, lambda last: (last.key,))
 
 
 async def memory(deps: Deps, user: UserId, key: str) -> Memory:
@@ -140,7 +140,7 @@ def _here(tx: Tx, user: UserId) -> DisplayContext:
     return DisplayContext(tx.now, tx.users.load(user).zone)
 
 
-def cut(found: Sequence[T], limit: int, mark: Callable[[T], PageKey]) -> Page[T]:
+def make_page(found: Sequence[T], limit: int, mark: Callable[[T], PageKey]) -> Page[T]:
     """Leave out the one too many that was asked for to see whether there are more."""
     shown = found[:limit]
     return Page(shown, mark(shown[-1]) if len(found) > limit else None)

@@ -13,7 +13,7 @@ from backburner.ports import Tx
 MAX_CHAIN_LENGTH = 20
 
 
-def settle(tx: Tx, user: UserId, after: After, *, of: ConversationId | None) -> After:
+def resolve_after(tx: Tx, user: UserId, after: After, *, of: ConversationId | None) -> After:
     """See that work can come after that; after one-time work it is one-time too.
 
     `of` is the conversation whose work it is to be, if that is there. Whoever changes what comes
@@ -33,7 +33,7 @@ def settle(tx: Tx, user: UserId, after: After, *, of: ConversationId | None) -> 
     return replace(after, once=after.once or not schedule.is_recurring(first.schedule))
 
 
-def check(tx: Tx, work: Conversation) -> None:
+def check_predecessor(tx: Tx, work: Conversation) -> None:
     """Refuse to begin with work that comes after what is no longer there."""
     if not isinstance(work.schedule, After):
         return

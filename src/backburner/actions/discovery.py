@@ -24,7 +24,7 @@ def switch_in(deps: Deps, tx: Tx, user: UserId, *, on: bool) -> None:
             hint="Whoever runs this server can set `discovery_enabled = true`.",
         )
     tx.users.lock(user)
-    found = [tx.conversations.lock(user, which) for which in tx.discovery.find(user)]
+    found = [tx.conversations.lock(user, which) for which in tx.discovery.conversation_ids(user)]
     if on and any(one.pause_reason is None for one in found):
         return
     for one in found:
@@ -38,7 +38,7 @@ def switch_in(deps: Deps, tx: Tx, user: UserId, *, on: bool) -> None:
         )
 
 
-def look_around(tx: Tx, user: UserId, *, zone: str, repository: str) -> str:
+def describe_surroundings(tx: Tx, user: UserId, *, zone: str, repository: str) -> str:
     """Put together what there is to find work in."""
     wanted = ConversationFilter(view=View.TASKS, archived=False)
     found = tx.browse.conversations(
@@ -46,7 +46,7 @@ def look_around(tx: Tx, user: UserId, *, zone: str, repository: str) -> str:
     ).conversations
     tasks = [seen.conversation for seen in found]
     return discovery.format_surroundings(
-        tx.discovery.talk(user, limit=discovery.MAX_SNIPPETS),
+        tx.discovery.recent_snippets(user, limit=discovery.MAX_SNIPPETS),
         [task for task in tasks if task_status(task) is not TaskStatus.DONE],
         repository,
         zone=zone,

@@ -15,7 +15,7 @@ from backburner.ports import StoredResponse, Tx
 RESPONSE_LIFETIME = timedelta(hours=24)
 #: Whoever has not been answered after this time will not be any more.
 MAX_REQUEST_DURATION = timedelta(minutes=2)
-_SOME = 200
+_PRUNE_BATCH = 200
 
 
 async def begin(
@@ -28,7 +28,7 @@ async def begin(
         is_lost = (
             known is not None
             and known.status is None
-            and tx.now - known.begun_at > MAX_REQUEST_DURATION
+            and tx.now - known.started_at > MAX_REQUEST_DURATION
         )
         return known, is_lost
 
@@ -47,6 +47,6 @@ async def release(deps: Deps, user: UserId, key: str) -> None:
 async def prune(deps: Deps) -> bool:
     """Forget old answers; tell whether there may be more of them."""
     deleted = await deps.store.transact(
-        lambda tx: tx.stored_responses.prune(before=tx.now - RESPONSE_LIFETIME, limit=_SOME)
+        lambda tx: tx.stored_responses.prune(before=tx.now - RESPONSE_LIFETIME, limit=_PRUNE_BATCH)
     )
-    return deleted == _SOME
+    return deleted == _PRUNE_BATCH

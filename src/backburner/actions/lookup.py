@@ -17,11 +17,13 @@ def find(tx: Tx, user: UserId, called: str, *, here: ConversationId | None = Non
     name = called.strip()
     if not name:
         raise BadRequest("Say which task.", hint="Give its name or id.")
-    works = tx.tasks.open(user, limit=MAX_TASKS_SEARCHED)
+    works = tx.tasks.scheduled(user, limit=MAX_TASKS_SEARCHED)
     own = next((work for work in works if work.id == here), None)
     found = lookup.find_named(name, own, [work for work in works if work is not own])
     found = found or [
-        one for one in tx.tasks.called(user, name, limit=_FEW + 1) if views.is_listed_as_task(one)
+        one
+        for one in tx.tasks.by_title_or_id(user, name, limit=_FEW + 1)
+        if views.is_listed_as_task(one)
     ]
     if not found:
         raise NotFound(

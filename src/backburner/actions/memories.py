@@ -51,9 +51,9 @@ async def remember_from(deps: Deps, origin: Origin, key: str, text: str) -> bool
 
     def work(tx: Tx) -> bool:
         here = origin.hold(tx)
-        swayed = _may_be_swayed(tx, here)
+        swayed = _may_be_injected(tx, here)
         memory = NewMemory(key=key, text=text, conversation_id=here.id, outside=swayed)
-        written = _write(tx, origin.user, memory, spare_own=swayed)
+        written = _write(tx, origin.user, memory, keep_trusted=swayed)
         # An earlier try may have gone through, and only its answer been lost.
         tried.append(written)
         return tried[0] is MemoryWrite.NEW
@@ -66,9 +66,9 @@ async def forget_from(deps: Deps, origin: Origin, key: str) -> None:
     tried = list[Tx]()
 
     def work(tx: Tx) -> None:
-        swayed = _may_be_swayed(tx, origin.hold(tx))
+        swayed = _may_be_injected(tx, origin.hold(tx))
         try:
-            gone = tx.memories.remove(origin.user, key, spare_own=swayed)
+            gone = tx.memories.remove(origin.user, key, keep_trusted=swayed)
         except NotFound:
             if tried:
                 return
@@ -77,7 +77,7 @@ async def forget_from(deps: Deps, origin: Origin, key: str) -> None:
             ) from None
         tried.append(tx)
         if not gone:
-            raise _spared(key)
+            raise _protected(key)
 
     await deps.store.transact(work)
 
@@ -104,10 +104,10 @@ def _check(key: str, text: str) -> None:
         raise BadRequest("A memory needs a key and a text.", hint="Say what to remember.")
 
 
-def _write(tx: Tx, user: UserId, memory: NewMemory, *, spare_own: bool = False) -> MemoryWrite:
-    written = tx.memories.put(user, memory, spare_own=spare_own)
+def _write(tx: Tx, user: UserId, memory: NewMemory, *, keep_trusted: bool = False) -> MemoryWrite:
+    written = tx.memories.put(user, memory, keep_trusted=keep_trusted)
     if written is MemoryWrite.REFUSED:
-        raise _spared(memory.key)
+        raise _protected(memory.key)
     if written is MemoryWrite.NEW and tx.memories.count(user) > MAX_MEMORIES:
         raise LimitReached(
             f"There are {MAX_MEMORIES:,} memories already.", hint="Delete some of them."
@@ -115,7 +115,7 @@ def _write(tx: Tx, user: UserId, memory: NewMemory, *, spare_own: bool = False) 
     return written
 
 
-def _may_be_swayed(tx: Tx, here: Conversation) -> bool:
+def _may_be_injected(tx: Tx, here: Conversation) -> bool:
     """See whether words of others may be behind what is done here, or behind the work itself."""
     if here.outside_read or here.parent_id is None:
         return here.outside_read
@@ -123,10 +123,10 @@ def _may_be_swayed(tx: Tx, here: Conversation) -> bool:
         parent = tx.conversations.load(here.user_id, here.parent_id)
     except NotFound:
         return False
-    return _may_be_swayed(tx, parent)
+    return _may_be_injected(tx, parent)
 
 
-def _spared(key: str) -> Conflict:
+def _protected(key: str) -> Conflict:
     return Conflict(
         f"The memory {key[:80]!r} was written by the user or in a talk with them alone, and words"
         " of others were read here.",

@@ -18,7 +18,7 @@ ERASE_CONFIRMATION = "erase everything of mine"
 #: Rows of one transaction: others get their turn in between.
 EXPORT_BATCH = 100
 #: How often it is seen, at most, whether what is under way has ended, and how many seconds apart.
-LOOKS, BETWEEN_LOOKS = 150, 0.1
+MAX_IDLE_CHECKS, IDLE_CHECK_SECONDS = 150, 0.1
 
 
 async def export(deps: Deps, user: UserId) -> AsyncIterator[str]:
@@ -64,12 +64,12 @@ def _read(user: UserId, part: str, after: PageKey | None, tx: Tx) -> ExportPage:
 
 
 def _stop(user: UserId, tx: Tx) -> Sequence[ConversationId]:
-    if tx.personal_data.is_needed(user):
+    if tx.personal_data.is_last_operator(user):
         raise Conflict(
             "You are the only operator, and there are others here.",
             hint="Make somebody else an operator first.",
         )
-    stopped = tx.personal_data.stop(user)
+    stopped = tx.personal_data.stop_runs(user)
     tx.hint(*(Hint(HintKind.CANCEL, user, which) for which in stopped))
     return stopped
 
@@ -86,10 +86,10 @@ async def _wait_until_idle(deps: Deps, user: UserId) -> None:
 
     What does not end loses its turn with all the rest, and can write nothing down.
     """
-    for _ in range(LOOKS):
+    for _ in range(MAX_IDLE_CHECKS):
         if not await deps.store.transact(partial(_stop, user)):
             return
-        await asyncio.sleep(BETWEEN_LOOKS)
+        await asyncio.sleep(IDLE_CHECK_SECONDS)
 
 
 def _dump(value: Any) -> str:

@@ -41,18 +41,18 @@ class Accounts(Protocol):
     def load(self, user: UserId) -> User:
         """Find somebody, or raise `NotFound`."""
 
-    def hash_of(self, login: str) -> tuple[UserId | None, str | None]:
+    def find_login(self, login: str) -> tuple[UserId | None, str | None]:
         """Find out who signs in as this, and what is kept of their password; nobody disabled."""
 
-    def password_of(self, user: UserId) -> str | None: ...
+    def password_hash(self, user: UserId) -> str | None: ...
 
-    def all(self, *, after: str = "", limit: int) -> Sequence[User]:
+    def page(self, *, after: str = "", limit: int) -> Sequence[User]:
         """List those whose ids come after one, by their ids."""
 
-    def operators(self) -> Sequence[UserId]:
+    def lock_operators(self) -> Sequence[UserId]:
         """List operators who are not disabled; nobody else changes them meanwhile."""
 
-    def has_password(self) -> bool:
+    def has_any_password(self) -> bool:
         """Tell whether anybody can sign in with one."""
 
     def change(
@@ -70,7 +70,7 @@ class Credentials(Protocol):
     def identify(self, digest: str, *, now: datetime) -> Caller | None:
         """Find out whose a lasting credential is that is good now, and note its use."""
 
-    def still_good(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:
+    def valid(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:
         """Give those of these credentials, each with its owner, that are good now."""
 
     def issue(
@@ -86,23 +86,23 @@ class Credentials(Protocol):
     ) -> str:
         """Keep a new credential, and give its id."""
 
-    def look_up(
+    def peek(
         self, digest: str, kind: CredentialKind, *, now: datetime
     ) -> tuple[UserId, frozenset[Scope]] | None:
         """See whose one is that can be used once, without using it."""
 
-    def use_up(self, digest: str, kind: CredentialKind, *, now: datetime) -> bool:
+    def consume(self, digest: str, kind: CredentialKind, *, now: datetime) -> bool:
         """Use one for the only time; False: somebody has, or it is good no longer."""
 
-    def all(
+    def page(
         self, user: UserId, kind: CredentialKind, *, after: str = "", limit: int, now: datetime
     ) -> Sequence[Credential]:
         """List those of a kind that are good, by their ids."""
 
-    def end(self, user: UserId, credential: str, kind: CredentialKind, *, now: datetime) -> None:
+    def revoke(self, user: UserId, credential: str, kind: CredentialKind, *, now: datetime) -> None:
         """End one that is good, or raise `NotFound`."""
 
-    def end_all(
+    def revoke_all(
         self, user: UserId, kinds: Iterable[CredentialKind], *, name: str = "", now: datetime
     ) -> None:
         """End all of these kinds, or those of a name."""
@@ -110,33 +110,37 @@ class Credentials(Protocol):
     def invitations(self, *, after: str = "", limit: int, now: datetime) -> Sequence[Invitation]:
         """List those that are good, whichever operator made them, by their ids."""
 
-    def end_invitation(self, invitation: str, *, now: datetime) -> None:
+    def revoke_invitation(self, invitation: str, *, now: datetime) -> None:
         """End one that is good, whichever operator made it, or raise `NotFound`."""
 
 
 class McpClients(Protocol):
     """The conversations under which all hangs that clients hand out, one for each token."""
 
-    def place(self, user: UserId, token: str) -> ConversationId | None:
+    def conversation_of(self, user: UserId, token: str) -> ConversationId | None:
         """Give the conversation of a token, unless it is archived or gone."""
 
-    def former_place(self, user: UserId, name: str, *, now: datetime) -> ConversationId | None:
+    def former_conversation_of(
+        self, user: UserId, name: str, *, now: datetime
+    ) -> ConversationId | None:
         """Give that of the last token of this name that is good no longer."""
 
     def name_of(self, user: UserId, token: str) -> str:
         """Say what a token is called, or raise `NotFound`."""
 
-    def keep_place(self, user: UserId, token: str, conversation_id: ConversationId) -> None: ...
+    def remember_conversation(
+        self, user: UserId, token: str, conversation_id: ConversationId
+    ) -> None: ...
 
 
 class RateLimits(Protocol):
     def count(self, keys: Iterable[str], *, now: datetime) -> timedelta | None:
         """Count an attempt for each key, or for none if one has had too many: then how long yet."""
 
-    def forgive(self, key: str) -> None:
+    def reset(self, key: str) -> None:
         """Forget all attempts of a key."""
 
-    def uncount(self, key: str) -> None:
+    def refund(self, key: str) -> None:
         """Take back one attempt."""
 
 
@@ -155,10 +159,10 @@ class PersonalData(Protocol):
 
     def profile(self, user: UserId) -> Mapping[str, Any]: ...
     def page(self, user: UserId, name: str, after: PageKey | None, *, limit: int) -> ExportPage: ...
-    def is_needed(self, user: UserId) -> bool:
+    def is_last_operator(self, user: UserId) -> bool:
         """See whether somebody is the last operator, and there are others."""
 
-    def stop(self, user: UserId) -> Sequence[ConversationId]:
+    def stop_runs(self, user: UserId) -> Sequence[ConversationId]:
         """Ask all that is under way to stop, and name it; nothing new begins in the background."""
 
     def erase(self, user: UserId) -> None:
@@ -170,11 +174,11 @@ class StoredResponse:
     """A request that came with a key before."""
 
     #: Digest of the request.
-    request: str
+    request_digest: str
     #: None: nobody has answered it yet.
     status: int | None
     body: str | None
-    begun_at: datetime
+    started_at: datetime
 
 
 class StoredResponses(Protocol):

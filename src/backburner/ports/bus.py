@@ -19,7 +19,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]+")
 
 class HintKind(StrEnum):
     WORK = "work"  #: There may be something to claim.
-    PERSON = "person"  #: Somebody waits for a reply; background work in the way hands back.
+    USER_WAITING = "person"  #: Somebody waits for a reply; background work in the way hands back.
     CANCEL = "cancel"  #: Something under way is to stop.
     CHANGED = "changed"  #: There is something new to see.
     EVERYTHING = "everything"  #: Hints may have been lost: look as if each kind had come.
@@ -125,14 +125,14 @@ class Events(Protocol):
     def note(self, user: UserId, conversation: ConversationId | None, *kinds: EventKind) -> None:
         """Have it written down, with this transaction, that something changed."""
 
-    def newest(self, user: UserId) -> int:
+    def latest(self, user: UserId) -> int:
         """Give the number of the last change; 0: there was none."""
 
-    def is_known(self, user: UserId, number: int) -> bool:
+    def has_all_since(self, user: UserId, number: int) -> bool:
         """See whether all that came after a change is still there."""
 
     def after(self, user: UserId, number: int, *, limit: int) -> Sequence[Change]: ...
-    def newest_since(self, at: datetime) -> Mapping[UserId, int]:
+    def latest_by_user(self, at: datetime) -> Mapping[UserId, int]:
         """Give the last change of everybody for whom something changed since then."""
 
     def drafts(

@@ -18,7 +18,7 @@ class JobWait:
     """What a run waits for, and how long at most; meanwhile it holds nothing."""
 
     jobs: tuple[ConversationId, ...]
-    longest: timedelta
+    timeout: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class ToolResult:
     #: The agent is to end its turn now, without another word.
     stop: bool = False
     #: Items of the inbox that tell what the agent was told here.
-    reads: tuple[ItemId, ...] = ()
+    served: tuple[ItemId, ...] = ()
     #: The run is to be handed back until then.
-    waits: JobWait | None = None
+    wait: JobWait | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class Trouble(StrEnum):
 class Trial:
     """How a try went, in a sentence without any secret in it."""
 
-    words: str
+    message: str
     #: None: it works.
     trouble: Trouble | None = None
     #: What to do about it, in a sentence.

@@ -40,7 +40,7 @@ class CommandResult:
     #: It took too long, and was ended.
     timed_out: bool = False
     #: It wrote too much, and was ended.
-    flooded: bool = False
+    output_exceeded: bool = False
 
 
 class Shell(Protocol):
@@ -59,10 +59,10 @@ class WebPage:
     url: str
     status: int
     #: Such as `text/html`.
-    kind: str
+    content_type: str
     text: str
     #: There was more than this.
-    cut: bool = False
+    truncated: bool = False
 
 
 class Network(Protocol):

@@ -53,7 +53,7 @@ class ConversationFilter:
     job: JobStatus | None = None
     batch: str | None = None
     #: Words that its title or one of its messages has.
-    words: str | None = None
+    search: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class ConversationPage:
     """Conversations of one page, and where the next one begins; None: there is none."""
 
     conversations: Sequence[ConversationRow]
-    mark: PageKey | None
+    next_key: PageKey | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +136,11 @@ class Gauges:
 
     #: Under way and handed back; and those that ended in the last hour.
     runs: Mapping[str, int]
-    ended: Mapping[str, int]
+    ended_last_hour: Mapping[str, int]
     #: What could be taken up now, and how long the first of it has waited.
     claimable: int
-    oldest: timedelta
-    people_waiting: int
+    oldest_wait: timedelta
+    users_waiting: int
     questions: int
     deliveries: int
     users: int
@@ -186,7 +186,7 @@ class Browse(Protocol):
         """Read memories by their keys."""
 
     def memory(self, user: UserId, key: str) -> Memory: ...
-    def me(self, user: UserId) -> UserProfile: ...
+    def profile(self, user: UserId) -> UserProfile: ...
     def gauges(self, *, now: datetime) -> Gauges: ...
 
 
@@ -244,24 +244,28 @@ class Away(Protocol):
     def since(self, user: UserId) -> datetime:
         """Tell since when a user has not been told what happened."""
 
-    def end(self, user: UserId, until: datetime) -> None:
+    def mark_seen(self, user: UserId, until: datetime) -> None:
         """Note that a user has been told all that happened until then."""
 
     def totals(self, user: UserId, since: datetime) -> RunCounts: ...
-    def ran(self, user: UserId, since: datetime, *, limit: int) -> Sequence[ConversationRuns]:
+    def runs_by_conversation(
+        self, user: UserId, since: datetime, *, limit: int
+    ) -> Sequence[ConversationRuns]:
         """Count runs by conversation: those with failures first, then the latest."""
 
-    def needs(self, user: UserId, *, limit: int) -> Sequence[PendingQuestion]: ...
+    def pending_questions(self, user: UserId, *, limit: int) -> Sequence[PendingQuestion]: ...
     def spent(self, user: UserId, since: datetime) -> SpendTotal: ...
-    def told(self, user: UserId, since: datetime, *, limit: int) -> Sequence[RecentNotice]:
+    def recent_notices(
+        self, user: UserId, since: datetime, *, limit: int
+    ) -> Sequence[RecentNotice]:
         """Read notices, the newest first."""
 
 
 class Discovery(Protocol):
-    def find(self, user: UserId) -> Sequence[ConversationId]:
+    def conversation_ids(self, user: UserId) -> Sequence[ConversationId]:
         """Find the conversation that looks for work for a user; none: it is switched off."""
 
-    def talk(self, user: UserId, *, limit: int) -> Sequence[Snippet]:
+    def recent_snippets(self, user: UserId, *, limit: int) -> Sequence[Snippet]:
         """Read what was said last in a user's chats, oldest first."""
 
 
@@ -289,7 +293,7 @@ class Replies(Protocol):
 
 
 class Jobs(Protocol):
-    def under(
+    def started_by(
         self,
         user: UserId,
         parent: ConversationId,
@@ -300,7 +304,7 @@ class Jobs(Protocol):
     ) -> Sequence[Conversation]:
         """Read what a conversation handed out, newest first: whose id begins so, of one batch."""
 
-    def named(
+    def load(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Conversation]:
         """Read the ones that are still there."""
@@ -310,16 +314,16 @@ class Jobs(Protocol):
     ) -> Mapping[ConversationId, Conversation]:
         """Read the ones that are still there; until the transaction ends nobody changes them."""
 
-    def work(
+    def work_summaries(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, WorkSummary]:
         """Tell what is known of their runs."""
 
     def count_open(self, user: UserId, root: ConversationId) -> int: ...
-    def retrieve(self, user: UserId, conversation_ids: Collection[ConversationId]) -> None:
+    def mark_retrieved(self, user: UserId, conversation_ids: Collection[ConversationId]) -> None:
         """Note that the results of these were fetched, unless they were before."""
 
-    def is_remembered(self, user: UserId, conversation_id: ConversationId, session_id: str) -> bool:
+    def has_session(self, user: UserId, conversation_id: ConversationId, session_id: str) -> bool:
         """See whether anything is left of an agent's session."""
 
     def wait(self, turn: Turn, conversation_ids: Mapping[ConversationId, bool]) -> None:
@@ -328,7 +332,7 @@ class Jobs(Protocol):
         It does at once where they have, each, or where a person has spoken meanwhile.
         """
 
-    def awaited_by(
+    def waiting_kind(
         self, user: UserId, parent: ConversationId, job: ConversationId
     ) -> RunKind | None:
         """Tell what kind of run waits for a job; None: nothing does."""
@@ -341,21 +345,25 @@ class Tasks(Protocol):
     def active(self, user: UserId) -> Sequence[tuple[ConversationId, str]]:
         """Name the tasks that run or will go on by themselves, chats with work among them."""
 
-    def open(self, user: UserId, *, limit: int) -> Sequence[Conversation]:
+    def scheduled(self, user: UserId, *, limit: int) -> Sequence[Conversation]:
         """Read the tasks that have a schedule: active, paused and proposed, newest first."""
 
-    def called(self, user: UserId, name: str, *, limit: int) -> Sequence[Conversation]:
+    def by_title_or_id(self, user: UserId, name: str, *, limit: int) -> Sequence[Conversation]:
         """Find tasks, ended ones too, that have just this title, or an id that begins so."""
 
     def count_proposed(self, user: UserId, parent: ConversationId, *, since: datetime) -> int:
         """Count what was proposed under a conversation, whatever became of it."""
 
-    def dismissed(self, user: UserId, *, since: datetime) -> Sequence[RejectedProposal]: ...
+    def rejected_proposals(
+        self, user: UserId, *, since: datetime
+    ) -> Sequence[RejectedProposal]: ...
 
-    def costs(self, user: UserId, conversation_id: ConversationId, *, limit: int) -> Sequence[Cost]:
+    def recent_costs(
+        self, user: UserId, conversation_id: ConversationId, *, limit: int
+    ) -> Sequence[Cost]:
         """Read what the last background runs of a conversation cost, each."""
 
-    def costs_under(
+    def recent_costs_by_profile(
         self, user: UserId, profile: str, *, since: datetime, limit: int
     ) -> Sequence[Cost]:
         """Read what the last background runs of a user under a profile cost, each."""

@@ -22,15 +22,15 @@ class Claim:
     run: Run
     conversation: Conversation
     #: The run was handed back before.
-    goes_on: bool = False
+    resumed: bool = False
     #: The jobs that it waited for meanwhile.
-    awaited: tuple[ConversationId, ...] = ()
+    awaited_jobs: tuple[ConversationId, ...] = ()
     #: Something lies in the inbox for it.
     has_items: bool = True
     #: The time zone of its owner, where that is known.
     zone: str | None = None
     #: Something is remembered for its owner, or nobody has looked.
-    remembers: bool = True
+    has_memories: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +40,11 @@ class Claimer:
     worker: str
     lease: timedelta
     #: The most runs of background work that one user may have at the same time.
-    cap: int
+    per_user_limit: int
     #: Engines that have no free seat.
-    full: tuple[str, ...] = ()
+    full_profiles: tuple[str, ...] = ()
     #: How long a user has to be silent before discovery looks for work; None: it does not.
-    discovers_after: timedelta | None = None
+    discovery_quiet_period: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class TurnFlags:
     """What a holder hears when it renews its lease."""
 
     cancelled: bool
-    person_waits: bool
+    user_waiting: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,7 @@ class SpendingState:
 
     spent: Mapping[str, Amount]
     #: Each with the conversation whose allowance it counts to.
-    underway: Sequence[tuple[RunId, ConversationId]]
+    running: Sequence[tuple[RunId, ConversationId]]
     #: For this user and conversation; what was not said is in the settings.
     allowances: Sequence[Allowance]
 
@@ -79,18 +79,18 @@ class NewMemory:
 
 class MemoryWrite(StrEnum):
     NEW = "new"
-    OVER = "over"  #: In place of what was there.
+    REPLACED = "over"  #: In place of what was there.
     REFUSED = "refused"  #: What is there was not to be touched.
 
 
 class Memories(Protocol):
-    def put(self, user: UserId, memory: NewMemory, *, spare_own: bool = False) -> MemoryWrite:
-        """Write a memory over the one that has its key; `spare_own`: unless that is a trusted one.
+    def put(self, user: UserId, memory: NewMemory, *, keep_trusted: bool = False) -> MemoryWrite:
+        """Write a memory, replacing the one with its key.
 
-        Trusted are those that hold no words of others.
+        `keep_trusted` refuses to replace a memory without outside text.
         """
 
-    def remove(self, user: UserId, key: str, *, spare_own: bool = False) -> bool:
+    def remove(self, user: UserId, key: str, *, keep_trusted: bool = False) -> bool:
         """Delete a memory; False: it is one that was to be spared."""
 
     def count(self, user: UserId) -> int: ...
@@ -126,7 +126,7 @@ class Conversations(Protocol):
     ) -> Sequence[Conversation]:
         """Read the children that have work, or ask something."""
 
-    def parked(self, user: UserId) -> Sequence[ConversationId]:
+    def paused_for_allowance(self, user: UserId) -> Sequence[ConversationId]:
         """Find the conversations whose work stands still for an allowance."""
 
 
@@ -153,7 +153,7 @@ class Questions(Protocol):
         """Find what open questions about allowances are about."""
 
     def purposes(self, user: UserId, question_ids: Iterable[QuestionId]) -> frozenset[Purpose]: ...
-    def was_asked(self, user: UserId, question: QuestionId) -> bool:
+    def exists(self, user: UserId, question: QuestionId) -> bool:
         """See whether a question was ever asked, whatever became of it."""
 
     def snooze(self, user: UserId, question: Question) -> None: ...

@@ -123,7 +123,7 @@ class _Ending:
         waiting = results_of(tx, turn.user_id, turn.conversation_id, awaited)
         tx.jobs.redirect(turn.user_id, [item.id for item in waiting], turn.kind)
         step = Step(conversation=found, messages=self._said_so_far())
-        longest = max(one.longest for one in self.gate.waiting)
+        longest = max(one.timeout for one in self.gate.waiting)
         self._hand_back(tx, step, until=tx.now + longest)
         tx.jobs.wait(turn, awaited)
 
@@ -282,7 +282,7 @@ class _Ending:
                 tx.tool_calls.of_run(turn.user_id, turn.run_id)
             )
             # A run that was handed back and goes on was asked about before.
-            if not tx.questions.was_asked(turn.user_id, tool_journal.doubt_question_id(entry))
+            if not tx.questions.exists(turn.user_id, tool_journal.doubt_question_id(entry))
         ]
 
     def _loaded(self) -> list[ItemId]:

@@ -15,7 +15,7 @@ from backburner.ports import Delivery, Tx
 
 #: How long a part stays with a sender that has gone silent.
 DELIVERY_LEASE = timedelta(minutes=1)
-FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(hours=1)
+FIRST_RETRY_DELAY, MAX_RETRY_DELAY = timedelta(seconds=5), timedelta(hours=1)
 #: Between two tries to write down what became of a part, in seconds.
 RECORD_RETRY_SECONDS = 0.5
 #: After about two days of trying.
@@ -29,11 +29,11 @@ class Deliverer:
     deps: Deps
     lease: timedelta = DELIVERY_LEASE
     #: As many are under way at the same time: one that is slow holds up no other.
-    abreast: int = 4
+    concurrency: int = 4
 
     async def run_once(self) -> bool:
         """Send some parts, each for itself; say whether there were any."""
-        sending = [self._deliver() for _ in range(self.abreast)]
+        sending = [self._deliver() for _ in range(self.concurrency)]
         # To the end, whatever becomes of the others: what is cut off would be sent again.
         ended = await asyncio.gather(*sending, return_exceptions=True)
         for error in ended:
@@ -70,13 +70,13 @@ class Deliverer:
 
     async def _put_back(self, part: Delivery, error: ChannelFailed) -> None:
         gives_up = error.permanent or part.attempts >= MAX_DELIVERY_ATTEMPTS
-        pause = max(delay(part.attempts), error.retry_after or timedelta())
+        pause = max(retry_delay(part.attempts), error.retry_after or timedelta())
 
         def work(tx: Tx) -> bool:
             again_at = None if gives_up else tx.now + pause
             is_ours = tx.deliveries.mark_failed(part, str(error), again_at=again_at)
             if gives_up and is_ours:
-                _show(tx, part, error)
+                _report_failure(tx, part, error)
             return is_ours
 
         await self._write_down(work)
@@ -96,13 +96,13 @@ class Deliverer:
                 return
 
 
-def _show(tx: Tx, part: Delivery, error: ChannelFailed) -> None:
+def _report_failure(tx: Tx, part: Delivery, error: ChannelFailed) -> None:
     """Say in the conversation that something of it reached nobody."""
     found = tx.conversations.lock(part.user_id, part.conversation_id)
     text = f"This could not be told through {part.channel}: {error}"
     tx.conversations.save(Step(conversation=found, messages=(system_message(text),)))
 
 
-def delay(attempts: int) -> timedelta:
+def retry_delay(attempts: int) -> timedelta:
     """Wait twice as long each time."""
-    return min(FIRST_PAUSE * (1 << min(attempts - 1, 20)), LONGEST_PAUSE)
+    return min(FIRST_RETRY_DELAY * (1 << min(attempts - 1, 20)), MAX_RETRY_DELAY)

@@ -8,7 +8,7 @@ from backburner.actions.deps import Deps
 from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import RunKind
 from backburner.runs.stopping import StopReason
-from backburner.worker.underway import AllUnderway, Underway
+from backburner.worker.active_runs import ActiveRun, ActiveRuns
 
 #: The part of a lease that is left when a run that could not renew it stops.
 LEASE_MARGIN = 0.1
@@ -18,14 +18,14 @@ LEASE_MARGIN = 0.1
 class Leases:
     deps: Deps
     lease: timedelta
-    underway: AllUnderway
+    underway: ActiveRuns
 
     async def run_once(self) -> bool:
         for run in self.underway:
             await self._renew(run)
         return False
 
-    async def _renew(self, run: Underway) -> None:
+    async def _renew(self, run: ActiveRun) -> None:
         sent_at = asyncio.get_running_loop().time()
         turn = run.claim.turn
         try:
@@ -38,20 +38,20 @@ class Leases:
             return
         except StoreFailed:
             return
-        run.trusted_until = sent_at + self.lease.total_seconds()
+        run.lease_until = sent_at + self.lease.total_seconds()
         if flags.cancelled:
             run.stop.request(StopReason.CANCELLED)
-        if flags.person_waits and turn.kind is RunKind.BACKGROUND:
+        if flags.user_waiting and turn.kind is RunKind.BACKGROUND:
             run.stop.request(StopReason.USER_WAITING)
 
-    def stop_those_without(self) -> float | None:
+    def stop_expiring(self) -> float | None:
         """Stop the runs whose lease is about to run out; give the time until the next one's is."""
         # They need some time to stop.
         soon = asyncio.get_running_loop().time() + self.lease.total_seconds() * LEASE_MARGIN
         left: list[float] = []
         for run in self.underway:
-            if run.trusted_until <= soon:
+            if run.lease_until <= soon:
                 run.stop.request(StopReason.FENCED)
             else:
-                left.append(run.trusted_until - soon)
+                left.append(run.lease_until - soon)
         return min(left, default=None)

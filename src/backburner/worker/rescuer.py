@@ -19,7 +19,7 @@ class Rescuer:
         """Free one turn; say whether there was any."""
         return await self._rescue(all_of_them=False)
 
-    async def settle_all(self) -> None:
+    async def rescue_all(self) -> None:
         """Free every turn there is: where one process owns the database, nobody else has any."""
         while await self._rescue(all_of_them=True):
             pass

@@ -18,19 +18,19 @@ class Seats:
     #: Whether this machine has room for one more run with an engine, beside so many.
     has_room: Callable[[str, int], bool] = lambda _name, _runs: True
     #: Only replies are given.
-    only_chat: bool = False
+    chat_only: bool = False
 
     def profile(self, name: str) -> str:
         return name or self.default_profile
 
     def free(self, kind: RunKind, taken: Iterable[str]) -> int:
         """Count the seats that a run of this kind may take."""
-        if self.only_chat and kind is RunKind.BACKGROUND:
+        if self.chat_only and kind is RunKind.BACKGROUND:
             return 0
         kept = 1 if kind is RunKind.BACKGROUND and self.total > 1 else 0
         return max(0, self.total - kept - len(list(taken)))
 
-    def full(self, kind: RunKind, taken: Iterable[str]) -> tuple[str, ...]:
+    def full_profiles(self, kind: RunKind, taken: Iterable[str]) -> tuple[str, ...]:
         """Find the engines that have no seat left for a run of this kind."""
         used = Counter(self.profile(name) for name in taken)
         names = []

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from backburner.actions.browse import Page, cut
+from backburner.actions.browse import Page, make_page
 from backburner.actions.deps import Deps
 from backburner.core.accounts import (
     CREDENTIAL_LIFETIMES,
@@ -83,7 +83,7 @@ async def create_token(
 
     def work(tx: Tx) -> IssuedCredential:
         tx.users.lock(caller.user)
-        kept = tx.credentials.all(caller.user, CredentialKind.TOKEN, limit=MAX_TOKENS, now=tx.now)
+        kept = tx.credentials.page(caller.user, CredentialKind.TOKEN, limit=MAX_TOKENS, now=tx.now)
         if len(kept) == MAX_TOKENS:
             raise LimitReached(f"You have {MAX_TOKENS} tokens.", hint="Revoke one first.")
         until = check_new_token(caller, scopes, tx.now + lives if lives else None)
@@ -97,7 +97,7 @@ async def replace_local_token(deps: Deps, user: UserId) -> str:
 
     def work(tx: Tx) -> IssuedCredential:
         token = CredentialKind.TOKEN
-        tx.credentials.end_all(user, [token], name=LOCAL_CLIENT_NAME, now=tx.now)
+        tx.credentials.revoke_all(user, [token], name=LOCAL_CLIENT_NAME, now=tx.now)
         return issue(
             tx, user, token, scopes_of(tx.accounts.load(user).role), name=LOCAL_CLIENT_NAME
         )
@@ -105,22 +105,24 @@ async def replace_local_token(deps: Deps, user: UserId) -> str:
     return (await deps.store.transact(work)).secret
 
 
-async def credentials(
+async def list_credentials(
     deps: Deps, user: UserId, kind: CredentialKind, after: PageKey | None, *, limit: int
 ) -> Page[Credential]:
     """List the sessions or tokens of somebody that are good."""
     (place,) = after or ("",)
     found = await deps.store.transact(
-        lambda tx: tx.credentials.all(user, kind, after=place, limit=limit + 1, now=tx.now)
+        lambda tx: tx.credentials.page(user, kind, after=place, limit=limit + 1, now=tx.now)
     )
-    return cut(found, limit, lambda last: (last.id,))
+    return make_page(found, limit, lambda last: (last.id,))
 
 
-async def end_credential(deps: Deps, user: UserId, credential: str, kind: CredentialKind) -> None:
+async def revoke_credential(
+    deps: Deps, user: UserId, credential: str, kind: CredentialKind
+) -> None:
     """End a session or a token at once; streams that it opened end with it."""
 
     def work(tx: Tx) -> None:
-        tx.credentials.end(user, credential, kind, now=tx.now)
+        tx.credentials.revoke(user, credential, kind, now=tx.now)
         tx.hint(Hint(HintKind.CHANGED, user))
 
     await deps.store.transact(work)
@@ -128,10 +130,12 @@ async def end_credential(deps: Deps, user: UserId, credential: str, kind: Creden
 
 async def sign_out_everywhere(deps: Deps, user: UserId) -> None:
     """End every session and token of somebody, and what could become one."""
-    await deps.store.transact(lambda tx: shut_out(tx, user))
+    await deps.store.transact(lambda tx: revoke_credentials(tx, user))
 
 
-def shut_out(tx: Tx, user: UserId, kinds: Iterable[CredentialKind] = SIGN_IN_KINDS) -> None:
+def revoke_credentials(
+    tx: Tx, user: UserId, kinds: Iterable[CredentialKind] = SIGN_IN_KINDS
+) -> None:
     """End what somebody is let in with; whoever listens for them looks again."""
-    tx.credentials.end_all(user, kinds, now=tx.now)
+    tx.credentials.revoke_all(user, kinds, now=tx.now)
     tx.hint(Hint(HintKind.CHANGED, user))

@@ -17,7 +17,7 @@ async def hash_password(password: str, cost: HashCost) -> str:
     return await loop.run_in_executor(_threads, _hasher(cost).hash, password)
 
 
-async def is_password(password: str, kept: str | None, cost: HashCost) -> bool:
+async def verify_password(password: str, kept: str | None, cost: HashCost) -> bool:
     """Tell whether it is the one; where none is kept it takes just as long to say no."""
     loop = asyncio.get_running_loop()
     fits = await loop.run_in_executor(_threads, _verify, password, kept, cost)

@@ -20,7 +20,7 @@ _TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileChanges:
+class AccountSettings:
     me: UserProfile
     allowances: Sequence[Allowance]
 
@@ -37,11 +37,11 @@ class SpendStatement:
     days: Sequence[tuple[datetime, Amount]]
 
 
-async def look(deps: Deps, user: UserId) -> ProfileChanges:
+async def load_settings(deps: Deps, user: UserId) -> AccountSettings:
     return await deps.store.transact(lambda tx: _settings(deps, tx, user))
 
 
-async def change(
+async def change_settings(
     deps: Deps,
     user: UserId,
     *,
@@ -49,7 +49,7 @@ async def change(
     paused: bool | None = None,
     discovers: bool | None = None,
     limits: Mapping[AllowanceScope, str | None] | None = None,
-) -> ProfileChanges:
+) -> AccountSettings:
     """Change what was said; what was not said stays. A limit of None is that of everybody."""
     if zone is not None:
         find_zone(zone)
@@ -63,7 +63,7 @@ async def change(
             hint="Set that of a run, of a day, or of everything together.",
         )
 
-    def work(tx: Tx) -> ProfileChanges:
+    def work(tx: Tx) -> AccountSettings:
         tx.users.lock(user)
         if zone is not None:
             tx.users.set_zone(user, zone)
@@ -81,7 +81,7 @@ async def change(
     return await deps.store.transact(work)
 
 
-async def spent(
+async def spend_statement(
     deps: Deps, user: UserId, conversation_id: ConversationId | None = None
 ) -> SpendStatement:
     """Say what was spent, and how it stands with what may be."""
@@ -116,9 +116,9 @@ async def spent(
     return await deps.store.transact(work)
 
 
-def _settings(deps: Deps, tx: Tx, user: UserId) -> ProfileChanges:
+def _settings(deps: Deps, tx: Tx, user: UserId) -> AccountSettings:
     said = tx.spending.state(user, _NOWHERE, []).allowances
-    return ProfileChanges(tx.browse.me(user), spending.known(deps, said))
+    return AccountSettings(tx.browse.profile(user), spending.known(deps, said))
 
 
 def _last_days(now: datetime, zone: str) -> list[datetime]:

@@ -10,16 +10,16 @@ from backburner.core.ids import UserId
 from backburner.ports import Tx
 
 
-def of_login(login: str) -> str:
+def login_key(login: str) -> str:
     # A digest, because people type passwords where the login belongs.
     return f"login:{secret_digest(login)}"
 
 
-def of_address(address: str) -> str:
+def address_key(address: str) -> str:
     return f"address:{network_of(address)}"
 
 
-async def count(deps: Deps, *keys: str) -> None:
+async def count_attempt(deps: Deps, *keys: str) -> None:
     """Count one before it is looked at, so that many at once are no way around the limit."""
     wait = await deps.store.transact(lambda tx: tx.rate_limits.count(keys, now=tx.now))
     if wait is not None:
@@ -31,13 +31,13 @@ async def find_by_secret(
     deps: Deps, secret: str, kind: CredentialKind, *, address: str
 ) -> tuple[UserId, frozenset[Scope]] | None:
     """See whose a secret is that can be used once; an attempt with nobody's counts."""
-    place = of_address(address)
-    await count(deps, place)
+    place = address_key(address)
+    await count_attempt(deps, place)
 
     def work(tx: Tx) -> tuple[UserId, frozenset[Scope]] | None:
-        found = tx.credentials.look_up(secret_digest(secret), kind, now=tx.now)
+        found = tx.credentials.peek(secret_digest(secret), kind, now=tx.now)
         if found is not None:
-            tx.rate_limits.uncount(place)
+            tx.rate_limits.refund(place)
         return found
 
     return await deps.store.transact(work)

@@ -1,8 +1,8 @@
 """Signing in: by login and password, or with something that is good once."""
 
 from backburner.actions.accounts import rate_limit
-from backburner.actions.accounts.credentials import IssuedCredential, issue, shut_out
-from backburner.actions.accounts.passwords import hash_password, is_password
+from backburner.actions.accounts.credentials import IssuedCredential, issue, revoke_credentials
+from backburner.actions.accounts.passwords import hash_password, verify_password
 from backburner.actions.deps import Deps
 from backburner.core.accounts import Caller, CredentialKind, scopes_of, secret_digest
 from backburner.core.errors import BadRequest, Conflict, NotAllowed
@@ -16,19 +16,19 @@ async def sign_in(
 ) -> IssuedCredential | None:
     """Begin a session; `before` is the secret of the one it replaces. None: that is not right."""
     login = login.strip().lower()
-    who, place = rate_limit.of_login(login), rate_limit.of_address(address)
-    await rate_limit.count(deps, who, place)
-    user, kept = await deps.store.transact(lambda tx: tx.accounts.hash_of(login))
-    if not await is_password(password, kept, deps.password_cost) or user is None:
+    who, place = rate_limit.login_key(login), rate_limit.address_key(address)
+    await rate_limit.count_attempt(deps, who, place)
+    user, kept = await deps.store.transact(lambda tx: tx.accounts.find_login(login))
+    if not await verify_password(password, kept, deps.password_cost) or user is None:
         return None
 
     def work(tx: Tx) -> IssuedCredential | None:
-        if tx.accounts.hash_of(login) != (user, kept):
+        if tx.accounts.find_login(login) != (user, kept):
             # Changed or disabled since we looked.
             return None
-        tx.rate_limits.forgive(who)
-        tx.rate_limits.uncount(place)
-        return begin_session(tx, user, before)
+        tx.rate_limits.reset(who)
+        tx.rate_limits.refund(place)
+        return start_session(tx, user, before)
 
     return await deps.store.transact(work)
 
@@ -42,9 +42,9 @@ async def sign_in_by_link(
         return None
 
     def work(tx: Tx) -> IssuedCredential | None:
-        if not tx.credentials.use_up(secret_digest(secret), CredentialKind.LINK, now=tx.now):
+        if not tx.credentials.consume(secret_digest(secret), CredentialKind.LINK, now=tx.now):
             return None
-        return begin_session(tx, found[0], before)
+        return start_session(tx, found[0], before)
 
     return await deps.store.transact(work)
 
@@ -53,7 +53,7 @@ async def make_link(deps: Deps, user: UserId) -> IssuedCredential:
     """Make a link that signs somebody in once, in place of the one before."""
 
     def work(tx: Tx) -> IssuedCredential:
-        tx.credentials.end_all(user, [CredentialKind.LINK], now=tx.now)
+        tx.credentials.revoke_all(user, [CredentialKind.LINK], now=tx.now)
         return issue(tx, user, CredentialKind.LINK)
 
     return await deps.store.transact(work)
@@ -78,10 +78,10 @@ async def change_password(
 
     def work(tx: Tx) -> IssuedCredential:
         tx.users.lock(caller.user)
-        if tx.accounts.password_of(caller.user) != kept:
+        if tx.accounts.password_hash(caller.user) != kept:
             raise Conflict("The password was changed just now.", hint="Sign in again.")
         set_password(tx, caller.user, name, hashed)
-        return begin_session(tx, caller.user)
+        return start_session(tx, caller.user)
 
     return await deps.store.transact(work)
 
@@ -98,10 +98,10 @@ async def redeem_reset(
     hashed = await hash_password(check_password(password, login=name), deps.password_cost)
 
     def work(tx: Tx) -> IssuedCredential | None:
-        if not tx.credentials.use_up(secret_digest(secret), CredentialKind.RESET, now=tx.now):
+        if not tx.credentials.consume(secret_digest(secret), CredentialKind.RESET, now=tx.now):
             return None
         set_password(tx, user, name, hashed)
-        return begin_session(tx, user)
+        return start_session(tx, user)
 
     return await deps.store.transact(work)
 
@@ -110,14 +110,14 @@ def set_password(tx: Tx, user: UserId, login: str, hashed: str) -> None:
     """Keep a new password; whatever the one before it gave ends."""
     if not tx.accounts.set_password(user, login=login, password=hashed):
         raise Conflict("That login is taken.", hint="Choose another.")
-    shut_out(tx, user)
+    revoke_credentials(tx, user)
 
 
-def begin_session(tx: Tx, user: UserId, before: str = "") -> IssuedCredential:
+def start_session(tx: Tx, user: UserId, before: str = "") -> IssuedCredential:
     """Begin a session under a new secret, and end the one that the browser had."""
     had = tx.credentials.identify(secret_digest(before), now=tx.now) if before else None
     if had is not None and had.kind is CredentialKind.SESSION:
-        tx.credentials.end(had.user, had.credential, had.kind, now=tx.now)
+        tx.credentials.revoke(had.user, had.credential, had.kind, now=tx.now)
         tx.hint(Hint(HintKind.CHANGED, had.user))
     scopes = scopes_of(tx.accounts.load(user).role)
     return issue(tx, user, CredentialKind.SESSION, scopes)
@@ -127,17 +127,17 @@ def _login_and_password(tx: Tx, user: UserId, login: str | None) -> tuple[str, s
     wanted = login or tx.accounts.load(user).login
     if not wanted:
         raise BadRequest("With a password goes a login.", hint="Choose one.")
-    return check_login(wanted), tx.accounts.password_of(user)
+    return check_login(wanted), tx.accounts.password_hash(user)
 
 
 async def _check_current(
     deps: Deps, user: UserId, current: str, kept: str, *, address: str
 ) -> None:
-    who = rate_limit.of_login(user)
-    await rate_limit.count(deps, who, rate_limit.of_address(address))
-    if not await is_password(current, kept, deps.password_cost):
+    who = rate_limit.login_key(user)
+    await rate_limit.count_attempt(deps, who, rate_limit.address_key(address))
+    if not await verify_password(current, kept, deps.password_cost):
         raise NotAllowed("The password you have now is another one.")
-    await deps.store.transact(lambda tx: tx.rate_limits.forgive(who))
+    await deps.store.transact(lambda tx: tx.rate_limits.reset(who))
 
 
 def _must_be_whole(caller: Caller) -> None:

@@ -3,10 +3,15 @@
 from collections.abc import Sequence
 
 from backburner.actions.accounts import rate_limit
-from backburner.actions.accounts.credentials import SIGN_IN_KINDS, IssuedCredential, issue, shut_out
+from backburner.actions.accounts.credentials import (
+    SIGN_IN_KINDS,
+    IssuedCredential,
+    issue,
+    revoke_credentials,
+)
 from backburner.actions.accounts.passwords import hash_password
-from backburner.actions.accounts.sign_in import begin_session, set_password
-from backburner.actions.browse import Page, cut
+from backburner.actions.accounts.sign_in import set_password, start_session
+from backburner.actions.browse import Page, make_page
 from backburner.actions.deps import Deps
 from backburner.core.accounts import (
     Caller,
@@ -39,7 +44,7 @@ async def find(deps: Deps, login: str | None) -> User:
 
     def work(tx: Tx) -> User:
         named = check_login(login) if login else None
-        user = tx.accounts.hash_of(named)[0] if named else tx.accounts.ensure_owner(now=tx.now)
+        user = tx.accounts.find_login(named)[0] if named else tx.accounts.ensure_owner(now=tx.now)
         if user is None:
             raise NotFound("Nobody signs in as that.", hint="Name somebody who is not disabled.")
         return tx.accounts.load(user)
@@ -47,20 +52,20 @@ async def find(deps: Deps, login: str | None) -> User:
     return await deps.store.transact(work)
 
 
-async def is_alone(deps: Deps) -> bool:
+async def has_only_owner(deps: Deps) -> bool:
     """Tell whether there is nobody but an owner who signs in with links."""
-    there = await deps.store.transact(lambda tx: tx.accounts.all(limit=2))
+    there = await deps.store.transact(lambda tx: tx.accounts.page(limit=2))
     return [user.login for user in there] == [None]
 
 
-async def anybody_has_password(deps: Deps) -> bool:
-    return await deps.store.transact(lambda tx: tx.accounts.has_password())
+async def has_any_password(deps: Deps) -> bool:
+    return await deps.store.transact(lambda tx: tx.accounts.has_any_password())
 
 
-async def users(deps: Deps, after: PageKey | None, *, limit: int) -> Page[User]:
+async def list_users(deps: Deps, after: PageKey | None, *, limit: int) -> Page[User]:
     (place,) = after or ("",)
-    found = await deps.store.transact(lambda tx: tx.accounts.all(after=place, limit=limit + 1))
-    return cut(found, limit, lambda last: (last.id,))
+    found = await deps.store.transact(lambda tx: tx.accounts.page(after=place, limit=limit + 1))
+    return make_page(found, limit, lambda last: (last.id,))
 
 
 async def add(deps: Deps, *, login: str, name: str, role: Role) -> tuple[User, IssuedCredential]:
@@ -81,7 +86,7 @@ async def reset_password(deps: Deps, user: UserId) -> IssuedCredential:
         tx.users.lock(user)
         if tx.accounts.load(user).login is None:
             raise Conflict("They sign in with a link.", hint="`backburner user link` makes one.")
-        tx.credentials.end_all(user, [CredentialKind.RESET], now=tx.now)
+        tx.credentials.revoke_all(user, [CredentialKind.RESET], now=tx.now)
         return issue(tx, user, CredentialKind.RESET)
 
     return await deps.store.transact(work)
@@ -98,7 +103,7 @@ async def change(
     """Change what is known of somebody; what they are let in with ends where they may less."""
 
     def work(tx: Tx) -> User:
-        operators = tx.accounts.operators()
+        operators = tx.accounts.lock_operators()
         was = tx.accounts.load(user)
         tx.accounts.change(user, name=name, role=role)
         if disabled is not None and disabled != (was.disabled_at is not None):
@@ -106,7 +111,7 @@ async def change(
         now_is = tx.accounts.load(user)
         _keep_an_operator(operators, now_is)
         if now_is.role is not was.role or (disabled and was.disabled_at is None):
-            shut_out(tx, user, (*SIGN_IN_KINDS, CredentialKind.INVITATION))
+            revoke_credentials(tx, user, (*SIGN_IN_KINDS, CredentialKind.INVITATION))
         return now_is
 
     name = None if name is None else check_name(name)
@@ -121,18 +126,18 @@ async def invite(deps: Deps, caller: Caller, *, name: str, role: Role) -> Issued
     )
 
 
-async def invitations(deps: Deps, after: PageKey | None, *, limit: int) -> Page[Invitation]:
+async def list_invitations(deps: Deps, after: PageKey | None, *, limit: int) -> Page[Invitation]:
     """List the invitations that are good, whichever operator made them."""
     (place,) = after or ("",)
     found = await deps.store.transact(
         lambda tx: tx.credentials.invitations(after=place, limit=limit + 1, now=tx.now)
     )
-    return cut(found, limit, lambda last: (last.id,))
+    return make_page(found, limit, lambda last: (last.id,))
 
 
-async def uninvite(deps: Deps, invitation: str) -> None:
+async def revoke_invitation(deps: Deps, invitation: str) -> None:
     """Take an invitation back."""
-    await deps.store.transact(lambda tx: tx.credentials.end_invitation(invitation, now=tx.now))
+    await deps.store.transact(lambda tx: tx.credentials.revoke_invitation(invitation, now=tx.now))
 
 
 async def accept(
@@ -149,11 +154,11 @@ async def accept(
     hashed = await hash_password(password, deps.password_cost)
 
     def work(tx: Tx) -> IssuedCredential | None:
-        if not tx.credentials.use_up(secret_digest(secret), kind, now=tx.now):
+        if not tx.credentials.consume(secret_digest(secret), kind, now=tx.now):
             return None
         _add(tx, user, login=login, name=name, role=role)
         set_password(tx, user, login, hashed)
-        return begin_session(tx, user)
+        return start_session(tx, user)
 
     return await deps.store.transact(work)
 

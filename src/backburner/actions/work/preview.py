@@ -19,8 +19,8 @@ from backburner.ports import Tx
 
 PREVIEWED_TIMES = 5
 #: What an estimate is made of.
-_MOST_RUNS = 20
-_LATELY = timedelta(days=7)
+_MAX_SAMPLED_RUNS = 20
+_SAMPLE_PERIOD = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ async def preview(deps: Deps, user: UserId, conversation_id: ConversationId) -> 
     return await deps.store.transact(work)
 
 
-async def try_out(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
+async def start_test_run(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
     """Do the work of a task once, beside it: nothing but a message comes of it there."""
     job, tried = new_conversation_id(), list[bool]()
 
@@ -78,9 +78,9 @@ def _next_times(found: Conversation, now: datetime) -> tuple[datetime, ...]:
 
 
 def _cost(tx: Tx, found: Conversation, profile: str) -> Estimate | None:
-    own = tx.tasks.costs(found.user_id, found.id, limit=_MOST_RUNS)
-    alike = own or tx.tasks.costs_under(
-        found.user_id, profile, since=tx.now - _LATELY, limit=_MOST_RUNS
+    own = tx.tasks.recent_costs(found.user_id, found.id, limit=_MAX_SAMPLED_RUNS)
+    alike = own or tx.tasks.recent_costs_by_profile(
+        found.user_id, profile, since=tx.now - _SAMPLE_PERIOD, limit=_MAX_SAMPLED_RUNS
     )
     left = None if found.max_runs is None else max(0, found.max_runs - found.run_count)
     often = None

@@ -15,7 +15,7 @@ from backburner.ports import HintKind, JobWait, Listener, Tx
 WAIT_POLL_SECONDS = 1.0
 
 
-async def wait_here(
+async def wait_in_call(
     deps: Deps, origin: Origin, ids: Collection[str], longest: timedelta
 ) -> JobSelection:
     """Wait until jobs have settled, or for so long; then tell how all of them stand."""
@@ -29,11 +29,11 @@ async def wait_here(
             left = until - loop.time()
             if left <= 0:
                 break
-            await _hear(hints, min(left, WAIT_POLL_SECONDS))
+            await _wait_for_hint(hints, min(left, WAIT_POLL_SECONDS))
     return await jobs.fetch(deps, origin, ids)
 
 
-async def wait_elsewhere(
+async def fetch_or_wait(
     deps: Deps, origin: Origin, ids: Collection[str], longest: timedelta
 ) -> JobSelection | JobWait:
     """Tell how jobs stand that have all settled; else what the run that asks is to wait for."""
@@ -47,7 +47,7 @@ async def wait_elsewhere(
     return await deps.store.transact(work)
 
 
-async def _hear(hints: Listener | None, seconds: float) -> None:
+async def _wait_for_hint(hints: Listener | None, seconds: float) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await (asyncio.Event().wait() if hints is None else hints.take())

@@ -68,7 +68,9 @@ class Queue(Group):
 
     def claim_reply(self, claimer: Claimer) -> Claim | None:
         """Take the turn of the conversation in which somebody has waited longest for a reply."""
-        row = self.connection.execute(claimable.statements(claimer.full).person_first).first()
+        row = self.connection.execute(
+            claimable.statements(claimer.full_profiles).person_first
+        ).first()
         if row is None:
             return None
         held = Conversations(self.tx).read(row)
@@ -91,8 +93,8 @@ class Queue(Group):
         `seen` is what the last look found, if there was one.
         """
         taker = _Taker(self.tx, claimer)
-        statements = claimable.statements(claimer.full)
-        values: dict[str, Any] = {"now": self.tx.now, "cap": claimer.cap}
+        statements = claimable.statements(claimer.full_profiles)
+        values: dict[str, Any] = {"now": self.tx.now, "cap": claimer.per_user_limit}
         passed_over: list[UserId] = []
         # Work may be gone by the time its lock is granted, or be nothing but missed slots.
         for _ in range(MAX_CLAIM_ROUNDS):
@@ -112,7 +114,7 @@ class Queue(Group):
             claim = _claim_row(taker, row, has_items=has_items)
             if claim is not None:
                 self.connection.execute(_serve_user, {"owner": user, "now": self.tx.now})
-                return replace(claim, zone=locked.zone, remembers=bool(locked.remembers))
+                return replace(claim, zone=locked.zone, has_memories=bool(locked.remembers))
         return None
 
     def waiting_profile(self) -> str | None:
@@ -198,7 +200,7 @@ def _is_passed_over(taker: "_Taker", found: Conversation) -> bool:
     if found.kind is not Kind.DISCOVERY:
         return False
     presence = Discovery(taker.tx).presence(found.user_id)
-    if may_discover(presence, now=taker.tx.now, idle_for=taker.claimer.discovers_after):
+    if may_discover(presence, now=taker.tx.now, idle_for=taker.claimer.discovery_quiet_period):
         return False
     passed = transitions.skip_discovery_slot(found, now=taker.tx.now)
     Discovery(taker.tx).pass_over(passed)
@@ -243,7 +245,7 @@ class _Taker:
         )
         going = replace(run, epoch=epoch, status=RunStatus.RUNNING)
         awaited = Waits(self.tx).take(found.user_id, run.id)
-        return replace(self._take(found, going), goes_on=True, awaited=awaited)
+        return replace(self._take(found, going), resumed=True, awaited_jobs=awaited)
 
     def _note_missed(self, step: Step) -> None:
         if step.skipped:

@@ -79,7 +79,7 @@ def _ask_in_doubt(tx: Context, step: Step, run: Run) -> Step:
     user = step.conversation.user_id
     for call in calls_in_doubt(ToolCalls(tx).of_run(user, run.id)):
         # Of one that was handed back and went on.
-        if Questions(tx).was_asked(user, doubt_question_id(call)):
+        if Questions(tx).exists(user, doubt_question_id(call)):
             continue
         asked = transitions.ask_owner(step.conversation, doubt_question(call, run.kind, now=tx.now))
         step = replace(
