@@ -1,4 +1,4 @@
-"""Discovery: a conversation of a user's own that looks for work to propose, while they want it."""
+"""Discovery: a conversation of the user that finds work to propose, while switched on."""
 
 from dataclasses import replace
 
@@ -39,12 +39,10 @@ def switch_in(deps: Deps, tx: Tx, user: UserId, *, on: bool) -> None:
 
 
 def describe_surroundings(tx: Tx, user: UserId, *, zone: str, repository: str) -> str:
-    """Put together what there is to find work in."""
-    wanted = ConversationFilter(view=View.TASKS, archived=False)
-    found = tx.browse.conversations(
-        user, wanted, None, limit=discovery.MAX_SHOWN_TASKS
-    ).conversations
-    tasks = [seen.conversation for seen in found]
+    """Describe recent messages, open tasks and the repository for a discovery run."""
+    filters = ConversationFilter(view=View.TASKS, archived=False)
+    page = tx.browse.conversations(user, filters, None, limit=discovery.MAX_SHOWN_TASKS)
+    tasks = [row.conversation for row in page.conversations]
     return discovery.format_surroundings(
         tx.discovery.recent_snippets(user, limit=discovery.MAX_SNIPPETS),
         [task for task in tasks if task_status(task) is not TaskStatus.DONE],

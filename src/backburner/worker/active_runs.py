@@ -1,4 +1,4 @@
-"""The runs that are under way in this process."""
+"""The runs that are active in this process."""
 
 import asyncio
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ from backburner.runs.stopping import StopReason, StopRequests
 
 @dataclass(slots=True)
 class ActiveRun:
-    """A run that this process has the turn for."""
+    """A run whose turn this process holds."""
 
     claim: Claim
-    #: None: it could not be prepared.
+    #: None: the preparation failed.
     prepared: PreparedRun | None
-    #: Until then, by the clock of the event loop, nobody else can have its turn.
+    #: No other process can claim the turn before this time of the event loop.
     lease_until: float
     stop: StopRequests = field(default_factory=StopRequests)
     task: "asyncio.Task[None] | None" = None
@@ -31,7 +31,7 @@ class ActiveRun:
 class ActiveRuns:
     def __init__(self) -> None:
         self._runs: dict[RunId, ActiveRun] = {}
-        #: Set whenever a run has ended.
+        #: Set when a run has ended.
         self.changed = asyncio.Event()
 
     def __iter__(self) -> Iterator[ActiveRun]:
@@ -48,13 +48,13 @@ class ActiveRuns:
         self._runs[run.claim.run.id] = run
 
     def remove(self, run: ActiveRun) -> None:
-        # The same run may go on here already.
+        # The same run may have been claimed here again.
         if self._runs.get(run.claim.run.id) is run:
             del self._runs[run.claim.run.id]
         self.changed.set()
 
     def background_in(self, conversation_id: ConversationId) -> Iterator[ActiveRun]:
-        """Find background work in a conversation in which somebody waits for a reply."""
+        """Find the background runs of a conversation."""
         for run in self:
             turn = run.claim.turn
             if turn.conversation_id == conversation_id and turn.kind is RunKind.BACKGROUND:

@@ -80,4 +80,4 @@ async def test_a_token_without_a_name_has_a_place_with_one(stage: Stage) -> None
     origin = await mcp_clients.ensure_origin(stage.deps, await client(stage, name=""))
 
     found: Any = stage.database.run(lambda tx: tx.conversations.load(USER, origin.conversation))
-    assert found.title == "A client over MCP"
+    assert found.title == "MCP client"

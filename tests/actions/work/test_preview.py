@@ -114,7 +114,7 @@ async def test_a_test_run_does_the_work_and_leaves_only_a_message(stage: Stage) 
     )
     stage.engine.then(Call("look"), End({"complete": True, "message": "Green.", "result": "g"}))
     job = await preview.start_test_run(stage.deps, USER, task.id)
-    with pytest.raises(Conflict, match="is under way"):
+    with pytest.raises(Conflict, match="already running"):
         await preview.start_test_run(stage.deps, USER, task.id)
     await stage.work()
 
