@@ -17,7 +17,7 @@ from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite, make_engine
 from backburner.store.tx import Tx
 
-CLAIMER = Claimer(worker="bench", lease=timedelta(seconds=30), cap=5)
+CLAIMER = Claimer(worker="bench", lease=timedelta(seconds=30), per_user_limit=5)
 SAID = "Three mails: two can wait, one is from your landlord."
 
 

@@ -142,7 +142,7 @@ async def test_what_comes_after_something_gone_pauses_and_says_so(stage: Stage, 
     assert stage.said(then) == [told]
     assert stage.notices() == [told]
     assert runs(stage, then) == 0
-    with pytest.raises(Conflict, match="no longer there"):
+    with pytest.raises(Conflict, match="no longer exists"):
         await control.resume(stage.deps, Origin.by_user(USER), then.id)
 
 
@@ -156,10 +156,10 @@ async def test_a_chain_that_leads_back_is_refused_in_words(stage: Stage) -> None
     with pytest.raises(BadSchedule) as refused:
         await schedules.set_schedule(stage.deps, USER, first.id, back)
     assert refused.value.message == (
-        "That would never begin: 'tell' comes after 'deploy', which would come after it."
+        "This would never start: 'tell' runs after 'deploy', which would run after it."
     )
     itself = Timing(after="build")
-    with pytest.raises(BadSchedule, match="cannot come after itself"):
+    with pytest.raises(BadSchedule, match="cannot run after itself"):
         await schedules.set_schedule(stage.deps, USER, first.id, itself)
     assert stage.load(first) == first
     assert isinstance(stage.load(then).schedule, After)
@@ -171,7 +171,7 @@ async def test_a_chain_has_an_end(stage: Stage) -> None:
         # Paused, they take no room.
         before = await make(stage, f"n{number}", after=before.id)
         await control.pause(stage.deps, Origin.by_user(USER), before.id)
-    with pytest.raises(BadSchedule, match="a chain of more than 20"):
+    with pytest.raises(BadSchedule, match="20 tasks in a chain"):
         await make(stage, "one more", after=(await make(stage, "last", after=before.id)).id)
 
 

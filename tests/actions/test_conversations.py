@@ -281,12 +281,12 @@ async def test_what_can_never_be_sent_is_given_up_and_the_reason_kept(stage: Sta
         lambda tx: tx.connection.exec_driver_sql("SELECT state, error FROM deliveries").all()
     )
     assert {tuple(row) for row in rows} == {
-        ("failed", "There is no channel 'nowhere' here."),
+        ("failed", "The channel 'nowhere' is not set up."),
         ("failed", "no such channel"),
     }
     assert sorted(stage.said(task)[1:]) == [
-        "This could not be told through nowhere: There is no channel 'nowhere' here.",
-        "This could not be told through outside: no such channel",
+        "This notice could not be delivered through nowhere: The channel 'nowhere' is not set up.",
+        "This notice could not be delivered through outside: no such channel",
     ]
 
 

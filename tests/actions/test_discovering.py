@@ -45,7 +45,9 @@ async def stage(either: Database) -> Stage:
 
 
 def looks(stage: Stage) -> Conversation:
-    return stage.database.run(lambda tx: tx.conversations.load(USER, *tx.discovery.find(USER)))
+    return stage.database.run(
+        lambda tx: tx.conversations.load(USER, *tx.discovery.conversation_ids(USER))
+    )
 
 
 def tasks(stage: Stage) -> list[Conversation]:

@@ -50,7 +50,9 @@ def stage(either: Database) -> Stage:
 
 def found(stage: Stage, user: UserId = USER) -> list[Conversation]:
     return stage.database.run(
-        lambda tx: [tx.conversations.load(user, which) for which in tx.discovery.find(user)]
+        lambda tx: [
+            tx.conversations.load(user, which) for which in tx.discovery.conversation_ids(user)
+        ]
     )
 
 

@@ -57,8 +57,8 @@ async def test_every_listener_gets_a_hint(bus: LocalBus) -> None:
 
 
 async def test_a_listener_gets_only_the_kinds_it_listens_for(bus: LocalBus) -> None:
-    with bus.listen(HintKind.CANCEL, HintKind.PERSON) as hints:
-        cancel, person = Hint(HintKind.CANCEL, USER), Hint(HintKind.PERSON, USER)
+    with bus.listen(HintKind.CANCEL, HintKind.USER_WAITING) as hints:
+        cancel, person = Hint(HintKind.CANCEL, USER), Hint(HintKind.USER_WAITING, USER)
         bus.hint(WORK, cancel, CHANGED, person)
 
         assert await take(hints) == (cancel, person)

@@ -179,7 +179,7 @@ async def test_a_hint_is_sent_as_ids_only(empty_postgres_url: str) -> None:
         PostgresBus(empty_postgres_url) as bus,
     ):
         await connection.execute("LISTEN backburner")
-        bus.hint(WORK, Hint(HintKind.PERSON, USER))
+        bus.hint(WORK, Hint(HintKind.USER_WAITING, USER))
         sent = [
             notify.payload.partition(":")[2]
             async for notify in connection.notifies(timeout=SOON, stop_after=2)

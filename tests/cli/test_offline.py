@@ -57,7 +57,7 @@ def test_with_postgres_the_server_may_be_running(
     assert server.post("/api/sign-in", {"link": link})["id"]
     refused = call("user", "reset", "--here")
     assert (refused.code, refused.out) == (4, [])
-    assert "sign in with a link" in refused.err[0]
+    assert "signs in with a link" in refused.err[0]
 
 
 def test_a_sqlite_file_that_a_server_has_open_is_refused(

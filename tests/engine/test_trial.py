@@ -38,7 +38,7 @@ async def test_a_trial_of_claude_asks_for_one_word_with_the_key(
     trial = await try_model(claude)
 
     assert trial.works
-    assert trial.words == "claude-x answers."
+    assert trial.message == "claude-x answers."
     (asked,) = server.asked
     assert (asked.method, asked.path) == ("POST", "/v1/messages")
     assert asked.headers["x-api-key"] == CANARY
@@ -117,7 +117,7 @@ async def test_a_failed_trial_is_explained_without_the_secret(
     trial = await try_model(claude)
 
     assert (trial.works, trial.trouble) == (False, trouble)
-    assert words in trial.words
+    assert words in trial.message
     assert CANARY not in repr(trial)
     assert len(server.asked) == 1
 
@@ -128,7 +128,7 @@ async def test_a_trial_without_a_needed_key_asks_for_one(
     server.answers["/v1/chat/completions"] = (401, "")
     trial = await try_model(replace(local, key=None))
 
-    assert trial.words == "A key is needed (401)."
+    assert trial.message == "A key is needed (401)."
 
 
 async def test_a_trial_reports_an_address_without_a_server(claude: Target) -> None:
@@ -138,7 +138,7 @@ async def test_a_trial_reports_an_address_without_a_server(claude: Target) -> No
     trial = await try_model(replace(claude, address=address))
 
     assert trial.trouble is Trouble.UNREACHABLE
-    assert trial.words.startswith(f"{address} cannot be reached")
+    assert trial.message.startswith(f"{address} cannot be reached")
 
 
 async def test_a_trial_of_a_silent_server_times_out(claude: Target) -> None:
@@ -146,7 +146,7 @@ async def test_a_trial_of_a_silent_server_times_out(claude: Target) -> None:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         trial = await try_model(replace(claude, address=address), timeout_seconds=0.1)
 
-    assert trial.words == f"{address} does not respond in time."
+    assert trial.message == f"{address} does not respond in time."
 
 
 async def test_models_are_listed_by_name(server: ModelServer, local: Target) -> None:

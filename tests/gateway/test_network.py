@@ -48,7 +48,7 @@ async def test_a_text_page_is_returned_unchanged() -> None:
         page = await network().fetch(serving.url("/a?b=c#d"))
 
         assert page == WebPage(
-            url=serving.url("/a?b=c#d"), status=200, kind="text/plain", text="text, with ü"
+            url=serving.url("/a?b=c#d"), status=200, content_type="text/plain", text="text, with ü"
         )
         assert serving.asked[0].startswith("GET /a?b=c HTTP/1.1\r\n")
         assert f"Host: 127.0.0.1:{serving.port}\r\n" in serving.asked[0]
@@ -250,7 +250,7 @@ async def test_a_fetch_has_one_timeout_for_all_its_steps(given: bytes | None) ->
 async def test_a_large_page_is_cut() -> None:
     page = await fetch(lambda _: answer(b"x" * (3 * MAX_BODY_BYTES)))
 
-    assert (len(page.text), page.cut) == (MAX_SHOWN_CHARS, True)
+    assert (len(page.text), page.truncated) == (MAX_SHOWN_CHARS, True)
 
 
 async def test_an_endless_response_is_cut() -> None:
@@ -266,21 +266,21 @@ async def test_an_endless_response_is_cut() -> None:
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        assert (await network().fetch(f"http://127.0.0.1:{port}/")).cut
+        assert (await network().fetch(f"http://127.0.0.1:{port}/")).truncated
 
 
 async def test_a_compressed_response_is_decompressed() -> None:
     packed = gzip.compress(b"text")
     page = await fetch(lambda _: answer(packed, Content_Encoding="gzip"))
 
-    assert (page.text, page.cut) == ("text", False)
+    assert (page.text, page.truncated) == ("text", False)
 
 
 async def test_a_decompression_bomb_is_cut() -> None:
     bomb = gzip.compress(b" " * 100_000_000, compresslevel=1)
     page = await fetch(lambda _: answer(bomb, Content_Encoding="gzip"))
 
-    assert page.cut
+    assert page.truncated
     assert len(page.text) <= MAX_SHOWN_CHARS
 
 

@@ -139,7 +139,7 @@ async def test_a_command_with_endless_output_is_ended(folder: Path, word: str) -
 
     ran = await sh(folder, f"yes {word}; yes {word}", within=timedelta(minutes=5))
 
-    assert ran.flooded
+    assert ran.output_exceeded
     assert not ran.timed_out
     assert monotonic() - before < SOON.total_seconds()
     assert len(ran.output) < MAX_SHOWN_CHARS + 100
@@ -150,7 +150,7 @@ async def test_a_command_is_ended_only_above_the_limit_of_its_output(folder: Pat
     within = await sh(folder, f"yes | head -c {MAX_COMMAND_OUTPUT_BYTES}")
     above = await sh(folder, f"yes | head -c {MAX_COMMAND_OUTPUT_BYTES + 1}")
 
-    assert (within.flooded, above.flooded) == (False, True)
+    assert (within.output_exceeded, above.output_exceeded) == (False, True)
     assert within.code == 0
     assert MAX_SHOWN_CHARS < len(within.output) < MAX_SHOWN_CHARS + 100
 
@@ -158,7 +158,7 @@ async def test_a_command_is_ended_only_above_the_limit_of_its_output(folder: Pat
 async def test_a_command_is_ended_before_it_writes_a_gigabyte(folder: Path) -> None:
     ran = await sh(folder, "head -c 1000000000 /dev/zero && echo all >&2")
 
-    assert ran.flooded
+    assert ran.output_exceeded
     assert "all" not in ran.output
     # Text with zero bytes could not be stored.
     assert "\0" not in ran.output

@@ -107,7 +107,7 @@ async def test_what_was_sent_is_written_down_once_the_database_is_back(
             return await super().send(target, text, key=key)
 
     channel = Breaking()
-    deliverer = Deliverer(replace(stage.deps, channels={PLACE: channel}), abreast=1)
+    deliverer = Deliverer(replace(stage.deps, channels={PLACE: channel}), concurrency=1)
     await stage.task(reports_to=(Destination(PLACE, "somebody"),))
     await stage.work()
 

@@ -38,7 +38,7 @@ def test_all_who_start_at_once_find_one_owner(database: Database) -> None:
     owners = at_once(database, lambda tx: tx.accounts.ensure_owner(now=tx.now))
 
     assert len(set(owners)) == 1
-    found = database.run(lambda tx: tx.accounts.all(limit=9))
+    found = database.run(lambda tx: tx.accounts.page(limit=9))
     assert [(user.id, user.role) for user in found] == [(owners[0], Role.OPERATOR)]
 
 
@@ -50,7 +50,7 @@ def test_what_can_be_used_once_is_used_once(database: Database) -> None:
             USER, "d", kind, (), now=tx.now, expires_at=tx.now + timedelta(days=1)
         )
     )
-    used = at_once(database, lambda tx: tx.credentials.use_up("d", kind, now=tx.now))
+    used = at_once(database, lambda tx: tx.credentials.consume("d", kind, now=tx.now))
 
     assert sorted(used) == [False] * (MANY - 1) + [True]
 
@@ -69,7 +69,7 @@ def test_invitations_are_those_of_operators(database: Database) -> None:
     (found,) = database.run(lambda tx: tx.credentials.invitations(limit=9, now=tx.now))
     assert (found.made_by, found.role) == (USER, Role.OPERATOR)
     assert database.run(lambda tx: tx.credentials.invitations(limit=9, now=tx.now + later)) == []
-    database.run(lambda tx: tx.credentials.end_invitation(found.id, now=tx.now))
+    database.run(lambda tx: tx.credentials.revoke_invitation(found.id, now=tx.now))
     assert database.run(lambda tx: tx.credentials.invitations(limit=9, now=tx.now)) == []
 
 
@@ -102,7 +102,7 @@ def test_two_who_want_the_same_login_at_once_do_not_both_get_it(database: Databa
             database.run(second)
         done.result(20)
 
-    assert database.run(lambda tx: tx.accounts.hash_of("ada")) == (USER, "hash")
+    assert database.run(lambda tx: tx.accounts.find_login("ada")) == (USER, "hash")
     assert database.run(lambda tx: tx.accounts.load(MATE)).login is None
 
 
@@ -134,7 +134,7 @@ def test_operators_who_leave_at_once_leave_one(database: Database) -> None:
     left = iter(ids)
 
     def leave(tx: Tx) -> bool:
-        if len(tx.accounts.operators()) == 1:
+        if len(tx.accounts.lock_operators()) == 1:
             return False
         tx.accounts.disable(next(left), at=tx.now)
         return True

@@ -108,11 +108,11 @@ def test_a_search_looks_at_so_many_at_a_time_and_goes_on(scene: Scene) -> None:
         scene.clock.advance(MINUTE)
         titled(scene, f"Task {number}" if number % 3 else "Other")
 
-    wanted, shown, after, pages = ConversationFilter(words="TASK"), list[str](), None, 0
+    wanted, shown, after, pages = ConversationFilter(search="TASK"), list[str](), None, 0
     while after is not None or not pages:
         page = look(scene, wanted, after, limit=2, looked_at=3)
         shown += found_titles(page)
-        after, pages = page.mark, pages + 1
+        after, pages = page.next_key, pages + 1
 
     assert shown == [f"Task {number}" for number in (5, 4, 2, 1)]
     assert pages >= 3
@@ -121,7 +121,7 @@ def test_a_search_looks_at_so_many_at_a_time_and_goes_on(scene: Scene) -> None:
 def test_words_are_looked_for_in_the_newest_messages(scene: Scene) -> None:
     chat = scene.chat()
     scene.say(chat, "Needle")
-    assert found_titles(look(scene, ConversationFilter(words="needle")))
+    assert found_titles(look(scene, ConversationFilter(search="needle")))
     many = listed.MOST_READ
     rows = [
         {
@@ -140,8 +140,8 @@ def test_words_are_looked_for_in_the_newest_messages(scene: Scene) -> None:
     scene.change(chat, lambda found: transitions.rename(found, "Chat"))
     scene.run(lambda tx: tx.connection.execute(insert(tables.messages), rows))
 
-    assert found_titles(look(scene, ConversationFilter(words="hay"))) == ["Chat"]
-    assert found_titles(look(scene, ConversationFilter(words="needle"))) == []
+    assert found_titles(look(scene, ConversationFilter(search="hay"))) == ["Chat"]
+    assert found_titles(look(scene, ConversationFilter(search="needle"))) == []
 
 
 def test_pages_go_on_where_several_were_changed_at_the_same_moment(scene: Scene) -> None:
@@ -152,11 +152,11 @@ def test_pages_go_on_where_several_were_changed_at_the_same_moment(scene: Scene)
     first = look(scene, ConversationFilter(), limit=2)
     scene.clock.advance(MINUTE)
     titled(scene, "New")
-    second = look(scene, ConversationFilter(), first.mark, limit=2)
-    third = look(scene, ConversationFilter(), second.mark, limit=2)
+    second = look(scene, ConversationFilter(), first.next_key, limit=2)
+    third = look(scene, ConversationFilter(), second.next_key, limit=2)
 
     shown = [title for page in (first, second, third) for title in found_titles(page)]
-    assert (sorted(shown), third.mark) == ([f"{number}" for number in range(5)], None)
+    assert (sorted(shown), third.next_key) == ([f"{number}" for number in range(5)], None)
 
 
 def remember(scene: Scene, key: str) -> None:
@@ -208,7 +208,7 @@ def test_what_there_is_to_do_is_counted_on_both_databases(scene: Scene) -> None:
     scene.clock.advance(2 * MINUTE)
 
     found = scene.run(lambda tx: tx.browse.gauges(now=scene.clock.now))
-    assert (found.claimable, found.oldest, found.people_waiting) == (2, 2 * MINUTE, 1)
+    assert (found.claimable, found.oldest_wait, found.users_waiting) == (2, 2 * MINUTE, 1)
 
     scene.begin_work()
     found = scene.run(lambda tx: tx.browse.gauges(now=scene.clock.now))

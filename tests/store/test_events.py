@@ -62,9 +62,9 @@ def test_changes_are_read_in_order_each_once_and_by_their_owner_only(known: Data
     assert [(one.kind, one.conversation) for one in found] == [("message", HERE), ("run", HERE)]
     assert numbers(known) == sorted(numbers(known))
     assert numbers(known, after=found[0].number) == [found[1].number]
-    assert known.run(lambda tx: tx.events.newest(USER)) == found[1].number
+    assert known.run(lambda tx: tx.events.latest(USER)) == found[1].number
     assert len(numbers(known, user=STRANGER)) == 1
-    assert not known.run(lambda tx: tx.events.is_known(STRANGER, found[1].number))
+    assert not known.run(lambda tx: tx.events.has_all_since(STRANGER, found[1].number))
 
 
 def test_each_users_changes_are_counted_by_themselves(known: Database) -> None:
@@ -182,8 +182,8 @@ def test_old_changes_are_forgotten_but_the_last_of_each_user(
         assert database.run(lambda tx: tx.events.prune(before=before, limit=10)) == 1
         assert numbers(database) == [last]
         assert len(numbers(database, user=STRANGER)) == 1
-        assert not database.run(lambda tx: tx.events.is_known(USER, first))
-        assert database.run(lambda tx: tx.events.is_known(USER, last))
+        assert not database.run(lambda tx: tx.events.has_all_since(USER, first))
+        assert database.run(lambda tx: tx.events.has_all_since(USER, last))
 
 
 def test_everybody_is_told_when_everything_is_switched_off(known: Database) -> None:

@@ -165,7 +165,7 @@ LOOKS: dict[str, Look] = {
         USER, ConversationFilter(view=View.JOBS), None, limit=PAGE
     ),
     "a search": lambda tx, _: tx.browse.conversations(
-        USER, ConversationFilter(words="nothing has this"), None, limit=PAGE
+        USER, ConversationFilter(search="nothing has this"), None, limit=PAGE
     ),
     "messages": lambda tx, home: tx.browse.messages(USER, home.chat.id, None, limit=PAGE),
     "messages, next": lambda tx, home: tx.browse.messages(
@@ -181,7 +181,7 @@ LOOKS: dict[str, Look] = {
     "unseen notices, next": lambda tx, home: tx.browse.notices(
         USER, (f"{home.told}50000",), unseen=True, limit=PAGE
     ),
-    "notices since": lambda tx, _: tx.away.told(USER, NOON, limit=PAGE),
+    "notices since": lambda tx, _: tx.away.recent_notices(USER, NOON, limit=PAGE),
     "questions": lambda tx, _: tx.browse.questions(USER, None, limit=PAGE),
     "questions, next": lambda tx, _: tx.browse.questions(USER, (NOON, "q"), limit=PAGE),
     "runs": lambda tx, home: tx.browse.runs(USER, home.task.id, None, limit=PAGE),

@@ -152,7 +152,7 @@ def _without(found: object, nothing: object) -> object:
 ATTEMPTS: dict[str, Attempt] = {
     "browse.conversation": lambda tx, me, home: tx.browse.conversation(me, home.kept.id),
     "browse.conversations": lambda tx, me, _: _without(
-        tx.browse.conversations(me, ConversationFilter(words="work"), None, limit=9),
+        tx.browse.conversations(me, ConversationFilter(search="work"), None, limit=9),
         ConversationPage([], None),
     ),
     "browse.calls": lambda tx, me, home: tx.browse.calls(me, home.held.run.id),
@@ -185,7 +185,9 @@ ATTEMPTS: dict[str, Attempt] = {
     "conversations.open_children": lambda tx, me, home: tx.conversations.open_children(
         me, home.kept.id
     ),
-    "conversations.parked": lambda tx, me, _: tx.conversations.parked(me),
+    "conversations.paused_for_allowance": lambda tx, me, _: tx.conversations.paused_for_allowance(
+        me
+    ),
     "conversations.person_waits": lambda tx, me, home: tx.conversations.person_waits(
         me, home.kept.id
     ),
@@ -225,14 +227,14 @@ ATTEMPTS: dict[str, Attempt] = {
     "tool_calls.settle": lambda tx, me, home: tx.tool_calls.settle(
         me, home.doubtful, "It happened."
     ),
-    "discovery.find": lambda tx, me, _: tx.discovery.find(me),
+    "discovery.conversation_ids": lambda tx, me, _: tx.discovery.conversation_ids(me),
     "discovery.pass_over": lambda tx, me, home: tx.discovery.pass_over(
         replace(home.looks, user_id=me, next_run_at=None)
     ),
     "discovery.presence": lambda tx, me, _: _without(
         tx.discovery.presence(me), Presence(last_message_at=None, awaits_reply=False)
     ),
-    "discovery.talk": lambda tx, me, _: tx.discovery.talk(me, limit=9),
+    "discovery.recent_snippets": lambda tx, me, _: tx.discovery.recent_snippets(me, limit=9),
     "memories.count": lambda tx, me, _: tx.memories.count(me),
     "browse.memory": lambda tx, me, _: tx.browse.memory(me, "key"),
     "browse.memories": lambda tx, me, _: tx.browse.memories(me, None, limit=9),
@@ -257,7 +259,7 @@ ATTEMPTS: dict[str, Attempt] = {
         me, home.kept.id, [make.question(id=QuestionId("q_new"))]
     ),
     "questions.snooze": lambda tx, me, _: tx.questions.snooze(me, make.question(reminders=7)),
-    "questions.was_asked": lambda tx, me, _: tx.questions.was_asked(me, make.QUESTION),
+    "questions.exists": lambda tx, me, _: tx.questions.exists(me, make.QUESTION),
     "runs.request_stop": lambda tx, me, home: tx.runs.request_stop(
         me, home.held.conversation.id, kind=None
     ),
@@ -296,46 +298,51 @@ ATTEMPTS: dict[str, Attempt] = {
     "steps.write": lambda tx, me, home: steps.write(
         tx, Step(conversation=kept_by(me, home), messages=SAID), cause="new"
     ),
-    "away.needs": lambda tx, me, _: tx.away.needs(me, limit=9),
-    "away.ran": lambda tx, me, _: tx.away.ran(me, BEFORE, limit=9),
+    "away.pending_questions": lambda tx, me, _: tx.away.pending_questions(me, limit=9),
+    "away.runs_by_conversation": lambda tx, me, _: tx.away.runs_by_conversation(
+        me, BEFORE, limit=9
+    ),
     "away.spent": lambda tx, me, _: _without(
         tx.away.spent(me, BEFORE), SpendTotal(Amount(0, 0), is_all_priced=True)
     ),
-    "away.told": lambda tx, me, _: tx.away.told(me, BEFORE, limit=9),
+    "away.recent_notices": lambda tx, me, _: tx.away.recent_notices(me, BEFORE, limit=9),
     "away.totals": lambda tx, me, _: _without(tx.away.totals(me, BEFORE), RunCounts()),
     "browse.grants": lambda tx, me, home: tx.browse.grants(me, home.kept.id),
-    "credentials.all": lambda tx, me, _: tx.credentials.all(me, TOKEN, limit=9, now=NOON),
-    "credentials.end": lambda tx, me, home: tx.credentials.end(me, home.token, TOKEN, now=NOON),
-    "credentials.end_all": lambda tx, me, _: tx.credentials.end_all(me, [TOKEN], now=NOON),
-    "credentials.still_good": lambda tx, me, home: tx.credentials.still_good(
-        [(me, home.token)], now=NOON
+    "credentials.page": lambda tx, me, _: tx.credentials.page(me, TOKEN, limit=9, now=NOON),
+    "credentials.revoke": lambda tx, me, home: tx.credentials.revoke(
+        me, home.token, TOKEN, now=NOON
     ),
+    "credentials.revoke_all": lambda tx, me, _: tx.credentials.revoke_all(me, [TOKEN], now=NOON),
+    "credentials.valid": lambda tx, me, home: tx.credentials.valid([(me, home.token)], now=NOON),
     "events.after": lambda tx, me, _: tx.events.after(me, 0, limit=9),
     "events.drafts": lambda tx, me, _: tx.events.drafts(me, None),
-    "events.is_known": lambda tx, me, home: tx.events.is_known(me, home.change),
-    "events.newest": lambda tx, me, _: tx.events.newest(me),
-    "jobs.awaited_by": lambda tx, me, home: tx.jobs.awaited_by(me, home.kept.id, make.OTHER),
+    "events.has_all_since": lambda tx, me, home: tx.events.has_all_since(me, home.change),
+    "events.latest": lambda tx, me, _: tx.events.latest(me),
+    "jobs.waiting_kind": lambda tx, me, home: tx.jobs.waiting_kind(me, home.kept.id, make.OTHER),
     "jobs.count_open": lambda tx, me, home: tx.jobs.count_open(me, home.kept.id),
-    "jobs.is_remembered": lambda tx, me, home: tx.jobs.is_remembered(
+    "jobs.has_session": lambda tx, me, home: tx.jobs.has_session(
         me, home.held.conversation.id, "s"
     ),
     "jobs.lock": lambda tx, me, home: tx.jobs.lock(me, [home.job.id]),
-    "jobs.named": lambda tx, me, home: tx.jobs.named(me, [home.job.id]),
+    "jobs.load": lambda tx, me, home: tx.jobs.load(me, [home.job.id]),
     "jobs.redirect": lambda tx, me, home: tx.jobs.redirect(me, [home.item], RunKind.BACKGROUND),
-    "jobs.retrieve": lambda tx, me, home: tx.jobs.retrieve(me, [home.job.id]),
-    "jobs.under": lambda tx, me, home: tx.jobs.under(me, home.kept.id, limit=9),
+    "jobs.mark_retrieved": lambda tx, me, home: tx.jobs.mark_retrieved(me, [home.job.id]),
+    "jobs.started_by": lambda tx, me, home: tx.jobs.started_by(me, home.kept.id, limit=9),
     "jobs.wait": lambda tx, me, home: tx.jobs.wait(turn_of(me, home), {make.OTHER: False}),
-    "jobs.work": lambda tx, me, home: _without(
-        tx.jobs.work(me, [home.held.conversation.id]), {home.held.conversation.id: WorkSummary()}
+    "jobs.work_summaries": lambda tx, me, home: _without(
+        tx.jobs.work_summaries(me, [home.held.conversation.id]),
+        {home.held.conversation.id: WorkSummary()},
     ),
-    "mcp_clients.former_place": lambda tx, me, _: tx.mcp_clients.former_place(
+    "mcp_clients.former_conversation_of": lambda tx, me, _: tx.mcp_clients.former_conversation_of(
         me, "former", now=NOON
     ),
-    "mcp_clients.keep_place": lambda tx, me, home: tx.mcp_clients.keep_place(
+    "mcp_clients.remember_conversation": lambda tx, me, home: tx.mcp_clients.remember_conversation(
         me, home.token, home.chat.id
     ),
     "mcp_clients.name_of": lambda tx, me, home: tx.mcp_clients.name_of(me, home.token),
-    "mcp_clients.place": lambda tx, me, home: tx.mcp_clients.place(me, home.token),
+    "mcp_clients.conversation_of": lambda tx, me, home: tx.mcp_clients.conversation_of(
+        me, home.token
+    ),
     "personal_data.page": lambda tx, me, _: (
         tx.personal_data.page(me, "conversations", None, limit=9).rows
     ),
@@ -347,16 +354,16 @@ ATTEMPTS: dict[str, Attempt] = {
     "stored_responses.keep": lambda tx, me, _: tx.stored_responses.keep(me, "key", 200, "{}"),
     "stored_responses.release": lambda tx, me, _: tx.stored_responses.release(me, "key"),
     "tasks.active": lambda tx, me, _: tx.tasks.active(me),
-    "tasks.called": lambda tx, me, _: tx.tasks.called(me, "Work", limit=9),
-    "tasks.costs": lambda tx, me, home: tx.tasks.costs(me, home.ended.id, limit=9),
-    "tasks.costs_under": lambda tx, me, _: tx.tasks.costs_under(
+    "tasks.by_title_or_id": lambda tx, me, _: tx.tasks.by_title_or_id(me, "Work", limit=9),
+    "tasks.recent_costs": lambda tx, me, home: tx.tasks.recent_costs(me, home.ended.id, limit=9),
+    "tasks.recent_costs_by_profile": lambda tx, me, _: tx.tasks.recent_costs_by_profile(
         me, "profile", since=BEFORE, limit=9
     ),
     "tasks.count_proposed": lambda tx, me, home: tx.tasks.count_proposed(
         me, home.kept.id, since=BEFORE
     ),
-    "tasks.dismissed": lambda tx, me, _: tx.tasks.dismissed(me, since=BEFORE),
-    "tasks.open": lambda tx, me, _: tx.tasks.open(me, limit=9),
+    "tasks.rejected_proposals": lambda tx, me, _: tx.tasks.rejected_proposals(me, since=BEFORE),
+    "tasks.scheduled": lambda tx, me, _: tx.tasks.scheduled(me, limit=9),
     "waits.awaited_by": lambda tx, me, home: Waits(tx).awaited_by(me, home.kept.id, make.OTHER),
     "waits.begin": lambda tx, me, home: Waits(tx).begin(turn_of(me, home), {make.OTHER: False}),
     "waits.resume": lambda tx, me, home: _earlier(tx, Waits(tx).resume)(me, home.kept.id),
@@ -385,9 +392,20 @@ OF_THEIR_OWN: dict[str, Attempt] = {
 }
 #: They are about a user as such: whoever calls them has made sure that it is the caller.
 OF_A_USER = {
-    *("accounts.change", "accounts.disable", "accounts.load", "accounts.password_of"),
-    *("accounts.set_password", "away.end", "away.since", "browse.me", "personal_data.erase"),
-    *("personal_data.is_needed", "personal_data.profile", "personal_data.stop", "users.load"),
+    *("accounts.change", "accounts.disable", "accounts.load", "accounts.password_hash"),
+    *(
+        "accounts.set_password",
+        "away.mark_seen",
+        "away.since",
+        "browse.profile",
+        "personal_data.erase",
+    ),
+    *(
+        "personal_data.is_last_operator",
+        "personal_data.profile",
+        "personal_data.stop_runs",
+        "users.load",
+    ),
     *("users.lock", "users.pause_everything", "users.set_paused", "users.set_zone"),
 }
 
@@ -485,7 +503,7 @@ def furnish(scene: Scene) -> Home:
         ended=ended.conversation,
         job=_job(scene, kept),
         token=scene.run(partial(_tokens, kept)),
-        change=scene.run(lambda tx: tx.events.newest(USER)),
+        change=scene.run(lambda tx: tx.events.latest(USER)),
     )
     _dismiss(scene, kept)
     scene.say(scene.chat())
@@ -519,8 +537,8 @@ def _tokens(place: Conversation, tx: Tx) -> str:
         for name in ("former", "token")
     )
     for one in (former, token):
-        tx.mcp_clients.keep_place(USER, one, place.id)
-    tx.credentials.end(USER, former, TOKEN, now=NOON)
+        tx.mcp_clients.remember_conversation(USER, one, place.id)
+    tx.credentials.revoke(USER, former, TOKEN, now=NOON)
     return token
 
 

@@ -205,8 +205,8 @@ def test_numbers_that_clients_may_have_seen_are_not_given_again(
     settle(scene)
 
     assert lost < first < change(database)
-    assert database.run(lambda tx: tx.events.is_known(USER, known))
-    assert not database.run(lambda tx: tx.events.is_known(USER, lost))
+    assert database.run(lambda tx: tx.events.has_all_since(USER, known))
+    assert not database.run(lambda tx: tx.events.has_all_since(USER, lost))
 
 
 @pytest.mark.parametrize("name", [table.name for table in tables.numbered])
@@ -231,7 +231,7 @@ def last_number(connection: Connection, table: Table) -> int:
 
 def change(database: Database) -> int:
     database.run(lambda tx: tx.changed(USER, None, EventKind.USER))
-    return database.run(lambda tx: tx.events.newest(USER))
+    return database.run(lambda tx: tx.events.latest(USER))
 
 
 def lose(tx: Tx, last: int) -> None:

@@ -135,7 +135,9 @@ def test_a_task_is_found_by_its_title_or_the_beginning_of_its_id(scene: Scene) -
     scene.change(task, lambda found: transitions.cancel(found, now=NOON))
 
     def called(name: str) -> list[ConversationId]:
-        return [one.id for one in scene.run(lambda tx: tx.tasks.called(USER, name, limit=9))]
+        return [
+            one.id for one in scene.run(lambda tx: tx.tasks.by_title_or_id(USER, name, limit=9))
+        ]
 
     assert called("Watch CI") == [task.id]
     assert called(other.id) == called(other.id[:12]) == called(other.id[2:12]) == [other.id]
@@ -164,10 +166,10 @@ def test_what_was_dismissed_is_remembered_with_its_time(scene: Scene) -> None:
         scene.clock.advance(HOUR)
     propose(scene, "Open")
 
-    rejected = scene.run(lambda tx: tx.tasks.dismissed(USER, since=NOON))
+    rejected = scene.run(lambda tx: tx.tasks.rejected_proposals(USER, since=NOON))
 
     assert rejected == [RejectedProposal("New", "Do New.", NOON + HOUR)]
-    assert scene.run(lambda tx: tx.tasks.dismissed(MATE, since=NOON)) == []
+    assert scene.run(lambda tx: tx.tasks.rejected_proposals(MATE, since=NOON)) == []
 
 
 def test_proposals_under_a_conversation_are_counted_whatever_became_of_them(scene: Scene) -> None:
@@ -211,7 +213,7 @@ def test_each_run_has_its_cost_and_one_that_asked_no_model_cost_nothing(scene: S
     more = {"model": "m", "micros": 99, "tokens": 9, "priced": True, "spent_at": NOON}
     scene.run(lambda tx: tx.connection.execute(insert(tables.spend), row | more))
 
-    found = scene.run(lambda tx: tx.tasks.costs(USER, task.id, limit=9))
+    found = scene.run(lambda tx: tx.tasks.recent_costs(USER, task.id, limit=9))
 
     assert sorted((cost.amount.micros, cost.amount.tokens, cost.priced) for cost in found) == [
         (0, 0, True),
@@ -219,6 +221,8 @@ def test_each_run_has_its_cost_and_one_that_asked_no_model_cost_nothing(scene: S
         (20, 0, True),
         (40, 2, True),
     ]
-    assert len(scene.run(lambda tx: tx.tasks.costs(USER, task.id, limit=2))) == 2
-    under = scene.run(lambda tx: tx.tasks.costs_under(USER, "scripted", since=NOON, limit=9))
+    assert len(scene.run(lambda tx: tx.tasks.recent_costs(USER, task.id, limit=2))) == 2
+    under = scene.run(
+        lambda tx: tx.tasks.recent_costs_by_profile(USER, "scripted", since=NOON, limit=9)
+    )
     assert under == []

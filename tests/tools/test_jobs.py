@@ -141,7 +141,7 @@ async def test_a_client_gets_a_summary_with_results(house: House) -> None:
     assert done.text.startswith("2 of 2 have settled.\n")
     assert f"{one}:\n<outside" in done.text
     assert done.text.endswith("Not jobs of this conversation: x.")
-    assert done.waits is None
+    assert done.wait is None
 
 
 @pytest.mark.parametrize("breaks", ["before", "after"])

@@ -141,7 +141,7 @@ async def test_a_client_that_only_reads_gets_no_conversation(
         await opened.call_tool("look", {})
 
     nowhere, *somewhere = (origin.conversation for origin in bench.origins)
-    assert nowhere == mcp_clients.NOWHERE
+    assert nowhere == mcp_clients.NO_CONVERSATION
     assert len(set(somewhere)) == count_conversations(stage) == 1
 
 

@@ -165,7 +165,7 @@ async def test_a_memory_that_is_too_large_is_refused_with_a_reason(stage: Stage)
 
     assert "at most 200 characters" in result[0]
     assert "at most 10000 characters" in result[1]
-    assert result[2] == "A memory needs a key and a text. Say what to remember."
+    assert result[2] == "A memory needs a key and a text. Give both."
     assert "invalid characters" in result[3]
 
 

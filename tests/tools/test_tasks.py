@@ -232,7 +232,7 @@ async def test_a_name_that_fits_several_or_none_is_refused_with_what_there_is(
     first, second = all_tasks(stage)[1:]
     assert f"'watch-ci-main' ({first.id})" in both
     assert f"'watch-deploy' ({second.id})" in both
-    assert none == "There is no task called 'theirs'. List the tasks to see what there is."
+    assert none == "There is no task called 'theirs'. List the tasks to see their names."
     assert "no task called" in beginning
     assert all(task.pause_reason is None for task in all_tasks(stage))
 

@@ -55,7 +55,9 @@ class RecordingNetwork:
         self.asked.append((url, other_hosts))
         if "inner" in url:
             raise NotAllowed("inner is not a public address.")
-        return WebPage(url=url, status=200, kind="text/html", text="words", cut="long" in url)
+        return WebPage(
+            url=url, status=200, content_type="text/html", text="words", truncated="long" in url
+        )
 
 
 class Workspace:
@@ -457,7 +459,7 @@ async def test_a_command_runs_in_the_workspace_with_its_timeout(use: Workspace) 
             "x\n[Ended: timeout after 120 seconds.]",
         ),
         (
-            CommandResult(output="x\n", code=None, signal=15, flooded=True),
+            CommandResult(output="x\n", code=None, signal=15, output_exceeded=True),
             "x\n[Ended: it wrote too much output. Redirect the output to a file, or reduce it.]",
         ),
     ],

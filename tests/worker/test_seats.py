@@ -36,12 +36,12 @@ def test_work_leaves_a_seat_where_there_are_several(
 def test_an_engine_is_full_when_its_own_seats_are_taken(
     taken: list[str], for_reply: tuple[str, ...], for_work: tuple[str, ...]
 ) -> None:
-    assert SEATS.full(REPLY, taken) == for_reply
-    assert SEATS.full(WORK, taken) == for_work
+    assert SEATS.full_profiles(REPLY, taken) == for_reply
+    assert SEATS.full_profiles(WORK, taken) == for_work
 
 
 def test_where_background_work_is_switched_off_only_chat_has_seats() -> None:
-    seats = Seats(total=5, only_chat=True)
+    seats = Seats(total=5, chat_only=True)
 
     assert (seats.free(REPLY, []), seats.free(WORK, [])) == (5, 0)
 
@@ -60,16 +60,16 @@ def seats_on_a_full_machine() -> Seats:
 def test_an_engine_is_full_where_the_machine_has_no_room_beside_what_runs(kind: RunKind) -> None:
     seats = seats_on_a_full_machine()
 
-    assert seats.full(kind, ["claude"]) == ("", "claude")
-    assert seats.full(kind, ["", "local"]) == ("", "claude")
+    assert seats.full_profiles(kind, ["claude"]) == ("", "claude")
+    assert seats.full_profiles(kind, ["", "local"]) == ("", "claude")
 
 
 @pytest.mark.parametrize("kind", RunKind)
 def test_one_run_with_an_engine_is_always_allowed(kind: RunKind) -> None:
     seats = seats_on_a_full_machine()
 
-    assert seats.full(kind, []) == ()
-    assert seats.full(kind, ["local", "local"]) == ()
+    assert seats.full_profiles(kind, []) == ()
+    assert seats.full_profiles(kind, ["local", "local"]) == ()
 
 
 def test_whether_there_is_room_is_asked_with_the_runs_there_are() -> None:
@@ -80,5 +80,5 @@ def test_whether_there_is_room_is_asked_with_the_runs_there_are() -> None:
         has_room=lambda _, runs: runs < 2,
     )
 
-    assert seats.full(REPLY, ["claude", "local"]) == ()
-    assert seats.full(REPLY, ["claude", "local", ""]) == ("", "claude")
+    assert seats.full_profiles(REPLY, ["claude", "local"]) == ()
+    assert seats.full_profiles(REPLY, ["claude", "local", ""]) == ("", "claude")

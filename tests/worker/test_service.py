@@ -187,7 +187,7 @@ async def test_a_run_whose_process_went_away_is_taken_over(database: Database) -
     await stage.engine.began.wait()
     stage.kill()
     async with working(stage):
-        await stage.rescuer.settle_all()
+        await stage.rescuer.rescue_all()
         await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
 
     assert stage.history(task)[-1].status is RunStatus.FAILURE

@@ -1,4 +1,4 @@
-"""Whether work may begin, or begin again: there is room, and what it comes after is there."""
+"""The limit on active tasks, checked whenever work starts or resumes."""
 
 from backburner.actions import chain
 from backburner.actions.deps import Deps
@@ -12,10 +12,10 @@ from backburner.ports import Tx
 async def change(
     deps: Deps, user: UserId, conversation_id: ConversationId, transition: Change
 ) -> Conversation:
-    """Let something happen to a conversation that may make it one more active task."""
+    """Apply a transition, enforcing the limit on active tasks."""
 
     def work(tx: Tx) -> Conversation:
-        # First, so that two at once cannot both be the last for whom there is room.
+        # Locked first, so that two concurrent calls cannot both take the last free place.
         tx.users.lock(user)
         found = tx.conversations.lock(user, conversation_id)
         step = transition(found, tx)
@@ -27,11 +27,11 @@ async def change(
 
 
 def check(deps: Deps, tx: Tx, after: Conversation, *, before: Conversation | None = None) -> None:
-    """Refuse what would be one task too many; whoever calls this holds the lock of the user."""
+    """Refuse a task over the limit, or without its predecessor. The caller holds the user lock."""
     if not views.counts_as_active(after) or (before is not None and views.counts_as_active(before)):
         return
-    chain.check(tx, after)
+    chain.check_predecessor(tx, after)
     others = [
-        title or which for which, title in tx.tasks.active(after.user_id) if which != after.id
+        title or task_id for task_id, title in tx.tasks.active(after.user_id) if task_id != after.id
     ]
     proposal.check_task_limit(others, limit=deps.limits.most_tasks)

@@ -1,4 +1,4 @@
-"""While you were away: what ran, what needs you, what it cost, and what you were told."""
+"""The away summary: unattended runs, open questions, spend and notices since the last visit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from backburner.ports import (
     Tx,
 )
 
-#: Of each kind; the totals count all there are.
+#: Rows of each kind; the totals are complete.
 MAX_AWAY_ROWS = 50
-#: Nobody is told of what is longer ago; most of it is deleted by then.
+#: The summary goes back no further: most older records are pruned.
 MAX_AWAY = timedelta(days=30)
 
 
@@ -27,38 +27,38 @@ class AwaySummary:
     since: datetime
     until: datetime
     totals: RunCounts
-    ran: Sequence[ConversationRuns]
-    needs: Sequence[PendingQuestion]
+    conversations: Sequence[ConversationRuns]
+    questions: Sequence[PendingQuestion]
     spent: SpendTotal
-    told: Sequence[RecentNotice]
+    notices: Sequence[RecentNotice]
 
 
 async def summarise(deps: Deps, user: UserId, *, since: datetime | None = None) -> AwaySummary:
-    """Sum up what happened since then, or since the user was last told."""
+    """Summarise what happened since then, or since the user last marked it as seen."""
 
     def work(tx: Tx) -> AwaySummary:
         away, now = tx.away, tx.now
         start = max(since or away.since(user), now - MAX_AWAY)
         if start > now:
-            raise BadRequest("That is yet to come.", hint="Give a time that has passed.")
+            raise BadRequest("`since` is in the future.", hint="Give a time in the past.")
         return AwaySummary(
             since=start,
             until=now,
             totals=away.totals(user, start),
-            ran=away.ran(user, start, limit=MAX_AWAY_ROWS),
-            needs=away.needs(user, limit=MAX_AWAY_ROWS),
+            conversations=away.runs_by_conversation(user, start, limit=MAX_AWAY_ROWS),
+            questions=away.pending_questions(user, limit=MAX_AWAY_ROWS),
             spent=away.spent(user, start),
-            told=away.told(user, start, limit=MAX_AWAY_ROWS),
+            notices=away.recent_notices(user, start, limit=MAX_AWAY_ROWS),
         )
 
     return await deps.store.transact(work)
 
 
-async def come_back(deps: Deps, user: UserId, *, until: datetime | None = None) -> datetime:
-    """Note that a user has seen all that happened until then; what is noted never goes back."""
+async def mark_seen(deps: Deps, user: UserId, *, until: datetime | None = None) -> datetime:
+    """Record that the user has seen the summary up to then; the time never moves backwards."""
 
     def work(tx: Tx) -> datetime:
-        tx.away.end(user, min(until or tx.now, tx.now))
+        tx.away.mark_seen(user, min(until or tx.now, tx.now))
         return tx.away.since(user)
 
     return await deps.store.transact(work)

@@ -1,4 +1,4 @@
-"""Looking: what there is of a user's own, a page at a time. Nothing changes by it."""
+"""Read-only lists and details of a user's own data, with pagination."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,24 +28,24 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
     items: Sequence[T]
-    #: Where the next one begins; None: this is the last.
-    mark: PageKey | None
+    #: Key of the last row, if there are more; None: this is the last page.
+    next_key: PageKey | None
 
 
 @dataclass(frozen=True, slots=True)
 class DisplayContext:
-    """When and where something is looked at: times are told by it."""
+    """The current time and the user's time zone, for showing times."""
 
     now: datetime
     zone: str
 
 
 async def conversations(
-    deps: Deps, user: UserId, wanted: ConversationFilter, after: PageKey | None, *, limit: int
+    deps: Deps, user: UserId, filters: ConversationFilter, after: PageKey | None, *, limit: int
 ) -> tuple[Page[ConversationRow], DisplayContext]:
     def work(tx: Tx) -> tuple[Page[ConversationRow], DisplayContext]:
-        found = tx.browse.conversations(user, wanted, after, limit=limit)
-        return Page(found.conversations, found.mark), _here(tx, user)
+        page = tx.browse.conversations(user, filters, after, limit=limit)
+        return Page(page.conversations, page.next_key), _display_context(tx, user)
 
     return await deps.store.transact(work)
 
@@ -54,17 +54,20 @@ async def conversation(
     deps: Deps, user: UserId, conversation_id: ConversationId
 ) -> tuple[ConversationRow, DisplayContext]:
     return await deps.store.transact(
-        lambda tx: (tx.browse.conversation(user, conversation_id), _here(tx, user))
+        lambda tx: (
+            tx.browse.conversation(user, conversation_id),
+            _display_context(tx, user),
+        )
     )
 
 
 async def messages(
     deps: Deps, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
 ) -> Page[Message]:
-    found = await deps.store.transact(
+    rows = await deps.store.transact(
         lambda tx: tx.browse.messages(user, conversation_id, after, limit=limit + 1)
     )
-    return cut(found, limit, lambda last: (last.id,))
+    return make_page(rows, limit, lambda last: (last.id,))
 
 
 async def message(deps: Deps, user: UserId, message_id: MessageId) -> Message:
@@ -74,8 +77,8 @@ async def message(deps: Deps, user: UserId, message_id: MessageId) -> Message:
 async def questions(
     deps: Deps, user: UserId, after: PageKey | None, *, limit: int
 ) -> Page[QuestionRow]:
-    found = await deps.store.transact(lambda tx: tx.browse.questions(user, after, limit=limit + 1))
-    return cut(found, limit, lambda last: (last.question.asked_at, last.question.id))
+    rows = await deps.store.transact(lambda tx: tx.browse.questions(user, after, limit=limit + 1))
+    return make_page(rows, limit, lambda last: (last.question.asked_at, last.question.id))
 
 
 async def question(deps: Deps, user: UserId, question_id: QuestionId) -> QuestionRow:
@@ -86,15 +89,15 @@ async def runs(
     deps: Deps, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
 ) -> Page[Run]:
     return await deps.store.transact(
-        lambda tx: page_of_runs(tx, user, conversation_id, after, limit=limit)
+        lambda tx: runs_page(tx, user, conversation_id, after, limit=limit)
     )
 
 
-def page_of_runs(
+def runs_page(
     tx: Tx, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
 ) -> Page[Run]:
-    found = tx.browse.runs(user, conversation_id, after, limit=limit + 1)
-    return cut(found, limit, lambda last: (last.started_at, last.epoch, last.id))
+    rows = tx.browse.runs(user, conversation_id, after, limit=limit + 1)
+    return make_page(rows, limit, lambda last: (last.started_at, last.epoch, last.id))
 
 
 async def run(deps: Deps, user: UserId, run_id: RunId) -> tuple[Run, Sequence[ToolCallRow]]:
@@ -106,10 +109,10 @@ async def run(deps: Deps, user: UserId, run_id: RunId) -> tuple[Run, Sequence[To
 async def notices(
     deps: Deps, user: UserId, after: PageKey | None, *, unseen: bool, limit: int
 ) -> Page[NoticeRow]:
-    found = await deps.store.transact(
+    rows = await deps.store.transact(
         lambda tx: tx.browse.notices(user, after, unseen=unseen, limit=limit + 1)
     )
-    return cut(found, limit, lambda last: (last.id,))
+    return make_page(rows, limit, lambda last: (last.id,))
 
 
 async def grants(deps: Deps, user: UserId, conversation_id: ConversationId) -> Sequence[GrantRow]:
@@ -119,13 +122,13 @@ async def grants(deps: Deps, user: UserId, conversation_id: ConversationId) -> S
 async def all_grants(
     deps: Deps, user: UserId, after: PageKey | None, *, limit: int
 ) -> Page[GrantRow]:
-    found = await deps.store.transact(lambda tx: tx.browse.all_grants(user, after, limit=limit + 1))
-    return cut(found, limit, lambda last: (last.given_at, last.grant.id))
+    rows = await deps.store.transact(lambda tx: tx.browse.all_grants(user, after, limit=limit + 1))
+    return make_page(rows, limit, lambda last: (last.given_at, last.grant.id))
 
 
 async def memories(deps: Deps, user: UserId, after: PageKey | None, *, limit: int) -> Page[Memory]:
-    found = await deps.store.transact(lambda tx: tx.browse.memories(user, after, limit=limit + 1))
-    return cut(found, limit, lambda last: (last.key,))
+    rows = await deps.store.transact(lambda tx: tx.browse.memories(user, after, limit=limit + 1))
+    return make_page(rows, limit, lambda last: (last.key,))
 
 
 async def memory(deps: Deps, user: UserId, key: str) -> Memory:
@@ -136,11 +139,11 @@ async def gauges(deps: Deps) -> Gauges:
     return await deps.store.transact(lambda tx: tx.browse.gauges(now=tx.now))
 
 
-def _here(tx: Tx, user: UserId) -> DisplayContext:
+def _display_context(tx: Tx, user: UserId) -> DisplayContext:
     return DisplayContext(tx.now, tx.users.load(user).zone)
 
 
-def cut(found: Sequence[T], limit: int, mark: Callable[[T], PageKey]) -> Page[T]:
-    """Leave out the one too many that was asked for to see whether there are more."""
-    shown = found[:limit]
-    return Page(shown, mark(shown[-1]) if len(found) > limit else None)
+def make_page(rows: Sequence[T], limit: int, key_of: Callable[[T], PageKey]) -> Page[T]:
+    """Make a page from `limit + 1` rows; the extra row only shows that there are more."""
+    shown = rows[:limit]
+    return Page(shown, key_of(shown[-1]) if len(rows) > limit else None)

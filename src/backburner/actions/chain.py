@@ -1,4 +1,4 @@
-"""Work that comes after other work: what it may come after, and that no chain leads back."""
+"""Schedules that run after other work: valid predecessors, and no cycles."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -13,28 +13,30 @@ from backburner.ports import Tx
 MAX_CHAIN_LENGTH = 20
 
 
-def settle(tx: Tx, user: UserId, after: After, *, of: ConversationId | None) -> After:
-    """See that work can come after that; after one-time work it is one-time too.
+def resolve_after(
+    tx: Tx, user: UserId, after: After, *, conversation_id: ConversationId | None
+) -> After:
+    """Check the predecessor of a schedule; after one-time work the schedule is one-time too.
 
-    `of` is the conversation whose work it is to be, if that is there. Whoever changes what comes
-    after what holds the lock of the user, so a chain that was walked stays as it is.
+    `conversation_id` is the conversation with the schedule, if it exists already. The caller holds
+    the user lock, so a chain that was checked cannot change.
     """
-    if after.conversation == of:
-        raise BadSchedule("A conversation cannot come after itself.", hint="Name another.")
+    if after.conversation == conversation_id:
+        raise BadSchedule("A conversation cannot run after itself.", hint="Name another one.")
     first = tx.conversations.load(user, after.conversation)
     if first.status is Status.ARCHIVED:
-        raise Conflict(f"{_name(first)} is archived: nothing can come after it.")
+        raise Conflict(f"{_name(first)} is archived: nothing can run after it.")
     if first.schedule is None:
         raise Conflict(
-            f"{_name(first)} has no work that something could come after.",
+            f"{_name(first)} has no schedule, so nothing can run after it.",
             hint="Give it a schedule first.",
         )
-    _walk(tx, user, first, of)
+    _refuse_cycle(tx, user, first, conversation_id)
     return replace(after, once=after.once or not schedule.is_recurring(first.schedule))
 
 
-def check(tx: Tx, work: Conversation) -> None:
-    """Refuse to begin with work that comes after what is no longer there."""
+def check_predecessor(tx: Tx, work: Conversation) -> None:
+    """Refuse to start work whose predecessor is archived or deleted."""
     if not isinstance(work.schedule, After):
         return
     with suppress(NotFound):
@@ -43,22 +45,25 @@ def check(tx: Tx, work: Conversation) -> None:
             is not Status.ARCHIVED
         ):
             return
-    raise Conflict("What this is to come after is no longer there.", hint="Give it another time.")
+    raise Conflict(
+        "The work that this should run after no longer exists.", hint="Set another schedule."
+    )
 
 
-def _walk(tx: Tx, user: UserId, first: Conversation, of: ConversationId | None) -> None:
-    """Follow what each comes after; refuse to get back to where it began."""
+def _refuse_cycle(
+    tx: Tx, user: UserId, first: Conversation, conversation_id: ConversationId | None
+) -> None:
     chain = [first]
     while isinstance(before := chain[-1].schedule, After):
-        if before.conversation == of:
-            names = " comes after ".join(_name(one) for one in chain)
+        if before.conversation == conversation_id:
+            names = " runs after ".join(_name(link) for link in chain)
             raise BadSchedule(
-                f"That would never begin: {names}, which would come after it.",
-                hint="Let one of them run at a time of its own.",
+                f"This would never start: {names}, which would run after it.",
+                hint="Give one of them a time of its own.",
             )
         if len(chain) >= MAX_CHAIN_LENGTH:
             raise BadSchedule(
-                f"That is a chain of more than {MAX_CHAIN_LENGTH}.", hint="Make it shorter."
+                f"Limit reached: {MAX_CHAIN_LENGTH} tasks in a chain.", hint="Shorten the chain."
             )
         chain.append(tx.conversations.load(user, before.conversation))
 

@@ -142,7 +142,7 @@ def _check_news(tx: Tx, user: UserId, brief: Brief) -> None:
     """Refuse what is already proposed, and what was rejected within a day."""
     waiting = [
         RejectedProposal(one.title, str(one.state.context.get("prompt", "")), tx.now)
-        for one in tx.tasks.open(user, limit=10 * MAX_OPEN_PROPOSALS)
+        for one in tx.tasks.scheduled(user, limit=10 * MAX_OPEN_PROPOSALS)
         if task_status(one) is TaskStatus.PROPOSED
     ]
     if proposal.was_rejected_recently(brief.title, brief.prompt, waiting, now=tx.now):
@@ -152,7 +152,7 @@ def _check_news(tx: Tx, user: UserId, brief: Brief) -> None:
             f"{len(waiting)} proposals wait for the owner's answer already.",
             hint="Propose no more before some are answered.",
         )
-    dismissed = tx.tasks.dismissed(user, since=tx.now - REJECTION_COOLDOWN)
+    dismissed = tx.tasks.rejected_proposals(user, since=tx.now - REJECTION_COOLDOWN)
     if proposal.was_rejected_recently(brief.title, brief.prompt, dismissed, now=tx.now):
         raise Conflict(
             "The owner said no to this within the last day.",

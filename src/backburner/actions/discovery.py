@@ -1,4 +1,4 @@
-"""Discovery: a conversation of a user's own that looks for work to propose, while they want it."""
+"""Discovery: a conversation of the user that finds work to propose, while switched on."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def switch(deps: Deps, tx: Tx, user: UserId, *, on: bool) -> None:
             hint="Whoever runs this server can set `discovery_enabled = true`.",
         )
     tx.users.lock(user)
-    found = [tx.conversations.lock(user, which) for which in tx.discovery.find(user)]
+    found = [tx.conversations.lock(user, which) for which in tx.discovery.conversation_ids(user)]
     if on and any(one.pause_reason is None for one in found):
         return
     for one in found:
@@ -34,15 +34,13 @@ def switch(deps: Deps, tx: Tx, user: UserId, *, on: bool) -> None:
         )
 
 
-def look_around(tx: Tx, user: UserId, *, zone: str, repository: str) -> str:
-    """Put together what there is to find work in."""
-    wanted = ConversationFilter(view=View.TASKS, archived=False)
-    found = tx.browse.conversations(
-        user, wanted, None, limit=discovery.MAX_SHOWN_TASKS
-    ).conversations
-    tasks = [seen.conversation for seen in found]
+def describe_surroundings(tx: Tx, user: UserId, *, zone: str, repository: str) -> str:
+    """Describe recent messages, open tasks and the repository for a discovery run."""
+    filters = ConversationFilter(view=View.TASKS, archived=False)
+    page = tx.browse.conversations(user, filters, None, limit=discovery.MAX_SHOWN_TASKS)
+    tasks = [row.conversation for row in page.conversations]
     return discovery.format_surroundings(
-        tx.discovery.talk(user, limit=discovery.MAX_SNIPPETS),
+        tx.discovery.recent_snippets(user, limit=discovery.MAX_SNIPPETS),
         [task for task in tasks if task_status(task) is not TaskStatus.DONE],
         repository,
         zone=zone,

@@ -1,8 +1,8 @@
-"""Requests that come twice: what was answered to one is answered again, and nothing done again.
+"""Idempotency keys: a repeated request gets the stored response and is not executed again.
 
-A key is taken before anything is done and its answer kept after, in transactions of their own. If
-the process goes away in between, nobody knows whether it was done: the key stays taken, and whoever
-comes again is told to look. So a request with a key is done once at most.
+The key is reserved before the request runs and its response stored after, in separate transactions.
+If the process dies in between, the outcome is unknown: the key stays reserved, and a retry is asked
+to check the state first. So a request with a key runs at most once.
 """
 
 from datetime import timedelta
@@ -11,26 +11,25 @@ from backburner.actions.deps import Deps
 from backburner.core.ids import UserId
 from backburner.ports import StoredResponse, Tx
 
-#: How long an answer is kept.
 RESPONSE_LIFETIME = timedelta(hours=24)
-#: Whoever has not been answered after this time will not be any more.
+#: A request without a response after this time was lost.
 MAX_REQUEST_DURATION = timedelta(minutes=2)
-_SOME = 200
+_PRUNE_BATCH = 200
 
 
 async def begin(
     deps: Deps, user: UserId, key: str, request: str
 ) -> tuple[StoredResponse | None, bool]:
-    """Take a key. If it was taken before: what is known, and whether it was given up."""
+    """Reserve a key; if it was reserved before, return the earlier request and if it was lost."""
 
     def work(tx: Tx) -> tuple[StoredResponse | None, bool]:
-        known = tx.stored_responses.begin(user, key, request, now=tx.now)
+        earlier = tx.stored_responses.begin(user, key, request, now=tx.now)
         is_lost = (
-            known is not None
-            and known.status is None
-            and tx.now - known.begun_at > MAX_REQUEST_DURATION
+            earlier is not None
+            and earlier.status is None
+            and tx.now - earlier.started_at > MAX_REQUEST_DURATION
         )
-        return known, is_lost
+        return earlier, is_lost
 
     return await deps.store.transact(work)
 
@@ -40,13 +39,13 @@ async def keep(deps: Deps, user: UserId, key: str, status: int, body: str) -> No
 
 
 async def release(deps: Deps, user: UserId, key: str) -> None:
-    """Let a key be used again: the request was refused, and nothing was changed."""
+    """Free the key of a request that was refused and changed nothing."""
     await deps.store.transact(lambda tx: tx.stored_responses.release(user, key))
 
 
 async def prune(deps: Deps) -> bool:
-    """Forget old answers; tell whether there may be more of them."""
+    """Delete a batch of old responses; True: there may be more."""
     deleted = await deps.store.transact(
-        lambda tx: tx.stored_responses.prune(before=tx.now - RESPONSE_LIFETIME, limit=_SOME)
+        lambda tx: tx.stored_responses.prune(before=tx.now - RESPONSE_LIFETIME, limit=_PRUNE_BATCH)
     )
-    return deleted == _SOME
+    return deleted == _PRUNE_BATCH

@@ -1,4 +1,4 @@
-"""Finds the task that is meant: by its name, its id, or the beginning of that."""
+"""Finds a task by its name, its id or an id prefix."""
 
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadRequest, NotFound
@@ -6,35 +6,39 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.core.work import lookup, views
 from backburner.ports import Tx
 
-#: Looked at by name: more tasks with a schedule nobody has.
+#: Scheduled tasks that are searched by name; no user has more.
 MAX_TASKS_SEARCHED = 200
-#: Named where several could be meant.
-_FEW = 5
+#: Candidates named in an error.
+_MAX_CANDIDATES = 5
 
 
-def find(tx: Tx, user: UserId, called: str, *, here: ConversationId | None = None) -> Conversation:
-    """Find one task of a user, anywhere; `here` is the conversation that `this` means."""
-    name = called.strip()
+def find(
+    tx: Tx, user: UserId, reference: str, *, here: ConversationId | None = None
+) -> Conversation:
+    """Find one task of a user; `here` is the conversation that "this" refers to."""
+    name = reference.strip()
     if not name:
-        raise BadRequest("Say which task.", hint="Give its name or id.")
-    works = tx.tasks.open(user, limit=MAX_TASKS_SEARCHED)
+        raise BadRequest("The task is missing.", hint="Give its name or id.")
+    works = tx.tasks.scheduled(user, limit=MAX_TASKS_SEARCHED)
     own = next((work for work in works if work.id == here), None)
     found = lookup.find_named(name, own, [work for work in works if work is not own])
     found = found or [
-        one for one in tx.tasks.called(user, name, limit=_FEW + 1) if views.is_listed_as_task(one)
+        one
+        for one in tx.tasks.by_title_or_id(user, name, limit=_MAX_CANDIDATES + 1)
+        if views.is_listed_as_task(one)
     ]
     if not found:
         raise NotFound(
-            f"There is no task called {name[:80]!r}.", hint="List the tasks to see what there is."
+            f"There is no task called {name[:80]!r}.", hint="List the tasks to see their names."
         )
     if len(found) > 1:
-        names = ", ".join(f"{one.title!r} ({one.id})" for one in found[:_FEW])
-        raise BadRequest(f"That could be any of these: {names}.", hint="Give the id.")
+        names = ", ".join(f"{task.title!r} ({task.id})" for task in found[:_MAX_CANDIDATES])
+        raise BadRequest(f"Several tasks match: {names}.", hint="Give the id.")
     return found[0]
 
 
-def require(found: Conversation) -> Conversation:
-    """Take a conversation for a task; one that is none is not found."""
-    if not views.is_listed_as_task(found):
+def require(conversation: Conversation) -> Conversation:
+    """Return the conversation if it is a task, else raise `NotFound`."""
+    if not views.is_listed_as_task(conversation):
         raise NotFound
-    return found
+    return conversation

@@ -1,4 +1,4 @@
-"""What is a user's own: taken out as a whole, or erased."""
+"""Export or erase all of a user's data."""
 
 import asyncio
 import json
@@ -13,16 +13,16 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.ports import ExportPage, Hint, HintKind, PageKey, Tx
 
 FORMAT, VERSION = "backburner", 1
-#: What has to be said to erase everything.
+#: The text that confirms an erasure.
 ERASE_CONFIRMATION = "erase everything of mine"
-#: Rows of one transaction: others get their turn in between.
+#: Rows per transaction, so that an export does not block other transactions.
 EXPORT_BATCH = 100
-#: How often it is seen, at most, whether what is under way has ended, and how many seconds apart.
-LOOKS, BETWEEN_LOOKS = 150, 0.1
+#: How often an erasure checks for running runs, and the seconds between two checks.
+MAX_IDLE_CHECKS, IDLE_CHECK_SECONDS = 150, 0.1
 
 
 async def export(deps: Deps, user: UserId) -> AsyncIterator[str]:
-    """Give everything that is a user's, as one JSON document, piece by piece."""
+    """Stream all data of a user as one JSON document."""
     profile, parts, now = await deps.store.transact(
         lambda tx: (tx.personal_data.profile(user), tx.personal_data.parts, tx.now)
     )
@@ -37,11 +37,11 @@ async def export(deps: Deps, user: UserId) -> AsyncIterator[str]:
 
 
 async def erase(deps: Deps, user: UserId, confirmation: str) -> None:
-    """Delete a user with everything that is theirs, after what is under way has stopped."""
+    """Delete a user and all their data, after their runs have stopped."""
     if confirmation.strip().lower() != ERASE_CONFIRMATION:
         raise BadRequest(
-            "Nothing was erased: this cannot be undone, so it has to be confirmed.",
-            hint=f'Confirm it with "{ERASE_CONFIRMATION}".',
+            "Nothing was erased: erasing cannot be undone and needs a confirmation.",
+            hint=f'Confirm with "{ERASE_CONFIRMATION}".',
         )
     await deps.store.transact(partial(_stop, user))
     await _wait_until_idle(deps, user)
@@ -64,32 +64,32 @@ def _read(user: UserId, part: str, after: PageKey | None, tx: Tx) -> ExportPage:
 
 
 def _stop(user: UserId, tx: Tx) -> Sequence[ConversationId]:
-    if tx.personal_data.is_needed(user):
+    if tx.personal_data.is_last_operator(user):
         raise Conflict(
-            "You are the only operator, and there are others here.",
-            hint="Make somebody else an operator first.",
+            "You are the only operator, and there are other users.",
+            hint="Make another user an operator first.",
         )
-    stopped = tx.personal_data.stop(user)
-    tx.hint(*(Hint(HintKind.CANCEL, user, which) for which in stopped))
+    stopped = tx.personal_data.stop_runs(user)
+    tx.hint(*(Hint(HintKind.CANCEL, user, conversation_id) for conversation_id in stopped))
     return stopped
 
 
 def _erase(user: UserId, tx: Tx) -> None:
-    # Somebody may have come or gone meanwhile.
+    # Checked again: users may have been added or removed meanwhile.
     _stop(user, tx)
     tx.personal_data.erase(user)
     tx.hint(Hint(HintKind.CHANGED, user))
 
 
 async def _wait_until_idle(deps: Deps, user: UserId) -> None:
-    """Wait for runs to stop, so that none of them writes files that are about to go.
+    """Wait for runs to stop, so that none writes files that are about to be deleted.
 
-    What does not end loses its turn with all the rest, and can write nothing down.
+    A run that does not stop in time loses its turn with the data, and can store nothing.
     """
-    for _ in range(LOOKS):
+    for _ in range(MAX_IDLE_CHECKS):
         if not await deps.store.transact(partial(_stop, user)):
             return
-        await asyncio.sleep(BETWEEN_LOOKS)
+        await asyncio.sleep(IDLE_CHECK_SECONDS)
 
 
 def _dump(value: Any) -> str:

@@ -90,7 +90,7 @@ def read(tx: Tx, user: UserId, timing: Timing, *, of: ConversationId | None = No
     """Read when work is to be done; `of` is the conversation whose it is, if that is there."""
     found = _read(tx, user, timing)
     if isinstance(found, After):
-        found = chain.settle(tx, user, found, of=of)
+        found = chain.resolve_after(tx, user, found, conversation_id=of)
     kind = views.task_kind(found)
     if timing.kind is not None and timing.kind is not kind:
         raise BadSchedule(

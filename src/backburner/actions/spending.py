@@ -98,7 +98,7 @@ def answered(tx: Tx, conversation: Conversation, asked: Question, said: str) -> 
 
 def free(tx: Tx, user: UserId, *, at: datetime) -> None:
     """Let all go on from then that stands still for an allowance; what is still over asks again."""
-    for parked in tx.conversations.parked(user):
+    for parked in tx.conversations.paused_for_allowance(user):
         tx.conversations.save(
             transitions.resume_after_allowance(tx.conversations.lock(user, parked), now=at)
         )
@@ -106,7 +106,7 @@ def free(tx: Tx, user: UserId, *, at: datetime) -> None:
 
 
 def _stop_all_under(tx: Tx, user: UserId, root: ConversationId) -> None:
-    for parked in tx.conversations.parked(user):
+    for parked in tx.conversations.paused_for_allowance(user):
         found = tx.conversations.lock(user, parked)
         if found.id != root and find_root(tx, found) == root:
             tx.conversations.save(transitions.cancel(found, now=tx.now, by_parent=True))

@@ -86,5 +86,5 @@ def _report(tx: Tx, child: Conversation, parent_id: ConversationId, report: Repo
         parent = tx.conversations.lock(child.user_id, parent_id)
     except NotFound:
         return
-    awaited_by = tx.jobs.awaited_by(child.user_id, parent_id, child.id)
+    awaited_by = tx.jobs.waiting_kind(child.user_id, parent_id, child.id)
     save(tx, transitions.receive_report(parent, child, report, awaited_by=awaited_by))

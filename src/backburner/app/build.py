@@ -98,7 +98,7 @@ def _build_worker(settings: Settings, deps: Deps, bus: Bus, machines: Machines) 
         per_profile=machines.seats,
         default_profile=machines.default_profile,
         has_room=machines.has_room,
-        only_chat=not settings.enabled,
+        chat_only=not settings.enabled,
     )
     pace = Pace(
         poll=settings.poll_interval,

@@ -33,7 +33,7 @@ class UserLink:
 
 async def check_open(app: App) -> None:
     """Refuse connections from other machines while no account has a password."""
-    if app.settings.is_open and not await users.anybody_has_password(app.deps):
+    if app.settings.is_open and not await users.has_any_password(app.deps):
         raise BadSetting(
             f"Other machines can reach {app.settings.host}, but no account has a password yet.",
             hint="Start on 127.0.0.1 first, sign in, and set a password.",
@@ -44,7 +44,11 @@ async def welcome(app: App, address: str) -> str | None:
     """Create the owner if needed; return a sign-in link while the owner has no password."""
     owner = await users.ensure_owner(app.deps)
     path = app.settings.data / CLIENT_FILE
-    if owner is not None and is_sqlite(app.database.engine) and await users.is_alone(app.deps):
+    if (
+        owner is not None
+        and is_sqlite(app.database.engine)
+        and await users.has_only_owner(app.deps)
+    ):
         token = await credentials.replace_local_token(app.deps, owner.id)
         await asyncio.to_thread(_write_client_file, path, address, token)
     else:

@@ -69,7 +69,7 @@ async def _run(
         app = build(settings, clock, database, bus, machines)
         if isinstance(bus, LocalBus):
             # No other process has this database open, so all leases are from before.
-            await app.worker.rescuer.settle_all()
+            await app.worker.rescuer.rescue_all()
         await until_stopped(app)
     await _end_tasks()
 

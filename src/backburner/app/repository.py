@@ -33,5 +33,5 @@ async def describe_repository(folder: Path, shell: Shell) -> str:
         ran = await shell.run(COMMAND, folder=folder, within=COMMAND_TIMEOUT)
     except ProcessFailed:
         return ""
-    is_complete = ran.code == 0 and not ran.timed_out and not ran.flooded
+    is_complete = ran.code == 0 and not ran.timed_out and not ran.output_exceeded
     return ran.output if is_complete else ""

@@ -36,7 +36,7 @@ async def _check_profile(profile: Profile, *, offline: bool) -> Finding:
         trial = await try_profile(profile)
     except MachineFailed as error:
         return Finding(check, error.message, Level.PROBLEM, error.hint)
-    message = " ".join([*parts, trial.words])
+    message = " ".join([*parts, trial.message])
     if trial.works:
         return _with_note(profile, Finding(check, message))
     level = Level.NOTE if trial.trouble is Trouble.LIMIT else Level.PROBLEM

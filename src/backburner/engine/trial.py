@@ -171,4 +171,6 @@ def _object(response: httpx2.Response) -> dict[str, Any]:
 
 
 def _as_failure(trial: Trial) -> EngineFailed:
-    return EngineFailed(trial.words, hint=trial.hint, permanent=trial.trouble is not Trouble.LIMIT)
+    return EngineFailed(
+        trial.message, hint=trial.hint, permanent=trial.trouble is not Trouble.LIMIT
+    )

@@ -57,9 +57,9 @@ def to_page(response: RawResponse) -> WebPage:
     return WebPage(
         url=response.url,
         status=response.status,
-        kind=kind or "text/plain",
+        content_type=kind or "text/plain",
         text=text[:MAX_SHOWN_CHARS],
-        cut=cut or response.cut or len(text) > MAX_SHOWN_CHARS,
+        truncated=cut or response.cut or len(text) > MAX_SHOWN_CHARS,
     )
 
 

@@ -47,11 +47,11 @@ class Poll:
     since: datetime | None
 
     def run(self, tx: Tx) -> PollResult:
-        found = PollResult(at=tx.now, good=tx.credentials.still_good(self.held, now=tx.now))
+        found = PollResult(at=tx.now, good=tx.credentials.valid(self.held, now=tx.now))
         for user, conversations in self.hinted.items():
             self._read(tx, found, user, conversations)
         if self.since is not None:
-            for user, newest in tx.events.newest_since(self.since - MAX_POLL_LOOKBACK).items():
+            for user, newest in tx.events.latest_by_user(self.since - MAX_POLL_LOOKBACK).items():
                 if newest > self.positions.get(user, newest) and user not in found.changes:
                     self._read(tx, found, user, None)
         found.joined = [self._join(tx, user, after) for user, after in self.joining]
@@ -66,7 +66,7 @@ class Poll:
         found.drafts[user] = list(tx.events.drafts(user, conversations))
 
     def _join(self, tx: Tx, user: UserId, after: int | None) -> NewSubscriber:
-        newest = tx.events.newest(user)
+        newest = tx.events.latest(user)
         missed: list[Change] | None = []
         if after is not None:
             missed = self._missed(tx, user, after)
@@ -76,7 +76,7 @@ class Poll:
         return NewSubscriber(newest, missed, list(tx.events.drafts(user, None)))
 
     def _missed(self, tx: Tx, user: UserId, after: int) -> list[Change] | None:
-        if not tx.events.is_known(user, after):
+        if not tx.events.has_all_since(user, after):
             return None
         missed = list(tx.events.after(user, after, limit=MAX_MISSED_EVENTS + 1))
         return missed if len(missed) <= MAX_MISSED_EVENTS else None

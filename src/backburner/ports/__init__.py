@@ -1,4 +1,4 @@
-"""What the actions need from the machines, as Protocols; the machines are plugged in by app."""
+"""Protocols between the actions and their adapters: store, bus, engines, channels, processes."""
 
 from backburner.ports.accounts import (
     Accounts,

@@ -23,55 +23,55 @@ from backburner.ports.queries import PageKey
 
 @dataclass(frozen=True, slots=True)
 class UserState:
-    """A user, as far as their conversations are concerned."""
+    """The user settings that apply to every conversation."""
 
     id: UserId
     zone: str
-    #: Whether their background work stands still: all of it.
+    #: True while the user has paused all background work.
     paused: bool
 
 
 class Accounts(Protocol):
     def ensure_owner(self, *, now: datetime) -> UserId | None:
-        """Make the owner where there is nobody yet; None: they were there and are gone."""
+        """Create the owner in an empty database; None: the owner was erased."""
 
     def add(self, user: UserId, *, login: str, name: str, role: Role, now: datetime) -> bool:
-        """Add somebody; False: the login is taken."""
+        """Add a user; False: the login is taken."""
 
     def load(self, user: UserId) -> User:
-        """Find somebody, or raise `NotFound`."""
+        """Load a user, or raise `NotFound`."""
 
-    def hash_of(self, login: str) -> tuple[UserId | None, str | None]:
-        """Find out who signs in as this, and what is kept of their password; nobody disabled."""
+    def find_login(self, login: str) -> tuple[UserId | None, str | None]:
+        """Find the user id and password hash of a login; disabled users are left out."""
 
-    def password_of(self, user: UserId) -> str | None: ...
+    def password_hash(self, user: UserId) -> str | None: ...
 
-    def all(self, *, after: str = "", limit: int) -> Sequence[User]:
-        """List those whose ids come after one, by their ids."""
+    def page(self, *, after: str = "", limit: int) -> Sequence[User]:
+        """List users by id, from the one after `after`."""
 
-    def operators(self) -> Sequence[UserId]:
-        """List operators who are not disabled; nobody else changes them meanwhile."""
+    def lock_operators(self) -> Sequence[UserId]:
+        """List enabled operators, and lock them until the transaction ends."""
 
-    def has_password(self) -> bool:
-        """Tell whether anybody can sign in with one."""
+    def has_any_password(self) -> bool:
+        """Check whether any user can sign in with a password."""
 
     def change(
         self, user: UserId, *, name: str | None = None, role: Role | None = None
     ) -> None: ...
 
     def set_password(self, user: UserId, *, login: str, password: str) -> bool:
-        """Keep a hash; False: the login is somebody else's."""
+        """Save a password hash; False: another user has the login."""
 
     def disable(self, user: UserId, *, at: datetime | None) -> None:
-        """Shut somebody out, or let them in again with None."""
+        """Disable a user, or enable them again with None."""
 
 
 class Credentials(Protocol):
     def identify(self, digest: str, *, now: datetime) -> Caller | None:
-        """Find out whose a lasting credential is that is good now, and note its use."""
+        """Find the caller of a valid session or token, and record its use."""
 
-    def still_good(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:
-        """Give those of these credentials, each with its owner, that are good now."""
+    def valid(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:
+        """Return the ids that are still valid. `held` pairs each id with its owner."""
 
     def issue(
         self,
@@ -84,60 +84,64 @@ class Credentials(Protocol):
         expires_at: datetime | None = None,
         now: datetime,
     ) -> str:
-        """Keep a new credential, and give its id."""
+        """Save a new credential and return its id."""
 
-    def look_up(
+    def peek(
         self, digest: str, kind: CredentialKind, *, now: datetime
     ) -> tuple[UserId, frozenset[Scope]] | None:
-        """See whose one is that can be used once, without using it."""
+        """Find the owner of a valid single-use credential without consuming it."""
 
-    def use_up(self, digest: str, kind: CredentialKind, *, now: datetime) -> bool:
-        """Use one for the only time; False: somebody has, or it is good no longer."""
+    def consume(self, digest: str, kind: CredentialKind, *, now: datetime) -> bool:
+        """Consume a single-use credential; False: it was used or has expired."""
 
-    def all(
+    def page(
         self, user: UserId, kind: CredentialKind, *, after: str = "", limit: int, now: datetime
     ) -> Sequence[Credential]:
-        """List those of a kind that are good, by their ids."""
+        """List valid credentials of one kind, by id."""
 
-    def end(self, user: UserId, credential: str, kind: CredentialKind, *, now: datetime) -> None:
-        """End one that is good, or raise `NotFound`."""
+    def revoke(self, user: UserId, credential: str, kind: CredentialKind, *, now: datetime) -> None:
+        """Revoke a valid credential, or raise `NotFound`."""
 
-    def end_all(
+    def revoke_all(
         self, user: UserId, kinds: Iterable[CredentialKind], *, name: str = "", now: datetime
     ) -> None:
-        """End all of these kinds, or those of a name."""
+        """Revoke all credentials of these kinds, or only those with a name."""
 
     def invitations(self, *, after: str = "", limit: int, now: datetime) -> Sequence[Invitation]:
-        """List those that are good, whichever operator made them, by their ids."""
+        """List the valid invitations of all operators, by id."""
 
-    def end_invitation(self, invitation: str, *, now: datetime) -> None:
-        """End one that is good, whichever operator made it, or raise `NotFound`."""
+    def revoke_invitation(self, invitation: str, *, now: datetime) -> None:
+        """Revoke a valid invitation of any operator, or raise `NotFound`."""
 
 
 class McpClients(Protocol):
-    """The conversations under which all hangs that clients hand out, one for each token."""
+    """The conversation of each token, parent of all jobs started with that token."""
 
-    def place(self, user: UserId, token: str) -> ConversationId | None:
-        """Give the conversation of a token, unless it is archived or gone."""
+    def conversation_of(self, user: UserId, token: str) -> ConversationId | None:
+        """Return the conversation of a token, unless it is archived or deleted."""
 
-    def former_place(self, user: UserId, name: str, *, now: datetime) -> ConversationId | None:
-        """Give that of the last token of this name that is good no longer."""
+    def former_conversation_of(
+        self, user: UserId, name: str, *, now: datetime
+    ) -> ConversationId | None:
+        """Return the conversation of the last expired or revoked token with this name."""
 
     def name_of(self, user: UserId, token: str) -> str:
-        """Say what a token is called, or raise `NotFound`."""
+        """Return the name of a token, or raise `NotFound`."""
 
-    def keep_place(self, user: UserId, token: str, conversation_id: ConversationId) -> None: ...
+    def remember_conversation(
+        self, user: UserId, token: str, conversation_id: ConversationId
+    ) -> None: ...
 
 
 class RateLimits(Protocol):
     def count(self, keys: Iterable[str], *, now: datetime) -> timedelta | None:
-        """Count an attempt for each key, or for none if one has had too many: then how long yet."""
+        """Count an attempt for each key. Over the limit nothing is counted: returns the wait."""
 
-    def forgive(self, key: str) -> None:
-        """Forget all attempts of a key."""
+    def reset(self, key: str) -> None:
+        """Clear all attempts of a key."""
 
-    def uncount(self, key: str) -> None:
-        """Take back one attempt."""
+    def refund(self, key: str) -> None:
+        """Subtract one attempt that was counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,41 +155,43 @@ class ExportPage:
 class PersonalData(Protocol):
     @property
     def parts(self) -> Sequence[str]:
-        """Name what there is to take out, apart from the profile."""
+        """List the sections of an export, apart from the profile."""
 
     def profile(self, user: UserId) -> Mapping[str, Any]: ...
     def page(self, user: UserId, name: str, after: PageKey | None, *, limit: int) -> ExportPage: ...
-    def is_needed(self, user: UserId) -> bool:
-        """See whether somebody is the last operator, and there are others."""
+    def is_last_operator(self, user: UserId) -> bool:
+        """Check whether the user is the only operator while other users exist."""
 
-    def stop(self, user: UserId) -> Sequence[ConversationId]:
-        """Ask all that is under way to stop, and name it; nothing new begins in the background."""
+    def stop_runs(self, user: UserId) -> Sequence[ConversationId]:
+        """Ask all runs of the user to stop, and pause background work.
+
+        Returns the conversations that still have a run.
+        """
 
     def erase(self, user: UserId) -> None:
-        """Delete a user with everything that is theirs."""
+        """Delete a user and all their data."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """A request that came with a key before."""
+    """A request that was received before with the same idempotency key."""
 
-    #: Digest of the request.
-    request: str
-    #: None: nobody has answered it yet.
+    request_digest: str
+    #: None: not answered yet.
     status: int | None
     body: str | None
-    begun_at: datetime
+    started_at: datetime
 
 
 class StoredResponses(Protocol):
     def begin(
         self, user: UserId, key: str, request: str, *, now: datetime
     ) -> StoredResponse | None:
-        """Take a key; if it was taken before, give what is known. None: it is the caller's now."""
+        """Reserve a key; None: reserved. Otherwise returns the earlier request with that key."""
 
     def keep(self, user: UserId, key: str, status: int, body: str) -> None: ...
     def release(self, user: UserId, key: str) -> None:
-        """Let a key be used again, since nothing was done."""
+        """Free a key whose request changed nothing."""
 
     def prune(self, *, before: datetime, limit: int) -> int: ...
 

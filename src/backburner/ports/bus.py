@@ -1,4 +1,4 @@
-"""Hints between processes, the log of changes, and drafts: what tells others where to look."""
+"""Hints between processes, the log of changes, and drafts of replies."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -18,23 +18,23 @@ _ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class HintKind(StrEnum):
-    WORK = "work"  #: There may be something to claim.
-    PERSON = "person"  #: Somebody waits for a reply; background work in the way hands back.
-    CANCEL = "cancel"  #: Something under way is to stop.
-    CHANGED = "changed"  #: There is something new to see.
-    EVERYTHING = "everything"  #: Hints may have been lost: look as if each kind had come.
+    WORK = "work"  #: There may be a run to claim.
+    USER_WAITING = "person"  #: Background runs in this conversation have to yield.
+    CANCEL = "cancel"  #: Runs are to stop.
+    CHANGED = "changed"  #: There are new changes in the log.
+    EVERYTHING = "everything"  #: Hints may have been lost: act on every kind.
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """Where to look, never what is there. An id that is left out stands for all of them."""
+    """Says where something changed, not what. An id that is left out stands for all."""
 
     kind: HintKind
     user: UserId | None = None
     conversation: ConversationId | None = None
 
     def __post_init__(self) -> None:
-        # Nothing is quoted: what is no id may be what nobody else is to read.
+        # The value is not quoted: text that is no id may be private.
         for name, value in (("user", self.user), ("conversation", self.conversation)):
             if value is not None and len(value) > MAX_ID_CHARS:
                 raise TooLarge(
@@ -47,12 +47,12 @@ class Hint:
                 raise BadRequest(f"The {name} id of a hint is not an id.")
 
 
-#: What listeners get when hints may have been lost.
+#: Sent to listeners when hints may have been lost.
 EVERYTHING = Hint(HintKind.EVERYTHING)
 
 
 class NotifyStatement(NamedTuple):
-    """SQL in the words of the driver, to be run as it is."""
+    """Driver-level SQL, to be executed unchanged."""
 
     sql: str
     parameters: tuple[object, ...]
@@ -60,26 +60,26 @@ class NotifyStatement(NamedTuple):
 
 class Listener(Protocol):
     async def take(self) -> tuple[Hint, ...]:
-        """Wait for hints and take all there are, each once; giving up the wait loses none."""
+        """Wait for hints and take all of them, each once. Cancelling the wait loses none."""
 
 
 class Bus(Protocol):
-    """Hints between processes. They may be lost: whoever listens also looks from time to time.
+    """Hints between processes. Hints may be lost, so listeners also poll.
 
     Only `listen` has to be called on the event loop. Nothing here blocks or fails.
     """
 
     def hint(self, *hints: Hint) -> None:
-        """Tell all processes; for what no transaction announces."""
+        """Notify all processes, outside any transaction."""
 
     def statement(self, hints: Iterable[Hint]) -> NotifyStatement | None:
-        """Give what tells the other processes when the transaction that runs it commits.
+        """Build the statement that notifies other processes when its transaction commits.
 
-        This process is told by `committed`.
+        This process is notified by `committed`.
         """
 
     def committed(self, *hints: Hint) -> None:
-        """Tell this process what a transaction has told the others."""
+        """Notify this process of the hints that a transaction sent to the others."""
 
     def listen(
         self,
@@ -87,23 +87,23 @@ class Bus(Protocol):
         user: UserId | None = None,
         conversation: ConversationId | None = None,
     ) -> AbstractContextManager[Listener]:
-        """Collect hints of these kinds, or of all, from now on. Look first, then `take`."""
+        """Collect hints of these kinds, or of all, from now on. Read the state before `take`."""
 
 
 class EventKind(StrEnum):
-    """What is to be looked at again."""
+    """The kind of thing that changed."""
 
-    CONVERSATION = "conversation"  #: Its status, its schedule, its title.
+    CONVERSATION = "conversation"  #: Status, schedule or title.
     MESSAGE = "message"
-    QUESTION = "question"  #: Asked, answered, withdrawn or put off.
-    RUN = "run"  #: Begun, ended, handed back or skipped.
-    NOTICE = "notice"  #: Told, delivered or seen.
-    USER = "user"  #: Whatever belongs to no conversation: settings, allowances, the switch.
+    QUESTION = "question"  #: Asked, answered, withdrawn or snoozed.
+    RUN = "run"  #: Started, ended, handed back or skipped.
+    NOTICE = "notice"  #: Created, delivered or seen.
+    USER = "user"  #: Outside conversations: settings, allowances, the pause switch.
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Where to look, not what is there. Of one user's, a later one has a greater number."""
+    """Says where something changed, not what. Numbers increase within one user's changes."""
 
     number: int
     kind: str
@@ -112,7 +112,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ReplyDraft:
-    """What has been said so far in a reply that is being given."""
+    """The text so far of a reply that is still running."""
 
     conversation: ConversationId
     run: RunId
@@ -123,25 +123,25 @@ class ReplyDraft:
 
 class Events(Protocol):
     def note(self, user: UserId, conversation: ConversationId | None, *kinds: EventKind) -> None:
-        """Have it written down, with this transaction, that something changed."""
+        """Record a change when this transaction commits."""
 
-    def newest(self, user: UserId) -> int:
-        """Give the number of the last change; 0: there was none."""
+    def latest(self, user: UserId) -> int:
+        """Return the number of the latest change; 0: there is none."""
 
-    def is_known(self, user: UserId, number: int) -> bool:
-        """See whether all that came after a change is still there."""
+    def has_all_since(self, user: UserId, number: int) -> bool:
+        """Check that no change after this number was pruned."""
 
     def after(self, user: UserId, number: int, *, limit: int) -> Sequence[Change]: ...
-    def newest_since(self, at: datetime) -> Mapping[UserId, int]:
-        """Give the last change of everybody for whom something changed since then."""
+    def latest_by_user(self, at: datetime) -> Mapping[UserId, int]:
+        """Return the latest change number of every user with a change since then."""
 
     def drafts(
         self, user: UserId, conversations: Collection[ConversationId] | None
     ) -> Sequence[ReplyDraft]:
-        """Read what is being said, in these conversations or in all."""
+        """Read the drafts in these conversations, or in all."""
 
     def prune(self, *, before: datetime, limit: int) -> int:
-        """Delete what changed long ago; of each user the last change stays."""
+        """Delete old changes; the latest change of each user stays."""
 
 
 @dataclass(frozen=True, slots=True)

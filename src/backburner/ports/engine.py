@@ -1,4 +1,4 @@
-"""Agents: what an engine is asked, what it answers, and the gate between it and everything else."""
+"""Engines: turn requests, engine events, tools, and the gate that tool calls pass."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,49 +15,49 @@ from backburner.core.tool_policy import Tool
 
 @dataclass(frozen=True, slots=True)
 class JobWait:
-    """What a run waits for, and how long at most; meanwhile it holds nothing."""
+    """The jobs that a run waits for. A waiting run holds no turn and no seat."""
 
     jobs: tuple[ConversationId, ...]
-    longest: timedelta
+    timeout: timedelta
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What the agent is told a call gave."""
+    """The result of a tool call, as the agent sees it."""
 
     text: str
     failed: bool = False
-    #: The agent is to end its turn now, without another word.
+    #: The agent has to end its turn now, without further output.
     stop: bool = False
-    #: Items of the inbox that tell what the agent was told here.
-    reads: tuple[ItemId, ...] = ()
-    #: The run is to be handed back until then.
-    waits: JobWait | None = None
+    #: Inbox items whose content is in this result.
+    served: tuple[ItemId, ...] = ()
+    #: Jobs that the run has to be handed back for.
+    wait: JobWait | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A tool as the agent is offered it."""
+    """A tool that is offered to the agent."""
 
     tool: Tool
     description: str
     #: JSON schema of its arguments.
     parameters: Mapping[str, Any]
-    #: It changes nothing, as we or its owner know it to: made again if nobody knows whether it was.
+    #: Changes nothing, by our own or the operator's declaration: safe to repeat after a crash.
     read_only: bool
     run: Callable[[Mapping[str, Any]], Awaitable[ToolResult]]
-    #: What it gives may hold words of others.
+    #: Results may contain outside text.
     outside: bool = True
 
 
 class Gate(Protocol):
-    """What stands between an agent and everything it may use. There is no other way."""
+    """The only path from an agent to its tools and its budget."""
 
     async def call(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
-        """Make a call of a tool, or say why not."""
+        """Call a tool, or explain the refusal."""
 
     async def pay(self, model: str, usage: Usage) -> bool:
-        """Write down a call of a model that was made; False: no further one may be."""
+        """Record the cost of a model call; False: the budget is used up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,39 +67,37 @@ class TurnRequest:
     conversation: Conversation
     kind: RunKind
     prompt: str
-    #: What the prompt is about, as far as an inbox held it.
+    #: Inbox items that the prompt covers.
     items: Sequence[Item]
-    #: The agent's own session, and what it remembers of it, oldest first; None: it begins one.
+    #: The agent's session, with its entries in `memory`, oldest first; None: a new session.
     session_id: str | None
     memory: Sequence[str]
     tools: Sequence[Offer]
-    #: JSON schema of what the turn has to end with; None: it ends with text.
+    #: JSON schema of the final output; None: plain text.
     schema: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A further piece of what the agent says."""
+    """The next piece of the agent's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class SessionEntries:
-    """Entries to be kept for the next turn in the same session."""
+    """Entries to store for the next turn of the same session."""
 
     session_id: str
     entries: tuple[str, ...]
-    #: About how long the session has become, apart from system prompt and tools; None: as before.
+    #: Estimated session length without system prompt and tools; None: unchanged.
     tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """The turn is over."""
-
     text: str
-    #: Where a schema was given: what the engine made of the end, to be checked.
+    #: Output parsed for the schema, not validated yet.
     outcome: object = None
 
 
@@ -108,33 +106,33 @@ EngineEvent = TextDelta | SessionEntries | TurnEnded
 
 class Engine(Protocol):
     def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
-        """Do one turn. Raises `EngineFailed`, `SessionGone` where the session is no longer there.
+        """Run one turn. Raises `EngineFailed`, or `SessionGone` if the session no longer exists.
 
-        Cancelling whoever iterates ends the turn and everything it started.
+        Cancelling the iterating task ends the turn and every process it started.
         """
 
 
 class Toolbox(Protocol):
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
-        """Collect the tools that the agent may be offered in a run."""
+        """List the tools to offer to the agent in a run."""
 
 
 class Trouble(StrEnum):
-    REFUSED = "refused"  #: It does not take the key or token.
-    UNREACHABLE = "unreachable"  #: Nothing answers, or nothing that speaks the protocol.
-    MODEL = "model"  #: It does not have that model.
-    LIMIT = "limit"  #: It would, but not now, or not without being paid.
+    REFUSED = "refused"  #: The key or token was rejected.
+    UNREACHABLE = "unreachable"  #: No answer, or not in the expected protocol.
+    MODEL = "model"  #: The model does not exist there.
+    LIMIT = "limit"  #: Rate limit or billing.
     OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How a try went, in a sentence without any secret in it."""
+    """The result of a trial request to a model. `message` contains no secret."""
 
-    words: str
-    #: None: it works.
+    message: str
+    #: None: the trial succeeded.
     trouble: Trouble | None = None
-    #: What to do about it, in a sentence.
+    #: How to fix it.
     hint: str = ""
 
     @property

@@ -9,9 +9,9 @@ from typing import Protocol
 
 class Channel(Protocol):
     async def send(self, target: str, text: str, *, key: str) -> str | None:
-        """Send one part and give its id there. The same `key` is the same part, sent again.
+        """Send one part and return the provider's id. `key` is the idempotency key for retries.
 
-        Raises `ChannelFailed`, permanent where trying again cannot help.
+        Raises `ChannelFailed`, permanent if a retry cannot help.
         """
 
 
@@ -19,56 +19,55 @@ class Launcher(Protocol):
     def write(
         self, path: Path, *, program: Path, keep: Iterable[str], writable: Sequence[Path]
     ) -> None:
-        """Write a program that starts another one clean, and ends it with all that it started.
+        """Write a wrapper script for a program that ends with all its child processes.
 
-        It gets what is to be kept of its environment, and may write in some folders.
+        The program gets only the environment variables in `keep`, and may write to `writable`.
         """
 
 
-#: How many characters of an output, a page or a file the agent is shown in one go.
+#: Characters of an output, a page or a file that the agent is shown at once.
 MAX_SHOWN_CHARS = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """How a command ended: with a code or by a signal, by itself or not."""
+    """The output of a command and how it ended."""
 
-    #: What it wrote on both streams; if that is long, beginning and end and what is left out.
+    #: Both streams; long output is cut in the middle.
     output: str
     code: int | None
     signal: int | None = None
-    #: It took too long, and was ended.
+    #: Ended after the timeout.
     timed_out: bool = False
-    #: It wrote too much, and was ended.
-    flooded: bool = False
+    #: Ended after too much output.
+    output_exceeded: bool = False
 
 
 class Shell(Protocol):
     async def run(self, line: str, *, folder: Path, within: timedelta) -> CommandResult:
-        """Run one line in a folder; everything it started has ended when this does.
+        """Run one shell line in a folder; all its processes have ended on return.
 
-        Raises `ProcessFailed` where it could not be started.
+        Raises `ProcessFailed` if it could not be started.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPage:
-    """What an address gave, as text."""
+    """The content of a URL, as text."""
 
-    #: Where it was found in the end.
+    #: After redirects.
     url: str
     status: int
     #: Such as `text/html`.
-    kind: str
+    content_type: str
     text: str
-    #: There was more than this.
-    cut: bool = False
+    truncated: bool = False
 
 
 class Network(Protocol):
     async def fetch(self, url: str, *, other_hosts: bool = False) -> WebPage:
-        """Get what an address gives, as text; follow where it points within the same host, or on.
+        """Fetch a URL as text. Redirects stay on the same host unless `other_hosts`.
 
-        Raises `BadRequest` for what is no address to be fetched, `NotAllowed` where it leads into
-        a network that is not public, `ConnectionFailed` for what did not work.
+        Raises `BadRequest` for an invalid URL, `NotAllowed` for an address that is not public,
+        `ConnectionFailed` if the request failed.
         """

@@ -28,32 +28,32 @@ from backburner.core.work.discovery import Snippet
 from backburner.core.work.proposal import RejectedProposal
 from backburner.core.work.views import JobStatus, TaskStatus, WorkSummary
 
-#: Where a page ends: what the rows are ordered by.
+#: The sort key of the last row of a page.
 PageKey = tuple[Any, ...]
 
 
 class View(StrEnum):
-    CHATS = "chats"  #: What was born a chat.
-    TASKS = "tasks"  #: What was born a task, and chats that have a schedule.
+    CHATS = "chats"  #: Created as a chat.
+    TASKS = "tasks"  #: Created as a task, and chats with a schedule.
     JOBS = "jobs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationFilter:
-    """Which conversations; None: whichever."""
+    """Conditions that a conversation must meet; None: no condition."""
 
     status: Status | None = None
     kind: Kind | None = None
     view: View | None = None
     archived: bool | None = None
     parent_id: ConversationId | None = None
-    #: How it stands as a task.
+    #: Status as a task.
     task: TaskStatus | None = None
-    #: How it stands as a job, and the group it was handed out in.
+    #: Status as a job, and the batch it was started in.
     job: JobStatus | None = None
     batch: str | None = None
-    #: Words that its title or one of its messages has.
-    words: str | None = None
+    #: Words to find in the title or in one message.
+    search: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ class ConversationRow:
 
 @dataclass(frozen=True, slots=True)
 class ConversationPage:
-    """Conversations of one page, and where the next one begins; None: there is none."""
+    """One page of conversations. `next_key` is None on the last page."""
 
     conversations: Sequence[ConversationRow]
-    mark: PageKey | None
+    next_key: PageKey | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,6 @@ class ToolCallRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeRow:
-    """A notice, as it was given."""
-
     id: NoticeId
     conversation_id: ConversationId
     run_id: RunId | None
@@ -116,7 +114,7 @@ class GrantRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserProfile:
-    """Who somebody is, for themselves."""
+    """An account as its user sees it."""
 
     id: UserId
     name: str
@@ -124,23 +122,23 @@ class UserProfile:
     role: str
     zone: str
     paused: bool
-    #: Whether all background work of everybody stands still.
+    #: Background work of all users is paused.
     all_paused: bool
-    #: Whether the agent looks for work to propose to them.
+    #: Discovery is on.
     discovery: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """How much of what there is, for those who see to the whole."""
+    """Counts for operators."""
 
-    #: Under way and handed back; and those that ended in the last hour.
+    #: Queued and running runs by status, then runs that ended in the last hour.
     runs: Mapping[str, int]
-    ended: Mapping[str, int]
-    #: What could be taken up now, and how long the first of it has waited.
+    ended_last_hour: Mapping[str, int]
+    #: Runs that could be claimed now, and how long the oldest has waited.
     claimable: int
-    oldest: timedelta
-    people_waiting: int
+    oldest_wait: timedelta
+    users_waiting: int
     questions: int
     deliveries: int
     users: int
@@ -151,31 +149,31 @@ class Browse(Protocol):
     def conversations(
         self, user: UserId, wanted: ConversationFilter, after: PageKey | None, *, limit: int
     ) -> ConversationPage:
-        """Find those that were changed last, first."""
+        """List conversations, last changed first."""
 
     def conversation(self, user: UserId, conversation_id: ConversationId) -> ConversationRow: ...
     def messages(
         self, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
     ) -> Sequence[Message]:
-        """Read messages, newest first."""
+        """List messages, newest first."""
 
     def message(self, user: UserId, message_id: MessageId) -> Message: ...
     def questions(
         self, user: UserId, after: PageKey | None, *, limit: int
     ) -> Sequence[QuestionRow]:
-        """Read open questions, oldest first."""
+        """List open questions, oldest first."""
 
     def question(self, user: UserId, question_id: QuestionId) -> QuestionRow: ...
     def runs(
         self, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
     ) -> Sequence[Run]:
-        """Read runs, newest first."""
+        """List runs, newest first."""
 
     def calls(self, user: UserId, run: RunId) -> Sequence[ToolCallRow]: ...
     def notices(
         self, user: UserId, after: PageKey | None, *, unseen: bool, limit: int
     ) -> Sequence[NoticeRow]:
-        """Read notices, newest first."""
+        """List notices, newest first."""
 
     def grants(self, user: UserId, conversation_id: ConversationId) -> Sequence[GrantRow]: ...
     def all_grants(
@@ -183,16 +181,16 @@ class Browse(Protocol):
     ) -> Sequence[GrantRow]: ...
     def grant(self, user: UserId, grant_id: GrantId) -> GrantRow: ...
     def memories(self, user: UserId, after: PageKey | None, *, limit: int) -> Sequence[Memory]:
-        """Read memories by their keys."""
+        """List memories by key."""
 
     def memory(self, user: UserId, key: str) -> Memory: ...
-    def me(self, user: UserId) -> UserProfile: ...
+    def profile(self, user: UserId) -> UserProfile: ...
     def gauges(self, *, now: datetime) -> Gauges: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCounts:
-    """How often something ran by itself, by how that ended; in one conversation or in all."""
+    """Unattended runs by outcome, in one conversation or in all."""
 
     succeeded: int = 0
     failed: int = 0
@@ -206,14 +204,12 @@ class ConversationRuns:
     title: str
     counts: RunCounts
     last_at: datetime
-    #: Why it last failed, where it did.
+    #: The last failure, if any run failed.
     failure: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingQuestion:
-    """An open question."""
-
     question: QuestionId
     conversation: ConversationId
     title: str
@@ -224,8 +220,6 @@ class PendingQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentNotice:
-    """A notice."""
-
     notice: NoticeId
     conversation: ConversationId
     kind: str
@@ -236,38 +230,42 @@ class RecentNotice:
 @dataclass(frozen=True, slots=True)
 class SpendTotal:
     amount: Amount
-    #: Some of it has no price that is known.
+    #: False: the price of some model calls is unknown.
     is_all_priced: bool
 
 
 class Away(Protocol):
     def since(self, user: UserId) -> datetime:
-        """Tell since when a user has not been told what happened."""
+        """Return the time up to which the user has seen the summary."""
 
-    def end(self, user: UserId, until: datetime) -> None:
-        """Note that a user has been told all that happened until then."""
+    def mark_seen(self, user: UserId, until: datetime) -> None:
+        """Record that the user has seen the summary up to then."""
 
     def totals(self, user: UserId, since: datetime) -> RunCounts: ...
-    def ran(self, user: UserId, since: datetime, *, limit: int) -> Sequence[ConversationRuns]:
-        """Count runs by conversation: those with failures first, then the latest."""
+    def runs_by_conversation(
+        self, user: UserId, since: datetime, *, limit: int
+    ) -> Sequence[ConversationRuns]:
+        """Count runs by conversation: with failures first, then the latest."""
 
-    def needs(self, user: UserId, *, limit: int) -> Sequence[PendingQuestion]: ...
+    def pending_questions(self, user: UserId, *, limit: int) -> Sequence[PendingQuestion]: ...
     def spent(self, user: UserId, since: datetime) -> SpendTotal: ...
-    def told(self, user: UserId, since: datetime, *, limit: int) -> Sequence[RecentNotice]:
-        """Read notices, the newest first."""
+    def recent_notices(
+        self, user: UserId, since: datetime, *, limit: int
+    ) -> Sequence[RecentNotice]:
+        """List notices, newest first."""
 
 
 class Discovery(Protocol):
-    def find(self, user: UserId) -> Sequence[ConversationId]:
-        """Find the conversation that looks for work for a user; none: it is switched off."""
+    def conversation_ids(self, user: UserId) -> Sequence[ConversationId]:
+        """Find the discovery conversations of a user; empty: discovery is off."""
 
-    def talk(self, user: UserId, *, limit: int) -> Sequence[Snippet]:
-        """Read what was said last in a user's chats, oldest first."""
+    def recent_snippets(self, user: UserId, *, limit: int) -> Sequence[Snippet]:
+        """Read the latest messages of a user's chats, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What was said in return, and the last run that did; None: nobody will answer."""
+    """The answer to a message, and its last run; None: no run will answer."""
 
     run: Run | None
     messages: Sequence[Message]
@@ -281,7 +279,7 @@ class Replies(Protocol):
         said: MessageId,
         items: Collection[ItemId],
     ) -> Reply | None:
-        """Find what came of a message that put these items into the inbox; None: not yet."""
+        """Find the reply to a message with these inbox items; None: not finished."""
 
     def message(
         self, user: UserId, conversation_id: ConversationId, said: MessageId
@@ -289,7 +287,7 @@ class Replies(Protocol):
 
 
 class Jobs(Protocol):
-    def under(
+    def started_by(
         self,
         user: UserId,
         parent: ConversationId,
@@ -298,64 +296,68 @@ class Jobs(Protocol):
         ids: Collection[str] | None = None,
         batch: str | None = None,
     ) -> Sequence[Conversation]:
-        """Read what a conversation handed out, newest first: whose id begins so, of one batch."""
+        """List jobs started by a conversation, newest first; `ids` are prefixes."""
 
-    def named(
+    def load(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Conversation]:
-        """Read the ones that are still there."""
+        """Load those that still exist."""
 
     def lock(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Conversation]:
-        """Read the ones that are still there; until the transaction ends nobody changes them."""
+        """Load those that still exist, and lock them until the transaction ends."""
 
-    def work(
+    def work_summaries(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, WorkSummary]:
-        """Tell what is known of their runs."""
+        """Summarise the runs of each job."""
 
     def count_open(self, user: UserId, root: ConversationId) -> int: ...
-    def retrieve(self, user: UserId, conversation_ids: Collection[ConversationId]) -> None:
-        """Note that the results of these were fetched, unless they were before."""
+    def mark_retrieved(self, user: UserId, conversation_ids: Collection[ConversationId]) -> None:
+        """Record the first time that the results of these jobs were fetched."""
 
-    def is_remembered(self, user: UserId, conversation_id: ConversationId, session_id: str) -> bool:
-        """See whether anything is left of an agent's session."""
+    def has_session(self, user: UserId, conversation_id: ConversationId, session_id: str) -> bool:
+        """Check whether entries of an agent's session are left."""
 
     def wait(self, turn: Turn, conversation_ids: Mapping[ConversationId, bool]) -> None:
-        """Let a run that was just handed back go on once all of these have settled.
+        """Resume the run of a turn that was just handed back once all these jobs have settled.
 
-        It does at once where they have, each, or where a person has spoken meanwhile.
+        It resumes at once if they have, or if the user has sent a message meanwhile.
         """
 
-    def awaited_by(
+    def waiting_kind(
         self, user: UserId, parent: ConversationId, job: ConversationId
     ) -> RunKind | None:
-        """Tell what kind of run waits for a job; None: nothing does."""
+        """Return the kind of run that waits for a job; None: no run waits."""
 
     def redirect(self, user: UserId, items: Collection[ItemId], kind: RunKind) -> None:
-        """Let what waits in an inbox be served by a run of this kind."""
+        """Assign waiting inbox items to a run of this kind."""
 
 
 class Tasks(Protocol):
     def active(self, user: UserId) -> Sequence[tuple[ConversationId, str]]:
-        """Name the tasks that run or will go on by themselves, chats with work among them."""
+        """List id and title of the tasks that run or will run, including chats with work."""
 
-    def open(self, user: UserId, *, limit: int) -> Sequence[Conversation]:
-        """Read the tasks that have a schedule: active, paused and proposed, newest first."""
+    def scheduled(self, user: UserId, *, limit: int) -> Sequence[Conversation]:
+        """List the tasks with a schedule: active, paused and proposed, newest first."""
 
-    def called(self, user: UserId, name: str, *, limit: int) -> Sequence[Conversation]:
-        """Find tasks, ended ones too, that have just this title, or an id that begins so."""
+    def by_title_or_id(self, user: UserId, name: str, *, limit: int) -> Sequence[Conversation]:
+        """Find tasks, including ended ones, by exact title or id prefix."""
 
     def count_proposed(self, user: UserId, parent: ConversationId, *, since: datetime) -> int:
-        """Count what was proposed under a conversation, whatever became of it."""
+        """Count the proposals made under a conversation, whatever their outcome."""
 
-    def dismissed(self, user: UserId, *, since: datetime) -> Sequence[RejectedProposal]: ...
+    def rejected_proposals(
+        self, user: UserId, *, since: datetime
+    ) -> Sequence[RejectedProposal]: ...
 
-    def costs(self, user: UserId, conversation_id: ConversationId, *, limit: int) -> Sequence[Cost]:
-        """Read what the last background runs of a conversation cost, each."""
+    def recent_costs(
+        self, user: UserId, conversation_id: ConversationId, *, limit: int
+    ) -> Sequence[Cost]:
+        """Read the cost of each of the last background runs of a conversation."""
 
-    def costs_under(
+    def recent_costs_by_profile(
         self, user: UserId, profile: str, *, since: datetime, limit: int
     ) -> Sequence[Cost]:
-        """Read what the last background runs of a user under a profile cost, each."""
+        """Read the cost of each of a user's last background runs under a profile."""

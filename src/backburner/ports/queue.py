@@ -16,51 +16,48 @@ from backburner.core.transitions import Step
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A turn that was taken, for a run of a conversation as it was then."""
+    """A claimed turn, with its run and the conversation at that time."""
 
     turn: Turn
     run: Run
     conversation: Conversation
-    #: The run was handed back before.
-    goes_on: bool = False
-    #: The jobs that it waited for meanwhile.
-    awaited: tuple[ConversationId, ...] = ()
-    #: Something lies in the inbox for it.
+    #: The run continues after it was handed back.
+    resumed: bool = False
+    #: Jobs that the run waited for while it was handed back.
+    awaited_jobs: tuple[ConversationId, ...] = ()
+    #: The inbox has items for this run.
     has_items: bool = True
-    #: The time zone of its owner, where that is known.
+    #: The owner's time zone, if known.
     zone: str | None = None
-    #: Something is remembered for its owner, or nobody has looked.
-    remembers: bool = True
+    #: False: the owner is known to have no memories.
+    has_memories: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimer:
-    """Who takes turns, for how long, and which not."""
+    """The worker that claims, its lease, and its limits."""
 
     worker: str
     lease: timedelta
-    #: The most runs of background work that one user may have at the same time.
-    cap: int
-    #: Engines that have no free seat.
-    full: tuple[str, ...] = ()
-    #: How long a user has to be silent before discovery looks for work; None: it does not.
-    discovers_after: timedelta | None = None
+    #: Max concurrent background runs of one user.
+    per_user_limit: int
+    #: Profiles without a free seat.
+    full_profiles: tuple[str, ...] = ()
+    #: How long a user must be inactive before discovery runs; None: discovery is off.
+    discovery_quiet_period: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TurnFlags:
-    """What a holder hears when it renews its lease."""
+    """Stop requests that a lease renewal returns."""
 
     cancelled: bool
-    person_waits: bool
+    user_waiting: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agenda:
-    """How long until there is something to do, as far as time brings it; None: nothing is known.
-
-    What can be done already is due in no time.
-    """
+    """Time until each kind of work is due; zero or less: due now; None: none is scheduled."""
 
     work: timedelta | None
     rescue: timedelta | None
@@ -70,7 +67,7 @@ class Agenda:
 
 @dataclass(frozen=True, slots=True)
 class RescuedTurn:
-    """A turn that was freed, and what followed for its conversation."""
+    """A turn whose lease had expired, and the resulting step of its conversation."""
 
     turn: Turn
     step: Step
@@ -78,10 +75,10 @@ class RescuedTurn:
 
 class Queue(Protocol):
     def claim(self, reply: Claimer | None, work: Claimer | None) -> Claim | None:
-        """Take the turn for a reply, else for work, each as far as somebody is there to do it."""
+        """Claim a reply, else background work; None skips that kind."""
 
     def waiting_profile(self) -> str | None:
-        """Find the engine that somebody who waits for a reply needs; None: nobody waits."""
+        """Find the profile of a reply that waits to be claimed; None: no reply waits."""
 
     def rescue(self, *, all_of_them: bool = False) -> "RescuedTurn | None": ...
     def agenda(self) -> Agenda: ...
@@ -92,7 +89,7 @@ class Turns(Protocol):
     def hold(self, turn: Turn) -> Conversation: ...
     def is_cancelled(self, turn: Turn) -> bool: ...
     def mark_outside_text(self, turn: Turn) -> None:
-        """Note that words of others are read in the conversation from now on."""
+        """Record that the conversation contains outside text from now on."""
 
     def commit(
         self, turn: Turn, step: Step, ending: RunEnding, *, served: Iterable[ItemId] = ()

@@ -1,7 +1,7 @@
-"""The store: transactions, and what may be done in one.
+"""The store: transactions, and the groups of rows that they read and write.
 
-A transaction is a plain function of a `Tx`. It may be run again if it collided with another, so it
-does nothing besides. Whoever asks for something names its owner.
+A transaction is a plain function of a `Tx`. It may be retried after a conflict, so it has no other
+side effects. Every access names the owner of the rows.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A part to be sent, and the lease under which it may be."""
+    """One part of a notice to send, under a lease."""
 
     number: int
     user_id: UserId
@@ -60,12 +60,12 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class SpendingState:
-    """How a user stands: the sums asked for, the runs under way, and what was allowed."""
+    """Spend totals, running runs and allowances of a user."""
 
     spent: Mapping[str, Amount]
-    #: Each with the conversation whose allowance it counts to.
-    underway: Sequence[tuple[RunId, ConversationId]]
-    #: For this user and conversation; what was not said is in the settings.
+    #: Each run with the conversation whose allowance it counts to.
+    running: Sequence[tuple[RunId, ConversationId]]
+    #: Set for this user and conversation; defaults are in the settings.
     allowances: Sequence[Allowance]
 
 
@@ -79,31 +79,31 @@ class NewMemory:
 
 class MemoryWrite(StrEnum):
     NEW = "new"
-    OVER = "over"  #: In place of what was there.
-    REFUSED = "refused"  #: What is there was not to be touched.
+    REPLACED = "over"  #: A memory with the same key was overwritten.
+    REFUSED = "refused"  #: The existing memory is trusted and was kept.
 
 
 class Memories(Protocol):
-    def put(self, user: UserId, memory: NewMemory, *, spare_own: bool = False) -> MemoryWrite:
-        """Write a memory over the one that has its key; `spare_own`: unless that is a trusted one.
+    def put(self, user: UserId, memory: NewMemory, *, keep_trusted: bool = False) -> MemoryWrite:
+        """Write a memory, replacing the one with its key.
 
-        Trusted are those that hold no words of others.
+        `keep_trusted` refuses to replace a memory without outside text.
         """
 
-    def remove(self, user: UserId, key: str, *, spare_own: bool = False) -> bool:
-        """Delete a memory; False: it is one that was to be spared."""
+    def remove(self, user: UserId, key: str, *, keep_trusted: bool = False) -> bool:
+        """Delete a memory; False: it is trusted, and `keep_trusted` was set."""
 
     def count(self, user: UserId) -> int: ...
     def search(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
-        """Find those that have any of the words, best first; the last may be a beginning.
+        """Find memories with any of the words, best first; the last word may be a prefix.
 
-        A word that few memories have counts for more.
+        Rare words weigh more.
         """
 
     def recall(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
-        """Find those that have any of the words, best first, and then the newest trusted ones.
+        """Find memories with any of the words, best first, then the newest trusted ones.
 
-        Here the words are whole.
+        Only whole words match.
         """
 
 
@@ -113,7 +113,7 @@ class Conversations(Protocol):
     def add(self, step: Step) -> None: ...
     def save(self, step: Step) -> None: ...
     def delete(self, user: UserId, conversation_id: ConversationId) -> None:
-        """Delete a conversation and what it owns, apart from what was done and spent in it."""
+        """Delete a conversation and its rows; tool calls and spend are kept."""
 
     def followers(
         self, user: UserId, conversation_id: ConversationId
@@ -124,10 +124,10 @@ class Conversations(Protocol):
     def open_children(
         self, user: UserId, conversation_id: ConversationId
     ) -> Sequence[Conversation]:
-        """Read the children that have work, or ask something."""
+        """Load the children that have work or an open question."""
 
-    def parked(self, user: UserId) -> Sequence[ConversationId]:
-        """Find the conversations whose work stands still for an allowance."""
+    def paused_for_allowance(self, user: UserId) -> Sequence[ConversationId]:
+        """Find the conversations that are paused because an allowance is used up."""
 
 
 class Messages(Protocol):
@@ -135,7 +135,7 @@ class Messages(Protocol):
         self, user: UserId, conversation_id: ConversationId, *, limit: int
     ) -> Sequence[Message]: ...
     def remove_last(self, user: UserId, conversation_id: ConversationId) -> None:
-        """Take out the user's last message and whatever came after it."""
+        """Delete the user's last message and all messages after it."""
 
 
 class Inbox(Protocol):
@@ -150,12 +150,12 @@ class Inbox(Protocol):
 class Questions(Protocol):
     def conversation_of(self, user: UserId, question: QuestionId) -> ConversationId: ...
     def open_allowances(self, user: UserId) -> frozenset[str]:
-        """Find what open questions about allowances are about."""
+        """Return the allowances that open questions ask about."""
 
     def purposes(self, user: UserId, question_ids: Iterable[QuestionId]) -> frozenset[Purpose]: ...
     def snooze(self, user: UserId, question: Question) -> None: ...
     def due(self, *, limit: int) -> Sequence[tuple[UserId, QuestionId]]:
-        """Find open questions that are to be brought up again, or that have expired."""
+        """Find open questions that are due for a reminder or have expired."""
 
 
 class Runs(Protocol):
@@ -165,22 +165,22 @@ class Runs(Protocol):
     ) -> Sequence[Run]: ...
     def save_draft(self, turn: Turn, text: str) -> None: ...
     def stop_reply(self, user: UserId, conversation_id: ConversationId) -> bool:
-        """Ask a reply that is being given to stop; False: there is none."""
+        """Ask a running reply to stop; False: there is none."""
 
     def prune(self, *, before: datetime, limit: int) -> int: ...
     def resume_waiting(
         self, user: UserId, conversation_id: ConversationId, *, at: datetime
     ) -> None:
-        """Let runs go on from then that were handed back until something happens."""
+        """Resume runs at this time that were handed back without a time."""
 
 
 class Sessions(Protocol):
     def load(self, turn: Turn, session_id: str) -> Sequence[str]: ...
     def has_entries(self, turn: Turn) -> bool:
-        """See whether the agent has written down anything in this run."""
+        """Check whether the agent stored session entries in this run."""
 
     def delete(self, user: UserId, conversation_id: ConversationId, session_id: str) -> None:
-        """Remove all of an agent's session that is not gone on with."""
+        """Delete an agent's session that will not be continued."""
 
     def append(self, turn: Turn, session_id: str, entries: Iterable[str]) -> None: ...
 
@@ -195,7 +195,7 @@ class ToolCalls(Protocol):
         read_only: bool,
         uses: GrantId | None = None,
     ) -> None:
-        """Write down that a call is about to be made, and use up the grant it needs."""
+        """Record a call before it is made, and consume its grant."""
 
     def has_begun(self, turn: Turn, call_id: CallId) -> bool: ...
     def end(self, turn: Turn, call: CallId, result: str, *, failed: bool) -> None: ...
@@ -206,7 +206,7 @@ class ToolCalls(Protocol):
         """
 
     def settle(self, user: UserId, call: CallId, result: str) -> None:
-        """Write down what the owner says of a call that nobody knew about."""
+        """Record the owner's answer about a call marked unknown."""
 
     def of_run(self, user: UserId, run: RunId) -> Sequence[JournalEntry]: ...
 
@@ -215,20 +215,20 @@ class Grants(Protocol):
     def valid(self, user: UserId, conversation_id: ConversationId) -> Sequence[Grant]: ...
     def revoke(self, user: UserId, grant_id: GrantId) -> None: ...
     def narrow(self, user: UserId, grant: Grant) -> None:
-        """Hold a grant that was given to the words that it has here."""
+        """Restrict an existing grant to the command prefix of `grant`."""
 
 
 class Spending(Protocol):
     def add(
         self, turn: Turn, root: ConversationId, model: str, cost: Cost, *, counts_to: Iterable[str]
     ) -> None: ...
-    def state(self, user: UserId, root: ConversationId, what: Iterable[str]) -> SpendingState: ...
+    def state(self, user: UserId, root: ConversationId, keys: Iterable[str]) -> SpendingState: ...
     def was_recorded(self, turn: Turn, at: datetime) -> bool:
-        """See whether something was written down as spent at just that time."""
+        """Check whether spend was recorded at exactly that time."""
 
     def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None: ...
     def reset_allowance(self, user: UserId, scope: AllowanceScope) -> None:
-        """Forget what a user said of an allowance: what goes for everybody counts again."""
+        """Remove a user's own allowance, so that the default applies again."""
 
 
 class Notices(Protocol):
@@ -315,4 +315,4 @@ class Tx(Protocol):
 class Store(Protocol):
     async def transact(self, work: Callable[[Tx], T]) -> T: ...
     async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
-        """Run a transaction that gives up a turn, once, also if an answer is lost."""
+        """Run a transaction that gives up a turn, exactly once even if its result is lost."""

@@ -61,7 +61,7 @@ class ConfinedShell:
             code=exited.code,
             signal=exited.signal,
             timed_out=reason is ExitReason.TIMED_OUT,
-            flooded=excerpt.size > MAX_COMMAND_OUTPUT_BYTES,
+            output_exceeded=excerpt.size > MAX_COMMAND_OUTPUT_BYTES,
         )
 
     def _command(self, line: str, folder: Path, temporary: Path) -> Command:

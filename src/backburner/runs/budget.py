@@ -61,7 +61,7 @@ class Budget:
             AllowanceState(
                 known,
                 account.spent.get(keys[known.scope], Amount()),
-                self._set_aside(account.underway, known),
+                self._set_aside(account.running, known),
             )
             for known in known(self.deps, account.allowances)
         ]

@@ -123,7 +123,7 @@ class _Ending:
         waiting = results_of(tx, turn.user_id, turn.conversation_id, awaited)
         tx.jobs.redirect(turn.user_id, [item.id for item in waiting], turn.kind)
         step = Step(conversation=found, messages=self._said_so_far())
-        longest = max(one.longest for one in self.gate.waiting)
+        longest = max(one.timeout for one in self.gate.waiting)
         self._hand_back(tx, step, until=tx.now + longest)
         tx.jobs.wait(turn, awaited)
 

@@ -119,9 +119,9 @@ class Gate:
             return RUN_IS_ENDING
         finally:
             self._in_flight -= 1
-        self.read.update(result.reads)
-        if result.waits is not None:
-            self.waiting.append(result.waits)
+        self.read.update(result.served)
+        if result.wait is not None:
+            self.waiting.append(result.wait)
             self.stop.request(StopReason.WAITING_FOR_JOBS)
         return ToolResult(text, failed=result.failed, stop=self.stop.reason is not None)
 

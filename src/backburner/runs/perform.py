@@ -66,7 +66,7 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
     deps = with_retries(deps, stop)
     profile = claim.conversation.profile or deps.default_profile
     log = _log.bind(run=turn.run_id, conversation=turn.conversation_id, kind=turn.kind.value)
-    log.info("run.started", profile=profile, epoch=turn.epoch, resumed=claim.goes_on)
+    log.info("run.started", profile=profile, epoch=turn.epoch, resumed=claim.resumed)
     started_at = asyncio.get_running_loop().time()
     result = RunResult(
         items=prepared.items,
@@ -241,7 +241,9 @@ async def _look_around(deps: Deps, prepared: PreparedRun) -> str:
     user = prepared.conversation.user_id
     repository = await deps.look_at_repository(user)
     return await deps.store.transact(
-        lambda tx: discovery.look_around(tx, user, zone=prepared.zone, repository=repository)
+        lambda tx: discovery.describe_surroundings(
+            tx, user, zone=prepared.zone, repository=repository
+        )
     )
 
 

@@ -68,24 +68,24 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
     turn, conversation = claim.turn, claim.conversation
     user, conversation_id = turn.user_id, turn.conversation_id
     root = spending.find_root(tx, conversation)
-    resumed = claim.goes_on and tx.sessions.has_entries(turn)
+    resumed = claim.resumed and tx.sessions.has_entries(turn)
     session, session_note = _choose_session(deps, claim, resumed=resumed)
     session_entries = () if session is None else tx.sessions.load(turn, session.id)
     attempts = _earlier_attempts(tx, claim)
     repeated = [
         item for run in attempts for item in tx.inbox.served_by(user, conversation_id, run.id)
     ]
-    served = tx.inbox.served_by(user, conversation_id, turn.run_id) if claim.goes_on else ()
-    if claim.goes_on:
+    served = tx.inbox.served_by(user, conversation_id, turn.run_id) if claim.resumed else ()
+    if claim.resumed:
         attempts, repeated = [*attempts, claim.run], [*repeated, *served]
-    awaited = jobs.read(tx, user, claim.awaited)
+    awaited = jobs.read(tx, user, claim.awaited_jobs)
     recent = tx.messages.recent(user, conversation_id, limit=prompt.MAX_PROMPT_MESSAGES)
     waiting = tx.inbox.waiting(user, conversation_id, turn.kind) if claim.has_items else ()
     items = prompt.select_items(waiting)
     can_be_injected = deps.can_be_injected(conversation.profile)
     shown = [*repeated, *items]
     memories: Sequence[Memory] = ()
-    if can_be_injected and not resumed and claim.remembers:
+    if can_be_injected and not resumed and claim.has_memories:
         memories = _recall(tx, conversation, shown, fresh=not session_entries)
     if can_be_injected and not conversation.outside_read:
         is_discovery = conversation.kind is Kind.DISCOVERY
@@ -104,7 +104,7 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
         repeated=repeated,
         served=served,
         awaited=awaited,
-        missing_jobs=set(claim.awaited).difference(job.id for job in awaited),
+        missing_jobs=set(claim.awaited_jobs).difference(job.id for job in awaited),
         past_calls=[entry for run in attempts for entry in tx.tool_calls.of_run(user, run.id)],
         session_entries=session_entries,
         memories=memories,

@@ -61,7 +61,7 @@ class Context:
         self.events.note_step(step)
         self.hint(Hint(HintKind.CHANGED, user, which))
         if any(item.is_from_user for item in step.inbox):
-            self.hint(Hint(HintKind.PERSON, user, which))
+            self.hint(Hint(HintKind.USER_WAITING, user, which))
         if step.inbox or step.notices or step.asked or conversation.next_run_at is not None:
             self.hint(Hint(HintKind.WORK, user))
         if conversation.kind is Kind.JOB:

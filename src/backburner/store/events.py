@@ -98,12 +98,12 @@ class Events:
         for user in sorted(self.noted):
             _write(self.connection, user, list(self.noted[user]), now=now)
 
-    def newest(self, user: UserId) -> int:
+    def latest(self, user: UserId) -> int:
         return int(self.connection.execute(_newest, {"owner": user}).scalar_one())
 
-    def is_known(self, user: UserId, number: int) -> bool:
+    def has_all_since(self, user: UserId, number: int) -> bool:
         if number == 0:
-            return self.newest(user) == 0
+            return self.latest(user) == 0
         values = {"owner": user, "number": number}
         return self.connection.execute(_known, values).first() is not None
 
@@ -114,7 +114,7 @@ class Events:
             for row in self.connection.execute(_after, values)
         ]
 
-    def newest_since(self, at: datetime) -> Mapping[UserId, int]:
+    def latest_by_user(self, at: datetime) -> Mapping[UserId, int]:
         found = self.connection.execute(_newest_since, {"at": at})
         return {UserId(row.user_id): row.number for row in found}
 

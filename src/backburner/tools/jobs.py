@@ -134,7 +134,7 @@ class _Tools:
         selection = await jobs.fetch(self._deps, self._origin, [arguments.task_id])
         if selection.unknown:
             raise jobs.unknown_jobs(selection.unknown)
-        return ToolResult(_describe_output(selection), reads=selection.items)
+        return ToolResult(_describe_output(selection), served=selection.items)
 
     async def block(self, arguments: WaitForJobs) -> ToolResult:
         """Wait until all of these jobs have ended, are paused or need the user, or for a timeout.
@@ -144,12 +144,14 @@ class _Tools:
         """
         timeout = timedelta(seconds=arguments.timeout)
         if self._origin.turn is None:
-            selection = await wait.wait_here(self._deps, self._origin, arguments.task_ids, timeout)
+            selection = await wait.wait_in_call(
+                self._deps, self._origin, arguments.task_ids, timeout
+            )
             return ToolResult(_summarize(selection))
-        awaited = await wait.wait_elsewhere(self._deps, self._origin, arguments.task_ids, timeout)
+        awaited = await wait.fetch_or_wait(self._deps, self._origin, arguments.task_ids, timeout)
         if isinstance(awaited, JobWait):
-            return ToolResult(WAITING_FOR_JOBS, waits=awaited)
-        return ToolResult(_summarize(awaited), reads=awaited.items)
+            return ToolResult(WAITING_FOR_JOBS, wait=awaited)
+        return ToolResult(_summarize(awaited), served=awaited.items)
 
     async def resume(self, arguments: ResumeJob) -> str:
         """Give a completed job a follow-up; it remembers its work. Returns immediately.

@@ -81,7 +81,7 @@ class McpServer:
         allowed = {
             offer.tool.name: offer
             for offer in client_offers(
-                self._deps, Origin(caller.user, mcp_clients.NOWHERE), self._groups
+                self._deps, Origin(caller.user, mcp_clients.NO_CONVERSATION), self._groups
             )
             if _may_call(caller, offer)
         }
@@ -116,7 +116,7 @@ class McpServer:
                 origin = await mcp_clients.find_origin(self._deps, caller)
             else:
                 client = _client_name(context)
-                origin = await mcp_clients.make_origin(self._deps, caller, client=client)
+                origin = await mcp_clients.ensure_origin(self._deps, caller, client=client)
             offers = client_offers(self._deps, origin, self._groups)
             offer = next(offer for offer in offers if offer.tool.name == call.name)
             return await offer.run(call.arguments or {})

@@ -142,7 +142,7 @@ def _describe_run(result: CommandResult, seconds: int) -> str:
 
 
 def _describe_end(result: CommandResult, seconds: int) -> str:
-    if result.flooded:
+    if result.output_exceeded:
         return "Ended: it wrote too much output. Redirect the output to a file, or reduce it."
     if result.timed_out:
         return f"Ended: timeout after {seconds} seconds."
@@ -152,5 +152,5 @@ def _describe_end(result: CommandResult, seconds: int) -> str:
 
 
 def _describe_page(page: WebPage) -> str:
-    cut = "\n[The page is longer; the rest is left out.]" if page.cut else ""
-    return f"{page.url} ({page.kind}, status {page.status})\n\n{page.text}{cut}"
+    cut = "\n[The page is longer; the rest is left out.]" if page.truncated else ""
+    return f"{page.url} ({page.content_type}, status {page.status})\n\n{page.text}{cut}"

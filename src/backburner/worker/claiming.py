@@ -16,8 +16,8 @@ from backburner.core.run import RunKind
 from backburner.ports import Claim, Claimer, Tx
 from backburner.runs import perform, prepare
 from backburner.runs.stopping import StopReason
+from backburner.worker.active_runs import ActiveRun, ActiveRuns
 from backburner.worker.seats import Seats
-from backburner.worker.underway import AllUnderway, Underway
 
 #: So long before work is due somebody is there to claim it.
 EARLY_WAKE = timedelta(milliseconds=5)
@@ -34,7 +34,7 @@ class Claiming:
     seats: Seats
     #: The most that are taken up at one look.
     batch: int
-    underway: AllUnderway
+    underway: ActiveRuns
     spawn: Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
     #: Nothing more is taken up.
     closed: bool = False
@@ -74,7 +74,7 @@ class Claiming:
             return False
         lease = self.claimer.lease.total_seconds()
         # Counted from before it was asked for: nobody can have the turn sooner than that.
-        taken = Underway(*found, trusted_until=asked_at + lease)
+        taken = ActiveRun(*found, lease_until=asked_at + lease)
         self.underway.add(taken)
         taken.task = self.spawn(self._perform(taken))
         return True
@@ -93,12 +93,12 @@ class Claiming:
         return claim, prepare.prepare(self.deps, tx, claim)
 
     def _claimer(self, kind: RunKind) -> Claimer | None:
-        taken = self.underway.engines
+        taken = self.underway.profiles
         if not self.seats.free(kind, taken):
             return None
-        return replace(self.claimer, full=self.seats.full(kind, taken))
+        return replace(self.claimer, full_profiles=self.seats.full_profiles(kind, taken))
 
-    async def _perform(self, taken: Underway) -> None:
+    async def _perform(self, taken: ActiveRun) -> None:
         try:
             if taken.prepared is None:
                 await perform.give_up(self.deps, taken.claim, taken.stop)
@@ -119,9 +119,9 @@ class Claiming:
         if waits_for is None:
             return
         wanted = self.seats.profile(waits_for)
-        taken = self.underway.engines
+        taken = self.underway.profiles
         no_seat_at_all = not self.seats.free(RunKind.REPLY, taken)
-        if not no_seat_at_all and wanted not in self.seats.full(RunKind.REPLY, taken):
+        if not no_seat_at_all and wanted not in self.seats.full_profiles(RunKind.REPLY, taken):
             return
         in_the_way = [
             other
@@ -129,7 +129,7 @@ class Claiming:
             if other.claim.turn.kind is RunKind.BACKGROUND
             and (no_seat_at_all or self.seats.profile(other.claim.conversation.profile) == wanted)
         ]
-        if in_the_way and not any(other.makes_room for other in in_the_way):
+        if in_the_way and not any(other.is_stopping for other in in_the_way):
             in_the_way[-1].stop.request(StopReason.USER_WAITING)
 
 

@@ -1,4 +1,4 @@
-"""Signs of life: extends the leases of the runs under way, and hears what their owners want."""
+"""Renews the leases of active runs, and passes on cancellations and waiting users."""
 
 import asyncio
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from backburner.actions.deps import Deps
 from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import RunKind
 from backburner.runs.stopping import StopReason
-from backburner.worker.underway import AllUnderway, Underway
+from backburner.worker.active_runs import ActiveRun, ActiveRuns
 
-#: The part of a lease that is left when a run that could not renew it stops.
+#: A run that cannot renew its lease stops when this fraction of it is left.
 LEASE_MARGIN = 0.1
 
 
@@ -18,40 +18,40 @@ LEASE_MARGIN = 0.1
 class Leases:
     deps: Deps
     lease: timedelta
-    underway: AllUnderway
+    underway: ActiveRuns
 
     async def run_once(self) -> bool:
         for run in self.underway:
             await self._renew(run)
         return False
 
-    async def _renew(self, run: Underway) -> None:
-        sent_at = asyncio.get_running_loop().time()
+    async def _renew(self, run: ActiveRun) -> None:
+        requested_at = asyncio.get_running_loop().time()
         turn = run.claim.turn
         try:
             flags = await self.deps.store.transact(
                 lambda tx: tx.turns.renew(turn, lease=self.lease)
             )
         except Fenced:
-            # A run that has just been committed has no turn either.
+            # Also raised for a run that has just been committed; stopping it is harmless.
             run.stop.request(StopReason.FENCED)
             return
         except StoreFailed:
             return
-        run.trusted_until = sent_at + self.lease.total_seconds()
+        run.lease_until = requested_at + self.lease.total_seconds()
         if flags.cancelled:
             run.stop.request(StopReason.CANCELLED)
-        if flags.person_waits and turn.kind is RunKind.BACKGROUND:
+        if flags.user_waiting and turn.kind is RunKind.BACKGROUND:
             run.stop.request(StopReason.USER_WAITING)
 
-    def stop_those_without(self) -> float | None:
-        """Stop the runs whose lease is about to run out; give the time until the next one's is."""
-        # They need some time to stop.
-        soon = asyncio.get_running_loop().time() + self.lease.total_seconds() * LEASE_MARGIN
+    def stop_expiring(self) -> float | None:
+        """Stop runs whose lease is about to expire; return the seconds until the next one."""
+        # Runs need some time to stop.
+        limit = asyncio.get_running_loop().time() + self.lease.total_seconds() * LEASE_MARGIN
         left: list[float] = []
         for run in self.underway:
-            if run.trusted_until <= soon:
+            if run.lease_until <= limit:
                 run.stop.request(StopReason.FENCED)
             else:
-                left.append(run.trusted_until - soon)
+                left.append(run.lease_until - limit)
         return min(left, default=None)

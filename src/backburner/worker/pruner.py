@@ -1,4 +1,4 @@
-"""Deletes what nobody will ask for again: records of old runs, the old log, kept answers."""
+"""Deletes old runs, old changes of the feed and stored responses."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -7,11 +7,11 @@ from backburner.actions import idempotency
 from backburner.actions.deps import Deps
 from backburner.ports import Tx
 
-#: Whoever was away for longer loads everything again.
+#: A client that was offline for longer reloads everything.
 KEEP_EVENTS = timedelta(days=7)
-#: In one transaction.
-_SOME = 200
-_MANY = 2000
+#: Rows per transaction.
+_RUN_BATCH = 200
+_EVENT_BATCH = 2000
 
 
 @dataclass(slots=True)
@@ -21,11 +21,11 @@ class Pruner:
     keep_events: timedelta = KEEP_EVENTS
 
     async def run_once(self) -> bool:
-        more = await self.deps.store.transact(self._prune)
-        more_answers = await idempotency.prune(self.deps)
-        return more or more_answers
+        more_rows = await self.deps.store.transact(self._prune)
+        more_responses = await idempotency.prune(self.deps)
+        return more_rows or more_responses
 
     def _prune(self, tx: Tx) -> bool:
-        runs = tx.runs.prune(before=tx.now - self.keep, limit=_SOME)
-        events = tx.events.prune(before=tx.now - self.keep_events, limit=_MANY)
-        return runs == _SOME or events == _MANY
+        runs = tx.runs.prune(before=tx.now - self.keep, limit=_RUN_BATCH)
+        events = tx.events.prune(before=tx.now - self.keep_events, limit=_EVENT_BATCH)
+        return runs == _RUN_BATCH or events == _EVENT_BATCH

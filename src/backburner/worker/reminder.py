@@ -1,4 +1,4 @@
-"""Brings questions up again, and lets those count as answered that ran out."""
+"""Sends reminders of open questions, and expires those that are overdue."""
 
 from dataclasses import dataclass
 

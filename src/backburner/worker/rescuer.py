@@ -1,4 +1,4 @@
-"""Frees turns whose holder went silent, and settles what they left."""
+"""Rescues turns whose lease has expired."""
 
 from dataclasses import dataclass
 
@@ -16,22 +16,22 @@ class Rescuer:
     deps: Deps
 
     async def run_once(self) -> bool:
-        """Free one turn; say whether there was any."""
+        """Rescue one turn; True: there was one."""
         return await self._rescue(all_of_them=False)
 
-    async def settle_all(self) -> None:
-        """Free every turn there is: where one process owns the database, nobody else has any."""
+    async def rescue_all(self) -> None:
+        """Rescue every turn. Only for a process that owns the database alone."""
         while await self._rescue(all_of_them=True):
             pass
 
     async def _rescue(self, *, all_of_them: bool) -> bool:
         def work(tx: Tx) -> RescuedTurn | None:
-            freed = tx.queue.rescue(all_of_them=all_of_them)
-            if freed is not None:
-                steps.follow(tx, freed.step)
-            return freed
+            rescued = tx.queue.rescue(all_of_them=all_of_them)
+            if rescued is not None:
+                steps.follow(tx, rescued.step)
+            return rescued
 
-        freed = await self.deps.store.transact(work)
-        if freed is not None:
-            _log.warning("run.rescued", run=freed.turn.run_id)
-        return freed is not None
+        rescued = await self.deps.store.transact(work)
+        if rescued is not None:
+            _log.warning("run.rescued", run=rescued.turn.run_id)
+        return rescued is not None

@@ -19,6 +19,7 @@ from backburner.actions.deps import Deps
 from backburner.core.errors import StoreFailed
 from backburner.ports import Agenda, Bus, Claimer, Hint, HintKind
 from backburner.runs.stopping import StopReason
+from backburner.worker.active_runs import ActiveRuns
 from backburner.worker.claiming import EARLY_WAKE, Claiming
 from backburner.worker.deliverer import Deliverer
 from backburner.worker.lease import Leases
@@ -26,7 +27,6 @@ from backburner.worker.pruner import Pruner
 from backburner.worker.reminder import Reminder
 from backburner.worker.rescuer import Rescuer
 from backburner.worker.seats import Seats
-from backburner.worker.underway import AllUnderway
 
 #: After something went wrong, in seconds.
 CHORE_RETRY_SECONDS = 1.0
@@ -88,12 +88,12 @@ class Worker:
         self._bus = bus
         self._pace = pace
         self._tasks = set[asyncio.Task[None]]()
-        self.underway = AllUnderway()
+        self.underway = ActiveRuns()
         claimer = Claimer(
             worker=self.name,
             lease=pace.lease,
-            cap=pace.per_user,
-            discovers_after=deps.discovery.looks_after,
+            per_user_limit=pace.per_user,
+            discovery_quiet_period=deps.discovery.looks_after,
         )
         self._claiming = Claiming(
             deps, claimer, seats, pace.batch, self.underway, spawn=self._spawn
@@ -156,7 +156,7 @@ class Worker:
 
     async def _keep_time(self) -> None:
         """Wake each chore when it is due, as far as the agenda tells, and whenever a hint comes."""
-        with self._bus.listen(HintKind.WORK, HintKind.PERSON, HintKind.CANCEL) as hints:
+        with self._bus.listen(HintKind.WORK, HintKind.USER_WAITING, HintKind.CANCEL) as hints:
             while True:
                 next_due = await self._look()
                 took = asyncio.create_task(hints.take())
@@ -203,8 +203,8 @@ class Worker:
 
     def _hear(self, hints: tuple[Hint, ...]) -> None:
         for hint in hints:
-            if hint.kind is HintKind.PERSON and hint.conversation is not None:
-                for run in self.underway.in_way_of(hint.conversation):
+            if hint.kind is HintKind.USER_WAITING and hint.conversation is not None:
+                for run in self.underway.background_in(hint.conversation):
                     run.stop.request(StopReason.USER_WAITING)
             if hint.kind in (HintKind.CANCEL, HintKind.EVERYTHING) and len(self.underway):
                 self._kept["lease"].wake.set()
@@ -214,7 +214,7 @@ class Worker:
         """Renew every lease in time, and stop whatever may be about to lose it."""
         beat = self._pace.heartbeat.total_seconds()
         while True:
-            left = self._leases.stop_those_without()
+            left = self._leases.stop_expiring()
             await asyncio.sleep(beat if left is None else min(beat, left))
             if len(self.underway):
                 self._kept["lease"].wake.set()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backburner.actions.accounts.passwords import hash_password, is_password
+from backburner.actions.accounts.passwords import hash_password, verify_password
 from backburner.core.passwords import DEFAULT_HASH_COST
 
 
@@ -11,11 +11,11 @@ async def test_what_is_kept_is_slow_to_guess_and_never_the_same_twice() -> None:
 
     assert all(one.startswith("$argon2id$v=19$m=65536,t=3,p=1$") for one in kept)
     assert kept[0] != kept[1]
-    assert await is_password("three words or more", kept[0], DEFAULT_HASH_COST)
-    assert not await is_password("three words or less", kept[0], DEFAULT_HASH_COST)
+    assert await verify_password("three words or more", kept[0], DEFAULT_HASH_COST)
+    assert not await verify_password("three words or less", kept[0], DEFAULT_HASH_COST)
 
 
 @pytest.mark.parametrize("kept", [None, "", "none", "$argon2id$v=19$m=65536"])
 @pytest.mark.parametrize("password", ["", "three words or more"])
 async def test_without_one_nothing_is_right(kept: str | None, password: str) -> None:
-    assert not await is_password(password, kept, DEFAULT_HASH_COST)
+    assert not await verify_password(password, kept, DEFAULT_HASH_COST)

@@ -67,7 +67,7 @@ async def test_an_agent_that_there_is_none_of_is_refused_with_those_there_are(
     (named,) = await jobs.start(house.deps, outside(chat), [replace(wish, agent="scripted")])
     (routed,) = await jobs.start(house.deps, outside(chat), [wish])
 
-    made = house.database.run(lambda tx: tx.jobs.named(chat.user_id, [named.id, routed.id]))
+    made = house.database.run(lambda tx: tx.jobs.load(chat.user_id, [named.id, routed.id]))
     assert (made[named.id].profile, made[routed.id].profile) == ("scripted", "local")
 
 

@@ -270,7 +270,7 @@ async def test_a_client_outside_is_answered_as_soon_as_the_last_has_settled(
     monkeypatch.setattr(wait, "WAIT_POLL_SECONDS", 3600)
     chat = await house.chat()
     ids = await house.start(chat, "say One.", "say Two.")
-    waits = asyncio.create_task(wait.wait_here(house.deps, outside(chat), ids, MINUTE))
+    waits = asyncio.create_task(wait.wait_in_call(house.deps, outside(chat), ids, MINUTE))
     await house.take_up()
     for which in ids:
         await house.until_settled(chat, which)
@@ -293,8 +293,8 @@ async def test_a_client_outside_hears_in_time_what_still_runs_also_without_hints
     await house.until_settled(chat, done)
 
     moment = timedelta(milliseconds=50)
-    found = (await wait.wait_here(deps, outside(chat), [hangs, done], moment)).jobs
-    at_once = (await wait.wait_here(deps, outside(chat), [done, "c_nowhere"], MINUTE)).jobs
+    found = (await wait.wait_in_call(deps, outside(chat), [hangs, done], moment)).jobs
+    at_once = (await wait.wait_in_call(deps, outside(chat), [done, "c_nowhere"], MINUTE)).jobs
 
     assert [job.status for job in found] == [JobStatus.RUNNING, JobStatus.COMPLETED]
     assert [job.id for job in at_once] == [done]

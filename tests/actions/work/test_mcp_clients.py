@@ -40,7 +40,9 @@ async def client(stage: Stage, name: str = "editor") -> Caller:
 
 async def test_many_calls_at_once_find_one_conversation(either: Stage) -> None:
     caller = await client(either)
-    found = await asyncio.gather(*(mcp_clients.make_origin(either.deps, caller) for _ in range(8)))
+    found = await asyncio.gather(
+        *(mcp_clients.ensure_origin(either.deps, caller) for _ in range(8))
+    )
 
     assert len(set(found)) == 1
     counted = select(func.count()).select_from(tables.conversations)
@@ -53,7 +55,7 @@ async def test_a_token_that_is_gone_has_no_place(stage: Stage) -> None:
     stage.database.run(lambda tx: tx.connection.execute(forget))
 
     with pytest.raises(NotFound):
-        await mcp_clients.make_origin(stage.deps, caller)
+        await mcp_clients.ensure_origin(stage.deps, caller)
 
 
 @pytest.mark.parametrize(
@@ -68,14 +70,14 @@ async def test_a_token_that_is_gone_has_no_place(stage: Stage) -> None:
 async def test_what_a_client_calls_itself_is_shown_as_far_as_it_can_be(
     stage: Stage, called: str, title: str
 ) -> None:
-    origin = await mcp_clients.make_origin(stage.deps, await client(stage), client=called)
+    origin = await mcp_clients.ensure_origin(stage.deps, await client(stage), client=called)
 
     found = stage.database.run(lambda tx: tx.conversations.load(USER, origin.conversation))
     assert found.title == title
 
 
 async def test_a_token_without_a_name_has_a_place_with_one(stage: Stage) -> None:
-    origin = await mcp_clients.make_origin(stage.deps, await client(stage, name=""))
+    origin = await mcp_clients.ensure_origin(stage.deps, await client(stage, name=""))
 
     found: Any = stage.database.run(lambda tx: tx.conversations.load(USER, origin.conversation))
-    assert found.title == "A client over MCP"
+    assert found.title == "MCP client"

@@ -113,9 +113,9 @@ async def test_a_test_run_does_the_work_and_leaves_only_a_message(stage: Stage) 
         MONDAYS, tools=("look",), run_timeout=timedelta(minutes=1), notify=Notify.ALWAYS
     )
     stage.engine.then(Call("look"), End({"complete": True, "message": "Green.", "result": "g"}))
-    job = await preview.try_out(stage.deps, USER, task.id)
-    with pytest.raises(Conflict, match="is under way"):
-        await preview.try_out(stage.deps, USER, task.id)
+    job = await preview.start_test_run(stage.deps, USER, task.id)
+    with pytest.raises(Conflict, match="already running"):
+        await preview.start_test_run(stage.deps, USER, task.id)
     await stage.work()
 
     (child,) = children(stage, task)
@@ -133,14 +133,14 @@ async def test_a_test_run_does_the_work_and_leaves_only_a_message(stage: Stage) 
     assert said.startswith("Test run of Work: Green.")
     assert stage.load(task) == task
     assert (stage.history(task), stage.notices()) == ((), [])
-    await preview.try_out(stage.deps, USER, task.id)
+    await preview.start_test_run(stage.deps, USER, task.id)
 
 
 @requirement("B-propose")
 async def test_a_proposal_is_tried_and_nothing_else_of_it_runs(stage: Stage) -> None:
     task = await proposed(stage)
     stage.engine.then(End({"complete": True, "message": "Green."}))
-    await preview.try_out(stage.deps, USER, task.id)
+    await preview.start_test_run(stage.deps, USER, task.id)
     await stage.work()
 
     assert stage.said(task) == ["Test run of watch: Green."]
@@ -152,7 +152,7 @@ async def test_a_proposal_is_tried_and_nothing_else_of_it_runs(stage: Stage) -> 
 async def test_a_call_in_a_test_run_asks_as_always(stage: Stage) -> None:
     task = await stage.task(MONDAYS)
     stage.engine.then(Call("send"))
-    job = await preview.try_out(stage.deps, USER, task.id)
+    job = await preview.start_test_run(stage.deps, USER, task.id)
     await stage.work()
 
     asked = stage.question(job)
@@ -164,20 +164,20 @@ async def test_a_call_in_a_test_run_asks_as_always(stage: Stage) -> None:
 async def test_a_test_run_ends_with_its_task(stage: Stage) -> None:
     task = await stage.task(MONDAYS, title="watch")
     stage.engine.then(Wait())
-    job = await preview.try_out(stage.deps, USER, task.id)
+    job = await preview.start_test_run(stage.deps, USER, task.id)
     await stage.take_up()
     await control.put_away(stage.deps, Origin.by_user(USER), task.id)
 
     assert stage.load(job).schedule is None
     stage.kill()
     with pytest.raises(Conflict, match="archived"):
-        await preview.try_out(stage.deps, USER, task.id)
+        await preview.start_test_run(stage.deps, USER, task.id)
 
 
 async def test_a_test_run_ends_when_what_it_tries_is_rejected(stage: Stage) -> None:
     task = await proposed(stage)
     stage.engine.then(Wait())
-    job = await preview.try_out(stage.deps, USER, task.id)
+    job = await preview.start_test_run(stage.deps, USER, task.id)
     await stage.take_up()
     await tasks.reject(stage.deps, USER, task.id)
 
@@ -191,4 +191,4 @@ async def test_what_is_no_task_or_somebody_elses_is_not_found(stage: Stage) -> N
         with pytest.raises(NotFound):
             await preview.preview(stage.deps, USER, which.id)
         with pytest.raises(NotFound):
-            await preview.try_out(stage.deps, USER, which.id)
+            await preview.start_test_run(stage.deps, USER, which.id)

@@ -51,7 +51,7 @@ async def token(stage: Stage, *scopes: Scope, user: UserId = USER) -> str:
 
 async def session(stage: Stage) -> str:
     user = stage.user()
-    issued = await stage.deps.store.transact(lambda tx: sign_in.begin_session(tx, user))
+    issued = await stage.deps.store.transact(lambda tx: sign_in.start_session(tx, user))
     return issued.secret
 
 

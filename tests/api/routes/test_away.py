@@ -177,7 +177,7 @@ async def test_a_summary_stays_short_however_much_happened(
     found = await away.summarise(stage.deps, USER, since=clock.now - HOUR)
 
     assert found.totals.succeeded == away.MAX_AWAY_ROWS + 3
-    assert len(found.ran) == away.MAX_AWAY_ROWS
+    assert len(found.conversations) == away.MAX_AWAY_ROWS
 
 
 async def test_a_summary_is_read_through_indexes(stage: Stage, client: httpx2.AsyncClient) -> None:

@@ -33,7 +33,7 @@ async def caller_of(stage: Stage, browser: httpx2.AsyncClient) -> Caller:
 
 def is_still_good(stage: Stage, caller: Caller) -> bool:
     held = [(caller.user, caller.credential)]
-    return bool(stage.database.run(lambda tx: tx.credentials.still_good(held, now=tx.now)))
+    return bool(stage.database.run(lambda tx: tx.credentials.valid(held, now=tx.now)))
 
 
 async def test_with_login_and_password_one_gets_a_cookie(

@@ -169,7 +169,7 @@ async def test_a_task_comes_after_another_and_no_chain_leads_back(ask: Asker) ->
 
     assert (then["after"], then["schedule"]["on"]) == (first["id"], "any")
     status, detail = await refused(ask, path, {"after": "deploy"}, "PATCH")
-    assert (status, detail[:24]) == (400, "That would never begin: ")
+    assert (status, detail[:24]) == (400, "This would never start: ")
     schedule = {"schedule": {"type": "after", "conversation": then["id"]}}
     back = f"/api/conversations/{first['id']}/schedule"
     assert (await refused(ask, back, schedule, "PUT"))[0] == 400

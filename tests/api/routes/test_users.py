@@ -41,14 +41,14 @@ async def test_a_fresh_install_has_one_owner_however_often_it_starts(stage: Stag
     assert len({owner.id for owner in owners if owner}) == 1
     assert owners[0]
     assert (owners[0].role, owners[0].login, owners[0].has_password) == (Role.OPERATOR, None, False)
-    assert await users.is_alone(stage.deps)
+    assert await users.has_only_owner(stage.deps)
 
 
 async def test_where_there_are_others_no_owner_is_made(stage: Stage) -> None:
     await people.add(stage)
 
     assert await users.ensure_owner(stage.deps) is None
-    assert not await users.is_alone(stage.deps)
+    assert not await users.has_only_owner(stage.deps)
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -80,7 +80,7 @@ async def test_an_invitation_that_two_use_at_once_makes_one_account(stage: Stage
     ]
 
     assert sorted(one is None for one in await asyncio.gather(*both)) == [False, True]
-    assert len((await users.users(stage.deps, None, limit=9)).items) == 2
+    assert len((await users.list_users(stage.deps, None, limit=9)).items) == 2
 
 
 async def caller_for(stage: Stage, user: UserId) -> Caller:

@@ -68,7 +68,7 @@ def change(stage: Stage, user: UserId = USER, *, count: int = 1) -> None:
 
 
 def newest(stage: Stage, user: UserId = USER) -> int:
-    return stage.database.run(lambda tx: tx.events.newest(user))
+    return stage.database.run(lambda tx: tx.events.latest(user))
 
 
 async def test_a_client_that_comes_for_the_first_time_begins_now(

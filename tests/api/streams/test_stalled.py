@@ -125,11 +125,11 @@ async def test_what_waits_for_it_does_not_grow(stage: Stage) -> None:
 async def change(stage: Stage, feed: Feed, count: int) -> None:
     """Let much change, and wait until somebody who reads was told all of it."""
     (held,) = stage.database.run(
-        lambda tx: tx.credentials.all(USER, CredentialKind.TOKEN, limit=2, now=tx.now)
+        lambda tx: tx.credentials.page(USER, CredentialKind.TOKEN, limit=2, now=tx.now)
     )
     async with feed.follow(USER, held.id, after=None) as other:
         stage.database.run(lambda tx: add_events(tx, count))
-        newest = stage.database.run(lambda tx: tx.events.newest(USER))
+        newest = stage.database.run(lambda tx: tx.events.latest(USER))
         assert stage.deps.bus
         stage.deps.bus.hint(Hint(HintKind.CHANGED, USER))
         seen = 0
@@ -141,7 +141,7 @@ async def change(stage: Stage, feed: Feed, count: int) -> None:
 
 def add_events(tx: Tx, count: int) -> None:
     row = {"user_id": USER, "kind": EventKind.USER.value, "created_at": tx.now}
-    first = tx.events.newest(USER) + 1
+    first = tx.events.latest(USER) + 1
     rows: list[dict[str, Any]] = [
         {**row, "number": number} for number in range(first, first + count)
     ]

@@ -140,7 +140,7 @@ async def test_a_reply_that_goes_on_elsewhere_is_told_from_its_beginning(
         await stage.take_up()
         first = await stream.next("delta")
         stage.kill()
-        await stage.rescuer.settle_all()
+        await stage.rescuer.rescue_all()
         await stage.work()
         done = await stream.next("done")
 

@@ -78,7 +78,7 @@ class Racer:
         return "committed"
 
     def _claim(self, tx: Tx) -> Claim | None:
-        claimer = Claimer(worker="racer", lease=self._lease, cap=CAP)
+        claimer = Claimer(worker="racer", lease=self._lease, per_user_limit=CAP)
         return tx.queue.claim_work(claimer)
 
 

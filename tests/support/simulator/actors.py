@@ -116,7 +116,7 @@ def _claim_work(world: World, worker: Worker, tx: Tx) -> Claim | None:
 
 
 def _claimer(worker: Worker) -> Claimer:
-    return Claimer(worker=worker.name, lease=LEASE, cap=CAP)
+    return Claimer(worker=worker.name, lease=LEASE, per_user_limit=CAP)
 
 
 def prepare(world: World, worker: Worker) -> None:
@@ -157,7 +157,7 @@ def renew(world: World, worker: Worker) -> None:
     except Fenced:
         worker.forget()
         return
-    if flags.person_waits and turn.kind is RunKind.BACKGROUND:
+    if flags.user_waiting and turn.kind is RunKind.BACKGROUND:
         end(world, worker, _hand_back(world, worker))
 
 

@@ -30,7 +30,7 @@ T = TypeVar("T")
 LEASE = timedelta(seconds=30)
 #: More runs of a user's than there are in most tests.
 CAP = 20
-CLAIMER = Claimer(worker="worker", lease=LEASE, cap=CAP)
+CLAIMER = Claimer(worker="worker", lease=LEASE, per_user_limit=CAP)
 DONE = Complete(message="Done.")
 
 
@@ -133,7 +133,7 @@ class Scene:
         )
 
     def claim_reply(self, *, full: tuple[str, ...] = ()) -> Claim | None:
-        claimer = replace(CLAIMER, full=full)
+        claimer = replace(CLAIMER, full_profiles=full)
         return self.run(lambda tx: tx.queue.claim_reply(claimer))
 
     def claim_work(
@@ -143,7 +143,9 @@ class Scene:
         full: tuple[str, ...] = (),
         discovers_after: timedelta | None = None,
     ) -> Claim | None:
-        claimer = replace(CLAIMER, cap=cap, full=full, discovers_after=discovers_after)
+        claimer = replace(
+            CLAIMER, per_user_limit=cap, full_profiles=full, discovery_quiet_period=discovers_after
+        )
         return self.run(lambda tx: tx.queue.claim_work(claimer))
 
     def begin_reply(self) -> Claim:

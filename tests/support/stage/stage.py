@@ -22,13 +22,13 @@ from backburner.live.drafts import Broadcast
 from backburner.ports import Bus, Claimer, Toolbox
 from backburner.store import tables
 from backburner.store.db import Database
+from backburner.worker.active_runs import ActiveRun, ActiveRuns
 from backburner.worker.claiming import Claiming
 from backburner.worker.deliverer import Deliverer
 from backburner.worker.lease import Leases
 from backburner.worker.reminder import Reminder
 from backburner.worker.rescuer import Rescuer
 from backburner.worker.seats import Seats
-from backburner.worker.underway import AllUnderway, Underway
 from support.doubles.channel import RecordingChannel
 from support.doubles.engine import ScriptedEngine
 from support.doubles.tools import TestTools
@@ -77,16 +77,18 @@ class Stage:
             store=database, bus=bus, toolbox=self.tools, drafts=Broadcast(), **(usual | more)
         )
         self.deps = deps if toolbox is None else replace(deps, toolbox=toolbox(deps))
-        self.underway = AllUnderway()
+        self.underway = ActiveRuns()
         self._tasks = set[asyncio.Task[None]]()
         self._taken_up = 0
         looks_after = self.deps.discovery.looks_after
-        claimer = Claimer(worker="stage", lease=LEASE, cap=20, discovers_after=looks_after)
+        claimer = Claimer(
+            worker="stage", lease=LEASE, per_user_limit=20, discovery_quiet_period=looks_after
+        )
         seats = seats or Seats(total=20)
         self.claiming = Claiming(self.deps, claimer, seats, 20, self.underway, spawn=self._spawn)
         self.leases = Leases(self.deps, LEASE, self.underway)
         self.rescuer = Rescuer(self.deps)
-        self.deliverer = Deliverer(self.deps, abreast=1)
+        self.deliverer = Deliverer(self.deps, concurrency=1)
         self.reminder = Reminder(self.deps)
         self._known: set[UserId] = set()
 
@@ -137,7 +139,7 @@ class Stage:
     async def renew(self) -> None:
         await self.leases.run_once()
 
-    def only_run(self) -> Underway:
+    def only_run(self) -> ActiveRun:
         (run,) = self.underway
         return run
 
@@ -146,7 +148,7 @@ class Stage:
         for task in self._tasks:
             task.cancel()
         self._tasks.clear()
-        self.underway = self.claiming.underway = self.leases.underway = AllUnderway()
+        self.underway = self.claiming.underway = self.leases.underway = ActiveRuns()
 
     def load(self, conversation: Conversation) -> Conversation:
         user, which = conversation.user_id, conversation.id

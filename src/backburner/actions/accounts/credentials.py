@@ -1,11 +1,11 @@
-"""Who somebody is, what they are let in with, and how that ends."""
+"""Credentials: identify callers, issue, list and revoke sessions, tokens and links."""
 
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from backburner.actions.browse import Page, cut
+from backburner.actions.browse import Page, make_page
 from backburner.actions.deps import Deps
 from backburner.core.accounts import (
     CREDENTIAL_LIFETIMES,
@@ -23,18 +23,19 @@ from backburner.core.ids import UserId
 from backburner.core.passwords import check_name
 from backburner.ports import Hint, HintKind, PageKey, Tx
 
-#: So that a secret is known for one wherever it turns up.
+#: Makes a leaked secret recognisable, for example to secret scanners.
 CREDENTIAL_PREFIX = "bb_"
 MAX_TOKENS = 100
-#: The token of the command line on the machine of the server; each start replaces it.
+#: Name of the token of the local command line; each start of the server replaces it.
 LOCAL_CLIENT_NAME = "command line of this machine"
-#: Whatever gives a way in: all of it ends when somebody is shut out or changes their password.
+#: Everything that signs a user in; all of it is revoked when they are disabled or change their
+#: password.
 SIGN_IN_KINDS = (*REUSABLE_CREDENTIALS, CredentialKind.LINK, CredentialKind.RESET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuedCredential:
-    """A credential that was just made. The secret is shown once and kept nowhere."""
+    """A new credential. The secret is shown once and not stored."""
 
     id: str
     secret: str = field(repr=False)
@@ -74,7 +75,7 @@ async def create_token(
     name: str,
     lives: timedelta | None,
 ) -> IssuedCredential:
-    """Give a caller a token that may no more than they do, and for no longer."""
+    """Issue a token with no more scopes than the caller's, valid for no longer."""
     name = check_name(name)
     if not name or not scopes:
         raise BadRequest("A token needs a name and at least one scope.")
@@ -83,21 +84,25 @@ async def create_token(
 
     def work(tx: Tx) -> IssuedCredential:
         tx.users.lock(caller.user)
-        kept = tx.credentials.all(caller.user, CredentialKind.TOKEN, limit=MAX_TOKENS, now=tx.now)
-        if len(kept) == MAX_TOKENS:
-            raise LimitReached(f"You have {MAX_TOKENS} tokens.", hint="Revoke one first.")
-        until = check_new_token(caller, scopes, tx.now + lives if lives else None)
-        return issue(tx, caller.user, CredentialKind.TOKEN, scopes, name=name, expires_at=until)
+        tokens = tx.credentials.page(
+            caller.user, CredentialKind.TOKEN, limit=MAX_TOKENS, now=tx.now
+        )
+        if len(tokens) == MAX_TOKENS:
+            raise LimitReached(f"Limit reached: {MAX_TOKENS} tokens.", hint="Revoke one first.")
+        expires_at = check_new_token(caller, scopes, tx.now + lives if lives else None)
+        return issue(
+            tx, caller.user, CredentialKind.TOKEN, scopes, name=name, expires_at=expires_at
+        )
 
     return await deps.store.transact(work)
 
 
 async def replace_local_token(deps: Deps, user: UserId) -> str:
-    """Make the token of the command line on this machine, in place of the one before."""
+    """Issue the token of the local command line, replacing the previous one."""
 
     def work(tx: Tx) -> IssuedCredential:
         token = CredentialKind.TOKEN
-        tx.credentials.end_all(user, [token], name=LOCAL_CLIENT_NAME, now=tx.now)
+        tx.credentials.revoke_all(user, [token], name=LOCAL_CLIENT_NAME, now=tx.now)
         return issue(
             tx, user, token, scopes_of(tx.accounts.load(user).role), name=LOCAL_CLIENT_NAME
         )
@@ -105,33 +110,37 @@ async def replace_local_token(deps: Deps, user: UserId) -> str:
     return (await deps.store.transact(work)).secret
 
 
-async def credentials(
+async def list_credentials(
     deps: Deps, user: UserId, kind: CredentialKind, after: PageKey | None, *, limit: int
 ) -> Page[Credential]:
-    """List the sessions or tokens of somebody that are good."""
-    (place,) = after or ("",)
-    found = await deps.store.transact(
-        lambda tx: tx.credentials.all(user, kind, after=place, limit=limit + 1, now=tx.now)
+    """List the valid sessions or tokens of a user."""
+    (last_id,) = after or ("",)
+    rows = await deps.store.transact(
+        lambda tx: tx.credentials.page(user, kind, after=last_id, limit=limit + 1, now=tx.now)
     )
-    return cut(found, limit, lambda last: (last.id,))
+    return make_page(rows, limit, lambda last: (last.id,))
 
 
-async def end_credential(deps: Deps, user: UserId, credential: str, kind: CredentialKind) -> None:
-    """End a session or a token at once; streams that it opened end with it."""
+async def revoke_credential(
+    deps: Deps, user: UserId, credential: str, kind: CredentialKind
+) -> None:
+    """Revoke a session or token at once; streams that it opened end."""
 
     def work(tx: Tx) -> None:
-        tx.credentials.end(user, credential, kind, now=tx.now)
+        tx.credentials.revoke(user, credential, kind, now=tx.now)
         tx.hint(Hint(HintKind.CHANGED, user))
 
     await deps.store.transact(work)
 
 
 async def sign_out_everywhere(deps: Deps, user: UserId) -> None:
-    """End every session and token of somebody, and what could become one."""
-    await deps.store.transact(lambda tx: shut_out(tx, user))
+    """Revoke every session and token of a user, and links that could start one."""
+    await deps.store.transact(lambda tx: revoke_credentials(tx, user))
 
 
-def shut_out(tx: Tx, user: UserId, kinds: Iterable[CredentialKind] = SIGN_IN_KINDS) -> None:
-    """End what somebody is let in with; whoever listens for them looks again."""
-    tx.credentials.end_all(user, kinds, now=tx.now)
+def revoke_credentials(
+    tx: Tx, user: UserId, kinds: Iterable[CredentialKind] = SIGN_IN_KINDS
+) -> None:
+    """Revoke credentials of a user, and notify open streams."""
+    tx.credentials.revoke_all(user, kinds, now=tx.now)
     tx.hint(Hint(HintKind.CHANGED, user))

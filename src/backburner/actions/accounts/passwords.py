@@ -1,4 +1,4 @@
-"""Passwords: hashed slowly on purpose, in threads of their own, and only a few at a time."""
+"""Password hashing with Argon2, in its own threads and with limited concurrency."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -17,16 +17,16 @@ async def hash_password(password: str, cost: HashCost) -> str:
     return await loop.run_in_executor(_threads, _hasher(cost).hash, password)
 
 
-async def is_password(password: str, kept: str | None, cost: HashCost) -> bool:
-    """Tell whether it is the one; where none is kept it takes just as long to say no."""
+async def verify_password(password: str, stored_hash: str | None, cost: HashCost) -> bool:
+    """Check a password. Without a stored hash this takes as long, to hide whether one exists."""
     loop = asyncio.get_running_loop()
-    fits = await loop.run_in_executor(_threads, _verify, password, kept, cost)
-    return fits and bool(kept)
+    matches = await loop.run_in_executor(_threads, _verify, password, stored_hash, cost)
+    return matches and bool(stored_hash)
 
 
-def _verify(password: str, kept: str | None, cost: HashCost) -> bool:
+def _verify(password: str, stored_hash: str | None, cost: HashCost) -> bool:
     try:
-        return _hasher(cost).verify(kept or _nobodys(cost), password)
+        return _hasher(cost).verify(stored_hash or _dummy_hash(cost), password)
     except (VerificationError, InvalidHashError):
         return False
 
@@ -37,5 +37,5 @@ def _hasher(cost: HashCost) -> PasswordHasher:
 
 
 @cache
-def _nobodys(cost: HashCost) -> str:
+def _dummy_hash(cost: HashCost) -> str:
     return _hasher(cost).hash("")

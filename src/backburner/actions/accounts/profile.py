@@ -1,4 +1,4 @@
-"""One's own account: zone, the switches for background work, what may be spent, what was."""
+"""A user's own account: time zone, background switches, allowances and spend."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule.cron import find_zone
 from backburner.ports import Tx, UserProfile
 
-#: Days that are looked back on.
 MAX_STATEMENT_DAYS = 30
-_NOWHERE = ConversationId("")
+#: Matches no conversation.
+_NO_CONVERSATION = ConversationId("")
 _TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileChanges:
+class AccountSettings:
     me: UserProfile
     allowances: Sequence[Allowance]
 
@@ -30,18 +30,18 @@ class SpendStatement:
     zone: str
     total: Amount
     today: Amount
-    #: Of a conversation with all it handed out, where one was asked for.
+    #: Spend of the requested conversation, including its jobs.
     conversation: Amount | None
     standings: Sequence[AllowanceState]
-    #: The last days on which something was spent, each by its beginning.
+    #: The last days with spend, each by its start.
     days: Sequence[tuple[datetime, Amount]]
 
 
-async def look(deps: Deps, user: UserId) -> ProfileChanges:
+async def load_settings(deps: Deps, user: UserId) -> AccountSettings:
     return await deps.store.transact(lambda tx: _settings(deps, tx, user))
 
 
-async def change(
+async def change_settings(
     deps: Deps,
     user: UserId,
     *,
@@ -49,21 +49,21 @@ async def change(
     paused: bool | None = None,
     discovers: bool | None = None,
     limits: Mapping[AllowanceScope, str | None] | None = None,
-) -> ProfileChanges:
-    """Change what was said; what was not said stays. A limit of None is that of everybody."""
+) -> AccountSettings:
+    """Change the given settings. A limit of None restores the default."""
     if zone is not None:
         find_zone(zone)
-    said = {
+    changed = {
         scope: None if text is None else allowance.parse_limit(text, scope)
         for scope, text in (limits or {}).items()
     }
-    if AllowanceScope.CONVERSATION in said:
+    if AllowanceScope.CONVERSATION in changed:
         raise BadRequest(
-            "The allowance of a conversation is set where it asks for more.",
-            hint="Set that of a run, of a day, or of everything together.",
+            "The allowance of a conversation cannot be set here.",
+            hint="Set the allowance of a run, a day or the user.",
         )
 
-    def work(tx: Tx) -> ProfileChanges:
+    def work(tx: Tx) -> AccountSettings:
         tx.users.lock(user)
         if zone is not None:
             tx.users.set_zone(user, zone)
@@ -71,25 +71,25 @@ async def change(
             tx.users.pause_everything(user, paused=paused)
         if discovers is not None:
             discovery.switch(deps, tx, user, on=discovers)
-        for scope, limit in said.items():
+        for scope, limit in changed.items():
             if limit is None:
                 tx.spending.reset_allowance(user, scope)
             else:
-                tx.spending.set_allowance(user, limit, _NOWHERE)
+                tx.spending.set_allowance(user, limit, _NO_CONVERSATION)
         return _settings(deps, tx, user)
 
     return await deps.store.transact(work)
 
 
-async def spent(
+async def spend_statement(
     deps: Deps, user: UserId, conversation_id: ConversationId | None = None
 ) -> SpendStatement:
-    """Say what was spent, and how it stands with what may be."""
+    """Report spend by day and in total, and the state of each allowance."""
 
     def work(tx: Tx) -> SpendStatement:
         zone = tx.users.load(user).zone
         root = (
-            _NOWHERE
+            _NO_CONVERSATION
             if conversation_id is None
             else spending.find_root(tx, tx.conversations.load(user, conversation_id))
         )
@@ -107,8 +107,8 @@ async def spent(
             today=sums[AllowanceScope.DAY],
             conversation=None if conversation_id is None else sums[AllowanceScope.CONVERSATION],
             standings=[
-                AllowanceState(one, sums.get(one.scope, Amount()))
-                for one in spending.known(deps, account.allowances)
+                AllowanceState(limit, sums.get(limit.scope, Amount()))
+                for limit in spending.known(deps, account.allowances)
             ],
             days=[(day, account.spent[key]) for key, day in days.items() if key in account.spent],
         )
@@ -116,14 +116,14 @@ async def spent(
     return await deps.store.transact(work)
 
 
-def _settings(deps: Deps, tx: Tx, user: UserId) -> ProfileChanges:
-    said = tx.spending.state(user, _NOWHERE, []).allowances
-    return ProfileChanges(tx.browse.me(user), spending.known(deps, said))
+def _settings(deps: Deps, tx: Tx, user: UserId) -> AccountSettings:
+    allowances = tx.spending.state(user, _NO_CONVERSATION, []).allowances
+    return AccountSettings(tx.browse.profile(user), spending.known(deps, allowances))
 
 
 def _last_days(now: datetime, zone: str) -> list[datetime]:
-    """List the beginnings of the last days, today's first."""
-    begins = [allowance.local_day(now, zone=zone)[0]]
-    while len(begins) < MAX_STATEMENT_DAYS:
-        begins.append(allowance.local_day(begins[-1] - _TICK, zone=zone)[0])
-    return begins
+    """List the starts of the last days, today first."""
+    starts = [allowance.local_day(now, zone=zone)[0]]
+    while len(starts) < MAX_STATEMENT_DAYS:
+        starts.append(allowance.local_day(starts[-1] - _TICK, zone=zone)[0])
+    return starts

@@ -1,4 +1,4 @@
-"""Attempts to get in: so many for an account and from an address, and then there is a wait."""
+"""Limits on sign-in attempts, per account and per address."""
 
 from datetime import timedelta
 from math import ceil
@@ -10,17 +10,17 @@ from backburner.core.ids import UserId
 from backburner.ports import Tx
 
 
-def of_login(login: str) -> str:
-    # A digest, because people type passwords where the login belongs.
+def login_key(login: str) -> str:
+    # A digest, because users sometimes type their password into the login field.
     return f"login:{secret_digest(login)}"
 
 
-def of_address(address: str) -> str:
+def address_key(address: str) -> str:
     return f"address:{network_of(address)}"
 
 
-async def count(deps: Deps, *keys: str) -> None:
-    """Count one before it is looked at, so that many at once are no way around the limit."""
+async def count_attempt(deps: Deps, *keys: str) -> None:
+    """Count an attempt before it is checked, so that concurrent attempts cannot pass the limit."""
     wait = await deps.store.transact(lambda tx: tx.rate_limits.count(keys, now=tx.now))
     if wait is not None:
         minutes = ceil(wait / timedelta(minutes=1))
@@ -30,14 +30,14 @@ async def count(deps: Deps, *keys: str) -> None:
 async def find_by_secret(
     deps: Deps, secret: str, kind: CredentialKind, *, address: str
 ) -> tuple[UserId, frozenset[Scope]] | None:
-    """See whose a secret is that can be used once; an attempt with nobody's counts."""
-    place = of_address(address)
-    await count(deps, place)
+    """Find the owner of a single-use secret; an unknown secret counts as an attempt."""
+    key = address_key(address)
+    await count_attempt(deps, key)
 
     def work(tx: Tx) -> tuple[UserId, frozenset[Scope]] | None:
-        found = tx.credentials.look_up(secret_digest(secret), kind, now=tx.now)
-        if found is not None:
-            tx.rate_limits.uncount(place)
-        return found
+        owner = tx.credentials.peek(secret_digest(secret), kind, now=tx.now)
+        if owner is not None:
+            tx.rate_limits.refund(key)
+        return owner
 
     return await deps.store.transact(work)

@@ -1,8 +1,8 @@
-"""Signing in: by login and password, or with something that is good once."""
+"""Sign-in by password, by link or with a reset secret; and password changes."""
 
 from backburner.actions.accounts import rate_limit
-from backburner.actions.accounts.credentials import IssuedCredential, issue, shut_out
-from backburner.actions.accounts.passwords import hash_password, is_password
+from backburner.actions.accounts.credentials import IssuedCredential, issue, revoke_credentials
+from backburner.actions.accounts.passwords import hash_password, verify_password
 from backburner.actions.deps import Deps
 from backburner.core.accounts import Caller, CredentialKind, scopes_of, secret_digest
 from backburner.core.errors import BadRequest, Conflict, NotAllowed
@@ -14,21 +14,21 @@ from backburner.ports import Hint, HintKind, Tx
 async def sign_in(
     deps: Deps, login: str, password: str, *, address: str, before: str = ""
 ) -> IssuedCredential | None:
-    """Begin a session; `before` is the secret of the one it replaces. None: that is not right."""
+    """Start a session; `before` is the secret of the session it replaces. None: wrong password."""
     login = login.strip().lower()
-    who, place = rate_limit.of_login(login), rate_limit.of_address(address)
-    await rate_limit.count(deps, who, place)
-    user, kept = await deps.store.transact(lambda tx: tx.accounts.hash_of(login))
-    if not await is_password(password, kept, deps.password_cost) or user is None:
+    by_login, by_address = rate_limit.login_key(login), rate_limit.address_key(address)
+    await rate_limit.count_attempt(deps, by_login, by_address)
+    user, stored_hash = await deps.store.transact(lambda tx: tx.accounts.find_login(login))
+    if not await verify_password(password, stored_hash, deps.password_cost) or user is None:
         return None
 
     def work(tx: Tx) -> IssuedCredential | None:
-        if tx.accounts.hash_of(login) != (user, kept):
-            # Changed or disabled since we looked.
+        if tx.accounts.find_login(login) != (user, stored_hash):
+            # Changed or disabled meanwhile.
             return None
-        tx.rate_limits.forgive(who)
-        tx.rate_limits.uncount(place)
-        return begin_session(tx, user, before)
+        tx.rate_limits.reset(by_login)
+        tx.rate_limits.refund(by_address)
+        return start_session(tx, user, before)
 
     return await deps.store.transact(work)
 
@@ -36,31 +36,31 @@ async def sign_in(
 async def sign_in_by_link(
     deps: Deps, secret: str, *, address: str, before: str = ""
 ) -> IssuedCredential | None:
-    """Begin a session with a link, which is used up. None: it is good no longer."""
-    found = await rate_limit.find_by_secret(deps, secret, CredentialKind.LINK, address=address)
-    if found is None:
+    """Start a session with a link, which is consumed. None: the link is no longer valid."""
+    owner = await rate_limit.find_by_secret(deps, secret, CredentialKind.LINK, address=address)
+    if owner is None:
         return None
 
     def work(tx: Tx) -> IssuedCredential | None:
-        if not tx.credentials.use_up(secret_digest(secret), CredentialKind.LINK, now=tx.now):
+        if not tx.credentials.consume(secret_digest(secret), CredentialKind.LINK, now=tx.now):
             return None
-        return begin_session(tx, found[0], before)
+        return start_session(tx, owner[0], before)
 
     return await deps.store.transact(work)
 
 
 async def make_link(deps: Deps, user: UserId) -> IssuedCredential:
-    """Make a link that signs somebody in once, in place of the one before."""
+    """Issue a single-use sign-in link, replacing the previous one."""
 
     def work(tx: Tx) -> IssuedCredential:
-        tx.credentials.end_all(user, [CredentialKind.LINK], now=tx.now)
+        tx.credentials.revoke_all(user, [CredentialKind.LINK], now=tx.now)
         return issue(tx, user, CredentialKind.LINK)
 
     return await deps.store.transact(work)
 
 
 async def make_own_link(deps: Deps, caller: Caller) -> IssuedCredential:
-    """Make a link for a caller who may do all that it gives."""
+    """Issue a sign-in link for a caller with all scopes."""
     _must_be_whole(caller)
     return await make_link(deps, caller.user)
 
@@ -68,20 +68,22 @@ async def make_own_link(deps: Deps, caller: Caller) -> IssuedCredential:
 async def change_password(
     deps: Deps, caller: Caller, *, login: str | None, current: str, password: str, address: str
 ) -> IssuedCredential:
-    """Set a password, which ends every session and token, and begin a new session."""
+    """Set a password, revoke every session and token, and start a new session."""
     _must_be_whole(caller)
-    name, kept = await deps.store.transact(lambda tx: _login_and_password(tx, caller.user, login))
+    name, stored_hash = await deps.store.transact(
+        lambda tx: _login_and_password(tx, caller.user, login)
+    )
     check_password(password, login=name)
-    if kept is not None:
-        await _check_current(deps, caller.user, current, kept, address=address)
+    if stored_hash is not None:
+        await _check_current(deps, caller.user, current, stored_hash, address=address)
     hashed = await hash_password(password, deps.password_cost)
 
     def work(tx: Tx) -> IssuedCredential:
         tx.users.lock(caller.user)
-        if tx.accounts.password_of(caller.user) != kept:
-            raise Conflict("The password was changed just now.", hint="Sign in again.")
+        if tx.accounts.password_hash(caller.user) != stored_hash:
+            raise Conflict("The password was changed meanwhile.", hint="Sign in again.")
         set_password(tx, caller.user, name, hashed)
-        return begin_session(tx, caller.user)
+        return start_session(tx, caller.user)
 
     return await deps.store.transact(work)
 
@@ -89,36 +91,36 @@ async def change_password(
 async def redeem_reset(
     deps: Deps, secret: str, password: str, *, address: str
 ) -> IssuedCredential | None:
-    """Set a new password with what an operator gave out for it. None: that is good no longer."""
-    found = await rate_limit.find_by_secret(deps, secret, CredentialKind.RESET, address=address)
-    if found is None:
+    """Set a new password with a reset secret from an operator. None: it is no longer valid."""
+    owner = await rate_limit.find_by_secret(deps, secret, CredentialKind.RESET, address=address)
+    if owner is None:
         return None
-    user = found[0]
+    user = owner[0]
     name, _ = await deps.store.transact(lambda tx: _login_and_password(tx, user, None))
     hashed = await hash_password(check_password(password, login=name), deps.password_cost)
 
     def work(tx: Tx) -> IssuedCredential | None:
-        if not tx.credentials.use_up(secret_digest(secret), CredentialKind.RESET, now=tx.now):
+        if not tx.credentials.consume(secret_digest(secret), CredentialKind.RESET, now=tx.now):
             return None
         set_password(tx, user, name, hashed)
-        return begin_session(tx, user)
+        return start_session(tx, user)
 
     return await deps.store.transact(work)
 
 
 def set_password(tx: Tx, user: UserId, login: str, hashed: str) -> None:
-    """Keep a new password; whatever the one before it gave ends."""
+    """Save a new password and revoke all credentials of the user."""
     if not tx.accounts.set_password(user, login=login, password=hashed):
         raise Conflict("That login is taken.", hint="Choose another.")
-    shut_out(tx, user)
+    revoke_credentials(tx, user)
 
 
-def begin_session(tx: Tx, user: UserId, before: str = "") -> IssuedCredential:
-    """Begin a session under a new secret, and end the one that the browser had."""
-    had = tx.credentials.identify(secret_digest(before), now=tx.now) if before else None
-    if had is not None and had.kind is CredentialKind.SESSION:
-        tx.credentials.end(had.user, had.credential, had.kind, now=tx.now)
-        tx.hint(Hint(HintKind.CHANGED, had.user))
+def start_session(tx: Tx, user: UserId, before: str = "") -> IssuedCredential:
+    """Start a session with a new secret, and revoke the browser's previous one."""
+    previous = tx.credentials.identify(secret_digest(before), now=tx.now) if before else None
+    if previous is not None and previous.kind is CredentialKind.SESSION:
+        tx.credentials.revoke(previous.user, previous.credential, previous.kind, now=tx.now)
+        tx.hint(Hint(HintKind.CHANGED, previous.user))
     scopes = scopes_of(tx.accounts.load(user).role)
     return issue(tx, user, CredentialKind.SESSION, scopes)
 
@@ -126,22 +128,22 @@ def begin_session(tx: Tx, user: UserId, before: str = "") -> IssuedCredential:
 def _login_and_password(tx: Tx, user: UserId, login: str | None) -> tuple[str, str | None]:
     wanted = login or tx.accounts.load(user).login
     if not wanted:
-        raise BadRequest("With a password goes a login.", hint="Choose one.")
-    return check_login(wanted), tx.accounts.password_of(user)
+        raise BadRequest("A password needs a login.", hint="Choose a login.")
+    return check_login(wanted), tx.accounts.password_hash(user)
 
 
 async def _check_current(
-    deps: Deps, user: UserId, current: str, kept: str, *, address: str
+    deps: Deps, user: UserId, current: str, stored_hash: str, *, address: str
 ) -> None:
-    who = rate_limit.of_login(user)
-    await rate_limit.count(deps, who, rate_limit.of_address(address))
-    if not await is_password(current, kept, deps.password_cost):
+    by_login = rate_limit.login_key(user)
+    await rate_limit.count_attempt(deps, by_login, rate_limit.address_key(address))
+    if not await verify_password(current, stored_hash, deps.password_cost):
         raise NotAllowed("The password you have now is another one.")
-    await deps.store.transact(lambda tx: tx.rate_limits.forgive(who))
+    await deps.store.transact(lambda tx: tx.rate_limits.reset(by_login))
 
 
 def _must_be_whole(caller: Caller) -> None:
     if not caller.has_full_access:
         raise NotAllowed(
-            "This credential is too narrow for that.", hint="Sign in, and do it from there."
+            "This token does not have all scopes of your account.", hint="Sign in and try again."
         )

@@ -1,12 +1,17 @@
-"""Users: the owner of an install, and those whom operators let in, shut out and help."""
+"""Users: the owner, and accounts that operators invite, change and disable."""
 
 from collections.abc import Sequence
 
 from backburner.actions.accounts import rate_limit
-from backburner.actions.accounts.credentials import SIGN_IN_KINDS, IssuedCredential, issue, shut_out
+from backburner.actions.accounts.credentials import (
+    SIGN_IN_KINDS,
+    IssuedCredential,
+    issue,
+    revoke_credentials,
+)
 from backburner.actions.accounts.passwords import hash_password
-from backburner.actions.accounts.sign_in import begin_session, set_password
-from backburner.actions.browse import Page, cut
+from backburner.actions.accounts.sign_in import set_password, start_session
+from backburner.actions.browse import Page, make_page
 from backburner.actions.deps import Deps
 from backburner.core.accounts import (
     Caller,
@@ -25,7 +30,7 @@ from backburner.ports import PageKey, Tx
 
 
 async def ensure_owner(deps: Deps) -> User | None:
-    """Make the owner where there is nobody yet; None: there was one, who is gone."""
+    """Create the owner in an empty database; None: the owner was erased."""
 
     def work(tx: Tx) -> User | None:
         owner = tx.accounts.ensure_owner(now=tx.now)
@@ -35,36 +40,36 @@ async def ensure_owner(deps: Deps) -> User | None:
 
 
 async def find(deps: Deps, login: str | None) -> User:
-    """Find somebody who may sign in; without a login, the owner."""
+    """Find an enabled user by login; without a login, the owner."""
 
     def work(tx: Tx) -> User:
-        named = check_login(login) if login else None
-        user = tx.accounts.hash_of(named)[0] if named else tx.accounts.ensure_owner(now=tx.now)
+        name = check_login(login) if login else None
+        user = tx.accounts.find_login(name)[0] if name else tx.accounts.ensure_owner(now=tx.now)
         if user is None:
-            raise NotFound("Nobody signs in as that.", hint="Name somebody who is not disabled.")
+            raise NotFound("There is no enabled user with this login.", hint="Check the login.")
         return tx.accounts.load(user)
 
     return await deps.store.transact(work)
 
 
-async def is_alone(deps: Deps) -> bool:
-    """Tell whether there is nobody but an owner who signs in with links."""
-    there = await deps.store.transact(lambda tx: tx.accounts.all(limit=2))
-    return [user.login for user in there] == [None]
+async def has_only_owner(deps: Deps) -> bool:
+    """Check whether the only user is an owner without a login."""
+    first_two = await deps.store.transact(lambda tx: tx.accounts.page(limit=2))
+    return [user.login for user in first_two] == [None]
 
 
-async def anybody_has_password(deps: Deps) -> bool:
-    return await deps.store.transact(lambda tx: tx.accounts.has_password())
+async def has_any_password(deps: Deps) -> bool:
+    return await deps.store.transact(lambda tx: tx.accounts.has_any_password())
 
 
-async def users(deps: Deps, after: PageKey | None, *, limit: int) -> Page[User]:
-    (place,) = after or ("",)
-    found = await deps.store.transact(lambda tx: tx.accounts.all(after=place, limit=limit + 1))
-    return cut(found, limit, lambda last: (last.id,))
+async def list_users(deps: Deps, after: PageKey | None, *, limit: int) -> Page[User]:
+    (last_id,) = after or ("",)
+    rows = await deps.store.transact(lambda tx: tx.accounts.page(after=last_id, limit=limit + 1))
+    return make_page(rows, limit, lambda last: (last.id,))
 
 
 async def add(deps: Deps, *, login: str, name: str, role: Role) -> tuple[User, IssuedCredential]:
-    """Add a user, with what they set their password with: nobody else ever knows it."""
+    """Add a user, and issue the secret with which they set their own password."""
     login, name, user = check_login(login), check_name(name), new_user_id()
 
     def work(tx: Tx) -> tuple[User, IssuedCredential]:
@@ -75,13 +80,15 @@ async def add(deps: Deps, *, login: str, name: str, role: Role) -> tuple[User, I
 
 
 async def reset_password(deps: Deps, user: UserId) -> IssuedCredential:
-    """Make what a user sets a new password with; until they do, the one they have is good."""
+    """Issue a reset secret; the current password stays valid until it is used."""
 
     def work(tx: Tx) -> IssuedCredential:
         tx.users.lock(user)
         if tx.accounts.load(user).login is None:
-            raise Conflict("They sign in with a link.", hint="`backburner user link` makes one.")
-        tx.credentials.end_all(user, [CredentialKind.RESET], now=tx.now)
+            raise Conflict(
+                "This user signs in with a link.", hint="Create one with `backburner user link`."
+            )
+        tx.credentials.revoke_all(user, [CredentialKind.RESET], now=tx.now)
         return issue(tx, user, CredentialKind.RESET)
 
     return await deps.store.transact(work)
@@ -95,65 +102,64 @@ async def change(
     role: Role | None = None,
     disabled: bool | None = None,
 ) -> User:
-    """Change what is known of somebody; what they are let in with ends where they may less."""
+    """Change a user; a new role or disabling them revokes their credentials."""
 
     def work(tx: Tx) -> User:
-        operators = tx.accounts.operators()
-        was = tx.accounts.load(user)
+        operators = tx.accounts.lock_operators()
+        before = tx.accounts.load(user)
         tx.accounts.change(user, name=name, role=role)
-        if disabled is not None and disabled != (was.disabled_at is not None):
+        if disabled is not None and disabled != (before.disabled_at is not None):
             tx.accounts.disable(user, at=tx.now if disabled else None)
-        now_is = tx.accounts.load(user)
-        _keep_an_operator(operators, now_is)
-        if now_is.role is not was.role or (disabled and was.disabled_at is None):
-            shut_out(tx, user, (*SIGN_IN_KINDS, CredentialKind.INVITATION))
-        return now_is
+        after = tx.accounts.load(user)
+        _require_operator(operators, after)
+        if after.role is not before.role or (disabled and before.disabled_at is None):
+            revoke_credentials(tx, user, (*SIGN_IN_KINDS, CredentialKind.INVITATION))
+        return after
 
     name = None if name is None else check_name(name)
     return await deps.store.transact(work)
 
 
 async def invite(deps: Deps, caller: Caller, *, name: str, role: Role) -> IssuedCredential:
-    """Make what one person can make themselves an account with."""
+    """Issue an invitation with which one person can create an account."""
     name = check_name(name)
     return await deps.store.transact(
         lambda tx: issue(tx, caller.user, CredentialKind.INVITATION, scopes_of(role), name=name)
     )
 
 
-async def invitations(deps: Deps, after: PageKey | None, *, limit: int) -> Page[Invitation]:
-    """List the invitations that are good, whichever operator made them."""
-    (place,) = after or ("",)
-    found = await deps.store.transact(
-        lambda tx: tx.credentials.invitations(after=place, limit=limit + 1, now=tx.now)
+async def list_invitations(deps: Deps, after: PageKey | None, *, limit: int) -> Page[Invitation]:
+    """List the valid invitations of all operators."""
+    (last_id,) = after or ("",)
+    rows = await deps.store.transact(
+        lambda tx: tx.credentials.invitations(after=last_id, limit=limit + 1, now=tx.now)
     )
-    return cut(found, limit, lambda last: (last.id,))
+    return make_page(rows, limit, lambda last: (last.id,))
 
 
-async def uninvite(deps: Deps, invitation: str) -> None:
-    """Take an invitation back."""
-    await deps.store.transact(lambda tx: tx.credentials.end_invitation(invitation, now=tx.now))
+async def revoke_invitation(deps: Deps, invitation: str) -> None:
+    await deps.store.transact(lambda tx: tx.credentials.revoke_invitation(invitation, now=tx.now))
 
 
 async def accept(
     deps: Deps, secret: str, *, login: str, password: str, name: str, address: str
 ) -> IssuedCredential | None:
-    """Make an account with an invitation, and begin a session. None: it is good no longer."""
+    """Create an account with an invitation, and start a session. None: no longer valid."""
     login, name, user = check_login(login), check_name(name), new_user_id()
     check_password(password, login=login)
     kind = CredentialKind.INVITATION
-    found = await rate_limit.find_by_secret(deps, secret, kind, address=address)
-    if found is None:
+    inviter = await rate_limit.find_by_secret(deps, secret, kind, address=address)
+    if inviter is None:
         return None
-    role = role_of(found[1])
+    role = role_of(inviter[1])
     hashed = await hash_password(password, deps.password_cost)
 
     def work(tx: Tx) -> IssuedCredential | None:
-        if not tx.credentials.use_up(secret_digest(secret), kind, now=tx.now):
+        if not tx.credentials.consume(secret_digest(secret), kind, now=tx.now):
             return None
         _add(tx, user, login=login, name=name, role=role)
         set_password(tx, user, login, hashed)
-        return begin_session(tx, user)
+        return start_session(tx, user)
 
     return await deps.store.transact(work)
 
@@ -163,10 +169,10 @@ def _add(tx: Tx, user: UserId, *, login: str, name: str, role: Role) -> None:
         raise Conflict("That login is taken.", hint="Choose another.")
 
 
-def _keep_an_operator(before: Sequence[UserId], changed: User) -> None:
+def _require_operator(before: Sequence[UserId], changed: User) -> None:
     remains = changed.role is Role.OPERATOR and changed.disabled_at is None
     if list(before) == [changed.id] and not remains:
         raise Conflict(
-            "Somebody has to see to accounts, and there is no other operator.",
-            hint="Make somebody else one first.",
+            "This is the only operator, and accounts need one.",
+            hint="Make another user an operator first.",
         )

@@ -154,7 +154,7 @@ def read(tx: Tx, user: UserId, conversation_ids: Collection[ConversationId]) -> 
     """Take the results of jobs that a run has waited for, as far as they are still there."""
     if not conversation_ids:
         return ()
-    found = sorted(tx.jobs.named(user, conversation_ids).values(), key=lambda job: job.created_at)
+    found = sorted(tx.jobs.load(user, conversation_ids).values(), key=lambda job: job.created_at)
     return _retrieve(tx, user, found)
 
 
@@ -171,7 +171,7 @@ def take(
 def _retrieve(tx: Tx, user: UserId, found: Sequence[Conversation]) -> Sequence[JobView]:
     shown = views(tx, user, found)
     ended = {one.id for one in shown if one.status in (JobStatus.COMPLETED, JobStatus.ERROR)}
-    tx.jobs.retrieve(user, ended)
+    tx.jobs.mark_retrieved(user, ended)
     return [
         replace(one, retrieved_at=one.retrieved_at or tx.now) if one.id in ended else one
         for one in shown
@@ -204,7 +204,7 @@ def check_memory(deps: Deps, tx: Tx, job: Conversation) -> None:
         return
     if session is None or session.profile != engine or session.tokens > deps.limits.context_chat:
         raise Conflict(JOB_SESSION_GONE, hint=JOB_SESSION_GONE_HINT)
-    if not tx.jobs.is_remembered(job.user_id, job.id, session.id):
+    if not tx.jobs.has_session(job.user_id, job.id, session.id):
         raise Conflict(JOB_SESSION_GONE, hint=JOB_SESSION_GONE_HINT)
 
 
@@ -263,7 +263,7 @@ def is_over(job: JobView) -> bool:
 
 def views(tx: Tx, user: UserId, found: Sequence[Conversation]) -> Sequence[JobView]:
     """See conversations as jobs, with what is known of their runs."""
-    work = tx.jobs.work(user, [job.id for job in found]) if found else {}
+    work = tx.jobs.work_summaries(user, [job.id for job in found]) if found else {}
     return [_view(job, work[job.id]) for job in found]
 
 
@@ -285,7 +285,7 @@ def find(
 ) -> tuple[Sequence[Conversation], Sequence[str]]:
     """Find the jobs that are meant, and what is no job here or could be several."""
     called = None if ids is None else [one.strip() for one in ids if one.strip()]
-    found = tx.jobs.under(
+    found = tx.jobs.started_by(
         origin.user,
         origin.conversation,
         limit=MAX_JOBS_PER_CALL,

@@ -1,6 +1,6 @@
-"""Clients outside that use our tools: each token has a conversation, and all it hands out is there.
+"""External MCP clients: each token has a conversation, the parent of all jobs it starts.
 
-That conversation holds things together. Nobody talks in it, and nothing is answered there.
+That conversation only groups jobs. It has no messages and no replies.
 """
 
 from dataclasses import replace
@@ -14,52 +14,54 @@ from backburner.core.ids import ConversationId, new_conversation_id
 from backburner.core.transitions import Step
 from backburner.ports import Tx
 
-#: What nothing has for its id.
-NOWHERE = ConversationId("")
-#: Of what a client says it is called: anybody may have written that.
+#: Matches no conversation.
+NO_CONVERSATION = ConversationId("")
+#: Client names are cut to this length: they are outside text.
 MAX_CLIENT_NAME_CHARS = 60
 
 
 async def find_origin(deps: Deps, caller: Caller) -> Origin:
-    """Find where a token hands out work from; where it never has, that is nowhere."""
-    place = await deps.store.transact(
-        lambda tx: tx.mcp_clients.place(caller.user, caller.credential) or NOWHERE
+    """Find the origin of a token; without a conversation, one that matches nothing."""
+    conversation_id = await deps.store.transact(
+        lambda tx: tx.mcp_clients.conversation_of(caller.user, caller.credential) or NO_CONVERSATION
     )
-    return Origin(caller.user, place)
+    return Origin(caller.user, conversation_id)
 
 
-async def make_origin(deps: Deps, caller: Caller, *, client: str = "") -> Origin:
-    """Find it, and make it where it is not there; `client` is what uses the token, if known."""
+async def ensure_origin(deps: Deps, caller: Caller, *, client: str = "") -> Origin:
+    """Find or create the origin of a token; `client` is the client's name, if known."""
     new = new_conversation_id()
 
     def work(tx: Tx) -> ConversationId:
-        return tx.mcp_clients.place(caller.user, caller.credential) or _settle(
-            deps, tx, caller, client, new
-        )
+        return tx.mcp_clients.conversation_of(
+            caller.user, caller.credential
+        ) or _assign_conversation(deps, tx, caller, client, new)
 
     return Origin(caller.user, await deps.store.transact(work))
 
 
-def _settle(deps: Deps, tx: Tx, caller: Caller, client: str, new: ConversationId) -> ConversationId:
-    """Give a token its place; where it replaces one that has ended, the place of that."""
-    # Two calls at once must not make two.
+def _assign_conversation(
+    deps: Deps, tx: Tx, caller: Caller, client: str, new: ConversationId
+) -> ConversationId:
+    """Assign a conversation: that of a former token with the same name, or a new one."""
+    # Concurrent calls must not create two conversations.
     tx.users.lock(caller.user)
-    place = tx.mcp_clients.place(caller.user, caller.credential)
-    if place is None:
+    conversation_id = tx.mcp_clients.conversation_of(caller.user, caller.credential)
+    if conversation_id is None:
         name = tx.mcp_clients.name_of(caller.user, caller.credential)
-        place = tx.mcp_clients.former_place(caller.user, name, now=tx.now)
-        if place is None:
-            place = new
-            born = transitions.start_chat(new, caller.user, now=tx.now).conversation
-            named = transitions.rename(born, make_title(client, name)).conversation
-            kept = replace(named, keeps_only=True)
-            tx.conversations.add(Step(conversation=routing.assign(kept, deps.routes)))
-        tx.mcp_clients.keep_place(caller.user, caller.credential, place)
-    return place
+        conversation_id = tx.mcp_clients.former_conversation_of(caller.user, name, now=tx.now)
+        if conversation_id is None:
+            conversation_id = new
+            chat = transitions.start_chat(new, caller.user, now=tx.now).conversation
+            named = transitions.rename(chat, make_title(client, name)).conversation
+            group = replace(named, keeps_only=True)
+            tx.conversations.add(Step(conversation=routing.assign(group, deps.routes)))
+        tx.mcp_clients.remember_conversation(caller.user, caller.credential, conversation_id)
+    return conversation_id
 
 
 def make_title(client: str, token: str) -> str:
-    shown = "".join(sign for sign in client if sign.isprintable())
-    known_as = " ".join(shown.split())[:MAX_CLIENT_NAME_CHARS]
-    title = f"{known_as} (token {token})" if known_as else token
-    return title[:MAX_TITLE_CHARS].strip() or "A client over MCP"
+    printable = "".join(char for char in client if char.isprintable())
+    name = " ".join(printable.split())[:MAX_CLIENT_NAME_CHARS]
+    title = f"{name} (token {token})" if name else token
+    return title[:MAX_TITLE_CHARS].strip() or "MCP client"

@@ -1,4 +1,4 @@
-"""What a task would do, when, with what, for whom and at what cost; and one run of it, to see."""
+"""Previews of a task: next times, tools and estimated cost; and a test run."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -18,9 +18,9 @@ from backburner.core.work.estimate import Estimate
 from backburner.ports import Tx
 
 PREVIEWED_TIMES = 5
-#: What an estimate is made of.
-_MOST_RUNS = 20
-_LATELY = timedelta(days=7)
+#: Runs that an estimate is based on.
+_MAX_SAMPLED_RUNS = 20
+_SAMPLE_PERIOD = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,90 +29,88 @@ class TaskPreview:
     zone: str
     times: tuple[datetime, ...]
     profile: str
-    #: None: nothing like it has run, so nobody knows.
+    #: None: unknown, because no similar run exists.
     cost: Estimate | None
 
 
 async def preview(deps: Deps, user: UserId, conversation_id: ConversationId) -> TaskPreview:
-    """Show a task before it runs; nothing changes by it."""
-
     def work(tx: Tx) -> TaskPreview:
-        found = lookup.require(tx.conversations.load(user, conversation_id))
-        profile = found.profile or deps.default_profile
+        task = lookup.require(tx.conversations.load(user, conversation_id))
+        profile = task.profile or deps.default_profile
         return TaskPreview(
-            task=found,
+            task=task,
             zone=tx.users.load(user).zone,
-            times=_next_times(found, tx.now),
+            times=_next_times(task, tx.now),
             profile=profile,
-            cost=_cost(tx, found, profile),
+            cost=_cost(tx, task, profile),
         )
 
     return await deps.store.transact(work)
 
 
-async def try_out(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
-    """Do the work of a task once, beside it: nothing but a message comes of it there."""
-    job, tried = new_conversation_id(), list[bool]()
+async def start_test_run(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
+    """Run a task once as a separate job; only its result message reaches the task."""
+    job, attempts = new_conversation_id(), list[bool]()
 
     def work(tx: Tx) -> Conversation:
-        found = lookup.require(tx.conversations.lock(user, conversation_id))
-        made = create.find_committed(tx, user, job, tried)
-        tried.append(True)
+        task = lookup.require(tx.conversations.lock(user, conversation_id))
+        made = create.find_committed(tx, user, job, attempts)
+        attempts.append(True)
         if made is None:
-            _check(tx, found)
-            step = transitions.start_job(job, user, _brief(found), now=tx.now)
-            made = replace(step.conversation, profile=found.profile)
+            _check(tx, task)
+            step = transitions.start_job(job, user, _brief(task), now=tx.now)
+            made = replace(step.conversation, profile=task.profile)
             tx.conversations.add(replace(step, conversation=made))
         return made
 
     return await deps.store.transact(work)
 
 
-def _next_times(found: Conversation, now: datetime) -> tuple[datetime, ...]:
-    timed, first = found.schedule, found.next_run_at
-    if timed is None:
+def _next_times(task: Conversation, now: datetime) -> tuple[datetime, ...]:
+    schedule, first = task.schedule, task.next_run_at
+    if schedule is None:
         return ()
     if first is None:
-        return schedules.upcoming(timed, now=now, count=PREVIEWED_TIMES)
-    return (first, *islice(schedules.slots(timed, after=first), PREVIEWED_TIMES - 1))
+        return schedules.upcoming(schedule, now=now, count=PREVIEWED_TIMES)
+    return (first, *islice(schedules.slots(schedule, after=first), PREVIEWED_TIMES - 1))
 
 
-def _cost(tx: Tx, found: Conversation, profile: str) -> Estimate | None:
-    own = tx.tasks.costs(found.user_id, found.id, limit=_MOST_RUNS)
-    alike = own or tx.tasks.costs_under(
-        found.user_id, profile, since=tx.now - _LATELY, limit=_MOST_RUNS
+def _cost(tx: Tx, task: Conversation, profile: str) -> Estimate | None:
+    own = tx.tasks.recent_costs(task.user_id, task.id, limit=_MAX_SAMPLED_RUNS)
+    similar = own or tx.tasks.recent_costs_by_profile(
+        task.user_id, profile, since=tx.now - _SAMPLE_PERIOD, limit=_MAX_SAMPLED_RUNS
     )
-    left = None if found.max_runs is None else max(0, found.max_runs - found.run_count)
-    often = None
-    if found.schedule is not None:
-        often = estimates.runs_per_month(found.schedule, left=left, now=tx.now)
-    return estimates.estimate(own, alike, runs_per_month=often)
+    left = None if task.max_runs is None else max(0, task.max_runs - task.run_count)
+    frequency = None
+    if task.schedule is not None:
+        frequency = estimates.runs_per_month(task.schedule, left=left, now=tx.now)
+    return estimates.estimate(own, similar, runs_per_month=frequency)
 
 
-def _check(tx: Tx, found: Conversation) -> None:
-    if found.status is Status.ARCHIVED:
+def _check(tx: Tx, task: Conversation) -> None:
+    if task.status is Status.ARCHIVED:
         raise Conflict("This task is archived.", hint="Reopen it first.")
     if any(
         child.batch == TEST_RUN_BATCH
-        for child in tx.conversations.open_children(found.user_id, found.id)
+        for child in tx.conversations.open_children(task.user_id, task.id)
     ):
-        raise Conflict("A test run of this task is under way.", hint="Wait for its result.")
+        raise Conflict("A test run of this task is already running.", hint="Wait for its result.")
 
 
-def _brief(found: Conversation) -> Brief:
-    terms = Terms.of(found)
+def _brief(task: Conversation) -> Brief:
+    terms = Terms.of(task)
     return Brief(
-        title=f"Test run of {found.title}"[:MAX_TITLE_CHARS],
+        title=f"Test run of {task.title}"[:MAX_TITLE_CHARS],
         prompt=terms.prompt,
         schedule=Immediate(),
         description=terms.description,
-        params=found.state.context,
-        # It is looked at where it is; only what it asks goes out.
+        params=task.state.context,
+        # The user reads the result in the task; only questions are sent out.
         notify=Notify.NEVER,
         run_timeout=terms.run_timeout,
         tools=terms.tools,
-        profile=found.requested_profile,
+        profile=task.requested_profile,
         reports_to=terms.reports_to,
-        parent_id=found.id,
+        parent_id=task.id,
         batch=TEST_RUN_BATCH,
     )

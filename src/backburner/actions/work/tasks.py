@@ -101,7 +101,7 @@ async def list_for_agent(deps: Deps, origin: Origin, status: TaskStatus | None) 
         tasks = [
             WorkReport(work=row.conversation, zone=zone, now=tx.now) for row in page.conversations
         ]
-        return TaskListing(tasks=tasks, cut=page.mark is not None)
+        return TaskListing(tasks=tasks, cut=page.next_key is not None)
 
     return await deps.store.transact(work)
 
@@ -111,7 +111,7 @@ async def runs(
 ) -> Page[Run]:
     def work(tx: Tx) -> Page[Run]:
         lookup.require(tx.conversations.load(user, conversation_id))
-        return browse.page_of_runs(tx, user, conversation_id, after, limit=limit)
+        return browse.runs_page(tx, user, conversation_id, after, limit=limit)
 
     return await deps.store.transact(work)
 

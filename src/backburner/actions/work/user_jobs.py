@@ -31,7 +31,7 @@ async def listed(
     def work(tx: Tx) -> Page[JobView]:
         found = tx.browse.conversations(user, wanted, after, limit=limit)
         some = [seen.conversation for seen in found.conversations]
-        return Page(jobs.views(tx, user, some), found.mark)
+        return Page(jobs.views(tx, user, some), found.next_key)
 
     return await deps.store.transact(work)
 

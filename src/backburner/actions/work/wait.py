@@ -1,4 +1,4 @@
-"""Waiting for jobs: a run is handed back meanwhile, and whoever calls from outside is kept on."""
+"""Waiting for jobs: an agent's run is handed back meanwhile, an external call stays open."""
 
 import asyncio
 from collections.abc import Collection
@@ -11,43 +11,43 @@ from backburner.actions.work import jobs
 from backburner.actions.work.jobs import JobSelection
 from backburner.ports import HintKind, JobWait, Listener, Tx
 
-#: How often it is looked whether a hint was lost, in seconds.
+#: Seconds between polls, in case a hint was lost.
 WAIT_POLL_SECONDS = 1.0
 
 
-async def wait_here(
-    deps: Deps, origin: Origin, ids: Collection[str], longest: timedelta
+async def wait_in_call(
+    deps: Deps, origin: Origin, ids: Collection[str], limit: timedelta
 ) -> JobSelection:
-    """Wait until jobs have settled, or for so long; then tell how all of them stand."""
+    """Wait until jobs have settled or the limit has passed; then return all of them."""
     loop = asyncio.get_running_loop()
-    until = loop.time() + longest.total_seconds()
-    with ExitStack() as open_:
+    deadline = loop.time() + limit.total_seconds()
+    with ExitStack() as stack:
         bus = deps.bus
-        # Before the first look, or what changes in between would not be heard of.
-        hints = open_.enter_context(bus.listen(HintKind.CHANGED, user=origin.user)) if bus else None
+        # Listens before the first check, so that no change in between is missed.
+        hints = stack.enter_context(bus.listen(HintKind.CHANGED, user=origin.user)) if bus else None
         while not await jobs.have_settled(deps, origin, ids):
-            left = until - loop.time()
+            left = deadline - loop.time()
             if left <= 0:
                 break
-            await _hear(hints, min(left, WAIT_POLL_SECONDS))
+            await _wait_for_hint(hints, min(left, WAIT_POLL_SECONDS))
     return await jobs.fetch(deps, origin, ids)
 
 
-async def wait_elsewhere(
-    deps: Deps, origin: Origin, ids: Collection[str], longest: timedelta
+async def fetch_or_wait(
+    deps: Deps, origin: Origin, ids: Collection[str], limit: timedelta
 ) -> JobSelection | JobWait:
-    """Tell how jobs stand that have all settled; else what the run that asks is to wait for."""
+    """Return the jobs if all have settled, else the wait for which the run is handed back."""
 
     def work(tx: Tx) -> JobSelection | JobWait:
-        found, unknown = jobs.find(tx, origin, ids)
-        if jobs.are_settled(found):
-            return jobs.take(tx, origin, found, unknown)
-        return JobWait(tuple(job.id for job in found), longest)
+        known, unknown = jobs.find(tx, origin, ids)
+        if jobs.are_settled(known):
+            return jobs.take(tx, origin, known, unknown)
+        return JobWait(tuple(job.id for job in known), limit)
 
     return await deps.store.transact(work)
 
 
-async def _hear(hints: Listener | None, seconds: float) -> None:
+async def _wait_for_hint(hints: Listener | None, seconds: float) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await (asyncio.Event().wait() if hints is None else hints.take())

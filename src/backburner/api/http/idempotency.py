@@ -87,7 +87,7 @@ async def _handle(request: Request, handle: Handler, user: UserId, key: str) -> 
 
 
 def _replay(stored: StoredResponse, digest: str, *, is_lost: bool) -> Response:
-    if stored.request != digest:
+    if stored.request_digest != digest:
         raise Problem(
             422, "This key was used for another request.", "Use a new key for each request."
         )

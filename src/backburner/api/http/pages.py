@@ -38,7 +38,7 @@ class PageOut(BaseModel, Generic[Item]):
 
 
 def make_page(page: browse.Page[Row], to_item: Callable[[Row], Item]) -> PageOut[Item]:
-    return PageOut(items=[to_item(row) for row in page.items], next=write_cursor(page.mark))
+    return PageOut(items=[to_item(row) for row in page.items], next=write_cursor(page.next_key))
 
 
 def write_cursor(mark: PageKey | None) -> str | None:

@@ -28,4 +28,4 @@ async def mark_away_seen(
 ) -> AwaySinceOut:
     """Mark everything up to a time as seen. The next summary starts there."""
     until = None if body is None else body.until
-    return AwaySinceOut(since=await away.come_back(deps, caller.user, until=until))
+    return AwaySinceOut(since=await away.mark_seen(deps, caller.user, until=until))

@@ -70,7 +70,7 @@ def read_filter(
         # A status says already whether archived conversations are included.
         archived=bool(archived) if status is None else archived,
         parent_id=parent_id,
-        words=words and words.strip(),
+        search=words and words.strip(),
     )
 
 

@@ -15,13 +15,13 @@ router = APIRouter(prefix="/api", tags=["me"])
 
 @router.get("/me", summary="Get your settings", responses=error_responses())
 async def get_me(deps: AppDeps, caller: Reader) -> MeOut:
-    return MeOut.of(await profile.look(deps, caller.user))
+    return MeOut.of(await profile.load_settings(deps, caller.user))
 
 
 @router.put("/me", summary="Update your settings", responses=error_responses(409, *BODY_ERRORS))
 async def update_me(body: MeChangesBody, deps: AppDeps, caller: Writer) -> MeOut:
     """Change your time zone or allowances, or pause background work or discovery."""
-    settings = await profile.change(
+    settings = await profile.change_settings(
         deps,
         caller.user,
         zone=body.zone,

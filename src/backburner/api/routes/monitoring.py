@@ -77,14 +77,16 @@ async def _passes(name: str, check: Check) -> bool:
 def format_metrics(gauges: Gauges) -> str:
     lines = [
         *_format_gauge("runs", "Runs in progress and handed back.", gauges.runs),
-        *_format_gauge("runs_ended_last_hour", "Runs ended in the last hour.", gauges.ended),
+        *_format_gauge(
+            "runs_ended_last_hour", "Runs ended in the last hour.", gauges.ended_last_hour
+        ),
         *_format_gauge("queue_depth", "Work that can be claimed now.", gauges.claimable),
         *_format_gauge(
             "queue_oldest_seconds",
             "Age of the oldest work that can be claimed.",
-            gauges.oldest.total_seconds(),
+            gauges.oldest_wait.total_seconds(),
         ),
-        *_format_gauge("people_waiting", "Messages without a reply.", gauges.people_waiting),
+        *_format_gauge("people_waiting", "Messages without a reply.", gauges.users_waiting),
         *_format_gauge("questions_open", "Open questions.", gauges.questions),
         *_format_gauge("deliveries_waiting", "Deliveries to be sent.", gauges.deliveries),
         *_format_gauge("users", "Accounts.", gauges.users),

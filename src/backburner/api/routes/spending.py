@@ -17,4 +17,4 @@ async def get_spending(
     deps: AppDeps, caller: Reader, conversation_id: ConversationIdQuery | None = None
 ) -> SpendingOut:
     """Get spending and allowances: in total, today, and of one conversation on request."""
-    return SpendingOut.of(await profile.spent(deps, caller.user, conversation_id))
+    return SpendingOut.of(await profile.spend_statement(deps, caller.user, conversation_id))

@@ -197,5 +197,5 @@ async def start_test_run(task_id: TaskIdPath, deps: AppDeps, caller: Writer) -> 
 
     Tool calls ask for approval as in any other run.
     """
-    job = await preview.try_out(deps, caller.user, task_id)
+    job = await preview.start_test_run(deps, caller.user, task_id)
     return TaskTestRunOut(conversation_id=job.id, task_id=task_id)

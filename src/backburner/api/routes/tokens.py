@@ -47,7 +47,7 @@ async def list_tokens(
     caller: Reader, deps: AppDeps, limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None
 ) -> PageOut[CredentialOut]:
     """List your valid tokens."""
-    page = await credentials.credentials(
+    page = await credentials.list_credentials(
         deps, caller.user, CredentialKind.TOKEN, read_cursor(cursor, str), limit=limit
     )
     return make_page(page, lambda token: CredentialOut.of(token, caller))
@@ -61,7 +61,7 @@ async def list_tokens(
 )
 async def revoke_token(token_id: str, caller: Writer, deps: AppDeps) -> None:
     """Revoke a token immediately."""
-    await credentials.end_credential(deps, caller.user, token_id, CredentialKind.TOKEN)
+    await credentials.revoke_credential(deps, caller.user, token_id, CredentialKind.TOKEN)
 
 
 @router.get("/sessions", summary="List your sessions", responses=error_responses())
@@ -69,7 +69,7 @@ async def list_sessions(
     caller: Reader, deps: AppDeps, limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None
 ) -> PageOut[CredentialOut]:
     """List the browsers that you are signed in with."""
-    page = await credentials.credentials(
+    page = await credentials.list_credentials(
         deps, caller.user, CredentialKind.SESSION, read_cursor(cursor, str), limit=limit
     )
     return make_page(page, lambda session: CredentialOut.of(session, caller))
@@ -83,4 +83,4 @@ async def list_sessions(
 )
 async def end_session(session_id: str, caller: Writer, deps: AppDeps) -> None:
     """Sign another browser out."""
-    await credentials.end_credential(deps, caller.user, session_id, CredentialKind.SESSION)
+    await credentials.revoke_credential(deps, caller.user, session_id, CredentialKind.SESSION)

@@ -39,7 +39,7 @@ async def list_users(
     _: Operator, deps: AppDeps, limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None
 ) -> PageOut[UserOut]:
     """List all accounts."""
-    page = await users.users(deps, read_cursor(cursor, str), limit=limit)
+    page = await users.list_users(deps, read_cursor(cursor, str), limit=limit)
     return make_page(page, UserOut.of)
 
 
@@ -104,7 +104,7 @@ async def list_invitations(
     _: Operator, deps: AppDeps, limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None
 ) -> PageOut[InvitationOut]:
     """List the unused invitations of all operators."""
-    page = await users.invitations(deps, read_cursor(cursor, str), limit=limit)
+    page = await users.list_invitations(deps, read_cursor(cursor, str), limit=limit)
     return make_page(page, InvitationOut.of)
 
 
@@ -116,7 +116,7 @@ async def list_invitations(
 )
 async def revoke_invitation(invitation_id: str, _: Operator, deps: AppDeps) -> None:
     """Revoke an invitation of any operator immediately."""
-    await users.uninvite(deps, invitation_id)
+    await users.revoke_invitation(deps, invitation_id)
 
 
 @router.post(

@@ -117,15 +117,15 @@ class AwaySummaryOut(BaseModel):
                     last_at=row.last_at,
                     failure=row.failure,
                 )
-                for row in summary.ran
+                for row in summary.conversations
             ],
-            needs=[WaitingQuestionOut(**asdict(row)) for row in summary.needs],
+            needs=[WaitingQuestionOut(**asdict(row)) for row in summary.questions],
             spent=AwaySpendOut(
                 micros=amount.micros,
                 tokens=amount.tokens,
                 is_all_priced=summary.spent.is_all_priced,
             ),
-            told=[AwayNoticeOut(**asdict(row)) for row in summary.told],
+            told=[AwayNoticeOut(**asdict(row)) for row in summary.notices],
         )
 
 

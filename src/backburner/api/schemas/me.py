@@ -63,7 +63,7 @@ class MeOut(BaseModel):
     allowances: Sequence[AllowanceOut]
 
     @classmethod
-    def of(cls, settings: profile.ProfileChanges) -> Self:
+    def of(cls, settings: profile.AccountSettings) -> Self:
         me = settings.me
         return cls(
             id=me.id,

@@ -124,7 +124,7 @@ def try_model(profile: Profile, *, keep: bool) -> int:
     if profile.engine != "demo":
         print_line(f"Testing {profile.model} ...")
     trial = asyncio.run(try_profile(profile))
-    print_line(f"{trial.words} {trial.hint}".strip())
+    print_line(f"{trial.message} {trial.hint}".strip())
     if trial.trouble is None or keep:
         return 0
     if is_terminal() and click.confirm("Store it anyway?", default=False):

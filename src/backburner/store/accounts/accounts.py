@@ -58,22 +58,22 @@ class Accounts(Group):
     def load(self, user: UserId) -> User:
         return _to_user(self._load(user))
 
-    def hash_of(self, login: str) -> tuple[UserId | None, str | None]:
+    def find_login(self, login: str) -> tuple[UserId | None, str | None]:
         row = self.connection.execute(_by_login, {"named": login}).one_or_none()
         return (UserId(row.id), row.password) if row else (None, None)
 
-    def password_of(self, user: UserId) -> str | None:
+    def password_hash(self, user: UserId) -> str | None:
         password: str | None = self._load(user).password
         return password
 
-    def all(self, *, after: str = "", limit: int) -> Sequence[User]:
+    def page(self, *, after: str = "", limit: int) -> Sequence[User]:
         rows = self.connection.execute(_all, {"after": after, "limit": limit})
         return [_to_user(row) for row in rows]
 
-    def operators(self) -> Sequence[UserId]:
+    def lock_operators(self) -> Sequence[UserId]:
         return [UserId(which) for which in self.connection.execute(_operators).scalars()]
 
-    def has_password(self) -> bool:
+    def has_any_password(self) -> bool:
         return self.connection.execute(_has_password).first() is not None
 
     def change(self, user: UserId, *, name: str | None = None, role: Role | None = None) -> None:

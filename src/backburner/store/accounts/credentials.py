@@ -138,7 +138,7 @@ class Credentials(Group):
             expires_at=row.expires_at,
         )
 
-    def still_good(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:
+    def valid(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:
         good = set[str]()
         ordered = sorted(held)
         for start in range(0, len(ordered), _MANY):
@@ -173,28 +173,28 @@ class Credentials(Group):
         self.connection.execute(_insert, values)
         return made
 
-    def look_up(
+    def peek(
         self, digest: str, kind: CredentialKind, *, now: datetime
     ) -> tuple[UserId, frozenset[Scope]] | None:
         row = self._find(_look_up, {"shown": digest, "of_kind": kind.value, "at": now})
         return (UserId(row.user_id), _read_scopes(row)) if row else None
 
-    def use_up(self, digest: str, kind: CredentialKind, *, now: datetime) -> bool:
+    def consume(self, digest: str, kind: CredentialKind, *, now: datetime) -> bool:
         values = {"shown": digest, "of_kind": kind.value, "at": now}
         return self.connection.execute(_use_up, values).rowcount == 1
 
-    def all(
+    def page(
         self, user: UserId, kind: CredentialKind, *, after: str = "", limit: int, now: datetime
     ) -> Sequence[Credential]:
         values = {"user": user, "of_kind": kind.value, "after": after, "limit": limit, "at": now}
         return [_to_credential(row) for row in self.connection.execute(_all, values)]
 
-    def end(self, user: UserId, credential: str, kind: CredentialKind, *, now: datetime) -> None:
+    def revoke(self, user: UserId, credential: str, kind: CredentialKind, *, now: datetime) -> None:
         values = {"user": user, "which": credential, "of_kind": kind.value, "at": now}
         if self.connection.execute(_end, values).rowcount != 1:
             raise NotFound
 
-    def end_all(
+    def revoke_all(
         self, user: UserId, kinds: Iterable[CredentialKind], *, name: str = "", now: datetime
     ) -> None:
         values = {"user": user, "kinds": [kind.value for kind in kinds], "at": now}
@@ -207,7 +207,7 @@ class Credentials(Group):
         values = {"after": after, "limit": limit, "at": now}
         return [_to_invitation(row) for row in self.connection.execute(_invitations, values)]
 
-    def end_invitation(self, invitation: str, *, now: datetime) -> None:
+    def revoke_invitation(self, invitation: str, *, now: datetime) -> None:
         values = {"which": invitation, "at": now}
         if self.connection.execute(_end_invitation, values).rowcount != 1:
             raise NotFound

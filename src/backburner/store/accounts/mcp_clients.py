@@ -37,10 +37,12 @@ _keep_place = update(credentials).where(*_this).values(conversation_id=bindparam
 
 
 class McpClients(Group):
-    def place(self, user: UserId, token: str) -> ConversationId | None:
+    def conversation_of(self, user: UserId, token: str) -> ConversationId | None:
         return self._find(_place, {"user": user, "token": token})
 
-    def former_place(self, user: UserId, name: str, *, now: datetime) -> ConversationId | None:
+    def former_conversation_of(
+        self, user: UserId, name: str, *, now: datetime
+    ) -> ConversationId | None:
         return self._find(_former_place, {"user": user, "named": name, "at": now})
 
     def name_of(self, user: UserId, token: str) -> str:
@@ -49,7 +51,9 @@ class McpClients(Group):
             raise NotFound
         return str(found)
 
-    def keep_place(self, user: UserId, token: str, conversation_id: ConversationId) -> None:
+    def remember_conversation(
+        self, user: UserId, token: str, conversation_id: ConversationId
+    ) -> None:
         self.connection.execute(
             _keep_place, {"user": user, "token": token, "becomes": conversation_id}
         )

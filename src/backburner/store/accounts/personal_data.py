@@ -132,7 +132,7 @@ class PersonalData(Group):
         shown = [dict(zip(part.names, row, strict=False)) for row in rows]
         return ExportPage([_plain(row, part.json) for row in shown], mark)
 
-    def is_needed(self, user: UserId) -> bool:
+    def is_last_operator(self, user: UserId) -> bool:
         others = select(func.count()).where(users.c.id != user)
         can_operate = (users.c.role == Role.OPERATOR.value) & users.c.disabled_at.is_(None)
         is_operator = exists().where(users.c.id == user, users.c.role == Role.OPERATOR.value)
@@ -141,7 +141,7 @@ class PersonalData(Group):
         has_others = self.connection.execute(others).scalar_one() > 0
         return has_others and self.connection.execute(others.where(can_operate)).scalar_one() == 0
 
-    def stop(self, user: UserId) -> Sequence[ConversationId]:
+    def stop_runs(self, user: UserId) -> Sequence[ConversationId]:
         Users(self.tx).set_paused(user, paused=True)
         found = self.connection.execute(_under_way.where(runs.c.user_id == user)).scalars().all()
         for which in found:

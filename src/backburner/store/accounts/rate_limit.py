@@ -34,12 +34,12 @@ class RateLimits(Group):
         if not over:
             return None
         for key in wanted:
-            self.uncount(key)
+            self.refund(key)
         latest: datetime = max(over)
         return latest + SIGN_IN_WINDOW - now
 
-    def forgive(self, key: str) -> None:
+    def reset(self, key: str) -> None:
         self.connection.execute(_forget, {"which": key})
 
-    def uncount(self, key: str) -> None:
+    def refund(self, key: str) -> None:
         self.connection.execute(_uncount, {"which": key})

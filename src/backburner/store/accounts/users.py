@@ -70,7 +70,7 @@ class Users(Group):
 
 
 class ProfileQueries(Group):
-    def me(self, user: UserId) -> UserProfile:
+    def profile(self, user: UserId) -> UserProfile:
         """Read who a user is, for themselves."""
         row = self.connection.execute(describing, {"which": user}).one_or_none()
         if row is None:

@@ -119,14 +119,16 @@ class Away(Group):
         since: datetime = row.away_since or row.created_at
         return since
 
-    def end(self, user: UserId, until: datetime) -> None:
+    def mark_seen(self, user: UserId, until: datetime) -> None:
         self.connection.execute(_come_back, {"owner": user, "until": until})
 
     def totals(self, user: UserId, since: datetime) -> RunCounts:
         values = {"owner": user, "since": since}
         return _counted(self.connection.execute(_totals, values).mappings().one())
 
-    def ran(self, user: UserId, since: datetime, *, limit: int) -> Sequence[ConversationRuns]:
+    def runs_by_conversation(
+        self, user: UserId, since: datetime, *, limit: int
+    ) -> Sequence[ConversationRuns]:
         values = {"owner": user, "since": since, "limit": limit}
         return [
             ConversationRuns(
@@ -139,7 +141,7 @@ class Away(Group):
             for row in self.connection.execute(_ran, values).mappings()
         ]
 
-    def needs(self, user: UserId, *, limit: int) -> Sequence[PendingQuestion]:
+    def pending_questions(self, user: UserId, *, limit: int) -> Sequence[PendingQuestion]:
         return [
             PendingQuestion(
                 question=QuestionId(row.id),
@@ -156,7 +158,9 @@ class Away(Group):
         row = self.connection.execute(_spent, {"owner": user, "since": since}).one()
         return SpendTotal(Amount(int(row.micros), int(row.tokens)), is_all_priced=not row.unpriced)
 
-    def told(self, user: UserId, since: datetime, *, limit: int) -> Sequence[RecentNotice]:
+    def recent_notices(
+        self, user: UserId, since: datetime, *, limit: int
+    ) -> Sequence[RecentNotice]:
         values = {"owner": user, "since": since, "limit": limit}
         return [
             RecentNotice(

@@ -100,14 +100,14 @@ class ConversationQueries(Group):
         values: dict[str, Any] = {"owner": user, "limit": limit + 1}
         if after is not None:
             values |= {"at": after[0], "id": after[1]}
-        if wanted.words is not None:
+        if wanted.search is not None:
             asked = statement(wanted, after).with_only_columns(
                 conversations.c.id, conversations.c.updated_at
             )
             near = self.connection.execute(asked, values | {"limit": looked_at + 1}).all()
             ends_at = _mark(near[looked_at - 1]) if len(near) > looked_at else None
             among = [row.id for row in near[:looked_at]]
-            return self._search(user, wanted.words, among, ends_at, limit=limit)
+            return self._search(user, wanted.search, among, ends_at, limit=limit)
         rows = self.connection.execute(statement(wanted, after), values).all()
         shown = rows[:limit]
         return ConversationPage(self.read(shown), _mark(shown[-1]) if len(rows) > limit else None)

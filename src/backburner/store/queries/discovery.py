@@ -96,7 +96,7 @@ _pass = (
 
 
 class Discovery(Group):
-    def find(self, user: UserId) -> Sequence[ConversationId]:
+    def conversation_ids(self, user: UserId) -> Sequence[ConversationId]:
         return [
             ConversationId(found)
             for found in self.connection.execute(finding, {"owner": user}).scalars()
@@ -107,7 +107,7 @@ class Discovery(Group):
         row = self.connection.execute(presence_of, {"owner": user}).one()
         return Presence(last_message_at=row.last_message_at, awaits_reply=bool(row.awaits_reply))
 
-    def talk(self, user: UserId, *, limit: int) -> Sequence[Snippet]:
+    def recent_snippets(self, user: UserId, *, limit: int) -> Sequence[Snippet]:
         """Read what was said last in a user's chats, oldest first."""
         rows = self.connection.execute(talk_of, {"owner": user, "limit": limit}).all()
         return [Snippet(row.title, to_message(row)) for row in reversed(rows)]

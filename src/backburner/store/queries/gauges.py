@@ -107,10 +107,10 @@ class GaugeQueries(Group):
         waits_since = min((since for _, since in claimable if since is not None), default=now)
         return Gauges(
             runs={"running": row.running, "queued": row.queued},
-            ended=ended,
+            ended_last_hour=ended,
             claimable=sum(count for count, _ in claimable),
-            oldest=max(now - waits_since, timedelta()),
-            people_waiting=row.people,
+            oldest_wait=max(now - waits_since, timedelta()),
+            users_waiting=row.people,
             questions=row.questions,
             deliveries=row.deliveries,
             users=row.users,

@@ -167,7 +167,7 @@ _calls: Select[Any] = (
 
 
 class Jobs(Group):
-    def under(
+    def started_by(
         self,
         user: UserId,
         parent: ConversationId,
@@ -185,7 +185,7 @@ class Jobs(Group):
         values = {"owner": user, "parent": parent, "limit": limit}
         return self._read(user, self.connection.execute(statement, values).all())
 
-    def named(
+    def load(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Conversation]:
         rows = self.connection.execute(
@@ -201,7 +201,7 @@ class Jobs(Group):
         ).all()
         return {job.id: job for job in self._read(user, rows)}
 
-    def work(
+    def work_summaries(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, WorkSummary]:
         values = {"owner": user, "which": list(conversation_ids)}
@@ -218,19 +218,19 @@ class Jobs(Group):
         ).scalar_one()
         return found
 
-    def retrieve(self, user: UserId, conversation_ids: Collection[ConversationId]) -> None:
+    def mark_retrieved(self, user: UserId, conversation_ids: Collection[ConversationId]) -> None:
         if conversation_ids:
             values = {"owner": user, "which": list(conversation_ids), "at": self.tx.now}
             self.connection.execute(_retrieve, values)
 
-    def is_remembered(self, user: UserId, conversation_id: ConversationId, session_id: str) -> bool:
+    def has_session(self, user: UserId, conversation_id: ConversationId, session_id: str) -> bool:
         values = {"owner": user, "conversation": conversation_id, "session": session_id}
         return self.connection.execute(_remembered, values).first() is not None
 
     def wait(self, turn: Turn, conversation_ids: Mapping[ConversationId, bool]) -> None:
         Waits(self.tx).begin(turn, conversation_ids)
 
-    def awaited_by(
+    def waiting_kind(
         self, user: UserId, parent: ConversationId, job: ConversationId
     ) -> RunKind | None:
         return Waits(self.tx).awaited_by(user, parent, job)

@@ -116,10 +116,10 @@ class Tasks(Group):
         rows = self.connection.execute(active, {"owner": user})
         return [(ConversationId(row.id), row.title) for row in rows]
 
-    def open(self, user: UserId, *, limit: int) -> Sequence[Conversation]:
+    def scheduled(self, user: UserId, *, limit: int) -> Sequence[Conversation]:
         return self._read(open_ones, user, limit=limit)
 
-    def called(self, user: UserId, name: str, *, limit: int) -> Sequence[Conversation]:
+    def by_title_or_id(self, user: UserId, name: str, *, limit: int) -> Sequence[Conversation]:
         found = self._read(titled, user, limit=limit, which=name)
         begins = _BEGINNING.fullmatch(name)
         if found or begins is None:
@@ -132,17 +132,19 @@ class Tasks(Group):
         values = {"owner": user, "which": parent, "since": since}
         return int(self.connection.execute(proposed, values).scalar_one())
 
-    def dismissed(self, user: UserId, *, since: datetime) -> Sequence[RejectedProposal]:
+    def rejected_proposals(self, user: UserId, *, since: datetime) -> Sequence[RejectedProposal]:
         rows = self.connection.execute(dismissed, {"owner": user, "since": since})
         return [
             RejectedProposal(row.title, str(load(row.context).get("prompt", "")), row.ended_at)
             for row in rows
         ]
 
-    def costs(self, user: UserId, conversation_id: ConversationId, *, limit: int) -> Sequence[Cost]:
+    def recent_costs(
+        self, user: UserId, conversation_id: ConversationId, *, limit: int
+    ) -> Sequence[Cost]:
         return self._costs(costs, owner=user, which=conversation_id, limit=limit)
 
-    def costs_under(
+    def recent_costs_by_profile(
         self, user: UserId, profile: str, *, since: datetime, limit: int
     ) -> Sequence[Cost]:
         return self._costs(costs_under, owner=user, which=profile, since=since, limit=limit)

@@ -67,7 +67,9 @@ class Queue(Group):
 
     def claim_reply(self, claimer: Claimer) -> Claim | None:
         """Claim the conversation whose user has waited longest for a reply."""
-        row = self.connection.execute(claimable.statements(claimer.full).person_first).first()
+        row = self.connection.execute(
+            claimable.statements(claimer.full_profiles).person_first
+        ).first()
         if row is None:
             return None
         conversation = Conversations(self.tx).read(row)
@@ -90,8 +92,8 @@ class Queue(Group):
         `seen` is the last count of what there is to claim, if one was just read.
         """
         taker = _Taker(self.tx, claimer)
-        statements = claimable.statements(claimer.full)
-        values: dict[str, Any] = {"now": self.tx.now, "cap": claimer.cap}
+        statements = claimable.statements(claimer.full_profiles)
+        values: dict[str, Any] = {"now": self.tx.now, "cap": claimer.per_user_limit}
         passed_over: list[UserId] = []
         # By the time the lock is granted, the work may be gone, or all its slots missed.
         for _ in range(MAX_CLAIM_ROUNDS):
@@ -111,7 +113,7 @@ class Queue(Group):
             claim = _claim_row(taker, row, has_items=has_items)
             if claim is not None:
                 self.connection.execute(_serve_user, {"owner": user, "now": self.tx.now})
-                return replace(claim, zone=locked.zone, remembers=bool(locked.remembers))
+                return replace(claim, zone=locked.zone, has_memories=bool(locked.remembers))
         return None
 
     def waiting_profile(self) -> str | None:
@@ -197,7 +199,7 @@ def _skips_discovery(taker: "_Taker", conversation: Conversation) -> bool:
     if conversation.kind is not Kind.DISCOVERY:
         return False
     presence = Discovery(taker.tx).presence(conversation.user_id)
-    if may_discover(presence, now=taker.tx.now, idle_for=taker.claimer.discovers_after):
+    if may_discover(presence, now=taker.tx.now, idle_for=taker.claimer.discovery_quiet_period):
         return False
     skipped = transitions.skip_discovery_slot(conversation, now=taker.tx.now)
     Discovery(taker.tx).pass_over(skipped)
@@ -248,7 +250,7 @@ class _Taker:
         )
         resumed = replace(run, epoch=epoch, status=RunStatus.RUNNING)
         awaited = Waits(self.tx).take(conversation.user_id, run.id)
-        return replace(self._take(conversation, resumed), goes_on=True, awaited=awaited)
+        return replace(self._take(conversation, resumed), resumed=True, awaited_jobs=awaited)
 
     def _save_missed(self, step: Step) -> None:
         if step.skipped:

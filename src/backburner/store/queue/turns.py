@@ -67,7 +67,7 @@ class Turns(Group):
         if self.connection.execute(_renew, values).rowcount != 1:
             raise Fenced
         waits = Conversations(self.tx).person_waits(turn.user_id, turn.conversation_id)
-        return TurnFlags(cancelled=self.is_cancelled(turn), person_waits=waits)
+        return TurnFlags(cancelled=self.is_cancelled(turn), user_waiting=waits)
 
     def hold(self, turn: Turn) -> Conversation:
         """Load the conversation as it is now, to apply an outcome to it; only its holder can."""

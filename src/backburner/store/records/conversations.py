@@ -188,7 +188,7 @@ class Conversations(Group):
             self.connection.execute(_followers, {"owner": user, "which": conversation_id}).scalars()
         )
 
-    def parked(self, user: UserId) -> tuple[ConversationId, ...]:
+    def paused_for_allowance(self, user: UserId) -> tuple[ConversationId, ...]:
         """Find those whose work stands still because what may be spent is spent."""
         return tuple(self.connection.execute(_parked, {"owner": user}).scalars())
 

@@ -130,7 +130,7 @@ class Memories(Group):
         found: int = self.connection.execute(_count, {"owner": user}).scalar_one()
         return found
 
-    def put(self, user: UserId, memory: NewMemory, *, spare_own: bool = False) -> MemoryWrite:
+    def put(self, user: UserId, memory: NewMemory, *, keep_trusted: bool = False) -> MemoryWrite:
         """Write a memory over the one that has its key; a trusted one may have to be spared."""
         row = {
             "user_id": user,
@@ -151,17 +151,17 @@ class Memories(Group):
             "where": memory.conversation_id,
             "from_outside": memory.outside,
             "at": self.tx.now,
-            "all_of_them": not spare_own,
+            "all_of_them": not keep_trusted,
         }
         if self.connection.execute(_change, values).rowcount != 1:
             return MemoryWrite.REFUSED
         self.connection.execute(_forget_words, {"owner": user, "which": memory.key})
         self._note_words(user, memory)
-        return MemoryWrite.OVER
+        return MemoryWrite.REPLACED
 
-    def remove(self, user: UserId, key: str, *, spare_own: bool = False) -> bool:
+    def remove(self, user: UserId, key: str, *, keep_trusted: bool = False) -> bool:
         """Delete a memory with its words; False: it is a trusted one that was to be spared."""
-        values = {"owner": user, "which": key, "all_of_them": not spare_own}
+        values = {"owner": user, "which": key, "all_of_them": not keep_trusted}
         if self.connection.execute(_delete, values).rowcount == 1:
             return True
         if self.connection.execute(_one, {"owner": user, "which": key}).first() is None:

@@ -98,7 +98,7 @@ class Questions(Group):
                 found[row.conversation_id] = (*found.get(row.conversation_id, ()), to_question(row))
         return found
 
-    def was_asked(self, user: UserId, question_id: QuestionId) -> bool:
+    def exists(self, user: UserId, question_id: QuestionId) -> bool:
         """See whether a question was ever asked, whatever became of it."""
         found = self.connection.execute(_conversation_of, {"owner": user, "which": question_id})
         return found.first() is not None

@@ -108,7 +108,7 @@ class Spending(Group):
         rows = self.connection.execute(_account, values).all()
         return SpendingState(
             spent={row.about: _amount(row) for row in rows if row.kind == "spent"},
-            underway=[
+            running=[
                 (RunId(row.about), ConversationId(row.root))
                 for row in rows
                 if row.kind == "under way"

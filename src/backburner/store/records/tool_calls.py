@@ -100,7 +100,7 @@ class ToolCalls(Group):
         return [
             entry
             for entry in calls_in_doubt(self.of_run(turn.user_id, turn.run_id))
-            if not questions.was_asked(turn.user_id, doubt_question_id(entry))
+            if not questions.exists(turn.user_id, doubt_question_id(entry))
         ]
 
     def settle(self, user: UserId, call_id: CallId, result: str) -> None:

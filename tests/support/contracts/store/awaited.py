@@ -30,8 +30,8 @@ def a_run_waits_until_all_its_jobs_have_settled(scene: Scene) -> None:
 
     claim = _goes_on(scene, chat)
     assert claim is not None
-    assert (claim.run.id, claim.goes_on) == (reply.run.id, True)
-    assert claim.awaited == tuple(sorted([first.id, second.id]))
+    assert (claim.run.id, claim.resumed) == (reply.run.id, True)
+    assert claim.awaited_jobs == tuple(sorted([first.id, second.id]))
 
 
 def what_has_settled_before_is_not_waited_for(scene: Scene) -> None:
@@ -57,7 +57,7 @@ def a_person_who_speaks_ends_the_wait(scene: Scene) -> None:
 
     claim = _goes_on(scene, task)
     assert claim is not None
-    assert (claim.run.id, claim.awaited) == (work.run.id, (first.id,))
+    assert (claim.run.id, claim.awaited_jobs) == (work.run.id, (first.id,))
 
 
 def a_person_who_has_spoken_already_ends_it_too(scene: Scene) -> None:
@@ -71,7 +71,7 @@ def a_person_who_has_spoken_already_ends_it_too(scene: Scene) -> None:
 
     again = scene.begin_reply()
 
-    assert (again.run.id, again.awaited) == (reply.run.id, (first.id,))
+    assert (again.run.id, again.awaited_jobs) == (reply.run.id, (first.id,))
 
 
 def a_job_that_is_deleted_is_not_waited_for(scene: Scene) -> None:
@@ -144,7 +144,7 @@ def jobs_are_found_under_what_handed_them_out_and_counted_at_the_root(scene: Sce
     scene.change(second, lambda found: transitions.cancel(found, now=NOON, by_parent=True))
 
     def under(owner: UserId, **more: Any) -> list[ConversationId]:
-        found = scene.run(lambda tx: tx.jobs.under(owner, chat.id, limit=9, **more))
+        found = scene.run(lambda tx: tx.jobs.started_by(owner, chat.id, limit=9, **more))
         return sorted(job.id for job in found)
 
     assert under(USER) == sorted([first.id, second.id])
@@ -159,10 +159,10 @@ def a_result_is_retrieved_once_and_by_its_owner(scene: Scene) -> None:
     _, first, _ = _family(scene)
     later = NOON + LONG
 
-    scene.run(lambda tx: tx.jobs.retrieve(STRANGER, [first.id]), now=later)
+    scene.run(lambda tx: tx.jobs.mark_retrieved(STRANGER, [first.id]), now=later)
     assert scene.load(first).retrieved_at is None
-    scene.run(lambda tx: tx.jobs.retrieve(USER, [first.id]))
-    scene.run(lambda tx: tx.jobs.retrieve(USER, [first.id]), now=later)
+    scene.run(lambda tx: tx.jobs.mark_retrieved(USER, [first.id]))
+    scene.run(lambda tx: tx.jobs.mark_retrieved(USER, [first.id]), now=later)
 
     assert scene.load(first).retrieved_at == NOON
 

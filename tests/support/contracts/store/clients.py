@@ -42,7 +42,7 @@ def the_conversation_of_a_token_is_nobody_elses(scene: Scene) -> None:
     assert _place(scene, token, MATE) is None
     assert _former(scene, MATE) is None
     scene.database.run(
-        lambda tx: tx.mcp_clients.keep_place(MATE, token, ConversationId("c_theirs"))
+        lambda tx: tx.mcp_clients.remember_conversation(MATE, token, ConversationId("c_theirs"))
     )
     assert _place(scene, token) == chat.id
     try:
@@ -61,7 +61,7 @@ def a_token_leaves_its_conversation_to_those_of_its_name_when_it_ends(scene: Sce
     assert _former(scene) is None
 
     kind = CredentialKind.TOKEN
-    scene.database.run(lambda tx: tx.credentials.end(USER, revoked, kind, now=scene.clock.now))
+    scene.database.run(lambda tx: tx.credentials.revoke(USER, revoked, kind, now=scene.clock.now))
     assert _former(scene) == first.id
     assert _former(scene, name="other") is None
     _keep(scene, expiring, second)
@@ -88,13 +88,13 @@ def _token(scene: Scene, *, lives: timedelta | None = None) -> str:
 
 
 def _keep(scene: Scene, token: str, chat: Conversation) -> None:
-    scene.database.run(lambda tx: tx.mcp_clients.keep_place(USER, token, chat.id))
+    scene.database.run(lambda tx: tx.mcp_clients.remember_conversation(USER, token, chat.id))
 
 
 def _place(scene: Scene, token: str, user: UserId = USER) -> ConversationId | None:
-    return scene.database.run(lambda tx: tx.mcp_clients.place(user, token))
+    return scene.database.run(lambda tx: tx.mcp_clients.conversation_of(user, token))
 
 
 def _former(scene: Scene, user: UserId = USER, name: str = "editor") -> ConversationId | None:
     now = scene.clock.now
-    return scene.database.run(lambda tx: tx.mcp_clients.former_place(user, name, now=now))
+    return scene.database.run(lambda tx: tx.mcp_clients.former_conversation_of(user, name, now=now))

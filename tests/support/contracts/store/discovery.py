@@ -115,13 +115,13 @@ def discovery_is_found_while_it_is_switched_on(scene: Scene) -> None:
     scene.chat()
     scene.task()
     looks = _begin(scene)
-    assert scene.run(lambda tx: tx.discovery.find(USER)) == [looks.id]
-    assert scene.run(lambda tx: tx.discovery.find(MATE)) == []
+    assert scene.run(lambda tx: tx.discovery.conversation_ids(USER)) == [looks.id]
+    assert scene.run(lambda tx: tx.discovery.conversation_ids(MATE)) == []
 
     scene.change(looks, lambda found: transitions.archive(found, now=scene.clock.now))
 
     assert scene.load(looks).status is Status.ARCHIVED
-    assert scene.run(lambda tx: tx.discovery.find(USER)) == []
+    assert scene.run(lambda tx: tx.discovery.conversation_ids(USER)) == []
 
 
 def what_was_said_lately_is_of_chats_and_in_order(scene: Scene) -> None:
@@ -155,7 +155,7 @@ def _slot(scene: Scene) -> Claim | None:
 
 
 def _said(scene: Scene, *, limit: int) -> list[str]:
-    found = scene.run(lambda tx: tx.discovery.talk(USER, limit=limit))
+    found = scene.run(lambda tx: tx.discovery.recent_snippets(USER, limit=limit))
     return [snippet.message.content for snippet in found]
 
 

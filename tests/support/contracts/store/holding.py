@@ -28,7 +28,7 @@ def a_lease_can_be_extended_until_it_has_run_out(scene: Scene) -> None:
     claim = scene.begin_work()
     for _ in range(3):
         scene.clock.advance(LEASE)
-        assert _renew(scene, claim) == TurnFlags(cancelled=False, person_waits=False)
+        assert _renew(scene, claim) == TurnFlags(cancelled=False, user_waiting=False)
         assert scene.rescue() is None
     scene.clock.advance(LEASE + timedelta.resolution)
 
@@ -49,11 +49,11 @@ def a_holder_hears_that_it_is_to_stop_and_that_a_person_waits(scene: Scene) -> N
     task = scene.task(DAILY)
     claim = scene.begin_work()
     scene.say(task)
-    assert _renew(scene, claim) == TurnFlags(cancelled=False, person_waits=True)
+    assert _renew(scene, claim) == TurnFlags(cancelled=False, user_waiting=True)
 
     scene.change(task, lambda found: transitions.cancel(found, now=NOON))
 
-    assert _renew(scene, claim) == TurnFlags(cancelled=True, person_waits=True)
+    assert _renew(scene, claim) == TurnFlags(cancelled=True, user_waiting=True)
 
 
 def words_of_others_are_read_from_when_a_holder_says_so(scene: Scene) -> None:

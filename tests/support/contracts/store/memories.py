@@ -62,7 +62,7 @@ def words_that_few_memories_have_count_for_more(scene: Scene) -> None:
 
 def what_is_written_over_or_deleted_is_not_found_any_more(scene: Scene) -> None:
     assert _keep(scene, "a", "coffee") is MemoryWrite.NEW
-    assert _keep(scene, "a", "tea") is MemoryWrite.OVER
+    assert _keep(scene, "a", "tea") is MemoryWrite.REPLACED
     assert (_found(scene, "coffee"), _found(scene, "tea")) == ([], ["a"])
 
     assert scene.run(lambda tx: tx.memories.remove(USER, "a"))
@@ -100,20 +100,20 @@ def a_memory_that_is_to_be_spared_stays_as_it_is(scene: Scene) -> None:
     _keep(scene, "own", "coffee")
     _keep(scene, "others", "tea", outside=True)
 
-    assert _keep(scene, "own", "poison", outside=True, spare_own=True) is MemoryWrite.REFUSED
-    assert _keep(scene, "others", "milk", outside=True, spare_own=True) is MemoryWrite.OVER
-    assert not scene.run(lambda tx: tx.memories.remove(USER, "own", spare_own=True))
-    assert scene.run(lambda tx: tx.memories.remove(USER, "others", spare_own=True))
+    assert _keep(scene, "own", "poison", outside=True, keep_trusted=True) is MemoryWrite.REFUSED
+    assert _keep(scene, "others", "milk", outside=True, keep_trusted=True) is MemoryWrite.REPLACED
+    assert not scene.run(lambda tx: tx.memories.remove(USER, "own", keep_trusted=True))
+    assert scene.run(lambda tx: tx.memories.remove(USER, "others", keep_trusted=True))
     assert (_found(scene, "coffee"), _found(scene, "poison milk")) == (["own"], [])
 
 
 def _keep(
-    scene: Scene, key: str, text: str, *, outside: bool = False, spare_own: bool = False
+    scene: Scene, key: str, text: str, *, outside: bool = False, keep_trusted: bool = False
 ) -> MemoryWrite:
     scene.user()
     scene.clock.advance(MINUTE)
     memory = NewMemory(key=key, text=text, outside=outside)
-    return scene.run(lambda tx: tx.memories.put(USER, memory, spare_own=spare_own))
+    return scene.run(lambda tx: tx.memories.put(USER, memory, keep_trusted=keep_trusted))
 
 
 def _found(scene: Scene, query: str, *, limit: int = 9) -> list[str]:

@@ -140,11 +140,11 @@ def runs_under_way_are_counted_to_the_conversation_at_the_top(scene: Scene) -> N
     scene.say(top)
     reply = scene.begin_reply()
 
-    found = _account(scene, top).underway
+    found = _account(scene, top).running
 
     assert sorted(found) == sorted([(claim.run.id, top.id), (reply.run.id, top.id)])
     scene.finish(claim)
-    assert _account(scene, top).underway == [(reply.run.id, top.id)]
+    assert _account(scene, top).running == [(reply.run.id, top.id)]
 
 
 def what_may_be_spent_is_what_was_said_last(scene: Scene) -> None:

@@ -1,4 +1,4 @@
-"""The runs that are under way in this process."""
+"""The runs that are active in this process."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,49 +12,49 @@ from backburner.runs.stopping import StopReason, StopRequests
 
 
 @dataclass(slots=True)
-class Underway:
-    """A run that this process has the turn for."""
+class ActiveRun:
+    """A run whose turn this process holds."""
 
     claim: Claim
-    #: None: it could not be prepared.
+    #: None: the preparation failed.
     prepared: PreparedRun | None
-    #: Until then, by the clock of the event loop, nobody else can have its turn.
-    trusted_until: float
+    #: No other process can claim the turn before this time of the event loop.
+    lease_until: float
     stop: StopRequests = field(default_factory=StopRequests)
     task: "asyncio.Task[None] | None" = None
 
     @property
-    def makes_room(self) -> bool:
+    def is_stopping(self) -> bool:
         return self.stop.reason is not None
 
 
-class AllUnderway:
+class ActiveRuns:
     def __init__(self) -> None:
-        self._runs: dict[RunId, Underway] = {}
-        #: Set whenever a run has ended.
+        self._runs: dict[RunId, ActiveRun] = {}
+        #: Set when a run has ended.
         self.changed = asyncio.Event()
 
-    def __iter__(self) -> Iterator[Underway]:
+    def __iter__(self) -> Iterator[ActiveRun]:
         return iter(tuple(self._runs.values()))
 
     def __len__(self) -> int:
         return len(self._runs)
 
     @property
-    def engines(self) -> list[str]:
+    def profiles(self) -> list[str]:
         return [run.claim.conversation.profile for run in self]
 
-    def add(self, run: Underway) -> None:
+    def add(self, run: ActiveRun) -> None:
         self._runs[run.claim.run.id] = run
 
-    def remove(self, run: Underway) -> None:
-        # The same run may go on here already.
+    def remove(self, run: ActiveRun) -> None:
+        # The same run may have been claimed here again.
         if self._runs.get(run.claim.run.id) is run:
             del self._runs[run.claim.run.id]
         self.changed.set()
 
-    def in_way_of(self, conversation_id: ConversationId) -> Iterator[Underway]:
-        """Find background work in a conversation in which somebody waits for a reply."""
+    def background_in(self, conversation_id: ConversationId) -> Iterator[ActiveRun]:
+        """Find the background runs of a conversation."""
         for run in self:
             turn = run.claim.turn
             if turn.conversation_id == conversation_id and turn.kind is RunKind.BACKGROUND:
