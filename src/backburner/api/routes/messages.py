@@ -14,15 +14,8 @@ from backburner.api.http import sse
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps, get_feed
 from backburner.api.http.idempotency import IdempotentRoute
-from backburner.api.http.openapi import BODY_ERRORS, error_responses
-from backburner.api.http.pages import (
-    DEFAULT_PAGE_SIZE,
-    Cursor,
-    Limit,
-    PageOut,
-    make_page,
-    read_cursor,
-)
+from backburner.api.http.openapi import error_responses
+from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.routes.conversations import load_conversation
 from backburner.api.schemas.base import ConversationIdPath
 from backburner.api.schemas.conversation import ConversationOut
@@ -46,17 +39,14 @@ router = APIRouter(
 )
 
 
-@router.get("/messages", summary="List messages", responses=error_responses(404))
+@router.get("/messages", summary="List messages")
 async def list_messages(
-    conversation_id: ConversationIdPath,
-    deps: AppDeps,
-    caller: Reader,
-    limit: Limit = DEFAULT_PAGE_SIZE,
-    cursor: Cursor = None,
+    conversation_id: ConversationIdPath, deps: AppDeps, caller: Reader, paging: Paging
 ) -> PageOut[MessageOut]:
     """List messages, newest first."""
-    after = read_cursor(cursor, str)
-    page = await browse.messages(deps, caller.user, conversation_id, after, limit=limit)
+    page = await browse.messages(
+        deps, caller.user, conversation_id, paging.after(str), limit=paging.limit
+    )
     return make_page(page, MessageOut.of)
 
 
@@ -65,7 +55,7 @@ async def list_messages(
     summary="Send a message",
     status_code=202,
     response_model=MessageOut,
-    responses={**error_responses(404, 409, *BODY_ERRORS), 200: _STREAM},
+    responses={200: _STREAM},
 )
 async def send_message(
     conversation_id: ConversationIdPath,
@@ -94,7 +84,7 @@ async def send_message(
     "/messages/last",
     summary="Replace the last message",
     status_code=202,
-    responses=error_responses(404, 409, *BODY_ERRORS),
+    responses=error_responses(409),
 )
 async def replace_last_message(
     conversation_id: ConversationIdPath, body: NewMessageBody, deps: AppDeps, caller: Writer
@@ -104,7 +94,7 @@ async def replace_last_message(
     return MessageOut.of(sent.message)
 
 
-@router.post("/stop", summary="Stop the reply", responses=error_responses(404, 409))
+@router.post("/stop", summary="Stop the reply")
 async def stop_reply(
     conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
 ) -> ConversationOut:

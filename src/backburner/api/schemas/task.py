@@ -16,10 +16,10 @@ from backburner.actions.work.tasks import NewTask
 from backburner.api.schemas.base import RequestBody, example
 from backburner.api.schemas.conversation import (
     MAX_DESCRIPTION_CHARS,
-    MAX_RUN_TIMEOUT,
-    MAX_RUNS,
-    MAX_TOOLS,
     DestinationOut,
+    MaxRuns,
+    RunTimeout,
+    ToolNames,
     list_destinations,
     list_next_times,
 )
@@ -93,12 +93,10 @@ class NewTaskBody(TaskTimesBody):
         default=None, description="Has to match the time; `oneshot` without a time runs at once."
     )
     notify: Notify = Notify.ON_CHANGE
-    max_runs: int | None = Field(default=None, ge=1, le=MAX_RUNS)
-    run_timeout: float | None = Field(
-        default=None, ge=1, le=MAX_RUN_TIMEOUT.total_seconds(), description="In seconds."
-    )
-    tools: list[str] | None = Field(
-        default=None, max_length=MAX_TOOLS, description="The only tools it may use; null: all."
+    max_runs: MaxRuns | None = None
+    run_timeout: RunTimeout | None = Field(default=None, description="In seconds.")
+    tools: ToolNames | None = Field(
+        default=None, description="The only tools it may use; null: all."
     )
     reports_to: list[NewDestinationBody] = Field(default=[], max_length=MAX_DESTINATIONS)
     profile: str | None = Field(default=None, description="Null: the default profile.")
@@ -127,9 +125,9 @@ class TaskChangesBody(TaskTimesBody):
     prompt: str | None = None
     description: str | None = Field(default=None, max_length=MAX_DESCRIPTION_CHARS)
     notify: Notify | None = None
-    max_runs: int | None = Field(default=None, ge=1, le=MAX_RUNS)
-    run_timeout: float | None = Field(default=None, ge=1, le=MAX_RUN_TIMEOUT.total_seconds())
-    tools: list[str] | None = Field(default=None, max_length=MAX_TOOLS)
+    max_runs: MaxRuns | None = None
+    run_timeout: RunTimeout | None = None
+    tools: ToolNames | None = None
     reports_to: list[NewDestinationBody] | None = Field(default=None, max_length=MAX_DESTINATIONS)
 
     @model_validator(mode="after")
@@ -236,14 +234,14 @@ class TaskOut(BaseModel):
     updated_at: datetime
 
     @classmethod
-    def of(cls, row: ConversationRow, here: DisplayContext, deps: Deps) -> Self:
+    def of(cls, row: ConversationRow, display: DisplayContext, deps: Deps) -> Self:
         conversation = row.conversation
         view, schedule = _view(conversation), conversation.schedule
         timeout = conversation.run_timeout
         return cls(
             **{name: getattr(view, name) for name in _COPIED},
             schedule=None if schedule is None else to_json(schedule),
-            schedule_in_words=None if schedule is None else describe(schedule, zone=here.zone),
+            schedule_in_words=None if schedule is None else describe(schedule, zone=display.zone),
             after=schedule.conversation if isinstance(schedule, After) else None,
             next_times=list_next_times(conversation),
             run_timeout=timeout.total_seconds() if timeout else None,
@@ -273,9 +271,9 @@ class TaskCostOut(BaseModel):
             return None
         month = cost.per_month
         runs = "1 run" if cost.runs == 1 else f"{cost.runs} runs"
-        whose = "of its own" if cost.own else f"of background work under {profile}"
+        origin = "of its own" if cost.own else f"of background work under {profile}"
         return cls(
-            based_on=f"the last {runs} {whose}",
+            based_on=f"the last {runs} {origin}",
             tokens_per_run=cost.per_run.tokens,
             usd_per_run=cost.per_run.micros / MICROS_PER_USD if cost.priced else None,
             runs_per_month=cost.runs_per_month,
