@@ -43,7 +43,7 @@ _PLAIN_HOST = re.compile(r"[a-z0-9._:-]+")
 
 
 class GrantMatch(StrEnum):
-    """What a call must have in common with a lasting grant."""
+    """The part of a call that a lasting grant has to match."""
 
     TOOL = "tool"  #: The tool only.
     COMMAND = "command"  #: Also the first words of `command`.

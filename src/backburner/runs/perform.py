@@ -1,8 +1,9 @@
 """Perform one claimed run, up to its commit.
 
 `perform` builds what the run needs, `_supervise` watches its deadline and its stop requests,
-`_attempt` lets one profile work, and `_turn` drives the engine. No transaction is open while the
-agent works. The commit writes everything at once, and only if the turn is still this run's.
+`_attempt` runs the agent under one profile, and `_turn` drives the engine. No transaction is open
+while the agent works. The commit writes everything at once, and only if the run still holds its
+turn.
 """
 
 import asyncio
@@ -126,7 +127,7 @@ async def give_up(deps: Deps, claim: Claim, stop: StopRequests) -> None:
 
 
 async def _supervise(attempt: RunAttempt, prepared: PreparedRun) -> None:
-    """Let the agent work until it is done, out of time, or asked to stop."""
+    """Run the agent until it is done, out of time, or asked to stop."""
     limits, stop, run_id = attempt.deps.limits, attempt.stop, attempt.claim.run.id
     limit = prepared.conversation.run_timeout or limits.run_timeout
     working = asyncio.create_task(_attempt(attempt, prepared))
@@ -185,7 +186,7 @@ async def _watch(attempt: RunAttempt, working: "asyncio.Task[None]", limit: time
 
 
 async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: bool = False) -> None:
-    """Let the agent work under its profile; if that fails, once more under the fallback profile."""
+    """Run the agent under its profile; if that fails, once more under the fallback profile."""
     result, turn = attempt.result, attempt.claim.turn
     try:
         ended = await _answer(attempt, prepared)

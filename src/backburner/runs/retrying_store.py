@@ -48,5 +48,5 @@ class RetryingStore:
 
 
 def with_retries(deps: Deps, stop: StopRequests | None = None) -> Deps:
-    """Give a run dependencies whose store is asked again; a run that loses its turn gives up."""
+    """Replace the store by one that retries, until the run loses its turn."""
     return replace(deps, store=RetryingStore(deps.store, stop or StopRequests()))
