@@ -149,11 +149,11 @@ class _Deltas:
 
     def format(self, drafts: Sequence[ReplyDraft]) -> Iterator[bytes]:
         for draft in drafts:
-            known = self._text if draft.run == self._run_id else ""
-            # A piece that starts after the known text is sent again later, as a whole.
-            if draft.conversation == self._conversation_id and draft.at <= len(known):
-                text = known[: draft.at] + draft.text
-                at = len(known) if text.startswith(known) else draft.at
+            sent = self._text if draft.run == self._run_id else ""
+            # A piece that starts after the sent text comes again later, as a whole.
+            if draft.conversation == self._conversation_id and draft.at <= len(sent):
+                text = sent[: draft.at] + draft.text
+                at = len(sent) if text.startswith(sent) else draft.at
                 self._run_id, self._text = draft.run, text
                 yield sse.format_event("delta", {"run": draft.run, "at": at, "text": text[at:]})
 
