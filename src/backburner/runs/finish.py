@@ -223,13 +223,13 @@ class _Ending:
         self, tx: Tx, conversation: Conversation, over: Allowance, question: Question
     ) -> Step:
         """Ask in the root conversation about its own allowance, else in this conversation."""
-        root = self.result.root
-        if over.scope is AllowanceScope.CONVERSATION and root != conversation.id:
-            parent = tx.conversations.lock(conversation.user_id, root)
-            if parent.status is not Status.ARCHIVED:
+        root_id = self.result.root
+        if over.scope is AllowanceScope.CONVERSATION and root_id != conversation.id:
+            root = tx.conversations.lock(conversation.user_id, root_id)
+            if root.status is not Status.ARCHIVED:
                 # The root's own work does not wait for the answer.
                 question = replace(question, run_kind=RunKind.REPLY)
-                steps.save(tx, transitions.ask_owner(parent, question))
+                steps.save(tx, transitions.ask_owner(root, question))
                 return Step(conversation=conversation)
         return transitions.ask_owner(conversation, question)
 

@@ -38,7 +38,7 @@ class OpenAITurn:
         self.parameters = parameters_for(self._offers, request.schema)
         prompt = history.prompt(request.prompt)
         self.messages: list[ModelMessage] = [*history.load(request.memory), prompt]
-        # SessionEntries with the first response: without one there is no session to resume.
+        # Saved with the first response: without one there is no session to resume.
         self._unsaved: list[ModelMessage] = [prompt]
         self._turn_text = ""
         #: The part of it that belongs to the current message.
