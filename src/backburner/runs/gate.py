@@ -55,7 +55,7 @@ class Gate:
     #: Tool calls of earlier attempts at the same work.
     past_calls: Sequence[JournalEntry]
     budget: Budget
-    #: False for engines that follow rules, whatever they read.
+    #: False for engines that are immune to prompt injection.
     can_be_injected: bool = True
     #: Calls that need approval, in the order in which the agent tried them.
     unapproved: list[ToolCall] = field(default_factory=list)

@@ -173,7 +173,7 @@ async def _watch(attempt: RunAttempt, working: "asyncio.Task[None]", limit: time
                 interrupt_at = loop.time() + grace
             elif loop.time() >= interrupt_at:
                 return
-            # The end of a call wakes nobody, so it is polled.
+            # The end of a call sets no event, so it is polled.
             poll = None if reason is None else min(_CALL_CHECK_SECONDS, grace)
             await asyncio.wait(
                 {working, requested}, timeout=poll, return_when=asyncio.FIRST_COMPLETED
@@ -292,7 +292,7 @@ async def _turn(attempt: RunAttempt, text: str) -> TurnEnded | None:
                     piece = replace_invalid_characters(text)
                     result.text += piece
                     attempt.drafts.add(piece)
-                    # However fast it writes, other tasks get their turn.
+                    # Yield to other tasks, even if the model writes without a pause.
                     await asyncio.sleep(0)
                 case SessionEntries(session_id, entries, tokens):
                     entries = tuple(replace_invalid_characters(entry) for entry in entries)

@@ -21,7 +21,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RetryingStore:
-    """Gives up with `Fenced` once the run is told that its lease has expired."""
+    """Raises `Fenced` once the run has been stopped because its lease has expired."""
 
     store: Store
     stop: StopRequests
