@@ -3,6 +3,7 @@
 Each test that wants a database gets its own, copied from one that was migrated once.
 """
 
+import logging
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 from sqlalchemy import delete, make_url
 from support.core_coverage import pytest_runtest_call, pytest_sessionstart
@@ -63,6 +65,20 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("BACKBURNER_") and not name.startswith("BACKBURNER_TEST_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def restore_logging() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    # So that setting up does not close the handlers of pytest.
+    root.handlers.clear()
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.captureWarnings(capture=False)
+    logging.raiseExceptions = True
+    structlog.reset_defaults()
 
 
 @pytest.fixture

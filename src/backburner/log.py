@@ -28,17 +28,13 @@ class Redactor:
     """Replaces registered values wherever they appear; a structlog processor."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets: set[str] = set()
-        self._pattern: re.Pattern[str] | None = None
-        self.add(secrets)
-
-    def add(self, secrets: Iterable[str]) -> None:
+        values = set[str]()
         for secret in secrets:
             if len(secret) >= MIN_SECRET_CHARS:
                 # Error messages often quote a value as Python or JSON writes it.
-                self._secrets |= {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1]}
+                values |= {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1]}
         # Longest first: one secret may be part of another.
-        longest_first = sorted(self._secrets, key=len, reverse=True)
+        longest_first = sorted(values, key=len, reverse=True)
         alternatives = "|".join(re.escape(secret) for secret in longest_first)
         self._pattern = re.compile(alternatives) if alternatives else None
 
@@ -93,11 +89,6 @@ def set_up(*, level: str, style: Literal["text", "json"], secrets: Iterable[str]
     _quieten(level)
 
 
-def redact(secrets: Iterable[str]) -> None:
-    """Register more secrets."""
-    _redactor.add(secrets)
-
-
 def clean(text: str) -> str:
     """Redact text that is not logged, such as an error message."""
     return _redactor.clean_text(text)
@@ -125,14 +116,10 @@ def _formatter(style: Literal["text", "json"], shared: list[Processor]) -> loggi
             structlog.processors.StackInfoRenderer(),
             # Before redaction, which has to see the text of the exception.
             structlog.processors.format_exc_info,
-            _redact_event,
+            _redactor,
             renderer,
         ],
     )
-
-
-def _redact_event(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    return _redactor(logger, method, event)
 
 
 def _quieten(level: str) -> None:

@@ -57,8 +57,9 @@ def test_a_mistyped_command_is_one_line(call: Callable[..., Ended], arguments: l
     assert len(ended.err) == 1
 
 
+@pytest.mark.usefixtures("restore_logging")
 def test_an_unexpected_error_becomes_one_line_and_a_file(tmp_path: Path) -> None:
-    log.redact(["correct-horse"])
+    log.set_up(level="info", style="text", secrets=["correct-horse"])
     with pytest.raises(BackburnerError) as caught, bugs_reported(load(data=tmp_path)):
         raise RuntimeError("this was\nnot expected: correct-horse")
     saved = (tmp_path / "crash.log").read_text()

@@ -258,7 +258,7 @@ async def test_a_reply_that_finds_nothing_left_says_so_and_is_served(set_up: Set
     await stage.work()
 
     assert len(stage.engine.requests) == 1
-    assert stage.said(here)[-1].startswith("I cannot go on now.")
+    assert stage.said(here)[-1].startswith("I cannot continue now.")
     assert len(stage.load(here).questions) == 1
 
 

@@ -56,7 +56,6 @@ ROUTERS = (
     away.router,
     events.router,
     backup.router,
-    monitoring.router,
 )
 #: Shorter than the minute or so after which proxies close idle connections.
 HEARTBEAT_INTERVAL = timedelta(seconds=15)
@@ -102,7 +101,8 @@ def build_api(
     api.state.heartbeat = heartbeat.total_seconds()
     api.state.reply_timeout = reply_timeout
     for router in ROUTERS:
-        api.include_router(router)
+        api.include_router(router, responses=openapi.COMMON_RESPONSES)
+    api.include_router(monitoring.router)
     if tools is not None:
         api.routes.append(Route(mcp.PATH, mcp.McpEndpoint(tools), include_in_schema=False))
     api.add_middleware(BodyLimitMiddleware)

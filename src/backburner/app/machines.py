@@ -4,7 +4,6 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_network
-from pathlib import Path
 
 from backburner.actions.deps import no_repository
 from backburner.app.engines import build_engine, closer
@@ -119,16 +118,12 @@ def _check_secrets_hidden(settings: Settings) -> None:
     if settings.commands != "confined":
         return
     confinement = confine_to(readable=settings.readable)
-    for path in _secret_paths(settings):
-        if confinement.can_read(path):
+    for path in (settings.data, settings.config):
+        if path is not None and confinement.can_read(path):
             raise BadSetting(
                 f"Commands of agents could read {path}.",
                 hint="Move it out of system folders and of those in `readable`.",
             )
-
-
-def _secret_paths(settings: Settings) -> Sequence[Path]:
-    return [path for path in (settings.data, settings.config) if path is not None]
 
 
 def has_memory(free: int | None, *, starting: int) -> bool:

@@ -1,7 +1,7 @@
 """The server: builds the API, and serves it until a signal."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +18,6 @@ from backburner.app.http_server import HttpServer, listen, server_config, wait_u
 from backburner.app.signals import stop_on_signals
 from backburner.app.urls import host_in_url
 from backburner.core.errors import MachineFailed
-from backburner.settings import Settings
 from backburner.store.lifecycle.opening import ask_for_an_answer
 from backburner.web import pages
 
@@ -67,6 +66,9 @@ async def serve(
 
 def build_server_api(app: App) -> FastAPI:
     settings = app.settings
+    hosts = {"localhost", "127.0.0.1", "[::1]", host_in_url(settings.host)}
+    if public_host := urlsplit(settings.public_url).hostname:
+        hosts.add(host_in_url(public_host))
 
     async def check_database() -> None:
         await app.database.transact(ask_for_an_answer)
@@ -76,22 +78,13 @@ def build_server_api(app: App) -> FastAPI:
 
     api = build_api(
         app.deps,
-        hosts={
-            *("localhost", "127.0.0.1", "[::1]"),
-            host_in_url(settings.host),
-            *_public_host(settings),
-        },
+        hosts=hosts,
         checks={"data folder": check_data_folder, "database": check_database},
         public_url=settings.public_url,
         tools=serve_tools(app.deps),
     )
     api.routes.extend(pages.build_routes())
     return api
-
-
-def _public_host(settings: Settings) -> Iterator[str]:
-    if name := urlsplit(settings.public_url).hostname:
-        yield host_in_url(name)
 
 
 def serve_tools(deps: Deps) -> ServeTools:

@@ -1,1 +1,1 @@
-"""Hints between processes: what to read again, never its content."""
+"""Hints between processes: they name rows to read again, and carry no content."""

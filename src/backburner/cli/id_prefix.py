@@ -1,6 +1,7 @@
 """Find an object by a unique prefix of its id, with or without the type letter."""
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from backburner.cli.client import Server
@@ -13,13 +14,10 @@ MAX_MATCHES_SHOWN = 5
 
 
 def find_conversation(server: Server, prefix: str) -> str:
-    if len(prefix) == FULL_ID_CHARS:
-        return prefix
-    conversations = [
-        *server.items("/api/conversations"),
-        *server.items("/api/conversations", archived=True),
-    ]
-    return match_prefix(prefix, conversations, "conversation", label="title")
+    conversations = chain(
+        server.items("/api/conversations"), server.items("/api/conversations", archived=True)
+    )
+    return _find(prefix, conversations, "conversation", label="title")
 
 
 def find_task(server: Server, name: str, **query: Any) -> str:
@@ -43,28 +41,26 @@ def _tasks(server: Server, query: dict[str, Any]) -> Iterable[Any]:
 
 
 def find_question(server: Server, prefix: str) -> str:
-    if len(prefix) == FULL_ID_CHARS:
-        return prefix
-    return match_prefix(prefix, server.items("/api/questions"), "open question", label="prompt")
+    return _find(prefix, server.items("/api/questions"), "open question", label="prompt")
 
 
 def find_grant(server: Server, prefix: str) -> str:
-    if len(prefix) == FULL_ID_CHARS:
-        return prefix
-    return match_prefix(prefix, server.items("/api/grants"), "grant", label="tool")
+    return _find(prefix, server.items("/api/grants"), "grant", label="tool")
 
 
 def find_job(server: Server, prefix: str) -> str:
-    if len(prefix) == FULL_ID_CHARS:
-        return prefix
-    return match_prefix(prefix, server.items("/api/jobs"), "job", label="description")
+    return _find(prefix, server.items("/api/jobs"), "job", label="description")
 
 
 def find_run(server: Server, conversation_id: str, prefix: str) -> str:
-    if len(prefix) == FULL_ID_CHARS:
-        return prefix
     runs = server.items(f"/api/conversations/{conversation_id}/runs")
-    return match_prefix(prefix, runs, "run", label="status")
+    return _find(prefix, runs, "run", label="status")
+
+
+def _find(prefix: str, items: Iterable[Any], noun: str, *, label: str) -> str:
+    # A complete id needs no request: items are only fetched when they are read.
+    is_complete = len(prefix) == FULL_ID_CHARS
+    return prefix if is_complete else match_prefix(prefix, items, noun, label=label)
 
 
 def match_prefix(prefix: str, items: Iterable[Any], noun: str, *, label: str) -> str:

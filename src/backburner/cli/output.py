@@ -32,16 +32,26 @@ def print_result(value: Any, text: str, *, as_json: bool) -> None:
         click.echo(printable(text))
 
 
-def print_table(rows: Sequence[Sequence[Any]], *, empty: str) -> None:
-    """Print rows in aligned columns; the first row is the heading."""
-    if len(rows) == 1:
+def print_table(rows: Sequence[Mapping[str, Any]], *, empty: str) -> None:
+    """Print rows in aligned columns under their names."""
+    if not rows:
         click.echo(empty)
         return
-    cells = [[printable(str(cell)) for cell in row] for row in rows]
+    cells = [list(rows[0]), *([printable(str(cell)) for cell in row.values()] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     for row in cells:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         click.echo(line.rstrip())
+
+
+def print_items(
+    items: Sequence[Any], rows: Sequence[Mapping[str, Any]], *, empty: str, as_json: bool
+) -> None:
+    """Print a list: the whole objects for scripts, a table for people."""
+    if as_json:
+        print_json(items)
+    else:
+        print_table(rows, empty=empty)
 
 
 def print_fields(fields: Mapping[str, Any]) -> None:

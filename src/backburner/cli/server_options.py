@@ -49,8 +49,7 @@ def with_server_finder(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def json_option(command: Decorated) -> Decorated:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def limit_option(default: int, *, maximum: int | None = None) -> Callable[[Decorated], Decorated]:

@@ -104,7 +104,7 @@ class Invitation:
     """An invitation to create an account, as operators see it."""
 
     id: str
-    #: Whom it is for, as a reminder.
+    #: The invited person, as a reminder.
     name: str
     role: Role
     made_by: UserId

@@ -23,7 +23,7 @@ _PRICE_UNITS = {
 
 
 class AllowanceScope(StrEnum):
-    """What an allowance limits. A conversation's includes all jobs below it."""
+    """The object of an allowance. A conversation's allowance includes all jobs below it."""
 
     RUN = "run"
     CONVERSATION = "conversation"

@@ -104,7 +104,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where notices are delivered: a channel and a target on it."""
+    """The destination of notices: a channel and a target on it."""
 
     channel: str
     target: str

@@ -31,9 +31,9 @@ class BackburnerError(Exception):
     """Something went wrong."""
 
     def __init__(self, message: str = "", *, hint: str = "") -> None:
-        #: What is wrong, in one sentence.
+        #: The problem, in one sentence.
         self.message = message or self.__doc__ or ""
-        #: What to do about it, in one sentence; empty if the message is enough.
+        #: The next step for the user, in one sentence; empty if the message is enough.
         self.hint = hint
         super().__init__(f"{self.message} {hint}" if hint else self.message)
 
@@ -83,7 +83,7 @@ class NotAllowed(BackburnerError):
 
 
 class Conflict(BackburnerError):
-    """That is not possible in the current state."""
+    """This is not possible in the current state."""
 
 
 class LimitReached(Conflict):

@@ -23,8 +23,8 @@ UserId = NewType("UserId", str)
 
 #: Without i, l, o and u, which are easily confused when an id is read out or typed.
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
-#: An id has 130 bits; above these stand the microseconds since 1970, up to the year 2112. At the
-#: top, so that the beginning of an id tells it from those that were made shortly before.
+#: Of 130 bits; those above are the microseconds since 1970, up to the year 2112. The time comes
+#: first, so that ids made at different times differ in their first characters.
 _RANDOM_BITS = 78
 
 

@@ -29,20 +29,19 @@ class Notice:
 def of_result(conversation: Conversation, outcome: Complete) -> Notice | None:
     if outcome.message is None:
         return None
-    changed = result_hash(outcome) != conversation.last_result_hash
-    wanted = {
+    notifies = {
         Notify.ALWAYS: True,
-        Notify.ON_CHANGE: changed,
+        Notify.ON_CHANGE: result_hash(outcome) != conversation.last_result_hash,
         Notify.ON_FAILURE: False,
         Notify.NEVER: False,
     }
-    return Notice(NoticeKind.RESULT, outcome.message) if wanted[conversation.notify] else None
+    return Notice(NoticeKind.RESULT, outcome.message) if notifies[conversation.notify] else None
 
 
 def of_unattended_reply(conversation: Conversation, text: str) -> Notice | None:
     """Notify about a reply to a job's result, unless the user does not want results."""
-    wanted = conversation.notify in (Notify.ALWAYS, Notify.ON_CHANGE)
-    return Notice(NoticeKind.RESULT, text) if wanted and text.strip() else None
+    notifies = conversation.notify in (Notify.ALWAYS, Notify.ON_CHANGE)
+    return Notice(NoticeKind.RESULT, text) if notifies and text.strip() else None
 
 
 def of_question(conversation: Conversation, question: Question) -> Notice:

@@ -152,22 +152,24 @@ def _parse(reply: object) -> Outcome:
     check_json("The outcome", reply, limit=MAX_OUTCOME_BYTES)
     fields = _drop_nulls("An outcome", check_object("The outcome", reply), _ALL_FIELDS)
     verdict = _verdict(fields)
-    given = {name: value for name, value in fields.items() if name not in VERDICTS}
-    _refuse_unknown(f"An outcome with {verdict}", given, _FIELDS[verdict])
-    update = check_object("state_update", given.get("state_update", {}))
+    content = {name: value for name, value in fields.items() if name not in VERDICTS}
+    _refuse_unknown(f"An outcome with {verdict}", content, _FIELDS[verdict])
+    update = check_object("state_update", content.get("state_update", {}))
     check_json("state_update", update, limit=MAX_STATE_BYTES)
-    step = check_text("next_step", given.get("next_step", ""), limit=MAX_STEP_CHARS).strip() or None
-    message = _message(given)
+    step = (
+        check_text("next_step", content.get("next_step", ""), limit=MAX_STEP_CHARS).strip() or None
+    )
+    message = _message(content)
     match verdict:
         case "needs_input":
-            return _needs_input(given, message, update, step)
+            return _needs_input(content, message, update, step)
         case "continue":
-            again_in = _duration("again_in", given.get("again_in"))
+            again_in = _duration("again_in", content.get("again_in"))
             return Continue(message=message, state_update=update, next_step=step, again_in=again_in)
         case _:
-            result = given.get("result")
+            result = content.get("result")
             check_json("result", result, limit=MAX_RESULT_BYTES)
-            final = _flag("final", given.get("final", False))
+            final = _flag("final", content.get("final", False))
             return Complete(
                 message=message, result=result, state_update=update, next_step=step, final=final
             )
@@ -199,12 +201,12 @@ def _verdict(fields: Mapping[str, Any]) -> str:
 
 
 def _needs_input(
-    given: Mapping[str, Any], message: str | None, update: Mapping[str, Any], step: str | None
+    content: Mapping[str, Any], message: str | None, update: Mapping[str, Any], step: str | None
 ) -> NeedsInput:
     if message is None:
         raise BadOutcome("An outcome with needs_input must have a message.")
     fields = _drop_nulls(
-        "A question", check_object("question", given.get("question")), _QUESTION_FIELDS
+        "A question", check_object("question", content.get("question")), _QUESTION_FIELDS
     )
     kind = fields.get("type")
     if kind not in tuple(question.QuestionType):
@@ -226,8 +228,8 @@ def _needs_input(
     return NeedsInput(message=message, question=checked, state_update=update, next_step=step)
 
 
-def _message(given: Mapping[str, Any]) -> str | None:
-    text = check_text("message", given.get("message", ""), limit=MAX_MESSAGE_CHARS)
+def _message(content: Mapping[str, Any]) -> str | None:
+    text = check_text("message", content.get("message", ""), limit=MAX_MESSAGE_CHARS)
     return text if text.strip() else None
 
 
@@ -250,17 +252,19 @@ def _flag(name: str, value: object) -> bool:
     return value
 
 
-def _drop_nulls(label: str, given: Mapping[str, Any], known: frozenset[str]) -> Mapping[str, Any]:
+def _drop_nulls(
+    label: str, content: Mapping[str, Any], allowed: frozenset[str]
+) -> Mapping[str, Any]:
     """Drop fields that are null: engines that must fill in every field leave one out that way."""
-    _refuse_unknown(label, given, known)
-    return {name: value for name, value in given.items() if value is not None}
+    _refuse_unknown(label, content, allowed)
+    return {name: value for name, value in content.items() if value is not None}
 
 
-def _refuse_unknown(label: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
-    if unknown := sorted(given.keys() - known):
+def _refuse_unknown(label: str, content: Mapping[str, Any], allowed: frozenset[str]) -> None:
+    if unknown := sorted(content.keys() - allowed):
         names = ", ".join(repr(name[:40]) for name in unknown[:5])
         raise BadOutcome(
-            f"{label} has no field {names}.", hint=f"Its fields are: {', '.join(sorted(known))}."
+            f"{label} has no field {names}.", hint=f"Its fields are: {', '.join(sorted(allowed))}."
         )
 
 

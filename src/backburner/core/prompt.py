@@ -1,4 +1,4 @@
-"""The prompts of runs. Their size is bounded, however long the conversation is.
+"""The prompts of runs. Their size is bounded, also for long conversations.
 
 Outside text is quoted as data; nothing inside a quote can close it.
 """

@@ -1,4 +1,4 @@
-"""What follows a failed background run: a retry, a question to the user, or giving up."""
+"""Consequences of a failed background run: a retry, a question to the user, or giving up."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

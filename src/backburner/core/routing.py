@@ -1,4 +1,4 @@
-"""Which profile a conversation uses, and which one is the fallback when that fails.
+"""Routing: the profile that a conversation uses, and the fallback if that fails.
 
 A profile is a named model configuration. Chats use one; tasks, jobs and discovery may use another,
 often a local model that costs nothing.

@@ -53,7 +53,7 @@ class ItemKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Failure:
     kind: FailureKind
-    #: What happened, in a sentence for the user.
+    #: One sentence for the user.
     message: str
     #: Retrying cannot help: a wrong key, a model that does not exist.
     permanent: bool = False

@@ -1,4 +1,4 @@
-"""The journal of tool calls: what a repeated run is told, and what the owner is asked.
+"""The journal of tool calls: receipts for a repeated run, and questions about calls in doubt.
 
 A call is recorded before it is made and again with its result. A call without a result may or may
 not have taken effect: a read-only call is made again, and for any other the owner is asked.

@@ -7,7 +7,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, assert_never
@@ -43,7 +43,7 @@ _PLAIN_HOST = re.compile(r"[a-z0-9._:-]+")
 
 
 class GrantMatch(StrEnum):
-    """What a call must have in common with a lasting grant."""
+    """The part of a call that a lasting grant has to match."""
 
     TOOL = "tool"  #: The tool only.
     COMMAND = "command"  #: Also the first words of `command`.
@@ -212,13 +212,7 @@ def widen_grant(grant: Grant, words: tuple[str, ...]) -> Grant:
             f"{' '.join(grant.words)!r} does not begin with {' '.join(words)!r}.",
             hint="Keep one or more of its first words.",
         )
-    return Grant(
-        id=grant.id,
-        server=grant.server,
-        tool=grant.tool,
-        definition=grant.definition,
-        words=words,
-    )
+    return replace(grant, words=words)
 
 
 def _qualified_name(tool: Tool) -> str:

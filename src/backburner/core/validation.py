@@ -1,6 +1,6 @@
 """Checks of untrusted text and JSON: type, size, depth and characters.
 
-Both databases can store, and every client can print, whatever passes these checks.
+Text and JSON that pass can be stored in both databases and printed by every client.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Which libraries of the engines are installed, found without importing them."""
+"""Checks for the libraries of the engines, without importing them."""
 
 from importlib.util import find_spec
 from pathlib import Path

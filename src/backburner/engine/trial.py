@@ -109,10 +109,10 @@ def _to_trial(target: Target, response: httpx2.Response) -> Trial:
         works = isinstance(_object(response).get(key), list)
         return Trial(f"{target.model} answers.") if works else _not_an_api(target)
     if status in (401, 403):
-        what = "token" if target.token else "key"
-        refusal = f"The {what} was refused" if target.secret else "A key is needed"
+        secret = "token" if target.token else "key"
+        refusal = f"The {secret} was refused" if target.secret else "A key is needed"
         return Trial(
-            f"{refusal} ({status}).", Trouble.REFUSED, f"Check the {what}, and enter it again."
+            f"{refusal} ({status}).", Trouble.REFUSED, f"Check the {secret}, and enter it again."
         )
     if status in (400, 404) and "model" in message.casefold():
         words = f"Model not found: {target.model!r}{_quoted(message)}."

@@ -1,4 +1,4 @@
-"""Which addresses we may connect to: public ones, and those the operator allows. Pure."""
+"""Check that we may connect to an address: a public one, or one that the operator allows."""
 
 from collections.abc import Iterable, Sequence
 from ipaddress import (

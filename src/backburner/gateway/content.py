@@ -64,7 +64,7 @@ def to_page(response: RawResponse) -> WebPage:
 
 
 def _decompress(response: RawResponse) -> tuple[bytes, bool]:
-    """Decompress up to `MAX_BODY_BYTES`, however much there is."""
+    """Decompress up to `MAX_BODY_BYTES`; return whether there is more."""
     if response.encoding in ("", "identity"):
         return response.body, False
     if response.encoding not in ("gzip", "x-gzip", "deflate"):

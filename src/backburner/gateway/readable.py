@@ -28,7 +28,7 @@ _SPACES = re.compile(r"[ \t\r\f\v\u00a0]+")
 
 
 def html_to_text(html: str, *, base: str) -> str:
-    """Reduce a page to its text; what is not parsed in time is left out.
+    """Reduce a page to its text; the rest is left out when the time is up.
 
     The parser rescans an unfinished tag with every piece, which is quadratic in its length. So the
     page is fed in pieces, and parsing stops at a tag that does not end.

@@ -1,1 +1,1 @@
-"""What people watch as it happens: the feed of changes, and drafts of replies."""
+"""Live updates: the feed of changes, and drafts of replies."""

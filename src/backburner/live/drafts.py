@@ -27,7 +27,7 @@ class Broadcast:
         try:
             yield
         finally:
-            self._listeners = tuple(one for one in self._listeners if one != listener)
+            self._listeners = tuple(other for other in self._listeners if other != listener)
 
     def publish(self, user: UserId, conversation_id: ConversationId, event: DraftEvent) -> None:
         self._keep(user, conversation_id, event)
@@ -42,8 +42,8 @@ class Broadcast:
         if isinstance(event, DraftClosed):
             replies.pop(conversation_id, None)
         elif event.is_reply:
-            known = replies.get(conversation_id)
-            before = known.text if known and known.run == event.run_id else ""
+            draft = replies.get(conversation_id)
+            before = draft.text if draft and draft.run == event.run_id else ""
             text = before + event.text
             replies[conversation_id] = ReplyDraft(conversation_id, event.run_id, text)
         if not replies:

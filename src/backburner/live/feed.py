@@ -82,8 +82,8 @@ class Feed:
         for subscribers in self._subscribers.values():
             for subscriber in subscribers:
                 subscriber.end()
-        for one in self._joining:
-            one.is_in.set()
+        for joining in self._joining:
+            joining.is_in.set()
 
     async def _join(self, subscriber: Subscriber, after: int | None) -> None:
         joining = _Joining(subscriber, after)
@@ -93,13 +93,13 @@ class Feed:
 
     def _forget(self, subscriber: Subscriber) -> None:
         user = subscriber.user
-        left = tuple(one for one in self._subscribers[user] if one is not subscriber)
+        left = tuple(other for other in self._subscribers[user] if other is not subscriber)
         if left:
             self._subscribers[user] = left
         else:
             del self._subscribers[user]
             self._positions.pop(user, None)
-        self._joining = [one for one in self._joining if one.subscriber is not subscriber]
+        self._joining = [new for new in self._joining if new.subscriber is not subscriber]
         if not self._subscribers and self._task is not None:
             self._task.cancel()
             self._task = None
@@ -183,7 +183,7 @@ class Feed:
         clock = asyncio.get_running_loop().time
         is_poll = clock() >= self._next_poll
         concerned = (
-            self._subscribers if is_poll else {*hinted, *(one.subscriber.user for one in joining)}
+            self._subscribers if is_poll else {*hinted, *(new.subscriber.user for new in joining)}
         )
         credentials = {
             (user, subscriber.credential)
@@ -193,8 +193,8 @@ class Feed:
         poll = Poll(
             hinted={user: where for user, where in hinted.items() if user in self._positions},
             positions=dict(self._positions),
-            joining=[(one.subscriber.user, one.after) for one in joining],
-            held=credentials,
+            joining=[(new.subscriber.user, new.after) for new in joining],
+            credentials=credentials,
             since=self._polled_at if is_poll else None,
         )
         result = await self._deps.store.transact(poll.run)
@@ -229,16 +229,16 @@ class Feed:
             self._send_drafts(self._subscribers.get(user, ()), drafts)
 
     def _admit(self, joining: list[_Joining], joined: list[NewSubscriber]) -> None:
-        for one, (newest, missed, drafts) in zip(joining, joined, strict=True):
-            subscriber = one.subscriber
+        for new, (newest, missed, drafts) in zip(joining, joined, strict=True):
+            subscriber = new.subscriber
             if subscriber in self._subscribers.get(subscriber.user, ()):
                 self._positions.setdefault(subscriber.user, newest)
-                subscriber.begin(newest, missed, is_new=one.after is None)
+                subscriber.begin(newest, missed, is_new=new.after is None)
                 self._send_drafts((subscriber,), drafts)
                 # Pieces that were published before carry only their own text.
                 for reply in self._deps.drafts.replies(subscriber.user):
                     subscriber.hear(reply)
-            one.is_in.set()
+            new.is_in.set()
 
     def _send_drafts(self, subscribers: Iterable[Subscriber], drafts: Iterable[ReplyDraft]) -> None:
         for draft in drafts:

@@ -14,7 +14,7 @@ MAX_POLL_LOOKBACK = timedelta(seconds=90)
 
 
 class NewSubscriber(NamedTuple):
-    """What a new subscriber starts with."""
+    """The state that a new subscriber starts with."""
 
     newest: int
     #: None: too many, or no longer in the log.
@@ -42,28 +42,28 @@ class Poll:
     hinted: dict[UserId, set[ConversationId] | None]
     positions: dict[UserId, int]
     joining: list[tuple[UserId, int | None]]
-    held: set[tuple[UserId, str]]
+    credentials: set[tuple[UserId, str]]
     #: The last poll of all users; None: only hinted users are read.
     since: datetime | None
 
     def run(self, tx: Tx) -> PollResult:
-        found = PollResult(at=tx.now, good=tx.credentials.valid(self.held, now=tx.now))
+        result = PollResult(at=tx.now, good=tx.credentials.valid(self.credentials, now=tx.now))
         for user, conversations in self.hinted.items():
-            self._read(tx, found, user, conversations)
+            self._read(tx, result, user, conversations)
         if self.since is not None:
             for user, newest in tx.events.latest_by_user(self.since - MAX_POLL_LOOKBACK).items():
-                if newest > self.positions.get(user, newest) and user not in found.changes:
-                    self._read(tx, found, user, None)
-        found.joined = [self._join(tx, user, after) for user, after in self.joining]
-        return found
+                if newest > self.positions.get(user, newest) and user not in result.changes:
+                    self._read(tx, result, user, None)
+        result.joined = [self._join(tx, user, after) for user, after in self.joining]
+        return result
 
     def _read(
-        self, tx: Tx, found: PollResult, user: UserId, conversations: set[ConversationId] | None
+        self, tx: Tx, result: PollResult, user: UserId, conversations: set[ConversationId] | None
     ) -> None:
         position = self.positions[user]
-        found.changes[user] = list(tx.events.after(user, position, limit=MAX_MISSED_EVENTS))
+        result.changes[user] = list(tx.events.after(user, position, limit=MAX_MISSED_EVENTS))
         # After the changes: a draft read before them could be a message by now.
-        found.drafts[user] = list(tx.events.drafts(user, conversations))
+        result.drafts[user] = list(tx.events.drafts(user, conversations))
 
     def _join(self, tx: Tx, user: UserId, after: int | None) -> NewSubscriber:
         newest = tx.events.latest(user)
@@ -71,7 +71,7 @@ class Poll:
         if after is not None:
             missed = self._missed(tx, user, after)
             # Changes since `newest` was read are included.
-            newest = max([newest, *(one.number for one in missed or ())])
+            newest = max([newest, *(change.number for change in missed or ())])
         # Last, as in `_read`.
         return NewSubscriber(newest, missed, list(tx.events.drafts(user, None)))
 

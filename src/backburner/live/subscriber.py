@@ -13,7 +13,7 @@ MAX_SUBSCRIBER_QUEUE = 500
 
 @dataclass(frozen=True, slots=True)
 class FeedItem:
-    """What a subscriber has to send, in this order."""
+    """Updates for one client, sent in this order."""
 
     #: The number it starts at, and whether everything has to be reloaded.
     begins_at: int | None = None
@@ -49,7 +49,7 @@ class Subscriber:
     def offer(self, changes: Iterable[Change]) -> Collection[ConversationId]:
         """Queue changes; return the conversations whose queued draft was dropped.
 
-        Such a draft may be a message by now. If it is not, it has to be heard again, as a whole.
+        Such a draft may be a message by now. If not, it has to be added again, as a whole.
         """
         dropped = list[ConversationId]()
         if self._number is None:
@@ -70,11 +70,11 @@ class Subscriber:
 
     def hear(self, draft: ReplyDraft) -> None:
         """Keep one draft for each conversation; a piece that continues it is added to it."""
-        known = self._drafts.get(draft.conversation)
-        if known is not None and known.run == draft.run:
-            overlap = draft.at - known.at
-            if 0 <= overlap <= len(known.text) <= overlap + len(draft.text):
-                draft = replace(known, text=known.text[:overlap] + draft.text)
+        queued = self._drafts.get(draft.conversation)
+        if queued is not None and queued.run == draft.run:
+            overlap = draft.at - queued.at
+            if 0 <= overlap <= len(queued.text) <= overlap + len(draft.text):
+                draft = replace(queued, text=queued.text[:overlap] + draft.text)
         self._drafts[draft.conversation] = draft
         self._wake.set()
 

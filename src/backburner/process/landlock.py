@@ -47,10 +47,10 @@ def restrict(readable: "list[str]", writable: "list[str]") -> None:
         raise OSError(NOT_CONFINED, "Landlock is missing.")
     files = handled_rights(supported)
     # The struct grew: file rights, then network rights (4), then scopes (6).
-    known = files.to_bytes(8, sys.byteorder)
+    attributes = files.to_bytes(8, sys.byteorder)
     if supported >= 6:
-        known += bytes(8) + SCOPES.to_bytes(8, sys.byteorder)
-    rules = check(call("syscall", CREATE_RULESET, known, len(known), 0))
+        attributes += bytes(8) + SCOPES.to_bytes(8, sys.byteorder)
+    rules = check(call("syscall", CREATE_RULESET, attributes, len(attributes), 0))
     for paths, access in ((readable, READ_RIGHTS), (writable, WRITE_RIGHTS)):
         for path in paths:
             allow(rules, path, access & files)

@@ -108,14 +108,14 @@ def run_inner(spec: "ChildSpec", *, grace: float, outer: int, control: int) -> "
     report(child, control)
     detach_streams()
 
-    asked: set[int] = set()
+    signalled: set[int] = set()
 
     def ask_to_end(*, alive: bool) -> float:  # noqa: ARG001 (there are other descendants)
         # The oldest first: a shell that outlives the program it waits for would report its end.
         for pid, _ in reversed(descendants()):
             # Many programs give up cleaning up at a second SIGTERM.
-            if pid not in asked:
-                asked.add(pid)
+            if pid not in signalled:
+                signalled.add(pid)
                 send_signal(pid, signal.SIGTERM)
                 # A stopped process would not handle it.
                 send_signal(pid, signal.SIGCONT)

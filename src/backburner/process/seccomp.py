@@ -53,8 +53,8 @@ def forbid_unix_sockets(call: "Callable[..., int]") -> None:
 
 def in_memory(code: bytes) -> "_ctypes.Array[Char]":
     array = type("Code", (_ctypes.Array,), {"_type_": Char, "_length_": len(code)})
-    held: _ctypes.Array[Char] = array(*code)
-    return held
+    memory: _ctypes.Array[Char] = array(*code)
+    return memory
 
 
 def filter_for(architecture: int, socket: int, prlimit: int) -> "list[bytes]":

@@ -31,17 +31,17 @@ class Budget:
 
     def open(self, tx: Tx, zone: str) -> BudgetVerdict:
         """Check whether anything is left to spend, and whether other runs have reserved it."""
-        standings = self._standings(tx, zone)
-        over = allowance.find_exhausted(replace(one, reserved=Amount()) for one in standings)
-        return BudgetVerdict(over, is_reserved=allowance.find_exhausted(standings) is not None)
+        states = self._states(tx, zone)
+        over = allowance.find_exhausted(replace(state, reserved=Amount()) for state in states)
+        return BudgetVerdict(over, is_reserved=allowance.find_exhausted(states) is not None)
 
     async def pay(self, model: str, usage: Usage) -> Allowance | None:
-        """Record the cost of a model call; returns the allowance that is now used up, if any."""
+        """Record the cost of a model call; return the allowance that is now used up, if any."""
         tried = list[datetime]()
 
         def work(tx: Tx) -> Allowance | None:
             person = tx.users.lock(self.turn.user_id)
-            # An earlier try may have been committed, and only its answer lost.
+            # An earlier try may have been committed, and only its response lost.
             if not any(tx.spending.was_recorded(self.turn, at) for at in tried):
                 tried.append(tx.now)
                 self._spend(tx, model, usage, person.zone)
@@ -54,26 +54,26 @@ class Budget:
         keys = _keys(self.turn, self.root, tx.now, zone)
         tx.spending.add(self.turn, self.root, model, cost, counts_to=keys.values())
 
-    def _standings(self, tx: Tx, zone: str) -> Sequence[AllowanceState]:
+    def _states(self, tx: Tx, zone: str) -> Sequence[AllowanceState]:
         keys = _keys(self.turn, self.root, tx.now, zone)
         account = tx.spending.state(self.turn.user_id, self.root, keys.values())
         return [
             AllowanceState(
-                known,
-                account.spent.get(keys[known.scope], Amount()),
-                self._set_aside(account.running, known),
+                limit,
+                account.spent.get(keys[limit.scope], Amount()),
+                self._reserved(account.running, limit),
             )
-            for known in known(self.deps, account.allowances)
+            for limit in known(self.deps, account.allowances)
         ]
 
-    def _set_aside(
-        self, underway: Sequence[tuple[RunId, ConversationId]], known: Allowance
+    def _reserved(
+        self, underway: Sequence[tuple[RunId, ConversationId]], limit: Allowance
     ) -> Amount:
         """Sum the reservations of other runs under the same allowance."""
         total = Amount()
         for run, root in underway:
-            shares = known.scope in (AllowanceScope.USER, AllowanceScope.DAY) or (
-                known.scope is AllowanceScope.CONVERSATION and root == self.root
+            shares = limit.scope in (AllowanceScope.USER, AllowanceScope.DAY) or (
+                limit.scope is AllowanceScope.CONVERSATION and root == self.root
             )
             if shares and run != self.turn.run_id:
                 total += self.deps.limits.slice

@@ -30,13 +30,13 @@ from backburner.ports import Claim, Tx
 from backburner.runs.gate import Gate
 from backburner.runs.stopping import StopReason, StopRequests
 
-#: After it a run looks again whether others have left something to spend.
+#: Delay until a run checks again whether the budget reserved by others is free.
 BUDGET_RETRY_DELAY = timedelta(seconds=5)
 
 
 @dataclass(slots=True, kw_only=True)
 class RunResult:
-    """What came of a run so far."""
+    """The result of a run, filled in while it is performed."""
 
     items: Sequence[Item]
     #: Items it served before it was handed back.
@@ -46,12 +46,12 @@ class RunResult:
     text: str = ""
     outcome: Outcome | None = None
     failure: Failure | None = None
-    #: The agent ended as it should.
+    #: The agent ended its turn properly.
     is_done: bool = False
-    #: The profile it is done under, and the one that could not.
+    #: The profile in use, and the one that failed before.
     profile: str = ""
     escalated_from: str | None = None
-    #: The session the agent works in, and what it is to remember of it.
+    #: The agent's session, and its new entries.
     session: Session | None = None
     entries: list[str] = field(default_factory=list)
     #: Why the previous session was not resumed, in words for the user.
@@ -80,55 +80,57 @@ class _Ending:
     reason: StopReason | None
     gate: Gate
     result: RunResult
-    #: A run status, or that it was handed back.
+    #: A run status, or "handed back".
     outcome: str = ""
 
     def write(self, tx: Tx) -> None:
         turn, result = self.claim.turn, self.result
         awaited = self._lock_awaited(tx)
         if self.reason is StopReason.SPENT:
-            # Whoever needs both locks takes that of the user first.
+            # Lock order: the user before the conversation.
             tx.users.lock(turn.user_id)
         before = tx.turns.hold(turn)
-        found = self._renewed(before)
-        if before.session is not None and before.session != found.session:
-            self._forget(tx, before.session, found.session)
+        conversation = self._renewed(before)
+        if before.session is not None and before.session != conversation.session:
+            self._forget(tx, before.session, conversation.session)
         if result.session is not None and result.entries:
             tx.sessions.append(turn, result.session.id, result.entries)
         if tx.turns.is_cancelled(turn) or self.reason is StopReason.CANCELLED:
-            self._cancelled(tx, found)
+            self._cancelled(tx, conversation)
         elif result.is_done:
-            self._done(tx, found)
+            self._done(tx, conversation)
         elif result.failure is not None:
-            self._failed(tx, found, result.failure)
+            self._failed(tx, conversation, result.failure)
         elif self.reason is StopReason.WAITING_FOR_JOBS:
-            self._block(tx, found, awaited)
+            self._block(tx, conversation, awaited)
         else:
-            self._interrupted(tx, found)
+            self._interrupted(tx, conversation)
 
     def _lock_awaited(self, tx: Tx) -> Mapping[ConversationId, bool]:
-        """See which of the jobs that the run waits for have settled; no more do during this.
+        """Lock the jobs that the run waits for; return which of them have settled.
 
-        They are locked before their parent is, as it is when one of them reports.
+        Jobs are locked before their parent, in the same order as when they report to it.
         """
         if self.reason is not StopReason.WAITING_FOR_JOBS:
             return {}
-        named = dict.fromkeys(job for waiting in self.gate.waiting for job in waiting.jobs)
-        there = tx.jobs.lock(self.claim.turn.user_id, named)
-        return {job: job not in there or jobs.is_settled(there[job]) for job in named}
+        ids = dict.fromkeys(job_id for wait in self.gate.waiting for job_id in wait.jobs)
+        locked = tx.jobs.lock(self.claim.turn.user_id, ids)
+        return {job_id: job_id not in locked or jobs.is_settled(locked[job_id]) for job_id in ids}
 
-    def _block(self, tx: Tx, found: Conversation, awaited: Mapping[ConversationId, bool]) -> None:
-        """Hand the run back until the jobs have settled, and keep what they tell for it."""
+    def _block(
+        self, tx: Tx, conversation: Conversation, awaited: Mapping[ConversationId, bool]
+    ) -> None:
+        """Hand the run back until the jobs have settled, and redirect their results to it."""
         turn = self.claim.turn
         waiting = results_of(tx, turn.user_id, turn.conversation_id, awaited)
         tx.jobs.redirect(turn.user_id, [item.id for item in waiting], turn.kind)
-        step = Step(conversation=found, messages=self._said_so_far())
-        longest = max(one.timeout for one in self.gate.waiting)
+        step = Step(conversation=conversation, messages=self._partial_reply())
+        longest = max(wait.timeout for wait in self.gate.waiting)
         self._hand_back(tx, step, until=tx.now + longest)
         tx.jobs.wait(turn, awaited)
 
-    def _said_so_far(self) -> tuple[NewMessage, ...]:
-        """Keep what a reply has said before it waits: whoever it is for has time to read it."""
+    def _partial_reply(self) -> tuple[NewMessage, ...]:
+        """Return the text of a reply that waits for jobs, so that the user can read it already."""
         text = self.result.text.strip()
         if self.claim.turn.kind is not RunKind.REPLY or not text:
             return ()
@@ -140,103 +142,96 @@ class _Ending:
             turn = self.claim.turn
             tx.sessions.delete(turn.user_id, turn.conversation_id, old.id)
 
-    def _renewed(self, found: Conversation) -> Conversation:
+    def _renewed(self, conversation: Conversation) -> Conversation:
         if self.result.session is None and self.result.session_note is None:
-            return found
-        return replace(found, session=self.result.session)
+            return conversation
+        return replace(conversation, session=self.result.session)
 
-    def _interrupted(self, tx: Tx, found: Conversation) -> None:
+    def _interrupted(self, tx: Tx, conversation: Conversation) -> None:
         match self.reason:
             case StopReason.APPROVAL:
                 question = self.gate.question(now=tx.now)
-                step = transitions.ask_owner(found, question)
+                step = transitions.ask_owner(conversation, question)
                 self._commit(tx, step, RunEnding(status=RunStatus.SUCCESS, tokens=self.gate.tokens))
             case StopReason.SPENT if self.gate.over is not None:
-                self._spent(tx, found, self.gate.over)
+                self._spent(tx, conversation, self.gate.over)
             case StopReason.USER_WAITING | StopReason.DRAINING | StopReason.SHUTDOWN:
-                self._hand_back(tx, Step(conversation=found), until=tx.now)
+                self._hand_back(tx, Step(conversation=conversation), until=tx.now)
             case StopReason.BUDGET_RESERVED:
-                step = Step(conversation=found)
+                step = Step(conversation=conversation)
                 self._hand_back(tx, step, until=tx.now + BUDGET_RETRY_DELAY, serves=False)
             case StopReason.TIMEOUT:
-                failure = Failure(FailureKind.TIMEOUT, "It took longer than a run may.")
-                self._failed(tx, found, failure)
+                failure = Failure(FailureKind.TIMEOUT, "The run took too long.")
+                self._failed(tx, conversation, failure)
             case _:
-                failure = Failure(FailureKind.INCOMPLETE, "It ended without saying how.")
-                self._failed(tx, found, failure)
+                failure = Failure(FailureKind.INCOMPLETE, "The run ended without an outcome.")
+                self._failed(tx, conversation, failure)
 
-    def _done(self, tx: Tx, found: Conversation) -> None:
+    def _done(self, tx: Tx, conversation: Conversation) -> None:
         run, result = self.claim.run, self.result
-        ending = RunEnding(status=RunStatus.SUCCESS, tokens=self.gate.tokens, result=_kept(result))
+        ending = RunEnding(
+            status=RunStatus.SUCCESS, tokens=self.gate.tokens, result=_result_data(result)
+        )
         if result.outcome is None:
             step = transitions.reply(
-                found, run, result.text, now=tx.now, unattended=self._is_unattended()
+                conversation, run, result.text, now=tx.now, unattended=self._is_unattended()
             )
         else:
-            step = transitions.finish(found, run, result.outcome, now=tx.now)
+            step = transitions.finish(conversation, run, result.outcome, now=tx.now)
         self._commit(tx, step, ending)
 
-    def _failed(self, tx: Tx, found: Conversation, failure: Failure) -> None:
+    def _failed(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         ending = RunEnding(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
         if self.claim.turn.kind is RunKind.REPLY:
-            step = transitions.fail_reply(found, failure)
+            step = transitions.fail_reply(conversation, failure)
         else:
-            step = transitions.fail(found, self.claim.run, failure, now=tx.now)
+            step = transitions.fail(conversation, self.claim.run, failure, now=tx.now)
         self._commit(tx, step, ending)
 
-    def _cancelled(self, tx: Tx, found: Conversation) -> None:
-        said: tuple[NewMessage, ...] = ()
+    def _cancelled(self, tx: Tx, conversation: Conversation) -> None:
+        messages = list[NewMessage]()
         if self.claim.turn.kind is RunKind.REPLY:
-            if self.result.text:
-                said = (
-                    NewMessage(
-                        role=MessageRole.ASSISTANT, content=self.result.text, source=Source.CHAT
-                    ),
+            if text := self.result.text:
+                messages.append(
+                    NewMessage(role=MessageRole.ASSISTANT, content=text, source=Source.CHAT)
                 )
-            said = (*said, system_message("Stopped."))
-        left = [entry.tool for entry in tx.tool_calls.take_in_doubt(self.claim.turn)]
-        if left:
-            tools = ", ".join(left)
+            messages.append(system_message("Stopped."))
+        if tools := ", ".join(entry.tool for entry in tx.tool_calls.take_in_doubt(self.claim.turn)):
             text = f"It was stopped during a call of {tools}, which may or may not have happened."
-            said = (*said, system_message(text))
-        step = Step(conversation=found, messages=said)
-        self._commit(
-            tx,
-            step,
-            RunEnding(status=RunStatus.CANCELLED, tokens=self.gate.tokens),
-            asks=False,
-        )
+            messages.append(system_message(text))
+        step = Step(conversation=conversation, messages=tuple(messages))
+        ending = RunEnding(status=RunStatus.CANCELLED, tokens=self.gate.tokens)
+        self._commit(tx, step, ending, asks=False)
 
-    def _spent(self, tx: Tx, found: Conversation, over: Allowance) -> None:
+    def _spent(self, tx: Tx, conversation: Conversation, over: Allowance) -> None:
         turn, result = self.claim.turn, self.result
         question = spending.question(over, turn, result.root, now=tx.now, zone=result.zone)
-        step = Step(conversation=found)
+        step = Step(conversation=conversation)
         if turn.kind is RunKind.REPLY:
-            text = f"I cannot go on now. {question.prompt}"
+            text = f"I cannot continue now. {question.prompt}"
             step = replace(step, messages=(system_message(text),))
-        if not spending.is_asked(tx, found.user_id, question):
-            step = step.then(self._ask_about_allowance(tx, found, over, question))
+        if not spending.is_asked(tx, conversation.user_id, question):
+            step = step.then(self._ask_about_allowance(tx, conversation, over, question))
         if turn.kind is RunKind.REPLY:
             self._commit(tx, step, RunEnding(status=RunStatus.FAILURE, failure=_SPENT))
         else:
-            # What asks waits for the answer anyway.
-            self._hand_back(
-                tx, step if step.asked else transitions.pause_for_allowance(found), until=None
-            )
+            # A conversation with a question waits for its answer anyway.
+            step = step if step.asked else transitions.pause_for_allowance(conversation)
+            self._hand_back(tx, step, until=None)
 
     def _ask_about_allowance(
-        self, tx: Tx, found: Conversation, over: Allowance, question: Question
+        self, tx: Tx, conversation: Conversation, over: Allowance, question: Question
     ) -> Step:
-        """Ask at the top where it is about all that hangs under it, else where it was noticed."""
-        root = self.result.root
-        if over.scope is AllowanceScope.CONVERSATION and root != found.id:
-            top = tx.conversations.lock(found.user_id, root)
-            if top.status is not Status.ARCHIVED:
-                # It is not the top's own work that waits for the answer.
-                asked = replace(question, run_kind=RunKind.REPLY)
-                steps.save(tx, transitions.ask_owner(top, asked))
-                return Step(conversation=found)
-        return transitions.ask_owner(found, question)
+        """Ask in the root conversation about its own allowance, else in this conversation."""
+        root_id = self.result.root
+        if over.scope is AllowanceScope.CONVERSATION and root_id != conversation.id:
+            root = tx.conversations.lock(conversation.user_id, root_id)
+            if root.status is not Status.ARCHIVED:
+                # The root's own work does not wait for the answer.
+                question = replace(question, run_kind=RunKind.REPLY)
+                steps.save(tx, transitions.ask_owner(root, question))
+                return Step(conversation=conversation)
+        return transitions.ask_owner(conversation, question)
 
     def _commit(self, tx: Tx, step: Step, ending: RunEnding, *, asks: bool = True) -> None:
         step = self._ask_in_doubt(tx, step) if asks else step
@@ -275,7 +270,7 @@ class _Ending:
         return [item.id for item in self.result.items]
 
     def _served(self) -> list[ItemId]:
-        """Name what the agent was told when it began, and what it has read by itself since."""
+        """Return the items in the prompt, and those that the agent has read since."""
         loaded = self._loaded()
         return [*loaded, *sorted(self.gate.read.difference(loaded))]
 
@@ -284,11 +279,11 @@ class _Ending:
         return bool(items) and all(item.kind is ItemKind.JOB_RESULT for item in items)
 
 
-_SPENT = Failure(FailureKind.MODEL, "What may be spent has been spent.")
+_SPENT = Failure(FailureKind.MODEL, "The allowance is used up.")
 
 
-def _kept(result: RunResult) -> str | None:
-    """Keep the bare finding of a run with its record."""
+def _result_data(result: RunResult) -> str | None:
+    """Return the data of a completed run, which is stored with it."""
     outcome = result.outcome
     if isinstance(outcome, Complete) and outcome.result is not None:
         return canonical_json(outcome.result)

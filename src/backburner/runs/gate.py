@@ -1,7 +1,7 @@
 """The gate: every tool call passes it before it is made, and after.
 
-Before: is the turn still ours, may the run go on, does policy allow the call; then it is written
-down, in one transaction. After: what came of it is written down, and whether the run may go on.
+Before: one transaction checks that the turn is still ours, that the run may continue and that the
+policy allows the call, and records the call. After: its result is recorded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,9 +30,9 @@ MAX_RESULT_CHARS = 100_000
 MAX_APPROVAL_CHARS = 3_000
 
 RUN_IS_ENDING = ToolResult("The run ends here.", failed=True, stop=True)
-WAIT_FOR_CONSENT = ToolResult(
-    "This call needs the consent of the owner, who has been asked. End here; a new run begins"
-    " when they have answered.",
+APPROVAL_NEEDED = ToolResult(
+    "This call needs the approval of the owner, who has been asked. End here; a new run starts"
+    " after their answer.",
     failed=True,
     stop=True,
 )
@@ -55,18 +55,18 @@ class Gate:
     #: Tool calls of earlier attempts at the same work.
     past_calls: Sequence[JournalEntry]
     budget: Budget
-    #: False for engines that follow rules, whatever they read.
+    #: False for engines that are immune to prompt injection.
     can_be_injected: bool = True
-    #: Calls that need consent, in the order in which the agent wanted to make them.
-    asked: list[ToolCall] = field(default_factory=list)
-    #: Jobs the run is to wait for, and what in its inbox tells what the agent has read already.
+    #: Calls that need approval, in the order in which the agent tried them.
+    unapproved: list[ToolCall] = field(default_factory=list)
+    #: Jobs that the run waits for, and inbox items whose content the agent has read already.
     waiting: list[JobWait] = field(default_factory=list)
     read: set[ItemId] = field(default_factory=set)
     #: An allowance that is used up.
     over: Allowance | None = None
     tokens: int = 0
     _in_flight: int = 0
-    #: Earlier calls, and which one of this run each has answered.
+    #: Calls of this run that were answered from the journal, by the earlier call.
     _answered: dict[CallId, CallId] = field(default_factory=dict)
 
     @property
@@ -74,17 +74,17 @@ class Gate:
         return self._in_flight > 0
 
     async def call(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
-        """Make a call, or say why not."""
+        """Make a call if it is admitted, else return the reason."""
         if self.stop.reason not in (None, StopReason.APPROVAL):
             return RUN_IS_ENDING
-        call, which, tried = ToolCall(offer.tool, arguments), new_call_id(), list[Tx]()
+        call, call_id, tried = ToolCall(offer.tool, arguments), new_call_id(), list[Tx]()
 
         def admit(tx: Tx) -> _Admitted | ToolResult:
-            # An earlier try may have gone through, and only its answer been lost.
-            if tried and tx.tool_calls.has_begun(self.turn, which):
-                return _Admitted(which)
+            # An earlier try may have been committed, and only its response lost.
+            if tried and tx.tool_calls.has_begun(self.turn, call_id):
+                return _Admitted(call_id)
             tried.append(tx)
-            return self._admit(tx, offer, call, which)
+            return self._admit(tx, offer, call, call_id)
 
         try:
             admitted = await self.store.transact(admit)
@@ -96,7 +96,7 @@ class Gate:
         return await self._make(offer, arguments, admitted)
 
     async def pay(self, model: str, usage: Usage) -> bool:
-        """Write down a call of a model that was made; False: no further one may be."""
+        """Record a call of a model; return False if no further one may be made."""
         self.tokens += usage.input + usage.output + usage.cache_read + usage.cache_write
         over = await self.budget.pay(model, usage)
         if over is not None:
@@ -142,16 +142,17 @@ class Gate:
         if isinstance(decision, Deny):
             return ToolResult(decision.reason, failed=True)
         used = {earlier for earlier, by in self._answered.items() if by != call_id}
-        known = tool_journal.find_receipt(tool_policy.call_digest(call), self.past_calls, used=used)
-        if known is not None:
-            self._answered[known.id] = call_id
-            return ToolResult(known.result or "")
+        digest = tool_policy.call_digest(call)
+        receipt = tool_journal.find_receipt(digest, self.past_calls, used=used)
+        if receipt is not None:
+            self._answered[receipt.id] = call_id
+            return ToolResult(receipt.result or "")
         match decision:
             case Ask():
                 return self._ask(call)
             case Allow(uses):
-                if self.asked:
-                    # Another call of the same message waits for consent: the run is about to end.
+                if self.unapproved:
+                    # Another call of the same message needs approval: the run is about to end.
                     return RUN_IS_ENDING
                 with suppress(Conflict):
                     if offer.outside and self.can_be_injected and not conversation.outside_read:
@@ -163,27 +164,27 @@ class Gate:
                 return self._ask(call)
 
     def _ask(self, call: ToolCall) -> ToolResult:
-        if call not in self.asked:
-            self.asked.append(call)
+        if call not in self.unapproved:
+            self.unapproved.append(call)
         self.stop.request(StopReason.APPROVAL)
-        return WAIT_FOR_CONSENT
+        return APPROVAL_NEEDED
 
     def question(self, *, now: datetime) -> Question:
-        """Ask for consent to the calls that need it, all in one."""
+        """Make one question for all calls that need approval."""
         shown = "\n".join(
             f"{call.tool.name} {canonical_json(dict(call.arguments))[:MAX_APPROVAL_CHARS]}"
-            for call in self.asked
+            for call in self.unapproved
         )
-        digests = [tool_policy.call_digest(call) for call in self.asked]
+        digests = [tool_policy.call_digest(call) for call in self.unapproved]
         return Question(
             id=derive_question_id(self.turn.run_id, self.turn.epoch, "approval", *digests),
             purpose=Purpose.APPROVAL,
             type=QuestionType.CHOICE,
             prompt=f"May I do this?\n{shown}",
-            options=tool_policy.approval_options(self.asked),
+            options=tool_policy.approval_options(self.unapproved),
             run_id=self.turn.run_id,
             run_kind=self.turn.kind,
-            binds_to=tool_policy.approval_binding(self.asked),
+            binds_to=tool_policy.approval_binding(self.unapproved),
             asked_at=now,
             remind_at=now + FIRST_REMINDER,
         )
@@ -192,24 +193,24 @@ class Gate:
 async def _run(offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
     try:
         return await offer.run(arguments)
-    except Exception as error:  # noqa: BLE001 (whatever goes wrong in a tool is for the agent)
+    except Exception as error:  # noqa: BLE001 (any error of a tool is reported to the agent)
         _log.warning("tool.failed", tool=offer.tool.name, error=repr(error))
         return ToolResult(f"{offer.tool.name} failed: {error}", failed=True)
 
 
 def _grants(tx: Tx, conversation: Conversation) -> Sequence[tool_policy.Grant]:
-    own = list(tx.grants.valid(conversation.user_id, conversation.id))
+    grants = list(tx.grants.valid(conversation.user_id, conversation.id))
     if tool_policy.inherits_grants(conversation.kind) and conversation.parent_id is not None:
-        theirs = tx.grants.valid(conversation.user_id, conversation.parent_id)
-        own += [grant for grant in theirs if grant.call is None]
-    return own
+        inherited = tx.grants.valid(conversation.user_id, conversation.parent_id)
+        grants += [grant for grant in inherited if grant.call is None]
+    return grants
 
 
 def _is_in_doubt(conversation: Conversation, call: ToolCall) -> bool:
-    """See whether the owner has yet to say what became of an earlier call of the same tool."""
+    """Check for an open question about an earlier call of the same tool."""
     return any(
         bound["server"] == call.tool.server and bound["tool"] == call.tool.name
-        for asked in conversation.questions
-        if asked.purpose is Purpose.IN_DOUBT
-        for bound in asked.binds_to["calls"]
+        for question in conversation.questions
+        if question.purpose is Purpose.IN_DOUBT
+        for bound in question.binds_to["calls"]
     )

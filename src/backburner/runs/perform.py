@@ -1,8 +1,9 @@
 """Perform one claimed run, up to its commit.
 
 `perform` builds what the run needs, `_supervise` watches its deadline and its stop requests,
-`_attempt` lets one profile work, and `_turn` drives the engine. No transaction is open while the
-agent works. The commit writes everything at once, and only if the turn is still this run's.
+`_attempt` runs the agent under one profile, and `_turn` drives the engine. No transaction is open
+while the agent works. The commit writes everything at once, and only if the run still holds its
+turn.
 """
 
 import asyncio
@@ -126,7 +127,7 @@ async def give_up(deps: Deps, claim: Claim, stop: StopRequests) -> None:
 
 
 async def _supervise(attempt: RunAttempt, prepared: PreparedRun) -> None:
-    """Let the agent work until it is done, out of time, or asked to stop."""
+    """Run the agent until it is done, out of time, or asked to stop."""
     limits, stop, run_id = attempt.deps.limits, attempt.stop, attempt.claim.run.id
     limit = prepared.conversation.run_timeout or limits.run_timeout
     working = asyncio.create_task(_attempt(attempt, prepared))
@@ -172,7 +173,7 @@ async def _watch(attempt: RunAttempt, working: "asyncio.Task[None]", limit: time
                 interrupt_at = loop.time() + grace
             elif loop.time() >= interrupt_at:
                 return
-            # The end of a call wakes nobody, so it is polled.
+            # The end of a call sets no event, so it is polled.
             poll = None if reason is None else min(_CALL_CHECK_SECONDS, grace)
             await asyncio.wait(
                 {working, requested}, timeout=poll, return_when=asyncio.FIRST_COMPLETED
@@ -185,7 +186,7 @@ async def _watch(attempt: RunAttempt, working: "asyncio.Task[None]", limit: time
 
 
 async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: bool = False) -> None:
-    """Let the agent work under its profile; if that fails, once more under the fallback profile."""
+    """Run the agent under its profile; if that fails, once more under the fallback profile."""
     result, turn = attempt.result, attempt.claim.turn
     try:
         ended = await _answer(attempt, prepared)
@@ -293,7 +294,7 @@ async def _turn(attempt: RunAttempt, text: str) -> TurnEnded | None:
                     piece = replace_invalid_characters(text)
                     result.text += piece
                     attempt.drafts.add(piece)
-                    # However fast it writes, other tasks get their turn.
+                    # Yield to other tasks, even if the model writes without a pause.
                     await asyncio.sleep(0)
                 case SessionEntries(session_id, entries, tokens):
                     entries = tuple(replace_invalid_characters(entry) for entry in entries)

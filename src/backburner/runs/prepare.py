@@ -1,4 +1,4 @@
-"""What a run needs to start, read in the transaction that claims it."""
+"""The input of a run, read in the transaction that claims it."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

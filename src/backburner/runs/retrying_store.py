@@ -21,7 +21,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RetryingStore:
-    """Gives up with `Fenced` once the run is told that its lease has expired."""
+    """Raises `Fenced` once the run has been stopped because its lease has expired."""
 
     store: Store
     stop: StopRequests
@@ -48,5 +48,5 @@ class RetryingStore:
 
 
 def with_retries(deps: Deps, stop: StopRequests | None = None) -> Deps:
-    """Give a run dependencies whose store is asked again; a run that loses its turn gives up."""
+    """Replace the store by one that retries, until the run loses its turn."""
     return replace(deps, store=RetryingStore(deps.store, stop or StopRequests()))

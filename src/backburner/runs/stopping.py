@@ -11,7 +11,7 @@ class StopReason(StrEnum):
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"
     SPENT = "spent"  #: An allowance is used up.
-    BUDGET_RESERVED = "budget reserved"  #: What is left is reserved by other runs: try later.
+    BUDGET_RESERVED = "budget reserved"  #: Other runs reserve the rest: try later.
     APPROVAL = "approval"  #: A tool call needs the owner's consent.
     WAITING_FOR_JOBS = "waiting for jobs"  #: Nothing is held meanwhile.
     USER_WAITING = "user waiting"  #: A user waits for a reply, and this run is in the way.

@@ -26,30 +26,34 @@ from backburner.settings.sources import (
 
 def load(**options: Any) -> Settings:
     """Read all sources; `options` are those of a command, None where not given."""
-    given = {name: value for name, value in options.items() if value is not None}
+    options = _without_none(options)
     _refuse_unknown_variables()
     try:
-        return Settings(**given)
+        return Settings(**options)
     except ValidationError as invalid:
-        raise _explain(invalid, given) from None
+        raise _explain(invalid, options) from None
 
 
 def find_data_folder(**options: Any) -> Path:
     """Return the data folder, even if other settings are invalid."""
-    given = {name: value for name, value in options.items() if value is not None}
-    return find_data(given, read_settings_file(given, Settings.model_fields))
+    options = _without_none(options)
+    return find_data(options, read_settings_file(options, Settings.model_fields))
+
+
+def _without_none(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _refuse_unknown_variables() -> None:
-    known = [name.upper() for name in Settings.model_fields]
-    known += [f"{name.upper()}_FILE" for name in secret_names()]
+    names = [name.upper() for name in Settings.model_fields]
+    names += [f"{name.upper()}_FILE" for name in secret_names()]
     for variable_name in sorted(os.environ):
         name = variable_name.removeprefix(PREFIX)
         if name in CLIENT_VARIABLES or variable_name.startswith(TEST_PREFIX):
             continue
-        if variable_name.startswith(PREFIX) and name not in known:
+        if variable_name.startswith(PREFIX) and name not in names:
             # Only secrets can be in a file; for other settings, suggest the plain variable.
-            hint = suggest(name.removesuffix("_FILE"), known, PREFIX)
+            hint = suggest(name.removesuffix("_FILE"), names, PREFIX)
             raise BadSetting(f"{variable_name} is not a setting.", hint=hint)
 
 

@@ -92,8 +92,8 @@ def is_near(address: str) -> bool:
 def _check_keys(table: Mapping[str, Any]) -> None:
     for key, value in table.items():
         if key not in (*_TEXTS, "seats"):
-            known = ", ".join((*_TEXTS, "seats"))
-            raise ValueError(f"has {str(key)[:40]!r}; the keys are {known}")
+            keys = ", ".join((*_TEXTS, "seats"))
+            raise ValueError(f"has {str(key)[:40]!r}; the keys are {keys}")
         if key in _TEXTS and (not isinstance(value, str) or not value.strip()):
             raise ValueError(f"has a {key} that is not text")
     seats = table.get("seats", 1)
@@ -114,13 +114,13 @@ def _engine(name: str, table: Mapping[str, Any]) -> EngineName:
 
 
 def _read_claude(name: str, table: Mapping[str, Any]) -> Profile:
-    given = [key for key in _SECRETS if key in table]
-    if not given:
+    secrets = [key for key in _SECRETS if key in table]
+    if not secrets:
         raise ValueError(
             "has no key or token; set key, key_file, token or token_file, or run `backburner setup`"
         )
-    if len(given) > 1:
-        raise ValueError(f"has {' and '.join(given)}; set only one")
+    if len(secrets) > 1:
+        raise ValueError(f"has {' and '.join(secrets)}; set only one")
     address = clean_address(table.get("address", CLAUDE_ADDRESS))
     return Profile(
         name=name,

@@ -1,4 +1,4 @@
-"""Where settings are read from: variables, the settings file, the models file, secret files."""
+"""Sources of settings: variables, the settings file, the models file, secret files."""
 
 import json
 import os
@@ -71,12 +71,12 @@ def read_secret_files(names: Iterable[str]) -> Iterator[tuple[str, str]]:
         yield name, read_text(Path(path), f"{variable(name)}_FILE").removesuffix("\n")
 
 
-def read_settings_file(options: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+def read_settings_file(options: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     path, chosen = find_settings_file(options)
     # `os.path.exists` does not raise; a folder without access is reported when it is used.
     if not chosen and not os.path.exists(path):  # noqa: PTH110
         return {}
-    values = _read_toml(path, [name for name in known if name != "config"])
+    values = _read_toml(path, [name for name in names if name != "config"])
     if "data" in values and not chosen:
         raise BadSetting(
             f"`data` cannot be set in {path}, which is itself in the data folder.",
@@ -127,23 +127,23 @@ def read_text(path: Path, description: str) -> str:
         raise BadSetting(f"{description} {path} is not UTF-8 text.") from None
 
 
-def suggest(name: str, known: Iterable[str], prefix: str = "") -> str:
+def suggest(name: str, names: Iterable[str], prefix: str = "") -> str:
     # Compared without the prefix: sharing it would make all names look close.
-    matches = get_close_matches(name, list(known), n=1)
+    matches = get_close_matches(name, list(names), n=1)
     if matches:
         return f"Did you mean {prefix}{matches[0]}?"
     return "docs/reference/settings.md lists all settings."
 
 
-def _read_toml(path: Path, known: Collection[str]) -> dict[str, Any]:
+def _read_toml(path: Path, names: Collection[str]) -> dict[str, Any]:
     text = read_text(path, "The settings file")
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BadSetting(f"{path} is not TOML: {error}.") from None
     for name in values:
-        if name not in known:
-            raise BadSetting(f"`{name}` in {path} is not a setting.", hint=suggest(name, known))
+        if name not in names:
+            raise BadSetting(f"`{name}` in {path} is not a setting.", hint=suggest(name, names))
     return values
 
 

@@ -1,1 +1,1 @@
-"""What the agent may call: thin over actions and machines, each tool defined once."""
+"""Tools of the agent: thin over actions and machines, each defined once."""

@@ -153,8 +153,8 @@ class UpdateTask(TaskSchedule, TaskName):
             "notify": None if self.notify is None else Notify(self.notify),
             "tools": None if self.tools is None else tuple(self.tools),
         }
-        given = {name: value for name, value in fields.items() if value is not None}
-        terms = replace(terms, **given)
+        changed = {name: value for name, value in fields.items() if value is not None}
+        terms = replace(terms, **changed)
         return terms if self.max_runs is None else replace(terms, max_runs=self.max_runs or None)
 
 

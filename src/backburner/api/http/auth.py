@@ -67,5 +67,5 @@ def _require(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
 Reader = Annotated[Caller, Depends(_require(Scope.READ))]
 Writer = Annotated[Caller, Depends(_require(Scope.WRITE))]
 Operator = Annotated[Caller, Depends(_require(Scope.OPERATE))]
-#: A caller with any valid credential, whatever its scopes.
+#: A caller with any valid credential.
 AnyCaller = Annotated[Caller, Depends(identify)]

@@ -23,5 +23,4 @@ def get_client_address(request: Request) -> str:
 
 
 AppDeps = Annotated[Deps, Depends(get_deps)]
-AppFeed = Annotated[Feed, Depends(get_feed)]
 ClientAddress = Annotated[str, Depends(get_client_address)]

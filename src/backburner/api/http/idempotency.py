@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from backburner.actions import idempotency
 from backburner.api.http import auth
 from backburner.api.http.dependencies import get_deps
+from backburner.api.http.openapi import error_responses
 from backburner.api.http.problems import Problem
 from backburner.core.errors import BackburnerError, MachineFailed
 from backburner.core.ids import UserId
@@ -44,6 +45,7 @@ class IdempotentRoute(APIRoute):
         if "POST" in (options.get("methods") or ()):
             extra = options.get("openapi_extra") or {}
             options["openapi_extra"] = {"parameters": [PARAMETER], **extra}
+            options["responses"] = {**error_responses(409), **(options.get("responses") or {})}
         super().__init__(*args, **options)
 
     def get_route_handler(self) -> Handler:

@@ -1,5 +1,7 @@
 """Parts of the OpenAPI document that FastAPI does not derive: errors and component names.
 
+Errors that follow from the shape of a request are added here; routes declare all others.
+
 Classes end in `Out` (responses) or `Body` (requests), to tell them from the values of the core.
 Components lose the suffix: `TaskOut` becomes `Task`, and `PageOut[TaskOut]` becomes `TaskPage`.
 """
@@ -26,8 +28,7 @@ _MEANINGS = {
     429: "Limit reached.",
     503: "The database is unavailable.",
 }
-#: Errors of every authenticated request, and further ones of requests with a body.
-COMMON_ERRORS = (400, 401, 403, 422, 503)
+#: Of requests with a body.
 BODY_ERRORS = (408, 413)
 
 
@@ -54,18 +55,27 @@ class ProblemOut(BaseModel):
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Document the errors of an endpoint: those listed, and those that all endpoints share."""
     return {
         status: {
             "description": _MEANINGS[status],
             "content": {problems.MEDIA_TYPE: {"schema": {"$ref": f"{REF}ProblemOut"}}},
         }
-        for status in sorted({*COMMON_ERRORS, *statuses})
+        for status in statuses
     }
 
 
+#: Of every authenticated request.
+COMMON_RESPONSES = error_responses(400, 401, 403, 422, 503)
+
+
 def complete(document: dict[str, Any]) -> dict[str, Any]:
-    """Add the component that all errors refer to, and give every component its public name."""
+    """Add implied errors and the component they refer to; give components their public names."""
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            not_found = (404,) if "{" in path else ()
+            body_errors = BODY_ERRORS if "requestBody" in operation else ()
+            for status, response in error_responses(*not_found, *body_errors).items():
+                operation["responses"].setdefault(str(status), response)
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     schemas[ProblemOut.__name__] = ProblemOut.model_json_schema()
     for name, schema in schemas.items():

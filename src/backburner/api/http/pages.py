@@ -7,10 +7,11 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Generic, TypeVar
 
-from fastapi import Query
+from fastapi import Depends, Query
 from pydantic import BaseModel, Field
 
 from backburner.actions import browse
@@ -25,11 +26,36 @@ _MAX_INTEGER = 2**63 - 1
 Row = TypeVar("Row")
 Item = TypeVar("Item", bound=BaseModel)
 
+
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="Maximum number of items.")]
 Cursor = Annotated[
     str | None,
     Query(max_length=MAX_CURSOR_CHARS, description="`next` of the previous page."),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class PageQuery:
+    """Query parameters of a list."""
+
+    limit: Limit = DEFAULT_PAGE_SIZE
+    cursor: Cursor = None
+
+    def after(self, *types: type) -> PageKey | None:
+        """Decode the cursor, whose parts must have exactly these types."""
+        if self.cursor is None:
+            return None
+        padding = b"=" * (-len(self.cursor) % 4)
+        try:
+            parts = json.loads(urlsafe_b64decode(self.cursor.encode("ascii") + padding))
+            if not isinstance(parts, list) or len(parts) != len(types):
+                raise _invalid_cursor()
+            return tuple(_read_part(part, type_) for part, type_ in zip(parts, types, strict=True))
+        except (ValueError, Error, RecursionError):
+            raise _invalid_cursor() from None
+
+
+Paging = Annotated[PageQuery, Depends()]
 
 
 class PageOut(BaseModel, Generic[Item]):
@@ -46,19 +72,6 @@ def write_cursor(mark: PageKey | None) -> str | None:
         return None
     parts = [part.isoformat() if isinstance(part, datetime) else part for part in mark]
     return urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
-
-
-def read_cursor(cursor: str | None, *types: type) -> PageKey | None:
-    """Decode a cursor whose parts have exactly these types; refuse any other."""
-    if cursor is None:
-        return None
-    try:
-        parts = json.loads(urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)))
-        if not isinstance(parts, list) or len(parts) != len(types):
-            raise _invalid_cursor()
-        return tuple(_read_part(part, type_) for part, type_ in zip(parts, types, strict=True))
-    except (ValueError, Error, RecursionError):
-        raise _invalid_cursor() from None
 
 
 def _read_part(part: Any, type_: type) -> Any:

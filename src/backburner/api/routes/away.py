@@ -8,13 +8,12 @@ from pydantic import AwareDatetime
 from backburner.actions import away
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
-from backburner.api.http.openapi import BODY_ERRORS, error_responses
 from backburner.api.schemas.away import AwaySeenBody, AwaySinceOut, AwaySummaryOut
 
 router = APIRouter(prefix="/api/away", tags=["away"])
 
 
-@router.get("", summary="Summarize your absence", responses=error_responses())
+@router.get("", summary="Summarize your absence")
 async def get_away_summary(
     deps: AppDeps, caller: Reader, since: Annotated[AwareDatetime | None, Query()] = None
 ) -> AwaySummaryOut:
@@ -22,7 +21,7 @@ async def get_away_summary(
     return AwaySummaryOut.of(await away.summarise(deps, caller.user, since=since))
 
 
-@router.post("/seen", summary="Mark the summary as seen", responses=error_responses(*BODY_ERRORS))
+@router.post("/seen", summary="Mark the summary as seen")
 async def mark_away_seen(
     deps: AppDeps, caller: Writer, body: AwaySeenBody | None = None
 ) -> AwaySinceOut:

@@ -12,15 +12,8 @@ from backburner.actions.work import control, tasks
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.idempotency import IdempotentRoute
-from backburner.api.http.openapi import BODY_ERRORS, error_responses
-from backburner.api.http.pages import (
-    DEFAULT_PAGE_SIZE,
-    Cursor,
-    Limit,
-    PageOut,
-    make_page,
-    read_cursor,
-)
+from backburner.api.http.openapi import error_responses
+from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.schemas.base import ConversationIdPath, ParentIdQuery
 from backburner.api.schemas.conversation import (
     ConversationChangesBody,
@@ -42,8 +35,8 @@ router = APIRouter(prefix="/api/conversations", tags=["conversations"], route_cl
 async def load_conversation(
     deps: Deps, caller: Caller, conversation_id: ConversationId
 ) -> ConversationOut:
-    row, here = await browse.conversation(deps, caller.user, conversation_id)
-    return ConversationOut.of(row, here, deps)
+    row, display = await browse.conversation(deps, caller.user, conversation_id)
+    return ConversationOut.of(row, display, deps)
 
 
 def read_filter(
@@ -78,24 +71,21 @@ def read_filter(
 async def list_conversations(
     deps: AppDeps,
     caller: Reader,
-    wanted: Annotated[ConversationFilter, Depends(read_filter)],
-    limit: Limit = DEFAULT_PAGE_SIZE,
-    cursor: Cursor = None,
+    paging: Paging,
+    filters: Annotated[ConversationFilter, Depends(read_filter)],
 ) -> PageOut[ConversationSummaryOut]:
     """List conversations, last changed first. Archived ones are listed only on request.
 
     A conversation that changes between two pages moves to the front and is not on later pages.
     """
-    after = read_cursor(cursor, datetime, str)
-    page, here = await browse.conversations(deps, caller.user, wanted, after, limit=limit)
-    return make_page(page, lambda row: ConversationSummaryOut.of(row, here, deps))
+    page, display = await browse.conversations(
+        deps, caller.user, filters, paging.after(datetime, str), limit=paging.limit
+    )
+    return make_page(page, lambda row: ConversationSummaryOut.of(row, display, deps))
 
 
 @router.post(
-    "",
-    summary="Create a conversation",
-    status_code=201,
-    responses=error_responses(404, 409, 429, *BODY_ERRORS),
+    "", summary="Create a conversation", status_code=201, responses=error_responses(404, 429)
 )
 async def create_conversation(
     body: NewConversationBody, deps: AppDeps, caller: Writer
@@ -111,18 +101,14 @@ async def create_conversation(
     return await load_conversation(deps, caller, conversation.id)
 
 
-@router.get("/{conversation_id}", summary="Get a conversation", responses=error_responses(404))
+@router.get("/{conversation_id}", summary="Get a conversation")
 async def get_conversation(
     conversation_id: ConversationIdPath, deps: AppDeps, caller: Reader
 ) -> ConversationOut:
     return await load_conversation(deps, caller, conversation_id)
 
 
-@router.patch(
-    "/{conversation_id}",
-    summary="Update a conversation",
-    responses=error_responses(404, *BODY_ERRORS),
-)
+@router.patch("/{conversation_id}", summary="Update a conversation")
 async def update_conversation(
     conversation_id: ConversationIdPath,
     body: ConversationChangesBody,
@@ -136,12 +122,7 @@ async def update_conversation(
     return await load_conversation(deps, caller, conversation_id)
 
 
-@router.delete(
-    "/{conversation_id}",
-    summary="Delete a conversation",
-    status_code=204,
-    responses=error_responses(404),
-)
+@router.delete("/{conversation_id}", summary="Delete a conversation", status_code=204)
 async def delete_conversation(
     conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
 ) -> None:
@@ -149,9 +130,7 @@ async def delete_conversation(
     await conversations.delete(deps, caller.user, conversation_id)
 
 
-@router.post(
-    "/{conversation_id}/pause", summary="Pause its work", responses=error_responses(404, 409, 429)
-)
+@router.post("/{conversation_id}/pause", summary="Pause its work", responses=error_responses(429))
 async def pause_conversation(
     conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
 ) -> ConversationOut:
@@ -160,11 +139,7 @@ async def pause_conversation(
     return await load_conversation(deps, caller, conversation_id)
 
 
-@router.post(
-    "/{conversation_id}/resume",
-    summary="Resume its work",
-    responses=error_responses(404, 409, 429),
-)
+@router.post("/{conversation_id}/resume", summary="Resume its work", responses=error_responses(429))
 async def resume_conversation(
     conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
 ) -> ConversationOut:
@@ -174,9 +149,7 @@ async def resume_conversation(
 
 
 @router.post(
-    "/{conversation_id}/run-now",
-    summary="Run its work now",
-    responses=error_responses(404, 409, 429),
+    "/{conversation_id}/run-now", summary="Run its work now", responses=error_responses(429)
 )
 async def run_conversation_now(
     conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
@@ -186,11 +159,7 @@ async def run_conversation_now(
     return await load_conversation(deps, caller, conversation_id)
 
 
-@router.post(
-    "/{conversation_id}/cancel",
-    summary="Cancel its work",
-    responses=error_responses(404, 409, 429),
-)
+@router.post("/{conversation_id}/cancel", summary="Cancel its work", responses=error_responses(429))
 async def cancel_conversation(
     conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
 ) -> ConversationOut:
@@ -200,9 +169,7 @@ async def cancel_conversation(
 
 
 @router.post(
-    "/{conversation_id}/archive",
-    summary="Archive a conversation",
-    responses=error_responses(404, 409, 429),
+    "/{conversation_id}/archive", summary="Archive a conversation", responses=error_responses(429)
 )
 async def archive_conversation(
     conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
@@ -213,9 +180,7 @@ async def archive_conversation(
 
 
 @router.post(
-    "/{conversation_id}/reopen",
-    summary="Reopen a conversation",
-    responses=error_responses(404, 409, 429),
+    "/{conversation_id}/reopen", summary="Reopen a conversation", responses=error_responses(429)
 )
 async def reopen_conversation(
     conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer

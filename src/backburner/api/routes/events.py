@@ -8,7 +8,6 @@ from fastapi import APIRouter, Header, Request
 from backburner.api.http import sse
 from backburner.api.http.auth import Reader
 from backburner.api.http.dependencies import get_feed
-from backburner.api.http.openapi import error_responses
 from backburner.core.accounts import Caller
 from backburner.live.subscriber import FeedItem
 
@@ -38,8 +37,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
         "description": "Events, until the client disconnects, its credential ends, or the server"
         " stops.",
         "content": {sse.MEDIA_TYPE: {"schema": {"type": "string"}, "example": _EXAMPLE}},
-    },
-    **error_responses(),
+    }
 }
 
 router = APIRouter(prefix="/api", tags=["events"])
@@ -52,9 +50,7 @@ router = APIRouter(prefix="/api", tags=["events"])
     responses=_RESPONSES,
 )
 async def stream_events(
-    request: Request,
-    caller: Reader,
-    last_event_id: Annotated[str | None, Header()] = None,
+    request: Request, caller: Reader, last_event_id: Annotated[str | None, Header()] = None
 ) -> sse.EventStreamResponse:
     """Report changes: `change` has an opaque id, a kind and a conversation to reload.
 

@@ -7,36 +7,23 @@ from fastapi import APIRouter
 from backburner.actions import browse, grants
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
-from backburner.api.http.openapi import BODY_ERRORS, error_responses
-from backburner.api.http.pages import (
-    DEFAULT_PAGE_SIZE,
-    Cursor,
-    Limit,
-    PageOut,
-    make_page,
-    read_cursor,
-)
+from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.schemas.base import ConversationIdPath, GrantIdPath
 from backburner.api.schemas.grant import GrantChangesBody, GrantOut
 
 router = APIRouter(prefix="/api", tags=["grants"])
 
 
-@router.get("/grants", summary="List all grants", responses=error_responses())
-async def list_all_grants(
-    deps: AppDeps, caller: Reader, limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None
-) -> PageOut[GrantOut]:
+@router.get("/grants", summary="List all grants")
+async def list_all_grants(deps: AppDeps, caller: Reader, paging: Paging) -> PageOut[GrantOut]:
     """List the grants of all conversations, newest first."""
-    after = read_cursor(cursor, datetime, str)
-    page = await browse.all_grants(deps, caller.user, after, limit=limit)
+    page = await browse.all_grants(
+        deps, caller.user, paging.after(datetime, str), limit=paging.limit
+    )
     return make_page(page, GrantOut.of)
 
 
-@router.get(
-    "/conversations/{conversation_id}/grants",
-    summary="List the grants of a conversation",
-    responses=error_responses(404),
-)
+@router.get("/conversations/{conversation_id}/grants", summary="List the grants of a conversation")
 async def list_grants(
     conversation_id: ConversationIdPath, deps: AppDeps, caller: Reader
 ) -> PageOut[GrantOut]:
@@ -45,9 +32,7 @@ async def list_grants(
     return PageOut(items=[GrantOut.of(row) for row in rows], next=None)
 
 
-@router.patch(
-    "/grants/{grant_id}", summary="Widen a grant", responses=error_responses(404, *BODY_ERRORS)
-)
+@router.patch("/grants/{grant_id}", summary="Widen a grant")
 async def widen_grant(
     grant_id: GrantIdPath, body: GrantChangesBody, deps: AppDeps, caller: Writer
 ) -> GrantOut:
@@ -56,9 +41,7 @@ async def widen_grant(
     return GrantOut.of(row)
 
 
-@router.delete(
-    "/grants/{grant_id}", summary="Revoke a grant", status_code=204, responses=error_responses(404)
-)
+@router.delete("/grants/{grant_id}", summary="Revoke a grant", status_code=204)
 async def revoke_grant(grant_id: GrantIdPath, deps: AppDeps, caller: Writer) -> None:
     """Revoke a grant. The next call that it covered asks for approval again."""
     await grants.revoke(deps, caller.user, grant_id)

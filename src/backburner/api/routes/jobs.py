@@ -9,15 +9,8 @@ from backburner.actions.work import user_jobs
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.idempotency import IdempotentRoute
-from backburner.api.http.openapi import BODY_ERRORS, error_responses
-from backburner.api.http.pages import (
-    DEFAULT_PAGE_SIZE,
-    Cursor,
-    Limit,
-    PageOut,
-    make_page,
-    read_cursor,
-)
+from backburner.api.http.openapi import error_responses
+from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.schemas.base import JobIdPath, ParentIdQuery
 from backburner.api.schemas.job import (
     JobChangesOut,
@@ -44,15 +37,14 @@ async def list_jobs(
     status: JobStatus | None = None,
     batch: BatchQuery | None = None,
     parent_id: ParentIdQuery | None = None,
-    limit: Limit = DEFAULT_PAGE_SIZE,
-    cursor: Cursor = None,
+    paging: Paging,
 ) -> PageOut[JobSummaryOut]:
     """List the jobs of all conversations, last changed first."""
     page = await user_jobs.listed(
         deps,
         caller.user,
-        read_cursor(cursor, datetime, str),
-        limit=limit,
+        paging.after(datetime, str),
+        limit=paging.limit,
         status=status,
         batch=None if batch is None else check_text("batch", batch, limit=MAX_BATCH_CHARS),
         parent=parent_id,
@@ -60,19 +52,16 @@ async def list_jobs(
     return make_page(page, JobSummaryOut.of)
 
 
-@router.post(
-    "",
-    summary="Start a job",
-    status_code=201,
-    responses=error_responses(404, 409, 429, *BODY_ERRORS),
-)
+@router.post("", summary="Start a job", status_code=201, responses=error_responses(404, 429))
 async def start_job(body: NewJobBody, deps: AppDeps, caller: Writer) -> JobOut:
     """Start a job for a conversation, which receives the result."""
-    job = await user_jobs.start(deps, caller.user, body.conversation, body.wish(), batch=body.batch)
+    job = await user_jobs.start(
+        deps, caller.user, body.conversation, body.request(), batch=body.batch
+    )
     return JobOut.of(job)
 
 
-@router.post("/cancel", summary="Cancel jobs", responses=error_responses(404, 409, *BODY_ERRORS))
+@router.post("/cancel", summary="Cancel jobs", responses=error_responses(404))
 async def cancel_jobs(body: JobSelectionBody, deps: AppDeps, caller: Writer) -> JobChangesOut:
     """Cancel running jobs. Their conversation is notified."""
     changed = await user_jobs.cancel_some(
@@ -81,7 +70,7 @@ async def cancel_jobs(body: JobSelectionBody, deps: AppDeps, caller: Writer) -> 
     return JobChangesOut.of(changed)
 
 
-@router.post("/clear", summary="Remove jobs", responses=error_responses(404, 409, *BODY_ERRORS))
+@router.post("/clear", summary="Remove jobs", responses=error_responses(404))
 async def clear_jobs(body: JobSelectionBody, deps: AppDeps, caller: Writer) -> JobChangesOut:
     """Remove finished jobs with their results: those listed, those of a batch, or all."""
     changed = await user_jobs.clear(
@@ -90,7 +79,7 @@ async def clear_jobs(body: JobSelectionBody, deps: AppDeps, caller: Writer) -> J
     return JobChangesOut.of(changed)
 
 
-@router.get("/{job_id}", summary="Get a job", responses=error_responses(404))
+@router.get("/{job_id}", summary="Get a job")
 async def get_job(job_id: JobIdPath, deps: AppDeps, caller: Reader) -> JobOut:
     """Show its status, its activity so far, and its result once it is completed.
 
@@ -99,25 +88,19 @@ async def get_job(job_id: JobIdPath, deps: AppDeps, caller: Reader) -> JobOut:
     return JobOut.of(await user_jobs.look(deps, caller.user, job_id))
 
 
-@router.delete(
-    "/{job_id}", summary="Remove a job", status_code=204, responses=error_responses(404, 409)
-)
+@router.delete("/{job_id}", summary="Remove a job", status_code=204, responses=error_responses(409))
 async def delete_job(job_id: JobIdPath, deps: AppDeps, caller: Writer) -> None:
     """Remove a finished job. The journal of tool calls and the spending are kept."""
     await user_jobs.delete(deps, caller.user, job_id)
 
 
-@router.post("/{job_id}/cancel", summary="Cancel a job", responses=error_responses(404, 409))
+@router.post("/{job_id}/cancel", summary="Cancel a job")
 async def cancel_job(job_id: JobIdPath, deps: AppDeps, caller: Writer) -> JobOut:
     """Cancel it and all jobs that it started. Its conversation is notified."""
     return JobOut.of(await user_jobs.cancel(deps, caller.user, job_id))
 
 
-@router.post(
-    "/{job_id}/resume",
-    summary="Follow up on a job",
-    responses=error_responses(404, 409, *BODY_ERRORS),
-)
+@router.post("/{job_id}/resume", summary="Follow up on a job")
 async def resume_job(
     job_id: JobIdPath, body: JobFollowUpBody, deps: AppDeps, caller: Writer
 ) -> JobOut:

@@ -7,18 +7,18 @@ from backburner.actions import personal_data
 from backburner.actions.accounts import profile
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
-from backburner.api.http.openapi import BODY_ERRORS, error_responses
+from backburner.api.http.openapi import error_responses
 from backburner.api.schemas.me import EXPORT_EXAMPLE, ErasureBody, MeChangesBody, MeOut
 
 router = APIRouter(prefix="/api", tags=["me"])
 
 
-@router.get("/me", summary="Get your settings", responses=error_responses())
+@router.get("/me", summary="Get your settings")
 async def get_me(deps: AppDeps, caller: Reader) -> MeOut:
     return MeOut.of(await profile.load_settings(deps, caller.user))
 
 
-@router.put("/me", summary="Update your settings", responses=error_responses(409, *BODY_ERRORS))
+@router.put("/me", summary="Update your settings", responses=error_responses(409))
 async def update_me(body: MeChangesBody, deps: AppDeps, caller: Writer) -> MeOut:
     """Change your time zone or allowances, or pause background work or discovery."""
     settings = await profile.change_settings(
@@ -36,10 +36,7 @@ async def update_me(body: MeChangesBody, deps: AppDeps, caller: Writer) -> MeOut
     "/export",
     summary="Export your data",
     response_class=StreamingResponse,
-    responses={
-        200: {"content": {"application/json": {"example": EXPORT_EXAMPLE}}},
-        **error_responses(),
-    },
+    responses={200: {"content": {"application/json": {"example": EXPORT_EXAMPLE}}}},
 )
 async def export_data(caller: Reader, deps: AppDeps) -> StreamingResponse:
     """Stream all your data as one JSON document: profile, conversations, messages, runs, etc."""
@@ -53,12 +50,7 @@ async def export_data(caller: Reader, deps: AppDeps) -> StreamingResponse:
     )
 
 
-@router.post(
-    "/erase",
-    summary="Erase your data",
-    status_code=204,
-    responses=error_responses(409, *BODY_ERRORS),
-)
+@router.post("/erase", summary="Erase your data", status_code=204, responses=error_responses(409))
 async def erase_data(caller: Writer, deps: AppDeps, body: ErasureBody) -> None:
     """Stop all runs, then delete conversations, memories, files, credentials and the account."""
     await personal_data.erase(deps, caller.user, body.confirm)

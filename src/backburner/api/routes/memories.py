@@ -9,15 +9,8 @@ from backburner.actions import browse, memories
 from backburner.actions.memories import MAX_KEY_CHARS, MAX_QUERY_CHARS
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
-from backburner.api.http.openapi import BODY_ERRORS, error_responses
-from backburner.api.http.pages import (
-    DEFAULT_PAGE_SIZE,
-    Cursor,
-    Limit,
-    PageOut,
-    make_page,
-    read_cursor,
-)
+from backburner.api.http.openapi import error_responses
+from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.schemas.memory import MemoryOut, NewMemoryBody
 from backburner.core.validation import check_text
 
@@ -42,21 +35,17 @@ WordsQuery = Annotated[
 
 @router.get("", summary="List memories", responses=error_responses(413))
 async def list_memories(
-    deps: AppDeps,
-    caller: Reader,
-    q: WordsQuery = None,
-    limit: Limit = DEFAULT_PAGE_SIZE,
-    cursor: Cursor = None,
+    deps: AppDeps, caller: Reader, paging: Paging, q: WordsQuery = None
 ) -> PageOut[MemoryOut]:
     """List memories by key, or search for words, best match first."""
     if q is not None:
-        matches = await memories.search(deps, caller.user, q, limit=limit)
+        matches = await memories.search(deps, caller.user, q, limit=paging.limit)
         return PageOut(items=[MemoryOut.of(memory) for memory in matches], next=None)
-    page = await browse.memories(deps, caller.user, read_cursor(cursor, str), limit=limit)
+    page = await browse.memories(deps, caller.user, paging.after(str), limit=paging.limit)
     return make_page(page, MemoryOut.of)
 
 
-@router.get("/{key:path}", summary="Get a memory", responses=error_responses(404, 413))
+@router.get("/{key:path}", summary="Get a memory", responses=error_responses(413))
 async def get_memory(key: KeyPath, deps: AppDeps, caller: Reader) -> MemoryOut:
     return MemoryOut.of(await browse.memory(deps, caller.user, key))
 
@@ -64,10 +53,7 @@ async def get_memory(key: KeyPath, deps: AppDeps, caller: Reader) -> MemoryOut:
 @router.put(
     "/{key:path}",
     summary="Save a memory",
-    responses={
-        **error_responses(404, 429, *BODY_ERRORS),
-        201: {"model": MemoryOut, "description": "Created."},
-    },
+    responses={**error_responses(429), 201: {"model": MemoryOut, "description": "Created."}},
 )
 async def save_memory(
     key: KeyPath, body: NewMemoryBody, response: Response, deps: AppDeps, caller: Writer
@@ -79,7 +65,7 @@ async def save_memory(
 
 
 @router.delete(
-    "/{key:path}", summary="Delete a memory", status_code=204, responses=error_responses(404, 413)
+    "/{key:path}", summary="Delete a memory", status_code=204, responses=error_responses(413)
 )
 async def delete_memory(key: KeyPath, deps: AppDeps, caller: Writer) -> None:
     await memories.forget(deps, caller.user, key)

@@ -14,15 +14,8 @@ from backburner.api.http import sse
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps, get_feed
 from backburner.api.http.idempotency import IdempotentRoute
-from backburner.api.http.openapi import BODY_ERRORS, error_responses
-from backburner.api.http.pages import (
-    DEFAULT_PAGE_SIZE,
-    Cursor,
-    Limit,
-    PageOut,
-    make_page,
-    read_cursor,
-)
+from backburner.api.http.openapi import error_responses
+from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.routes.conversations import load_conversation
 from backburner.api.schemas.base import ConversationIdPath
 from backburner.api.schemas.conversation import ConversationOut
@@ -46,17 +39,14 @@ router = APIRouter(
 )
 
 
-@router.get("/messages", summary="List messages", responses=error_responses(404))
+@router.get("/messages", summary="List messages")
 async def list_messages(
-    conversation_id: ConversationIdPath,
-    deps: AppDeps,
-    caller: Reader,
-    limit: Limit = DEFAULT_PAGE_SIZE,
-    cursor: Cursor = None,
+    conversation_id: ConversationIdPath, deps: AppDeps, caller: Reader, paging: Paging
 ) -> PageOut[MessageOut]:
     """List messages, newest first."""
-    after = read_cursor(cursor, str)
-    page = await browse.messages(deps, caller.user, conversation_id, after, limit=limit)
+    page = await browse.messages(
+        deps, caller.user, conversation_id, paging.after(str), limit=paging.limit
+    )
     return make_page(page, MessageOut.of)
 
 
@@ -65,7 +55,7 @@ async def list_messages(
     summary="Send a message",
     status_code=202,
     response_model=MessageOut,
-    responses={**error_responses(404, 409, *BODY_ERRORS), 200: _STREAM},
+    responses={200: _STREAM},
 )
 async def send_message(
     conversation_id: ConversationIdPath,
@@ -94,7 +84,7 @@ async def send_message(
     "/messages/last",
     summary="Replace the last message",
     status_code=202,
-    responses=error_responses(404, 409, *BODY_ERRORS),
+    responses=error_responses(409),
 )
 async def replace_last_message(
     conversation_id: ConversationIdPath, body: NewMessageBody, deps: AppDeps, caller: Writer
@@ -104,7 +94,7 @@ async def replace_last_message(
     return MessageOut.of(sent.message)
 
 
-@router.post("/stop", summary="Stop the reply", responses=error_responses(404, 409))
+@router.post("/stop", summary="Stop the reply")
 async def stop_reply(
     conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
 ) -> ConversationOut:
@@ -159,11 +149,11 @@ class _Deltas:
 
     def format(self, drafts: Sequence[ReplyDraft]) -> Iterator[bytes]:
         for draft in drafts:
-            known = self._text if draft.run == self._run_id else ""
-            # A piece that starts after the known text is sent again later, as a whole.
-            if draft.conversation == self._conversation_id and draft.at <= len(known):
-                text = known[: draft.at] + draft.text
-                at = len(known) if text.startswith(known) else draft.at
+            sent = self._text if draft.run == self._run_id else ""
+            # A piece that starts after the sent text comes again later, as a whole.
+            if draft.conversation == self._conversation_id and draft.at <= len(sent):
+                text = sent[: draft.at] + draft.text
+                at = len(sent) if text.startswith(sent) else draft.at
                 self._run_id, self._text = draft.run, text
                 yield sse.format_event("delta", {"run": draft.run, "at": at, "text": text[at:]})
 

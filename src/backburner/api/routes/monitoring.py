@@ -15,7 +15,7 @@ from fastapi.responses import PlainTextResponse
 from backburner.actions import browse
 from backburner.api.http.auth import Operator
 from backburner.api.http.dependencies import AppDeps
-from backburner.api.http.openapi import error_responses
+from backburner.api.http.openapi import COMMON_RESPONSES
 from backburner.api.schemas.monitoring import HealthOut, ReadinessOut
 from backburner.ports import Gauges
 
@@ -56,7 +56,7 @@ async def get_readiness(request: Request, response: Response) -> ReadinessOut:
     "/metrics",
     summary="Metrics for Prometheus",
     response_class=PlainTextResponse,
-    responses=error_responses(),
+    responses=COMMON_RESPONSES,
 )
 async def get_metrics(deps: AppDeps, _: Operator) -> PlainTextResponse:
     """Count runs, queued work, questions and deliveries of all users; needs scope `operate`."""

@@ -8,15 +8,8 @@ from backburner.actions import browse, questions
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.idempotency import IdempotentRoute
-from backburner.api.http.openapi import BODY_ERRORS, error_responses
-from backburner.api.http.pages import (
-    DEFAULT_PAGE_SIZE,
-    Cursor,
-    Limit,
-    PageOut,
-    make_page,
-    read_cursor,
-)
+from backburner.api.http.openapi import error_responses
+from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.routes.conversations import load_conversation
 from backburner.api.schemas.base import QuestionIdPath
 from backburner.api.schemas.conversation import ConversationOut
@@ -26,21 +19,16 @@ from backburner.core.schedule.phrases import parse_duration
 router = APIRouter(prefix="/api/questions", tags=["questions"], route_class=IdempotentRoute)
 
 
-@router.get("", summary="List open questions", responses=error_responses())
-async def list_questions(
-    deps: AppDeps, caller: Reader, limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None
-) -> PageOut[OpenQuestionOut]:
+@router.get("", summary="List open questions")
+async def list_questions(deps: AppDeps, caller: Reader, paging: Paging) -> PageOut[OpenQuestionOut]:
     """List open questions, oldest first."""
-    after = read_cursor(cursor, datetime, str)
-    page = await browse.questions(deps, caller.user, after, limit=limit)
+    page = await browse.questions(
+        deps, caller.user, paging.after(datetime, str), limit=paging.limit
+    )
     return make_page(page, OpenQuestionOut.of_row)
 
 
-@router.post(
-    "/{question_id}/answer",
-    summary="Answer a question",
-    responses=error_responses(404, 409, 429, *BODY_ERRORS),
-)
+@router.post("/{question_id}/answer", summary="Answer a question", responses=error_responses(429))
 async def answer_question(
     question_id: QuestionIdPath, body: AnswerBody, deps: AppDeps, caller: Writer
 ) -> ConversationOut:
@@ -49,11 +37,7 @@ async def answer_question(
     return await load_conversation(deps, caller, conversation.id)
 
 
-@router.post(
-    "/{question_id}/snooze",
-    summary="Snooze a question",
-    responses=error_responses(404, 409, *BODY_ERRORS),
-)
+@router.post("/{question_id}/snooze", summary="Snooze a question")
 async def snooze_question(
     question_id: QuestionIdPath, body: SnoozeBody, deps: AppDeps, caller: Writer
 ) -> OpenQuestionOut:

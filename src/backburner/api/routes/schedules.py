@@ -8,7 +8,7 @@ from backburner.actions.work import control
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.idempotency import IdempotentRoute
-from backburner.api.http.openapi import BODY_ERRORS, error_responses
+from backburner.api.http.openapi import error_responses
 from backburner.api.routes.conversations import load_conversation
 from backburner.api.schemas.base import ConversationIdPath
 from backburner.api.schemas.conversation import ConversationOut
@@ -20,7 +20,7 @@ router = APIRouter(prefix="/api", tags=["schedules"], route_class=IdempotentRout
 @router.put(
     "/conversations/{conversation_id}/schedule",
     summary="Set a schedule",
-    responses=error_responses(404, 409, 429, *BODY_ERRORS),
+    responses=error_responses(409, 429),
 )
 async def set_schedule(
     conversation_id: ConversationIdPath, body: NewScheduleBody, deps: AppDeps, caller: Writer
@@ -33,7 +33,7 @@ async def set_schedule(
 @router.delete(
     "/conversations/{conversation_id}/schedule",
     summary="Clear a schedule",
-    responses=error_responses(404, 409),
+    responses=error_responses(409),
 )
 async def clear_schedule(
     conversation_id: ConversationIdPath, deps: AppDeps, caller: Writer
@@ -43,11 +43,7 @@ async def clear_schedule(
     return await load_conversation(deps, caller, conversation_id)
 
 
-@router.post(
-    "/schedule/preview",
-    summary="Preview a schedule",
-    responses=error_responses(404, 409, *BODY_ERRORS),
-)
+@router.post("/schedule/preview", summary="Preview a schedule", responses=error_responses(404))
 async def preview_schedule(
     body: ScheduleTimesBody, deps: AppDeps, caller: Reader
 ) -> SchedulePreviewOut:

@@ -52,10 +52,7 @@ def show_secret_link(
 
 
 @router.post(
-    "/sign-in",
-    summary="Sign in",
-    dependencies=[OwnPageOnly],
-    responses=error_responses(*BODY_ERRORS, 415, 429),
+    "/sign-in", summary="Sign in", dependencies=[OwnPageOnly], responses=error_responses(415, 429)
 )
 async def sign_in(
     body: SignInBody, request: Request, response: Response, deps: AppDeps, address: ClientAddress
@@ -113,9 +110,7 @@ async def sign_out_everywhere(caller: Writer, response: Response, deps: AppDeps)
     response.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="lax")
 
 
-@router.put(
-    "/password", summary="Set your password", responses=error_responses(*BODY_ERRORS, 409, 429)
-)
+@router.put("/password", summary="Set your password", responses=error_responses(409, 429))
 async def change_password(
     body: PasswordChangeBody,
     caller: AnyCaller,
@@ -140,7 +135,7 @@ async def change_password(
     "/password/reset",
     summary="Reset your password",
     dependencies=[OwnPageOnly],
-    responses=error_responses(*BODY_ERRORS, 415, 429),
+    responses=error_responses(415, 429),
 )
 async def reset_password(
     body: PasswordResetBody,

@@ -11,15 +11,8 @@ from backburner.actions.work import control, preview, tasks
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.idempotency import IdempotentRoute
-from backburner.api.http.openapi import BODY_ERRORS, error_responses
-from backburner.api.http.pages import (
-    DEFAULT_PAGE_SIZE,
-    Cursor,
-    Limit,
-    PageOut,
-    make_page,
-    read_cursor,
-)
+from backburner.api.http.openapi import error_responses
+from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.schemas.base import TaskIdPath
 from backburner.api.schemas.run import RunOut
 from backburner.api.schemas.task import (
@@ -40,51 +33,40 @@ router = APIRouter(prefix="/api/tasks", tags=["tasks"], route_class=IdempotentRo
 
 
 async def load_task(deps: Deps, caller: Caller, task_id: ConversationId) -> TaskOut:
-    row, here = await tasks.show(deps, caller.user, task_id)
-    return TaskOut.of(row, here, deps)
+    row, display = await tasks.show(deps, caller.user, task_id)
+    return TaskOut.of(row, display, deps)
 
 
-@router.get("", summary="List tasks", responses=error_responses())
+@router.get("", summary="List tasks")
 async def list_tasks(
-    deps: AppDeps,
-    caller: Reader,
-    *,
-    status: TaskStatus | None = None,
-    limit: Limit = DEFAULT_PAGE_SIZE,
-    cursor: Cursor = None,
+    deps: AppDeps, caller: Reader, *, status: TaskStatus | None = None, paging: Paging
 ) -> PageOut[TaskOut]:
     """List tasks and chats with background work, last changed first.
 
     Archived tasks are listed only if `status` asks for them.
     """
-    wanted = ConversationFilter(
+    filters = ConversationFilter(
         view=View.TASKS, task=status, archived=False if status is None else None
     )
-    after = read_cursor(cursor, datetime, str)
-    page, here = await browse.conversations(deps, caller.user, wanted, after, limit=limit)
-    return make_page(page, lambda row: TaskOut.of(row, here, deps))
+    page, display = await browse.conversations(
+        deps, caller.user, filters, paging.after(datetime, str), limit=paging.limit
+    )
+    return make_page(page, lambda row: TaskOut.of(row, display, deps))
 
 
-@router.post(
-    "",
-    summary="Create a task",
-    status_code=201,
-    responses=error_responses(404, 409, 429, *BODY_ERRORS),
-)
+@router.post("", summary="Create a task", status_code=201, responses=error_responses(404, 429))
 async def create_task(body: NewTaskBody, deps: AppDeps, caller: Writer) -> TaskOut:
     """Create a task, which becomes active immediately."""
     report = await tasks.add(deps, Origin.by_user(caller.user), body.task())
     return await load_task(deps, caller, report.work.id)
 
 
-@router.get("/{task_id}", summary="Get a task", responses=error_responses(404))
+@router.get("/{task_id}", summary="Get a task")
 async def get_task(task_id: TaskIdPath, deps: AppDeps, caller: Reader) -> TaskOut:
     return await load_task(deps, caller, task_id)
 
 
-@router.patch(
-    "/{task_id}", summary="Update a task", responses=error_responses(404, 409, 429, *BODY_ERRORS)
-)
+@router.patch("/{task_id}", summary="Update a task", responses=error_responses(409, 429))
 async def update_task(
     task_id: TaskIdPath, body: TaskChangesBody, deps: AppDeps, caller: Writer
 ) -> TaskOut:
@@ -94,18 +76,14 @@ async def update_task(
 
 
 @router.delete(
-    "/{task_id}", summary="Delete a task", status_code=204, responses=error_responses(404, 409)
+    "/{task_id}", summary="Delete a task", status_code=204, responses=error_responses(409)
 )
 async def delete_task(task_id: TaskIdPath, deps: AppDeps, caller: Writer) -> None:
     """Delete it with its history. The journal of tool calls and the spending are kept."""
     await tasks.delete(deps, caller.user, task_id)
 
 
-@router.post(
-    "/{task_id}/approve",
-    summary="Approve a proposal",
-    responses=error_responses(404, 409, 429, *BODY_ERRORS),
-)
+@router.post("/{task_id}/approve", summary="Approve a proposal", responses=error_responses(429))
 async def approve_task(
     task_id: TaskIdPath, deps: AppDeps, caller: Writer, body: ProposalAnswerBody | None = None
 ) -> TaskOut:
@@ -115,12 +93,7 @@ async def approve_task(
     return await load_task(deps, caller, task_id)
 
 
-@router.post(
-    "/{task_id}/reject",
-    summary="Reject a proposal",
-    status_code=204,
-    responses=error_responses(404, 409, *BODY_ERRORS),
-)
+@router.post("/{task_id}/reject", summary="Reject a proposal", status_code=204)
 async def reject_task(
     task_id: TaskIdPath, deps: AppDeps, caller: Writer, body: ProposalAnswerBody | None = None
 ) -> None:
@@ -129,12 +102,7 @@ async def reject_task(
     await tasks.reject(deps, caller.user, task_id, shown=question_id)
 
 
-@router.post(
-    "/{task_id}/cancel",
-    summary="Cancel a task",
-    status_code=204,
-    responses=error_responses(404, 409, *BODY_ERRORS),
-)
+@router.post("/{task_id}/cancel", summary="Cancel a task", status_code=204)
 async def cancel_task(
     task_id: TaskIdPath, deps: AppDeps, caller: Writer, body: TaskCancellationBody | None = None
 ) -> None:
@@ -143,54 +111,46 @@ async def cancel_task(
     await control.put_away(deps, Origin.by_user(caller.user), task_id, reason=reason)
 
 
-@router.post("/{task_id}/pause", summary="Pause a task", responses=error_responses(404, 409, 429))
+@router.post("/{task_id}/pause", summary="Pause a task", responses=error_responses(429))
 async def pause_task(task_id: TaskIdPath, deps: AppDeps, caller: Writer) -> TaskOut:
     """Pause a task. A run in progress finishes."""
     await control.pause(deps, Origin.by_user(caller.user), task_id, task_only=True)
     return await load_task(deps, caller, task_id)
 
 
-@router.post("/{task_id}/resume", summary="Resume a task", responses=error_responses(404, 409, 429))
+@router.post("/{task_id}/resume", summary="Resume a task", responses=error_responses(429))
 async def resume_task(task_id: TaskIdPath, deps: AppDeps, caller: Writer) -> TaskOut:
     """Resume a paused task. The next run is scheduled from now."""
     await control.resume(deps, Origin.by_user(caller.user), task_id, task_only=True)
     return await load_task(deps, caller, task_id)
 
 
-@router.post(
-    "/{task_id}/run-now", summary="Run a task now", responses=error_responses(404, 409, 429)
-)
+@router.post("/{task_id}/run-now", summary="Run a task now", responses=error_responses(429))
 async def run_task_now(task_id: TaskIdPath, deps: AppDeps, caller: Writer) -> TaskOut:
     """Start a run now, independent of the schedule."""
     await control.run_now(deps, Origin.by_user(caller.user), task_id, task_only=True)
     return await load_task(deps, caller, task_id)
 
 
-@router.get("/{task_id}/runs", summary="List the runs of a task", responses=error_responses(404))
+@router.get("/{task_id}/runs", summary="List the runs of a task")
 async def list_task_runs(
-    task_id: TaskIdPath,
-    deps: AppDeps,
-    caller: Reader,
-    limit: Limit = DEFAULT_PAGE_SIZE,
-    cursor: Cursor = None,
+    task_id: TaskIdPath, deps: AppDeps, caller: Reader, paging: Paging
 ) -> PageOut[RunOut]:
     """List runs, newest first. Skipped slots are included."""
-    after = read_cursor(cursor, datetime, int, str)
-    page = await tasks.runs(deps, caller.user, task_id, after, limit=limit)
+    page = await tasks.runs(
+        deps, caller.user, task_id, paging.after(datetime, int, str), limit=paging.limit
+    )
     return make_page(page, RunOut.of)
 
 
-@router.get("/{task_id}/preview", summary="Preview a task", responses=error_responses(404))
+@router.get("/{task_id}/preview", summary="Preview a task")
 async def preview_task(task_id: TaskIdPath, deps: AppDeps, caller: Reader) -> TaskPreviewOut:
     """Show the prompt, the next times, tools, destinations and estimated cost of a task."""
     return TaskPreviewOut.of(await preview.preview(deps, caller.user, task_id))
 
 
 @router.post(
-    "/{task_id}/test-run",
-    summary="Test a task",
-    status_code=202,
-    responses=error_responses(404, 409, 429),
+    "/{task_id}/test-run", summary="Test a task", status_code=202, responses=error_responses(429)
 )
 async def start_test_run(task_id: TaskIdPath, deps: AppDeps, caller: Writer) -> TaskTestRunOut:
     """Run a task or a proposal once. Its schedule and run count stay unchanged.

@@ -6,14 +6,7 @@ from backburner.actions.accounts import credentials
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.openapi import BODY_ERRORS, error_responses
-from backburner.api.http.pages import (
-    DEFAULT_PAGE_SIZE,
-    Cursor,
-    Limit,
-    PageOut,
-    make_page,
-    read_cursor,
-)
+from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.schemas.token import CreatedTokenOut, CredentialOut, NewTokenBody
 from backburner.core.accounts import CredentialKind
 from backburner.core.schedule.phrases import parse_duration
@@ -21,12 +14,7 @@ from backburner.core.schedule.phrases import parse_duration
 router = APIRouter(prefix="/api", tags=["tokens"])
 
 
-@router.post(
-    "/tokens",
-    summary="Create a token",
-    status_code=201,
-    responses=error_responses(*BODY_ERRORS, 429),
-)
+@router.post("/tokens", summary="Create a token", status_code=201, responses=error_responses(429))
 async def create_token(
     body: NewTokenBody, caller: Writer, response: Response, deps: AppDeps
 ) -> CreatedTokenOut:
@@ -42,13 +30,11 @@ async def create_token(
     return CreatedTokenOut(id=token.id, token=token.secret, expires_at=token.expires_at)
 
 
-@router.get("/tokens", summary="List your tokens", responses=error_responses())
-async def list_tokens(
-    caller: Reader, deps: AppDeps, limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None
-) -> PageOut[CredentialOut]:
+@router.get("/tokens", summary="List your tokens")
+async def list_tokens(caller: Reader, deps: AppDeps, paging: Paging) -> PageOut[CredentialOut]:
     """List your valid tokens."""
     page = await credentials.list_credentials(
-        deps, caller.user, CredentialKind.TOKEN, read_cursor(cursor, str), limit=limit
+        deps, caller.user, CredentialKind.TOKEN, paging.after(str), limit=paging.limit
     )
     return make_page(page, lambda token: CredentialOut.of(token, caller))
 
@@ -57,20 +43,18 @@ async def list_tokens(
     "/tokens/{token_id}",
     summary="Revoke a token",
     status_code=204,
-    responses=error_responses(*BODY_ERRORS, 404),
+    responses=error_responses(*BODY_ERRORS),
 )
 async def revoke_token(token_id: str, caller: Writer, deps: AppDeps) -> None:
     """Revoke a token immediately."""
     await credentials.revoke_credential(deps, caller.user, token_id, CredentialKind.TOKEN)
 
 
-@router.get("/sessions", summary="List your sessions", responses=error_responses())
-async def list_sessions(
-    caller: Reader, deps: AppDeps, limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None
-) -> PageOut[CredentialOut]:
+@router.get("/sessions", summary="List your sessions")
+async def list_sessions(caller: Reader, deps: AppDeps, paging: Paging) -> PageOut[CredentialOut]:
     """List the browsers that you are signed in with."""
     page = await credentials.list_credentials(
-        deps, caller.user, CredentialKind.SESSION, read_cursor(cursor, str), limit=limit
+        deps, caller.user, CredentialKind.SESSION, paging.after(str), limit=paging.limit
     )
     return make_page(page, lambda session: CredentialOut.of(session, caller))
 
@@ -79,7 +63,7 @@ async def list_sessions(
     "/sessions/{session_id}",
     summary="End a session",
     status_code=204,
-    responses=error_responses(*BODY_ERRORS, 404),
+    responses=error_responses(*BODY_ERRORS),
 )
 async def end_session(session_id: str, caller: Writer, deps: AppDeps) -> None:
     """Sign another browser out."""

@@ -7,14 +7,7 @@ from backburner.api.http.auth import Operator
 from backburner.api.http.dependencies import AppDeps, ClientAddress
 from backburner.api.http.openapi import BODY_ERRORS, error_responses
 from backburner.api.http.origins import OwnPageOnly
-from backburner.api.http.pages import (
-    DEFAULT_PAGE_SIZE,
-    Cursor,
-    Limit,
-    PageOut,
-    make_page,
-    read_cursor,
-)
+from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.http.problems import Problem
 from backburner.api.routes.sign_in import show_secret_link, start_session
 from backburner.api.schemas.account import (
@@ -34,18 +27,14 @@ from backburner.core.ids import UserId
 router = APIRouter(prefix="/api", tags=["users"])
 
 
-@router.get("/users", summary="List users", responses=error_responses())
-async def list_users(
-    _: Operator, deps: AppDeps, limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None
-) -> PageOut[UserOut]:
+@router.get("/users", summary="List users")
+async def list_users(_: Operator, deps: AppDeps, paging: Paging) -> PageOut[UserOut]:
     """List all accounts."""
-    page = await users.list_users(deps, read_cursor(cursor, str), limit=limit)
+    page = await users.list_users(deps, paging.after(str), limit=paging.limit)
     return make_page(page, UserOut.of)
 
 
-@router.post(
-    "/users", summary="Add a user", status_code=201, responses=error_responses(*BODY_ERRORS, 409)
-)
+@router.post("/users", summary="Add a user", status_code=201, responses=error_responses(409))
 async def add_user(
     body: NewUserBody, _: Operator, request: Request, response: Response, deps: AppDeps
 ) -> CreatedUserOut:
@@ -55,11 +44,7 @@ async def add_user(
     return CreatedUserOut(user=UserOut.of(user), reset=link)
 
 
-@router.patch(
-    "/users/{user_id}",
-    summary="Update a user",
-    responses=error_responses(*BODY_ERRORS, 404, 409),
-)
+@router.patch("/users/{user_id}", summary="Update a user", responses=error_responses(409))
 async def update_user(
     user_id: UserId, body: UserChangesBody, _: Operator, deps: AppDeps
 ) -> UserOut:
@@ -75,7 +60,7 @@ async def update_user(
     "/users/{user_id}/reset",
     summary="Create a password reset",
     status_code=201,
-    responses=error_responses(*BODY_ERRORS, 404, 409),
+    responses=error_responses(*BODY_ERRORS, 409),
 )
 async def create_password_reset(
     user_id: UserId, _: Operator, request: Request, response: Response, deps: AppDeps
@@ -85,12 +70,7 @@ async def create_password_reset(
     return show_secret_link(request, response, reset, page="reset")
 
 
-@router.post(
-    "/invitations",
-    summary="Create an invitation",
-    status_code=201,
-    responses=error_responses(*BODY_ERRORS),
-)
+@router.post("/invitations", summary="Create an invitation", status_code=201)
 async def create_invitation(
     body: NewInvitationBody, caller: Operator, request: Request, response: Response, deps: AppDeps
 ) -> SecretLinkOut:
@@ -99,12 +79,10 @@ async def create_invitation(
     return show_secret_link(request, response, invitation, page="invitation")
 
 
-@router.get("/invitations", summary="List invitations", responses=error_responses())
-async def list_invitations(
-    _: Operator, deps: AppDeps, limit: Limit = DEFAULT_PAGE_SIZE, cursor: Cursor = None
-) -> PageOut[InvitationOut]:
+@router.get("/invitations", summary="List invitations")
+async def list_invitations(_: Operator, deps: AppDeps, paging: Paging) -> PageOut[InvitationOut]:
     """List the unused invitations of all operators."""
-    page = await users.list_invitations(deps, read_cursor(cursor, str), limit=limit)
+    page = await users.list_invitations(deps, paging.after(str), limit=paging.limit)
     return make_page(page, InvitationOut.of)
 
 
@@ -112,7 +90,7 @@ async def list_invitations(
     "/invitations/{invitation_id}",
     summary="Revoke an invitation",
     status_code=204,
-    responses=error_responses(*BODY_ERRORS, 404),
+    responses=error_responses(*BODY_ERRORS),
 )
 async def revoke_invitation(invitation_id: str, _: Operator, deps: AppDeps) -> None:
     """Revoke an invitation of any operator immediately."""
@@ -124,7 +102,7 @@ async def revoke_invitation(invitation_id: str, _: Operator, deps: AppDeps) -> N
     summary="Accept an invitation",
     status_code=201,
     dependencies=[OwnPageOnly],
-    responses=error_responses(*BODY_ERRORS, 409, 415, 429),
+    responses=error_responses(409, 415, 429),
 )
 async def accept_invitation(
     body: InvitationAcceptanceBody,

@@ -1,11 +1,11 @@
 """Users and invitations, signing in, and passwords."""
 
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, Field, SecretStr, model_validator
 
-from backburner.api.schemas.base import example
+from backburner.api.schemas.base import example, strict_example
 from backburner.core import accounts
 from backburner.core.accounts import Role
 from backburner.core.passwords import MAX_NAME_CHARS, MAX_PASSWORD_CHARS, MIN_PASSWORD_CHARS
@@ -42,10 +42,6 @@ _LINK = {
 def read_link_secret(link: SecretStr) -> str:
     """Return the secret, without the link around it."""
     return link.get_secret_value().rpartition("#")[2].strip()
-
-
-def strict_example(**values: Any) -> ConfigDict:
-    return ConfigDict(extra="forbid", json_schema_extra={"example": values})
 
 
 class SignInBody(BaseModel):
@@ -156,15 +152,7 @@ class UserOut(BaseModel):
 
     @classmethod
     def of(cls, user: accounts.User) -> Self:
-        return cls(
-            id=user.id,
-            login=user.login,
-            name=user.name,
-            role=user.role,
-            has_password=user.has_password,
-            created_at=user.created_at,
-            disabled_at=user.disabled_at,
-        )
+        return cls.model_validate(user, from_attributes=True)
 
 
 class CreatedUserOut(BaseModel):
@@ -197,11 +185,4 @@ class InvitationOut(BaseModel):
 
     @classmethod
     def of(cls, invitation: accounts.Invitation) -> Self:
-        return cls(
-            id=invitation.id,
-            name=invitation.name,
-            role=invitation.role,
-            made_by=invitation.made_by,
-            created_at=invitation.created_at,
-            expires_at=invitation.expires_at,
-        )
+        return cls.model_validate(invitation, from_attributes=True)

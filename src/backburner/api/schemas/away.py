@@ -4,10 +4,10 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, Field
 
 from backburner.actions import away
-from backburner.api.schemas.base import example
+from backburner.api.schemas.base import example, strict_example
 from backburner.ports import RunCounts
 
 _COUNTS = {"succeeded": 12, "failed": 1, "skipped": 0, "cancelled": 0}
@@ -130,9 +130,7 @@ class AwaySummaryOut(BaseModel):
 
 
 class AwaySeenBody(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"example": {"until": _EXAMPLE["until"]}}
-    )
+    model_config = strict_example(until=_EXAMPLE["until"])
 
     until: AwareDatetime | None = Field(
         default=None, description="`until` of the summary that was seen; null: now."

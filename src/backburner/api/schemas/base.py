@@ -55,3 +55,7 @@ ParentIdQuery = Annotated[
 
 def example(**values: Any) -> ConfigDict:
     return ConfigDict(json_schema_extra={"example": values})
+
+
+def strict_example(**values: Any) -> ConfigDict:
+    return ConfigDict(extra="forbid", **example(**values))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -32,9 +32,11 @@ from backburner.core.work.views import JobStatus, TaskKind, TaskStatus, job_view
 from backburner.ports import ConversationRow
 
 MAX_RUN_TIMEOUT = timedelta(days=1)
-MAX_RUNS = 1_000_000
-MAX_TOOLS = 200
 MAX_DESCRIPTION_CHARS = 2_000
+
+MaxRuns = Annotated[int, Field(ge=1, le=1_000_000)]
+RunTimeout = Annotated[float, Field(ge=1, le=MAX_RUN_TIMEOUT.total_seconds())]
+ToolNames = Annotated[list[str], Field(max_length=200)]
 
 _EXAMPLE: dict[str, Any] = {
     "id": "c_0123456789abcdefghjkmnpqrs",
@@ -88,12 +90,10 @@ class NewConversationBody(RequestBody):
     schedule: dict[str, Any] | None = Field(default=None, description="The schedule in full.")
     description: str = Field(default="", max_length=MAX_DESCRIPTION_CHARS)
     notify: Notify = Notify.ON_CHANGE
-    max_runs: int | None = Field(default=None, ge=1, le=MAX_RUNS)
-    run_timeout: float | None = Field(
-        default=None, ge=1, le=MAX_RUN_TIMEOUT.total_seconds(), description="In seconds."
-    )
-    tools: list[str] | None = Field(
-        default=None, max_length=MAX_TOOLS, description="The only tools it may use; null: all."
+    max_runs: MaxRuns | None = None
+    run_timeout: RunTimeout | None = Field(default=None, description="In seconds.")
+    tools: ToolNames | None = Field(
+        default=None, description="The only tools it may use; null: all."
     )
 
     @model_validator(mode="after")
@@ -202,8 +202,8 @@ class ConversationSummaryOut(BaseModel):
     job: JobViewOut | None
 
     @classmethod
-    def of(cls, row: ConversationRow, here: DisplayContext, deps: Deps) -> Self:
-        return cls(**_common_fields(row.conversation, here, deps), updated_at=row.updated_at)
+    def of(cls, row: ConversationRow, display: DisplayContext, deps: Deps) -> Self:
+        return cls(**_common_fields(row.conversation, display, deps), updated_at=row.updated_at)
 
 
 class ConversationStateOut(BaseModel):
@@ -239,14 +239,14 @@ class ConversationOut(ConversationSummaryOut):
     run_timeout: float | None = Field(description="In seconds; null: the default.")
 
     @classmethod
-    def of(cls, row: ConversationRow, here: DisplayContext, deps: Deps) -> Self:
+    def of(cls, row: ConversationRow, display: DisplayContext, deps: Deps) -> Self:
         conversation = row.conversation
-        common = _common_fields(conversation, here, deps)
+        common = _common_fields(conversation, display, deps)
         timeout = conversation.run_timeout
         return cls(
             **common,
             updated_at=row.updated_at,
-            next_times_in_words=describe_times(common["next_times"], zone=here.zone),
+            next_times_in_words=describe_times(common["next_times"], zone=display.zone),
             state=ConversationStateOut(
                 context=conversation.state.context,
                 step=conversation.state.step,
@@ -275,14 +275,16 @@ def list_next_times(conversation: Conversation, count: int = 3) -> tuple[datetim
     return (conversation.next_run_at, *islice(later, count - 1))
 
 
-def _common_fields(conversation: Conversation, here: DisplayContext, deps: Deps) -> dict[str, Any]:
+def _common_fields(
+    conversation: Conversation, display: DisplayContext, deps: Deps
+) -> dict[str, Any]:
     session, schedule = conversation.session, conversation.schedule
     task, job = task_view(conversation), job_view(conversation)
     is_claude = session is not None and session.profile in deps.claude
     return {
         **{name: getattr(conversation, name) for name in _COPIED},
         "schedule": schedule and to_json(schedule),
-        "schedule_in_words": schedule and describe(schedule, zone=here.zone),
+        "schedule_in_words": schedule and describe(schedule, zone=display.zone),
         "next_times": list_next_times(conversation),
         "questions": [
             QuestionOut.of(question, conversation.id) for question in conversation.questions

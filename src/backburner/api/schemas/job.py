@@ -56,7 +56,7 @@ class NewJobBody(RequestBody):
         default="", max_length=MAX_BATCH_CHARS, description="The group; empty: a new one."
     )
 
-    def wish(self) -> JobRequest:
+    def request(self) -> JobRequest:
         return JobRequest(
             description=self.description, prompt=self.prompt, agent=self.agent or None
         )

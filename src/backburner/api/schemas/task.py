@@ -1,7 +1,7 @@
 """Tasks: creating and changing them, previews and test runs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import Any, Self
 
@@ -16,10 +16,10 @@ from backburner.actions.work.tasks import NewTask
 from backburner.api.schemas.base import RequestBody, example
 from backburner.api.schemas.conversation import (
     MAX_DESCRIPTION_CHARS,
-    MAX_RUN_TIMEOUT,
-    MAX_RUNS,
-    MAX_TOOLS,
     DestinationOut,
+    MaxRuns,
+    RunTimeout,
+    ToolNames,
     list_destinations,
     list_next_times,
 )
@@ -93,12 +93,10 @@ class NewTaskBody(TaskTimesBody):
         default=None, description="Has to match the time; `oneshot` without a time runs at once."
     )
     notify: Notify = Notify.ON_CHANGE
-    max_runs: int | None = Field(default=None, ge=1, le=MAX_RUNS)
-    run_timeout: float | None = Field(
-        default=None, ge=1, le=MAX_RUN_TIMEOUT.total_seconds(), description="In seconds."
-    )
-    tools: list[str] | None = Field(
-        default=None, max_length=MAX_TOOLS, description="The only tools it may use; null: all."
+    max_runs: MaxRuns | None = None
+    run_timeout: RunTimeout | None = Field(default=None, description="In seconds.")
+    tools: ToolNames | None = Field(
+        default=None, description="The only tools it may use; null: all."
     )
     reports_to: list[NewDestinationBody] = Field(default=[], max_length=MAX_DESTINATIONS)
     profile: str | None = Field(default=None, description="Null: the default profile.")
@@ -127,9 +125,9 @@ class TaskChangesBody(TaskTimesBody):
     prompt: str | None = None
     description: str | None = Field(default=None, max_length=MAX_DESCRIPTION_CHARS)
     notify: Notify | None = None
-    max_runs: int | None = Field(default=None, ge=1, le=MAX_RUNS)
-    run_timeout: float | None = Field(default=None, ge=1, le=MAX_RUN_TIMEOUT.total_seconds())
-    tools: list[str] | None = Field(default=None, max_length=MAX_TOOLS)
+    max_runs: MaxRuns | None = None
+    run_timeout: RunTimeout | None = None
+    tools: ToolNames | None = None
     reports_to: list[NewDestinationBody] | None = Field(default=None, max_length=MAX_DESTINATIONS)
 
     @model_validator(mode="after")
@@ -236,20 +234,21 @@ class TaskOut(BaseModel):
     updated_at: datetime
 
     @classmethod
-    def of(cls, row: ConversationRow, here: DisplayContext, deps: Deps) -> Self:
+    def of(cls, row: ConversationRow, display: DisplayContext, deps: Deps) -> Self:
         conversation = row.conversation
         view, schedule = _view(conversation), conversation.schedule
         timeout = conversation.run_timeout
         return cls(
-            **{name: getattr(view, name) for name in _COPIED},
+            **{name: getattr(conversation, name) for name in _COPIED},
+            **{field.name: getattr(view, field.name) for field in fields(view)},
+            name=conversation.title,
             schedule=None if schedule is None else to_json(schedule),
-            schedule_in_words=None if schedule is None else describe(schedule, zone=here.zone),
+            schedule_in_words=None if schedule is None else describe(schedule, zone=display.zone),
             after=schedule.conversation if isinstance(schedule, After) else None,
             next_times=list_next_times(conversation),
             run_timeout=timeout.total_seconds() if timeout else None,
             reports_to=list_destinations(conversation),
             profile=conversation.profile or deps.default_profile,
-            parent_id=conversation.parent_id,
             questions=[
                 QuestionOut.of(question, conversation.id) for question in conversation.questions
             ],
@@ -273,16 +272,14 @@ class TaskCostOut(BaseModel):
             return None
         month = cost.per_month
         runs = "1 run" if cost.runs == 1 else f"{cost.runs} runs"
-        whose = "of its own" if cost.own else f"of background work under {profile}"
+        origin = "of its own" if cost.own else f"of background work under {profile}"
         return cls(
-            based_on=f"the last {runs} {whose}",
+            based_on=f"the last {runs} {origin}",
             tokens_per_run=cost.per_run.tokens,
             usd_per_run=cost.per_run.micros / MICROS_PER_USD if cost.priced else None,
             runs_per_month=cost.runs_per_month,
             tokens_per_month=None if month is None else month.tokens,
-            usd_per_month=None
-            if month is None or not cost.priced
-            else month.micros / MICROS_PER_USD,
+            usd_per_month=month.micros / MICROS_PER_USD if month and cost.priced else None,
         )
 
 
@@ -328,20 +325,21 @@ class TaskPreviewOut(BaseModel):
 
     @classmethod
     def of(cls, preview: TaskPreview) -> Self:
-        view, schedule = _view(preview.task), preview.task.schedule
+        task, view = preview.task, _view(preview.task)
+        schedule = task.schedule
         return cls(
-            id=view.id,
-            name=view.name,
+            id=task.id,
+            name=task.title,
             status=view.status,
             prompt=view.prompt,
             schedule_in_words=None if schedule is None else describe(schedule, zone=preview.zone),
             zone=preview.zone,
             next_times=preview.times,
             next_times_in_words=describe_times(preview.times, zone=preview.zone),
-            tools=view.tools,
-            reports_to=list_destinations(preview.task),
-            notify=view.notify,
-            max_runs=view.max_runs,
+            tools=task.tools,
+            reports_to=list_destinations(task),
+            notify=task.notify,
+            max_runs=task.max_runs,
             profile=preview.profile,
             cost=TaskCostOut.of(preview.cost, preview.profile),
         )
@@ -379,11 +377,10 @@ def _unchanged(value: Any) -> Any:
     return value
 
 
-#: Fields that are copied unchanged.
+#: Fields of the conversation that are copied unchanged.
 _COPIED = (
-    *("id", "name", "description", "prompt", "kind", "status", "needs_you", "event_source"),
-    *("event_config", "next_run_at", "last_run_at", "run_count", "max_runs", "notify"),
-    *("last_result_hash", "tools", "created_by", "created_at"),
+    *("id", "next_run_at", "last_run_at", "run_count", "max_runs", "notify", "last_result_hash"),
+    *("tools", "parent_id", "created_by", "created_at"),
 )
 #: The field of `Terms` that each changed field becomes, and how its value is read.
 _TERMS = {

@@ -5,8 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, Field
 
-from backburner.api.schemas.account import strict_example
-from backburner.api.schemas.base import example
+from backburner.api.schemas.base import example, strict_example
 from backburner.core import accounts
 from backburner.core.accounts import Scope
 from backburner.core.passwords import MAX_NAME_CHARS

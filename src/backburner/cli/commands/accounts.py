@@ -1,18 +1,15 @@
 """`backburner user` and `token`: accounts, invitations, sign-in links and API tokens."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from backburner.cli.client import Server
 from backburner.cli.id_prefix import match_prefix
 from backburner.cli.offline import or_here
-from backburner.cli.output import local_time, print_json, print_table, short_id
+from backburner.cli.output import local_time, print_items, short_id
 from backburner.cli.server_options import json_option, with_server
 from backburner.core.errors import BadRequest, NotFound
-
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 @click.group("user")
@@ -20,14 +17,13 @@ def user() -> None:
     """Manage user accounts."""
 
 
-def role_option(command: Decorated) -> Decorated:
-    return click.option(
-        "--role",
-        type=click.Choice(["member", "operator"]),
-        default="member",
-        show_default=True,
-        help="Operators manage accounts and the server.",
-    )(command)
+role_option = click.option(
+    "--role",
+    type=click.Choice(["member", "operator"]),
+    default="member",
+    show_default=True,
+    help="Operators manage accounts and the server.",
+)
 
 
 @user.command("list")
@@ -36,27 +32,24 @@ def role_option(command: Decorated) -> Decorated:
 def list_users(server: Server, *, as_json: bool) -> None:
     """List all accounts."""
     items = list(server.items("/api/users"))
-    if as_json:
-        print_json(items)
-        return
     rows = [
-        (
-            short_id(account["id"]),
-            account["login"] or "-",
-            account["name"],
-            account["role"],
-            _sign_in_method(account),
-            local_time(account["created_at"]),
-        )
+        {
+            "ID": short_id(account["id"]),
+            "LOGIN": account["login"] or "-",
+            "NAME": account["name"],
+            "ROLE": account["role"],
+            "SIGN-IN": _sign_in_method(account),
+            "CREATED": local_time(account["created_at"]),
+        }
         for account in items
     ]
-    print_table([("ID", "LOGIN", "NAME", "ROLE", "SIGN-IN", "CREATED"), *rows], empty="No users.")
+    print_items(items, rows, empty="No users.", as_json=as_json)
 
 
 def _sign_in_method(account: Any) -> str:
-    return (
-        "disabled" if account["disabled_at"] else "password" if account["has_password"] else "link"
-    )
+    if account["disabled_at"]:
+        return "disabled"
+    return "password" if account["has_password"] else "link"
 
 
 @user.command("add")
@@ -85,19 +78,16 @@ def invite(server: Server, *, name: str, role: str) -> None:
 def invitations(server: Server, *, as_json: bool) -> None:
     """List unused invitations."""
     items = list(server.items("/api/invitations"))
-    if as_json:
-        print_json(items)
-        return
     rows = [
-        (
-            short_id(invitation["id"]),
-            invitation["name"] or "-",
-            invitation["role"],
-            local_time(invitation["expires_at"]),
-        )
+        {
+            "ID": short_id(invitation["id"]),
+            "NAME": invitation["name"] or "-",
+            "ROLE": invitation["role"],
+            "EXPIRES": local_time(invitation["expires_at"]),
+        }
         for invitation in items
     ]
-    print_table([("ID", "NAME", "ROLE", "EXPIRES"), *rows], empty="No invitations.")
+    print_items(items, rows, empty="No invitations.", as_json=as_json)
 
 
 @user.command("uninvite")
@@ -143,9 +133,8 @@ def link(server: Server, *, login: str | None) -> None:
 
 def _find_user(server: Server, login: str) -> str:
     """Find a user by login or id."""
-    wanted = login.strip().lower()
     for account in server.items("/api/users"):
-        if wanted in (account["login"], account["id"]):
+        if login.strip().lower() in (account["login"], account["id"]):
             return str(account["id"])
     raise NotFound(f"No user has the login {login}.", hint="See `backburner user list`.")
 
@@ -189,20 +178,17 @@ def create(server: Server, *, name: str, scopes: tuple[str, ...], expires: str) 
 def list_tokens(server: Server, *, as_json: bool) -> None:
     """List your valid tokens."""
     items = list(server.items("/api/tokens"))
-    if as_json:
-        print_json(items)
-        return
     rows = [
-        (
-            short_id(item["id"]),
-            item["name"],
-            " ".join(item["scopes"]),
-            local_time(item["expires_at"]) or "never",
-            local_time(item["used_at"]) or "never",
-        )
+        {
+            "ID": short_id(item["id"]),
+            "NAME": item["name"],
+            "SCOPES": " ".join(item["scopes"]),
+            "EXPIRES": local_time(item["expires_at"]) or "never",
+            "LAST USED": local_time(item["used_at"]) or "never",
+        }
         for item in items
     ]
-    print_table([("ID", "NAME", "SCOPES", "EXPIRES", "LAST USED"), *rows], empty="No tokens.")
+    print_items(items, rows, empty="No tokens.", as_json=as_json)
 
 
 @token.command("revoke")

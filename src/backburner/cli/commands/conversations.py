@@ -9,6 +9,7 @@ from backburner.cli.client import Server
 from backburner.cli.output import (
     local_time,
     print_fields,
+    print_items,
     print_json,
     print_table,
     printable,
@@ -51,20 +52,17 @@ def conversations(
     items = list(
         server.items("/api/conversations", limit=limit, q=search, archived=archived, **filters)
     )
-    if as_json:
-        print_json(items)
-        return
     rows = [
-        (
-            short_id(item["id"]),
-            describe_status(item),
-            item["kind"],
-            local_time(item["next_run_at"]),
-            truncate(item["title"]),
-        )
+        {
+            "ID": short_id(item["id"]),
+            "STATUS": describe_status(item),
+            "KIND": item["kind"],
+            "NEXT RUN": local_time(item["next_run_at"]),
+            "TITLE": truncate(item["title"]),
+        }
         for item in items
     ]
-    print_table([("ID", "STATUS", "KIND", "NEXT RUN", "TITLE"), *rows], empty="No conversations.")
+    print_items(items, rows, empty="No conversations.", as_json=as_json)
 
 
 def show_conversation(server: Server, conversation_id: str, *, as_json: bool) -> None:
@@ -116,20 +114,17 @@ def runs(server: Server, *, conversation: str, run: str | None, limit: int, as_j
         show_run(server.get(f"/api/runs/{run_id}"), as_json=as_json)
         return
     items = list(server.items(f"/api/conversations/{conversation_id}/runs", limit=limit))
-    if as_json:
-        print_json(items)
-        return
     rows = [
-        (
-            short_id(item["id"]),
-            item["kind"],
-            item["status"],
-            local_time(item["started_at"]),
-            truncate(describe_result(item)),
-        )
+        {
+            "ID": short_id(item["id"]),
+            "KIND": item["kind"],
+            "STATUS": item["status"],
+            "STARTED": local_time(item["started_at"]),
+            "RESULT": truncate(describe_result(item)),
+        }
         for item in items
     ]
-    print_table([("ID", "KIND", "STATUS", "STARTED", "RESULT"), *rows], empty="No runs yet.")
+    print_items(items, rows, empty="No runs yet.", as_json=as_json)
 
 
 def show_run(run: Any, *, as_json: bool) -> None:
@@ -140,11 +135,16 @@ def show_run(run: Any, *, as_json: bool) -> None:
     times = {"started": local_time(run["started_at"]), "ended": local_time(run["ended_at"])}
     print_fields({**fields, **times, "result": describe_result(run)})
     rows = [
-        (call["tool"], call["state"], "yes" if call["failed"] else "", truncate(call["result"]))
+        {
+            "TOOL": call["tool"],
+            "STATE": call["state"],
+            "FAILED": "yes" if call["failed"] else "",
+            "RESULT": truncate(call["result"]),
+        }
         for call in run["tool_calls"]
     ]
     click.echo()
-    print_table([("TOOL", "STATE", "FAILED", "RESULT"), *rows], empty="No tool calls.")
+    print_table(rows, empty="No tool calls.")
 
 
 def describe_result(run: Any) -> str:

@@ -37,7 +37,7 @@ def doctor(*, offline: bool, as_json: bool, **options: str | None) -> int:
     except BackburnerError as error:
         findings += [Finding("settings", error.message, Level.PROBLEM, error.hint)]
     else:
-        redactor.add(settings.secrets())
+        redactor = Redactor(settings.secrets())
         findings += check_installation(settings, offline=offline)
     for line in [findings_as_json(findings)] if as_json else as_lines(findings):
         # The texts of some findings come from libraries and servers, and may quote a secret.

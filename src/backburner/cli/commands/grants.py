@@ -4,7 +4,7 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
-from backburner.cli.output import local_time, print_json, print_result, print_table, short_id
+from backburner.cli.output import local_time, print_items, print_result, short_id
 from backburner.cli.server_options import json_option, with_server
 
 
@@ -22,22 +22,18 @@ def grants() -> None:
 def list_grants(server: Server, *, as_json: bool) -> None:
     """List grants, newest first."""
     items = list(server.items("/api/grants"))
-    if as_json:
-        print_json(items)
-        return
     rows = [
-        (
-            short_id(grant["id"]),
-            short_id(grant["conversation_id"]),
-            local_time(grant["given_at"]),
-            f"{grant['server']}: {grant['tool']}",
-            " ".join(grant["words"]),
-            "always" if grant["lasting"] else "once",
-        )
+        {
+            "ID": short_id(grant["id"]),
+            "CONVERSATION": short_id(grant["conversation_id"]),
+            "GIVEN": local_time(grant["given_at"]),
+            "TOOL": f"{grant['server']}: {grant['tool']}",
+            "ARGUMENTS": " ".join(grant["words"]),
+            "USES": "always" if grant["lasting"] else "once",
+        }
         for grant in items
     ]
-    heading = ("ID", "CONVERSATION", "GIVEN", "TOOL", "ARGUMENTS", "USES")
-    print_table([heading, *rows], empty="No grants: agents ask before every call.")
+    print_items(items, rows, empty="No grants: agents ask before every call.", as_json=as_json)
 
 
 @grants.command("widen")

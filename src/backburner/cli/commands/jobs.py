@@ -12,9 +12,9 @@ from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
     local_time,
     print_fields,
+    print_items,
     print_json,
     print_result,
-    print_table,
     printable,
     short_id,
     truncate,
@@ -56,22 +56,18 @@ def list_jobs(
     """List jobs, last changed first."""
     parent_id = id_prefix.find_conversation(server, conversation) if conversation else None
     items = list(server.items("/api/jobs", limit=limit, parent_id=parent_id, **filters))
-    if as_json:
-        print_json(items)
-        return
     rows = [
-        (
-            short_id(job["id"]),
-            describe_status(job),
-            local_time(job["created_at"]),
-            job["calls"],
-            truncate(job["description"]),
-            job["batch"],
-        )
+        {
+            "ID": short_id(job["id"]),
+            "STATUS": describe_status(job),
+            "STARTED": local_time(job["created_at"]),
+            "CALLS": job["calls"],
+            "DESCRIPTION": truncate(job["description"]),
+            "BATCH": job["batch"],
+        }
         for job in items
     ]
-    heading = ("ID", "STATUS", "STARTED", "CALLS", "DESCRIPTION", "BATCH")
-    print_table([heading, *rows], empty="No jobs.")
+    print_items(items, rows, empty="No jobs.", as_json=as_json)
 
 
 @jobs.command("start")

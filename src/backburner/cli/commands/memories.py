@@ -6,7 +6,7 @@ from urllib.parse import quote
 import click
 
 from backburner.cli.client import Server
-from backburner.cli.output import local_time, print_json, print_table, truncate
+from backburner.cli.output import local_time, print_items, truncate
 from backburner.cli.server_options import json_option, limit_option, with_server
 
 
@@ -63,16 +63,13 @@ def _path(key: str) -> str:
 
 
 def _print_memories(items: list[dict[str, Any]], *, as_json: bool) -> None:
-    if as_json:
-        print_json(items)
-        return
     rows = [
-        (
-            memory["key"],
-            local_time(memory["updated_at"]),
-            "outside text" if memory["outside"] else "",
-            truncate(memory["text"]),
-        )
+        {
+            "KEY": memory["key"],
+            "CHANGED": local_time(memory["updated_at"]),
+            "CONTAINS": "outside text" if memory["outside"] else "",
+            "TEXT": truncate(memory["text"]),
+        }
         for memory in items
     ]
-    print_table([("KEY", "CHANGED", "CONTAINS", "TEXT"), *rows], empty="No memories.")
+    print_items(items, rows, empty="No memories.", as_json=as_json)

@@ -4,14 +4,7 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
-from backburner.cli.output import (
-    local_time,
-    print_json,
-    print_result,
-    print_table,
-    short_id,
-    truncate,
-)
+from backburner.cli.output import local_time, print_items, print_result, short_id, truncate
 from backburner.cli.server_options import json_option, with_server
 
 
@@ -24,21 +17,17 @@ def questions(server: Server, *, as_json: bool) -> None:
     Answer one with `backburner answer`.
     """
     items = list(server.items("/api/questions"))
-    if as_json:
-        print_json(items)
-        return
     rows = [
-        (
-            short_id(question["id"]),
-            question["purpose"],
-            local_time(question["asked_at"]),
-            truncate(question["prompt"]),
-            " / ".join(question["options"]),
-        )
+        {
+            "ID": short_id(question["id"]),
+            "PURPOSE": question["purpose"],
+            "ASKED": local_time(question["asked_at"]),
+            "QUESTION": truncate(question["prompt"]),
+            "OPTIONS": " / ".join(question["options"]),
+        }
         for question in items
     ]
-    heading = ("ID", "PURPOSE", "ASKED", "QUESTION", "OPTIONS")
-    print_table([heading, *rows], empty="No open questions.")
+    print_items(items, rows, empty="No open questions.", as_json=as_json)
 
 
 @click.command("answer")

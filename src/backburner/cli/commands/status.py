@@ -77,10 +77,12 @@ def print_state(state: dict[str, Any]) -> None:
 
 @click.command("away")
 @click.option("--since", metavar="TIME", help="Start, such as 2026-11-16T08:00:00Z.")
-@click.option("--seen", is_flag=True, help="Mark it as seen; the next summary starts there.")
+@click.option(
+    "--seen", "mark_seen", is_flag=True, help="Mark it as seen; the next summary starts there."
+)
 @json_option
 @with_server
-def away(server: Server, *, since: str | None, seen: bool, as_json: bool) -> None:
+def away(server: Server, *, since: str | None, mark_seen: bool, as_json: bool) -> None:
     """Show what happened while you were away.
 
     The summary lists failed runs, notices and open questions since you last marked it as seen.
@@ -90,7 +92,7 @@ def away(server: Server, *, since: str | None, seen: bool, as_json: bool) -> Non
         print_json(summary)
     else:
         print_away(summary)
-    if seen:
+    if mark_seen:
         server.post("/api/away/seen", {"until": summary["until"]})
 
 
@@ -101,26 +103,32 @@ def print_away(summary: Any) -> None:
         f" {totals['failed']} failed. Tokens used: {summary['spent']['tokens']:,}."
     )
     questions = [
-        (short_id(question["question"]), question["title"], question["prompt"])
+        {
+            "ID": short_id(question["question"]),
+            "CONVERSATION": truncate(question["title"]),
+            "QUESTION": truncate(question["prompt"]),
+        }
         for question in summary["needs"]
     ]
-    _print_section("Open questions", ("ID", "CONVERSATION", "QUESTION"), questions)
     notices = [
-        (local_time(notice["created_at"]), notice["kind"], notice["text"])
+        {
+            "TIME": local_time(notice["created_at"]),
+            "KIND": notice["kind"],
+            "TEXT": truncate(notice["text"]),
+        }
         for notice in summary["told"]
     ]
-    _print_section("Notices", ("TIME", "KIND", "TEXT"), notices)
-    failed = [
-        (short_id(row["conversation"]), row["title"], row["failure"])
+    failures = [
+        {
+            "ID": short_id(row["conversation"]),
+            "CONVERSATION": truncate(row["title"]),
+            "ERROR": truncate(row["failure"]),
+        }
         for row in summary["ran"]
         if row["failure"]
     ]
-    _print_section("Failed", ("ID", "CONVERSATION", "ERROR"), failed)
-
-
-def _print_section(
-    title: str, heading: tuple[str, str, str], rows: list[tuple[str, str, str]]
-) -> None:
-    if rows:
-        click.echo(f"\n{title}")
-        print_table([heading, *(tuple(truncate(cell) for cell in row) for row in rows)], empty="")
+    sections = {"Open questions": questions, "Notices": notices, "Failed": failures}
+    for title, rows in sections.items():
+        if rows:
+            click.echo(f"\n{title}")
+            print_table(rows, empty="")

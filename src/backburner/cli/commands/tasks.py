@@ -11,9 +11,9 @@ from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
     local_time,
     print_fields,
+    print_items,
     print_json,
     print_result,
-    print_table,
     short_id,
     truncate,
 )
@@ -38,22 +38,18 @@ def tasks() -> None:
 def list_tasks(server: Server, *, status: str | None, limit: int, as_json: bool) -> None:
     """List tasks. Archived ones are listed with --status done only."""
     items = list(server.items("/api/tasks", limit=limit, status=status))
-    if as_json:
-        print_json(items)
-        return
     rows = [
-        (
-            short_id(task["id"]),
-            describe_status(task),
-            task["run_count"],
-            local_time(task["next_run_at"]),
-            truncate(task["name"]),
-            truncate(task["schedule_in_words"]),
-        )
+        {
+            "ID": short_id(task["id"]),
+            "STATUS": describe_status(task),
+            "RUNS": task["run_count"],
+            "NEXT RUN": local_time(task["next_run_at"]),
+            "NAME": truncate(task["name"]),
+            "SCHEDULE": truncate(task["schedule_in_words"]),
+        }
         for task in items
     ]
-    heading = ("ID", "STATUS", "RUNS", "NEXT RUN", "NAME", "SCHEDULE")
-    print_table([heading, *rows], empty="No tasks.")
+    print_items(items, rows, empty="No tasks.", as_json=as_json)
 
 
 @tasks.command("show")
@@ -171,19 +167,16 @@ def history(server: Server, *, task: str, limit: int, as_json: bool) -> None:
     """List the runs of a task, newest first."""
     task_id = id_prefix.find_task(server, task)
     items = list(server.items(f"/api/tasks/{task_id}/runs", limit=limit))
-    if as_json:
-        print_json(items)
-        return
     rows = [
-        (
-            local_time(run["started_at"]),
-            run["status"],
-            run["tokens"],
-            truncate(describe_result(run)),
-        )
+        {
+            "STARTED": local_time(run["started_at"]),
+            "STATUS": run["status"],
+            "TOKENS": run["tokens"],
+            "RESULT": truncate(describe_result(run)),
+        }
         for run in items
     ]
-    print_table([("STARTED", "STATUS", "TOKENS", "RESULT"), *rows], empty="No runs yet.")
+    print_items(items, rows, empty="No runs yet.", as_json=as_json)
 
 
 @tasks.command("cancel")

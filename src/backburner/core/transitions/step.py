@@ -12,7 +12,7 @@ from backburner.core.tool_policy import Grant
 
 
 class Stops(StrEnum):
-    """Which runs are cancelled, whether running or queued, and which inbox items are dropped."""
+    """The runs to cancel, whether running or queued, and the inbox items to drop."""
 
     NOTHING = "nothing"
     WORK = "work"  #: Background runs, and items that would start one.
@@ -21,7 +21,7 @@ class Stops(StrEnum):
 
 
 class FollowerEvent(StrEnum):
-    """What happened to a conversation, for the conversations scheduled after it."""
+    """An event of a conversation, for the conversations scheduled after it."""
 
     COMPLETED = "completed"
     ENDED = "ended"  #: It ended in error, was cancelled, or is paused for failures.

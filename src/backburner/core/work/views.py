@@ -7,16 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from backburner.core.conversation import (
-    Author,
-    Conversation,
-    Destination,
-    EndedAs,
-    Kind,
-    Notify,
-    PauseReason,
-    Status,
-)
+from backburner.core.conversation import Conversation, EndedAs, Kind, PauseReason, Status
 from backburner.core.ids import ConversationId, MessageId, RunId
 from backburner.core.question import Purpose
 from backburner.core.schedule import Event, Schedule, is_recurring
@@ -46,26 +37,15 @@ class JobStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskView:
-    id: ConversationId
-    name: str
+    """The facts of a task that are not fields of its conversation."""
+
     description: str
     prompt: str
     kind: TaskKind
     status: TaskStatus
     needs_you: bool
-    schedule: Schedule | None
     event_source: str | None
     event_config: Mapping[str, Any] | None
-    next_run_at: datetime | None
-    last_run_at: datetime | None
-    run_count: int
-    max_runs: int | None
-    notify: Notify
-    last_result_hash: str | None
-    tools: tuple[str, ...] | None
-    reports_to: tuple[Destination, ...]
-    created_by: Author
-    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,26 +169,13 @@ def task_view(conversation: Conversation) -> TaskView | None:
     context, schedule = conversation.state.context, conversation.schedule
     event = schedule if isinstance(schedule, Event) else None
     return TaskView(
-        id=conversation.id,
-        name=conversation.title,
         description=str(context.get("description", "")),
         prompt=str(context.get("prompt", "")),
         kind=task_kind(schedule),
         status=status,
         needs_you=bool(conversation.questions),
-        schedule=schedule,
         event_source=event.source if event else None,
         event_config=event.config if event else None,
-        next_run_at=conversation.next_run_at,
-        last_run_at=conversation.last_run_at,
-        run_count=conversation.run_count,
-        max_runs=conversation.max_runs,
-        notify=conversation.notify,
-        last_result_hash=conversation.last_result_hash,
-        tools=conversation.tools,
-        reports_to=conversation.reports_to,
-        created_by=conversation.created_by,
-        created_at=conversation.created_at,
     )
 
 

@@ -23,9 +23,9 @@ from backburner.engine.claude.relay import Line
 from backburner.engine.claude.tools import TurnTools
 from backburner.ports import Offer, ToolResult
 
-#: Their server, to the gate.
+#: The server of these tools, as the gate knows it.
 BUILTIN_SERVER = "claude"
-#: The tool that the program ends with an outcome by; it has no effects.
+#: The tool with which the program returns an outcome; it has no effects.
 OUTCOME_TOOL = "StructuredOutput"
 #: These only read, and only files that the program can.
 READ_ONLY = frozenset({"Glob", "Grep", "Read"})

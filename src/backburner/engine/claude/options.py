@@ -86,7 +86,7 @@ def variable_names(options: ProgramOptions, line: Line) -> list[str]:
 
 def environment(options: ProgramOptions, line: Line) -> dict[str, str]:
     credential = "CLAUDE_CODE_OAUTH_TOKEN" if options.subscription else "ANTHROPIC_API_KEY"
-    given = {
+    variables = {
         credential: KEY_PLACEHOLDER,
         "ANTHROPIC_BASE_URL": line.address,
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -106,4 +106,4 @@ def environment(options: ProgramOptions, line: Line) -> dict[str, str]:
         "TMPDIR": str(options.home / "tmp"),
     }
     # The program refuses to run as root otherwise; its confinement does not depend on it.
-    return {**given, "IS_SANDBOX": "1"} if os.geteuid() == 0 else given
+    return {**variables, "IS_SANDBOX": "1"} if os.geteuid() == 0 else variables

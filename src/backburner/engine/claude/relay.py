@@ -219,7 +219,7 @@ async def _record_usage(call: ModelCall, line: Line, meter: UsageMeter, gate: Ga
     line.context = round(sent * call.share) + usage.output
     try:
         may_continue = await gate.pay(call.model, usage)
-    except Exception as error:  # noqa: BLE001 (whatever failed, no more is spent)
+    except Exception as error:  # noqa: BLE001 (after any failure, no more is spent)
         _log.warning("usage.record_failed", model=call.model, error=repr(error))
         may_continue = False
     line.spent |= not may_continue

@@ -78,16 +78,16 @@ class _Agent:
     async def reply(self) -> str:
         """Answer every sentence, in order."""
         texts = [sentence for text in self._messages() for sentence in sentences.split(text)]
-        read = [(sentence, sentences.read(sentence)) for sentence in texts]
-        several = sum(isinstance(meaning, Order) for _, meaning in read) > 1
+        parsed = [(sentence, sentences.read(sentence)) for sentence in texts]
+        several = sum(isinstance(meaning, Order) for _, meaning in parsed) > 1
         # Greetings are answered only if there is nothing else to answer.
-        meant = [pair for pair in read if pair[1] not in (Talk.HELLO, Talk.THANKS)] or read
-        if meant and all(meaning is None for _, meaning in meant):
+        parsed = [pair for pair in parsed if pair[1] not in (Talk.HELLO, Talk.THANKS)] or parsed
+        if parsed and all(meaning is None for _, meaning in parsed):
             return HELP
         parts = [
             self._acknowledge(item) for item in self._request.items if item.kind is not _MESSAGE
         ]
-        parts += [await self._answer(*pair, several=several) for pair in meant]
+        parts += [await self._answer(*pair, several=several) for pair in parsed]
         return "\n\n".join(parts) or HELP
 
     async def work(self) -> Mapping[str, Any]:

@@ -31,8 +31,8 @@ def name_tools(offers: Iterable[Offer], *, reserved: str) -> Mapping[str, Offer]
     counts = Counter(offer.tool.name for offer in all_offers)
     for offer in all_offers:
         tool = offer.tool
-        wanted = tool.name if counts[tool.name] == 1 else f"{tool.server}_{tool.name}"
-        valid = _INVALID.sub("_", wanted)[:MAX_NAME_CHARS] or "tool"
+        name = tool.name if counts[tool.name] == 1 else f"{tool.server}_{tool.name}"
+        valid = _INVALID.sub("_", name)[:MAX_NAME_CHARS] or "tool"
         named[_unique(valid, {reserved, *named})] = offer
     return named
 

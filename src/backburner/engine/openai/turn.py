@@ -38,7 +38,7 @@ class OpenAITurn:
         self.parameters = parameters_for(self._offers, request.schema)
         prompt = history.prompt(request.prompt)
         self.messages: list[ModelMessage] = [*history.load(request.memory), prompt]
-        # SessionEntries with the first response: without one there is no session to resume.
+        # Saved with the first response: without one there is no session to resume.
         self._unsaved: list[ModelMessage] = [prompt]
         self._turn_text = ""
         #: The part of it that belongs to the current message.
@@ -101,8 +101,8 @@ class OpenAITurn:
         return await self._gate.call(offer, call.arguments)
 
     def _is_outcome(self, calls: Sequence[ParsedCall]) -> bool:
-        wanted = self._request.schema is not None
-        return wanted and [call.part.tool_name for call in calls] == [OUTCOME_TOOL]
+        has_schema = self._request.schema is not None
+        return has_schema and [call.part.tool_name for call in calls] == [OUTCOME_TOOL]
 
     def _remember(self, message: ModelMessage, *, tokens: int | None = None) -> SessionEntries:
         self.messages.append(message)
