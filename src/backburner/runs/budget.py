@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backburner.actions.deps import Deps
-from backburner.actions.spending import known
+from backburner.actions.spending import effective_allowances
 from backburner.core import allowance
 from backburner.core.allowance import Allowance, AllowanceScope, AllowanceState, Amount, Usage
 from backburner.core.ids import ConversationId, RunId
@@ -59,24 +59,24 @@ class Budget:
         account = tx.spending.state(self.turn.user_id, self.root, keys.values())
         return [
             AllowanceState(
-                known,
-                account.spent.get(keys[known.scope], Amount()),
-                self._set_aside(account.running, known),
+                limit,
+                account.spent.get(keys[limit.scope], Amount()),
+                self._set_aside(account.running, limit),
             )
-            for known in known(self.deps, account.allowances)
+            for limit in effective_allowances(self.deps, account.allowances)
         ]
 
     def _set_aside(
-        self, underway: Sequence[tuple[RunId, ConversationId]], known: Allowance
+        self, running: Sequence[tuple[RunId, ConversationId]], limit: Allowance
     ) -> Amount:
         """Sum the reservations of other runs under the same allowance."""
         total = Amount()
-        for run, root in underway:
-            shares = known.scope in (AllowanceScope.USER, AllowanceScope.DAY) or (
-                known.scope is AllowanceScope.CONVERSATION and root == self.root
+        for run, root in running:
+            shares = limit.scope in (AllowanceScope.USER, AllowanceScope.DAY) or (
+                limit.scope is AllowanceScope.CONVERSATION and root == self.root
             )
             if shares and run != self.turn.run_id:
-                total += self.deps.limits.slice
+                total += self.deps.limits.reservation
         return total
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from backburner.actions import spending, steps
 from backburner.actions.deps import Deps
-from backburner.actions.work.jobs import results_of
+from backburner.actions.work.jobs import result_items
 from backburner.core import tool_journal, transitions
 from backburner.core.allowance import Allowance, AllowanceScope
 from backburner.core.conversation import Conversation, MessageRole, Session, Source, Status
@@ -120,7 +120,7 @@ class _Ending:
     def _block(self, tx: Tx, found: Conversation, awaited: Mapping[ConversationId, bool]) -> None:
         """Hand the run back until the jobs have settled, and keep what they tell for it."""
         turn = self.claim.turn
-        waiting = results_of(tx, turn.user_id, turn.conversation_id, awaited)
+        waiting = result_items(tx, turn.user_id, turn.conversation_id, awaited)
         tx.jobs.redirect(turn.user_id, [item.id for item in waiting], turn.kind)
         step = Step(conversation=found, messages=self._said_so_far())
         longest = max(one.timeout for one in self.gate.waiting)
@@ -214,8 +214,8 @@ class _Ending:
         if turn.kind is RunKind.REPLY:
             text = f"I cannot go on now. {question.prompt}"
             step = replace(step, messages=(system_message(text),))
-        if not spending.is_asked(tx, found.user_id, question):
-            step = steps.join(step, self._ask_about_allowance(tx, found, over, question))
+        if not spending.is_already_asked(tx, found.user_id, question):
+            step = steps.merge(step, self._ask_about_allowance(tx, found, over, question))
         if turn.kind is RunKind.REPLY:
             self._commit(tx, step, RunEnding(status=RunStatus.FAILURE, failure=_SPENT))
         else:
@@ -245,7 +245,7 @@ class _Ending:
         ending = replace(ending, profile=result.profile, escalated_from=result.escalated_from)
         tx.turns.commit(self.claim.turn, self._with_note(tx, step), ending, served=served)
         self.outcome = ending.status.value
-        steps.follow(tx, step)
+        steps.propagate(tx, step)
 
     def _hand_back(
         self, tx: Tx, step: Step, *, until: datetime | None, serves: bool = True
@@ -254,7 +254,7 @@ class _Ending:
         served = self._served() if serves else []
         tx.turns.hand_back(self.claim.turn, self._with_note(tx, step), until=until, served=served)
         self.outcome = "handed back"
-        steps.follow(tx, step)
+        steps.propagate(tx, step)
 
     def _with_note(self, tx: Tx, step: Step) -> Step:
         """Say that the agent's session was begun anew, unless that was the last thing said."""
@@ -270,7 +270,7 @@ class _Ending:
         """Ask about calls that the run may or may not have made."""
         for entry in self._doubtful(tx):
             question = tool_journal.doubt_question(entry, self.claim.turn.kind, now=tx.now)
-            step = steps.join(step, transitions.ask_owner(step.conversation, question))
+            step = steps.merge(step, transitions.ask_owner(step.conversation, question))
         return step
 
     def _doubtful(self, tx: Tx) -> Sequence[tool_journal.JournalEntry]:

@@ -61,7 +61,7 @@ class Outside:
             toolbox=NoTools(),
             channels={},
             # Whoever looks for faults wants more at once than a person does.
-            limits=Limits(most_tasks=10_000),
+            limits=Limits(max_tasks=10_000),
         )
         # One that leaves the event loop of this thread to whoever set it.
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)

@@ -65,7 +65,9 @@ class Stage:
         self.engine = engine
         self.tools = TestTools()
         self.channel = RecordingChannel()
-        limits = Limits(patience=timedelta(milliseconds=200), last_words=timedelta(seconds=2))
+        limits = Limits(
+            yield_timeout=timedelta(milliseconds=200), stop_timeout=timedelta(seconds=2)
+        )
         usual: dict[str, Any] = {
             "engines": {"scripted": engine},
             "default_profile": "scripted",
@@ -80,7 +82,7 @@ class Stage:
         self.underway = ActiveRuns()
         self._tasks = set[asyncio.Task[None]]()
         self._taken_up = 0
-        looks_after = self.deps.discovery.looks_after
+        looks_after = self.deps.discovery.required_idle
         claimer = Claimer(
             worker="stage", lease=LEASE, per_user_limit=20, discovery_quiet_period=looks_after
         )
@@ -145,7 +147,7 @@ class Stage:
         for task in self._tasks:
             task.cancel()
         self._tasks.clear()
-        self.underway = self.claiming.underway = self.leases.underway = ActiveRuns()
+        self.underway = self.claiming.underway = self.leases.active_runs = ActiveRuns()
 
     def load(self, conversation: Conversation) -> Conversation:
         user, which = conversation.user_id, conversation.id

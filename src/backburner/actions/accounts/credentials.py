@@ -68,12 +68,7 @@ def issue(
 
 
 async def create_token(
-    deps: Deps,
-    caller: Caller,
-    scopes: frozenset[Scope],
-    *,
-    name: str,
-    lives: timedelta | None,
+    deps: Deps, caller: Caller, scopes: frozenset[Scope], *, name: str, lives: timedelta | None
 ) -> IssuedCredential:
     """Issue a token with no more scopes than the caller's, valid for no longer."""
     name = check_name(name)
@@ -122,12 +117,12 @@ async def list_credentials(
 
 
 async def revoke_credential(
-    deps: Deps, user: UserId, credential: str, kind: CredentialKind
+    deps: Deps, user: UserId, credential_id: str, kind: CredentialKind
 ) -> None:
     """Revoke a session or token at once; streams that it opened end."""
 
     def work(tx: Tx) -> None:
-        tx.credentials.revoke(user, credential, kind, now=tx.now)
+        tx.credentials.revoke(user, credential_id, kind, now=tx.now)
         tx.hint(Hint(HintKind.CHANGED, user))
 
     await deps.store.transact(work)

@@ -130,7 +130,7 @@ async def update_conversation(
     caller: Writer,
 ) -> ConversationOut:
     """Change its title, or when its work sends notices."""
-    await conversations.amend(
+    await conversations.update(
         deps, caller.user, conversation_id, title=body.title, notify=body.notify
     )
     return await load_conversation(deps, caller, conversation_id)
