@@ -28,7 +28,7 @@ class SentMessage:
     items: frozenset[ItemId]
 
 
-async def begin(
+async def start(
     deps: Deps,
     user: UserId,
     text: str | None = None,
@@ -51,7 +51,7 @@ async def begin(
     return await deps.store.transact(work)
 
 
-async def say(deps: Deps, user: UserId, conversation_id: ConversationId, text: str) -> SentMessage:
+async def send(deps: Deps, user: UserId, conversation_id: ConversationId, text: str) -> SentMessage:
     """Store a message; the reply follows later."""
     message_id = new_message_id()
 
@@ -59,7 +59,7 @@ async def say(deps: Deps, user: UserId, conversation_id: ConversationId, text: s
         conversation = tx.conversations.lock(user, conversation_id)
         step = transitions.receive_message(conversation, text, message_id=message_id, now=tx.now)
         save(tx, step)
-        return _sent(tx, step, message_id, text)
+        return _sent_message(tx, step, message_id, text)
 
     return await deps.store.transact(work)
 
@@ -109,12 +109,12 @@ async def edit_last(
         tx.conversations.save(Step(conversation=fresh, stops=Stops.REPLIES))
         step = transitions.receive_message(fresh, text, message_id=message_id, now=tx.now)
         save(tx, step)
-        return _sent(tx, step, message_id, text)
+        return _sent_message(tx, step, message_id, text)
 
     return await deps.store.transact(work)
 
 
-def _sent(tx: Tx, step: Step, message_id: MessageId, text: str) -> SentMessage:
+def _sent_message(tx: Tx, step: Step, message_id: MessageId, text: str) -> SentMessage:
     message = Message(
         id=message_id, role=MessageRole.USER, content=text, source=Source.CHAT, created_at=tx.now
     )

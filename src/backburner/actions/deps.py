@@ -48,7 +48,7 @@ class Limits:
 class DiscoverySettings:
     allowed: bool = False
     every: timedelta = timedelta(minutes=30)
-    #: How long a user must be inactive before.
+    #: How long a user must be inactive before discovery runs.
     quiet_period: timedelta = timedelta(minutes=10)
 
     @property

@@ -179,12 +179,12 @@ class StoredResponse:
 
 
 class StoredResponses(Protocol):
-    def begin(
+    def reserve(
         self, user: UserId, key: str, request: str, *, now: datetime
     ) -> StoredResponse | None:
         """Reserve a key and return None, or return the earlier request with that key."""
 
-    def keep(self, user: UserId, key: str, status: int, body: str) -> None: ...
+    def complete(self, user: UserId, key: str, status: int, body: str) -> None: ...
     def release(self, user: UserId, key: str) -> None:
         """Free a key whose request changed nothing."""
 

@@ -101,10 +101,10 @@ class Stage:
         return user
 
     async def chat(self, user: UserId = USER) -> Conversation:
-        return await chat.begin(self.deps, self.user(user))
+        return await chat.start(self.deps, self.user(user))
 
     async def say(self, conversation: Conversation, text: str) -> None:
-        await chat.say(self.deps, conversation.user_id, conversation.id, text)
+        await chat.send(self.deps, conversation.user_id, conversation.id, text)
 
     async def task(
         self, schedule: Schedule | None = None, *, user: UserId = USER, **brief: Any

@@ -100,7 +100,6 @@ async def cancel_and_archive(
     """Stop a task for good and archive it with the reason; a chat that had work stays open."""
 
     def transition(conversation: Conversation, tx: Tx) -> Step:
-        user = conversation.user_id
         step = transitions.cancel_and_archive(
             conversation,
             reason,
@@ -109,7 +108,7 @@ async def cancel_and_archive(
             running=steps.is_running(tx, conversation),
         )
         if step.conversation.status is Status.ARCHIVED:
-            for child in tx.conversations.open_children(user, conversation.id):
+            for child in tx.conversations.open_children(conversation.user_id, conversation.id):
                 steps.stop_all(tx, child)
         return step
 

@@ -87,10 +87,10 @@ async def list_for_agent(deps: Deps, origin: Origin, status: TaskStatus | None) 
     user = origin.user
 
     def work(tx: Tx) -> TaskListing:
-        filter_ = ConversationFilter(
+        filters = ConversationFilter(
             view=View.TASKS, task=status, archived=False if status is None else None
         )
-        page = tx.browse.conversations(user, filter_, None, limit=MAX_TASKS_LISTED)
+        page = tx.browse.conversations(user, filters, None, limit=MAX_TASKS_LISTED)
         if any(_is_unvetted(row.conversation) for row in page.conversations):
             origin.mark_outside_text(tx, deps)
         zone = tx.users.load(user).zone

@@ -105,7 +105,7 @@ async def create_conversation(
         report = await tasks.add(deps, Origin.by_user(caller.user), body.task())
         conversation = report.work
     else:
-        conversation = await chat.begin(
+        conversation = await chat.start(
             deps, caller.user, body.message, profile=body.profile, title=body.title
         )
     return await load_conversation(deps, caller, conversation.id)
