@@ -109,7 +109,7 @@ async def redeem_reset(
 
 
 def set_password(tx: Tx, user: UserId, login: str, hashed: str) -> None:
-    """Save a new password and revoke all credentials of the user."""
+    """Save a new password, and revoke the sessions, tokens and links of the user."""
     if not tx.accounts.set_password(user, login=login, password=hashed):
         raise Conflict("That login is taken.", hint="Choose another.")
     revoke_credentials(tx, user)
