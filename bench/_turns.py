@@ -154,11 +154,11 @@ async def whole_runs(engine: Engine, folder: Path) -> AsyncIterator[Sample]:
         working = asyncio.create_task(worker.run(stopping))
 
         async def sample() -> Taken:
-            here = await chat.begin(deps, USER)
+            here = await chat.start(deps, USER)
             sights = asyncio.Queue[DraftEvent]()
             with deps.drafts.listen(lambda _user, _conversation, event: sights.put_nowait(event)):
                 began = time.perf_counter()
-                await chat.say(deps, USER, here.id, "Hello?")
+                await chat.send(deps, USER, here.id, "Hello?")
                 await sights.get()
                 first = time.perf_counter() - began
                 while not isinstance(await sights.get(), DraftClosed):

@@ -36,14 +36,14 @@ LIMIT = 3
 
 @pytest.fixture
 def stage(database: Database) -> Stage:
-    return Stage(database, LocalBus(), ScriptedEngine(), limits=Limits(most_tasks=LIMIT))
+    return Stage(database, LocalBus(), ScriptedEngine(), limits=Limits(max_tasks=LIMIT))
 
 
 async def fill(stage: Stage) -> list[Conversation]:
     """Let there be as many active tasks as there may be, one of them the work of a chat."""
     chat = await stage.chat()
     made = [await stage.task(MONDAYS, title=f"task {number}") for number in range(LIMIT - 1)]
-    await schedules.set_schedule(stage.deps, USER, chat.id, LATER, what="Look.")
+    await schedules.set_schedule(stage.deps, USER, chat.id, LATER, prompt="Look.")
     return [*made, chat]
 
 
@@ -64,7 +64,7 @@ async def by_tool(stage: Stage) -> None:
 
 async def by_schedule(stage: Stage) -> None:
     chat = await stage.chat()
-    await schedules.set_schedule(stage.deps, USER, chat.id, LATER, what="Look.")
+    await schedules.set_schedule(stage.deps, USER, chat.id, LATER, prompt="Look.")
 
 
 WAYS: dict[str, Callable[[Stage], Awaitable[None]]] = {
@@ -87,7 +87,7 @@ async def test_one_task_more_is_refused_with_those_that_could_be_stopped(
     assert "task 0" in refused.value.hint
     assert full[-1].id in refused.value.hint
 
-    await control.put_away(stage.deps, Origin.by_user(USER), full[0].id)
+    await control.cancel_and_archive(stage.deps, Origin.by_user(USER), full[0].id)
     await WAYS[way](stage)
     assert len(stage.database.run(lambda tx: tx.tasks.active(USER))) == LIMIT
 
@@ -172,7 +172,7 @@ async def test_two_at_once_do_not_both_get_the_last_place(stage: Stage, way: str
     def work(tx: Tx) -> None:
         tx.users.lock(USER)
         brief = Brief(title="last", prompt="Look.", schedule=MONDAYS)
-        create.begin(tx, stage.deps, USER, new_conversation_id(), brief)
+        create.start(tx, stage.deps, Origin.by_user(USER), new_conversation_id(), brief)
         others.append(asyncio.run_coroutine_threadsafe(_go(way, stage), loop))
         # As long as this is not committed, nobody else can know that it is there.
         with pytest.raises(TimeoutError):

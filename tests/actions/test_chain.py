@@ -27,13 +27,13 @@ BROKEN = Fail(EngineFailed("Broken.", permanent=True))
 
 async def make(stage: Stage, name: str, **when: str | AfterCondition) -> Conversation:
     stage.user()
-    times = when or {"words": MONDAYS}
+    times = when or {"phrase": MONDAYS}
     new = NewTask(name=name, prompt=f"Do {name}.", timing=Timing(**times))  # type: ignore[arg-type]
     return (await tasks.add(stage.deps, Origin.by_user(USER), new)).work
 
 
 async def once_later(stage: Stage, name: str) -> Conversation:
-    return await make(stage, name, words="in 5 days")
+    return await make(stage, name, phrase="in 5 days")
 
 
 async def run(stage: Stage, task: Conversation) -> None:
@@ -119,7 +119,7 @@ async def test_a_cancelled_task_starts_what_comes_after_any_end_for_the_last_tim
     first = await make(stage, "build")
     hopeful = await make(stage, "deploy", after="build")
     then = await make(stage, "tell", after="build", on=AfterCondition.ANY)
-    await control.put_away(stage.deps, Origin.by_user(USER), first.id)
+    await control.cancel_and_archive(stage.deps, Origin.by_user(USER), first.id)
     await stage.work()
 
     assert (runs(stage, then), stage.load(then).ended_as) == (1, EndedAs.COMPLETED)

@@ -263,7 +263,7 @@ async def test_a_stranger_reaches_nothing(stage: Stage) -> None:
     stage.user(STRANGER)
 
     for attempt in (
-        chat.say(stage.deps, STRANGER, here.id, "Hi."),
+        chat.send(stage.deps, STRANGER, here.id, "Hi."),
         chat.stop(stage.deps, STRANGER, here.id),
         chat.edit_last(stage.deps, STRANGER, here.id, "Hi."),
         conversations.archive(stage.deps, STRANGER, here.id),

@@ -114,7 +114,7 @@ async def test_one_look_proposes_three_things_at_most(stage: Stage) -> None:
     told = await look(stage, *calls)
 
     assert len(tasks(stage)) == 3
-    assert "3 is the limit" in told[3]
+    assert "Limit reached: 3 proposals" in told[3]
 
 
 @requirement("B-discovery-limits")
@@ -127,8 +127,8 @@ async def test_what_was_rejected_is_not_proposed_again_within_a_day(stage: Stage
     (same_name,) = await look(stage, propose(prompt="Something else.", name=f"Watch PR {NUMBER}!"))
     await talk(stage)
     (same_prompt,) = await look(stage, propose(name="another"))
-    assert "said no to this within the last day" in same_name
-    assert "said no to this within the last day" in same_prompt
+    assert "rejected this within the last day" in same_name
+    assert "rejected this within the last day" in same_prompt
     assert tasks(stage) == []
 
     let_pass(stage, timedelta(hours=24))

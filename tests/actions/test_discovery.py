@@ -35,7 +35,7 @@ def make_stage(database: Database, **more: Any) -> Stage:
     usual: dict[str, Any] = {
         "discovery": ALLOWED,
         "toolbox": Toolbox,
-        "look_at_repository": a_repository,
+        "describe_repository": a_repository,
     }
     engine = ScriptedEngine(otherwise=lambda _: [Say("I see."), End(COMPLETE)])
     return Stage(database, LocalBus(), engine, **(usual | more))

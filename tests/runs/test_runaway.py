@@ -41,7 +41,7 @@ def runaway(database: Database, script: Any, *allowances: Allowance) -> Stage:
         ScriptedEngine(otherwise=script),
         toolbox=Toolbox,
         allowances=allowances,
-        limits=Limits(slice=Amount(tokens=CALL), most_tasks=1_000),
+        limits=Limits(reservation=Amount(tokens=CALL), max_tasks=1_000),
     )
 
 

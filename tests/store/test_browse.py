@@ -219,13 +219,13 @@ def test_a_key_is_taken_once_until_it_is_let_go(scene: Scene) -> None:
     scene.user()
 
     def begin(request: str) -> StoredResponse | None:
-        return scene.run(lambda tx: tx.stored_responses.begin(USER, "k", request, now=NOON))
+        return scene.run(lambda tx: tx.stored_responses.reserve(USER, "k", request, now=NOON))
 
     assert begin("one") is None
     assert begin("two") == StoredResponse("one", None, None, NOON)
     scene.run(lambda tx: tx.stored_responses.release(USER, "k"))
     assert begin("two") is None
-    scene.run(lambda tx: tx.stored_responses.keep(USER, "k", 200, "{}"))
+    scene.run(lambda tx: tx.stored_responses.complete(USER, "k", 200, "{}"))
     scene.run(lambda tx: tx.stored_responses.release(USER, "k"))
     assert begin("two") == StoredResponse("two", 200, "{}", NOON)
     assert scene.run(lambda tx: tx.stored_responses.prune(before=NOON, limit=9)) == 0

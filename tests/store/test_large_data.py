@@ -219,7 +219,7 @@ def test_pages_of_very_much_have_all_of_it_once(scene: Scene) -> None:
         after, sizes = None, list[int]()
         while after is not None or not sizes:
             page = tx.personal_data.page(USER, "notices", after, limit=5000)
-            after = page.mark
+            after = page.next_key
             sizes.append(len({row["id"] for row in page.rows}))
         return sizes
 

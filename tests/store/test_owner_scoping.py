@@ -351,7 +351,9 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "replies.message": lambda tx, me, home: tx.replies.message(me, home.chat.id, home.asked),
     "runs.stop_reply": lambda tx, me, home: tx.runs.stop_reply(me, home.replying.conversation.id),
-    "stored_responses.keep": lambda tx, me, _: tx.stored_responses.keep(me, "key", 200, "{}"),
+    "stored_responses.complete": lambda tx, me, _: tx.stored_responses.complete(
+        me, "key", 200, "{}"
+    ),
     "stored_responses.release": lambda tx, me, _: tx.stored_responses.release(me, "key"),
     "tasks.active": lambda tx, me, _: tx.tasks.active(me),
     "tasks.by_title_or_id": lambda tx, me, _: tx.tasks.by_title_or_id(me, "Work", limit=9),
@@ -379,7 +381,7 @@ OF_THEIR_OWN: dict[str, Attempt] = {
     ),
     "events.note": lambda tx, me, home: tx.events.note(me, home.kept.id, EventKind.RUN),
     "events.note_step": lambda tx, me, home: tx.events.note_step(held_by(me, home)),
-    "stored_responses.begin": lambda tx, me, _: tx.stored_responses.begin(
+    "stored_responses.reserve": lambda tx, me, _: tx.stored_responses.reserve(
         me, "key", "request", now=NOON
     ),
     "memories.put": lambda tx, me, _: tx.memories.put(me, MEMORY),

@@ -178,7 +178,7 @@ async def test_only_one_piece_of_work_is_changed_at_a_time(stage: Stage) -> None
     await ask(stage, chat, schedule(**WATCH), schedule(**STRETCH))
     (output,) = await ask(stage, chat, schedule(what="", when="now", change="all"))
 
-    assert "Only one piece of work can be changed at a time." in output
+    assert "Only one task can be changed at a time." in output
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ async def test_an_invalid_request_for_work_is_refused_and_leaves_nothing(
 
 async def test_scheduling_is_refused_at_the_limit_on_active_tasks(stage: Stage) -> None:
     chat = await stage.chat()
-    for _ in range(stage.deps.limits.most_tasks):
+    for _ in range(stage.deps.limits.max_tasks):
         await stage.task(Scheduled(NOON + SECOND), parent_id=chat.id)
     (output,) = await ask(stage, chat, schedule(**STRETCH, separate=True))
     assert "Limit reached: 20 active tasks." in output

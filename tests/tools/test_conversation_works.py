@@ -92,14 +92,12 @@ async def test_a_name_that_could_mean_several_is_asked_about(stage: Stage) -> No
         Call("stop_work", {"name": "STRETCH"}),
     )
 
-    assert output[0].startswith(
-        f"That could be any of these: `this` ({WATCH['what']}), 'Stretch' ("
-    )
+    assert output[0].startswith(f"Several match: `this` ({WATCH['what']}), 'Stretch' (")
     assert output[1] == (
-        f"That could be any of these: 'Stretch' ({first.id}), 'Stretch' ({second.id})."
-        " Say which, or `all`."
+        f"Several match: 'Stretch' ({first.id}), 'Stretch' ({second.id})."
+        " Name one of them, or `all`."
     )
-    assert output[2] == "No work here is called 'tea'. list_work shows what there is."
+    assert output[2] == "No work here is called 'tea'. List the work with list_work."
     assert output[3:] == ["Stopped: Remind the user to stretch."] * 2
     assert [stage.load(child).ended_as for child in (first, second)] == [EndedAs.CANCELLED] * 2
     # Who stopped it does not have to be told.

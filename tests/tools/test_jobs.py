@@ -92,9 +92,9 @@ async def test_a_job_tool_that_fails_gives_the_reason(house: House) -> None:
 
     assert all(result.failed for result in (unknown, neither, nobody, wrong))
     assert unknown.text == (
-        "No job of this conversation is called c_nowhere. background_list shows what there is."
+        "This conversation has no job c_nowhere. List its jobs with background_list."
     )
-    assert neither.text == "Which jobs are to be cancelled? Give their ids, or a batch."
+    assert neither.text == "There are no jobs to cancel. Give their ids or a batch."
     assert "There is no profile 'nobody'. Available: " in nobody.text
     assert wrong.text.startswith("background_block was not called.")
 

@@ -16,7 +16,7 @@ from support.stage.stage import BOUND, Stage
 
 from backburner.actions import conversations
 from backburner.actions.accounts import credentials
-from backburner.actions.work import mcp_clients
+from backburner.actions.origin import NO_CONVERSATION
 from backburner.core.accounts import CredentialKind, Scope
 from backburner.store import tables
 from backburner.tools.mcp_server import SERVER_NAME
@@ -141,7 +141,7 @@ async def test_a_client_that_only_reads_gets_no_conversation(
         await opened.call_tool("look", {})
 
     nowhere, *somewhere = (origin.conversation for origin in bench.origins)
-    assert nowhere == mcp_clients.NO_CONVERSATION
+    assert nowhere == NO_CONVERSATION
     assert len(set(somewhere)) == count_conversations(stage) == 1
 
 

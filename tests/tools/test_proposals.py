@@ -122,7 +122,7 @@ async def test_a_run_proposes_three_things_and_no_more(stage: Stage) -> None:
     )
 
     for refused in (more, added, otherwise):
-        assert refused.text.startswith("This run has proposed 3 tasks, and 3 is the limit.")
+        assert refused.text.startswith("Limit reached: 3 proposals per run.")
     assert len(children(stage, work)) == 3
 
 
@@ -140,7 +140,7 @@ async def test_a_rejected_task_is_not_proposed_again_for_a_day(stage: Stage) -> 
         propose(name="Something else"),
         propose(name="Read mail", prompt="Read mail."),
     )
-    assert by_name.startswith("The owner said no to this within the last day.")
+    assert by_name.startswith("The owner rejected this within the last day.")
     assert by_prompt == by_name
     assert other.startswith("Proposed")
 
@@ -173,7 +173,7 @@ async def test_the_number_of_open_proposals_is_limited(stage: Stage) -> None:
         assert not (await call(stage, origin, "task_propose", **named, why=WHY)).failed
     one_more = await call(stage, origin, "task_propose", **WATCH, why=WHY)
 
-    assert one_more.text.startswith("20 proposals wait for the owner's answer already.")
+    assert one_more.text.startswith("Limit reached: 20 open proposals.")
 
 
 @requirement("B-propose", "B-tool-scope")
@@ -194,7 +194,7 @@ async def test_a_yes_is_for_what_was_shown_and_a_change_asks_anew(stage: Stage) 
     timed = TaskChanges(timing=Timing("every tuesday at 3:33"))
     await control.update(stage.deps, Origin.by_user(chat.user_id), task.id, timed)
     assert "at 03:33 on Tuesday (UTC)" in stage.question(task).prompt
-    await conversations.amend(stage.deps, chat.user_id, task.id, title="ci", notify=Notify.ALWAYS)
+    await conversations.update(stage.deps, chat.user_id, task.id, title="ci", notify=Notify.ALWAYS)
     last = stage.question(task)
     assert last.prompt.startswith("Proposed task: ci\n")
     await questions.answer(stage.deps, chat.user_id, last.id, "yes")

@@ -240,10 +240,13 @@ async def test_a_name_that_fits_several_or_none_is_refused_with_what_there_is(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"kind": "oneshot"}, "A task of kind oneshot was asked for, and that makes one of kind"),
-        ({"kind": "scheduled", "when": "in 2h"}, "makes one of kind oneshot"),
-        ({"interval": "30m"}, "The time is said twice."),
-        ({"when": None}, "Say when. Give one of `when`, `interval`, `after` and `schedule`."),
+        ({"kind": "oneshot"}, ", not oneshot."),
+        (
+            {"kind": "scheduled", "when": "in 2h"},
+            "makes a task of kind oneshot, not scheduled.",
+        ),
+        ({"interval": "30m"}, "There is more than one schedule."),
+        ({"when": None}, "The schedule is missing. Give one of `when`, `interval`,"),
         ({"when": None, "interval": "soon"}, "'soon' is not a duration."),
         ({"when": "soon"}, "'soon' is not a schedule."),
         ({"name": " "}, "Work needs a name and a prompt."),

@@ -17,9 +17,9 @@ async def change(
     def work(tx: Tx) -> Conversation:
         # Locked first, so that two concurrent calls cannot both take the last free place.
         tx.users.lock(user)
-        found = tx.conversations.lock(user, conversation_id)
-        step = transition(found, tx)
-        check(deps, tx, step.conversation, before=found)
+        before = tx.conversations.lock(user, conversation_id)
+        step = transition(before, tx)
+        check(deps, tx, step.conversation, before=before)
         save(tx, step)
         return step.conversation
 
@@ -34,4 +34,4 @@ def check(deps: Deps, tx: Tx, after: Conversation, *, before: Conversation | Non
     others = [
         title or task_id for task_id, title in tx.tasks.active(after.user_id) if task_id != after.id
     ]
-    proposal.check_task_limit(others, limit=deps.limits.most_tasks)
+    proposal.check_task_limit(others, limit=deps.limits.max_tasks)

@@ -54,10 +54,7 @@ async def conversation(
     deps: Deps, user: UserId, conversation_id: ConversationId
 ) -> tuple[ConversationRow, DisplayContext]:
     return await deps.store.transact(
-        lambda tx: (
-            tx.browse.conversation(user, conversation_id),
-            _display_context(tx, user),
-        )
+        lambda tx: (tx.browse.conversation(user, conversation_id), _display_context(tx, user))
     )
 
 

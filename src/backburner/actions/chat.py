@@ -1,7 +1,8 @@
-"""Chat: messages are stored at once, and answered by whichever process can."""
+"""Chat: store messages, find and stop replies. Replies are given by workers."""
 
 from dataclasses import dataclass, replace
 
+from backburner.actions import steps
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
 from backburner.core import routing, transitions
@@ -19,9 +20,6 @@ from backburner.core.run import RunKind, RunStatus
 from backburner.core.transitions import Step, Stops
 from backburner.ports import Reply, Tx
 
-#: A reply that is under way is among the last few runs.
-_FEW = 5
-
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
@@ -30,7 +28,7 @@ class SentMessage:
     items: frozenset[ItemId]
 
 
-async def begin(
+async def start(
     deps: Deps,
     user: UserId,
     text: str | None = None,
@@ -38,7 +36,7 @@ async def begin(
     profile: str | None = None,
     title: str = "",
 ) -> Conversation:
-    """Start a chat, with its first message if there is one: both are stored, or neither."""
+    """Start a chat, optionally with its first message."""
 
     def work(tx: Tx) -> Conversation:
         started = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
@@ -53,15 +51,15 @@ async def begin(
     return await deps.store.transact(work)
 
 
-async def say(deps: Deps, user: UserId, conversation_id: ConversationId, text: str) -> SentMessage:
-    """Store a message. It is stored for good when this returns; the reply follows later."""
+async def send(deps: Deps, user: UserId, conversation_id: ConversationId, text: str) -> SentMessage:
+    """Store a message; the reply follows later."""
     message_id = new_message_id()
 
     def work(tx: Tx) -> SentMessage:
         conversation = tx.conversations.lock(user, conversation_id)
         step = transitions.receive_message(conversation, text, message_id=message_id, now=tx.now)
         save(tx, step)
-        return _sent(tx, step, message_id, text)
+        return _sent_message(tx, step, message_id, text)
 
     return await deps.store.transact(work)
 
@@ -69,35 +67,25 @@ async def say(deps: Deps, user: UserId, conversation_id: ConversationId, text: s
 async def find_reply(
     deps: Deps, user: UserId, conversation_id: ConversationId, sent: SentMessage
 ) -> Reply | None:
-    """Find the reply to a message, whichever process gave it; None: there is none yet."""
+    """Find the reply to a message; None: there is none yet."""
     return await deps.store.transact(
         lambda tx: tx.replies.find(user, conversation_id, sent.message.id, sent.items)
     )
 
 
 async def stop(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:
-    """Stop the reply that is being given, or would be; what was said of it so far stays."""
+    """Stop a running or waiting reply; the text so far is kept."""
 
     def work(tx: Tx) -> None:
-        found = tx.conversations.lock(user, conversation_id)
-        is_given = tx.runs.stop_reply(user, conversation_id)
-        waits = tx.inbox.waiting(user, conversation_id, RunKind.REPLY) or _is_put_aside(
-            tx, user, conversation_id
-        )
-        if not is_given and not waits:
+        conversation = tx.conversations.lock(user, conversation_id)
+        if tx.runs.stop_reply(user, conversation_id):
+            return
+        items = tx.inbox.waiting(user, conversation_id, RunKind.REPLY)
+        if not items and not steps.has_run(tx, conversation, RunKind.REPLY, RunStatus.QUEUED):
             raise Conflict("There is no reply to stop.")
-        if not is_given:
-            save(tx, Step(conversation=found, stops=Stops.REPLIES))
+        save(tx, Step(conversation=conversation, stops=Stops.REPLIES))
 
     await deps.store.transact(work)
-
-
-def _is_put_aside(tx: Tx, user: UserId, conversation_id: ConversationId) -> bool:
-    """See whether a reply was handed back: it is under way, and nobody has its turn."""
-    return any(
-        run.kind is RunKind.REPLY and run.status is RunStatus.QUEUED
-        for run in tx.runs.history(user, conversation_id, limit=_FEW)
-    )
 
 
 async def edit_last(
@@ -112,26 +100,22 @@ async def edit_last(
         try:
             tx.messages.remove_last(user, conversation_id)
         except NotFound:
-            raise Conflict("You have not said anything yet.") from None
+            raise Conflict("There is no message to edit.") from None
         tx.runs.stop_reply(user, conversation_id)
-        # The agent's session contains what was removed, so a new one begins.
+        # The agent's session contains the removed messages, so a new one starts.
         fresh = replace(conversation, session=None)
         if conversation.session is not None:
             tx.sessions.delete(user, conversation_id, conversation.session.id)
         tx.conversations.save(Step(conversation=fresh, stops=Stops.REPLIES))
         step = transitions.receive_message(fresh, text, message_id=message_id, now=tx.now)
         save(tx, step)
-        return _sent(tx, step, message_id, text)
+        return _sent_message(tx, step, message_id, text)
 
     return await deps.store.transact(work)
 
 
-def _sent(tx: Tx, step: Step, message_id: MessageId, text: str) -> SentMessage:
+def _sent_message(tx: Tx, step: Step, message_id: MessageId, text: str) -> SentMessage:
     message = Message(
-        id=message_id,
-        role=MessageRole.USER,
-        content=text,
-        source=Source.CHAT,
-        created_at=tx.now,
+        id=message_id, role=MessageRole.USER, content=text, source=Source.CHAT, created_at=tx.now
     )
     return SentMessage(message, frozenset(item.id for item in step.inbox))

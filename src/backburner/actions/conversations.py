@@ -1,4 +1,4 @@
-"""Conversations: rename, archive, reopen, delete; and the switch for all background work."""
+"""Conversations: update, archive, reopen, delete; and pause all background work."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from backburner.core.transitions import FollowerEvent, Step
 from backburner.ports import Tx
 
 
-async def amend(
+async def update(
     deps: Deps,
     user: UserId,
     conversation_id: ConversationId,
@@ -21,44 +21,46 @@ async def amend(
     title: str | None = None,
     notify: Notify | None = None,
 ) -> Conversation:
-    """Give a conversation another title, or another way to tell of its work."""
+    """Change the title or the notification setting."""
 
-    def transition(found: Conversation, tx: Tx) -> Step:
-        named = found if title is None else transitions.rename(found, title).conversation
-        amended = replace(named, notify=found.notify if notify is None else notify)
-        return transitions.apply_change(found, amended, now=tx.now)
+    def transition(before: Conversation, tx: Tx) -> Step:
+        after = before if title is None else transitions.rename(before, title).conversation
+        after = replace(after, notify=notify or before.notify)
+        return transitions.apply_change(before, after, now=tx.now)
 
     return await change(deps, user, conversation_id, transition)
 
 
 async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:
-    """Delete a conversation with all that it handed out; what was done and spent stays known."""
+    """Delete a conversation with its jobs and child tasks; tool calls and spend are kept."""
     await deps.store.transact(lambda tx: remove(tx, user, conversation_id))
 
 
 def remove(tx: Tx, user: UserId, conversation_id: ConversationId) -> None:
     tx.conversations.lock(user, conversation_id)
-    all_of_them = _family(tx, user, conversation_id)
-    asked = {
-        asked.purpose for one in all_of_them for asked in tx.conversations.load(user, one).questions
+    deleted = _with_descendants(tx, user, conversation_id)
+    withdrawn = {
+        question.purpose
+        for deleted_id in deleted
+        for question in tx.conversations.load(user, deleted_id).questions
     }
-    for one in all_of_them:
-        _part(tx, user, one, all_of_them)
-    for one in all_of_them:
-        tx.conversations.delete(user, one)
-    steps.resume_without_answer(tx, user, asked)
+    for deleted_id in deleted:
+        _pause_followers(tx, user, deleted_id, deleted)
+    for deleted_id in deleted:
+        tx.conversations.delete(user, deleted_id)
+    steps.resume_without_answer(tx, user, withdrawn)
 
 
 async def archive(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
-    """Close a conversation; what it handed out and is still at work is cancelled."""
-    tried = dict[ConversationId, str]()
+    """Archive a conversation and cancel its open jobs and child tasks."""
+    stopped = dict[ConversationId, str]()
 
     def work(tx: Tx) -> Conversation:
-        # Parents are locked after their children, as it is when a child reports.
-        _stop_children(tx, user, conversation_id, tried)
-        found = tx.conversations.lock(user, conversation_id)
-        _stop_children(tx, user, conversation_id, tried)
-        step = transitions.archive(found, now=tx.now, stopped=list(tried.values()))
+        # Parents are locked after their children, as when a child reports.
+        _stop_children(tx, user, conversation_id, stopped)
+        conversation = tx.conversations.lock(user, conversation_id)
+        _stop_children(tx, user, conversation_id, stopped)
+        step = transitions.archive(conversation, now=tx.now, stopped=list(stopped.values()))
         save(tx, step)
         return step.conversation
 
@@ -66,11 +68,11 @@ async def archive(deps: Deps, user: UserId, conversation_id: ConversationId) -> 
 
 
 async def reopen(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
-    return await change(deps, user, conversation_id, lambda found, _: transitions.reopen(found))
+    return await change(deps, user, conversation_id, lambda closed, _: transitions.reopen(closed))
 
 
 async def pause_everything(deps: Deps, user: UserId | None, *, paused: bool) -> None:
-    """Let all background work stand still or go on: a user's, or everybody's."""
+    """Pause or resume all background work of one user, or of all users."""
     await deps.store.transact(lambda tx: tx.users.pause_everything(user, paused=paused))
 
 
@@ -82,23 +84,23 @@ def _stop_children(
         stopped[child.id] = child.title
 
 
-def _family(tx: Tx, user: UserId, conversation_id: ConversationId) -> Sequence[ConversationId]:
-    """Find all that hangs under a conversation, the lowest first."""
-    under = [
-        one
+def _with_descendants(
+    tx: Tx, user: UserId, conversation_id: ConversationId
+) -> Sequence[ConversationId]:
+    """List a conversation and all its descendants, children before parents."""
+    descendants = [
+        descendant
         for child in tx.conversations.children(user, conversation_id)
-        for one in _family(tx, user, child)
+        for descendant in _with_descendants(tx, user, child)
     ]
-    return [*under, conversation_id]
+    return [*descendants, conversation_id]
 
 
-def _part(tx: Tx, user: UserId, gone: ConversationId, all_gone: Sequence[ConversationId]) -> None:
-    """Let those pause, and say so, that were to come after one that goes."""
-    for follower in tx.conversations.followers(user, gone):
-        if follower not in all_gone:
-            save(
-                tx,
-                transitions.apply_follower_event(
-                    tx.conversations.lock(user, follower), FollowerEvent.GONE
-                ),
-            )
+def _pause_followers(
+    tx: Tx, user: UserId, deleted_id: ConversationId, deleted: Sequence[ConversationId]
+) -> None:
+    """Pause the tasks that are scheduled after a deleted one, unless they are deleted too."""
+    for follower_id in tx.conversations.followers(user, deleted_id):
+        if follower_id not in deleted:
+            follower = tx.conversations.lock(user, follower_id)
+            save(tx, transitions.apply_follower_event(follower, FollowerEvent.GONE))

@@ -17,13 +17,13 @@ MAX_REQUEST_DURATION = timedelta(minutes=2)
 _PRUNE_BATCH = 200
 
 
-async def begin(
+async def reserve(
     deps: Deps, user: UserId, key: str, request: str
 ) -> tuple[StoredResponse | None, bool]:
     """Reserve a key; if it was reserved before, return the earlier request and if it was lost."""
 
     def work(tx: Tx) -> tuple[StoredResponse | None, bool]:
-        earlier = tx.stored_responses.begin(user, key, request, now=tx.now)
+        earlier = tx.stored_responses.reserve(user, key, request, now=tx.now)
         is_lost = (
             earlier is not None
             and earlier.status is None
@@ -34,8 +34,8 @@ async def begin(
     return await deps.store.transact(work)
 
 
-async def keep(deps: Deps, user: UserId, key: str, status: int, body: str) -> None:
-    await deps.store.transact(lambda tx: tx.stored_responses.keep(user, key, status, body))
+async def store_response(deps: Deps, user: UserId, key: str, status: int, body: str) -> None:
+    await deps.store.transact(lambda tx: tx.stored_responses.complete(user, key, status, body))
 
 
 async def release(deps: Deps, user: UserId, key: str) -> None:

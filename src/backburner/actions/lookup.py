@@ -1,4 +1,7 @@
-"""Finds a task by its name, its id or an id prefix."""
+"""Finds a task by its name, id or id prefix, and the parents of a conversation."""
+
+from collections.abc import Iterator
+from contextlib import suppress
 
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadRequest, NotFound
@@ -19,22 +22,21 @@ def find(
     name = reference.strip()
     if not name:
         raise BadRequest("The task is missing.", hint="Give its name or id.")
-    works = tx.tasks.scheduled(user, limit=MAX_TASKS_SEARCHED)
-    own = next((work for work in works if work.id == here), None)
-    found = lookup.find_named(name, own, [work for work in works if work is not own])
-    found = found or [
-        one
-        for one in tx.tasks.by_title_or_id(user, name, limit=_MAX_CANDIDATES + 1)
-        if views.is_listed_as_task(one)
+    scheduled = tx.tasks.scheduled(user, limit=MAX_TASKS_SEARCHED)
+    own = next((task for task in scheduled if task.id == here), None)
+    tasks = lookup.find_named(name, own, [task for task in scheduled if task is not own]) or [
+        task
+        for task in tx.tasks.by_title_or_id(user, name, limit=_MAX_CANDIDATES + 1)
+        if views.is_listed_as_task(task)
     ]
-    if not found:
+    if not tasks:
         raise NotFound(
             f"There is no task called {name[:80]!r}.", hint="List the tasks to see their names."
         )
-    if len(found) > 1:
-        names = ", ".join(f"{task.title!r} ({task.id})" for task in found[:_MAX_CANDIDATES])
+    if len(tasks) > 1:
+        names = ", ".join(f"{task.title!r} ({task.id})" for task in tasks[:_MAX_CANDIDATES])
         raise BadRequest(f"Several tasks match: {names}.", hint="Give the id.")
-    return found[0]
+    return tasks[0]
 
 
 def require(conversation: Conversation) -> Conversation:
@@ -42,3 +44,12 @@ def require(conversation: Conversation) -> Conversation:
     if not views.is_listed_as_task(conversation):
         raise NotFound
     return conversation
+
+
+def ancestry(tx: Tx, conversation: Conversation) -> Iterator[Conversation]:
+    """Yield a conversation and its parents, up to the root or a deleted parent."""
+    yield conversation
+    with suppress(NotFound):
+        while conversation.parent_id is not None:
+            conversation = tx.conversations.load(conversation.user_id, conversation.parent_id)
+            yield conversation

@@ -6,6 +6,7 @@ unmarked one.
 
 from collections.abc import Sequence
 
+from backburner.actions import lookup
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.core.conversation import Conversation
@@ -89,10 +90,8 @@ async def search_from(deps: Deps, origin: Origin, query: str) -> Sequence[Memory
 
     def work(tx: Tx) -> Sequence[Memory]:
         memories = tx.memories.search(origin.user, words, limit=MAX_SEARCH_RESULTS)
-        if origin.turn is not None and any(memory.outside for memory in memories):
-            here = tx.turns.hold(origin.turn)
-            if not here.outside_read and deps.can_be_injected(here.profile):
-                tx.turns.mark_outside_text(origin.turn)
+        if any(memory.outside for memory in memories):
+            origin.mark_outside_text(tx, deps)
         return memories
 
     return await deps.store.transact(work)
@@ -116,13 +115,7 @@ def _write(tx: Tx, user: UserId, memory: NewMemory, *, keep_trusted: bool = Fals
 
 def _may_be_injected(tx: Tx, here: Conversation) -> bool:
     """Check whether this conversation or one of its parents has read outside text."""
-    if here.outside_read or here.parent_id is None:
-        return here.outside_read
-    try:
-        parent = tx.conversations.load(here.user_id, here.parent_id)
-    except NotFound:
-        return False
-    return _may_be_injected(tx, parent)
+    return any(conversation.outside_read for conversation in lookup.ancestry(tx, here))
 
 
 def _protected(key: str) -> Conflict:

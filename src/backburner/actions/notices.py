@@ -10,5 +10,5 @@ async def mark_seen(deps: Deps, user: UserId, notice_ids: Sequence[NoticeId]) ->
     return await deps.store.transact(lambda tx: tx.notices.mark_seen(user, notice_ids))
 
 
-async def mark_seen_until(deps: Deps, user: UserId, last: NoticeId) -> int:
-    return await deps.store.transact(lambda tx: tx.notices.mark_seen_until(user, last))
+async def mark_seen_until(deps: Deps, user: UserId, last_id: NoticeId) -> int:
+    return await deps.store.transact(lambda tx: tx.notices.mark_seen_until(user, last_id))

@@ -1,4 +1,4 @@
-"""Who asks for work or for a change to it: a user, an agent in a run, or an MCP client."""
+"""The origin of a request: a user, an agent in a run, or an MCP client."""
 
 from dataclasses import dataclass
 
@@ -9,20 +9,21 @@ from backburner.core.run import Turn
 from backburner.core.work import proposal
 from backburner.ports import Tx
 
-NOWHERE = ConversationId("")
+#: Matches no conversation.
+NO_CONVERSATION = ConversationId("")
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
     user: UserId
-    #: An agent's conversation, or that of a client's token: what they create becomes its child.
+    #: The conversation of the agent or of the client's token, parent of the work they create.
     conversation: ConversationId
-    #: The run that asks; None: a user, or a client with a token of the user's own.
+    #: The requesting run; None: a user, or a client with a user's token.
     turn: Turn | None = None
 
     @classmethod
     def by_user(cls, user: UserId) -> "Origin":
-        return cls(user, NOWHERE)
+        return cls(user, NO_CONVERSATION)
 
     @classmethod
     def of(cls, turn: Turn) -> "Origin":
@@ -30,7 +31,7 @@ class Origin:
 
     @property
     def is_user(self) -> bool:
-        return self.conversation == NOWHERE
+        return self.conversation == NO_CONVERSATION
 
     def hold(self, tx: Tx) -> Conversation:
         """Lock the conversation; a run that has lost its turn is fenced."""
@@ -39,7 +40,7 @@ class Origin:
         return tx.conversations.lock(self.user, self.conversation)
 
     def mark_outside_text(self, tx: Tx, deps: Deps) -> None:
-        """Record that the agent reads outside text now; clients see to that themselves."""
+        """Record that the agent has read outside text; clients track that themselves."""
         if self.turn is None:
             return
         here = tx.turns.hold(self.turn)
@@ -47,9 +48,9 @@ class Origin:
             tx.turns.mark_outside_text(self.turn)
 
     def may_start(self, here: Conversation) -> bool:
-        """Decide whether requested work starts, or waits for the owner's approval as a proposal.
+        """Check whether work may start without the owner's approval.
 
-        A client is the owner's own, and asks them itself before it calls anything.
+        A client acts for the owner, and asks them itself before it calls a tool.
         """
         if self.turn is None:
             return True

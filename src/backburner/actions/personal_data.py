@@ -56,7 +56,7 @@ async def _rows(deps: Deps, user: UserId, part: str) -> AsyncIterator[str]:
         for row in page.rows:
             yield comma + _dump(row)
             comma = ",\n"
-        after, is_over = page.mark, page.mark is None
+        after, is_over = page.next_key, page.next_key is None
 
 
 def _read(user: UserId, part: str, after: PageKey | None, tx: Tx) -> ExportPage:

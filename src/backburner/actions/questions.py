@@ -27,25 +27,25 @@ async def answer(deps: Deps, user: UserId, question_id: QuestionId, text: str) -
     """Answer an open question; the first answer wins."""
 
     def work(tx: Tx) -> Conversation:
-        where = tx.questions.conversation_of(user, question_id)
-        if views.task_status(tx.conversations.load(user, where)) is TaskStatus.PROPOSED:
+        conversation_id = tx.questions.conversation_of(user, question_id)
+        if views.task_status(tx.conversations.load(user, conversation_id)) is TaskStatus.PROPOSED:
             # The user is locked before the conversation wherever work starts.
             tx.users.lock(user)
-        return settle(tx, deps, tx.conversations.lock(user, where), question_id, text)
+        return settle(tx, deps, tx.conversations.lock(user, conversation_id), question_id, text)
 
     return await deps.store.transact(work)
 
 
 def settle(
-    tx: Tx, deps: Deps, found: Conversation, question_id: QuestionId, text: str
+    tx: Tx, deps: Deps, before: Conversation, question_id: QuestionId, text: str
 ) -> Conversation:
     """Store an answer and apply its consequences."""
-    step = transitions.answer(found, question_id, text, now=tx.now)
-    active_limit.check(deps, tx, step.conversation, before=found)
+    step = transitions.answer(before, question_id, text, now=tx.now)
+    active_limit.check(deps, tx, step.conversation, before=before)
     save(tx, step)
-    for asked in found.questions:
+    for asked in before.questions:
         if asked.id == question_id:
-            _settle(tx, found, asked, step)
+            _settle(tx, before, asked, step)
     return step.conversation
 
 
@@ -65,18 +65,18 @@ async def remind(deps: Deps) -> int:
 
     def work(tx: Tx) -> int:
         due = tx.questions.due(limit=_BATCH)
-        for user, which in due:
-            found = tx.conversations.lock(user, tx.questions.conversation_of(user, which))
-            asked = _find(found, which)
+        for user, question_id in due:
+            conversation_id = tx.questions.conversation_of(user, question_id)
+            conversation = tx.conversations.lock(user, conversation_id)
+            asked = _find(conversation, question_id)
             if asked.expires_at is not None and asked.expires_at <= tx.now:
-                step = transitions.expire(found, which, now=tx.now)
+                step = transitions.expire(conversation, question_id, now=tx.now)
                 save(tx, step)
-                _settle(tx, found, asked, step)
+                _settle(tx, conversation, asked, step)
             else:
                 tx.questions.snooze(user, question.remind(asked, now=tx.now))
-                tx.conversations.save(
-                    Step(conversation=found, notices=(notice.of_question(found, asked),))
-                )
+                reminder = notice.of_question(conversation, asked)
+                tx.conversations.save(Step(conversation=conversation, notices=(reminder,)))
         return len(due)
 
     return await deps.store.transact(work)
@@ -89,15 +89,15 @@ def _find(conversation: Conversation, question_id: QuestionId) -> Question:
     raise Conflict("This question has been answered or withdrawn.")
 
 
-def _settle(tx: Tx, found: Conversation, asked: Question, step: Step) -> None:
+def _settle(tx: Tx, before: Conversation, asked: Question, step: Step) -> None:
     """Apply the consequences of an answer beyond its conversation."""
-    ((_, said),) = step.answered
-    if asked.purpose is Purpose.IN_DOUBT and said in _SETTLED:
+    ((_, answer),) = step.answered
+    if asked.purpose is Purpose.IN_DOUBT and answer in _SETTLED:
         # The result of an identical call in the next run.
-        tx.tool_calls.settle(found.user_id, CallId(asked.binds_to["call_id"]), _SETTLED[said])
+        tx.tool_calls.settle(before.user_id, CallId(asked.binds_to["call_id"]), _SETTLED[answer])
     if asked.purpose is Purpose.ALLOWANCE:
-        spending.answered(tx, found, asked, said)
-    if asked.purpose is Purpose.PROPOSAL and said == NO:
+        spending.apply_answer(tx, before, asked, answer)
+    if asked.purpose is Purpose.PROPOSAL and answer == NO:
         # A test run of it may be in progress.
-        for child in tx.conversations.open_children(found.user_id, found.id):
+        for child in tx.conversations.open_children(before.user_id, before.id):
             steps.stop_all(tx, child)

@@ -1,4 +1,4 @@
-"""Writes a step down, and lets those hear of it whom it concerns: parents and followers."""
+"""Saves steps, and propagates them to parents and followers."""
 
 from collections.abc import Callable, Collection
 
@@ -22,8 +22,6 @@ Change = Callable[[Conversation, Tx], Step]
 async def change(
     deps: Deps, user: UserId, conversation_id: ConversationId, transition: Change
 ) -> Conversation:
-    """Let something happen to a conversation."""
-
     def work(tx: Tx) -> Conversation:
         step = transition(tx.conversations.lock(user, conversation_id), tx)
         save(tx, step)
@@ -34,50 +32,52 @@ async def change(
 
 def save(tx: Tx, step: Step) -> None:
     tx.conversations.save(step)
-    follow(tx, step)
+    propagate(tx, step)
     if step.withdrawn:
         user = step.conversation.user_id
         resume_without_answer(tx, user, tx.questions.purposes(user, step.withdrawn))
 
 
 def resume_without_answer(tx: Tx, user: UserId, withdrawn: Collection[Purpose]) -> None:
-    """Let work go on that waited for an answer which nobody will give now; it asks again."""
+    """Resume work whose question was withdrawn; it asks again."""
     if Purpose.ALLOWANCE in withdrawn:
-        spending.free(tx, user, at=tx.now)
+        spending.resume_paused(tx, user, at=tx.now)
 
 
-def follow(tx: Tx, step: Step) -> None:
-    """Tell the parent what a child reports, and followers that it is their turn, or never will."""
+def propagate(tx: Tx, step: Step) -> None:
+    """Deliver the report of a step to the parent, and its signal to the followers."""
     here = step.conversation
     if step.report is not None and here.parent_id is not None:
         _report(tx, here, here.parent_id, step.report)
     if step.signal is not None:
         for follower in tx.conversations.followers(here.user_id, here.id):
-            heard = transitions.apply_follower_event(
-                tx.conversations.lock(here.user_id, follower), step.signal
-            )
-            save(tx, heard)
+            conversation = tx.conversations.lock(here.user_id, follower)
+            save(tx, transitions.apply_follower_event(conversation, step.signal))
 
 
-def stop_all(tx: Tx, job: Conversation, *, by_parent: bool = True) -> bool:
-    """Cancel what is still at work, and first whatever it has handed out; False: it was not.
+def stop_all(tx: Tx, work: Conversation, *, by_parent: bool = True) -> bool:
+    """Cancel open work and its children; False: it was not open.
 
-    Children come first because that is the order in which they are locked.
+    Children come first because they are locked before their parents.
     """
-    for child in tx.conversations.open_children(job.user_id, job.id):
+    for child in tx.conversations.open_children(work.user_id, work.id):
         stop_all(tx, child)
-    found = tx.conversations.lock(job.user_id, job.id)
-    if not lookup.is_open(found):
+    conversation = tx.conversations.lock(work.user_id, work.id)
+    if not lookup.is_open(conversation):
         return False
-    save(tx, transitions.cancel(found, now=tx.now, by_parent=by_parent))
+    save(tx, transitions.cancel(conversation, now=tx.now, by_parent=by_parent))
     return True
 
 
-def is_running(tx: Tx, user: UserId, conversation_id: ConversationId) -> bool:
-    """See whether a background run is under way, or was handed back."""
+def is_running(tx: Tx, work: Conversation) -> bool:
+    """Check for a background run that is running or queued."""
+    return has_run(tx, work, RunKind.BACKGROUND, RunStatus.RUNNING, RunStatus.QUEUED)
+
+
+def has_run(tx: Tx, conversation: Conversation, kind: RunKind, *statuses: RunStatus) -> bool:
     return any(
-        run.kind is RunKind.BACKGROUND and run.status in (RunStatus.RUNNING, RunStatus.QUEUED)
-        for run in tx.runs.history(user, conversation_id, limit=_RECENT_RUNS)
+        run.kind is kind and run.status in statuses
+        for run in tx.runs.history(conversation.user_id, conversation.id, limit=_RECENT_RUNS)
     )
 
 

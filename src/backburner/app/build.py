@@ -60,9 +60,9 @@ def build(
         claude=machines.claude,
         limits=Limits(
             run_timeout=settings.run_timeout,
-            context=settings.context,
-            context_chat=settings.context_chat,
-            most_tasks=settings.max_active_tasks,
+            background_context=settings.context,
+            chat_context=settings.context_chat,
+            max_tasks=settings.max_active_tasks,
         ),
         allowances=(
             parse_limit(settings.allowance_run, AllowanceScope.RUN),
@@ -74,9 +74,9 @@ def build(
         discovery=DiscoverySettings(
             allowed=settings.discovery_enabled,
             every=settings.discovery_interval,
-            after=settings.idle_threshold,
+            quiet_period=settings.idle_threshold,
         ),
-        look_at_repository=machines.repository,
+        describe_repository=machines.repository,
         remove_files=lambda user: remove_folder(settings.workspaces, user),
         copy_database=lambda: back_up_to_unnamed_file(database, settings.data),
     )

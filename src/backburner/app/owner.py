@@ -56,13 +56,13 @@ async def welcome(app: App, address: str) -> str | None:
         await asyncio.to_thread(path.unlink, missing_ok=True)
     if owner is None or owner.has_password or owner.disabled_at is not None:
         return None
-    link = await sign_in.make_link(app.deps, owner.id)
+    link = await sign_in.issue_link(app.deps, owner.id)
     return f"{address}/sign-in#{link.secret}"
 
 
 def make_sign_in_link(settings: Settings, login: str | None) -> UserLink:
     """Create a sign-in link directly in the database; without a login, for the owner."""
-    return _make_link(settings, login, sign_in.make_link, "sign-in")
+    return _make_link(settings, login, sign_in.issue_link, "sign-in")
 
 
 def make_reset_link(settings: Settings, login: str | None) -> UserLink:

@@ -1,199 +1,96 @@
 """Protocols between the actions and their adapters: store, bus, engines, channels, processes."""
 
-from backburner.ports.accounts import (
-    Accounts,
-    Credentials,
-    ExportPage,
-    McpClients,
-    PersonalData,
-    RateLimits,
-    StoredResponse,
-    StoredResponses,
-    Users,
-    UserState,
-)
-from backburner.ports.bus import (
-    EVERYTHING,
-    MAX_ID_CHARS,
-    Bus,
-    Change,
-    DraftBroadcast,
-    DraftClosed,
-    DraftEvent,
-    DraftListener,
-    DraftPiece,
-    EventKind,
-    Events,
-    Hint,
-    HintKind,
-    Listener,
-    NotifyStatement,
-    ReplyDraft,
-)
-from backburner.ports.engine import (
-    Engine,
-    EngineEvent,
-    Gate,
-    JobWait,
-    Offer,
-    SessionEntries,
-    TextDelta,
-    Toolbox,
-    ToolResult,
-    Trial,
-    Trouble,
-    TurnEnded,
-    TurnRequest,
-)
-from backburner.ports.machines import (
-    MAX_SHOWN_CHARS,
-    Channel,
-    CommandResult,
-    Launcher,
-    Network,
-    Shell,
-    WebPage,
-)
-from backburner.ports.queries import (
-    Away,
-    Browse,
-    ConversationFilter,
-    ConversationPage,
-    ConversationRow,
-    ConversationRuns,
-    Discovery,
-    Gauges,
-    GrantRow,
-    Jobs,
-    NoticeRow,
-    PageKey,
-    PendingQuestion,
-    QuestionRow,
-    RecentNotice,
-    Replies,
-    Reply,
-    RunCounts,
-    SpendTotal,
-    Tasks,
-    ToolCallRow,
-    UserProfile,
-    View,
-)
-from backburner.ports.queue import Agenda, Claim, Claimer, Queue, RescuedTurn, TurnFlags, Turns
-from backburner.ports.store import (
-    Conversations,
-    Deliveries,
-    Delivery,
-    Grants,
-    Inbox,
-    Memories,
-    MemoryWrite,
-    Messages,
-    NewMemory,
-    Notices,
-    Questions,
-    Runs,
-    Sessions,
-    Spending,
-    SpendingState,
-    Store,
-    ToolCalls,
-    Tx,
-)
-
-__all__ = [
-    "EVERYTHING",
-    "MAX_ID_CHARS",
-    "MAX_SHOWN_CHARS",
-    "Accounts",
-    "Agenda",
-    "Away",
-    "Browse",
-    "Bus",
-    "Change",
-    "Channel",
-    "Claim",
-    "Claimer",
-    "CommandResult",
-    "ConversationFilter",
-    "ConversationPage",
-    "ConversationRow",
-    "ConversationRuns",
-    "Conversations",
-    "Credentials",
-    "Deliveries",
-    "Delivery",
-    "Discovery",
-    "DraftBroadcast",
-    "DraftClosed",
-    "DraftEvent",
-    "DraftListener",
-    "DraftPiece",
-    "Engine",
-    "EngineEvent",
-    "EventKind",
-    "Events",
-    "ExportPage",
-    "Gate",
-    "Gauges",
-    "GrantRow",
-    "Grants",
-    "Hint",
-    "HintKind",
-    "Inbox",
-    "JobWait",
-    "Jobs",
-    "Launcher",
-    "Listener",
-    "McpClients",
-    "Memories",
-    "MemoryWrite",
-    "Messages",
-    "Network",
-    "NewMemory",
-    "NoticeRow",
-    "Notices",
-    "NotifyStatement",
-    "Offer",
-    "PageKey",
-    "PendingQuestion",
-    "PersonalData",
-    "QuestionRow",
-    "Questions",
-    "Queue",
-    "RateLimits",
-    "RecentNotice",
-    "Replies",
-    "Reply",
-    "ReplyDraft",
-    "RescuedTurn",
-    "RunCounts",
-    "Runs",
-    "SessionEntries",
-    "Sessions",
-    "Shell",
-    "SpendTotal",
-    "Spending",
-    "SpendingState",
-    "Store",
-    "StoredResponse",
-    "StoredResponses",
-    "Tasks",
-    "TextDelta",
-    "ToolCallRow",
-    "ToolCalls",
-    "ToolResult",
-    "Toolbox",
-    "Trial",
-    "Trouble",
-    "TurnEnded",
-    "TurnFlags",
-    "TurnRequest",
-    "Turns",
-    "Tx",
-    "UserProfile",
-    "UserState",
-    "Users",
-    "View",
-    "WebPage",
-]
+from backburner.ports.accounts import Accounts as Accounts
+from backburner.ports.accounts import Credentials as Credentials
+from backburner.ports.accounts import ExportPage as ExportPage
+from backburner.ports.accounts import McpClients as McpClients
+from backburner.ports.accounts import PersonalData as PersonalData
+from backburner.ports.accounts import RateLimits as RateLimits
+from backburner.ports.accounts import StoredResponse as StoredResponse
+from backburner.ports.accounts import StoredResponses as StoredResponses
+from backburner.ports.accounts import Users as Users
+from backburner.ports.accounts import UserState as UserState
+from backburner.ports.bus import EVERYTHING as EVERYTHING
+from backburner.ports.bus import MAX_ID_CHARS as MAX_ID_CHARS
+from backburner.ports.bus import Bus as Bus
+from backburner.ports.bus import Change as Change
+from backburner.ports.bus import DraftBroadcast as DraftBroadcast
+from backburner.ports.bus import DraftClosed as DraftClosed
+from backburner.ports.bus import DraftEvent as DraftEvent
+from backburner.ports.bus import DraftListener as DraftListener
+from backburner.ports.bus import DraftPiece as DraftPiece
+from backburner.ports.bus import EventKind as EventKind
+from backburner.ports.bus import Events as Events
+from backburner.ports.bus import Hint as Hint
+from backburner.ports.bus import HintKind as HintKind
+from backburner.ports.bus import Listener as Listener
+from backburner.ports.bus import NotifyStatement as NotifyStatement
+from backburner.ports.bus import ReplyDraft as ReplyDraft
+from backburner.ports.engine import Engine as Engine
+from backburner.ports.engine import EngineEvent as EngineEvent
+from backburner.ports.engine import Gate as Gate
+from backburner.ports.engine import JobWait as JobWait
+from backburner.ports.engine import Offer as Offer
+from backburner.ports.engine import SessionEntries as SessionEntries
+from backburner.ports.engine import TextDelta as TextDelta
+from backburner.ports.engine import Toolbox as Toolbox
+from backburner.ports.engine import ToolResult as ToolResult
+from backburner.ports.engine import Trial as Trial
+from backburner.ports.engine import Trouble as Trouble
+from backburner.ports.engine import TurnEnded as TurnEnded
+from backburner.ports.engine import TurnRequest as TurnRequest
+from backburner.ports.machines import MAX_SHOWN_CHARS as MAX_SHOWN_CHARS
+from backburner.ports.machines import Channel as Channel
+from backburner.ports.machines import CommandResult as CommandResult
+from backburner.ports.machines import Launcher as Launcher
+from backburner.ports.machines import Network as Network
+from backburner.ports.machines import Shell as Shell
+from backburner.ports.machines import WebPage as WebPage
+from backburner.ports.queries import Away as Away
+from backburner.ports.queries import Browse as Browse
+from backburner.ports.queries import ConversationFilter as ConversationFilter
+from backburner.ports.queries import ConversationPage as ConversationPage
+from backburner.ports.queries import ConversationRow as ConversationRow
+from backburner.ports.queries import ConversationRuns as ConversationRuns
+from backburner.ports.queries import Discovery as Discovery
+from backburner.ports.queries import Gauges as Gauges
+from backburner.ports.queries import GrantRow as GrantRow
+from backburner.ports.queries import Jobs as Jobs
+from backburner.ports.queries import NoticeRow as NoticeRow
+from backburner.ports.queries import PageKey as PageKey
+from backburner.ports.queries import PendingQuestion as PendingQuestion
+from backburner.ports.queries import QuestionRow as QuestionRow
+from backburner.ports.queries import RecentNotice as RecentNotice
+from backburner.ports.queries import Replies as Replies
+from backburner.ports.queries import Reply as Reply
+from backburner.ports.queries import RunCounts as RunCounts
+from backburner.ports.queries import SpendTotal as SpendTotal
+from backburner.ports.queries import Tasks as Tasks
+from backburner.ports.queries import ToolCallRow as ToolCallRow
+from backburner.ports.queries import UserProfile as UserProfile
+from backburner.ports.queries import View as View
+from backburner.ports.queue import Agenda as Agenda
+from backburner.ports.queue import Claim as Claim
+from backburner.ports.queue import Claimer as Claimer
+from backburner.ports.queue import Queue as Queue
+from backburner.ports.queue import RescuedTurn as RescuedTurn
+from backburner.ports.queue import TurnFlags as TurnFlags
+from backburner.ports.queue import Turns as Turns
+from backburner.ports.store import Conversations as Conversations
+from backburner.ports.store import Deliveries as Deliveries
+from backburner.ports.store import Delivery as Delivery
+from backburner.ports.store import Grants as Grants
+from backburner.ports.store import Inbox as Inbox
+from backburner.ports.store import Memories as Memories
+from backburner.ports.store import MemoryWrite as MemoryWrite
+from backburner.ports.store import Messages as Messages
+from backburner.ports.store import NewMemory as NewMemory
+from backburner.ports.store import Notices as Notices
+from backburner.ports.store import Questions as Questions
+from backburner.ports.store import Runs as Runs
+from backburner.ports.store import Sessions as Sessions
+from backburner.ports.store import Spending as Spending
+from backburner.ports.store import SpendingState as SpendingState
+from backburner.ports.store import Store as Store
+from backburner.ports.store import ToolCalls as ToolCalls
+from backburner.ports.store import Tx as Tx

@@ -1,4 +1,4 @@
-"""Accounts as rows: users, credentials, rate limits, MCP clients, personal data, responses."""
+"""Users, credentials, rate limits, MCP clients, personal data and stored responses."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,16 +14,13 @@ from backburner.core.accounts import (
     Scope,
     User,
 )
-from backburner.core.ids import (
-    ConversationId,
-    UserId,
-)
+from backburner.core.ids import ConversationId, UserId
 from backburner.ports.queries import PageKey
 
 
 @dataclass(frozen=True, slots=True)
 class UserState:
-    """The user settings that apply to every conversation."""
+    """User settings that apply to every conversation."""
 
     id: UserId
     zone: str
@@ -45,7 +42,6 @@ class Accounts(Protocol):
         """Find the user id and password hash of a login; disabled users are left out."""
 
     def password_hash(self, user: UserId) -> str | None: ...
-
     def page(self, *, after: str = "", limit: int) -> Sequence[User]:
         """List users by id, from the one after `after`."""
 
@@ -99,7 +95,9 @@ class Credentials(Protocol):
     ) -> Sequence[Credential]:
         """List valid credentials of one kind, by id."""
 
-    def revoke(self, user: UserId, credential: str, kind: CredentialKind, *, now: datetime) -> None:
+    def revoke(
+        self, user: UserId, credential_id: str, kind: CredentialKind, *, now: datetime
+    ) -> None:
         """Revoke a valid credential, or raise `NotFound`."""
 
     def revoke_all(
@@ -110,14 +108,14 @@ class Credentials(Protocol):
     def invitations(self, *, after: str = "", limit: int, now: datetime) -> Sequence[Invitation]:
         """List the valid invitations of all operators, by id."""
 
-    def revoke_invitation(self, invitation: str, *, now: datetime) -> None:
+    def revoke_invitation(self, invitation_id: str, *, now: datetime) -> None:
         """Revoke a valid invitation of any operator, or raise `NotFound`."""
 
 
 class McpClients(Protocol):
     """The conversation of each token, parent of all jobs started with that token."""
 
-    def conversation_of(self, user: UserId, token: str) -> ConversationId | None:
+    def conversation_of(self, user: UserId, token_id: str) -> ConversationId | None:
         """Return the conversation of a token, unless it is archived or deleted."""
 
     def former_conversation_of(
@@ -125,17 +123,17 @@ class McpClients(Protocol):
     ) -> ConversationId | None:
         """Return the conversation of the last expired or revoked token with this name."""
 
-    def name_of(self, user: UserId, token: str) -> str:
+    def name_of(self, user: UserId, token_id: str) -> str:
         """Return the name of a token, or raise `NotFound`."""
 
     def remember_conversation(
-        self, user: UserId, token: str, conversation_id: ConversationId
+        self, user: UserId, token_id: str, conversation_id: ConversationId
     ) -> None: ...
 
 
 class RateLimits(Protocol):
     def count(self, keys: Iterable[str], *, now: datetime) -> timedelta | None:
-        """Count an attempt for each key. Over the limit nothing is counted: returns the wait."""
+        """Count an attempt for each key; over the limit, count nothing and return the wait."""
 
     def reset(self, key: str) -> None:
         """Clear all attempts of a key."""
@@ -146,10 +144,10 @@ class RateLimits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExportPage:
-    """Rows of one page, and where the next one begins; None: there is none."""
+    """Rows of one section. `next_key` is None on the last page."""
 
     rows: Sequence[Mapping[str, Any]]
-    mark: PageKey | None
+    next_key: PageKey | None
 
 
 class PersonalData(Protocol):
@@ -163,10 +161,7 @@ class PersonalData(Protocol):
         """Check whether the user is the only operator while other users exist."""
 
     def stop_runs(self, user: UserId) -> Sequence[ConversationId]:
-        """Ask all runs of the user to stop, and pause background work.
-
-        Returns the conversations that still have a run.
-        """
+        """Stop all runs and pause background work; returns the conversations still running."""
 
     def erase(self, user: UserId) -> None:
         """Delete a user and all their data."""
@@ -184,12 +179,12 @@ class StoredResponse:
 
 
 class StoredResponses(Protocol):
-    def begin(
+    def reserve(
         self, user: UserId, key: str, request: str, *, now: datetime
     ) -> StoredResponse | None:
-        """Reserve a key; None: reserved. Otherwise returns the earlier request with that key."""
+        """Reserve a key and return None, or return the earlier request with that key."""
 
-    def keep(self, user: UserId, key: str, status: int, body: str) -> None: ...
+    def complete(self, user: UserId, key: str, status: int, body: str) -> None: ...
     def release(self, user: UserId, key: str) -> None:
         """Free a key whose request changed nothing."""
 

@@ -12,8 +12,6 @@ from backburner.core.errors import BadRequest, TooLarge
 from backburner.core.ids import ConversationId, RunId, UserId
 
 MAX_ID_CHARS = 64
-
-
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -73,10 +71,7 @@ class Bus(Protocol):
         """Notify all processes, outside any transaction."""
 
     def statement(self, hints: Iterable[Hint]) -> NotifyStatement | None:
-        """Build the statement that notifies other processes when its transaction commits.
-
-        This process is notified by `committed`.
-        """
+        """Build the statement that notifies the other processes when its transaction commits."""
 
     def committed(self, *hints: Hint) -> None:
         """Notify this process of the hints that a transaction sent to the others."""
@@ -171,8 +166,6 @@ class DraftBroadcast(Protocol):
     """Passes the text of runs in this process to listeners in this process, as it is produced."""
 
     def publish(self, user: UserId, conversation_id: ConversationId, event: DraftEvent) -> None: ...
-
     def listen(self, listener: DraftListener) -> AbstractContextManager[None]: ...
-
     def replies(self, user: UserId) -> Sequence[ReplyDraft]:
         """List the replies in progress in this process, each with its whole text so far."""

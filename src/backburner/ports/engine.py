@@ -62,8 +62,6 @@ class Gate(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRequest:
-    """One turn of an agent."""
-
     conversation: Conversation
     kind: RunKind
     prompt: str

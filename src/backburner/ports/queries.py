@@ -147,7 +147,7 @@ class Gauges:
 
 class Browse(Protocol):
     def conversations(
-        self, user: UserId, wanted: ConversationFilter, after: PageKey | None, *, limit: int
+        self, user: UserId, filters: ConversationFilter, after: PageKey | None, *, limit: int
     ) -> ConversationPage:
         """List conversations, last changed first."""
 
@@ -169,7 +169,7 @@ class Browse(Protocol):
     ) -> Sequence[Run]:
         """List runs, newest first."""
 
-    def calls(self, user: UserId, run: RunId) -> Sequence[ToolCallRow]: ...
+    def calls(self, user: UserId, run_id: RunId) -> Sequence[ToolCallRow]: ...
     def notices(
         self, user: UserId, after: PageKey | None, *, unseen: bool, limit: int
     ) -> Sequence[NoticeRow]:
@@ -276,13 +276,13 @@ class Replies(Protocol):
         self,
         user: UserId,
         conversation_id: ConversationId,
-        said: MessageId,
+        message_id: MessageId,
         items: Collection[ItemId],
     ) -> Reply | None:
         """Find the reply to a message with these inbox items; None: not finished."""
 
     def message(
-        self, user: UserId, conversation_id: ConversationId, said: MessageId
+        self, user: UserId, conversation_id: ConversationId, message_id: MessageId
     ) -> Message: ...
 
 
@@ -290,7 +290,7 @@ class Jobs(Protocol):
     def started_by(
         self,
         user: UserId,
-        parent: ConversationId,
+        parent_id: ConversationId,
         *,
         limit: int,
         ids: Collection[str] | None = None,
@@ -301,19 +301,19 @@ class Jobs(Protocol):
     def load(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Conversation]:
-        """Load those that still exist."""
+        """Load the conversations that still exist."""
 
     def lock(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Conversation]:
-        """Load those that still exist, and lock them until the transaction ends."""
+        """Load and lock the conversations that still exist."""
 
     def work_summaries(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, WorkSummary]:
         """Summarise the runs of each job."""
 
-    def count_open(self, user: UserId, root: ConversationId) -> int: ...
+    def count_open(self, user: UserId, root_id: ConversationId) -> int: ...
     def mark_retrieved(self, user: UserId, conversation_ids: Collection[ConversationId]) -> None:
         """Record the first time that the results of these jobs were fetched."""
 
@@ -321,13 +321,10 @@ class Jobs(Protocol):
         """Check whether entries of an agent's session are left."""
 
     def wait(self, turn: Turn, conversation_ids: Mapping[ConversationId, bool]) -> None:
-        """Resume the run of a turn that was just handed back once all these jobs have settled.
-
-        It resumes at once if they have, or if the user has sent a message meanwhile.
-        """
+        """Resume a run that was just handed back once these jobs settle or the user writes."""
 
     def waiting_kind(
-        self, user: UserId, parent: ConversationId, job: ConversationId
+        self, user: UserId, parent_id: ConversationId, job_id: ConversationId
     ) -> RunKind | None:
         """Return the kind of run that waits for a job; None: no run waits."""
 
@@ -345,13 +342,12 @@ class Tasks(Protocol):
     def by_title_or_id(self, user: UserId, name: str, *, limit: int) -> Sequence[Conversation]:
         """Find tasks, including ended ones, by exact title or id prefix."""
 
-    def count_proposed(self, user: UserId, parent: ConversationId, *, since: datetime) -> int:
+    def count_proposed(self, user: UserId, parent_id: ConversationId, *, since: datetime) -> int:
         """Count the proposals made under a conversation, whatever their outcome."""
 
     def rejected_proposals(
         self, user: UserId, *, since: datetime
     ) -> Sequence[RejectedProposal]: ...
-
     def recent_costs(
         self, user: UserId, conversation_id: ConversationId, *, limit: int
     ) -> Sequence[Cost]:

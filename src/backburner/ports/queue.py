@@ -1,4 +1,4 @@
-"""The queue: claims, turns, leases, and when something is due next."""
+"""The queue: claims, turns, leases and the agenda."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,10 +6,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from backburner.core.conversation import Conversation
-from backburner.core.ids import (
-    ConversationId,
-    ItemId,
-)
+from backburner.core.ids import ConversationId, ItemId
 from backburner.core.run import Run, RunEnding, Turn
 from backburner.core.transitions import Step
 
@@ -80,7 +77,7 @@ class Queue(Protocol):
     def waiting_profile(self) -> str | None:
         """Find the profile of a reply that waits to be claimed; None: no reply waits."""
 
-    def rescue(self, *, all_of_them: bool = False) -> "RescuedTurn | None": ...
+    def rescue(self, *, all_of_them: bool = False) -> RescuedTurn | None: ...
     def agenda(self) -> Agenda: ...
 
 

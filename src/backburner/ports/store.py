@@ -12,15 +12,7 @@ from typing import Protocol, TypeVar
 
 from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
 from backburner.core.conversation import Conversation, Message
-from backburner.core.ids import (
-    CallId,
-    ConversationId,
-    GrantId,
-    NoticeId,
-    QuestionId,
-    RunId,
-    UserId,
-)
+from backburner.core.ids import CallId, ConversationId, GrantId, NoticeId, QuestionId, RunId, UserId
 from backburner.core.memory import Memory
 from backburner.core.question import Purpose, Question
 from backburner.core.run import Item, Run, RunKind, Turn
@@ -80,31 +72,22 @@ class NewMemory:
 class MemoryWrite(StrEnum):
     NEW = "new"
     REPLACED = "over"  #: A memory with the same key was overwritten.
-    REFUSED = "refused"  #: The existing memory is trusted and was kept.
+    REFUSED = "refused"  #: The existing memory is trusted (has no outside text) and was kept.
 
 
 class Memories(Protocol):
     def put(self, user: UserId, memory: NewMemory, *, keep_trusted: bool = False) -> MemoryWrite:
-        """Write a memory, replacing the one with its key.
-
-        `keep_trusted` refuses to replace a memory without outside text.
-        """
+        """Write a memory over the one with its key, except a trusted one if `keep_trusted`."""
 
     def remove(self, user: UserId, key: str, *, keep_trusted: bool = False) -> bool:
         """Delete a memory; False: it is trusted, and `keep_trusted` was set."""
 
     def count(self, user: UserId) -> int: ...
     def search(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
-        """Find memories with any of the words, best first; the last word may be a prefix.
-
-        Rare words weigh more.
-        """
+        """Find memories with any of the words, best first; the last word may be a prefix."""
 
     def recall(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
-        """Find memories with any of the words, best first, then the newest trusted ones.
-
-        Only whole words match.
-        """
+        """Find memories with any of the whole words, best first, then the newest trusted ones."""
 
 
 class Conversations(Protocol):
@@ -143,12 +126,12 @@ class Inbox(Protocol):
         self, user: UserId, conversation_id: ConversationId, kind: RunKind
     ) -> Sequence[Item]: ...
     def served_by(
-        self, user: UserId, conversation_id: ConversationId, run: RunId
+        self, user: UserId, conversation_id: ConversationId, run_id: RunId
     ) -> Sequence[Item]: ...
 
 
 class Questions(Protocol):
-    def conversation_of(self, user: UserId, question: QuestionId) -> ConversationId: ...
+    def conversation_of(self, user: UserId, question_id: QuestionId) -> ConversationId: ...
     def open_allowances(self, user: UserId) -> frozenset[str]:
         """Return the allowances that open questions ask about."""
 
@@ -198,17 +181,17 @@ class ToolCalls(Protocol):
         """Record a call before it is made, and consume its grant."""
 
     def has_begun(self, turn: Turn, call_id: CallId) -> bool: ...
-    def end(self, turn: Turn, call: CallId, result: str, *, failed: bool) -> None: ...
+    def end(self, turn: Turn, call_id: CallId, result: str, *, failed: bool) -> None: ...
     def take_in_doubt(self, turn: Turn) -> Sequence[JournalEntry]:
         """Mark unfinished calls as unknown, and return the calls in doubt.
 
         A call that the owner was already asked about is left out: its run was handed back then.
         """
 
-    def settle(self, user: UserId, call: CallId, result: str) -> None:
+    def settle(self, user: UserId, call_id: CallId, result: str) -> None:
         """Record the owner's answer about a call marked unknown."""
 
-    def of_run(self, user: UserId, run: RunId) -> Sequence[JournalEntry]: ...
+    def of_run(self, user: UserId, run_id: RunId) -> Sequence[JournalEntry]: ...
 
 
 class Grants(Protocol):
@@ -220,20 +203,30 @@ class Grants(Protocol):
 
 class Spending(Protocol):
     def add(
-        self, turn: Turn, root: ConversationId, model: str, cost: Cost, *, counts_to: Iterable[str]
+        self,
+        turn: Turn,
+        root_id: ConversationId,
+        model: str,
+        cost: Cost,
+        *,
+        counts_to: Iterable[str],
     ) -> None: ...
-    def state(self, user: UserId, root: ConversationId, keys: Iterable[str]) -> SpendingState: ...
+    def state(
+        self, user: UserId, root_id: ConversationId, keys: Iterable[str]
+    ) -> SpendingState: ...
     def was_recorded(self, turn: Turn, at: datetime) -> bool:
         """Check whether spend was recorded at exactly that time."""
 
-    def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None: ...
+    def set_allowance(
+        self, user: UserId, allowance: Allowance, root_id: ConversationId
+    ) -> None: ...
     def reset_allowance(self, user: UserId, scope: AllowanceScope) -> None:
         """Remove a user's own allowance, so that the default applies again."""
 
 
 class Notices(Protocol):
     def mark_seen(self, user: UserId, notice_ids: Iterable[NoticeId]) -> int: ...
-    def mark_seen_until(self, user: UserId, last: NoticeId) -> int: ...
+    def mark_seen_until(self, user: UserId, last_id: NoticeId) -> int: ...
 
 
 class Deliveries(Protocol):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backburner.actions.deps import Deps
-from backburner.actions.spending import known
+from backburner.actions.spending import effective_allowances
 from backburner.core import allowance
 from backburner.core.allowance import Allowance, AllowanceScope, AllowanceState, Amount, Usage
 from backburner.core.ids import ConversationId, RunId
@@ -63,20 +63,20 @@ class Budget:
                 account.spent.get(keys[limit.scope], Amount()),
                 self._reserved(account.running, limit),
             )
-            for limit in known(self.deps, account.allowances)
+            for limit in effective_allowances(self.deps, account.allowances)
         ]
 
     def _reserved(
-        self, underway: Sequence[tuple[RunId, ConversationId]], limit: Allowance
+        self, running: Sequence[tuple[RunId, ConversationId]], limit: Allowance
     ) -> Amount:
         """Sum the reservations of other runs under the same allowance."""
         total = Amount()
-        for run, root in underway:
+        for run, root in running:
             shares = limit.scope in (AllowanceScope.USER, AllowanceScope.DAY) or (
                 limit.scope is AllowanceScope.CONVERSATION and root == self.root
             )
             if shares and run != self.turn.run_id:
-                total += self.deps.limits.slice
+                total += self.deps.limits.reservation
         return total
 
 

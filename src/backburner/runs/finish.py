@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from backburner.actions import spending, steps
 from backburner.actions.deps import Deps
-from backburner.actions.work.jobs import results_of
+from backburner.actions.work.jobs import result_items
 from backburner.core import tool_journal, transitions
 from backburner.core.allowance import Allowance, AllowanceScope
 from backburner.core.conversation import Conversation, MessageRole, Session, Source, Status
@@ -122,7 +122,7 @@ class _Ending:
     ) -> None:
         """Hand the run back until the jobs have settled, and redirect their results to it."""
         turn = self.claim.turn
-        waiting = results_of(tx, turn.user_id, turn.conversation_id, awaited)
+        waiting = result_items(tx, turn.user_id, turn.conversation_id, awaited)
         tx.jobs.redirect(turn.user_id, [item.id for item in waiting], turn.kind)
         step = Step(conversation=conversation, messages=self._partial_reply())
         longest = max(wait.timeout for wait in self.gate.waiting)
@@ -210,7 +210,7 @@ class _Ending:
         if turn.kind is RunKind.REPLY:
             text = f"I cannot continue now. {question.prompt}"
             step = replace(step, messages=(system_message(text),))
-        if not spending.is_asked(tx, conversation.user_id, question):
+        if not spending.is_already_asked(tx, conversation.user_id, question):
             step = step.then(self._ask_about_allowance(tx, conversation, over, question))
         if turn.kind is RunKind.REPLY:
             self._commit(tx, step, RunEnding(status=RunStatus.FAILURE, failure=_SPENT))
@@ -240,7 +240,7 @@ class _Ending:
         ending = replace(ending, profile=result.profile, escalated_from=result.escalated_from)
         tx.turns.commit(self.claim.turn, self._with_note(tx, step), ending, served=served)
         self.outcome = ending.status.value
-        steps.follow(tx, step)
+        steps.propagate(tx, step)
 
     def _hand_back(
         self, tx: Tx, step: Step, *, until: datetime | None, serves: bool = True
@@ -249,7 +249,7 @@ class _Ending:
         served = self._served() if serves else []
         tx.turns.hand_back(self.claim.turn, self._with_note(tx, step), until=until, served=served)
         self.outcome = "handed back"
-        steps.follow(tx, step)
+        steps.propagate(tx, step)
 
     def _with_note(self, tx: Tx, step: Step) -> Step:
         """Say that the agent's session was begun anew, unless that was the last thing said."""

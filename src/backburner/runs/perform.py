@@ -137,7 +137,7 @@ async def _supervise(attempt: RunAttempt, prepared: PreparedRun) -> None:
         if not working.done():
             working.cancel()
             is_shutdown = stop.reason is StopReason.SHUTDOWN
-            grace = limits.last_words_leaving if is_shutdown else limits.last_words
+            grace = limits.shutdown_timeout if is_shutdown else limits.stop_timeout
             await asyncio.wait({working}, timeout=grace.total_seconds())
     if not working.done():
         _log.error("run.agent_does_not_end", run=run_id)
@@ -158,7 +158,7 @@ async def _watch(attempt: RunAttempt, working: "asyncio.Task[None]", limit: time
     A stop request waits for the tool call in progress; without one the agent has a grace period.
     """
     loop = asyncio.get_running_loop()
-    stop, grace = attempt.stop, attempt.deps.limits.patience.total_seconds()
+    stop, grace = attempt.stop, attempt.deps.limits.yield_timeout.total_seconds()
     deadline = loop.call_later(limit.total_seconds(), stop.request, StopReason.TIMEOUT)
     requested = asyncio.create_task(stop.wait())
     interrupt_at: float | None = None
@@ -240,7 +240,7 @@ async def _answer(attempt: RunAttempt, prepared: PreparedRun) -> TurnEnded | Non
 
 async def _look_around(deps: Deps, prepared: PreparedRun) -> str:
     user = prepared.conversation.user_id
-    repository = await deps.look_at_repository(user)
+    repository = await deps.describe_repository(user)
     return await deps.store.transact(
         lambda tx: discovery.describe_surroundings(
             tx, user, zone=prepared.zone, repository=repository

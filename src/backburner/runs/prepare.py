@@ -78,7 +78,7 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
     served = tx.inbox.served_by(user, conversation_id, turn.run_id) if claim.resumed else ()
     if claim.resumed:
         attempts, repeated = [*attempts, claim.run], [*repeated, *served]
-    awaited = jobs.read(tx, user, claim.awaited_jobs)
+    awaited = jobs.retrieve_awaited(tx, user, claim.awaited_jobs)
     recent = tx.messages.recent(user, conversation_id, limit=prompt.MAX_PROMPT_MESSAGES)
     waiting = tx.inbox.waiting(user, conversation_id, turn.kind) if claim.has_items else ()
     items = prompt.select_items(waiting)
@@ -136,7 +136,9 @@ def _choose_session(
         return None, SESSION_LOST
     # A follow-up to a job is about everything its session remembers.
     is_work = claim.turn.kind is RunKind.BACKGROUND and not conversation.resuming
-    if not resumed and session.tokens > (limits.context if is_work else limits.context_chat):
+    if not resumed and session.tokens > (
+        limits.background_context if is_work else limits.chat_context
+    ):
         return None, SESSION_RENEWED
     return session, None
 

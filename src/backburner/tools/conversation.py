@@ -82,7 +82,7 @@ class _Tools:
         outside a chat, or after reading outside text, waits for the user's approval.
         """
         request = WorkRequest(
-            what=arguments.what,
+            prompt=arguments.what,
             when=arguments.when,
             title=arguments.title,
             separate=arguments.separate,
@@ -90,11 +90,11 @@ class _Tools:
         )
         here = self._turn.conversation_id
         if arguments.change.strip():
-            changed = await conversation_work.rearrange(
+            changed = await conversation_work.change_work(
                 self._deps, self._turn, arguments.change, request
             )
             return f"Changed. {phrasing.describe_new_work(changed, here=here)}"
-        created = await conversation_work.arrange(self._deps, self._turn, request)
+        created = await conversation_work.start_work(self._deps, self._turn, request)
         return phrasing.describe_new_work(created, here=here)
 
     async def stop(self, arguments: WorkName) -> str:
@@ -105,5 +105,5 @@ class _Tools:
     async def list(self, arguments: NoArguments) -> str:
         """List the background work of this conversation and of the tasks below it."""
         del arguments
-        works = await conversation_work.look(self._deps, self._turn)
+        works = await conversation_work.list_work(self._deps, self._turn)
         return phrasing.describe_work(works)

@@ -133,7 +133,7 @@ class _Tools:
         """
         selection = await jobs.fetch(self._deps, self._origin, [arguments.task_id])
         if selection.unknown:
-            raise jobs.unknown_jobs(selection.unknown)
+            raise jobs.jobs_not_found(selection.unknown)
         return ToolResult(_describe_output(selection), served=selection.items)
 
     async def block(self, arguments: WaitForJobs) -> ToolResult:
@@ -174,7 +174,9 @@ class _Tools:
     async def list(self, arguments: ListJobs) -> str:
         """List the jobs of this conversation, newest first, without their results."""
         status = JobStatus(arguments.status) if arguments.status else None
-        selection = await jobs.look(self._deps, self._origin, status=status, batch=arguments.batch)
+        selection = await jobs.list_jobs(
+            self._deps, self._origin, status=status, batch=arguments.batch
+        )
         listed = selection.jobs[:MAX_JOBS_LISTED]
         lines = [f"- {describe_job(job)}{_batch(job)}" for job in listed]
         if len(selection.jobs) > MAX_JOBS_LISTED:

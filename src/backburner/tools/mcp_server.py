@@ -24,7 +24,7 @@ from mcp_types import (
 
 from backburner import __version__
 from backburner.actions.deps import Deps
-from backburner.actions.origin import Origin
+from backburner.actions.origin import NO_CONVERSATION, Origin
 from backburner.actions.work import mcp_clients
 from backburner.core.accounts import Caller, Scope
 from backburner.core.errors import BackburnerError
@@ -81,7 +81,7 @@ class McpServer:
         allowed = {
             offer.tool.name: offer
             for offer in client_offers(
-                self._deps, Origin(caller.user, mcp_clients.NO_CONVERSATION), self._groups
+                self._deps, Origin(caller.user, NO_CONVERSATION), self._groups
             )
             if _may_call(caller, offer)
         }

@@ -81,7 +81,7 @@ def describe_task(task: WorkReport) -> str:
 
 def describe_tasks(listing: TaskListing) -> str:
     lines = [_task_line(task) for task in listing.tasks]
-    if listing.cut:
+    if listing.truncated:
         lines.append("There are more tasks; list one status to see them.")
     return "\n".join(lines) or NO_TASKS
 

@@ -49,7 +49,7 @@ class TaskSchedule(Arguments):
 
     def timing(self, kind: str | None = None) -> Timing:
         return Timing(
-            words=self.when,
+            phrase=self.when,
             interval=self.interval,
             after=self.after,
             on=AfterCondition(self.after_on),
@@ -242,7 +242,7 @@ class _Tools:
 
     async def cancel(self, arguments: CancelTask) -> str:
         """Cancel a task for good and archive it. Its history and the reason are kept."""
-        task = await control.put_away(
+        task = await control.cancel_and_archive(
             self._deps, self._origin, arguments.task, reason=arguments.reason
         )
         return f"Cancelled: {phrasing.task_name(task.work)}."

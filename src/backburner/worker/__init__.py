@@ -1,1 +1,1 @@
-"""What keeps things going: one chore a file, each with `run_once()`; one timer for all."""
+"""The worker: one chore per file, each with `run_once()`, and one timer."""

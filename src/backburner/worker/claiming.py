@@ -1,4 +1,4 @@
-"""Takes up what there is to do: replies before everything, then work, as far as there are seats."""
+"""Claims runs while seats are free, replies before background work, and performs them."""
 
 import asyncio
 import time
@@ -19,9 +19,9 @@ from backburner.runs.stopping import StopReason
 from backburner.worker.active_runs import ActiveRun, ActiveRuns
 from backburner.worker.seats import Seats
 
-#: So long before work is due somebody is there to claim it.
+#: The worker wakes this long before work is due.
 EARLY_WAKE = timedelta(milliseconds=5)
-#: As often the event loop goes round until the agent of a new run has begun.
+#: Iterations of the event loop until the agent of a new run has started.
 LOOP_STEPS_TO_START = 5
 
 _log = structlog.get_logger(__name__)
@@ -32,17 +32,17 @@ class Claiming:
     deps: Deps
     claimer: Claimer
     seats: Seats
-    #: The most that are taken up at one look.
+    #: Max claims of one call of `run_once`.
     batch: int
     underway: ActiveRuns
     spawn: Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
-    #: Nothing more is taken up.
+    #: Set to stop claiming.
     closed: bool = False
-    #: What it was woken for is due in a moment.
+    #: Woken early: work is due within `EARLY_WAKE`.
     comes_early: bool = False
-    #: What was claimed last, whatever became of it.
+    #: The last claim, committed or not.
     _claimed: ConversationId | None = None
-    #: What cannot be prepared, so that it is claimed without, and given up.
+    #: Preparation failed: claimed again without it, and given up.
     _unprepared: set[ConversationId] = field(default_factory=set)
 
     async def run_once(self) -> bool:

@@ -18,10 +18,10 @@ LEASE_MARGIN = 0.1
 class Leases:
     deps: Deps
     lease: timedelta
-    underway: ActiveRuns
+    active_runs: ActiveRuns
 
     async def run_once(self) -> bool:
-        for run in self.underway:
+        for run in self.active_runs:
             await self._renew(run)
         return False
 
@@ -49,7 +49,7 @@ class Leases:
         # Runs need some time to stop.
         limit = asyncio.get_running_loop().time() + self.lease.total_seconds() * LEASE_MARGIN
         left: list[float] = []
-        for run in self.underway:
+        for run in self.active_runs:
             if run.lease_until <= limit:
                 run.stop.request(StopReason.FENCED)
             else:

@@ -28,7 +28,7 @@ class Rescuer:
         def work(tx: Tx) -> RescuedTurn | None:
             rescued = tx.queue.rescue(all_of_them=all_of_them)
             if rescued is not None:
-                steps.follow(tx, rescued.step)
+                steps.propagate(tx, rescued.step)
             return rescued
 
         rescued = await self.deps.store.transact(work)

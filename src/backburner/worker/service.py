@@ -1,7 +1,7 @@
-"""The worker as a whole: starts the chores, wakes each when there is something for it, and drains.
+"""The worker service: starts the chores, wakes each when it is due, and drains.
 
-One timer serves them all: it looks at the agenda at every hint, when something is due, and now and
-then because a hint may have been lost.
+One timer reads the agenda at every hint, when a chore is due, and periodically, because hints may
+be lost.
 """
 
 import asyncio
@@ -28,10 +28,10 @@ from backburner.worker.reminder import Reminder
 from backburner.worker.rescuer import Rescuer
 from backburner.worker.seats import Seats
 
-#: After something went wrong, in seconds.
+#: Delay after an error.
 CHORE_RETRY_SECONDS = 1.0
 PRUNE_EVERY = timedelta(hours=1)
-#: How long a run has to hand back that did not come to a good place.
+#: Grace period for runs that have not reached a safe point.
 HAND_BACK_GRACE = timedelta(seconds=4)
 
 _log = structlog.get_logger(__name__)
@@ -44,7 +44,7 @@ class Chore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often, how many, how long."""
+    """Intervals, limits and timeouts of a worker."""
 
     poll: timedelta = timedelta(seconds=5)
     batch: int = 5
@@ -53,17 +53,17 @@ class Pace:
     heartbeat: timedelta = timedelta(seconds=10)
     keep_runs: timedelta = timedelta(days=30)
     delivery_lease: timedelta = timedelta(minutes=1)
-    #: How long runs have to come to a good place when the worker stops.
+    #: How long runs may take to reach a safe point when the worker stops.
     drain: timedelta = timedelta(seconds=20)
 
 
 @dataclass(slots=True)
 class _Kept:
-    """A chore, and what wakes it."""
+    """A chore and the event that wakes it."""
 
     chore: Chore
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    #: Set while it is not being done.
+    #: Set while the chore is idle.
     rests: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def rest(self) -> None:
@@ -75,7 +75,7 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _NextDue:
-    """How long until something is due, in seconds, and for which chores."""
+    """Seconds until the next chores are due, and their names."""
 
     pause: float
     names: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class Worker:
             worker=self.name,
             lease=pace.lease,
             per_user_limit=pace.per_user,
-            discovery_quiet_period=deps.discovery.looks_after,
+            discovery_quiet_period=deps.discovery.required_idle,
         )
         self._claiming = Claiming(
             deps, claimer, seats, pace.batch, self.underway, spawn=self._spawn

@@ -191,7 +191,7 @@ async def test_jobs_of_a_batch_are_listed_and_cancelled_together(house: House) -
     await house.renew()
 
     together = await house.job(chat, one)
-    mine = await jobs.look(house.deps, outside(chat), batch="mine")
+    mine = await jobs.list_jobs(house.deps, outside(chat), batch="mine")
     assert {job.id for job in mine.jobs} == {three, done}
     assert together.batch == (await house.job(chat, two)).batch != "mine"
     await house.until_settled(chat, done)
@@ -200,9 +200,9 @@ async def test_jobs_of_a_batch_are_listed_and_cancelled_together(house: House) -
     changed = await jobs.cancel(house.deps, outside(chat), batch="mine")
     assert [job.id for job in changed.done] == [three]
     assert [(job.id, job.status) for job in changed.left] == [(done, JobStatus.COMPLETED)]
-    running = await jobs.look(house.deps, outside(chat), status=JobStatus.RUNNING)
+    running = await jobs.list_jobs(house.deps, outside(chat), status=JobStatus.RUNNING)
     assert {job.id for job in running.jobs} == {one, two}
-    with pytest.raises(BadRequest, match="Which jobs"):
+    with pytest.raises(BadRequest, match="no jobs to cancel"):
         await jobs.cancel(house.deps, outside(chat))
     house.kill()
 
@@ -213,7 +213,7 @@ async def test_what_is_started_in_one_run_is_one_batch(house: House) -> None:
     await house.ask(chat, lambda _: hand_out("say One.", "say Two."))
     await house.ask(chat, lambda _: hand_out("say Three."))
 
-    found = (await jobs.look(house.deps, outside(chat))).jobs
+    found = (await jobs.list_jobs(house.deps, outside(chat))).jobs
     batches = {job.description: job.batch for job in found}
     assert batches["say One."] == batches["say Two."] != batches["say Three."]
 
@@ -224,13 +224,15 @@ async def test_unknown_ids_are_named_and_the_others_served(house: House) -> None
     (which,) = await house.start(chat, "say Hello.")
     (hidden,) = await house.start(other, "say Hello.")
 
-    found = await jobs.look(house.deps, outside(chat), ids=[which, hidden, "c_", "nonsense", " "])
+    found = await jobs.list_jobs(
+        house.deps, outside(chat), ids=[which, hidden, "c_", "nonsense", " "]
+    )
 
     assert [job.id for job in found.jobs] == [which]
     assert found.unknown == [hidden, "nonsense"]
     await house.start(chat, "say Hello.")
-    found = await jobs.look(house.deps, outside(chat), ids=["c_"])
-    assert (found.jobs, found.unknown) == ([], ["c_ (several begin so)"])
+    found = await jobs.list_jobs(house.deps, outside(chat), ids=["c_"])
+    assert (found.jobs, found.unknown) == ([], ["c_ (matches several)"])
 
 
 async def test_nobody_reaches_the_jobs_of_somebody_else(house: House) -> None:
@@ -238,7 +240,7 @@ async def test_nobody_reaches_the_jobs_of_somebody_else(house: House) -> None:
     (which,) = await house.start(chat, "say Hello.")
     stranger = replace(outside(chat), user=house.user(MATE))
 
-    assert (await jobs.look(house.deps, stranger)).jobs == []
+    assert (await jobs.list_jobs(house.deps, stranger)).jobs == []
     assert (await jobs.fetch(house.deps, stranger, [which])).unknown == [which]
     with pytest.raises(NotFound):
         await jobs.start(house.deps, stranger, [JobRequest(description="One", prompt="hang")])
@@ -258,7 +260,7 @@ async def test_a_job_stays_until_it_is_cleared_and_only_ended_ones_are(house: Ho
 
     assert [job.id for job in changed.done] == [done]
     assert [job.id for job in changed.left] == [running]
-    found = await jobs.look(house.deps, outside(chat), ids=[done, running])
+    found = await jobs.list_jobs(house.deps, outside(chat), ids=[done, running])
     assert ([job.id for job in found.jobs], found.unknown) == ([running], [done])
 
 
@@ -319,10 +321,10 @@ async def test_what_a_job_asks_reaches_the_user_with_its_name(house: House) -> N
 async def test_no_batch_is_called_as_tests_of_tasks_are(house: House) -> None:
     chat = await house.chat()
 
-    with pytest.raises(BadRequest, match="tests of tasks"):
+    with pytest.raises(BadRequest, match="is reserved"):
         await house.start(chat, "say Hello.", batch=" test run ")
 
-    assert (await jobs.look(house.deps, outside(chat))).jobs == []
+    assert (await jobs.list_jobs(house.deps, outside(chat))).jobs == []
 
 
 async def test_all_that_a_task_handed_out_ends_with_it_however_far_down(house: House) -> None:
@@ -331,7 +333,7 @@ async def test_all_that_a_task_handed_out_ends_with_it_however_far_down(house: H
     parent = house.database.run(lambda tx: tx.conversations.load(USER, child))
     (grandchild,) = await house.start(parent, "hang")
 
-    await control.put_away(house.deps, Origin.by_user(USER), task.id)
+    await control.cancel_and_archive(house.deps, Origin.by_user(USER), task.id)
 
     found = [await house.job(task, child), await house.job(parent, grandchild)]
     assert [job.status for job in found] == [JobStatus.CANCELLED] * 2

@@ -49,7 +49,7 @@ async def test_a_completed_job_is_resumed_in_its_own_session_and_its_parent_is_t
 
 @requirement("C-resume")
 async def test_what_it_remembers_is_not_too_long_for_a_follow_up(house: House) -> None:
-    house.engine.tokens = house.deps.limits.context + 1
+    house.engine.tokens = house.deps.limits.background_context + 1
     chat, which = await finished(house)
 
     await jobs.resume(house.deps, outside(chat), which, "say Good night.")
@@ -82,7 +82,7 @@ async def test_a_follow_up_says_something_to_a_job_that_is_there(house: House) -
 
     with pytest.raises(BadRequest, match="empty"):
         await jobs.resume(house.deps, outside(chat), which, " ")
-    with pytest.raises(NotFound, match="No job of this conversation is called c_nowhere"):
+    with pytest.raises(NotFound, match="This conversation has no job c_nowhere"):
         await jobs.resume(house.deps, outside(chat), "c_nowhere", "say More.")
 
 

@@ -166,7 +166,7 @@ async def test_a_test_run_ends_with_its_task(stage: Stage) -> None:
     stage.engine.then(Wait())
     job = await preview.start_test_run(stage.deps, USER, task.id)
     await stage.take_up()
-    await control.put_away(stage.deps, Origin.by_user(USER), task.id)
+    await control.cancel_and_archive(stage.deps, Origin.by_user(USER), task.id)
 
     assert stage.load(job).schedule is None
     stage.kill()

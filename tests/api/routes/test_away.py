@@ -169,7 +169,7 @@ async def test_what_is_unknown_or_not_allowed_is_refused(
 async def test_a_summary_stays_short_however_much_happened(
     set_up: Callable[..., Stage], clock: SetClock
 ) -> None:
-    stage = set_up(limits=Limits(most_tasks=100))
+    stage = set_up(limits=Limits(max_tasks=100))
     stage.user()
     for number in range(away.MAX_AWAY_ROWS + 3):
         await stage.task(title=f"Task {number}")

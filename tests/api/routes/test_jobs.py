@@ -118,7 +118,7 @@ async def test_a_job_is_cancelled_once_and_its_parent_told(
 
     assert cancelled["status"] == "cancelled"
     again = await ask("POST", f"/api/jobs/{job['id']}/cancel")
-    assert (again.status_code, again.json()["detail"]) == (409, "This job is not at work any more.")
+    assert (again.status_code, again.json()["detail"]) == (409, "This job is not running.")
     assert any("It was cancelled." in said for said in stage.said(chat))
 
 

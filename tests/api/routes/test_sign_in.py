@@ -208,7 +208,7 @@ async def test_a_link_signs_in_once_and_not_late(
         (timedelta(minutes=14), "http://localhost/sign-in#{}", 200),
         (timedelta(minutes=15), "{}", 401),
     ):
-        made = await sign_in.make_link(stage.deps, owner.id)
+        made = await sign_in.issue_link(stage.deps, owner.id)
         clock.advance(wait)
         body = {"link": link_of.format(made.secret)}
         assert (await browser.post("/api/sign-in", json=body)).status_code == status
@@ -217,7 +217,7 @@ async def test_a_link_signs_in_once_and_not_late(
 
 async def test_a_link_that_two_use_at_once_lets_one_in(stage: Stage) -> None:
     owner = await people.owner(stage)
-    made = await sign_in.make_link(stage.deps, owner.id)
+    made = await sign_in.issue_link(stage.deps, owner.id)
     both = [sign_in.sign_in_by_link(stage.deps, made.secret, address="192.0.2.1") for _ in range(2)]
 
     assert sorted(one is None for one in await asyncio.gather(*both)) == [False, True]
@@ -272,7 +272,7 @@ async def test_what_shuts_out_ends_every_session_and_token_at_once(
     headers = await people.token(stage, user)
     await people.sign_in(browser)
     caller = await caller_of(stage, browser)
-    link = await sign_in.make_link(stage.deps, user)
+    link = await sign_in.issue_link(stage.deps, user)
     bus = stage.database.bus
     assert bus
     with bus.listen(HintKind.CHANGED, user=user) as hints:
@@ -314,7 +314,7 @@ async def test_the_owner_sets_a_login_and_a_password(
     stage: Stage, browser: httpx2.AsyncClient
 ) -> None:
     owner = await people.owner(stage)
-    link = await sign_in.make_link(stage.deps, owner.id)
+    link = await sign_in.issue_link(stage.deps, owner.id)
     await browser.post("/api/sign-in", json={"link": link.secret})
 
     assert (await browser.put("/api/password", json={"password": OTHER})).status_code == 400

@@ -238,7 +238,7 @@ async def test_one_kind_of_secret_is_not_good_for_another(
 ) -> None:
     headers = await operator(stage)
     owner = await people.owner(stage)
-    link = (await sign_in.make_link(stage.deps, owner.id)).secret
+    link = (await sign_in.issue_link(stage.deps, owner.id)).secret
     invited = await invitation(browser, headers)
 
     assert (await accept(browser, link)).status_code == 401
@@ -308,7 +308,7 @@ async def test_nothing_made_for_somebody_who_is_shut_out_lets_them_in(
     await people.add(stage, "bob", Role.OPERATOR)
     await users.change(stage.deps, user, disabled=True)
     reset = await users.reset_password(stage.deps, user)
-    link = await sign_in.make_link(stage.deps, user)
+    link = await sign_in.issue_link(stage.deps, user)
 
     body = {"reset": reset.secret, "password": OTHER}
     assert (await browser.post("/api/password/reset", json=body)).status_code == 401

@@ -110,7 +110,7 @@ def test_an_unknown_ambiguous_or_unscheduled_task_is_one_line(
     assert both.code == 2
     assert both.err[0].startswith("2 tasks are named twin: c_")
     assert untimed.code == 2
-    assert untimed.err[0].startswith("Say when. Give one of ")
+    assert untimed.err[0].startswith("The schedule is missing. Give one of ")
 
 
 @requirement("B-chaining")

@@ -61,7 +61,7 @@ class Outside:
             toolbox=NoTools(),
             channels={},
             # Whoever looks for faults wants more at once than a person does.
-            limits=Limits(most_tasks=10_000),
+            limits=Limits(max_tasks=10_000),
         )
         # One that leaves the event loop of this thread to whoever set it.
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
@@ -101,14 +101,14 @@ class Outside:
         return [job.id for job in self._do(jobs.start(self._deps, origin, wishes))]
 
     def chat(self, *, user: UserId = USER) -> Conversation:
-        return self._do(chat.begin(self._deps, self._user(user)))
+        return self._do(chat.start(self._deps, self._user(user)))
 
     def say(self, conversation: Conversation, *steps: Step) -> None:
         self.tell(conversation, script.write(*steps))
 
     def tell(self, conversation: Conversation, words: str) -> None:
         """Say something to an agent that understands words."""
-        self._do(chat.say(self._deps, conversation.user_id, conversation.id, words))
+        self._do(chat.send(self._deps, conversation.user_id, conversation.id, words))
 
     def answer(self, conversation: Conversation, question: Question, said: str) -> None:
         self._do(questions.answer(self._deps, conversation.user_id, question.id, said))

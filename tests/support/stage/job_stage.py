@@ -73,7 +73,7 @@ class House(Stage):
         return [job.id for job in await jobs.start(self.deps, outside(chat), wishes, **more)]
 
     async def job(self, chat: Conversation, which: str) -> JobView:
-        (found,) = (await jobs.look(self.deps, outside(chat), ids=[which])).jobs
+        (found,) = (await jobs.list_jobs(self.deps, outside(chat), ids=[which])).jobs
         return found
 
     async def ask(self, chat: Conversation, script: Script, *, said: str = "Please.") -> None:

@@ -65,7 +65,9 @@ class Stage:
         self.engine = engine
         self.tools = TestTools()
         self.channel = RecordingChannel()
-        limits = Limits(patience=timedelta(milliseconds=200), last_words=timedelta(seconds=2))
+        limits = Limits(
+            yield_timeout=timedelta(milliseconds=200), stop_timeout=timedelta(seconds=2)
+        )
         usual: dict[str, Any] = {
             "engines": {"scripted": engine},
             "default_profile": "scripted",
@@ -80,7 +82,7 @@ class Stage:
         self.underway = ActiveRuns()
         self._tasks = set[asyncio.Task[None]]()
         self._taken_up = 0
-        looks_after = self.deps.discovery.looks_after
+        looks_after = self.deps.discovery.required_idle
         claimer = Claimer(
             worker="stage", lease=LEASE, per_user_limit=20, discovery_quiet_period=looks_after
         )
@@ -102,10 +104,10 @@ class Stage:
         self.database.run(lambda tx: discovery.switch(self.deps, tx, user, on=on))
 
     async def chat(self, user: UserId = USER) -> Conversation:
-        return await chat.begin(self.deps, self.user(user))
+        return await chat.start(self.deps, self.user(user))
 
     async def say(self, conversation: Conversation, text: str) -> None:
-        await chat.say(self.deps, conversation.user_id, conversation.id, text)
+        await chat.send(self.deps, conversation.user_id, conversation.id, text)
 
     async def task(
         self, schedule: Schedule | None = None, *, user: UserId = USER, **brief: Any
@@ -148,7 +150,7 @@ class Stage:
         for task in self._tasks:
             task.cancel()
         self._tasks.clear()
-        self.underway = self.claiming.underway = self.leases.underway = ActiveRuns()
+        self.underway = self.claiming.underway = self.leases.active_runs = ActiveRuns()
 
     def load(self, conversation: Conversation) -> Conversation:
         user, which = conversation.user_id, conversation.id

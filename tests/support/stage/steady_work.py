@@ -34,7 +34,7 @@ def work_stage(engine: Engine, folder: Path, clock: SetClock, *, context: int) -
     """Give a stage where sessions of work are begun anew once they are longer than `context`."""
     tables = make_engine(f"sqlite:///{folder / 'backburner.sqlite3'}")
     metadata.create_all(tables)
-    limits = Limits(context=context, last_words=timedelta(seconds=5))
+    limits = Limits(background_context=context, stop_timeout=timedelta(seconds=5))
     agent: Any = engine
     with closing(Database(tables, clock)) as database:
         stage = Stage(database, LocalBus(), agent, limits=limits)

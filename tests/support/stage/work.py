@@ -2,6 +2,7 @@
 
 from backburner.actions import active_limit, create
 from backburner.actions.deps import Deps
+from backburner.actions.origin import Origin
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, State
 from backburner.core.ids import ConversationId, UserId, new_conversation_id
@@ -15,7 +16,7 @@ async def start_work(deps: Deps, user: UserId, brief: Brief) -> Conversation:
 
     def work(tx: Tx) -> Conversation:
         tx.users.lock(user)
-        return create.begin(tx, deps, user, conversation_id, brief)
+        return create.start(tx, deps, Origin.by_user(user), conversation_id, brief)
 
     return await deps.store.transact(work)
 

@@ -43,9 +43,9 @@ class IssuedCredential:
 
 
 async def identify(deps: Deps, secret: str) -> Caller | None:
-    """Find out who shows a credential; it is looked up each time, so that none outlives its end."""
-    shown = secret_digest(secret)
-    return await deps.store.transact(lambda tx: tx.credentials.identify(shown, now=tx.now))
+    """Find the caller of a credential; not cached, so that a revocation takes effect at once."""
+    digest = secret_digest(secret)
+    return await deps.store.transact(lambda tx: tx.credentials.identify(digest, now=tx.now))
 
 
 def issue(
@@ -68,12 +68,7 @@ def issue(
 
 
 async def create_token(
-    deps: Deps,
-    caller: Caller,
-    scopes: frozenset[Scope],
-    *,
-    name: str,
-    lives: timedelta | None,
+    deps: Deps, caller: Caller, scopes: frozenset[Scope], *, name: str, lifetime: timedelta | None
 ) -> IssuedCredential:
     """Issue a token with no more scopes than the caller's, valid for no longer."""
     name = check_name(name)
@@ -89,7 +84,7 @@ async def create_token(
         )
         if len(tokens) == MAX_TOKENS:
             raise LimitReached(f"Limit reached: {MAX_TOKENS} tokens.", hint="Revoke one first.")
-        expires_at = check_new_token(caller, scopes, tx.now + lives if lives else None)
+        expires_at = check_new_token(caller, scopes, tx.now + lifetime if lifetime else None)
         return issue(
             tx, caller.user, CredentialKind.TOKEN, scopes, name=name, expires_at=expires_at
         )
@@ -122,12 +117,12 @@ async def list_credentials(
 
 
 async def revoke_credential(
-    deps: Deps, user: UserId, credential: str, kind: CredentialKind
+    deps: Deps, user: UserId, credential_id: str, kind: CredentialKind
 ) -> None:
     """Revoke a session or token at once; streams that it opened end."""
 
     def work(tx: Tx) -> None:
-        tx.credentials.revoke(user, credential, kind, now=tx.now)
+        tx.credentials.revoke(user, credential_id, kind, now=tx.now)
         tx.hint(Hint(HintKind.CHANGED, user))
 
     await deps.store.transact(work)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from backburner.actions import discovery, spending
 from backburner.actions.deps import Deps
+from backburner.actions.origin import NO_CONVERSATION
 from backburner.core import allowance
 from backburner.core.allowance import Allowance, AllowanceScope, AllowanceState, Amount
 from backburner.core.errors import BadRequest
@@ -14,14 +15,12 @@ from backburner.core.schedule.cron import find_zone
 from backburner.ports import Tx, UserProfile
 
 MAX_STATEMENT_DAYS = 30
-#: Matches no conversation.
-_NO_CONVERSATION = ConversationId("")
 _TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class AccountSettings:
-    me: UserProfile
+    profile: UserProfile
     allowances: Sequence[Allowance]
 
 
@@ -32,7 +31,7 @@ class SpendStatement:
     today: Amount
     #: Spend of the requested conversation, including its jobs.
     conversation: Amount | None
-    standings: Sequence[AllowanceState]
+    allowances: Sequence[AllowanceState]
     #: The last days with spend, each by its start.
     days: Sequence[tuple[datetime, Amount]]
 
@@ -75,7 +74,7 @@ async def change_settings(
             if limit is None:
                 tx.spending.reset_allowance(user, scope)
             else:
-                tx.spending.set_allowance(user, limit, _NO_CONVERSATION)
+                tx.spending.set_allowance(user, limit, NO_CONVERSATION)
         return _settings(deps, tx, user)
 
     return await deps.store.transact(work)
@@ -89,7 +88,7 @@ async def spend_statement(
     def work(tx: Tx) -> SpendStatement:
         zone = tx.users.load(user).zone
         root = (
-            _NO_CONVERSATION
+            NO_CONVERSATION
             if conversation_id is None
             else spending.find_root(tx, tx.conversations.load(user, conversation_id))
         )
@@ -106,9 +105,9 @@ async def spend_statement(
             total=sums[AllowanceScope.USER],
             today=sums[AllowanceScope.DAY],
             conversation=None if conversation_id is None else sums[AllowanceScope.CONVERSATION],
-            standings=[
+            allowances=[
                 AllowanceState(limit, sums.get(limit.scope, Amount()))
-                for limit in spending.known(deps, account.allowances)
+                for limit in spending.effective_allowances(deps, account.allowances)
             ],
             days=[(day, account.spent[key]) for key, day in days.items() if key in account.spent],
         )
@@ -117,8 +116,8 @@ async def spend_statement(
 
 
 def _settings(deps: Deps, tx: Tx, user: UserId) -> AccountSettings:
-    allowances = tx.spending.state(user, _NO_CONVERSATION, []).allowances
-    return AccountSettings(tx.browse.profile(user), spending.known(deps, allowances))
+    allowances = tx.spending.state(user, NO_CONVERSATION, []).allowances
+    return AccountSettings(tx.browse.profile(user), spending.effective_allowances(deps, allowances))
 
 
 def _last_days(now: datetime, zone: str) -> list[datetime]:

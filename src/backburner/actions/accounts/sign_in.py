@@ -49,7 +49,7 @@ async def sign_in_by_link(
     return await deps.store.transact(work)
 
 
-async def make_link(deps: Deps, user: UserId) -> IssuedCredential:
+async def issue_link(deps: Deps, user: UserId) -> IssuedCredential:
     """Issue a single-use sign-in link, replacing the previous one."""
 
     def work(tx: Tx) -> IssuedCredential:
@@ -59,17 +59,17 @@ async def make_link(deps: Deps, user: UserId) -> IssuedCredential:
     return await deps.store.transact(work)
 
 
-async def make_own_link(deps: Deps, caller: Caller) -> IssuedCredential:
+async def issue_own_link(deps: Deps, caller: Caller) -> IssuedCredential:
     """Issue a sign-in link for a caller with all scopes."""
-    _must_be_whole(caller)
-    return await make_link(deps, caller.user)
+    _require_full_access(caller)
+    return await issue_link(deps, caller.user)
 
 
 async def change_password(
     deps: Deps, caller: Caller, *, login: str | None, current: str, password: str, address: str
 ) -> IssuedCredential:
     """Set a password, revoke every session and token, and start a new session."""
-    _must_be_whole(caller)
+    _require_full_access(caller)
     name, stored_hash = await deps.store.transact(
         lambda tx: _login_and_password(tx, caller.user, login)
     )
@@ -109,7 +109,7 @@ async def redeem_reset(
 
 
 def set_password(tx: Tx, user: UserId, login: str, hashed: str) -> None:
-    """Save a new password and revoke all credentials of the user."""
+    """Save a new password, and revoke the sessions, tokens and links of the user."""
     if not tx.accounts.set_password(user, login=login, password=hashed):
         raise Conflict("That login is taken.", hint="Choose another.")
     revoke_credentials(tx, user)
@@ -126,10 +126,10 @@ def start_session(tx: Tx, user: UserId, before: str = "") -> IssuedCredential:
 
 
 def _login_and_password(tx: Tx, user: UserId, login: str | None) -> tuple[str, str | None]:
-    wanted = login or tx.accounts.load(user).login
-    if not wanted:
+    name = login or tx.accounts.load(user).login
+    if not name:
         raise BadRequest("A password needs a login.", hint="Choose a login.")
-    return check_login(wanted), tx.accounts.password_hash(user)
+    return check_login(name), tx.accounts.password_hash(user)
 
 
 async def _check_current(
@@ -138,11 +138,11 @@ async def _check_current(
     by_login = rate_limit.login_key(user)
     await rate_limit.count_attempt(deps, by_login, rate_limit.address_key(address))
     if not await verify_password(current, stored_hash, deps.password_cost):
-        raise NotAllowed("The password you have now is another one.")
+        raise NotAllowed("The current password is wrong.")
     await deps.store.transact(lambda tx: tx.rate_limits.reset(by_login))
 
 
-def _must_be_whole(caller: Caller) -> None:
+def _require_full_access(caller: Caller) -> None:
     if not caller.has_full_access:
         raise NotAllowed(
             "This token does not have all scopes of your account.", hint="Sign in and try again."

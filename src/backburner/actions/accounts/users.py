@@ -137,8 +137,10 @@ async def list_invitations(deps: Deps, after: PageKey | None, *, limit: int) -> 
     return make_page(rows, limit, lambda last: (last.id,))
 
 
-async def revoke_invitation(deps: Deps, invitation: str) -> None:
-    await deps.store.transact(lambda tx: tx.credentials.revoke_invitation(invitation, now=tx.now))
+async def revoke_invitation(deps: Deps, invitation_id: str) -> None:
+    await deps.store.transact(
+        lambda tx: tx.credentials.revoke_invitation(invitation_id, now=tx.now)
+    )
 
 
 async def accept(

@@ -1,7 +1,7 @@
-"""Verbs on existing work: pause, resume, run now, edit, cancel. One function each, whoever asks.
+"""Control of existing work by users, agents and clients: pause, resume, run now, edit, cancel.
 
-A user names a conversation by its id. An agent or an MCP client names a task, and may only reach
-what decision 0016 lets it.
+A user gives the id of a conversation. An agent or an MCP client names a task, and may reach only
+the tasks that decision 0016 allows.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from backburner.actions.create import WorkReport
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
+from backburner.actions.steps import Change
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Destination, PauseReason, Status
 from backburner.core.errors import BadRequest, Conflict
@@ -20,12 +21,10 @@ from backburner.core.run import ItemKind, RunKind
 from backburner.core.transitions import Step, Terms
 from backburner.ports import Tx
 
-Transition = Callable[[Conversation, Tx], Step]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskChanges:
-    """New terms of a task, and a new time if that changes."""
+    """A function that edits the terms, and a new timing if that changes."""
 
     terms: Callable[[Terms], Terms] = lambda terms: terms
     timing: Timing | None = None
@@ -43,7 +42,7 @@ async def pause(deps: Deps, origin: Origin, work: str, *, task_only: bool = Fals
 
 
 async def resume(deps: Deps, origin: Origin, work: str, *, task_only: bool = False) -> WorkReport:
-    """Resume work; like starting it, an agent can do that only where a user asked for it."""
+    """Resume work; an agent can do that only where a user can have asked for it."""
     return await _change(
         deps,
         origin,
@@ -56,7 +55,7 @@ async def resume(deps: Deps, origin: Origin, work: str, *, task_only: bool = Fal
 
 
 async def run_now(deps: Deps, origin: Origin, work: str, *, task_only: bool = False) -> WorkReport:
-    """Run work at once; a run that was requested and has not started yet counts for both."""
+    """Run work at once, unless a requested run has not started yet."""
 
     def transition(conversation: Conversation, tx: Tx) -> Step:
         step = transitions.run_now(conversation)
@@ -68,13 +67,12 @@ async def run_now(deps: Deps, origin: Origin, work: str, *, task_only: bool = Fa
 
 
 async def update(deps: Deps, origin: Origin, work: str, changes: TaskChanges) -> WorkReport:
-    """Give a task other terms or another time; a proposal is asked about again."""
+    """Change the terms or the timing of a task; the question of a proposal is asked again."""
 
     def transition(conversation: Conversation, tx: Tx) -> Step:
-        timing = changes.timing
-        schedule = None
+        timing, schedule = changes.timing, None
         if timing is not None:
-            schedule = schedules.read(tx, conversation.user_id, timing, of=conversation.id)
+            schedule = schedules.resolve(tx, conversation.user_id, timing, conversation.id)
         terms = changes.terms(Terms.of(conversation))
         if terms.tools != conversation.tools:
             allowed = None if origin.is_user else origin.hold(tx).tools
@@ -90,26 +88,27 @@ async def cancel(deps: Deps, origin: Origin, work: str) -> WorkReport:
     """Stop work for good; the conversation stays."""
 
     def transition(conversation: Conversation, tx: Tx) -> Step:
-        running = steps.is_running(tx, conversation.user_id, conversation.id)
+        running = steps.is_running(tx, conversation)
         return transitions.cancel(conversation, now=tx.now, running=running)
 
     return await _change(deps, origin, work, transition)
 
 
-async def put_away(deps: Deps, origin: Origin, work: str, *, reason: str = "") -> WorkReport:
+async def cancel_and_archive(
+    deps: Deps, origin: Origin, work: str, *, reason: str = ""
+) -> WorkReport:
     """Stop a task for good and archive it with the reason; a chat that had work stays open."""
 
     def transition(conversation: Conversation, tx: Tx) -> Step:
-        user = conversation.user_id
         step = transitions.cancel_and_archive(
             conversation,
             reason,
             now=tx.now,
             by_parent=not origin.is_user and origin.conversation == conversation.parent_id,
-            running=steps.is_running(tx, user, conversation.id),
+            running=steps.is_running(tx, conversation),
         )
         if step.conversation.status is Status.ARCHIVED:
-            for child in tx.conversations.open_children(user, conversation.id):
+            for child in tx.conversations.open_children(conversation.user_id, conversation.id):
                 steps.stop_all(tx, child)
         return step
 
@@ -139,7 +138,7 @@ async def _change(
     deps: Deps,
     origin: Origin,
     work: str,
-    transition: Transition,
+    transition: Change,
     *,
     task_only: bool = False,
     is_done: Callable[[Conversation], bool] = lambda _: False,
@@ -147,22 +146,22 @@ async def _change(
 ) -> WorkReport:
     """Apply a transition under the limit on active tasks.
 
-    `is_done` recognises an earlier try that was committed while its answer was lost;
-    `needs_request` names a change that an agent makes only where a user can have asked for it.
+    `is_done` recognises an earlier attempt that was committed although its result was lost;
+    `needs_request` names a change that an agent may make only where a user can have asked for it.
     """
-    tried = list[ConversationId]()
+    attempts = list[ConversationId]()
 
     def apply(tx: Tx) -> WorkReport:
-        # First, so that two at once cannot both be the last for whom there is room.
+        # Locked first, so that two concurrent calls cannot both take the last free place.
         tx.users.lock(origin.user)
         here = None if origin.is_user else origin.hold(tx)
-        conversation_id = tried[0] if tried else _find(tx, origin, work)
+        conversation_id = attempts[0] if attempts else _find(tx, origin, work)
         conversation = tx.conversations.lock(origin.user, conversation_id)
         if task_only or here is not None:
             lookup.require(conversation)
-        if tried and is_done(conversation):
+        if attempts and is_done(conversation):
             return create.report(tx, conversation)
-        tried.append(conversation_id)
+        attempts.append(conversation_id)
         if here is not None:
             _check_reach(origin, here, conversation, needs_request)
         step = transition(conversation, tx)
@@ -182,7 +181,7 @@ def _find(tx: Tx, origin: Origin, work: str) -> ConversationId:
 def _check_reach(
     origin: Origin, here: Conversation, conversation: Conversation, needs_request: str
 ) -> None:
-    """Refuse what no user here can have asked for, except for a task of this conversation."""
+    """Refuse a change that no user can have asked for, except to a task of this conversation."""
     if origin.may_start(here):
         return
     if needs_request:

@@ -1,4 +1,4 @@
-"""Work that an agent arranges from within a conversation: there, under it, or as a proposal."""
+"""Work that an agent schedules: in its conversation, in a child, or as a proposal."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,13 +11,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.steps import save
 from backburner.core import transitions
-from backburner.core.conversation import (
-    MAX_TITLE_CHARS,
-    Conversation,
-    Notify,
-    State,
-    make_title,
-)
+from backburner.core.conversation import MAX_TITLE_CHARS, Conversation, Notify, State, make_title
 from backburner.core.errors import BadRequest, Conflict, NotFound
 from backburner.core.ids import ConversationId, new_conversation_id
 from backburner.core.run import RunKind, Turn
@@ -33,19 +27,18 @@ FIRST_STEP = "At the beginning."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkRequest:
-    """What is to be done, and when, in words."""
-
-    what: str
+    prompt: str
+    #: A schedule as a phrase.
     when: str
     title: str = ""
-    #: It is one of several things, so none of them is the work of the conversation itself.
+    #: Make it a child task even if the conversation has no work of its own.
     separate: bool = False
     notify: Notify | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkList:
-    """What goes on in a conversation: its own work, if it has any, and that of its children."""
+    """The open work of a conversation and of its children."""
 
     own: Conversation | None
     children: Sequence[Conversation]
@@ -53,133 +46,124 @@ class WorkList:
     now: datetime
 
 
-async def arrange(deps: Deps, turn: Turn, wish: WorkRequest) -> WorkReport:
-    """Put work into the background; what nobody there has asked for is only proposed."""
-    child, tried = new_conversation_id(), list[Conversation]()
+async def start_work(deps: Deps, turn: Turn, request: WorkRequest) -> WorkReport:
+    """Schedule work, or propose it where no user can have asked for it."""
+    child, attempts = new_conversation_id(), list[Conversation]()
 
-    def work(tx: Tx) -> WorkReport:
+    def transaction(tx: Tx) -> WorkReport:
         tx.users.lock(turn.user_id)
         here = tx.turns.hold(turn)
-        # An earlier try may have gone through, and only its answer been lost.
-        made = _find_made(tx, here, tried)
-        if made is None:
-            made = _make(tx, deps, turn, child, here, wish)
-            tried.append(made)
-        return create.report(tx, made)
+        # An earlier attempt may have been committed although its result was lost.
+        work = _find_committed(tx, here, attempts)
+        if work is None:
+            work = _start(tx, deps, turn, child, here, request)
+            attempts.append(work)
+        return create.report(tx, work)
 
-    return await deps.store.transact(work)
+    return await deps.store.transact(transaction)
 
 
-async def rearrange(deps: Deps, turn: Turn, called: str, wish: WorkRequest) -> WorkReport:
-    """Give work that is there another time, and if something is said of it, another content."""
+async def change_work(deps: Deps, turn: Turn, name: str, request: WorkRequest) -> WorkReport:
+    """Reschedule existing work; a prompt in the request replaces its prompt."""
 
     def work(tx: Tx) -> WorkReport:
         zone = tx.users.lock(turn.user_id).zone
         if not Origin.of(turn).may_start(tx.turns.hold(turn)):
             raise Conflict(
-                "Work cannot be changed from here: what was read may have put the idea there.",
-                hint="Schedule it anew, without `change`: the owner is asked about it."
+                "Refused: this is a background run, or has read outside text that may have"
+                " suggested the change.",
+                hint="Schedule it anew, without `change`: the owner is asked to approve it."
                 " Stop the old work with stop_work.",
             )
-        found = tx.conversations.lock(turn.user_id, _only(called, _works(tx, turn)).id)
-        schedule = parse_schedule(wish.when, zone=zone, now=tx.now)
+        before = tx.conversations.lock(turn.user_id, _find_one(name, _load(tx, turn)).id)
+        schedule = parse_schedule(request.when, zone=zone, now=tx.now)
+        state = before.state
+        if request.prompt.strip():
+            state = replace(state, context={**state.context, "prompt": request.prompt})
         step = transitions.set_schedule(
-            _with_manner(found, wish), schedule, now=tx.now, state=_changed(found, wish)
+            _with_notify(before, request), schedule, now=tx.now, state=state
         )
-        active_limit.check(deps, tx, step.conversation, before=found)
+        active_limit.check(deps, tx, step.conversation, before=before)
         save(tx, step)
         return create.report(tx, step.conversation)
 
     return await deps.store.transact(work)
 
 
-async def stop(deps: Deps, turn: Turn, called: str) -> Sequence[Conversation]:
-    """Stop the work that is called so, here or in a child; without a name, the only one there is.
-
-    Gives what was stopped.
-    """
-    tried = list[ConversationId]()
+async def stop(deps: Deps, turn: Turn, name: str) -> Sequence[Conversation]:
+    """Stop work by name, here or in a child; without a name, the only work there is."""
+    ids = list[ConversationId]()
 
     def work(tx: Tx) -> Sequence[Conversation]:
-        if not tried:
-            tried.extend(one.id for one in _meant(called, _works(tx, turn)))
-        if turn.kind is RunKind.BACKGROUND and turn.conversation_id in tried:
+        if not ids:
+            ids.extend(work.id for work in _find(name, _load(tx, turn)))
+        if turn.kind is RunKind.BACKGROUND and turn.conversation_id in ids:
             raise Conflict(
                 "A run cannot stop the work it belongs to.", hint="End it with complete and final."
             )
-        return [_stop(tx, turn, which) for which in tried]
+        return [_stop(tx, turn, conversation_id) for conversation_id in ids]
 
     return await deps.store.transact(work)
 
 
-async def look(deps: Deps, turn: Turn) -> WorkList:
-    """See what goes on in a conversation."""
-    return await deps.store.transact(lambda tx: _works(tx, turn))
+async def list_work(deps: Deps, turn: Turn) -> WorkList:
+    return await deps.store.transact(lambda tx: _load(tx, turn))
 
 
-def _find_made(tx: Tx, here: Conversation, tried: Sequence[Conversation]) -> Conversation | None:
-    for made in tried:
-        if made.id == here.id:
-            is_later = here.schedule_revision >= made.schedule_revision
-            if is_later and here.state.context == made.state.context:
+def _find_committed(
+    tx: Tx, here: Conversation, attempts: Sequence[Conversation]
+) -> Conversation | None:
+    for work in attempts:
+        if work.id == here.id:
+            is_later = here.schedule_revision >= work.schedule_revision
+            if is_later and here.state.context == work.state.context:
                 return here
         else:
             with suppress(NotFound):
-                return tx.conversations.load(made.user_id, made.id)
+                return tx.conversations.load(work.user_id, work.id)
     return None
 
 
-def _make(
-    tx: Tx, deps: Deps, turn: Turn, child: ConversationId, here: Conversation, wish: WorkRequest
+def _start(
+    tx: Tx, deps: Deps, turn: Turn, child: ConversationId, here: Conversation, request: WorkRequest
 ) -> Conversation:
     origin = Origin.of(turn)
-    at_once = origin.may_start(here)
-    timed = parse_schedule(wish.when, zone=tx.users.load(turn.user_id).zone, now=tx.now)
-    if at_once and not wish.separate and here.schedule is None:
-        return _put_here(tx, deps, here, wish, timed)
-    return create.start(tx, deps, origin, child, _brief(here, wish, timed))
+    schedule = parse_schedule(request.when, zone=tx.users.load(turn.user_id).zone, now=tx.now)
+    if origin.may_start(here) and not request.separate and here.schedule is None:
+        return _schedule_here(tx, deps, here, request, schedule)
+    return create.start(tx, deps, origin, child, _brief(here, request, schedule))
 
 
-def _put_here(
-    tx: Tx, deps: Deps, here: Conversation, wish: WorkRequest, timed: Schedule
+def _schedule_here(
+    tx: Tx, deps: Deps, here: Conversation, request: WorkRequest, schedule: Schedule
 ) -> Conversation:
-    if not wish.what.strip():
-        raise BadRequest("Work needs a description.", hint="Say what is to be done.")
-    state = State(context={"prompt": wish.what, "description": ""}, step=FIRST_STEP)
-    step = transitions.set_schedule(_with_manner(here, wish), timed, now=tx.now, state=state)
+    if not request.prompt.strip():
+        raise BadRequest("Work needs a description.", hint="Describe the work.")
+    state = State(context={"prompt": request.prompt, "description": ""}, step=FIRST_STEP)
+    step = transitions.set_schedule(_with_notify(here, request), schedule, now=tx.now, state=state)
     active_limit.check(deps, tx, step.conversation, before=here)
     save(tx, step)
     return step.conversation
 
 
-def _brief(here: Conversation, wish: WorkRequest, timed: Schedule) -> Brief:
+def _brief(here: Conversation, request: WorkRequest, schedule: Schedule) -> Brief:
+    title = " ".join(request.title.split()) or make_title(request.prompt)
     brief = Brief(
-        title=_title(wish),
-        prompt=wish.what,
-        schedule=timed,
-        notify=wish.notify or here.notify,
+        title=check_text("The title", title, limit=MAX_TITLE_CHARS),
+        prompt=request.prompt,
+        schedule=schedule,
+        notify=request.notify or here.notify,
         # Children may use no more tools than their parent.
         tools=here.tools,
     )
-    return create.under(here, brief)
+    return create.as_child(here, brief)
 
 
-def _title(wish: WorkRequest) -> str:
-    title = " ".join(wish.title.split()) or make_title(wish.what)
-    return check_text("The title", title, limit=MAX_TITLE_CHARS)
+def _with_notify(conversation: Conversation, request: WorkRequest) -> Conversation:
+    return replace(conversation, notify=request.notify or conversation.notify)
 
 
-def _with_manner(found: Conversation, wish: WorkRequest) -> Conversation:
-    return found if wish.notify is None else replace(found, notify=wish.notify)
-
-
-def _changed(found: Conversation, wish: WorkRequest) -> State:
-    if not wish.what.strip():
-        return found.state
-    return replace(found.state, context={**found.state.context, "prompt": wish.what})
-
-
-def _works(tx: Tx, turn: Turn) -> WorkList:
+def _load(tx: Tx, turn: Turn) -> WorkList:
     here = tx.conversations.load(turn.user_id, turn.conversation_id)
     return WorkList(
         own=here if lookup.is_open(here) else None,
@@ -189,40 +173,39 @@ def _works(tx: Tx, turn: Turn) -> WorkList:
     )
 
 
-def _meant(called: str, works: WorkList) -> Sequence[Conversation]:
-    """Find what a name means: one piece of work, or expressly all."""
-    found = lookup.find_named(called, works.own, works.children)
-    if not found and not called.strip():
+def _find(name: str, works: WorkList) -> Sequence[Conversation]:
+    """Find work by name: exactly one, or all of it for `all`."""
+    matches = lookup.find_named(name, works.own, works.children)
+    if not matches and not name.strip():
         raise Conflict("There is no background work here.")
-    if not found:
+    if not matches:
         raise NotFound(
-            f"No work here is called {called.strip()[:80]!r}.",
-            hint="list_work shows what there is.",
+            f"No work here is called {name.strip()[:80]!r}.", hint="List the work with list_work."
         )
-    if len(found) > 1 and not lookup.means_all(called):
-        names = ", ".join(_name(work, works) for work in found)
-        raise BadRequest(f"That could be any of these: {names}.", hint="Say which, or `all`.")
-    return found
+    if len(matches) > 1 and not lookup.means_all(name):
+        names = ", ".join(_name(work, works) for work in matches)
+        raise BadRequest(f"Several match: {names}.", hint="Name one of them, or `all`.")
+    return matches
 
 
 def _name(work: Conversation, works: WorkList) -> str:
     if work is works.own:
-        # Its title is that of the talk, which may say nothing of the work.
+        # Its title is that of the chat, which may not describe the work.
         return f"`this` ({make_title(str(work.state.context.get('prompt', work.title)))})"
     return f"{work.title!r} ({work.id})"
 
 
-def _only(called: str, works: WorkList) -> Conversation:
-    (found, *others) = _meant(called, works)
+def _find_one(name: str, works: WorkList) -> Conversation:
+    work, *others = _find(name, works)
     if others:
-        raise BadRequest("Only one piece of work can be changed at a time.", hint="Say which.")
-    return found
+        raise BadRequest("Only one task can be changed at a time.", hint="Name one of them.")
+    return work
 
 
 def _stop(tx: Tx, turn: Turn, conversation_id: ConversationId) -> Conversation:
-    found = tx.conversations.lock(turn.user_id, conversation_id)
-    # It may have ended meanwhile, perhaps by an earlier try whose answer was lost.
-    if lookup.is_open(found):
+    work = tx.conversations.lock(turn.user_id, conversation_id)
+    # It may have ended meanwhile, or been stopped by an attempt whose result was lost.
+    if lookup.is_open(work):
         by_parent = conversation_id != turn.conversation_id
-        save(tx, transitions.cancel(found, now=tx.now, by_parent=by_parent))
-    return found
+        save(tx, transitions.cancel(work, now=tx.now, by_parent=by_parent))
+    return work

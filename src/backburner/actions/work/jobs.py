@@ -1,7 +1,6 @@
-"""Jobs: work that a conversation hands out, looks after, follows up and clears away.
+"""Jobs of a conversation: start, list, fetch results, resume, cancel, clear.
 
-Only what was handed out from the same conversation can be reached. Ids may be shortened as long as
-they begin as just one does.
+Only jobs that the same conversation started can be reached. A unique prefix of an id is enough.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 from backburner.actions import steps
 from backburner.actions.conversations import remove
 from backburner.actions.deps import Deps
+from backburner.actions.lookup import ancestry
 from backburner.actions.origin import Origin
 from backburner.actions.steps import save
 from backburner.core import routing, transitions
@@ -34,87 +34,81 @@ from backburner.core.work import jobs, lookup
 from backburner.core.work.views import JobStatus, JobView, WorkSummary, job_view
 from backburner.ports import Tx
 
-#: That are looked at together.
 MAX_JOBS_PER_CALL = 500
 JOB_SESSION_GONE = "The agent no longer remembers this job."
-JOB_SESSION_GONE_HINT = "Start a new background_task, with all that it has to know."
+JOB_SESSION_GONE_HINT = "Start a new background_task with a complete prompt."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """A piece of work to hand out."""
-
     description: str
-    #: All that the one who does it has to know.
     prompt: str
-    #: The profile it is to work under; None: whichever the routes give.
+    #: Profile; None: the routes decide.
     agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSelection:
-    """Jobs that were asked for, and what was asked for and is none here."""
-
     jobs: Sequence[JobView]
+    #: Requested ids that match no job or several.
     unknown: Sequence[str] = ()
-    #: What waits in the inbox to tell of these results.
+    #: Inbox items that report these results.
     items: tuple[ItemId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobsChanged:
-    """Jobs to which something was done, those for which it was not the time, and no jobs at all."""
-
     done: Sequence[JobView]
+    #: Jobs in a state that does not allow the change.
     left: Sequence[JobView] = ()
     unknown: Sequence[str] = ()
 
 
 async def start(
-    deps: Deps, origin: Origin, wishes: Sequence[JobRequest], *, batch: str = ""
+    deps: Deps, origin: Origin, requests: Sequence[JobRequest], *, batch: str = ""
 ) -> Sequence[JobView]:
-    """Hand out work; what is handed out in one run, or in one call from outside, is one batch."""
-    if not wishes:
-        raise BadRequest("There is nothing to do.", hint="Say what is to be done.")
+    """Start jobs. Without a name, those of one run or one external call are a batch."""
+    if not requests:
+        raise BadRequest("There are no jobs to start.", hint="Describe at least one.")
     check_text("The batch", batch, limit=jobs.MAX_BATCH_CHARS)
     if batch.strip() == TEST_RUN_BATCH:
         raise BadRequest(
-            f"{TEST_RUN_BATCH!r} is what tests of tasks are called.", hint="Choose another name."
+            f"The batch name {TEST_RUN_BATCH!r} is reserved.", hint="Choose another name."
         )
-    ids = [new_conversation_id() for _ in wishes]
-    together = batch.strip() or _new_batch(origin)
+    ids = [new_conversation_id() for _ in requests]
+    batch = batch.strip() or _new_batch(origin)
 
     def work(tx: Tx) -> Sequence[JobView]:
         here = origin.hold(tx)
-        # An earlier try may have gone through, and only its answer been lost.
+        # An earlier attempt may have been committed although its result was lost.
         with suppress(NotFound):
-            return [_view(tx.conversations.load(origin.user, which)) for which in ids]
-        ancestry = _ancestry(tx, here)
-        root = ancestry[-1]
+            return [_view(tx.conversations.load(origin.user, job_id)) for job_id in ids]
+        lineage = list(ancestry(tx, here))
+        root = lineage[-1]
         if root.id != here.id:
             tx.conversations.lock(root.user_id, root.id)
         open_jobs = tx.jobs.count_open(root.user_id, root.id)
-        jobs.check_new_jobs(ancestry, open_jobs=open_jobs, new_jobs=len(wishes))
-        asked_in = _asked_in(tx, origin)
-        made = []
-        for which, wish in zip(ids, wishes, strict=True):
+        jobs.check_new_jobs(lineage, open_jobs=open_jobs, new_jobs=len(requests))
+        message_id = _answered_message(tx, origin)
+        started = []
+        for job_id, request in zip(ids, requests, strict=True):
             brief = replace(
-                _brief(here, wish, together, root.id),
+                _brief(here, request, batch, root.id),
                 parent_run_id=None if origin.turn is None else origin.turn.run_id,
-                parent_message_id=asked_in,
+                parent_message_id=message_id,
             )
-            born = transitions.start_job(which, here.user_id, brief, now=tx.now)
-            # What was read here may have put the idea there.
-            job = replace(born.conversation, outside_read=here.outside_read)
+            step = transitions.start_job(job_id, here.user_id, brief, now=tx.now)
+            # Outside text that was read here may have suggested the prompt.
+            job = replace(step.conversation, outside_read=here.outside_read)
             job = routing.assign(job, deps.routes)
-            tx.conversations.add(replace(born, conversation=job))
-            made.append(_view(job))
-        return made
+            tx.conversations.add(replace(step, conversation=job))
+            started.append(_view(job))
+        return started
 
     return await deps.store.transact(work)
 
 
-async def look(
+async def list_jobs(
     deps: Deps,
     origin: Origin,
     *,
@@ -122,24 +116,19 @@ async def look(
     status: JobStatus | None = None,
     batch: str | None = None,
 ) -> JobSelection:
-    """See how jobs stand: those that are named, of a batch, or all; newest first."""
+    """List jobs, newest first: those with these ids, of a batch, or all."""
 
     def work(tx: Tx) -> JobSelection:
         found, unknown = find(tx, origin, ids, batch)
-        shown = views(tx, origin.user, found)
-        kept = [one for one in shown if status is None or one.status is status]
-        return JobSelection(jobs=kept, unknown=unknown)
+        shown = [job for job in views(tx, origin.user, found) if status in (None, job.status)]
+        return JobSelection(jobs=shown, unknown=unknown)
 
     return await deps.store.transact(work)
 
 
 async def fetch(deps: Deps, origin: Origin, ids: Collection[str]) -> JobSelection:
-    """Look at jobs and take the results that are there: whoever asks has read them."""
-
-    def work(tx: Tx) -> JobSelection:
-        return take(tx, origin, *find(tx, origin, ids))
-
-    return await deps.store.transact(work)
+    """Fetch jobs, and mark available results as retrieved."""
+    return await deps.store.transact(lambda tx: retrieve(tx, origin, *find(tx, origin, ids)))
 
 
 async def have_settled(deps: Deps, origin: Origin, ids: Collection[str]) -> bool:
@@ -147,86 +136,90 @@ async def have_settled(deps: Deps, origin: Origin, ids: Collection[str]) -> bool
 
 
 def are_settled(found: Sequence[Conversation]) -> bool:
-    return all(jobs.is_settled(job) for job in found)
+    return all(map(jobs.is_settled, found))
 
 
-def read(tx: Tx, user: UserId, conversation_ids: Collection[ConversationId]) -> Sequence[JobView]:
-    """Take the results of jobs that a run has waited for, as far as they are still there."""
+def retrieve_awaited(
+    tx: Tx, user: UserId, conversation_ids: Collection[ConversationId]
+) -> Sequence[JobView]:
+    """Fetch the jobs that a run has waited for, and mark their results as retrieved."""
     if not conversation_ids:
         return ()
     found = sorted(tx.jobs.load(user, conversation_ids).values(), key=lambda job: job.created_at)
-    return _retrieve(tx, user, found)
+    return _mark_retrieved(tx, user, found)
 
 
-def take(
+def retrieve(
     tx: Tx, origin: Origin, found: Sequence[Conversation], unknown: Sequence[str]
 ) -> JobSelection:
-    """Note that the results of these are read now."""
-    shown = _retrieve(tx, origin.user, found)
-    ended = [one.id for one in shown if one.retrieved_at is not None]
-    waiting = results_of(tx, origin.user, origin.conversation, ended)
-    return JobSelection(jobs=shown, unknown=unknown, items=tuple(item.id for item in waiting))
+    shown = _mark_retrieved(tx, origin.user, found)
+    ended = [job.id for job in shown if job.retrieved_at is not None]
+    items = result_items(tx, origin.user, origin.conversation, ended)
+    return JobSelection(jobs=shown, unknown=unknown, items=tuple(item.id for item in items))
 
 
-def _retrieve(tx: Tx, user: UserId, found: Sequence[Conversation]) -> Sequence[JobView]:
+def _mark_retrieved(tx: Tx, user: UserId, found: Sequence[Conversation]) -> Sequence[JobView]:
     shown = views(tx, user, found)
-    ended = {one.id for one in shown if one.status in (JobStatus.COMPLETED, JobStatus.ERROR)}
+    ended = {job.id for job in shown if job.status in (JobStatus.COMPLETED, JobStatus.ERROR)}
     tx.jobs.mark_retrieved(user, ended)
     return [
-        replace(one, retrieved_at=one.retrieved_at or tx.now) if one.id in ended else one
-        for one in shown
+        replace(job, retrieved_at=job.retrieved_at or tx.now) if job.id in ended else job
+        for job in shown
     ]
 
 
-async def resume(deps: Deps, origin: Origin, which: str, message: str) -> JobView:
-    """Give a completed job one more thing to do, where its agent remembers the first."""
-    said = new_message_id()
+async def resume(deps: Deps, origin: Origin, reference: str, message: str) -> JobView:
+    """Continue a completed job with another message, if its agent's session still exists."""
+    message_id = new_message_id()
 
     def work(tx: Tx) -> JobView:
-        job = tx.conversations.lock(origin.user, _only(tx, origin, which).id)
-        # Parents are locked after their children, as it is when a child reports.
+        job = tx.conversations.lock(origin.user, _find_one(tx, origin, reference).id)
+        # Parents are locked after their children, as when a child reports.
         origin.hold(tx)
-        if _was_said(tx, job, said):
+        if _is_stored(tx, job, message_id):
             return _view(job)
-        step = transitions.follow_up(job, message, message_id=said, now=tx.now)
-        check_memory(deps, tx, job)
+        step = transitions.follow_up(job, message, message_id=message_id, now=tx.now)
+        check_session(deps, tx, job)
         save(tx, step)
         return _view(step.conversation)
 
     return await deps.store.transact(work)
 
 
-def check_memory(deps: Deps, tx: Tx, job: Conversation) -> None:
-    """Refuse to go on with a job whose agent's session is gone, where it has any."""
-    engine, session = job.profile or deps.default_profile, job.session
-    if engine in deps.injection_proof:
-        # What follows rules has no memory to lose.
+def check_session(deps: Deps, tx: Tx, job: Conversation) -> None:
+    """Refuse to continue a job whose agent's session is gone or too long."""
+    profile, session = job.profile or deps.default_profile, job.session
+    if profile in deps.injection_proof:
+        # Rule-based engines have no session.
         return
-    if session is None or session.profile != engine or session.tokens > deps.limits.context_chat:
-        raise Conflict(JOB_SESSION_GONE, hint=JOB_SESSION_GONE_HINT)
-    if not tx.jobs.has_session(job.user_id, job.id, session.id):
+    if (
+        session is None
+        or session.profile != profile
+        or session.tokens > deps.limits.chat_context
+        or not tx.jobs.has_session(job.user_id, job.id, session.id)
+    ):
         raise Conflict(JOB_SESSION_GONE, hint=JOB_SESSION_GONE_HINT)
 
 
 async def cancel(
     deps: Deps, origin: Origin, *, ids: Collection[str] | None = None, batch: str | None = None
 ) -> JobsChanged:
-    """Stop jobs, with all that they handed out themselves; their parent is not told what it did."""
+    """Cancel jobs with their own jobs; the parent gets no report of it."""
     if not ids and not batch:
-        raise BadRequest("Which jobs are to be cancelled?", hint="Give their ids, or a batch.")
+        raise BadRequest("There are no jobs to cancel.", hint="Give their ids or a batch.")
     done = list[ConversationId]()
 
     def work(tx: Tx) -> JobsChanged:
         found, unknown = find(tx, origin, ids, batch)
-        # An earlier try may have gone through, and only its answer been lost.
+        # An earlier attempt may have been committed although its result was lost.
         done.extend(job.id for job in found if lookup.is_open(job) and job.id not in done)
         for job in found:
             steps.stop_all(tx, job)
         origin.hold(tx)
         found, _ = find(tx, origin, ids, batch)
         shown = views(tx, origin.user, found)
-        stopped = [one for one in shown if one.id in done and one.status is JobStatus.CANCELLED]
-        left = [one for one in shown if one not in stopped]
+        stopped = [job for job in shown if job.id in done and job.status is JobStatus.CANCELLED]
+        left = [job for job in shown if job not in stopped]
         return JobsChanged(done=stopped, left=left, unknown=unknown)
 
     return await deps.store.transact(work)
@@ -235,42 +228,42 @@ async def cancel(
 async def clear(
     deps: Deps, origin: Origin, *, ids: Collection[str] | None = None, batch: str | None = None
 ) -> JobsChanged:
-    """Remove jobs that have ended, with their results; what was done and spent stays known."""
-    gone = dict[ConversationId, JobView]()
+    """Delete jobs that have ended, with their results; tool calls and spend are kept."""
+    deleted = dict[ConversationId, JobView]()
 
     def work(tx: Tx) -> JobsChanged:
         found, unknown = find(tx, origin, ids, batch)
         shown = views(tx, origin.user, found)
-        for one in shown:
-            if is_over(one):
-                gone[one.id] = one
-                remove(tx, origin.user, one.id)
+        for job in shown:
+            if has_ended(job):
+                deleted[job.id] = job
+                remove(tx, origin.user, job.id)
         origin.hold(tx)
-        known = [called for called in unknown if any(id_.startswith(called) for id_ in gone)]
         return JobsChanged(
-            done=list(gone.values()),
-            left=[one for one in shown if one.id not in gone],
-            unknown=[called for called in unknown if called not in known],
+            done=list(deleted.values()),
+            left=[job for job in shown if job.id not in deleted],
+            unknown=[
+                prefix for prefix in unknown if not any(id_.startswith(prefix) for id_ in deleted)
+            ],
         )
 
     return await deps.store.transact(work)
 
 
-def is_over(job: JobView) -> bool:
-    """See whether a job has ended for good, one way or the other."""
+def has_ended(job: JobView) -> bool:
     return job.is_settled and job.status not in (JobStatus.RUNNING, JobStatus.RESUMED)
 
 
 def views(tx: Tx, user: UserId, found: Sequence[Conversation]) -> Sequence[JobView]:
-    """See conversations as jobs, with what is known of their runs."""
+    """Build the job views of conversations."""
     work = tx.jobs.work_summaries(user, [job.id for job in found]) if found else {}
     return [_view(job, work[job.id]) for job in found]
 
 
-def results_of(
+def result_items(
     tx: Tx, user: UserId, parent: ConversationId, conversation_ids: Collection[ConversationId]
 ) -> Sequence[Item]:
-    """Find what waits in the parent's inbox to tell of the results of jobs."""
+    """Find the items in the parent's inbox that report the results of jobs."""
     return [
         item
         for kind in RunKind
@@ -283,39 +276,38 @@ def results_of(
 def find(
     tx: Tx, origin: Origin, ids: Collection[str] | None = None, batch: str | None = None
 ) -> tuple[Sequence[Conversation], Sequence[str]]:
-    """Find the jobs that are meant, and what is no job here or could be several."""
-    called = None if ids is None else [one.strip() for one in ids if one.strip()]
+    """Find jobs by id prefix or batch; also return the prefixes that match none or several."""
+    prefixes = [prefix.strip() for prefix in ids or () if prefix.strip()]
     found = tx.jobs.started_by(
         origin.user,
         origin.conversation,
         limit=MAX_JOBS_PER_CALL,
-        ids=called or None,
+        ids=prefixes or None,
         batch=batch or None,
     )
-    if not called:
+    if not prefixes:
         return found, ()
-    meant, unknown = dict[ConversationId, Conversation](), list[str]()
-    for one in called:
-        fitting = [job for job in found if job.id.startswith(one)]
-        if len(fitting) == 1:
-            meant[fitting[0].id] = fitting[0]
+    selected, unknown = dict[ConversationId, Conversation](), list[str]()
+    for prefix in prefixes:
+        matches = [job for job in found if job.id.startswith(prefix)]
+        if len(matches) == 1:
+            selected[matches[0].id] = matches[0]
         else:
-            unknown.append(f"{one} (several begin so)" if fitting else one)
-    return list(meant.values()), unknown
+            unknown.append(f"{prefix} (matches several)" if matches else prefix)
+    return list(selected.values()), unknown
 
 
-def _only(tx: Tx, origin: Origin, which: str) -> Conversation:
-    found, unknown = find(tx, origin, [which])
-    if not which.strip() or unknown:
-        raise unknown_jobs(unknown or [which])
+def _find_one(tx: Tx, origin: Origin, reference: str) -> Conversation:
+    found, unknown = find(tx, origin, [reference])
+    if not reference.strip() or unknown:
+        raise jobs_not_found(unknown or [reference])
     return found[0]
 
 
-def unknown_jobs(which: Sequence[str]) -> NotFound:
-    names = ", ".join(one[:80] for one in which)
+def jobs_not_found(references: Sequence[str]) -> NotFound:
+    names = ", ".join(reference[:80] for reference in references)
     return NotFound(
-        f"No job of this conversation is called {names}.",
-        hint="background_list shows what there is.",
+        f"This conversation has no job {names}.", hint="List its jobs with background_list."
     )
 
 
@@ -326,16 +318,16 @@ def _view(job: Conversation, work: WorkSummary | None = None) -> JobView:
     return view
 
 
-def _brief(here: Conversation, wish: JobRequest, batch: str, root: ConversationId) -> Brief:
+def _brief(here: Conversation, request: JobRequest, batch: str, root: ConversationId) -> Brief:
     return Brief(
-        title=" ".join(wish.description.split()) or make_title(wish.prompt),
-        prompt=wish.prompt,
+        title=" ".join(request.description.split()) or make_title(request.prompt),
+        prompt=request.prompt,
         schedule=Immediate(),
-        # Its parent is told, and tells whoever is to know.
+        # The parent gets the result, and notifies the user if needed.
         notify=Notify.NEVER,
-        # What it hands out can do no more than it may itself, and asks where it does.
+        # Jobs may use no more tools than their parent, and send questions where it does.
         tools=here.tools,
-        profile=wish.agent or here.requested_profile,
+        profile=request.agent or here.requested_profile,
         reports_to=here.reports_to,
         parent_id=here.id,
         root_id=root,
@@ -348,30 +340,21 @@ def _new_batch(origin: Origin) -> str:
     return new_batch_id() if origin.turn is None else derive_batch_id(origin.turn.run_id)
 
 
-def _ancestry(tx: Tx, here: Conversation) -> Sequence[Conversation]:
-    """Go up from a conversation to the one that nothing handed out."""
-    found = [here]
-    with suppress(NotFound):
-        while found[-1].parent_id is not None:
-            found.append(tx.conversations.load(here.user_id, found[-1].parent_id))
-    return found
-
-
-def _asked_in(tx: Tx, origin: Origin) -> MessageId | None:
-    """Find the message that the run answers; None: it answers none."""
+def _answered_message(tx: Tx, origin: Origin) -> MessageId | None:
+    """Find the message that the run answers, if any."""
     turn = origin.turn
     if turn is None:
         return None
-    user, which = turn.user_id, turn.conversation_id
-    served = tx.inbox.served_by(user, which, turn.run_id)
-    items = [*served, *tx.inbox.waiting(user, which, turn.kind)]
-    said = [item.content.get("message_id") for item in items if item.kind is ItemKind.MESSAGE]
-    return MessageId(said[-1]) if said and said[-1] else None
+    user, conversation_id = turn.user_id, turn.conversation_id
+    served = tx.inbox.served_by(user, conversation_id, turn.run_id)
+    items = [*served, *tx.inbox.waiting(user, conversation_id, turn.kind)]
+    ids = [item.content.get("message_id") for item in items if item.kind is ItemKind.MESSAGE]
+    return MessageId(ids[-1]) if ids and ids[-1] else None
 
 
-def _was_said(tx: Tx, job: Conversation, said: MessageId) -> bool:
-    """See whether an earlier try went through, and only its answer was lost."""
+def _is_stored(tx: Tx, job: Conversation, message_id: MessageId) -> bool:
+    """Check whether an earlier attempt was committed although its result was lost."""
     with suppress(NotFound):
-        tx.replies.message(job.user_id, job.id, said)
+        tx.replies.message(job.user_id, job.id, message_id)
         return True
     return False

@@ -6,7 +6,7 @@ That conversation only groups jobs. It has no messages and no replies.
 from dataclasses import replace
 
 from backburner.actions.deps import Deps
-from backburner.actions.origin import Origin
+from backburner.actions.origin import NO_CONVERSATION, Origin
 from backburner.core import routing, transitions
 from backburner.core.accounts import Caller
 from backburner.core.conversation import MAX_TITLE_CHARS
@@ -14,8 +14,6 @@ from backburner.core.ids import ConversationId, new_conversation_id
 from backburner.core.transitions import Step
 from backburner.ports import Tx
 
-#: Matches no conversation.
-NO_CONVERSATION = ConversationId("")
 #: Client names are cut to this length: they are outside text.
 MAX_CLIENT_NAME_CHARS = 60
 
@@ -33,9 +31,8 @@ async def ensure_origin(deps: Deps, caller: Caller, *, client: str = "") -> Orig
     new = new_conversation_id()
 
     def work(tx: Tx) -> ConversationId:
-        return tx.mcp_clients.conversation_of(
-            caller.user, caller.credential
-        ) or _assign_conversation(deps, tx, caller, client, new)
+        known = tx.mcp_clients.conversation_of(caller.user, caller.credential)
+        return known or _assign_conversation(deps, tx, caller, client, new)
 
     return Origin(caller.user, await deps.store.transact(work))
 

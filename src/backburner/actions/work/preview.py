@@ -50,18 +50,18 @@ async def preview(deps: Deps, user: UserId, conversation_id: ConversationId) -> 
 
 async def start_test_run(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:
     """Run a task once as a separate job; only its result message reaches the task."""
-    job, attempts = new_conversation_id(), list[bool]()
+    job_id, attempts = new_conversation_id(), list[bool]()
 
     def work(tx: Tx) -> Conversation:
         task = lookup.require(tx.conversations.lock(user, conversation_id))
-        made = create.find_committed(tx, user, job, attempts)
+        job = create.find_committed(tx, user, job_id, attempts)
         attempts.append(True)
-        if made is None:
+        if job is None:
             _check(tx, task)
-            step = transitions.start_job(job, user, _brief(task), now=tx.now)
-            made = replace(step.conversation, profile=task.profile)
-            tx.conversations.add(replace(step, conversation=made))
-        return made
+            step = transitions.start_job(job_id, user, _brief(task), now=tx.now)
+            job = replace(step.conversation, profile=task.profile)
+            tx.conversations.add(replace(step, conversation=job))
+        return job
 
     return await deps.store.transact(work)
 

@@ -21,53 +21,49 @@ from backburner.core.transitions import Brief
 from backburner.core.work.views import TaskStatus, task_status
 from backburner.ports import ConversationFilter, ConversationRow, PageKey, Tx, View
 
-#: Shown to an agent.
 MAX_TASKS_LISTED = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTask:
-    """A task as it is requested."""
-
     name: str
     prompt: str
     timing: Timing
     description: str = ""
-    #: None: as in the conversation it is created from.
+    #: None: as in the parent.
     notify: Notify | None = None
     max_runs: int | None = None
     run_timeout: timedelta | None = None
-    #: None: those of the conversation it is created from.
+    #: None: those of the parent.
     tools: Sequence[str] | None = None
     profile: str | None = None
-    #: Only users name destinations; a task of a conversation reports where that does.
+    #: Only users name destinations; a child task has those of its parent.
     reports_to: tuple[Destination, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskListing:
     tasks: Sequence[WorkReport]
-    #: There are more.
-    cut: bool
+    truncated: bool
 
 
 async def add(
     deps: Deps, origin: Origin, new: NewTask, *, proposed_because: str | None = None
 ) -> WorkReport:
-    """Create a task, which starts; an agent's is only proposed where no user can have asked for it.
+    """Create a task, or propose it where no user can have asked for it.
 
-    `proposed_because` is the reason of a task that is to be a proposal in any case.
+    A reason in `proposed_because` makes it a proposal in any case.
     """
     check_destinations(deps, new.reports_to)
-    task_id, tried = new_conversation_id(), list[bool]()
+    task_id, attempts = new_conversation_id(), list[bool]()
 
     def work(tx: Tx) -> WorkReport:
         tx.users.lock(origin.user)
         here = None if origin.is_user else origin.hold(tx)
-        task = create.find_committed(tx, origin.user, task_id, tried)
-        tried.append(True)
+        task = create.find_committed(tx, origin.user, task_id, attempts)
+        attempts.append(True)
         if task is None:
-            schedule = schedules.read(tx, origin.user, new.timing)
+            schedule = schedules.resolve(tx, origin.user, new.timing)
             brief = _brief(new, schedule, here)
             task = create.start(tx, deps, origin, task_id, brief, proposed_because=proposed_because)
         return create.report(tx, task)
@@ -87,21 +83,21 @@ async def show(
 
 
 async def list_for_agent(deps: Deps, origin: Origin, status: TaskStatus | None) -> TaskListing:
-    """List the tasks of a user, last changed first; ended ones only if asked for by status."""
+    """List the tasks of a user, last changed first; ended ones only by status."""
     user = origin.user
 
     def work(tx: Tx) -> TaskListing:
-        filter_ = ConversationFilter(
+        filters = ConversationFilter(
             view=View.TASKS, task=status, archived=False if status is None else None
         )
-        page = tx.browse.conversations(user, filter_, None, limit=MAX_TASKS_LISTED)
+        page = tx.browse.conversations(user, filters, None, limit=MAX_TASKS_LISTED)
         if any(_is_unvetted(row.conversation) for row in page.conversations):
             origin.mark_outside_text(tx, deps)
         zone = tx.users.load(user).zone
         tasks = [
             WorkReport(work=row.conversation, zone=zone, now=tx.now) for row in page.conversations
         ]
-        return TaskListing(tasks=tasks, cut=page.next_key is not None)
+        return TaskListing(tasks=tasks, truncated=page.next_key is not None)
 
     return await deps.store.transact(work)
 
@@ -119,7 +115,7 @@ async def runs(
 async def history(
     deps: Deps, user: UserId, name: str, *, limit: int
 ) -> tuple[Conversation, Sequence[Run]]:
-    """Read the last runs of a task that is named, newest first."""
+    """Find a task by name, and list its last runs, newest first."""
 
     def work(tx: Tx) -> tuple[Conversation, Sequence[Run]]:
         task = lookup.find(tx, user, name)
@@ -131,7 +127,7 @@ async def history(
 async def approve(
     deps: Deps, user: UserId, conversation_id: ConversationId, *, shown: QuestionId | None = None
 ) -> Conversation:
-    """Approve a proposal: the one that was `shown`, or whatever it is now."""
+    """Approve a proposal; `shown` is the version the user has seen, if known."""
     return await _decide(deps, user, conversation_id, YES, shown)
 
 
@@ -160,7 +156,9 @@ async def _decide(
     def work(tx: Tx) -> Conversation:
         tx.users.lock(user)
         task = lookup.require(tx.conversations.lock(user, conversation_id))
-        question = next((one for one in task.questions if one.purpose is Purpose.PROPOSAL), None)
+        question = next(
+            (asked for asked in task.questions if asked.purpose is Purpose.PROPOSAL), None
+        )
         if question is None:
             raise Conflict("This is not a proposal, or it has been answered.")
         if shown is not None and shown != question.id:
@@ -183,9 +181,9 @@ def _brief(new: NewTask, schedule: Schedule, here: Conversation | None) -> Brief
         profile=new.profile,
         reports_to=new.reports_to,
     )
-    return brief if here is None else create.under(here, brief)
+    return brief if here is None else create.as_child(here, brief)
 
 
 def _is_unvetted(conversation: Conversation) -> bool:
-    """A proposal whose text may come from outside, and which its owner has not approved."""
+    """Check for an open proposal whose text may be outside text."""
     return conversation.outside_read and task_status(conversation) is TaskStatus.PROPOSED

@@ -67,13 +67,15 @@ async def _handle_once(request: Request, handle: Handler) -> Response:
         )
     caller = await auth.identify(request)
     deps, digest = get_deps(request), await _digest(request)
-    stored, is_lost = await idempotency.begin(deps, caller.user, key, digest)
+    stored, is_lost = await idempotency.reserve(deps, caller.user, key, digest)
     if stored is not None:
         return _replay(stored, digest, is_lost=is_lost)
     response = await _handle(request, handle, caller.user, key)
     # A stream cannot be replayed: a repeated request learns that the first one was executed.
     body = getattr(response, "body", b"{}")
-    await idempotency.keep(deps, caller.user, key, response.status_code, bytes(body).decode())
+    await idempotency.store_response(
+        deps, caller.user, key, response.status_code, bytes(body).decode()
+    )
     return response
 
 

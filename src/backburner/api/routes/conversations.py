@@ -95,7 +95,7 @@ async def create_conversation(
         report = await tasks.add(deps, Origin.by_user(caller.user), body.task())
         conversation = report.work
     else:
-        conversation = await chat.begin(
+        conversation = await chat.start(
             deps, caller.user, body.message, profile=body.profile, title=body.title
         )
     return await load_conversation(deps, caller, conversation.id)
@@ -116,7 +116,7 @@ async def update_conversation(
     caller: Writer,
 ) -> ConversationOut:
     """Change its title, or when its work sends notices."""
-    await conversations.amend(
+    await conversations.update(
         deps, caller.user, conversation_id, title=body.title, notify=body.notify
     )
     return await load_conversation(deps, caller, conversation_id)

@@ -5,7 +5,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from backburner.actions.work import user_jobs
+from backburner.actions.origin import Origin
+from backburner.actions.work import jobs, user_jobs
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.idempotency import IdempotentRoute
@@ -40,7 +41,7 @@ async def list_jobs(
     paging: Paging,
 ) -> PageOut[JobSummaryOut]:
     """List the jobs of all conversations, last changed first."""
-    page = await user_jobs.listed(
+    page = await user_jobs.list_jobs(
         deps,
         caller.user,
         paging.after(datetime, str),
@@ -55,16 +56,15 @@ async def list_jobs(
 @router.post("", summary="Start a job", status_code=201, responses=error_responses(404, 429))
 async def start_job(body: NewJobBody, deps: AppDeps, caller: Writer) -> JobOut:
     """Start a job for a conversation, which receives the result."""
-    job = await user_jobs.start(
-        deps, caller.user, body.conversation, body.request(), batch=body.batch
-    )
+    origin = Origin(caller.user, body.conversation)
+    (job,) = await jobs.start(deps, origin, [body.request()], batch=body.batch)
     return JobOut.of(job)
 
 
 @router.post("/cancel", summary="Cancel jobs", responses=error_responses(404))
 async def cancel_jobs(body: JobSelectionBody, deps: AppDeps, caller: Writer) -> JobChangesOut:
     """Cancel running jobs. Their conversation is notified."""
-    changed = await user_jobs.cancel_some(
+    changed = await user_jobs.cancel_many(
         deps, caller.user, body.conversation, ids=body.jobs, batch=body.batch
     )
     return JobChangesOut.of(changed)
@@ -73,10 +73,8 @@ async def cancel_jobs(body: JobSelectionBody, deps: AppDeps, caller: Writer) -> 
 @router.post("/clear", summary="Remove jobs", responses=error_responses(404))
 async def clear_jobs(body: JobSelectionBody, deps: AppDeps, caller: Writer) -> JobChangesOut:
     """Remove finished jobs with their results: those listed, those of a batch, or all."""
-    changed = await user_jobs.clear(
-        deps, caller.user, body.conversation, ids=body.jobs, batch=body.batch
-    )
-    return JobChangesOut.of(changed)
+    origin = Origin(caller.user, body.conversation)
+    return JobChangesOut.of(await jobs.clear(deps, origin, ids=body.jobs, batch=body.batch))
 
 
 @router.get("/{job_id}", summary="Get a job")
@@ -85,7 +83,7 @@ async def get_job(job_id: JobIdPath, deps: AppDeps, caller: Reader) -> JobOut:
 
     This does not count as its parent reading the result.
     """
-    return JobOut.of(await user_jobs.look(deps, caller.user, job_id))
+    return JobOut.of(await user_jobs.show(deps, caller.user, job_id))
 
 
 @router.delete("/{job_id}", summary="Remove a job", status_code=204, responses=error_responses(409))

@@ -74,7 +74,7 @@ async def send_message(
     messages. `later` ends a stream that takes too long: the reply continues, and /api/events
     reports it.
     """
-    sent = await chat.say(deps, caller.user, conversation_id, body.content)
+    sent = await chat.send(deps, caller.user, conversation_id, body.content)
     if sse.MEDIA_TYPE in request.headers.get("accept", ""):
         return sse.EventStreamResponse(_stream_reply(request, caller, conversation_id, sent))
     return MessageOut.of(sent.message)

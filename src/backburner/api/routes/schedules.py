@@ -26,7 +26,7 @@ async def set_schedule(
     conversation_id: ConversationIdPath, body: NewScheduleBody, deps: AppDeps, caller: Writer
 ) -> ConversationOut:
     """Start background work in a conversation, or change its schedule."""
-    await schedules.set_schedule(deps, caller.user, conversation_id, body.timing, what=body.what)
+    await schedules.set_schedule(deps, caller.user, conversation_id, body.timing, prompt=body.what)
     return await load_conversation(deps, caller, conversation_id)
 
 

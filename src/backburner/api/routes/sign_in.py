@@ -85,7 +85,7 @@ async def create_sign_in_link(
     caller: AnyCaller, request: Request, response: Response, deps: AppDeps
 ) -> SecretLinkOut:
     """Create a link that signs you in once, within a few minutes."""
-    issued = await entry.make_own_link(deps, caller)
+    issued = await entry.issue_own_link(deps, caller)
     return show_secret_link(request, response, issued, page="sign-in")
 
 

@@ -108,7 +108,7 @@ async def cancel_task(
 ) -> None:
     """Stop a task for good and archive it. A chat keeps going; only its work is stopped."""
     reason = "" if body is None else body.reason
-    await control.put_away(deps, Origin.by_user(caller.user), task_id, reason=reason)
+    await control.cancel_and_archive(deps, Origin.by_user(caller.user), task_id, reason=reason)
 
 
 @router.post("/{task_id}/pause", summary="Pause a task", responses=error_responses(429))

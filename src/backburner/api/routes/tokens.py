@@ -24,7 +24,7 @@ async def create_token(
     """
     lifetime = parse_duration(body.expires) if body.expires is not None else None
     token = await credentials.create_token(
-        deps, caller, frozenset(body.scopes), name=body.name, lives=lifetime
+        deps, caller, frozenset(body.scopes), name=body.name, lifetime=lifetime
     )
     response.headers["cache-control"] = "no-store"
     return CreatedTokenOut(id=token.id, token=token.secret, expires_at=token.expires_at)

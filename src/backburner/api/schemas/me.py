@@ -64,7 +64,7 @@ class MeOut(BaseModel):
 
     @classmethod
     def of(cls, settings: profile.AccountSettings) -> Self:
-        me = settings.me
+        me = settings.profile
         return cls(
             id=me.id,
             name=me.name,

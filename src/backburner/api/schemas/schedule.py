@@ -54,7 +54,7 @@ class SchedulePreviewOut(BaseModel):
     next_times_in_words: Sequence[str]
 
     @classmethod
-    def of(cls, preview: schedules.Preview) -> Self:
+    def of(cls, preview: schedules.SchedulePreview) -> Self:
         return cls(
             schedule=to_json(preview.schedule),
             in_words=describe(preview.schedule, zone=preview.zone),

@@ -86,7 +86,7 @@ class SpendingOut(BaseModel):
             conversation=AmountOut.of(statement.conversation) if statement.conversation else None,
             allowances=[
                 AllowanceStatusOut.of(standing, counted=standing.allowance.scope in counted)
-                for standing in statement.standings
+                for standing in statement.allowances
             ],
             days=[
                 DailySpendOut(begins_at=day, spent=AmountOut.of(amount))

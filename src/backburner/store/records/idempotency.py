@@ -23,7 +23,7 @@ _old = (
 
 
 class StoredResponses(Group):
-    def begin(
+    def reserve(
         self, user: UserId, key: str, request: str, *, now: datetime
     ) -> StoredResponse | None:
         values = {"owner": user, "which": key}
@@ -33,10 +33,10 @@ class StoredResponses(Group):
             if insert_unless_there(self.connection, answers, row):
                 return None
             # Somebody was quicker; by now they may even have let it go.
-            return self.begin(user, key, request, now=now)
+            return self.reserve(user, key, request, now=now)
         return StoredResponse(found.request, found.status, found.body, found.created_at)
 
-    def keep(self, user: UserId, key: str, status: int, body: str) -> None:
+    def complete(self, user: UserId, key: str, status: int, body: str) -> None:
         values = {"owner": user, "which": key, "answered": status, "content": body}
         self.connection.execute(_keep, values)
 
