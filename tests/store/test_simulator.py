@@ -159,8 +159,8 @@ def inbox_served_at_claim(patch: Patch) -> None:
 def uncommitted_session_entries_loaded(patch: Patch) -> None:
     everything = select(session_entries.c.entry).where(
         and_(
-            session_entries.c.conversation_id == bindparam("which"),
-            session_entries.c.session_id == bindparam("session"),
+            session_entries.c.conversation_id == bindparam("conversation_id"),
+            session_entries.c.session_id == bindparam("session_id"),
         )
     )
     patch.setattr(sessions, "_load", everything.order_by(session_entries.c.number))
@@ -176,7 +176,7 @@ def settling_wakes_nobody(patch: Patch) -> None:
 
 
 def speaking_wakes_nobody(patch: Patch) -> None:
-    patch.setattr(waits, "_go_on", waits._go_on.where(waits._all_have_settled))
+    patch.setattr(waits, "_resume", waits._resume.where(waits._all_have_settled))
 
 
 def waits_outlive_their_run(patch: Patch) -> None:

@@ -11,7 +11,7 @@ from backburner.core.accounts import Role, User
 from backburner.core.errors import NotFound
 from backburner.core.ids import UserId, new_user_id
 from backburner.store.context import Group
-from backburner.store.dialect import insert_unless_there
+from backburner.store.dialect import insert_if_absent
 from backburner.store.tables import install, users
 
 #: Under which the owner of the install is written down, so that two processes make one.
@@ -43,23 +43,23 @@ _update = update(users).where(users.c.id == bindparam("which"))
 
 class Accounts(Group):
     def ensure_owner(self, *, now: datetime) -> UserId | None:
-        if self.connection.execute(_anybody).first() is None:
-            insert_unless_there(self.connection, install, {"key": OWNER, "value": new_user_id()})
-            row = _row(UserId(self.connection.execute(_owner).scalar_one()), now)
-            insert_unless_there(self.connection, users, row | {"role": Role.OPERATOR.value})
-        owner = self.connection.execute(_owner).scalar_one_or_none()
-        there = owner and self.connection.execute(_load, {"which": owner}).first()
+        if self._execute(_anybody).first() is None:
+            insert_if_absent(self.connection, install, {"key": OWNER, "value": new_user_id()})
+            row = _row(UserId(self._execute(_owner).scalar_one()), now)
+            insert_if_absent(self.connection, users, row | {"role": Role.OPERATOR.value})
+        owner = self._execute(_owner).scalar_one_or_none()
+        there = owner and self._execute(_load, {"which": owner}).first()
         return UserId(owner) if owner and there else None
 
     def add(self, user: UserId, *, login: str, name: str, role: Role, now: datetime) -> bool:
         row = _row(user, now) | {"login": login, "name": name, "role": role.value}
-        return insert_unless_there(self.connection, users, row)
+        return insert_if_absent(self.connection, users, row)
 
     def load(self, user: UserId) -> User:
         return _to_user(self._load(user))
 
     def hash_of(self, login: str) -> tuple[UserId | None, str | None]:
-        row = self.connection.execute(_by_login, {"named": login}).one_or_none()
+        row = self._execute(_by_login, {"named": login}).one_or_none()
         return (UserId(row.id), row.password) if row else (None, None)
 
     def password_of(self, user: UserId) -> str | None:
@@ -67,14 +67,14 @@ class Accounts(Group):
         return password
 
     def all(self, *, after: str = "", limit: int) -> Sequence[User]:
-        rows = self.connection.execute(_all, {"after": after, "limit": limit})
+        rows = self._execute(_all, {"after": after, "limit": limit})
         return [_to_user(row) for row in rows]
 
     def operators(self) -> Sequence[UserId]:
-        return [UserId(which) for which in self.connection.execute(_operators).scalars()]
+        return [UserId(which) for which in self._execute(_operators).scalars()]
 
     def has_password(self) -> bool:
-        return self.connection.execute(_has_password).first() is not None
+        return self._execute(_has_password).first() is not None
 
     def change(self, user: UserId, *, name: str | None = None, role: Role | None = None) -> None:
         values = {"name": name, "role": role.value if role else None}
@@ -93,16 +93,13 @@ class Accounts(Group):
         self._update(user, {"disabled_at": at})
 
     def _load(self, user: UserId) -> Row[Any]:
-        row = self.connection.execute(_load, {"which": user}).one_or_none()
+        row = self._execute(_load, {"which": user}).one_or_none()
         if row is None:
             raise NotFound
         return row
 
     def _update(self, user: UserId, values: dict[str, Any]) -> None:
-        if (
-            values
-            and self.connection.execute(_update.values(**values), {"which": user}).rowcount != 1
-        ):
+        if values and self._execute(_update.values(**values), {"which": user}).rowcount != 1:
             raise NotFound
 
 

@@ -144,7 +144,7 @@ class Credentials(Group):
         for start in range(0, len(ordered), _MANY):
             some = ordered[start : start + _MANY]
             values = {"owners": [user for user, _ in some], "which": [one for _, one in some]}
-            good.update(self.connection.execute(_still_good, {**values, "at": now}).scalars())
+            good.update(self._execute(_still_good, {**values, "at": now}).scalars())
         return frozenset(good)
 
     def issue(
@@ -158,7 +158,7 @@ class Credentials(Group):
         expires_at: datetime | None = None,
         now: datetime,
     ) -> str:
-        self.connection.execute(_clear_away, {"user": user, "before": now - KEPT_FOR})
+        self._execute(_clear_away, {"user": user, "before": now - KEPT_FOR})
         made = new_credential_id()
         values = {
             "digest": digest,
@@ -170,7 +170,7 @@ class Credentials(Group):
             "created_at": now,
             "expires_at": expires_at,
         }
-        self.connection.execute(_insert, values)
+        self._execute(_insert, values)
         return made
 
     def look_up(
@@ -181,17 +181,17 @@ class Credentials(Group):
 
     def use_up(self, digest: str, kind: CredentialKind, *, now: datetime) -> bool:
         values = {"shown": digest, "of_kind": kind.value, "at": now}
-        return self.connection.execute(_use_up, values).rowcount == 1
+        return self._execute(_use_up, values).rowcount == 1
 
     def all(
         self, user: UserId, kind: CredentialKind, *, after: str = "", limit: int, now: datetime
     ) -> Sequence[Credential]:
         values = {"user": user, "of_kind": kind.value, "after": after, "limit": limit, "at": now}
-        return [_to_credential(row) for row in self.connection.execute(_all, values)]
+        return [_to_credential(row) for row in self._execute(_all, values)]
 
     def end(self, user: UserId, credential: str, kind: CredentialKind, *, now: datetime) -> None:
         values = {"user": user, "which": credential, "of_kind": kind.value, "at": now}
-        if self.connection.execute(_end, values).rowcount != 1:
+        if self._execute(_end, values).rowcount != 1:
             raise NotFound
 
     def end_all(
@@ -199,26 +199,26 @@ class Credentials(Group):
     ) -> None:
         values = {"user": user, "kinds": [kind.value for kind in kinds], "at": now}
         if name:
-            self.connection.execute(_end_named, values | {"named": name})
+            self._execute(_end_named, values | {"named": name})
         else:
-            self.connection.execute(_end_all, values)
+            self._execute(_end_all, values)
 
     def invitations(self, *, after: str = "", limit: int, now: datetime) -> Sequence[Invitation]:
         values = {"after": after, "limit": limit, "at": now}
-        return [_to_invitation(row) for row in self.connection.execute(_invitations, values)]
+        return [_to_invitation(row) for row in self._execute(_invitations, values)]
 
     def end_invitation(self, invitation: str, *, now: datetime) -> None:
         values = {"which": invitation, "at": now}
-        if self.connection.execute(_end_invitation, values).rowcount != 1:
+        if self._execute(_end_invitation, values).rowcount != 1:
             raise NotFound
 
     def _find(self, statement: Select[Any], values: dict[str, Any]) -> Row[Any] | None:
-        return self.connection.execute(statement, values).one_or_none()
+        return self._execute(statement, values).one_or_none()
 
     def _note_use(self, row: Row[Any], now: datetime) -> None:
         slides = row.kind == CredentialKind.SESSION.value
         until = now + CREDENTIAL_LIFETIMES[CredentialKind.SESSION] if slides else row.expires_at
-        self.connection.execute(_note_use, {"shown": row.digest, "at": now, "until": until})
+        self._execute(_note_use, {"shown": row.digest, "at": now, "until": until})
 
 
 def _read_scopes(row: Row[Any]) -> frozenset[Scope]:

@@ -44,16 +44,14 @@ class McpClients(Group):
         return self._find(_former_place, {"user": user, "named": name, "at": now})
 
     def name_of(self, user: UserId, token: str) -> str:
-        found = self.connection.execute(_name, {"user": user, "token": token}).scalar_one_or_none()
+        found = self._execute(_name, {"user": user, "token": token}).scalar_one_or_none()
         if found is None:
             raise NotFound
         return str(found)
 
     def keep_place(self, user: UserId, token: str, conversation_id: ConversationId) -> None:
-        self.connection.execute(
-            _keep_place, {"user": user, "token": token, "becomes": conversation_id}
-        )
+        self._execute(_keep_place, {"user": user, "token": token, "becomes": conversation_id})
 
     def _find(self, statement: Select[Any], values: dict[str, Any]) -> ConversationId | None:
-        found = self.connection.execute(statement, values).scalar_one_or_none()
+        found = self._execute(statement, values).scalar_one_or_none()
         return None if found is None else ConversationId(found)

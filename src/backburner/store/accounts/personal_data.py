@@ -117,7 +117,7 @@ class PersonalData(Group):
         return tuple(PARTS)
 
     def profile(self, user: UserId) -> Mapping[str, Any]:
-        row = self.connection.execute(_profile.where(users.c.id == user)).mappings().one_or_none()
+        row = self._execute(_profile.where(users.c.id == user)).mappings().one_or_none()
         if row is None:
             raise NotFound
         return _plain(dict(row), frozenset())
@@ -127,7 +127,7 @@ class PersonalData(Group):
         values: dict[str, Any] = {"owner": user, "limit": limit}
         values |= {f"after_{number}": value for number, value in enumerate(after or ())}
         asked = page_of(name, goes_on=after is not None)
-        rows = self.connection.execute(asked, values).all()
+        rows = self._execute(asked, values).all()
         mark = tuple(rows[-1][-len(part.key) :]) if len(rows) == limit else None
         shown = [dict(zip(part.names, row, strict=False)) for row in rows]
         return ExportPage([_plain(row, part.json) for row in shown], mark)
@@ -136,14 +136,14 @@ class PersonalData(Group):
         others = select(func.count()).where(users.c.id != user)
         can_operate = (users.c.role == Role.OPERATOR.value) & users.c.disabled_at.is_(None)
         is_operator = exists().where(users.c.id == user, users.c.role == Role.OPERATOR.value)
-        if not self.connection.execute(select(is_operator)).scalar_one():
+        if not self._execute(select(is_operator)).scalar_one():
             return False
-        has_others = self.connection.execute(others).scalar_one() > 0
-        return has_others and self.connection.execute(others.where(can_operate)).scalar_one() == 0
+        has_others = self._execute(others).scalar_one() > 0
+        return has_others and self._execute(others.where(can_operate)).scalar_one() == 0
 
     def stop(self, user: UserId) -> Sequence[ConversationId]:
         Users(self.tx).set_paused(user, paused=True)
-        found = self.connection.execute(_under_way.where(runs.c.user_id == user)).scalars().all()
+        found = self._execute(_under_way.where(runs.c.user_id == user)).scalars().all()
         for which in found:
             Runs(self.tx).request_stop(user, which, kind=None)
         return found
@@ -153,8 +153,8 @@ class PersonalData(Group):
         for table in reversed(tables.metadata.sorted_tables):
             # The counters go with the user, last: whoever commits waits for them with other locks.
             if "user_id" in table.c and table is not tables.counters:
-                self.connection.execute(delete(table).where(table.c.user_id == user))
-        if self.connection.execute(delete(users).where(users.c.id == user)).rowcount != 1:
+                self._execute(delete(table).where(table.c.user_id == user))
+        if self._execute(delete(users).where(users.c.id == user)).rowcount != 1:
             raise NotFound
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, delete, select, update
 
 from backburner.core.accounts import MAX_SIGN_IN_ATTEMPTS, SIGN_IN_WINDOW
 from backburner.store.context import Group
-from backburner.store.dialect import add_up
+from backburner.store.dialect import insert_or_add
 from backburner.store.tables import attempts
 
 _forget_old = delete(attempts).where(attempts.c.since <= bindparam("before"))
@@ -26,11 +26,11 @@ class RateLimits(Group):
     def count(self, keys: Iterable[str], *, now: datetime) -> timedelta | None:
         # In one order, so that nobody waits for somebody who waits for them.
         wanted = sorted(keys)
-        self.connection.execute(_forget_old, {"before": now - SIGN_IN_WINDOW})
+        self._execute(_forget_old, {"before": now - SIGN_IN_WINDOW})
         # Counted first: whoever comes at the same time waits here, and sees this one.
         rows = [{"key": key, "count": 1, "since": now} for key in wanted]
-        add_up(self.connection, attempts, rows, "count")
-        over = self.connection.execute(_over, {"keys": wanted}).scalars().all()
+        insert_or_add(self.connection, attempts, rows, "count")
+        over = self._execute(_over, {"keys": wanted}).scalars().all()
         if not over:
             return None
         for key in wanted:
@@ -39,7 +39,7 @@ class RateLimits(Group):
         return latest + SIGN_IN_WINDOW - now
 
     def forgive(self, key: str) -> None:
-        self.connection.execute(_forget, {"which": key})
+        self._execute(_forget, {"which": key})
 
     def uncount(self, key: str) -> None:
-        self.connection.execute(_uncount, {"which": key})
+        self._execute(_uncount, {"which": key})

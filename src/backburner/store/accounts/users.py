@@ -6,7 +6,7 @@ from backburner.core.errors import NotFound
 from backburner.core.ids import UserId
 from backburner.ports import EventKind, Hint, HintKind, UserProfile, UserState
 from backburner.store.context import Group
-from backburner.store.dialect import insert_unless_there
+from backburner.store.dialect import insert_if_absent
 from backburner.store.tables import PAUSED, conversations, install, is_discovery, users
 
 _load = select(users.c.id, users.c.zone, users.c.paused).where(users.c.id == bindparam("which"))
@@ -43,27 +43,27 @@ class Users(Group):
         if user is not None:
             self.set_paused(user, paused=paused)
         elif paused:
-            insert_unless_there(self.connection, install, {"key": PAUSED, "value": "true"})
+            insert_if_absent(self.connection, install, {"key": PAUSED, "value": "true"})
         else:
-            self.connection.execute(_resume_all)
+            self._execute(_resume_all)
         self.tx.hint(Hint(HintKind.WORK), Hint(HintKind.CHANGED, user))
         for concerned in self._all_ids() if user is None else (user,):
             self.tx.events.note(concerned, None, EventKind.USER)
 
     def set_paused(self, user: UserId, *, paused: bool) -> None:
         """Pause or resume the background work of a user without announcing it."""
-        if self.connection.execute(_pause, {"which": user, "becomes": paused}).rowcount != 1:
+        if self._execute(_pause, {"which": user, "becomes": paused}).rowcount != 1:
             raise NotFound
 
     def set_zone(self, user: UserId, zone: str) -> None:
-        if self.connection.execute(_set_zone, {"which": user, "becomes": zone}).rowcount != 1:
+        if self._execute(_set_zone, {"which": user, "becomes": zone}).rowcount != 1:
             raise NotFound
 
     def _all_ids(self) -> list[UserId]:
-        return [UserId(found) for found in self.connection.execute(_all).scalars()]
+        return [UserId(found) for found in self._execute(_all).scalars()]
 
     def _read(self, user: UserId, *, lock: bool) -> UserState:
-        row = self.connection.execute(_lock if lock else _load, {"which": user}).one_or_none()
+        row = self._execute(_lock if lock else _load, {"which": user}).one_or_none()
         if row is None:
             raise NotFound
         return UserState(id=UserId(row.id), zone=row.zone, paused=row.paused)
@@ -72,7 +72,7 @@ class Users(Group):
 class ProfileQueries(Group):
     def me(self, user: UserId) -> UserProfile:
         """Read who a user is, for themselves."""
-        row = self.connection.execute(describing, {"which": user}).one_or_none()
+        row = self._execute(describing, {"which": user}).one_or_none()
         if row is None:
             raise NotFound
         return UserProfile(

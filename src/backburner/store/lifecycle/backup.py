@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from backburner.core.errors import BadRequest, Conflict, StoreFailed
 from backburner.store.db import Database
-from backburner.store.dialect import Clock, count_others, is_sqlite
+from backburner.store.dialect import Clock, count_other_connections, is_sqlite
 from backburner.store.lifecycle import restore, sqlite_file
 from backburner.store.lifecycle.check import find_faults
 from backburner.store.lifecycle.opening import file_of, open_database
@@ -77,7 +77,7 @@ def settle_loaded(url: str, clock: Clock) -> Restored:
     """Settle a database into which something else has loaded a copy."""
     with closing(open_database(url, clock)) as database:
         with database.engine.begin() as connection:
-            others = count_others(connection)
+            others = count_other_connections(connection)
         if others:
             raise Conflict(
                 f"{others} other connections have this database open.",

@@ -4,7 +4,7 @@ from typing import Final
 
 from sqlalchemy import Connection, text
 
-from backburner.store.dialect import check_pages, read_as_one
+from backburner.store.dialect import check_pages, use_snapshot
 
 #: Of each kind of fault, so many are named.
 MAX_NAMED_ROWS = 5
@@ -51,7 +51,7 @@ NEVER: Final = {
 
 def find_faults(connection: Connection) -> list[str]:
     """Name everything that is wrong; this reads all there is, and takes its time."""
-    read_as_one(connection)
+    use_snapshot(connection)
     # Where pages are damaged, what the rows say means nothing.
     return check_pages(connection) or [
         f"There is {what}: {', '.join(found)}."

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from backburner.core import transitions
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.question import FIRST_REMINDER
-from backburner.store.dialect import number_from, put
+from backburner.store.dialect import number_from, upsert
 from backburner.store.tables import (
     attempts,
     conversations,
@@ -129,5 +129,5 @@ def _end_everything(connection: Connection, now: datetime) -> int:
     # something else, also if the same copy is put back twice.
     for table in numbered:
         number_from(connection, table, to_micros(now))
-    put(connection, install, {"key": RESTORED, "value": now.isoformat()})
+    upsert(connection, install, {"key": RESTORED, "value": now.isoformat()})
     return connection.execute(_end_credentials, {"at": now}).rowcount

@@ -113,18 +113,18 @@ _told = select(_newest).where(_newest.c.created_at > _since).order_by(_newest.c.
 
 class Away(Group):
     def since(self, user: UserId) -> datetime:
-        row = self.connection.execute(_away_since, {"owner": user}).one_or_none()
+        row = self._execute(_away_since, {"owner": user}).one_or_none()
         if row is None:
             raise NotFound
         since: datetime = row.away_since or row.created_at
         return since
 
     def end(self, user: UserId, until: datetime) -> None:
-        self.connection.execute(_come_back, {"owner": user, "until": until})
+        self._execute(_come_back, {"owner": user, "until": until})
 
     def totals(self, user: UserId, since: datetime) -> RunCounts:
         values = {"owner": user, "since": since}
-        return _counted(self.connection.execute(_totals, values).mappings().one())
+        return _counted(self._execute(_totals, values).mappings().one())
 
     def ran(self, user: UserId, since: datetime, *, limit: int) -> Sequence[ConversationRuns]:
         values = {"owner": user, "since": since, "limit": limit}
@@ -136,7 +136,7 @@ class Away(Group):
                 last_at=row["last_at"],
                 failure=row["why"],
             )
-            for row in self.connection.execute(_ran, values).mappings()
+            for row in self._execute(_ran, values).mappings()
         ]
 
     def needs(self, user: UserId, *, limit: int) -> Sequence[PendingQuestion]:
@@ -149,11 +149,11 @@ class Away(Group):
                 prompt=row.prompt,
                 asked_at=row.asked_at,
             )
-            for row in self.connection.execute(_needs, {"owner": user, "limit": limit})
+            for row in self._execute(_needs, {"owner": user, "limit": limit})
         ]
 
     def spent(self, user: UserId, since: datetime) -> SpendTotal:
-        row = self.connection.execute(_spent, {"owner": user, "since": since}).one()
+        row = self._execute(_spent, {"owner": user, "since": since}).one()
         return SpendTotal(Amount(int(row.micros), int(row.tokens)), is_all_priced=not row.unpriced)
 
     def told(self, user: UserId, since: datetime, *, limit: int) -> Sequence[RecentNotice]:
@@ -166,7 +166,7 @@ class Away(Group):
                 text=row.text,
                 created_at=row.created_at,
             )
-            for row in self.connection.execute(_told, values)
+            for row in self._execute(_told, values)
         ]
 
 

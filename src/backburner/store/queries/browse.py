@@ -109,10 +109,7 @@ _is_there = select(conversations.c.id).where(
 class Browse(ConversationQueries, GrantQueries, MemoryQueries, ProfileQueries, GaugeQueries):
     def require(self, user: UserId, conversation_id: ConversationId) -> ConversationId:
         """See that a conversation is there: an empty page is no answer for one that is not."""
-        if (
-            self.connection.execute(_is_there, {"owner": user, "which": conversation_id}).first()
-            is None
-        ):
+        if self._execute(_is_there, {"owner": user, "which": conversation_id}).first() is None:
             raise NotFound
         return conversation_id
 
@@ -124,7 +121,7 @@ class Browse(ConversationQueries, GrantQueries, MemoryQueries, ProfileQueries, G
         asked = messages_page
         if after is not None:
             asked, values["id"] = messages_after, after[0]
-        return [to_message(row) for row in self.connection.execute(asked, values)]
+        return [to_message(row) for row in self._execute(asked, values)]
 
     def message(self, user: UserId, message_id: MessageId) -> Message:
         return to_message(self._only(_message, user, message_id))
@@ -137,7 +134,7 @@ class Browse(ConversationQueries, GrantQueries, MemoryQueries, ProfileQueries, G
         if after is not None:
             asked = questions_after
             values |= {"at": after[0], "id": after[1]}
-        return [_to_asked(row) for row in self.connection.execute(asked, values)]
+        return [_to_asked(row) for row in self._execute(asked, values)]
 
     def question(self, user: UserId, question_id: QuestionId) -> QuestionRow:
         return _to_asked(self._only(_question, user, question_id))
@@ -151,13 +148,10 @@ class Browse(ConversationQueries, GrantQueries, MemoryQueries, ProfileQueries, G
         if after is not None:
             asked = runs_after
             values |= {"at": after[0], "number": after[1], "id": after[2]}
-        return [to_run(row) for row in self.connection.execute(asked, values)]
+        return [to_run(row) for row in self._execute(asked, values)]
 
     def calls(self, user: UserId, run_id: RunId) -> Sequence[ToolCallRow]:
-        return [
-            _to_call(row)
-            for row in self.connection.execute(_calls, {"owner": user, "which": run_id})
-        ]
+        return [_to_call(row) for row in self._execute(_calls, {"owner": user, "which": run_id})]
 
     def grants(self, user: UserId, conversation_id: ConversationId) -> Sequence[GrantRow]:
         self.require(user, conversation_id)
@@ -172,12 +166,10 @@ class Browse(ConversationQueries, GrantQueries, MemoryQueries, ProfileQueries, G
             asked, values["id"] = notices_after, after[0]
         if unseen:
             asked = asked.where(is_unseen)
-        return [_to_told(row) for row in self.connection.execute(asked, values)]
+        return [_to_told(row) for row in self._execute(asked, values)]
 
     def _only(self, asked: Any, user: UserId, which: str) -> Row[Any]:
-        row: Row[Any] | None = self.connection.execute(
-            asked, {"owner": user, "which": which}
-        ).one_or_none()
+        row: Row[Any] | None = self._execute(asked, {"owner": user, "which": which}).one_or_none()
         if row is None:
             raise NotFound
         return row

@@ -104,16 +104,16 @@ class ConversationQueries(Group):
             asked = statement(wanted, after).with_only_columns(
                 conversations.c.id, conversations.c.updated_at
             )
-            near = self.connection.execute(asked, values | {"limit": looked_at + 1}).all()
+            near = self._execute(asked, values | {"limit": looked_at + 1}).all()
             ends_at = _mark(near[looked_at - 1]) if len(near) > looked_at else None
             among = [row.id for row in near[:looked_at]]
             return self._search(user, wanted.words, among, ends_at, limit=limit)
-        rows = self.connection.execute(statement(wanted, after), values).all()
+        rows = self._execute(statement(wanted, after), values).all()
         shown = rows[:limit]
         return ConversationPage(self.read(shown), _mark(shown[-1]) if len(rows) > limit else None)
 
     def conversation(self, user: UserId, conversation_id: ConversationId) -> ConversationRow:
-        row = self.connection.execute(_one, {"owner": user, "which": conversation_id}).one_or_none()
+        row = self._execute(_one, {"owner": user, "which": conversation_id}).one_or_none()
         if row is None:
             raise NotFound
         (seen,) = self.read([row])
@@ -124,7 +124,7 @@ class ConversationQueries(Group):
     ) -> ConversationPage:
         """Find those that have the words; `ends_at` is where the next page would begin to look."""
         values = {"owner": user, "among": among, "words": f"%{_escape(words)}%"}
-        found = sorted(self.connection.execute(_fitting, values).all(), key=_mark, reverse=True)
+        found = sorted(self._execute(_fitting, values).all(), key=_mark, reverse=True)
         shown = found[:limit]
         if len(found) > limit:
             ends_at = _mark(shown[-1])
@@ -135,9 +135,7 @@ class ConversationQueries(Group):
         asking = [row.id for row in rows if row.status == Status.WAITING_INPUT.value]
         asked = defaultdict[str, list[Question]](list)
         if asking:
-            for row in self.connection.execute(
-                _questions, {"owner": rows[0].user_id, "which": asking}
-            ):
+            for row in self._execute(_questions, {"owner": rows[0].user_id, "which": asking}):
                 asked[row.conversation_id].append(to_question(row))
         return [
             ConversationRow(to_conversation(row, tuple(asked[row.id])), row.updated_at)

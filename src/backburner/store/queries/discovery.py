@@ -98,18 +98,17 @@ _pass = (
 class Discovery(Group):
     def find(self, user: UserId) -> Sequence[ConversationId]:
         return [
-            ConversationId(found)
-            for found in self.connection.execute(finding, {"owner": user}).scalars()
+            ConversationId(found) for found in self._execute(finding, {"owner": user}).scalars()
         ]
 
     def presence(self, user: UserId) -> Presence:
         """See when a user was last heard, and whether something of theirs is being answered."""
-        row = self.connection.execute(presence_of, {"owner": user}).one()
+        row = self._execute(presence_of, {"owner": user}).one()
         return Presence(last_message_at=row.last_message_at, awaits_reply=bool(row.awaits_reply))
 
     def talk(self, user: UserId, *, limit: int) -> Sequence[Snippet]:
         """Read what was said last in a user's chats, oldest first."""
-        rows = self.connection.execute(talk_of, {"owner": user, "limit": limit}).all()
+        rows = self._execute(talk_of, {"owner": user, "limit": limit}).all()
         return [Snippet(row.title, to_message(row)) for row in reversed(rows)]
 
     def pass_over(self, passed: Conversation) -> None:
@@ -120,4 +119,4 @@ class Discovery(Group):
             "following": passed.next_run_at,
             "settled": passed.settled_until,
         }
-        self.connection.execute(_pass, values)
+        self._execute(_pass, values)

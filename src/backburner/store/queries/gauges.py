@@ -97,12 +97,11 @@ _counts = select(
 
 class GaugeQueries(Group):
     def gauges(self, *, now: datetime) -> Gauges:
-        row, since = self.connection.execute(_counts).one(), {"since": now - RECENTLY}
+        row, since = self._execute(_counts).one(), {"since": now - RECENTLY}
         ended: dict[str, int] = dict.fromkeys((status.value for status in ENDINGS), 0)
-        ended |= {row.status: row.count for row in self.connection.execute(_ended, since)}
+        ended |= {row.status: row.count for row in self._execute(_ended, since)}
         claimable = [
-            self.connection.execute(asked, {"now": now}).one()
-            for asked in (_due, _handed_back, _waiting)
+            self._execute(asked, {"now": now}).one() for asked in (_due, _handed_back, _waiting)
         ]
         waits_since = min((since for _, since in claimable if since is not None), default=now)
         return Gauges(

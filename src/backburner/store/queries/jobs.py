@@ -183,49 +183,43 @@ class Jobs(Group):
         if batch is not None:
             statement = statement.where(conversations.c.batch == batch)
         values = {"owner": user, "parent": parent, "limit": limit}
-        return self._read(user, self.connection.execute(statement, values).all())
+        return self._read(user, self._execute(statement, values).all())
 
     def named(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Conversation]:
-        rows = self.connection.execute(
-            _named, {"owner": user, "which": list(conversation_ids)}
-        ).all()
+        rows = self._execute(_named, {"owner": user, "which": list(conversation_ids)}).all()
         return {job.id: job for job in self._read(user, rows)}
 
     def lock(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Conversation]:
-        rows = self.connection.execute(
-            _lock, {"owner": user, "which": list(conversation_ids)}
-        ).all()
+        rows = self._execute(_lock, {"owner": user, "which": list(conversation_ids)}).all()
         return {job.id: job for job in self._read(user, rows)}
 
     def work(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, WorkSummary]:
         values = {"owner": user, "which": list(conversation_ids)}
-        ends = {row.id: row for row in self.connection.execute(_ends, values)}
-        heard = {row.id: row for row in self.connection.execute(_heard, values)}
+        ends = {row.id: row for row in self._execute(_ends, values)}
+        heard = {row.id: row for row in self._execute(_heard, values)}
         calls = defaultdict[str, list[Row[Any]]](list)
-        for row in self.connection.execute(_calls, values):
+        for row in self._execute(_calls, values):
             calls[row.id].append(row)
         return {job: _work(ends.get(job), heard.get(job), calls[job]) for job in conversation_ids}
 
     def count_open(self, user: UserId, root: ConversationId) -> int:
-        found: int = self.connection.execute(
-            _count_open, {"owner": user, "root": root}
-        ).scalar_one()
+        found: int = self._execute(_count_open, {"owner": user, "root": root}).scalar_one()
         return found
 
     def retrieve(self, user: UserId, conversation_ids: Collection[ConversationId]) -> None:
         if conversation_ids:
             values = {"owner": user, "which": list(conversation_ids), "at": self.tx.now}
-            self.connection.execute(_retrieve, values)
+            self._execute(_retrieve, values)
 
     def is_remembered(self, user: UserId, conversation_id: ConversationId, session_id: str) -> bool:
         values = {"owner": user, "conversation": conversation_id, "session": session_id}
-        return self.connection.execute(_remembered, values).first() is not None
+        return self._execute(_remembered, values).first() is not None
 
     def wait(self, turn: Turn, conversation_ids: Mapping[ConversationId, bool]) -> None:
         Waits(self.tx).begin(turn, conversation_ids)
@@ -238,7 +232,7 @@ class Jobs(Group):
     def redirect(self, user: UserId, items: Collection[ItemId], kind: RunKind) -> None:
         if items:
             values = {"owner": user, "which": list(items), "served_as": kind.value}
-            self.connection.execute(_redirect, values)
+            self._execute(_redirect, values)
 
     def _read(self, user: UserId, rows: Sequence[Row[Any]]) -> Sequence[Conversation]:
         asked = Questions(self.tx).open_of_all(user, [row.id for row in rows])

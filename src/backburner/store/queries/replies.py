@@ -49,7 +49,7 @@ class Replies(Group):
         items: Collection[ItemId],
     ) -> Reply | None:
         key = {"owner": user, "which": conversation_id}
-        waiting = self.connection.execute(_items, {**key, "items": list(items)}).all()
+        waiting = self._execute(_items, {**key, "items": list(items)}).all()
         if any(item.served_at is None for item in waiting):
             return None
         served_by = [item.served_by for item in waiting if item.served_by is not None]
@@ -57,19 +57,19 @@ class Replies(Group):
         # One that was handed back has served it, and goes on.
         if any(run.status in (RunStatus.QUEUED, RunStatus.RUNNING) for run in ran):
             return None
-        asked = self.connection.execute(_message, {**key, "said": said}).one_or_none()
+        asked = self._execute(_message, {**key, "said": said}).one_or_none()
         number = 0 if asked is None else asked.number
-        found = self.connection.execute(_said_since, {**key, "number": number, "runs": served_by})
+        found = self._execute(_said_since, {**key, "number": number, "runs": served_by})
         last = max(ran, key=lambda run: run.epoch, default=None)
         return Reply(last, tuple(to_message(row) for row in found))
 
     def message(self, user: UserId, conversation_id: ConversationId, said: MessageId) -> Message:
         values = {"owner": user, "which": conversation_id, "said": said}
-        row = self.connection.execute(_message, values).one_or_none()
+        row = self._execute(_message, values).one_or_none()
         if row is None:
             raise NotFound
         return to_message(row)
 
     def _runs(self, user: UserId, which: Sequence[str]) -> list[Run]:
-        found = self.connection.execute(_runs, {"owner": user, "runs": list(which)})
+        found = self._execute(_runs, {"owner": user, "runs": list(which)})
         return [to_run(row) for row in found]

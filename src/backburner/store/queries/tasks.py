@@ -113,7 +113,7 @@ costs_under = _costs(
 
 class Tasks(Group):
     def active(self, user: UserId) -> Sequence[tuple[ConversationId, str]]:
-        rows = self.connection.execute(active, {"owner": user})
+        rows = self._execute(active, {"owner": user})
         return [(ConversationId(row.id), row.title) for row in rows]
 
     def open(self, user: UserId, *, limit: int) -> Sequence[Conversation]:
@@ -130,10 +130,10 @@ class Tasks(Group):
 
     def count_proposed(self, user: UserId, parent: ConversationId, *, since: datetime) -> int:
         values = {"owner": user, "which": parent, "since": since}
-        return int(self.connection.execute(proposed, values).scalar_one())
+        return int(self._execute(proposed, values).scalar_one())
 
     def dismissed(self, user: UserId, *, since: datetime) -> Sequence[RejectedProposal]:
-        rows = self.connection.execute(dismissed, {"owner": user, "since": since})
+        rows = self._execute(dismissed, {"owner": user, "since": since})
         return [
             RejectedProposal(row.title, str(load(row.context).get("prompt", "")), row.ended_at)
             for row in rows
@@ -148,11 +148,11 @@ class Tasks(Group):
         return self._costs(costs_under, owner=user, which=profile, since=since, limit=limit)
 
     def _read(self, asked: Select[Any], user: UserId, **values: Any) -> Sequence[Conversation]:
-        rows = self.connection.execute(asked, {"owner": user, **values}).all()
+        rows = self._execute(asked, {"owner": user, **values}).all()
         return [seen.conversation for seen in ConversationQueries(self.tx).read(rows)]
 
     def _costs(self, asked: Select[Any], **values: Any) -> Sequence[Cost]:
         return [
             Cost(Amount(int(row.micros), int(row.tokens)), priced=bool(row.priced))
-            for row in self.connection.execute(asked, values)
+            for row in self._execute(asked, values)
         ]

@@ -64,21 +64,21 @@ class Turns(Group):
             "tick": self.tx.tick,
             "until": self.tx.tick + lease // MICROSECOND,
         }
-        if self.connection.execute(_renew, values).rowcount != 1:
+        if self._execute(_renew, values).rowcount != 1:
             raise Fenced
         waits = Conversations(self.tx).person_waits(turn.user_id, turn.conversation_id)
         return TurnFlags(cancelled=self.is_cancelled(turn), person_waits=waits)
 
     def hold(self, turn: Turn) -> Conversation:
         """Load the conversation as it is now, to apply an outcome to it; only its holder can."""
-        row = self.connection.execute(_hold, turn_key(turn)).one_or_none()
+        row = self._execute(_hold, turn_key(turn)).one_or_none()
         if row is None:
             raise Fenced
         return Conversations(self.tx).read(row)
 
     def mark_outside_text(self, turn: Turn) -> None:
         """Mark that outside text is read in a conversation; the mark is never removed."""
-        if self.connection.execute(_note_outside, turn_key(turn)).rowcount != 1:
+        if self._execute(_note_outside, turn_key(turn)).rowcount != 1:
             raise Fenced
 
     def commit(
@@ -113,7 +113,7 @@ class Turns(Group):
     def is_cancelled(self, turn: Turn) -> bool:
         """See whether the run has been asked to stop."""
         values = {"owner": turn.user_id, "run": turn.run_id}
-        return self.connection.execute(_cancel_flag, values).scalar() is not None
+        return self._execute(_cancel_flag, values).scalar() is not None
 
     def _give_up(self, turn: Turn, step: Step, *, served: Iterable[ItemId]) -> None:
         """Save the conversation without its turn, if this holder still has it, and the proof."""
@@ -121,7 +121,7 @@ class Turns(Group):
         for name in ("user_id", "id", "created_at"):
             del row[name]
         row |= {**turn_key(turn), "updated_at": self.tx.now}
-        if self.connection.execute(_commit, row).rowcount != 1:
+        if self._execute(_commit, row).rowcount != 1:
             raise Fenced
         Runs(self.tx).prove(turn.user_id, turn.run_id, turn.epoch)
         Inbox(self.tx).serve(turn.user_id, served, run_id=turn.run_id)

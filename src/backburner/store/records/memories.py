@@ -32,7 +32,7 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.core.memory import Memory, index_words
 from backburner.ports import MemoryWrite, NewMemory, PageKey
 from backburner.store.context import Group
-from backburner.store.dialect import insert_unless_there
+from backburner.store.dialect import insert_if_absent
 from backburner.store.tables import memories, memory_words
 
 #: Later than whatever a word may go on with.
@@ -127,7 +127,7 @@ def recalled_by(count: int) -> Select[Any]:
 
 class Memories(Group):
     def count(self, user: UserId) -> int:
-        found: int = self.connection.execute(_count, {"owner": user}).scalar_one()
+        found: int = self._execute(_count, {"owner": user}).scalar_one()
         return found
 
     def put(self, user: UserId, memory: NewMemory, *, spare_own: bool = False) -> MemoryWrite:
@@ -141,7 +141,7 @@ class Memories(Group):
             "created_at": self.tx.now,
             "updated_at": self.tx.now,
         }
-        if insert_unless_there(self.connection, memories, row):
+        if insert_if_absent(self.connection, memories, row):
             self._note_words(user, memory)
             return MemoryWrite.NEW
         values = {
@@ -153,18 +153,18 @@ class Memories(Group):
             "at": self.tx.now,
             "all_of_them": not spare_own,
         }
-        if self.connection.execute(_change, values).rowcount != 1:
+        if self._execute(_change, values).rowcount != 1:
             return MemoryWrite.REFUSED
-        self.connection.execute(_forget_words, {"owner": user, "which": memory.key})
+        self._execute(_forget_words, {"owner": user, "which": memory.key})
         self._note_words(user, memory)
         return MemoryWrite.OVER
 
     def remove(self, user: UserId, key: str, *, spare_own: bool = False) -> bool:
         """Delete a memory with its words; False: it is a trusted one that was to be spared."""
         values = {"owner": user, "which": key, "all_of_them": not spare_own}
-        if self.connection.execute(_delete, values).rowcount == 1:
+        if self._execute(_delete, values).rowcount == 1:
             return True
-        if self.connection.execute(_one, {"owner": user, "which": key}).first() is None:
+        if self._execute(_one, {"owner": user, "which": key}).first() is None:
             raise NotFound
         return False
 
@@ -172,10 +172,10 @@ class Memories(Group):
         if not words:
             return []
         asked = found_by(len(words), beginning=True)
-        return [_read(row) for row in self.connection.execute(asked, _sought(user, words, limit))]
+        return [_read(row) for row in self._execute(asked, _sought(user, words, limit))]
 
     def recall(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
-        rows = self.connection.execute(recalled_by(len(words)), _sought(user, words, limit))
+        rows = self._execute(recalled_by(len(words)), _sought(user, words, limit))
         recalled: dict[str, Memory] = {}
         for row in rows:
             recalled.setdefault(row.key, _read(row))
@@ -186,7 +186,7 @@ class Memories(Group):
         if words:
             key = memory.key
             rows = [{"user_id": user, "word": word, "key": key} for word in words]
-            self.connection.execute(_insert_words, rows)
+            self._execute(_insert_words, rows)
 
 
 class MemoryQueries(Group):
@@ -195,10 +195,10 @@ class MemoryQueries(Group):
         asked = page_of_all
         if after is not None:
             asked, values["key"] = page_after, after[0]
-        return [_read(row) for row in self.connection.execute(asked, values)]
+        return [_read(row) for row in self._execute(asked, values)]
 
     def memory(self, user: UserId, key: str) -> Memory:
-        row = self.connection.execute(_one, {"owner": user, "which": key}).one_or_none()
+        row = self._execute(_one, {"owner": user, "which": key}).one_or_none()
         if row is None:
             raise NotFound
         return _read(row)
