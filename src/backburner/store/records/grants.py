@@ -18,10 +18,10 @@ _insert = insert(grants)
 _select = select(grants).where(grants.c.user_id == bindparam("owner"), is_good)
 _select_of_conversation = _select.where(grants.c.conversation_id == bindparam("conversation"))
 _select_by_id = _select.where(grants.c.id == bindparam("grant_id"))
-page_of_all = _select.order_by(grants.c.given_at.desc(), grants.c.id.desc()).limit(
+select_page = _select.order_by(grants.c.given_at.desc(), grants.c.id.desc()).limit(
     bindparam("limit")
 )
-page_after = page_of_all.where(
+select_page_after = select_page.where(
     tuple_(grants.c.given_at, grants.c.id)
     < tuple_(bindparam("last_given_at", type_=Time), bindparam("last_id", type_=Text()))
 )
@@ -87,9 +87,9 @@ class GrantQueries(Group):
     def all_grants(self, user: UserId, after: PageKey | None, *, limit: int) -> Sequence[GrantRow]:
         """Read the grants of all conversations of a user, newest first."""
         values: dict[str, Any] = {"owner": user, "limit": limit}
-        statement = page_of_all
+        statement = select_page
         if after is not None:
-            statement, (values["last_given_at"], values["last_id"]) = page_after, after
+            statement, (values["last_given_at"], values["last_id"]) = select_page_after, after
         return [_to_grant_row(row) for row in self._execute(statement, values)]
 
     def grant(self, user: UserId, grant_id: GrantId) -> GrantRow:
