@@ -1,4 +1,4 @@
-"""Looks for what must not be in a database, whatever happened to those who worked on it."""
+"""Checks the invariants of a database, which hold whatever happened to its processes."""
 
 from typing import Final
 
@@ -6,10 +6,10 @@ from sqlalchemy import Connection, text
 
 from backburner.store.dialect import check_pages, use_snapshot
 
-#: Of each kind of fault, so many are named.
+#: Rows that are named for each kind of fault.
 MAX_NAMED_ROWS = 5
 
-#: Each finds what must not be there.
+#: Queries that must find no rows.
 NEVER: Final = {
     "a run that went well without a proof": (
         "SELECT r.id FROM runs r WHERE r.status = 'success' AND NOT EXISTS"
@@ -50,16 +50,16 @@ NEVER: Final = {
 
 
 def find_faults(connection: Connection) -> list[str]:
-    """Name everything that is wrong; this reads all there is, and takes its time."""
+    """Describe all faults; this reads the whole database."""
     use_snapshot(connection)
-    # Where pages are damaged, what the rows say means nothing.
+    # Rows of damaged pages prove nothing.
     return check_pages(connection) or [
-        f"There is {what}: {', '.join(found)}."
+        f"There is {what}: {', '.join(ids)}."
         for what, query in NEVER.items()
-        if (found := _first_few(connection, query))
+        if (ids := _first_ids(connection, query))
     ]
 
 
-def _first_few(connection: Connection, query: str) -> list[str]:
-    found = connection.execute(text(query))
-    return [str(which) for (which,) in found.fetchmany(MAX_NAMED_ROWS)]
+def _first_ids(connection: Connection, query: str) -> list[str]:
+    rows = connection.execute(text(query)).fetchmany(MAX_NAMED_ROWS)
+    return [str(row_id) for (row_id,) in rows]

@@ -1,5 +1,6 @@
-"""Opening a database: found fit for use, kept for this process where it is a file, brought up to
-date. Whatever is in the way is refused in a sentence, and left as it was.
+"""Opens a database: checks that it can be used, locks a file for this process, and migrates it.
+
+A database that cannot be used is refused with an explanation, and left unchanged.
 """
 
 import sqlite3
@@ -30,18 +31,16 @@ _SELECT_1 = text("SELECT 1")
 
 @dataclass(frozen=True, slots=True)
 class DatabaseState:
-    """What a look at a database has found."""
-
-    #: Of its tables; None: there are none yet, or they cannot be looked at.
+    #: Of its tables; None: there are none yet, or they cannot be read.
     revision: str | None
-    #: What they are brought to when it is opened.
+    #: The revision to which it is migrated when it is opened.
     newest: str
-    #: Another process of ours has it.
+    #: Another Backburner process has it open.
     in_use: bool = False
 
 
 def open_database(url: str, clock: Clock, *, versions: Versions = OUR_VERSIONS) -> Database:
-    """Open what a URL names; `versions` are the folders with the revisions of its tables."""
+    """Open the database of a URL; `versions` are the folders with its revisions."""
     engine = _make_engine(url)
     with ExitStack() as held, _explained(engine):
         if path := _file_of(engine):
@@ -60,7 +59,7 @@ def open_database(url: str, clock: Clock, *, versions: Versions = OUR_VERSIONS) 
 
 
 def look_at_database(url: str, *, versions: Versions = OUR_VERSIONS) -> DatabaseState:
-    """See what is there, and refuse what `open_database` would; nothing is changed."""
+    """Inspect a database without changing it, and refuse it as `open_database` would."""
     engine = _make_engine(url)
     with ExitStack() as held, _explained(engine):
         held.callback(engine.dispose)
@@ -73,12 +72,12 @@ def look_at_database(url: str, *, versions: Versions = OUR_VERSIONS) -> Database
 
 
 def file_of(url: str) -> Path | None:
-    """Find the file that a URL names; None: it names a server."""
+    """Return the file of a URL; None: it names a server."""
     return _file_of(_make_engine(url))
 
 
 def ask_for_an_answer(tx: Tx) -> None:
-    """See that the database does anything at all."""
+    """Check that the database answers."""
     tx.connection.execute(_SELECT_1)
 
 
@@ -92,7 +91,7 @@ def _look_at_file(path: Path, versions: Versions) -> DatabaseState:
         except StoreFailed as error:
             if error.permanent:
                 raise
-            # A second connection beside that of its owner is one too many.
+            # Its owner must stay the only connection.
             return DatabaseState(None, newest, in_use=True)
         sqlite_file.check(path)
         connection = held.enter_context(sqlite_file.look(path))
@@ -112,14 +111,14 @@ def _make_engine(url: str) -> Engine:
                 "--database-url has a question mark in the name of a SQLite file.",
                 hint="Write %3F for it; SQLite takes no options here.",
             )
-        # Without this, part of the password would be taken for the host, and be shown.
+        # Otherwise part of the password would be taken for the host, and be shown.
         if "@" in (parsed.host or ""):
             raise BadSetting(
                 "--database-url has more than one @ in it.", hint="In a password it is written %40."
             )
         return make_engine(url)
     except (ArgumentError, ValueError):
-        # Their text may quote any part of it.
+        # The text of these errors may quote any part of the URL.
         raise BadSetting(
             "--database-url cannot be read.",
             hint="It takes sqlite:////a/path or postgresql://user:password@host/name.",

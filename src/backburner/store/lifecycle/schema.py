@@ -1,7 +1,7 @@
-"""Which revision of the tables a database has, whether they are ours, and bringing them up to date.
+"""The revision of a database, the check whether its tables are ours, and migrations.
 
-All revisions that are missing are applied in one transaction, on both databases: whatever goes
-wrong in one of them, the database is left as it was.
+All missing revisions are applied in one transaction, on both databases: if one of them fails, the
+database is left unchanged.
 """
 
 from collections.abc import Iterator
@@ -19,16 +19,16 @@ MIGRATIONS = Path(__file__).parents[1] / "migrations"
 Versions = tuple[Path, ...]
 OUR_VERSIONS: Versions = (MIGRATIONS / "versions",)
 
-#: Says in the head of a SQLite file whose it is: "BKBR".
+#: Marks a SQLite file as ours: "BKBR".
 APPLICATION_ID = 0x424B4252
-#: Held on PostgreSQL by whoever migrates: "backburn".
+#: The advisory lock of migrations on PostgreSQL: "backburn".
 MIGRATION_LOCK = 0x6261636B6275726E
 #: How long one process waits for another to finish a migration.
 MIGRATION_LOCK_TIMEOUT = "10min"
 
 #: Alembic's own table.
 REVISIONS = "alembic_version"
-#: What every revision has.
+#: Tables that every revision has.
 _OUR_TABLES = {REVISIONS, users.name, conversations.name}
 
 
@@ -41,15 +41,15 @@ def known_revisions(versions: Versions) -> list[str]:
 def find_revision(connection: Connection) -> str | None:
     if not inspect(connection).has_table(REVISIONS):
         return None
-    # A database of ours has one; whatever else uses Alembic may have several.
-    found: str | None = connection.execute(
+    # Our databases have one row; those of other programs that use Alembic may have several.
+    revision: str | None = connection.execute(
         text(f"SELECT max(version_num) FROM {REVISIONS}")  # noqa: S608 (a constant)
     ).scalar()
-    return found
+    return revision
 
 
 def refuse_others(connection: Connection, name: str, *, versions: Versions = OUR_VERSIONS) -> None:
-    """Refuse tables that something else made, or a Backburner that is newer, or an alpha version.
+    """Refuse tables of another program, of a newer Backburner, or of an alpha version.
 
     A database of an alpha version is not upgraded: its revisions are gone.
     """
@@ -98,7 +98,7 @@ def bring_up_to_date(engine: Engine, *, versions: Versions = OUR_VERSIONS) -> No
 
 
 def upgrade(connection: Connection, revision: str, *, versions: Versions = OUR_VERSIONS) -> None:
-    # Late, because it takes as long as everything else, and hardly a start has any use for it.
+    # Imported late: it takes as long as everything else, and few starts need it.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
 
@@ -114,7 +114,7 @@ def upgrade(connection: Connection, revision: str, *, versions: Versions = OUR_V
 
 @contextmanager
 def _migrating(engine: Engine) -> Iterator[Connection]:
-    """Open a transaction that nobody else migrates in at the same time."""
+    """Open a transaction that is the only one to migrate."""
     with engine.connect() as connection:
         if is_sqlite(engine):
             yield from _migrating_sqlite(connection)
@@ -129,8 +129,8 @@ def _migrating(engine: Engine) -> Iterator[Connection]:
 
 def _migrating_sqlite(connection: Connection) -> Iterator[Connection]:
     driver = connection.connection.cursor()
-    # A table is changed by making a new one, and to drop the old one would delete whatever refers
-    # to it. This can be set outside of a transaction only.
+    # A table is changed by creating a new one, and dropping the old one would delete the rows that
+    # refer to it. This can be set only outside a transaction.
     driver.execute("PRAGMA foreign_keys = OFF")
     try:
         with connection.begin():

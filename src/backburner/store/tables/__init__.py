@@ -1,10 +1,10 @@
-"""All tables. A row that belongs to a user has its owner first in every key of its table.
+"""All tables. The key of a row that belongs to a user begins with its owner.
 
-A user will live in one of several databases, told apart by that column. The exceptions are the keys
-of the install as a whole: users, credentials, sign-in attempts and the settings of the install.
+That column will tell in which of several databases a user lives. The exceptions are the tables of
+the install as a whole: users, credentials, sign-in attempts and the settings of the install.
 
-Whatever a conversation owns goes with it. JSON is kept as text: both databases read and write it
-whole.
+Rows of a conversation are deleted with it. JSON is stored as text: both databases read and write it
+as a whole.
 """
 
 from backburner.store.tables.base import metadata
@@ -47,7 +47,7 @@ from backburner.store.tables.work import (
     waits,
 )
 
-#: Tables whose rows are numbered for each user.
+#: Tables whose rows are numbered per user.
 numbered = (messages, notices, deliveries, events, spend, session_entries)
 
 __all__ = [
