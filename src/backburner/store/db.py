@@ -11,12 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import Turn
 from backburner.ports import Bus
-from backburner.store.dialect import (
-    Clock,
-    is_connection_lost,
-    is_retryable,
-    is_sqlite,
-)
+from backburner.store.dialect import Clock, is_connection_lost, is_retryable, is_sqlite
 from backburner.store.tx import Tx
 
 T = TypeVar("T")

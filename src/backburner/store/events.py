@@ -11,17 +11,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    Text,
-    TextClause,
-    bindparam,
-    delete,
-    func,
-    select,
-    text,
-    tuple_,
-)
+from sqlalchemy import Connection, Text, TextClause, bindparam, delete, func, select, text, tuple_
 
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import RunKind

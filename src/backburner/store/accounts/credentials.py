@@ -115,8 +115,7 @@ _end_invitation = (
 _delete_old = delete(credentials).where(
     credentials.c.user_id == bindparam("owner"),
     or_(
-        credentials.c.ended_at < bindparam("before"),
-        credentials.c.expires_at < bindparam("before"),
+        credentials.c.ended_at < bindparam("before"), credentials.c.expires_at < bindparam("before")
     ),
 )
 

@@ -10,17 +10,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Select,
-    Table,
-    bindparam,
-    delete,
-    exists,
-    func,
-    select,
-    tuple_,
-)
+from sqlalchemy import Column, Select, Table, bindparam, delete, exists, func, select, tuple_
 
 from backburner.core.accounts import Role
 from backburner.core.errors import NotFound

@@ -41,8 +41,7 @@ _end_absence = (
 
 def _of_conversation(table: Any) -> ColumnElement[bool]:
     return and_(
-        conversations.c.user_id == table.c.user_id,
-        conversations.c.id == table.c.conversation_id,
+        conversations.c.user_id == table.c.user_id, conversations.c.id == table.c.conversation_id
     )
 
 
@@ -53,12 +52,7 @@ def _count(status: RunStatus) -> ColumnElement[int]:
 
 _counts = [
     _count(status)
-    for status in (
-        RunStatus.SUCCESS,
-        RunStatus.FAILURE,
-        RunStatus.SKIPPED,
-        RunStatus.CANCELLED,
-    )
+    for status in (RunStatus.SUCCESS, RunStatus.FAILURE, RunStatus.SKIPPED, RunStatus.CANCELLED)
 ]
 _is_unattended = and_(runs.c.user_id == _owner, runs.c.ended_at > _since, runs.c.unattended)
 _select_totals = select(*_counts).where(_is_unattended)

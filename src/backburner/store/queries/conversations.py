@@ -7,29 +7,14 @@ each, so that its time is bounded; the next page continues from there.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Row,
-    Select,
-    Text,
-    bindparam,
-    exists,
-    or_,
-    select,
-    tuple_,
-)
+from sqlalchemy import ColumnElement, Row, Select, Text, bindparam, exists, or_, select, tuple_
 
 from backburner.core.conversation import Kind, Status
 from backburner.core.ids import ConversationId, UserId
 from backburner.ports import ConversationFilter, ConversationPage, ConversationRow, PageKey, View
 from backburner.store.context import Group
 from backburner.store.mapping import to_conversation
-from backburner.store.queries.view_filters import (
-    has_job_status,
-    has_task_status,
-    is_job,
-    is_task,
-)
+from backburner.store.queries.view_filters import has_job_status, has_task_status, is_job, is_task
 from backburner.store.records.questions import Questions
 from backburner.store.tables import conversations, messages
 
@@ -105,13 +90,7 @@ class ConversationQueries(Group):
         return self.read([row])[0]
 
     def _search(
-        self,
-        user: UserId,
-        words: str,
-        ids: Sequence[str],
-        end: PageKey | None,
-        *,
-        limit: int,
+        self, user: UserId, words: str, ids: Sequence[str], end: PageKey | None, *, limit: int
     ) -> ConversationPage:
         """Find the words in these conversations; the next page starts after `end`."""
         values = {"owner": user, "conversation_ids": ids, "pattern": f"%{_escape(words)}%"}

@@ -50,10 +50,7 @@ _count_resumable = (
 )
 #: One run serves all items of a conversation.
 _count_waiting = (
-    select(
-        func.count(func.distinct(inbox.c.conversation_id)),
-        func.min(inbox.c.arrived_at),
-    )
+    select(func.count(func.distinct(inbox.c.conversation_id)), func.min(inbox.c.arrived_at))
     .join(users, users.c.id == inbox.c.user_id)
     .join(
         conversations,

@@ -5,18 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    Integer,
-    Select,
-    Text,
-    and_,
-    bindparam,
-    case,
-    func,
-    or_,
-    select,
-    text,
-)
+from sqlalchemy import Integer, Select, Text, and_, bindparam, case, func, or_, select, text
 
 from backburner.core.allowance import Amount, Cost
 from backburner.core.conversation import Conversation, EndedAs, Kind, PauseReason

@@ -3,17 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import (
-    Integer,
-    Row,
-    Select,
-    and_,
-    exists,
-    literal_column,
-    not_,
-    or_,
-    select,
-)
+from sqlalchemy import Integer, Row, Select, and_, exists, literal_column, not_, or_, select
 
 from backburner.ports import Agenda
 from backburner.store.tables import (

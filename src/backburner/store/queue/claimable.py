@@ -187,9 +187,7 @@ def _person_first(is_served: ColumnElement[bool]) -> Select[Any]:
 def _due(is_served: ColumnElement[bool]) -> Select[Any]:
     """Select the conversations that are due."""
     return select(
-        conversations.c.user_id,
-        conversations.c.id,
-        conversations.c.next_run_at.label("since"),
+        conversations.c.user_id, conversations.c.id, conversations.c.next_run_at.label("since")
     ).where(
         is_due_some_time,
         conversations.c.next_run_at <= bindparam("now"),
@@ -212,9 +210,7 @@ def _items(is_served: ColumnElement[bool]) -> Select[Any]:
     )
     return (
         select(
-            inbox.c.user_id,
-            inbox.c.conversation_id.label("id"),
-            inbox.c.arrived_at.label("since"),
+            inbox.c.user_id, inbox.c.conversation_id.label("id"), inbox.c.arrived_at.label("since")
         )
         .join(conversations, _same_conversation)
         .where(unserved, not_(inbox.c.from_person), is_open, is_served, _no_person_waits())
@@ -228,11 +224,7 @@ def _queued(is_served: ColumnElement[bool]) -> Select[Any]:
         runs.c.kind == text("'reply'"), conversations.c.status != text("'waiting_input'")
     )
     return (
-        select(
-            runs.c.user_id,
-            runs.c.conversation_id.label("id"),
-            runs.c.wait_until.label("since"),
-        )
+        select(runs.c.user_id, runs.c.conversation_id.label("id"), runs.c.wait_until.label("since"))
         .join(conversations, _run_of_conversation)
         .where(is_queued, runs.c.wait_until <= bindparam("now"), is_open, is_served)
         .where(_no_person_waits(), may_resume)

@@ -29,8 +29,7 @@ _select_next = (
     .with_for_update(skip_locked=True)
 )
 _by_number = and_(
-    deliveries.c.user_id == bindparam("owner"),
-    deliveries.c.number == bindparam("delivery_number"),
+    deliveries.c.user_id == bindparam("owner"), deliveries.c.number == bindparam("delivery_number")
 )
 _lease = (
     update(deliveries)

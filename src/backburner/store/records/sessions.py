@@ -73,11 +73,7 @@ class Sessions(Group):
         """See whether this run committed entries before it was handed back."""
         return self._exists(
             _select_committed,
-            {
-                "owner": turn.user_id,
-                "conversation_id": turn.conversation_id,
-                "run_id": turn.run_id,
-            },
+            {"owner": turn.user_id, "conversation_id": turn.conversation_id, "run_id": turn.run_id},
         )
 
     def delete(self, user: UserId, conversation_id: ConversationId, session_id: str) -> None:

@@ -14,11 +14,7 @@ from backburner.store.records.questions import Questions
 from backburner.store.records.runs import Runs
 from backburner.store.records.waits import Waits
 
-_STOPPED = {
-    Stops.WORK: RunKind.BACKGROUND,
-    Stops.REPLIES: RunKind.REPLY,
-    Stops.EVERYTHING: None,
-}
+_STOPPED = {Stops.WORK: RunKind.BACKGROUND, Stops.REPLIES: RunKind.REPLY, Stops.EVERYTHING: None}
 
 
 def write(tx: Context, step: Step, *, cause: str | None, run_id: RunId | None = None) -> None:
