@@ -24,7 +24,7 @@ class _Micros(TypeDecorator[datetime]):
         return None if value is None else EPOCH + timedelta(microseconds=value)
 
 
-class Length(TypeDecorator[timedelta]):
+class Duration(TypeDecorator[timedelta]):
     """A duration, as microseconds."""
 
     impl = BigInteger

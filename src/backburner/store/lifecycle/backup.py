@@ -21,7 +21,7 @@ from backburner.store.lifecycle import restore, sqlite_file
 from backburner.store.lifecycle.check import find_faults
 from backburner.store.lifecycle.opening import file_of, open_database
 from backburner.store.lifecycle.restore import Restored
-from backburner.store.lifecycle.schema import find_revision, refuse_others
+from backburner.store.lifecycle.schema import check_tables, find_revision
 
 #: Pages that are copied at a time, and the pause in which transactions can run.
 _BATCH_PAGES = 256
@@ -122,7 +122,7 @@ def _open_copy(copy: Path) -> Iterator[Connection]:
         raise BadRequest(f"There is no file {copy}.")
     sqlite_file.check_head(copy)
     with sqlite_file.look(copy) as connection:
-        refuse_others(connection, f"The file {copy}")
+        check_tables(connection, f"The file {copy}")
         if find_revision(connection) is None:
             raise BadRequest(f"The file {copy} is not a copy of a Backburner database.")
         yield connection

@@ -20,9 +20,9 @@ from backburner.store.lifecycle.schema import (
     OUR_VERSIONS,
     Versions,
     bring_up_to_date,
+    check_tables,
     find_revision,
     known_revisions,
-    refuse_others,
 )
 from backburner.store.tx import Tx
 
@@ -42,27 +42,27 @@ class DatabaseState:
 def open_database(url: str, clock: Clock, *, versions: Versions = OUR_VERSIONS) -> Database:
     """Open the database of a URL; `versions` are the folders with its revisions."""
     engine = _make_engine(url)
-    with ExitStack() as held, _explained(engine):
+    with ExitStack() as stack, _explained(engine):
         if path := _file_of(engine):
-            held.enter_context(sqlite_file.owned(path))
+            stack.enter_context(sqlite_file.owned(path))
             if sqlite_file.check(path):
                 with sqlite_file.look(path) as connection:
-                    refuse_others(connection, f"The database file {path}", versions=versions)
-        held.callback(engine.dispose)
+                    check_tables(connection, f"The database file {path}", versions=versions)
+        stack.callback(engine.dispose)
         if not is_sqlite(engine):
             name = postgres_server.name_of(engine.url)
             with engine.begin() as connection:
                 postgres_server.check(connection, name)
-                refuse_others(connection, name, versions=versions)
+                check_tables(connection, name, versions=versions)
         bring_up_to_date(engine, versions=versions)
-        return Database(engine, clock, release=held.pop_all().close)
+        return Database(engine, clock, release=stack.pop_all().close)
 
 
 def look_at_database(url: str, *, versions: Versions = OUR_VERSIONS) -> DatabaseState:
     """Inspect a database without changing it, and refuse it as `open_database` would."""
     engine = _make_engine(url)
-    with ExitStack() as held, _explained(engine):
-        held.callback(engine.dispose)
+    with ExitStack() as stack, _explained(engine):
+        stack.callback(engine.dispose)
         if path := _file_of(engine):
             return _look_at_file(path, versions)
         name = postgres_server.name_of(engine.url)
@@ -85,21 +85,21 @@ def _look_at_file(path: Path, versions: Versions) -> DatabaseState:
     newest = known_revisions(versions)[-1]
     if not path.exists() or not path.stat().st_size:
         return DatabaseState(None, newest)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
-            held.enter_context(sqlite_file.owned(path))
+            stack.enter_context(sqlite_file.owned(path))
         except StoreFailed as error:
             if error.permanent:
                 raise
             # Its owner must stay the only connection.
             return DatabaseState(None, newest, in_use=True)
         sqlite_file.check(path)
-        connection = held.enter_context(sqlite_file.look(path))
+        connection = stack.enter_context(sqlite_file.look(path))
         return _look(connection, f"The database file {path}", versions)
 
 
 def _look(connection: Connection, name: str, versions: Versions) -> DatabaseState:
-    refuse_others(connection, name, versions=versions)
+    check_tables(connection, name, versions=versions)
     return DatabaseState(find_revision(connection), known_revisions(versions)[-1])
 
 

@@ -34,11 +34,11 @@ from backburner.store.tables import (
     install,
     is_open,
     is_queued,
+    is_unsent,
+    is_unserved,
     numbered,
     questions,
     runs,
-    to_send,
-    unserved,
 )
 from backburner.store.tx import Tx
 from backburner.store.types import to_micros
@@ -50,7 +50,7 @@ _REASON = "The database was put back from a copy."
 _has_items = exists().where(
     inbox.c.user_id == conversations.c.user_id,
     inbox.c.conversation_id == conversations.c.id,
-    unserved,
+    is_unserved,
 )
 _has_queued_run = exists().where(
     runs.c.user_id == conversations.c.user_id,
@@ -82,7 +82,7 @@ _end_single_grants = (
 )
 _fail_deliveries = (
     update(deliveries)
-    .where(to_send)
+    .where(is_unsent)
     .values(state="failed", leased_until=None, error=literal(_REASON))
 )
 #: Questions get no default answers, and users are not reminded of all of them at once.

@@ -48,7 +48,7 @@ def find_revision(connection: Connection) -> str | None:
     return revision
 
 
-def refuse_others(connection: Connection, name: str, *, versions: Versions = OUR_VERSIONS) -> None:
+def check_tables(connection: Connection, name: str, *, versions: Versions = OUR_VERSIONS) -> None:
     """Refuse tables of another program, of a newer Backburner, or of an alpha version.
 
     A database of an alpha version is not upgraded: its revisions are gone.
@@ -74,10 +74,10 @@ def refuse_others(connection: Connection, name: str, *, versions: Versions = OUR
             hint="Export your data with that version, then move the database away and start again.",
             permanent=True,
         )
-    raise somebody_elses(name)
+    raise foreign_database(name)
 
 
-def somebody_elses(name: str) -> StoreFailed:
+def foreign_database(name: str) -> StoreFailed:
     return StoreFailed(
         f"{name} has tables in it that are not Backburner's.",
         hint="Choose one that is empty or new with --database-url.",

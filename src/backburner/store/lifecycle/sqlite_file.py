@@ -18,7 +18,7 @@ from urllib.parse import quote
 from sqlalchemy import Connection, NullPool, create_engine
 
 from backburner.core.errors import StoreFailed
-from backburner.store.lifecycle.schema import APPLICATION_ID, REVISIONS, somebody_elses
+from backburner.store.lifecycle.schema import APPLICATION_ID, REVISIONS, foreign_database
 
 MAGIC = b"SQLite format 3\0"
 #: The time limit of the quick check: the rest of a large file is not checked.
@@ -161,7 +161,7 @@ def _check_owner(path: Path, reader: sqlite3.Connection) -> None:
     tables = {name for (name,) in reader.execute("SELECT name FROM sqlite_master")}
     # A database restored from an SQL dump has the tables without the mark.
     if owner != APPLICATION_ID and (owner or (tables and REVISIONS not in tables)):
-        raise somebody_elses(f"The database file {path}")
+        raise foreign_database(f"The database file {path}")
 
 
 def _taken(path: Path, owner: str) -> StoreFailed:

@@ -28,13 +28,13 @@ from backburner.store.records.memories import MemoryQueries
 from backburner.store.tables import (
     conversations,
     is_open,
+    is_unseen,
     messages,
     notices,
     questions,
     runs,
     tool_calls,
 )
-from backburner.store.tables import unseen as is_unseen
 
 _owner = bindparam("owner", type_=Text())
 _conversation_id = bindparam("conversation_id", type_=Text())

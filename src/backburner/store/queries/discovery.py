@@ -26,12 +26,12 @@ from backburner.store.tables import (
     conversations,
     inbox,
     is_discovery,
-    is_heard,
     is_queued,
     is_running,
+    is_unserved,
+    is_user_message,
     messages,
     runs,
-    unserved,
 )
 
 #: Chats are read from the oldest of this many last messages of the user.
@@ -44,7 +44,7 @@ select_discovery = (
     .order_by(conversations.c.id)
 )
 _user_messages = select(messages.c.conversation_id, messages.c.number, messages.c.created_at).where(
-    messages.c.user_id == _owner, is_heard
+    messages.c.user_id == _owner, is_user_message
 )
 _newest_user_messages = _user_messages.order_by(messages.c.number.desc())
 select_presence = select(
@@ -53,7 +53,7 @@ select_presence = select(
     .scalar_subquery()
     .label("last_message_at"),
     or_(
-        exists().where(inbox.c.user_id == _owner, unserved, inbox.c.from_person),
+        exists().where(inbox.c.user_id == _owner, is_unserved, inbox.c.from_person),
         # Two conditions, so that each uses its index.
         *(
             exists().where(

@@ -17,14 +17,14 @@ from backburner.store.tables import (
     deliveries,
     inbox,
     install,
-    is_due_some_time,
     is_open,
     is_queued,
     is_running,
+    is_scheduled,
+    is_unsent,
+    is_unserved,
     questions,
     runs,
-    to_send,
-    unserved,
     users,
 )
 
@@ -41,7 +41,7 @@ _is_unpaused = not_(users.c.paused)
 _count_due = (
     select(func.count(), func.min(conversations.c.next_run_at))
     .join(users, users.c.id == conversations.c.user_id)
-    .where(is_due_some_time, conversations.c.next_run_at <= _now, _is_unpaused)
+    .where(is_scheduled, conversations.c.next_run_at <= _now, _is_unpaused)
 )
 _count_resumable = (
     select(func.count(), func.min(runs.c.wait_until))
@@ -60,7 +60,7 @@ _count_waiting = (
         ),
     )
     .where(
-        unserved,
+        is_unserved,
         conversations.c.turn_run.is_(None),
         or_(
             inbox.c.from_person,
@@ -84,9 +84,9 @@ def _count(table: Any, *conditions: Any) -> Any:
 _select_counts = select(
     _count(runs, is_running).label("running"),
     _count(runs, is_queued).label("queued"),
-    _count(inbox, unserved, inbox.c.from_person).label("people"),
+    _count(inbox, is_unserved, inbox.c.from_person).label("people"),
     _count(questions, is_open).label("questions"),
-    _count(deliveries, to_send).label("deliveries"),
+    _count(deliveries, is_unsent).label("deliveries"),
     _count(users).label("users"),
     exists().where(install.c.key == PAUSED).label("paused"),
 )

@@ -31,11 +31,11 @@ from backburner.store.tables import (
     conversations,
     inbox,
     is_open_job,
+    is_unserved,
     messages,
     runs,
     session_entries,
     tool_calls,
-    unserved,
 )
 
 #: How many of the last tool calls a summary names.
@@ -82,7 +82,7 @@ _redirect = (
     .where(
         inbox.c.user_id == _owner,
         inbox.c.id.in_(bindparam("item_ids", expanding=True, type_=Text())),
-        unserved,
+        is_unserved,
     )
     .values(run_kind=bindparam("new_run_kind"))
 )

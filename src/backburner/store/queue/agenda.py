@@ -10,13 +10,13 @@ from backburner.store.tables import (
     conversations,
     deliveries,
     inbox,
-    is_due_some_time,
     is_open,
     is_queued,
+    is_scheduled,
+    is_unsent,
+    is_unserved,
     questions,
     runs,
-    to_send,
-    unserved,
 )
 from backburner.store.types import MICROSECOND
 
@@ -44,7 +44,7 @@ _one_is_queued = exists().where(
 )
 #: An item waits where nobody holds the turn, so it can be claimed, except for caps and pauses.
 _has_items = exists().where(
-    unserved,
+    is_unserved,
     conversations.c.user_id == inbox.c.user_id,
     conversations.c.id == inbox.c.conversation_id,
     conversations.c.turn_run.is_(None),
@@ -62,10 +62,10 @@ _has_items = exists().where(
 )
 next_times: Select[Any] = select(
     _has_items.label("has_items"),
-    _first(conversations.c.next_run_at, is_due_some_time, _none_is_queued).label("due_at"),
+    _first(conversations.c.next_run_at, is_scheduled, _none_is_queued).label("due_at"),
     _first(runs.c.wait_until, is_queued).label("resume_at"),
     _first(conversations.c.turn_until, conversations.c.turn_run.is_not(None)).label("turn_until"),
-    _first(deliveries.c.not_before, to_send).label("delivery_at"),
+    _first(deliveries.c.not_before, is_unsent).label("delivery_at"),
     _first(questions.c.remind_at, is_open).label("remind_at"),
     _first(questions.c.expires_at, is_open).label("expires_at"),
 )

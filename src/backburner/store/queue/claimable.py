@@ -39,12 +39,12 @@ from backburner.store.tables import (
     conversations,
     inbox,
     install,
-    is_due_some_time,
     is_queued,
     is_running,
+    is_scheduled,
+    is_unserved,
     memories,
     runs,
-    unserved,
     users,
 )
 
@@ -97,10 +97,10 @@ def _count(*conditions: ColumnElement[bool]) -> ScalarSelect[int]:
 
 def _how_much(now: ColumnElement[Any]) -> Any:
     return select(
-        exists().where(unserved, inbox.c.from_person).label("people"),
-        _count(is_due_some_time, conversations.c.next_run_at <= now).label("due"),
+        exists().where(is_unserved, inbox.c.from_person).label("people"),
+        _count(is_scheduled, conversations.c.next_run_at <= now).label("due"),
         (
-            _count(unserved, not_(inbox.c.from_person))
+            _count(is_unserved, not_(inbox.c.from_person))
             + _count(is_queued, runs.c.wait_until <= now)
         ).label("more"),
         exists().where(install.c.key == text(f"'{PAUSED}'")).label("all_paused"),
@@ -128,7 +128,7 @@ _count_running = (
 
 
 def _has_item(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    is_waiting = and_(inbox.c.user_id == _owner, inbox.c.conversation_id == _which, unserved)
+    is_waiting = and_(inbox.c.user_id == _owner, inbox.c.conversation_id == _which, is_unserved)
     return exists().where(is_waiting, *conditions)
 
 
@@ -177,7 +177,7 @@ def _person_first(is_served: ColumnElement[bool]) -> Select[Any]:
     return (
         select(conversations)
         .join(inbox, _same_conversation)
-        .where(unserved, inbox.c.from_person, is_open, is_served)
+        .where(is_unserved, inbox.c.from_person, is_open, is_served)
         .order_by(inbox.c.arrived_at, inbox.c.id)
         .limit(_ONE)
         .with_for_update(of=conversations, skip_locked=True, key_share=True)
@@ -189,7 +189,7 @@ def _due(is_served: ColumnElement[bool]) -> Select[Any]:
     return select(
         conversations.c.user_id, conversations.c.id, conversations.c.next_run_at.label("since")
     ).where(
-        is_due_some_time,
+        is_scheduled,
         conversations.c.next_run_at <= bindparam("now"),
         is_served,
         _no_person_waits(),
@@ -213,7 +213,7 @@ def _items(is_served: ColumnElement[bool]) -> Select[Any]:
             inbox.c.user_id, inbox.c.conversation_id.label("id"), inbox.c.arrived_at.label("since")
         )
         .join(conversations, _same_conversation)
-        .where(unserved, not_(inbox.c.from_person), is_open, is_served, _no_person_waits())
+        .where(is_unserved, not_(inbox.c.from_person), is_open, is_served, _no_person_waits())
         .where(or_(is_for_reply, is_for_work))
     )
 

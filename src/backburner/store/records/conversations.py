@@ -26,7 +26,7 @@ from backburner.store.mapping import to_conversation, to_row
 from backburner.store.records import steps
 from backburner.store.records.questions import Questions
 from backburner.store.records.waits import Waits
-from backburner.store.tables import conversations, inbox, receipts, tool_calls, unserved
+from backburner.store.tables import conversations, inbox, is_unserved, receipts, tool_calls
 
 _by_id = and_(
     conversations.c.user_id == bindparam("owner"),
@@ -92,7 +92,7 @@ _select_message_of_user = (
     .where(
         inbox.c.user_id == bindparam("owner"),
         inbox.c.conversation_id == bindparam("conversation_id"),
-        unserved,
+        is_unserved,
         inbox.c.from_person,
     )
     .limit(1)

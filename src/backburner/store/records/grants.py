@@ -11,11 +11,11 @@ from backburner.core.ids import ConversationId, GrantId, UserId
 from backburner.core.tool_policy import Grant
 from backburner.ports import GrantRow, Hint, HintKind, PageKey
 from backburner.store.context import Group
-from backburner.store.tables import grants, is_good
+from backburner.store.tables import grants, is_unended
 from backburner.store.types import Time
 
 _insert = insert(grants)
-_select = select(grants).where(grants.c.user_id == bindparam("owner"), is_good)
+_select = select(grants).where(grants.c.user_id == bindparam("owner"), is_unended)
 _select_of_conversation = _select.where(grants.c.conversation_id == bindparam("conversation"))
 _select_by_id = _select.where(grants.c.id == bindparam("grant_id"))
 select_page = _select.order_by(grants.c.given_at.desc(), grants.c.id.desc()).limit(
@@ -26,7 +26,7 @@ select_page_after = select_page.where(
     < tuple_(bindparam("last_given_at", type_=Time), bindparam("last_id", type_=Text()))
 )
 _update = update(grants).where(
-    grants.c.user_id == bindparam("owner"), grants.c.id == bindparam("grant_id"), is_good
+    grants.c.user_id == bindparam("owner"), grants.c.id == bindparam("grant_id"), is_unended
 )
 _revoke = _update.values(ended_at=bindparam("at"))
 _narrow = _update.values(words=bindparam("new_words"))

@@ -9,18 +9,18 @@ from backburner.core.ids import ConversationId, ItemId, RunId, UserId
 from backburner.core.run import Item, NewItem, RunKind
 from backburner.store.context import Group
 from backburner.store.mapping import dump, to_item
-from backburner.store.tables import inbox, outcomes, unserved
+from backburner.store.tables import inbox, is_unserved, outcomes
 
 _insert = insert(inbox)
 _in_conversation = and_(
     inbox.c.user_id == bindparam("owner"), inbox.c.conversation_id == bindparam("conversation")
 )
 _select = select(inbox).where(_in_conversation).order_by(inbox.c.arrived_at, inbox.c.id)
-_select_waiting = _select.where(unserved, inbox.c.run_kind == bindparam("kind"))
+_select_waiting = _select.where(is_unserved, inbox.c.run_kind == bindparam("kind"))
 _select_served = _select.where(inbox.c.served_by == bindparam("run_id"))
 _serve = (
     update(inbox)
-    .where(inbox.c.user_id == bindparam("owner"), inbox.c.id == bindparam("item_id"), unserved)
+    .where(inbox.c.user_id == bindparam("owner"), inbox.c.id == bindparam("item_id"), is_unserved)
     .values(served_at=bindparam("at"), served_by=bindparam("run_id"))
 )
 _take_back = (
@@ -34,7 +34,7 @@ _take_back = (
     )
     .values(served_at=None, served_by=None)
 )
-_settle = update(inbox).where(_in_conversation, unserved).values(served_at=bindparam("at"))
+_settle = update(inbox).where(_in_conversation, is_unserved).values(served_at=bindparam("at"))
 _settle_kind = _settle.where(inbox.c.run_kind == bindparam("of_kind"))
 
 

@@ -12,7 +12,7 @@ from backburner.core.notice import Notice
 from backburner.ports import Delivery, EventKind, Hint, HintKind
 from backburner.store.context import Group
 from backburner.store.dialect import number_rows
-from backburner.store.tables import deliveries, notices, to_send, unseen
+from backburner.store.tables import deliveries, is_unseen, is_unsent, notices
 from backburner.store.types import MICROSECOND
 
 _insert_notices = insert(notices)
@@ -20,7 +20,7 @@ _insert_deliveries = insert(deliveries)
 _select_next = (
     select(deliveries)
     .where(
-        to_send,
+        is_unsent,
         deliveries.c.not_before <= bindparam("at"),
         or_(deliveries.c.leased_until.is_(None), deliveries.c.leased_until < bindparam("tick")),
     )
@@ -56,7 +56,7 @@ _settle = (
 )
 _mark_seen = (
     update(notices)
-    .where(notices.c.user_id == bindparam("owner"), unseen)
+    .where(notices.c.user_id == bindparam("owner"), is_unseen)
     .values(seen_at=bindparam("at"))
 )
 _mark_seen_by_id = _mark_seen.where(

@@ -13,12 +13,12 @@ from backburner.core.question import Purpose, Question
 from backburner.ports import EventKind
 from backburner.store.context import Group
 from backburner.store.mapping import dump, to_question
-from backburner.store.tables import is_open as unanswered
+from backburner.store.tables import is_open
 from backburner.store.tables import questions as table
 
 _select_open = (
     select(table)
-    .where(table.c.user_id == bindparam("owner"), unanswered)
+    .where(table.c.user_id == bindparam("owner"), is_open)
     .order_by(table.c.asked_at, table.c.id)
 )
 _select_open_of = _select_open.where(table.c.conversation_id == bindparam("conversation_id"))
@@ -30,7 +30,7 @@ _select_conversation = select(table.c.conversation_id).where(_by_id)
 _select_open_allowances = select(table.c.binds_to).where(
     table.c.user_id == bindparam("owner"),
     table.c.purpose == literal(Purpose.ALLOWANCE.value),
-    unanswered,
+    is_open,
 )
 _select_purposes = select(table.c.purpose).where(
     table.c.user_id == bindparam("owner"), table.c.id.in_(bindparam("question_ids", expanding=True))
@@ -38,17 +38,17 @@ _select_purposes = select(table.c.purpose).where(
 _insert = insert(table)
 _close = (
     update(table)
-    .where(_by_id, unanswered)
+    .where(_by_id, is_open)
     .values(closed_at=bindparam("at"), answer=bindparam("new_answer"))
 )
 _snooze = (
     update(table)
-    .where(_by_id, unanswered)
+    .where(_by_id, is_open)
     .values(remind_at=bindparam("at"), reminders=bindparam("count"))
 )
 _select_due = union(
-    select(table.c.user_id, table.c.id).where(unanswered, table.c.remind_at <= bindparam("at")),
-    select(table.c.user_id, table.c.id).where(unanswered, table.c.expires_at <= bindparam("at")),
+    select(table.c.user_id, table.c.id).where(is_open, table.c.remind_at <= bindparam("at")),
+    select(table.c.user_id, table.c.id).where(is_open, table.c.expires_at <= bindparam("at")),
 ).limit(bindparam("limit"))
 
 

@@ -23,7 +23,7 @@ from backburner.ports import Hint, HintKind
 from backburner.store.context import Group
 from backburner.store.mapping import to_run
 from backburner.store.tables import (
-    KEPT,
+    COMMITTED_EPOCH,
     is_queued,
     is_running,
     outcomes,
@@ -137,9 +137,11 @@ _keep_entries = (
             outcomes.c.epoch == session_entries.c.epoch,
         ),
     )
-    .values(epoch=KEPT)
+    .values(epoch=COMMITTED_EPOCH)
 )
-_delete_entries = delete(session_entries).where(_is_entry_of_runs, session_entries.c.epoch != KEPT)
+_delete_entries = delete(session_entries).where(
+    _is_entry_of_runs, session_entries.c.epoch != COMMITTED_EPOCH
+)
 _delete_calls = delete(tool_calls).where(
     tuple_(tool_calls.c.user_id, tool_calls.c.run_id).in_(_run_keys)
 )

@@ -12,7 +12,7 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import Turn
 from backburner.store.context import Group
 from backburner.store.dialect import number_rows
-from backburner.store.tables import KEPT, outcomes, session_entries
+from backburner.store.tables import COMMITTED_EPOCH, outcomes, session_entries
 
 _insert = insert(session_entries)
 _is_committed = exists().where(
@@ -30,7 +30,7 @@ _of_conversation = and_(
 _of_session = and_(_of_conversation, session_entries.c.session_id == bindparam("session_id"))
 _load = (
     select(session_entries.c.entry)
-    .where(_of_session, or_(session_entries.c.epoch == KEPT, _is_committed, _is_own))
+    .where(_of_session, or_(session_entries.c.epoch == COMMITTED_EPOCH, _is_committed, _is_own))
     .order_by(session_entries.c.number)
 )
 _select_committed = (

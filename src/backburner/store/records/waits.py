@@ -22,7 +22,7 @@ from sqlalchemy import (
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import RunKind, Turn
 from backburner.store.context import Group
-from backburner.store.tables import conversations, inbox, is_queued, runs, unserved, waits
+from backburner.store.tables import conversations, inbox, is_queued, is_unserved, runs, waits
 
 _insert = insert(waits)
 _take = (
@@ -51,7 +51,7 @@ _all_have_settled = not_(exists().where(_is_of_run, _of_run.c.settled_at.is_(Non
 _person_waits = exists().where(
     inbox.c.user_id == runs.c.user_id,
     inbox.c.conversation_id == runs.c.conversation_id,
-    unserved,
+    is_unserved,
     inbox.c.from_person,
 )
 _waits_for_some = exists().where(_is_of_run)

@@ -12,15 +12,30 @@ from backburner.store.tables.conversations import (
     conversations,
     inbox,
     is_discovery,
-    is_due_some_time,
-    is_heard,
     is_open,
     is_open_job,
+    is_scheduled,
+    is_unserved,
+    is_user_message,
     messages,
     questions,
-    unserved,
 )
-from backburner.store.tables.people import (
+from backburner.store.tables.notices import deliveries, events, is_unseen, is_unsent, notices
+from backburner.store.tables.runs import (
+    COMMITTED_EPOCH,
+    grants,
+    is_queued,
+    is_running,
+    is_unended,
+    outcomes,
+    receipts,
+    runs,
+    session_entries,
+    tool_calls,
+    waits,
+)
+from backburner.store.tables.spending import allowances, spend, totals
+from backburner.store.tables.users import (
     PAUSED,
     answers,
     attempts,
@@ -31,27 +46,12 @@ from backburner.store.tables.people import (
     memory_words,
     users,
 )
-from backburner.store.tables.spending import allowances, spend, totals
-from backburner.store.tables.telling import deliveries, events, notices, to_send, unseen
-from backburner.store.tables.work import (
-    KEPT,
-    grants,
-    is_good,
-    is_queued,
-    is_running,
-    outcomes,
-    receipts,
-    runs,
-    session_entries,
-    tool_calls,
-    waits,
-)
 
 #: Tables whose rows are numbered per user.
 numbered = (messages, notices, deliveries, events, spend, session_entries)
 
 __all__ = [
-    "KEPT",
+    "COMMITTED_EPOCH",
     "PAUSED",
     "allowances",
     "answers",
@@ -65,13 +65,16 @@ __all__ = [
     "inbox",
     "install",
     "is_discovery",
-    "is_due_some_time",
-    "is_good",
-    "is_heard",
     "is_open",
     "is_open_job",
     "is_queued",
     "is_running",
+    "is_scheduled",
+    "is_unended",
+    "is_unseen",
+    "is_unsent",
+    "is_unserved",
+    "is_user_message",
     "memories",
     "memory_words",
     "messages",
@@ -84,11 +87,8 @@ __all__ = [
     "runs",
     "session_entries",
     "spend",
-    "to_send",
     "tool_calls",
     "totals",
-    "unseen",
-    "unserved",
     "users",
     "waits",
 ]

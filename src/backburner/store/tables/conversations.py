@@ -24,7 +24,7 @@ from backburner.store.tables.base import (
     owner_of_conversation,
     partial_index,
 )
-from backburner.store.types import Id, Length, Time
+from backburner.store.types import Duration, Id, Time
 
 conversations = Table(
     "conversations",
@@ -64,7 +64,7 @@ conversations = Table(
     Column("run_count", Integer, nullable=False),
     Column("max_runs", Integer),
     Column("last_run_at", Time),
-    Column("run_timeout", Length),
+    Column("run_timeout", Duration),
     Column("tools", Text),
     #: The profile that was requested by name; none: the routes decide.
     Column("requested_profile", Text),
@@ -90,7 +90,7 @@ conversations = Table(
     ),
     CheckConstraint("(turn_run IS NULL) = (turn_until IS NULL)", name="turn"),
 )
-is_due_some_time = and_(
+is_scheduled = and_(
     conversations.c.status == text("'background'"),
     conversations.c.next_run_at.is_not(None),
     conversations.c.turn_run.is_(None),
@@ -99,7 +99,7 @@ for _name, _columns in {
     "ix_conversations_due": (conversations.c.next_run_at,),
     "ix_conversations_due_of_user": (conversations.c.user_id, conversations.c.next_run_at),
 }.items():
-    partial_index(_name, *_columns, where=is_due_some_time)
+    partial_index(_name, *_columns, where=is_scheduled)
 partial_index(
     "ix_conversations_turn", conversations.c.turn_until, where=conversations.c.turn_run.is_not(None)
 )
@@ -174,8 +174,8 @@ messages = Table(
 )
 
 #: Written by the user.
-is_heard = and_(messages.c.role == text("'user'"), messages.c.source == text("'chat'"))
-partial_index("ix_messages_heard", messages.c.user_id, messages.c.number, where=is_heard)
+is_user_message = and_(messages.c.role == text("'user'"), messages.c.source == text("'chat'"))
+partial_index("ix_messages_heard", messages.c.user_id, messages.c.number, where=is_user_message)
 
 inbox = Table(
     "inbox",
@@ -197,13 +197,13 @@ inbox = Table(
     Column("served_by", Id),
     UniqueConstraint("user_id", "dedupe_key"),
 )
-unserved = inbox.c.served_at.is_(None)
+is_unserved = inbox.c.served_at.is_(None)
 for _name, _columns, _more in (
     ("ix_inbox_unserved", (inbox.c.user_id, inbox.c.conversation_id, inbox.c.arrived_at), None),
     ("ix_inbox_people", (inbox.c.arrived_at,), inbox.c.from_person),
     ("ix_inbox_work", (inbox.c.user_id, inbox.c.arrived_at), ~inbox.c.from_person),
 ):
-    _where = unserved if _more is None else and_(unserved, _more)
+    _where = is_unserved if _more is None else and_(is_unserved, _more)
     partial_index(_name, *_columns, where=_where)
 
 questions = Table(

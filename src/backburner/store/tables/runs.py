@@ -177,11 +177,11 @@ grants = Table(
     Column("ended_at", Time),
     Index("ix_grants_of_conversation", "user_id", "conversation_id"),
 )
-is_good = grants.c.ended_at.is_(None)
-partial_index("ix_grants_good", grants.c.user_id, grants.c.given_at, grants.c.id, where=is_good)
+is_unended = grants.c.ended_at.is_(None)
+partial_index("ix_grants_good", grants.c.user_id, grants.c.given_at, grants.c.id, where=is_unended)
 
 #: The epoch of committed entries whose run has been deleted.
-KEPT = 0
+COMMITTED_EPOCH = 0
 #: Entries of sessions; those of a run count once it has committed.
 session_entries = Table(
     "session_entries",

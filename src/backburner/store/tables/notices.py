@@ -39,8 +39,8 @@ notices = Table(
     # For the cascade when a conversation is deleted.
     Index("ix_notices_of_conversation", "user_id", "conversation_id"),
 )
-unseen = notices.c.seen_at.is_(None)
-partial_index("ix_notices_unseen", notices.c.user_id, notices.c.number, where=unseen)
+is_unseen = notices.c.seen_at.is_(None)
+partial_index("ix_notices_unseen", notices.c.user_id, notices.c.number, where=is_unseen)
 
 #: One row for each part that is sent on a channel.
 deliveries = Table(
@@ -68,8 +68,8 @@ deliveries = Table(
     # For the cascade when a conversation is deleted.
     Index("ix_deliveries_of_conversation", "user_id", "conversation_id"),
 )
-to_send = text("state IN ('waiting', 'sending')")
-partial_index("ix_deliveries_to_send", deliveries.c.not_before, where=to_send)
+is_unsent = text("state IN ('waiting', 'sending')")
+partial_index("ix_deliveries_to_send", deliveries.c.not_before, where=is_unsent)
 
 events = Table(
     "events",
