@@ -94,14 +94,14 @@ def check_copy(copy: Path) -> list[str]:
 
 def use_pg_dump() -> Conflict:
     return Conflict(
-        "PostgreSQL makes its own copies.",
+        "PostgreSQL has its own backup program.",
         hint="Run: pg_dump --format=custom --no-owner --file=FILE URL",
     )
 
 
 def use_pg_restore() -> Conflict:
     return Conflict(
-        "PostgreSQL puts its own copies back.",
+        "PostgreSQL has its own restore program.",
         hint="Stop every server and worker, run"
         " `pg_restore --clean --if-exists --no-owner --dbname=URL FILE`,"
         " and then `backburner db restore --loaded`.",
@@ -133,7 +133,7 @@ def _copy_checked(copy: Path, fresh: Path) -> None:
         if faults := find_faults(source):
             raise StoreFailed(
                 f"The file {copy} is damaged: {faults[0]}",
-                hint="Nothing was changed; use another copy.",
+                hint="Nothing was changed. Use another copy.",
                 permanent=True,
             )
         with _writing(fresh) as target:
@@ -160,7 +160,7 @@ def _writing(to: Path) -> Iterator[sqlite3.Connection]:
             part.unlink(missing_ok=True)
     except FileExistsError as error:
         raise Conflict(
-            f"{error.filename2 or part} is there already.", hint="Choose another name."
+            f"{error.filename2 or part} exists already.", hint="Choose another name."
         ) from None
     except OSError as error:
         raise StoreFailed(

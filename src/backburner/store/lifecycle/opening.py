@@ -109,12 +109,12 @@ def _make_engine(url: str) -> Engine:
         if parsed.get_backend_name() == "sqlite" and "?" in url:
             raise BadSetting(
                 "--database-url has a question mark in the name of a SQLite file.",
-                hint="Write %3F for it; SQLite takes no options here.",
+                hint="Write it as %3F; SQLite takes no options here.",
             )
         # Otherwise part of the password would be taken for the host, and be shown.
         if "@" in (parsed.host or ""):
             raise BadSetting(
-                "--database-url has more than one @ in it.", hint="In a password it is written %40."
+                "--database-url has more than one @ in it.", hint="Write it as %40 in a password."
             )
         return make_engine(url)
     except (ArgumentError, ValueError):

@@ -28,15 +28,13 @@ def check(connection: Connection, name: str) -> None:
     """Refuse a database that cannot be written, or cannot store all text."""
     is_standby, is_read_only, encoding = connection.execute(_SELECT_PROPERTIES).one()
     if is_standby:
-        raise _refuse(f"{name} is a copy that follows another server.", "Use that server's URL.")
+        raise _refuse(f"{name} is on a read-only standby server.", "Use the URL of the primary.")
     if is_read_only:
-        raise _refuse(
-            f"{name} may only be read.", "See what sets default_transaction_read_only there."
-        )
+        raise _refuse(f"{name} is read-only.", "Check default_transaction_read_only there.")
     if encoding != "UTF8":
         raise _refuse(
-            f"{name} keeps text as {encoding}, which does not have every letter.",
-            "Make one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0.",
+            f"{name} has the encoding {encoding}, and Backburner needs UTF8.",
+            "Create one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0.",
         )
 
 
@@ -46,35 +44,33 @@ def explain(url: URL, error: BaseException) -> StoreFailed | None:
     state = getattr(error, "sqlstate", None)
     if state == _NO_RIGHT:
         return _refuse(
-            f"{name_of(url)} does not let its user work: {message}.",
+            f"{name_of(url)} denies its user access: {message}.",
             "Make that user the owner of the database.",
         )
     if state == _LOCK_TIMEOUT:
         return StoreFailed(
-            f"{name_of(url)} has been held by another process for too long: {message}.",
-            hint="See who is migrating it, and start again.",
+            f"{name_of(url)} is locked by another process: {message}.",
+            hint="Find the process that is migrating it, then start again.",
         )
     if state is not None and state.startswith(_SERVER_ERRORS):
-        return StoreFailed(
-            f"{name_of(url)} does not work: {message}.", hint="See the server's log."
-        )
+        return StoreFailed(f"{name_of(url)} failed: {message}.", hint="Check the server's log.")
     return _explain_refusal(url, message) if state is None else None
 
 
 def _explain_refusal(url: URL, message: str) -> StoreFailed:
     if "password" in message:
         return _refuse(
-            f"{_server(url)} does not let {url.username or 'you'} in: {message}.",
+            f"{_server(url)} refused the sign-in of {url.username or 'this user'}: {message}.",
             "Check the user and the password of --database-url.",
         )
     if match := _NO_DATABASE.search(message):
         return _refuse(
             f"{_server(url)} has no database {match[1]}.",
-            f"Make it with `createdb {match[1]}`, or name another with --database-url.",
+            f"Create it with `createdb {match[1]}`, or name another with --database-url.",
         )
     return StoreFailed(
         f"{_server(url)} cannot be used: {message}.",
-        hint="See that it is running, and that --database-url is right.",
+        hint="Check that it is running, and that --database-url is right.",
     )
 
 

@@ -62,15 +62,14 @@ def check_tables(connection: Connection, name: str, *, versions: Versions = OUR_
     if is_ours and revision is not None and revision > known[-1]:
         raise StoreFailed(
             f"{name} was last used by a newer Backburner:"
-            f" its tables are of revision {revision}, and this one knows none after {known[-1]}.",
-            hint="Start the newer one again, or go back to a copy from before it.",
+            f" its tables have revision {revision}, and this version knows up to {known[-1]}.",
+            hint="Start the newer version, or restore a backup that is older.",
             permanent=True,
         )
     if is_ours and revision is not None and revision < known[0]:
         raise StoreFailed(
-            f"{name} was made by an unreleased alpha version of Backburner, and cannot be used:"
-            f" its tables are of revision {revision}, and the first that was released is"
-            f" {known[0]}.",
+            f"{name} was created by an unreleased alpha version of Backburner, and cannot be used:"
+            f" its tables have revision {revision}, and the first released one is {known[0]}.",
             hint="Export your data with that version, then move the database away and start again.",
             permanent=True,
         )
@@ -79,8 +78,8 @@ def check_tables(connection: Connection, name: str, *, versions: Versions = OUR_
 
 def foreign_database(name: str) -> StoreFailed:
     return StoreFailed(
-        f"{name} has tables in it that are not Backburner's.",
-        hint="Choose one that is empty or new with --database-url.",
+        f"{name} has tables of another program.",
+        hint="Choose an empty or new one with --database-url.",
         permanent=True,
     )
 
@@ -137,7 +136,7 @@ def _migrating_sqlite(connection: Connection) -> Iterator[Connection]:
             connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
             yield connection
             if connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
-                raise StoreFailed("A migration would have left rows without an owner.")
+                raise StoreFailed("A migration would have left dangling references.")
     finally:
         driver.execute("PRAGMA foreign_keys = ON")
         driver.close()

@@ -97,19 +97,19 @@ def look(path: Path) -> Iterator[Connection]:
 def explain(path: Path, error: BaseException) -> StoreFailed | None:
     """Explain an error of the file; None: it is another error."""
     if isinstance(error, UnicodeError):
-        return _damaged(path, "there is something else where text should be")
+        return _damaged(path, "it has invalid text")
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in _DAMAGED:
         return _damaged(path, str(error))
     if code in _BUSY:
         return StoreFailed(
             f"The database file {path} is in use by another program.",
-            hint="Close whatever has it open.",
+            hint="Close that program.",
         )
     if code in _UNUSABLE:
         return StoreFailed(
             f"The database file {path} cannot be used: {_shorten(str(error))}.",
-            hint="See that it and its folder may be written, and that there is room on the disk.",
+            hint="Check that it and its folder can be written, and that the disk has space.",
         )
     return None
 
@@ -167,7 +167,7 @@ def _check_owner(path: Path, reader: sqlite3.Connection) -> None:
 def _taken(path: Path, owner: str) -> StoreFailed:
     who = f"Process {owner}" if owner else "Another process"
     return StoreFailed(
-        f"{who} has the database file {path} open, and only one may.",
+        f"{who} has the database file {path} open, and only one process may.",
         hint="Use the Backburner that is running, or stop it;"
         " several at once need PostgreSQL or a --data folder each.",
     )
@@ -176,7 +176,7 @@ def _taken(path: Path, owner: str) -> StoreFailed:
 def _damaged(path: Path, how: str) -> StoreFailed:
     return StoreFailed(
         f"The database file {path} is damaged: {_shorten(how)}.",
-        hint="It was left as it is; put a copy from before in its place.",
+        hint="It was left unchanged. Restore a backup with `backburner db restore`.",
         permanent=True,
     )
 
@@ -189,6 +189,6 @@ def _shorten(message: str) -> str:
 def _unusable(path: Path, what: str, error: OSError) -> StoreFailed:
     return StoreFailed(
         f"The database {what} {path} cannot be used: {(error.strerror or str(error)).lower()}.",
-        hint="Backburner has to be able to write it; choose another with --data or --database-url.",
+        hint="Make it writable, or choose another with --data or --database-url.",
         permanent=True,
     )
