@@ -23,7 +23,7 @@ from backburner.store.context import Group
 from backburner.store.tables import credentials, users
 
 #: How long ended and expired credentials are kept.
-KEPT_FOR = timedelta(days=30)
+RETENTION = timedelta(days=30)
 #: How many are checked in one statement.
 _BATCH_SIZE = 500
 
@@ -156,7 +156,7 @@ class Credentials(Group):
         expires_at: datetime | None = None,
         now: datetime,
     ) -> str:
-        self._execute(_delete_old, {"owner": user, "before": now - KEPT_FOR})
+        self._execute(_delete_old, {"owner": user, "before": now - RETENTION})
         credential_id = new_credential_id()
         values = {
             "digest": digest,

@@ -10,13 +10,13 @@ from backburner.store.dialect import check_pages, use_snapshot
 MAX_NAMED_ROWS = 5
 
 #: Queries that must find no rows.
-NEVER: Final = {
-    "a run that went well without a proof": (
+FAULT_QUERIES: Final = {
+    "a successful run without the proof of its commit": (
         "SELECT r.id FROM runs r WHERE r.status = 'success' AND NOT EXISTS"
         " (SELECT 1 FROM outcomes o"
         " WHERE o.user_id = r.user_id AND o.run_id = r.id AND o.epoch = r.epoch)"
     ),
-    "a run that was committed and given up": (
+    "a run that both committed and crashed": (
         "SELECT r.id FROM runs r JOIN outcomes o"
         " ON o.user_id = r.user_id AND o.run_id = r.id AND o.epoch = r.epoch"
         " WHERE r.failure_kind = 'crashed'"
@@ -32,7 +32,7 @@ NEVER: Final = {
         " ON r.user_id = c.user_id AND r.id = c.turn_run"
         " WHERE c.turn_run IS NOT NULL AND (r.status IS NULL OR r.status <> 'running')"
     ),
-    "a call under way in a run that is not": (
+    "an unfinished call in a run that is not running": (
         "SELECT t.id FROM tool_calls t JOIN runs r ON r.user_id = t.user_id AND r.id = t.run_id"
         " WHERE t.state = 'started' AND r.status <> 'running'"
     ),
@@ -55,7 +55,7 @@ def find_faults(connection: Connection) -> list[str]:
     # Rows of damaged pages prove nothing.
     return check_pages(connection) or [
         f"There is {what}: {', '.join(ids)}."
-        for what, query in NEVER.items()
+        for what, query in FAULT_QUERIES.items()
         if (ids := _first_ids(connection, query))
     ]
 

@@ -14,9 +14,9 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.ports import ConversationFilter, ConversationPage, ConversationRow, PageKey, View
 from backburner.store.context import Group
 from backburner.store.mapping import to_conversation
-from backburner.store.queries.view_filters import has_job_status, has_task_status, is_job, is_task
+from backburner.store.queries.view_filters import has_job_status, has_task_status, is_task
 from backburner.store.records.questions import Questions
-from backburner.store.tables import conversations, messages
+from backburner.store.tables import conversations, is_job, messages
 
 #: Conversations that a search reads for a page, and the newest messages of each.
 SCAN_LIMIT = 200

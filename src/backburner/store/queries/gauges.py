@@ -28,7 +28,7 @@ from backburner.store.tables import (
     users,
 )
 
-RECENTLY = timedelta(hours=1)
+ENDED_WINDOW = timedelta(hours=1)
 ENDINGS = (RunStatus.SUCCESS, RunStatus.FAILURE, RunStatus.SKIPPED, RunStatus.CANCELLED)
 
 _now = bindparam("now", type_=runs.c.started_at.type)
@@ -96,7 +96,7 @@ class GaugeQueries(Group):
     def gauges(self, *, now: datetime) -> Gauges:
         row = self._execute(_select_counts).one()
         ended: dict[str, int] = dict.fromkeys((status.value for status in ENDINGS), 0)
-        by_status = self._execute(_count_ended, {"since": now - RECENTLY})
+        by_status = self._execute(_count_ended, {"since": now - ENDED_WINDOW})
         ended |= {row.status: row.count for row in by_status}
         claimable = [
             self._execute(statement, {"now": now}).one()

@@ -30,6 +30,7 @@ from backburner.store.records.waits import Waits
 from backburner.store.tables import (
     conversations,
     inbox,
+    is_job,
     is_open_job,
     is_unserved,
     messages,
@@ -44,17 +45,16 @@ _ONE = literal_column("1", Integer)
 
 _owner = bindparam("owner", type_=Text())
 _job_ids = bindparam("job_ids", expanding=True, type_=Text())
-_is_job = conversations.c.kind == text("'job'")
 _select_children = (
     select(conversations)
     .where(conversations.c.user_id == _owner, conversations.c.parent_id == bindparam("parent_id"))
-    .where(_is_job)
+    .where(is_job)
     .order_by(conversations.c.created_at.desc(), conversations.c.id)
     .limit(bindparam("limit"))
 )
 _select_by_id = (
     select(conversations)
-    .where(conversations.c.user_id == _owner, conversations.c.id.in_(_job_ids), _is_job)
+    .where(conversations.c.user_id == _owner, conversations.c.id.in_(_job_ids), is_job)
     .order_by(conversations.c.id)
 )
 _lock = _select_by_id.with_for_update(key_share=True)
@@ -72,7 +72,7 @@ _mark_retrieved = (
     .where(
         conversations.c.user_id == _owner,
         conversations.c.id.in_(_job_ids),
-        _is_job,
+        is_job,
         conversations.c.retrieved_at.is_(None),
     )
     .values(retrieved_at=bindparam("at"))

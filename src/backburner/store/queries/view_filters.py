@@ -1,14 +1,11 @@
 """The status of jobs and tasks as SQL conditions, equal to what `core.work.views` derives."""
 
-from sqlalchemy import ColumnElement, and_, not_, or_, select, text
+from sqlalchemy import ColumnElement, and_, not_, or_, select
 
 from backburner.core.conversation import EndedAs, Kind, PauseReason, Status
 from backburner.core.question import Purpose
 from backburner.core.work.views import JobStatus, TaskStatus
 from backburner.store.tables import conversations, is_open, questions
-
-# A literal, as in the condition of the partial index, which is not used with a parameter.
-is_job = conversations.c.kind == text("'job'")
 
 _status, _ended_as = conversations.c.status, conversations.c.ended_as
 _pause_reason = conversations.c.pause_reason

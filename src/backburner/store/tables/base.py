@@ -47,7 +47,7 @@ def number() -> Column[int]:
     return Column("number", BigInteger, Identity(), primary_key=True)
 
 
-def of_a_conversation() -> tuple[SchemaItem, ...]:
+def conversation_reference() -> tuple[SchemaItem, ...]:
     """Make the reference to a conversation, with which the row is deleted."""
     return (
         Column("conversation_id", Id, nullable=False),
@@ -59,7 +59,7 @@ def of_a_conversation() -> tuple[SchemaItem, ...]:
     )
 
 
-def of_a_run() -> tuple[SchemaItem, ...]:
+def run_reference() -> tuple[SchemaItem, ...]:
     """Make the reference to a run as part of a key; the row is deleted with the run."""
     return (
         Column("run_id", Id, primary_key=True),

@@ -17,9 +17,9 @@ from sqlalchemy import (
 )
 
 from backburner.store.tables.base import (
+    conversation_reference,
     metadata,
     number,
-    of_a_conversation,
     owner,
     owner_of_conversation,
     partial_index,
@@ -134,13 +134,13 @@ partial_index(
     where=is_open_job,
 )
 
-_is_job = conversations.c.kind == text("'job'")
+is_job = conversations.c.kind == text("'job'")
 partial_index(
     "ix_conversations_jobs",
     conversations.c.user_id,
     conversations.c.updated_at,
     conversations.c.id,
-    where=_is_job,
+    where=is_job,
 )
 
 _is_parked = conversations.c.pause_reason == text("'allowance'")
@@ -160,7 +160,7 @@ messages = Table(
     owner_of_conversation(),
     number(),
     Column("id", Id, nullable=False),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("role", Text, nullable=False),
     Column("source", Text, nullable=False),
     Column("content", Text, nullable=False),
@@ -182,7 +182,7 @@ inbox = Table(
     metadata,
     owner_of_conversation(),
     Column("id", Id, primary_key=True),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("kind", Text, nullable=False),
     Column("run_kind", Text, nullable=False),
     #: The user waits for the reply: it is claimed before everything else.
@@ -211,7 +211,7 @@ questions = Table(
     metadata,
     owner_of_conversation(),
     Column("id", Id, primary_key=True),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("purpose", Text, nullable=False),
     Column("type", Text, nullable=False),
     Column("prompt", Text, nullable=False),

@@ -13,9 +13,9 @@ from sqlalchemy import (
 )
 
 from backburner.store.tables.base import (
+    conversation_reference,
     metadata,
     number,
-    of_a_conversation,
     owner,
     owner_of_conversation,
     partial_index,
@@ -28,7 +28,7 @@ notices = Table(
     owner_of_conversation(),
     number(),
     Column("id", Id, nullable=False),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("run_id", Id),
     Column("kind", Text, nullable=False),
     Column("text", Text, nullable=False),
@@ -50,7 +50,7 @@ deliveries = Table(
     number(),
     #: Unique, so that a part of a notice is never sent twice.
     Column("key", Text, nullable=False),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("notice_id", Id, nullable=False),
     Column("channel", Text, nullable=False),
     Column("target", Text, nullable=False),

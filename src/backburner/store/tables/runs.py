@@ -14,13 +14,13 @@ from sqlalchemy import (
 )
 
 from backburner.store.tables.base import (
+    conversation_reference,
     metadata,
     number,
-    of_a_conversation,
-    of_a_run,
     owner,
     owner_of_conversation,
     partial_index,
+    run_reference,
 )
 from backburner.store.types import Id, Time
 
@@ -29,7 +29,7 @@ runs = Table(
     metadata,
     owner_of_conversation(),
     Column("id", Id, primary_key=True),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("kind", Text, nullable=False),
     Column("status", Text, nullable=False),
     #: It counts towards the cap on runs of its user.
@@ -92,7 +92,7 @@ outcomes = Table(
     "outcomes",
     metadata,
     owner_of_conversation(),
-    *of_a_run(),
+    *run_reference(),
     Column("epoch", BigInteger, primary_key=True),
     Column("committed_at", Time, nullable=False),
 )
@@ -102,7 +102,7 @@ tool_calls = Table(
     metadata,
     owner_of_conversation(),
     Column("id", Id, primary_key=True),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("run_id", Id, nullable=False),
     Column("epoch", BigInteger, nullable=False),
     Column("server", Text, nullable=False),
@@ -129,9 +129,9 @@ waits = Table(
     "waits",
     metadata,
     owner_of_conversation(),
-    *of_a_run(),
+    *run_reference(),
     Column("job_id", Id, primary_key=True),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("settled_at", Time),
     Index("ix_waits_of_job", "user_id", "job_id"),
     # For the cascade when a conversation is deleted.
@@ -164,7 +164,7 @@ grants = Table(
     metadata,
     owner_of_conversation(),
     Column("id", Id, primary_key=True),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("server", Text, nullable=False),
     Column("tool", Text, nullable=False),
     Column("definition", Text, nullable=False),
@@ -188,7 +188,7 @@ session_entries = Table(
     metadata,
     owner_of_conversation(),
     number(),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("session_id", Id, nullable=False),
     Column("run_id", Id, nullable=False),
     Column("epoch", BigInteger, nullable=False),
