@@ -95,7 +95,7 @@ def test_nothing_is_put_back_under_a_server_that_runs(
 def test_no_file_is_written_over(in_use: Database, tmp_path: Path) -> None:
     there = tmp_path / "there"
     there.write_text("mine")
-    with pytest.raises(Conflict, match="there already"):
+    with pytest.raises(Conflict, match="exists already"):
         backup.copy_in_use(in_use, there)
 
     assert there.read_text() == "mine"

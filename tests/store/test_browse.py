@@ -35,23 +35,23 @@ AFTER: PageKey = (NOON, "c")
 #: With what each may be found by: an index, or the primary key of its table.
 LISTS: dict[str, tuple[Select[Any], str]] = {
     "conversations": (
-        listed.statement(ConversationFilter(), None),
+        listed.select_page(ConversationFilter(), None),
         "ix_conversations_listed",
     ),
     "conversations, next": (
-        listed.statement(ConversationFilter(archived=False), AFTER),
+        listed.select_page(ConversationFilter(archived=False), AFTER),
         "ix_conversations_listed",
     ),
     "conversations by status": (
-        listed.statement(ConversationFilter(status=Status.BACKGROUND, view=View.TASKS), AFTER),
+        listed.select_page(ConversationFilter(status=Status.BACKGROUND, view=View.TASKS), AFTER),
         "ix_conversations_listed",
     ),
     "jobs": (
-        listed.statement(ConversationFilter(view=View.JOBS), None),
+        listed.select_page(ConversationFilter(view=View.JOBS), None),
         "ix_conversations_jobs",
     ),
     "jobs of a batch, next": (
-        listed.statement(ConversationFilter(view=View.JOBS, batch="b"), AFTER),
+        listed.select_page(ConversationFilter(view=View.JOBS, batch="b"), AFTER),
         "ix_conversations_jobs",
     ),
     "messages": (browse.messages_page, "ix_messages_of_conversation"),
@@ -62,8 +62,8 @@ LISTS: dict[str, tuple[Select[Any], str]] = {
     "runs, next": (browse.runs_after, "ix_runs_of_conversation"),
     "notices": (browse.notices_page, "sqlite_autoindex_notices_1"),
     "notices, next": (browse.notices_after, "sqlite_autoindex_notices_1"),
-    "memories": (memories.page_of_all, "sqlite_autoindex_memories_1"),
-    "memories, next": (memories.page_after, "sqlite_autoindex_memories_1"),
+    "memories": (memories.select_page, "sqlite_autoindex_memories_1"),
+    "memories, next": (memories.select_page_after, "sqlite_autoindex_memories_1"),
 }
 #: What may be put in order after it was found: there is little of it.
 FEW = {"questions", "questions, next"}
@@ -110,7 +110,7 @@ def test_a_search_looks_at_so_many_at_a_time_and_goes_on(scene: Scene) -> None:
 
     wanted, shown, after, pages = ConversationFilter(search="TASK"), list[str](), None, 0
     while after is not None or not pages:
-        page = look(scene, wanted, after, limit=2, looked_at=3)
+        page = look(scene, wanted, after, limit=2, scan_limit=3)
         shown += found_titles(page)
         after, pages = page.next_key, pages + 1
 
@@ -122,7 +122,7 @@ def test_words_are_looked_for_in_the_newest_messages(scene: Scene) -> None:
     chat = scene.chat()
     scene.say(chat, "Needle")
     assert found_titles(look(scene, ConversationFilter(search="needle")))
-    many = listed.MOST_READ
+    many = listed.MAX_MESSAGES
     rows = [
         {
             "id": f"m_{number}",

@@ -12,26 +12,26 @@ from backburner.store.records import memories
 
 WALKS: dict[str, tuple[Select[Any], set[str]]] = {
     "a search": (
-        memories.found_by(2, beginning=True),
+        memories.select_matches(2, prefix=True),
         {"sqlite_autoindex_memory_words_1 (user_id=? AND word=?", "sqlite_autoindex_memories_1"},
     ),
     "what comes up": (
-        memories.recalled_by(2),
+        memories.select_recalled(2),
         {"sqlite_autoindex_memory_words_1 (user_id=? AND word=?", "ix_memories_newest (user_id=?"},
     ),
     "presence": (
-        discovery.presence_of,
+        discovery.select_presence,
         {
             *("ix_messages_heard (user_id=?", "ix_inbox_unserved (user_id=?"),
             *("uq_runs_running (user_id=?", "ix_runs_queued_of_user (user_id=?"),
         },
     ),
     "talk": (
-        discovery.talk_of,
+        discovery.select_recent_chat,
         {"ix_messages_heard (user_id=?", "ix_messages_of_conversation (user_id=?"},
     ),
-    "discovery": (discovery.finding, {"ix_conversations_discovery (user_id=?"}),
-    "a user": (users.describing, {"ix_conversations_discovery (user_id=?"}),
+    "discovery": (discovery.select_discovery, {"ix_conversations_discovery (user_id=?"}),
+    "a user": (users.select_profile, {"ix_conversations_discovery (user_id=?"}),
 }
 
 

@@ -236,7 +236,7 @@ def test_a_database_of_something_else_is_refused(
     path = tmp_path / "recipes.sqlite3"
     execute(path, f"PRAGMA journal_mode = {journal}", *statements)
 
-    assert "not Backburner's" in refusal_of_file(path)
+    assert "tables of another program" in refusal_of_file(path)
 
 
 def test_one_that_was_made_from_its_own_sql_is_ours_without_the_mark(file: Path) -> None:

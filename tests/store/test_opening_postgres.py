@@ -63,9 +63,9 @@ def test_tables_of_others_may_share_a_postgresql_database(empty_postgres_url: st
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("CREATE TABLE users (id TEXT)", "not Backburner's"),
-        ("CREATE TABLE alembic_version AS SELECT '0001' AS version_num", "not Backburner's"),
-        ("CREATE TABLE alembic_version AS SELECT 'a1b2' AS version_num", "not Backburner's"),
+        ("CREATE TABLE users (id TEXT)", "another program"),
+        ("CREATE TABLE alembic_version AS SELECT '0001' AS version_num", "another program"),
+        ("CREATE TABLE alembic_version AS SELECT 'a1b2' AS version_num", "another program"),
     ],
 )
 def test_a_postgresql_database_of_something_else_is_refused(
@@ -132,7 +132,7 @@ def user(own_postgres_url: str) -> Iterator[Callable[[str], str]]:
 def test_a_wrong_password_is_refused_and_not_shown(user: Callable[[str], str]) -> None:
     said = refusal(user(PASSWORD))
 
-    assert "does not let me in: password authentication failed" in said
+    assert "refused the sign-in of me: password authentication failed" in said
 
 
 def test_a_user_who_may_not_make_tables_is_told_so(user: Callable[[str], str]) -> None:
@@ -153,9 +153,9 @@ def test_a_database_that_is_not_there_is_refused(own_postgres_url: str) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("ALTER DATABASE {} SET default_transaction_read_only = on", "may only be read"),
+        ("ALTER DATABASE {} SET default_transaction_read_only = on", "is read-only"),
         ("UPDATE pg_database SET encoding = pg_char_to_encoding('LATIN1') WHERE datname = '{}'",
-         "keeps text as LATIN1"),
+         "has the encoding LATIN1"),
     ],
 )  # fmt: skip
 def test_a_database_that_does_not_take_everything_is_refused(
@@ -173,7 +173,7 @@ def test_a_database_that_does_not_take_everything_is_refused(
 
 def test_a_server_that_only_follows_another_is_refused() -> None:
     with postgres_server(standby=True) as url:
-        assert "follows another server" in refusal(url)
+        assert "is on a read-only standby server" in refusal(url)
 
 
 def test_who_comes_while_another_migrates_waits_and_finds_it_done(empty_postgres_url: str) -> None:

@@ -431,9 +431,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 def groups() -> dict[str, type]:
     """Find every group by its name in a transaction; one that is not there by its class."""
     face = {
-        value.func.__annotations__["return"]: name
-        for name, value in vars(Tx).items()
-        if isinstance(value, cached_property)
+        value.func: name for name, value in vars(Tx).items() if isinstance(value, cached_property)
     }
     found = {face.get(one, one.__name__.lower()): one for one in _leaves(Group)}
     return {**found, "events": Events}

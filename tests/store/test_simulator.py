@@ -52,16 +52,16 @@ Patch = pytest.MonkeyPatch
 
 
 def commit_guarded_by_id(patch: Patch) -> None:
-    patch.setattr(turns, "_hold", select(conversations).where(turns._this))
+    patch.setattr(turns, "_hold", select(conversations).where(turns._by_id))
     values = dict(turns._commit._values or {})
-    patch.setattr(turns, "_commit", update(conversations).where(turns._this).values(values))
+    patch.setattr(turns, "_commit", update(conversations).where(turns._by_id).values(values))
 
 
 def commit_guarded_by_state(patch: Patch) -> None:
     running = conversations.c.turn_run.is_not(None)
-    patch.setattr(turns, "_hold", select(conversations).where(turns._this, running))
+    patch.setattr(turns, "_hold", select(conversations).where(turns._by_id, running))
     guarded = (
-        update(conversations).where(turns._this, running).values(dict(turns._commit._values or {}))
+        update(conversations).where(turns._by_id, running).values(dict(turns._commit._values or {}))
     )
     patch.setattr(turns, "_commit", guarded)
 
@@ -159,8 +159,8 @@ def inbox_served_at_claim(patch: Patch) -> None:
 def uncommitted_session_entries_loaded(patch: Patch) -> None:
     everything = select(session_entries.c.entry).where(
         and_(
-            session_entries.c.conversation_id == bindparam("which"),
-            session_entries.c.session_id == bindparam("session"),
+            session_entries.c.conversation_id == bindparam("conversation_id"),
+            session_entries.c.session_id == bindparam("session_id"),
         )
     )
     patch.setattr(sessions, "_load", everything.order_by(session_entries.c.number))
@@ -176,7 +176,7 @@ def settling_wakes_nobody(patch: Patch) -> None:
 
 
 def speaking_wakes_nobody(patch: Patch) -> None:
-    patch.setattr(waits, "_go_on", waits._go_on.where(waits._all_have_settled))
+    patch.setattr(waits, "_resume", waits._resume.where(waits._all_have_settled))
 
 
 def waits_outlive_their_run(patch: Patch) -> None:

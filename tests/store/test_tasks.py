@@ -30,14 +30,14 @@ from backburner.store.tx import Tx
 HOUR = timedelta(hours=1)
 DAILY = Cron("0 9 * * *", "UTC")
 LOOKS: dict[str, tuple[Select[Any], str]] = {
-    "active": (tasks.active, "ix_conversations_at_work"),
-    "open": (tasks.open_ones, "ix_conversations_at_work"),
-    "titled": (tasks.titled, "ix_conversations_titled"),
-    "beginning": (tasks.beginning, "sqlite_autoindex_conversations_1"),
-    "proposed": (tasks.proposed, "ix_conversations_parent_id"),
-    "dismissed": (tasks.dismissed, "ix_conversations_dismissed"),
-    "costs": (tasks.costs, "ix_runs_of_conversation"),
-    "costs under": (tasks.costs_under, "ix_runs_of_user"),
+    "active": (tasks.select_active, "ix_conversations_at_work"),
+    "open": (tasks.select_open, "ix_conversations_at_work"),
+    "titled": (tasks.select_by_title, "ix_conversations_titled"),
+    "beginning": (tasks.select_by_id_prefix, "sqlite_autoindex_conversations_1"),
+    "proposed": (tasks.count_proposals, "ix_conversations_parent_id"),
+    "dismissed": (tasks.select_dismissed, "ix_conversations_dismissed"),
+    "costs": (tasks.select_costs, "ix_runs_of_conversation"),
+    "costs under": (tasks.select_costs_of_profile, "ix_runs_of_user"),
 }
 
 

@@ -1,11 +1,14 @@
-"""A transaction in progress: its connection, its time, its hints and events."""
+"""The context of a transaction: its connection, time, hints and events."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row, Select, Update
 
 from backburner.core.conversation import Kind
+from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import Turn
 from backburner.core.transitions import Step, Stops
@@ -15,13 +18,13 @@ from backburner.store.events import Events
 
 
 class Context:
-    """Takes the time when it is first asked for: not every transaction needs it."""
+    """Reads the time on first use: not every transaction needs it."""
 
     def __init__(self, connection: Connection, clock: Clock) -> None:
         self.connection = connection
         self.clock = clock
         self.hints: dict[Hint, None] = {}
-        #: Of less weight: they go out after the commit, if nothing happens in between.
+        #: Hints that may be lost: they are sent after the commit, not with it.
         self.mentions: dict[Hint, None] = {}
         self.events = Events(connection)
 
@@ -35,11 +38,11 @@ class Context:
 
     @property
     def tick(self) -> int:
-        """The clock of leases, in microseconds."""
+        """The lease clock, in microseconds."""
         return self._times[1]
 
     def set_time(self, now: datetime, tick: int) -> None:
-        """Keep the time that something else has just read."""
+        """Use a time that another statement has just read."""
         self._times = (now, tick)
 
     def hint(self, *hints: Hint) -> None:
@@ -50,35 +53,49 @@ class Context:
         self.hint(Hint(HintKind.CHANGED, user, conversation))
 
     def write_events(self) -> None:
-        """Write down what changed: the last thing that is done in a transaction."""
+        """Store the noted events; the last statement of a transaction."""
         if self.events.noted:
             self.events.write(now=self.now)
 
     def announce(self, step: Step) -> None:
-        """Tell where to look for what follows from a step."""
+        """Note the events of a step, and hint at the work that follows from it."""
         conversation = step.conversation
-        user, which = conversation.user_id, conversation.id
+        user, conversation_id = conversation.user_id, conversation.id
         self.events.note_step(step)
-        self.hint(Hint(HintKind.CHANGED, user, which))
+        self.hint(Hint(HintKind.CHANGED, user, conversation_id))
         if any(item.is_from_user for item in step.inbox):
-            self.hint(Hint(HintKind.USER_WAITING, user, which))
+            self.hint(Hint(HintKind.USER_WAITING, user, conversation_id))
         if step.inbox or step.notices or step.asked or conversation.next_run_at is not None:
             self.hint(Hint(HintKind.WORK, user))
         if conversation.kind is Kind.JOB:
-            # Whoever waits for it may go on.
+            # A run that waits for the job may resume.
             self.hint(Hint(HintKind.WORK, user))
         if step.stops is not Stops.NOTHING:
-            self.hint(Hint(HintKind.CANCEL, user, which))
+            self.hint(Hint(HintKind.CANCEL, user, conversation_id))
 
     def announce_end(self, turn: Turn) -> None:
-        """Somebody may go on now: with the same conversation, or under the user's cap."""
+        """Note that a run ended, and hint: its conversation and its slot under the cap are free."""
         self.events.note(turn.user_id, turn.conversation_id, EventKind.RUN)
         self.hint(Hint(HintKind.WORK, turn.user_id))
 
 
 class Group:
-    """Methods for one kind of rows, in the transaction `tx`."""
+    """Base of the classes whose methods read and write one kind of rows."""
 
     def __init__(self, tx: Context) -> None:
         self.tx = tx
         self.connection = tx.connection
+        self._execute = tx.connection.execute
+
+    def _read_one(self, statement: Select[Any], values: Mapping[str, Any]) -> Row[Any]:
+        row = self._execute(statement, values).one_or_none()
+        if row is None:
+            raise NotFound
+        return row
+
+    def _exists(self, statement: Select[Any], values: Mapping[str, Any]) -> bool:
+        return self._execute(statement, values).first() is not None
+
+    def _update_one(self, statement: Update, values: Mapping[str, Any]) -> None:
+        if self._execute(statement, values).rowcount != 1:
+            raise NotFound

@@ -1,4 +1,4 @@
-"""The database as a whole: transactions, each a plain function of its own; what they may do."""
+"""The database: runs transactions, each a plain function of a `Tx`."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,24 +11,16 @@ from sqlalchemy.exc import DBAPIError
 from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import Turn
 from backburner.ports import Bus
-from backburner.store.dialect import (
-    Clock,
-    is_connection_lost,
-    is_sqlite,
-    is_worth_repeating,
-)
+from backburner.store.dialect import Clock, is_connection_lost, is_retryable, is_sqlite
 from backburner.store.tx import Tx
 
 T = TypeVar("T")
-#: How often a transaction that collided with another is run again.
+#: Attempts at a transaction that conflicts with others.
 MAX_TRIES = 3
 
 
 class Database:
-    """Runs transactions. `clock` is used where the database has none of its own.
-
-    What a transaction hints at goes out over `bus`, if it commits.
-    """
+    """Runs transactions, and sends their hints over `bus` once they commit."""
 
     def __init__(
         self, engine: Engine, clock: Clock, *, release: Callable[[], None] = lambda: None
@@ -36,23 +28,23 @@ class Database:
         self.engine = engine
         self.bus: Bus | None = None
         self._clock = clock
-        #: Gives up whatever was held for as long as the database is open.
+        #: Releases the locks that are held while the database is open.
         self._release = release
         workers = 1 if is_sqlite(engine) else 8
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="store")
 
     def run(self, work: Callable[[Tx], T]) -> T:
-        """Run one transaction here and now."""
+        """Run one transaction in this thread."""
         for attempt in range(1, MAX_TRIES + 1):
             try:
                 return self._run_once(work)
             except DBAPIError as error:
-                if not is_worth_repeating(error) or attempt == MAX_TRIES:
+                if not is_retryable(error) or attempt == MAX_TRIES:
                     raise
         raise AssertionError
 
     async def transact(self, work: Callable[[Tx], T]) -> T:
-        """Run one transaction in a thread: one hop, whatever it does."""
+        """Run one transaction in a thread of the store."""
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._threads, self.run, work)
@@ -66,20 +58,20 @@ class Database:
             tx = Tx(connection, self._clock)
             result = work(tx)
             tx.write_events()
-            if self.bus and (telling := self.bus.statement(tx.hints)):
-                connection.exec_driver_sql(telling.sql, telling.parameters)
+            if self.bus and (notify := self.bus.statement(tx.hints)):
+                connection.exec_driver_sql(notify.sql, notify.parameters)
         if self.bus:
             self.bus.committed(*tx.hints)
             self.bus.hint(*tx.mentions)
         return result
 
     async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
-        """Run the transaction that gives up a turn in a thread, once whatever happens."""
+        """Run the transaction that gives up a turn in a thread; it takes effect once."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._threads, self.commit_here, turn, work)
 
     def commit_here(self, turn: Turn, work: Callable[[Tx], None]) -> None:
-        """Run the transaction that gives up a turn, again if its answer is lost."""
+        """Run the transaction that gives up a turn, and retry if its answer is lost."""
         for _ in range(MAX_TRIES):
             try:
                 self._commit_once(turn, work)
@@ -94,7 +86,7 @@ class Database:
         try:
             self.run(work)
         except Fenced:
-            # Perhaps by itself: an earlier try went through, and only its answer was lost.
+            # An earlier attempt may have committed, and only its answer was lost.
             if not self.run(lambda tx: tx.turns.is_committed(turn)):
                 raise
 

@@ -1,6 +1,6 @@
-"""What differs between SQLite and PostgreSQL: the only file that asks which one it is.
+"""The differences between SQLite and PostgreSQL, and the check which one a database is.
 
-Both get full durability: an answer of "done" means that it is on the disk.
+Both run with full durability: a transaction that has committed is on disk.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from backburner.store.types import to_micros
 
-#: How long a writer waits for another one before it gives up.
+#: How long a writer waits for the lock of another one.
 BUSY_MILLISECONDS = 5000
 POSTGRES_OPTIONS = (
     "-c timezone=UTC -c synchronous_commit=on -c lock_timeout=10s"
@@ -39,12 +39,12 @@ POSTGRES_OPTIONS = (
 )
 _SERIALIZATION, _DEADLOCK = "40001", "40P01"
 
-#: Gives the time, and the clock of leases in microseconds.
+#: Returns the time, and the tick of the lease clock in microseconds.
 Clock = Callable[[], tuple[datetime, int]]
 
 
 class ImmediateSqlite(SQLiteDialect_pysqlite):
-    """Begins a transaction with the lock for writing; an event would slow every statement down."""
+    """Begins transactions with the write lock; an event listener would slow every statement."""
 
     supports_statement_cache = True
 
@@ -58,12 +58,12 @@ registry.register("sqlite.immediate", __name__, ImmediateSqlite.__name__)
 def make_engine(url: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() == "sqlite":
-        return _sqlite(parsed)
+        return _make_sqlite_engine(parsed)
     return create_engine(
         parsed.set(drivername="postgresql+psycopg"),
         pool_size=5,
         max_overflow=5,
-        # The one that was used last has its statements prepared.
+        # The connection used last has its statements prepared.
         pool_use_lifo=True,
         pool_timeout=10,
         connect_args={
@@ -81,31 +81,31 @@ def is_sqlite(engine: Engine) -> bool:
     return engine.dialect.name == "sqlite"
 
 
-def read_clock(connection: Connection, own: Clock) -> tuple[datetime, int]:
-    """Read the time: the database's where many machines share one, else this process's own."""
+def read_clock(connection: Connection, clock: Clock) -> tuple[datetime, int]:
+    """Read the time from PostgreSQL, which several machines may share; for SQLite from `clock`."""
     if connection.dialect.name == "sqlite":
-        return own()
-    now: datetime = connection.execute(_CLOCK).scalar_one()
+        return clock()
+    now: datetime = connection.execute(_SELECT_CLOCK).scalar_one()
     return now.astimezone(UTC), to_micros(now)
 
 
 def read_by_clock(
-    connection: Connection, own: Clock, told: Select[Any], by_itself: Select[Any]
+    connection: Connection, clock: Clock, with_now: Select[Any], with_clock: Select[Any]
 ) -> tuple[Row[Any], datetime, int]:
-    """Read one row for which the time counts: the one it is `told`, or what the database has."""
+    """Read a row that depends on the time: passed as `now`, or by the clock of the database."""
     if connection.dialect.name == "sqlite":
-        now, tick = own()
-        return connection.execute(told, {"now": now}).one(), now, tick
-    row = connection.execute(by_itself).one()
+        now, tick = clock()
+        return connection.execute(with_now, {"now": now}).one(), now, tick
+    row = connection.execute(with_clock).one()
     return row, row.clock.astimezone(UTC), to_micros(row.clock)
 
 
 def read_with_clock(
-    connection: Connection, own: Clock, statement: Select[Any]
+    connection: Connection, clock: Clock, statement: Select[Any]
 ) -> tuple[Row[Any], datetime, int]:
-    """Read one row and the time together, where that is one question less to the database."""
+    """Read one row and the time in a single round trip."""
     if connection.dialect.name == "sqlite":
-        return connection.execute(statement).one(), *own()
+        return connection.execute(statement).one(), *clock()
     row = connection.execute(_with_clock(statement)).one()
     return row, row.clock.astimezone(UTC), to_micros(row.clock)
 
@@ -115,8 +115,7 @@ def _with_clock(statement: Select[Any]) -> Select[Any]:
     return statement.add_columns(func.clock_timestamp().label("clock"))
 
 
-def is_worth_repeating(error: DBAPIError) -> bool:
-    """See whether the same transaction may well succeed if it is simply run again."""
+def is_retryable(error: DBAPIError) -> bool:
     return getattr(error.orig, "sqlstate", None) in (_SERIALIZATION, _DEADLOCK)
 
 
@@ -126,135 +125,138 @@ def is_connection_lost(error: DBAPIError) -> bool:
     )
 
 
-def insert_unless_there(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
-    """Insert a row, or leave the one that has its key; tell whether it was inserted."""
-    module = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = module.insert(table).values(**row).on_conflict_do_nothing()
-    # How many rows there were is not told reliably on PostgreSQL; what was inserted is.
+def insert_if_absent(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
+    """Insert a row unless its key exists; return whether it was inserted."""
+    statement = _insert(connection, table).values(**row).on_conflict_do_nothing()
+    # PostgreSQL reports no reliable row count here, but returns the inserted row.
     return connection.execute(statement.returning(literal_column("1"))).first() is not None
 
 
-def add_up(
+def insert_or_add(
     connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], *names: str
 ) -> None:
-    """Insert rows, or add what these columns say to the rows that have their key."""
-    module = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = module.insert(table)
+    """Insert rows, or add these columns to the existing rows with the same keys."""
+    statement = _insert(connection, table)
     sums = {name: table.c[name] + statement.excluded[name] for name in names}
     key = list(table.primary_key)
     connection.execute(statement.on_conflict_do_update(index_elements=key, set_=sums), rows)
 
 
-def put(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    """Insert a row, or write over the one that has its key."""
-    module = sqlite if connection.dialect.name == "sqlite" else postgresql
+def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
     key = list(table.primary_key)
     others = {name: value for name, value in row.items() if name not in table.primary_key.columns}
-    statement = module.insert(table).values(**row)
+    statement = _insert(connection, table).values(**row)
     connection.execute(statement.on_conflict_do_update(index_elements=key, set_=others))
 
 
-def read_as_one(connection: Connection) -> None:
-    """Let all that is read in a transaction be of one moment; nothing may have been read yet."""
+def _insert(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
+    if connection.dialect.name == "sqlite":
+        return sqlite.insert(table)
+    return postgresql.insert(table)
+
+
+def use_snapshot(connection: Connection) -> None:
+    """Read one snapshot in the whole transaction; call this before the first read."""
     if connection.dialect.name != "sqlite":
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
-def count_others(connection: Connection) -> int:
-    """Count who else of ours has this database open; a file has one owner anyway."""
+def count_other_connections(connection: Connection) -> int:
+    """Count the other connections of this database user; a SQLite file has one owner anyway."""
     if connection.dialect.name == "sqlite":
         return 0
-    found: int = connection.execute(_OTHERS).scalar_one()
-    return found
+    return int(connection.execute(_COUNT_CONNECTIONS).scalar_one())
 
 
 def check_pages(connection: Connection) -> list[str]:
-    """Name what is wrong with the file itself; a server sees to its own files."""
+    """Describe damage of a SQLite file; a PostgreSQL server checks its own files."""
     if connection.dialect.name != "sqlite":
         return []
-    found = connection.exec_driver_sql("PRAGMA integrity_check(5)").scalars().all()
-    wrong = [str(line) for line in found if line != "ok"]
+    lines = connection.exec_driver_sql("PRAGMA integrity_check(5)").scalars().all()
+    damage = [str(line) for line in lines if line != "ok"]
     orphans = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchmany(5)
-    return wrong + [f"A row of {row[0]} has no {row[2]} it belongs to." for row in orphans]
+    return damage + [f"A row of {row[0]} has no {row[2]} it belongs to." for row in orphans]
 
 
 def number_rows(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-    """Number new rows of one user; on PostgreSQL the sequence of their table does when they come.
+    """Number new rows of one user; on PostgreSQL the sequence of the table does.
 
-    SQLite numbers only by a key of one column, and these keys begin with the owner.
+    SQLite generates numbers only for keys of one column, and these keys begin with the owner.
     """
     if rows and connection.dialect.name == "sqlite":
         values = {"owner": rows[0]["user_id"], "counter": table.name, "count": len(rows)}
-        last: int = connection.execute(_COUNT, values).scalar_one()
+        last: int = connection.execute(_TAKE_NUMBERS, values).scalar_one()
         for number, row in enumerate(rows, last - len(rows) + 1):
             row["number"] = number
 
 
-def counted(connection: Connection, values: Mapping[str, Any]) -> str:
+def take_numbers(connection: Connection, values: Mapping[str, Any]) -> str:
     """Take `:count` numbers from the `:counter` of `:owner`, which is locked until the commit.
 
-    Returns the SQL of a common table with the `user_id` and the `last` of them; it is empty if the
-    user has just been deleted. PostgreSQL takes them in the statement that has this table in it, so
-    that it is asked once; SQLite has no such statements, and has taken them already.
+    Returns the SQL of a CTE with `user_id` and the `last` number, empty if the user has just been
+    deleted. PostgreSQL takes the numbers in the statement that contains the CTE, in one round trip;
+    SQLite has no data-modifying CTEs, so for it they are taken here.
     """
     if connection.dialect.name != "sqlite":
-        return _COUNTING
-    connection.execute(_COUNT, values).all()
-    return _COUNTED
+        return _TAKE_NUMBERS_CTE
+    connection.execute(_TAKE_NUMBERS, values).all()
+    return _TAKEN_NUMBERS_CTE
 
 
 def number_from(connection: Connection, table: Table, number: int) -> None:
-    """Let the rows of a table that come from now on have greater numbers than this."""
+    """Give future rows of a table greater numbers than this."""
     if connection.dialect.name != "sqlite" and table.c.number.identity is not None:
         values = {"table": table.name, "column": "number", "number": number}
-        connection.execute(_SEQUENCE_FROM, values)
+        connection.execute(_RAISE_SEQUENCE, values)
     else:
-        connection.execute(_COUNT_FROM, {"counter": table.name, "number": number})
+        connection.execute(_RAISE_COUNTERS, {"counter": table.name, "number": number})
 
 
-_COUNTING = (
+_TAKE_NUMBERS_CTE = (
     "(INSERT INTO counters AS c (user_id, name, last)"
     " SELECT id, :counter, CAST(:count AS bigint) FROM users WHERE id = :owner"
     " ON CONFLICT (user_id, name) DO UPDATE SET last = c.last + excluded.last"
     " RETURNING user_id, last)"
 )
-_COUNTED = "(SELECT user_id, last FROM counters WHERE user_id = :owner AND name = :counter)"
-_COUNT = text(
+_TAKEN_NUMBERS_CTE = (
+    "(SELECT user_id, last FROM counters WHERE user_id = :owner AND name = :counter)"
+)
+_TAKE_NUMBERS = text(
     "INSERT INTO counters AS c (user_id, name, last)"
     " SELECT id, :counter, :count FROM users WHERE id = :owner"
     " ON CONFLICT (user_id, name) DO UPDATE SET last = c.last + excluded.last"
     " RETURNING last"
 )
-_COUNT_FROM = text(
+_RAISE_COUNTERS = text(
     "INSERT INTO counters AS c (user_id, name, last)"
     " SELECT id, :counter, CAST(:number AS bigint) FROM users WHERE true"
     " ON CONFLICT (user_id, name) DO UPDATE SET last = excluded.last"
     " WHERE c.last < excluded.last"
 )
-_SEQUENCE_FROM = text(
+_RAISE_SEQUENCE = text(
     "SELECT setval(counter, greatest(nextval(counter), CAST(:number AS bigint)))"
     " FROM (SELECT CAST(pg_get_serial_sequence(:table, :column) AS regclass)) AS of (counter)"
 )
-_CLOCK = text("SELECT clock_timestamp()")
-_OTHERS = text(
+_SELECT_CLOCK = text("SELECT clock_timestamp()")
+_COUNT_CONNECTIONS = text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     " AND usename = current_user AND pid <> pg_backend_pid()"
 )
 
 
-def _sqlite(url: URL) -> Engine:
+def _make_sqlite_engine(url: URL) -> Engine:
     in_memory = not url.database or url.database == ":memory:"
     engine = create_engine(
         url.set(drivername="sqlite+immediate"),
         connect_args={"check_same_thread": False, "timeout": BUSY_MILLISECONDS / 1000},
         **({"poolclass": StaticPool} if in_memory else {"pool_size": 1, "max_overflow": 0}),
     )
-    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "connect", _set_pragmas)
     return engine
 
 
-def _prepare(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
-    # Python's own handling of transactions would begin them too late.
+def _set_pragmas(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    # The transaction handling of Python's driver would begin transactions too late.
     connection.isolation_level = None
     for pragma in (
         "journal_mode = WAL",

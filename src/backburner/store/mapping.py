@@ -1,4 +1,4 @@
-"""Rows to values of the core, and back."""
+"""Converts rows to values of the core, and back."""
 
 import json
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ _PLAIN = tuple(
 
 
 def to_row(conversation: Conversation) -> dict[str, Any]:
-    """Make the columns of a conversation, without its turn and its questions."""
+    """Return the columns of a conversation, without its turn and its questions."""
     row = {name: getattr(conversation, name) for name in _PLAIN}
     schedule, session = conversation.schedule, conversation.session
     row |= {
@@ -80,30 +80,30 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
 
 
 def to_conversation(row: Row[Any], questions: tuple[Question, ...]) -> Conversation:
-    found = row._mapping  # noqa: SLF001 (the public name of a row's mapping)
+    values = row._mapping  # noqa: SLF001 (the public name of a row's mapping)
     return Conversation(
-        **{name: found[name] for name in _PLAIN},
-        kind=Kind(found["kind"]),
-        status=Status(found["status"]),
-        created_by=Author(found["created_by"]),
-        schedule=found["schedule"] and from_json(json.loads(found["schedule"])),
-        pause_reason=found["pause_reason"] and PauseReason(found["pause_reason"]),
-        state=State(load(found["context"]), found["step"], load(found["data"])),
+        **{name: values[name] for name in _PLAIN},
+        kind=Kind(values["kind"]),
+        status=Status(values["status"]),
+        created_by=Author(values["created_by"]),
+        schedule=values["schedule"] and from_json(json.loads(values["schedule"])),
+        pause_reason=values["pause_reason"] and PauseReason(values["pause_reason"]),
+        state=State(load(values["context"]), values["step"], load(values["data"])),
         questions=questions,
-        session=_to_session(found),
-        ended_as=found["ended_as"] and EndedAs(found["ended_as"]),
-        tools=None if found["tools"] is None else tuple(json.loads(found["tools"])),
-        on_repeated_failure=OnRepeatedFailure(found["on_repeated_failure"]),
-        notify=Notify(found["notify"]),
-        reports_to=tuple(Destination(*place) for place in json.loads(found["reports_to"])),
+        session=_to_session(values),
+        ended_as=values["ended_as"] and EndedAs(values["ended_as"]),
+        tools=None if values["tools"] is None else tuple(json.loads(values["tools"])),
+        on_repeated_failure=OnRepeatedFailure(values["on_repeated_failure"]),
+        notify=Notify(values["notify"]),
+        reports_to=tuple(Destination(*place) for place in json.loads(values["reports_to"])),
     )
 
 
-def _to_session(found: RowMapping) -> Session | None:
-    profile = found["session_profile"]
+def _to_session(values: RowMapping) -> Session | None:
+    profile = values["session_profile"]
     if profile is None:
         return None
-    return Session(profile, found["session_id"], found["session_tokens"])
+    return Session(profile, values["session_id"], values["session_tokens"])
 
 
 def to_message(row: Row[Any]) -> Message:
@@ -177,5 +177,5 @@ def dump(value: Mapping[str, Any]) -> str:
 
 
 def load(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(text)
-    return found
+    value: dict[str, Any] = json.loads(text)
+    return value

@@ -32,110 +32,30 @@ from backburner.store.records.tool_calls import ToolCalls
 
 
 class Tx(Context):
-    @cached_property
-    def accounts(self) -> Accounts:
-        return Accounts(self)
-
-    @cached_property
-    def away(self) -> Away:
-        return Away(self)
-
-    @cached_property
-    def browse(self) -> Browse:
-        return Browse(self)
-
-    @cached_property
-    def conversations(self) -> Conversations:
-        return Conversations(self)
-
-    @cached_property
-    def credentials(self) -> Credentials:
-        return Credentials(self)
-
-    @cached_property
-    def deliveries(self) -> Deliveries:
-        return Deliveries(self)
-
-    @cached_property
-    def discovery(self) -> Discovery:
-        return Discovery(self)
-
-    @cached_property
-    def grants(self) -> Grants:
-        return Grants(self)
-
-    @cached_property
-    def inbox(self) -> Inbox:
-        return Inbox(self)
-
-    @cached_property
-    def jobs(self) -> Jobs:
-        return Jobs(self)
-
-    @cached_property
-    def mcp_clients(self) -> McpClients:
-        return McpClients(self)
-
-    @cached_property
-    def memories(self) -> Memories:
-        return Memories(self)
-
-    @cached_property
-    def messages(self) -> Messages:
-        return Messages(self)
-
-    @cached_property
-    def notices(self) -> Notices:
-        return Notices(self)
-
-    @cached_property
-    def personal_data(self) -> PersonalData:
-        return PersonalData(self)
-
-    @cached_property
-    def questions(self) -> Questions:
-        return Questions(self)
-
-    @cached_property
-    def queue(self) -> Queue:
-        return Queue(self)
-
-    @cached_property
-    def rate_limits(self) -> RateLimits:
-        return RateLimits(self)
-
-    @cached_property
-    def replies(self) -> Replies:
-        return Replies(self)
-
-    @cached_property
-    def runs(self) -> Runs:
-        return Runs(self)
-
-    @cached_property
-    def sessions(self) -> Sessions:
-        return Sessions(self)
-
-    @cached_property
-    def spending(self) -> Spending:
-        return Spending(self)
-
-    @cached_property
-    def stored_responses(self) -> StoredResponses:
-        return StoredResponses(self)
-
-    @cached_property
-    def tasks(self) -> Tasks:
-        return Tasks(self)
-
-    @cached_property
-    def tool_calls(self) -> ToolCalls:
-        return ToolCalls(self)
-
-    @cached_property
-    def turns(self) -> Turns:
-        return Turns(self)
-
-    @cached_property
-    def users(self) -> Users:
-        return Users(self)
+    accounts = cached_property(Accounts)
+    away = cached_property(Away)
+    browse = cached_property(Browse)
+    conversations = cached_property(Conversations)
+    credentials = cached_property(Credentials)
+    deliveries = cached_property(Deliveries)
+    discovery = cached_property(Discovery)
+    grants = cached_property(Grants)
+    inbox = cached_property(Inbox)
+    jobs = cached_property(Jobs)
+    mcp_clients = cached_property(McpClients)
+    memories = cached_property(Memories)
+    messages = cached_property(Messages)
+    notices = cached_property(Notices)
+    personal_data = cached_property(PersonalData)
+    questions = cached_property(Questions)
+    queue = cached_property(Queue)
+    rate_limits = cached_property(RateLimits)
+    replies = cached_property(Replies)
+    runs = cached_property(Runs)
+    sessions = cached_property(Sessions)
+    spending = cached_property(Spending)
+    stored_responses = cached_property(StoredResponses)
+    tasks = cached_property(Tasks)
+    tool_calls = cached_property(ToolCalls)
+    turns = cached_property(Turns)
+    users = cached_property(Users)

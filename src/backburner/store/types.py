@@ -10,7 +10,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 class _Micros(TypeDecorator[datetime]):
-    """A time for a database that has none: microseconds since 1970."""
+    """A time as microseconds since 1970, for SQLite, which has no type for it."""
 
     impl = BigInteger
     cache_ok = True
@@ -24,7 +24,7 @@ class _Micros(TypeDecorator[datetime]):
         return None if value is None else EPOCH + timedelta(microseconds=value)
 
 
-class Length(TypeDecorator[timedelta]):
+class Duration(TypeDecorator[timedelta]):
     """A duration, as microseconds."""
 
     impl = BigInteger
@@ -41,10 +41,9 @@ class Length(TypeDecorator[timedelta]):
 
 #: An aware time in UTC.
 Time = DateTime(timezone=True).with_variant(_Micros(), "sqlite")
-#: Text that is ordered by its bytes, as SQLite orders all text.
+#: Text that is ordered by its bytes, whatever the locale of a PostgreSQL server.
 Exact = Text().with_variant(Text(collation="C"), "postgresql")
-#: An id: in the same order on both databases, whatever the locale of a server.
-Id = Text().with_variant(Text(collation="C"), "postgresql")
+Id = Exact
 
 
 def to_micros(moment: datetime) -> int:

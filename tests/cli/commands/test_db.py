@@ -79,7 +79,7 @@ def test_a_backup_is_made_while_the_server_runs_and_restored_once_it_has_stopped
     assert made.code == 0, made.err
     assert call("db", "check", str(file)).out == ["No errors found."]
     assert refused.code == 1
-    assert "only one may" in refused.err[0]
+    assert "only one process may" in refused.err[0]
     assert checked.code == 1
     assert restored.code == 0, restored.err
     assert restored.out[0].startswith("Restored. Paused conversations: 1.")

@@ -15,7 +15,7 @@ Rows = Callable[[str], Sequence[tuple[Any, ...]]]
 
 #: Each finds what must not be there.
 NEVER = {
-    **check.NEVER,
+    **check.FAULT_QUERIES,
     "two outcomes of one run under one epoch": (
         "SELECT run_id, epoch FROM outcomes GROUP BY run_id, epoch HAVING count(*) > 1"
     ),

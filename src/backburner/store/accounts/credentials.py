@@ -1,10 +1,10 @@
-"""What people are let in with. Of secrets only digests are kept."""
+"""Credentials: sessions, tokens, links, invitations and resets, of which digests are stored."""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Row, bindparam, delete, insert, or_, select, update
 
 from backburner.core.accounts import (
     CREDENTIAL_LIFETIMES,
@@ -18,57 +18,56 @@ from backburner.core.accounts import (
     Scope,
     role_of,
 )
-from backburner.core.errors import NotFound
 from backburner.core.ids import UserId, new_credential_id
 from backburner.store.context import Group
 from backburner.store.tables import credentials, users
 
-#: Those that are good no longer are kept so long, for whoever wonders.
-KEPT_FOR = timedelta(days=30)
-#: How many are asked about at once.
-_MANY = 500
+#: How long ended and expired credentials are kept.
+RETENTION = timedelta(days=30)
+#: How many are checked in one statement.
+_BATCH_SIZE = 500
 
-_is_good = (
+_is_valid = (
     credentials.c.ended_at.is_(None),
     or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > bindparam("at")),
 )
-_lasting = credentials.c.kind.in_([kind.value for kind in REUSABLE_CREDENTIALS])
-_of_somebody = (
+_is_reusable = credentials.c.kind.in_([kind.value for kind in REUSABLE_CREDENTIALS])
+_select_valid = (
     select(credentials, users.c.role)
     .join(users, users.c.id == credentials.c.user_id)
-    .where(*_is_good, users.c.disabled_at.is_(None))
+    .where(*_is_valid, users.c.disabled_at.is_(None))
 )
-_identify = _of_somebody.where(credentials.c.digest == bindparam("shown"), _lasting)
-_still_good = _of_somebody.with_only_columns(credentials.c.id).where(
-    credentials.c.user_id.in_(bindparam("owners", expanding=True)),
-    credentials.c.id.in_(bindparam("which", expanding=True)),
-    _lasting,
+_identify = _select_valid.where(credentials.c.digest == bindparam("digest"), _is_reusable)
+_select_still_valid = _select_valid.with_only_columns(credentials.c.id).where(
+    credentials.c.user_id.in_(bindparam("user_ids", expanding=True)),
+    credentials.c.id.in_(bindparam("credential_ids", expanding=True)),
+    _is_reusable,
 )
-_look_up = _of_somebody.where(
-    credentials.c.digest == bindparam("shown"), credentials.c.kind == bindparam("of_kind")
+_look_up = _select_valid.where(
+    credentials.c.digest == bindparam("digest"), credentials.c.kind == bindparam("kind")
 )
-_note_use = (
+_record_use = (
     update(credentials)
-    .where(credentials.c.digest == bindparam("shown"))
+    .where(credentials.c.digest == bindparam("of_digest"))
     .values(used_at=bindparam("at"), expires_at=bindparam("until"))
 )
 _insert = insert(credentials)
 _use_up = (
     update(credentials)
     .where(
-        credentials.c.digest == bindparam("shown"),
+        credentials.c.digest == bindparam("of_digest"),
         credentials.c.kind == bindparam("of_kind"),
-        *_is_good,
+        *_is_valid,
     )
     .values(used_at=bindparam("at"), ended_at=bindparam("at"))
 )
-_all = (
+_select_page = (
     select(credentials)
     .where(
-        credentials.c.user_id == bindparam("user"),
+        credentials.c.user_id == bindparam("owner"),
         credentials.c.id > bindparam("after"),
-        credentials.c.kind == bindparam("of_kind"),
-        *_is_good,
+        credentials.c.kind == bindparam("kind"),
+        *_is_valid,
     )
     .order_by(credentials.c.id)
     .limit(bindparam("limit"))
@@ -76,33 +75,33 @@ _all = (
 _end = (
     update(credentials)
     .where(
-        credentials.c.user_id == bindparam("user"),
-        credentials.c.id == bindparam("which"),
+        credentials.c.user_id == bindparam("owner"),
+        credentials.c.id == bindparam("credential_id"),
         credentials.c.kind == bindparam("of_kind"),
-        *_is_good,
+        *_is_valid,
     )
     .values(ended_at=bindparam("at"))
 )
 _end_all = (
     update(credentials)
     .where(
-        credentials.c.user_id == bindparam("user"),
+        credentials.c.user_id == bindparam("owner"),
         credentials.c.kind.in_(bindparam("kinds", expanding=True)),
         credentials.c.ended_at.is_(None),
     )
     .values(ended_at=bindparam("at"))
 )
-_end_named = _end_all.where(credentials.c.name == bindparam("named"))
+_end_named = _end_all.where(credentials.c.name == bindparam("of_name"))
 _operators = select(users.c.id).where(
     users.c.role == Role.OPERATOR.value, users.c.disabled_at.is_(None)
 )
-#: Whoever is no operator any longer has none that is good, so these are all there are.
+#: Only operators have valid invitations.
 _is_invitation = (
     credentials.c.user_id.in_(_operators),
     credentials.c.kind == CredentialKind.INVITATION.value,
-    *_is_good,
+    *_is_valid,
 )
-_invitations = (
+_select_invitations = (
     select(credentials)
     .where(credentials.c.id > bindparam("after"), *_is_invitation)
     .order_by(credentials.c.id)
@@ -110,25 +109,24 @@ _invitations = (
 )
 _end_invitation = (
     update(credentials)
-    .where(credentials.c.id == bindparam("which"), *_is_invitation)
+    .where(credentials.c.id == bindparam("credential_id"), *_is_invitation)
     .values(ended_at=bindparam("at"))
 )
-_clear_away = delete(credentials).where(
-    credentials.c.user_id == bindparam("user"),
+_delete_old = delete(credentials).where(
+    credentials.c.user_id == bindparam("owner"),
     or_(
-        credentials.c.ended_at < bindparam("before"),
-        credentials.c.expires_at < bindparam("before"),
+        credentials.c.ended_at < bindparam("before"), credentials.c.expires_at < bindparam("before")
     ),
 )
 
 
 class Credentials(Group):
     def identify(self, digest: str, *, now: datetime) -> Caller | None:
-        row = self._find(_identify, {"shown": digest, "at": now})
+        row = self._execute(_identify, {"digest": digest, "at": now}).one_or_none()
         if row is None:
             return None
         if row.used_at is None or now - row.used_at >= USE_RECORD_INTERVAL:
-            self._note_use(row, now)
+            self._record_use(row, now)
         return Caller(
             user=UserId(row.user_id),
             role=Role(row.role),
@@ -139,13 +137,13 @@ class Credentials(Group):
         )
 
     def valid(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:
-        good = set[str]()
+        valid = set[str]()
         ordered = sorted(held)
-        for start in range(0, len(ordered), _MANY):
-            some = ordered[start : start + _MANY]
-            values = {"owners": [user for user, _ in some], "which": [one for _, one in some]}
-            good.update(self.connection.execute(_still_good, {**values, "at": now}).scalars())
-        return frozenset(good)
+        for start in range(0, len(ordered), _BATCH_SIZE):
+            user_ids, credential_ids = zip(*ordered[start : start + _BATCH_SIZE], strict=True)
+            values = {"user_ids": user_ids, "credential_ids": credential_ids, "at": now}
+            valid.update(self._execute(_select_still_valid, values).scalars())
+        return frozenset(valid)
 
     def issue(
         self,
@@ -158,11 +156,11 @@ class Credentials(Group):
         expires_at: datetime | None = None,
         now: datetime,
     ) -> str:
-        self.connection.execute(_clear_away, {"user": user, "before": now - KEPT_FOR})
-        made = new_credential_id()
+        self._execute(_delete_old, {"owner": user, "before": now - RETENTION})
+        credential_id = new_credential_id()
         values = {
             "digest": digest,
-            "id": made,
+            "id": credential_id,
             "user_id": user,
             "kind": kind.value,
             "name": name,
@@ -170,55 +168,51 @@ class Credentials(Group):
             "created_at": now,
             "expires_at": expires_at,
         }
-        self.connection.execute(_insert, values)
-        return made
+        self._execute(_insert, values)
+        return credential_id
 
     def peek(
         self, digest: str, kind: CredentialKind, *, now: datetime
     ) -> tuple[UserId, frozenset[Scope]] | None:
-        row = self._find(_look_up, {"shown": digest, "of_kind": kind.value, "at": now})
+        values = {"digest": digest, "kind": kind.value, "at": now}
+        row = self._execute(_look_up, values).one_or_none()
         return (UserId(row.user_id), _read_scopes(row)) if row else None
 
     def consume(self, digest: str, kind: CredentialKind, *, now: datetime) -> bool:
-        values = {"shown": digest, "of_kind": kind.value, "at": now}
-        return self.connection.execute(_use_up, values).rowcount == 1
+        values = {"of_digest": digest, "of_kind": kind.value, "at": now}
+        return self._execute(_use_up, values).rowcount == 1
 
     def page(
         self, user: UserId, kind: CredentialKind, *, after: str = "", limit: int, now: datetime
     ) -> Sequence[Credential]:
-        values = {"user": user, "of_kind": kind.value, "after": after, "limit": limit, "at": now}
-        return [_to_credential(row) for row in self.connection.execute(_all, values)]
+        values = {"owner": user, "kind": kind.value, "after": after, "limit": limit, "at": now}
+        return [_to_credential(row) for row in self._execute(_select_page, values)]
 
     def revoke(self, user: UserId, credential: str, kind: CredentialKind, *, now: datetime) -> None:
-        values = {"user": user, "which": credential, "of_kind": kind.value, "at": now}
-        if self.connection.execute(_end, values).rowcount != 1:
-            raise NotFound
+        values = {"owner": user, "credential_id": credential, "of_kind": kind.value, "at": now}
+        self._update_one(_end, values)
 
     def revoke_all(
         self, user: UserId, kinds: Iterable[CredentialKind], *, name: str = "", now: datetime
     ) -> None:
-        values = {"user": user, "kinds": [kind.value for kind in kinds], "at": now}
+        values = {"owner": user, "kinds": [kind.value for kind in kinds], "at": now}
         if name:
-            self.connection.execute(_end_named, values | {"named": name})
+            self._execute(_end_named, values | {"of_name": name})
         else:
-            self.connection.execute(_end_all, values)
+            self._execute(_end_all, values)
 
     def invitations(self, *, after: str = "", limit: int, now: datetime) -> Sequence[Invitation]:
         values = {"after": after, "limit": limit, "at": now}
-        return [_to_invitation(row) for row in self.connection.execute(_invitations, values)]
+        return [_to_invitation(row) for row in self._execute(_select_invitations, values)]
 
     def revoke_invitation(self, invitation: str, *, now: datetime) -> None:
-        values = {"which": invitation, "at": now}
-        if self.connection.execute(_end_invitation, values).rowcount != 1:
-            raise NotFound
+        self._update_one(_end_invitation, {"credential_id": invitation, "at": now})
 
-    def _find(self, statement: Select[Any], values: dict[str, Any]) -> Row[Any] | None:
-        return self.connection.execute(statement, values).one_or_none()
-
-    def _note_use(self, row: Row[Any], now: datetime) -> None:
-        slides = row.kind == CredentialKind.SESSION.value
-        until = now + CREDENTIAL_LIFETIMES[CredentialKind.SESSION] if slides else row.expires_at
-        self.connection.execute(_note_use, {"shown": row.digest, "at": now, "until": until})
+    def _record_use(self, row: Row[Any], now: datetime) -> None:
+        """Record the time of use; a session also gets its full lifetime again."""
+        is_session = row.kind == CredentialKind.SESSION.value
+        until = now + CREDENTIAL_LIFETIMES[CredentialKind.SESSION] if is_session else row.expires_at
+        self._execute(_record_use, {"of_digest": row.digest, "at": now, "until": until})
 
 
 def _read_scopes(row: Row[Any]) -> frozenset[Scope]:

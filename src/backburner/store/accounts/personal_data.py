@@ -1,6 +1,6 @@
-"""All that is one user's: read out part by part, and deleted.
+"""The export of a user's data, part by part, and its deletion.
 
-What is left out of a copy is what others could do something with, and what means nothing to people.
+Secrets and internal values are left out of an export.
 """
 
 import json
@@ -10,17 +10,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Select,
-    Table,
-    bindparam,
-    delete,
-    exists,
-    func,
-    select,
-    tuple_,
-)
+from sqlalchemy import Column, Select, Table, bindparam, delete, exists, func, select, tuple_
 
 from backburner.core.accounts import Role
 from backburner.core.errors import NotFound
@@ -36,9 +26,9 @@ from backburner.store.tables import is_running, runs, users
 @dataclass(frozen=True, slots=True)
 class Part:
     table: Table
-    #: Tells its rows of one user apart; with the owner before it, it has an index.
+    #: Unique among the rows of a user, and indexed after the owner.
     key: tuple[Column[Any], ...]
-    #: Columns that are text with JSON in it.
+    #: Columns with JSON as text.
     json: frozenset[str] = frozenset()
     left_out: frozenset[str] = frozenset()
 
@@ -51,7 +41,7 @@ class Part:
 
 def _part(table: Table, *key: str, json: Sequence[str] = (), left_out: Sequence[str] = ()) -> Part:
     columns = tuple(table.c[name] for name in key or ("id",))
-    # Their order says it all; the numbers tell how busy the whole install is.
+    # Numbers would tell how busy the whole install is.
     return Part(table, columns, frozenset(json), frozenset([*left_out, "number"]))
 
 
@@ -78,31 +68,31 @@ PARTS = {
     "allowances": _part(tables.allowances, "scope", "root_id"),
     "credentials": _part(tables.credentials, left_out=["digest"]),
 }
-#: Belongs to a user and is not taken out, with the reason.
+#: Tables of a user that are not exported, with the reason.
 LEFT_OUT = {
-    "inbox": "what waits in it is among the messages, questions and events",
+    "inbox": "its items repeat messages, questions and events",
     "waits": "which runs wait for which jobs",
     "outcomes": "the proof that a run committed",
     "counters": "the last number of each kind of row",
-    "totals": "the sums of what was spent",
-    "session_entries": "messages and calls once more, in the words of an engine",
-    "events": "numbers by which a page notices that something has changed",
-    "memory_words": "the words of memories once more, to find them by",
-    "answers": "answers to requests, kept for a day",
+    "totals": "the sums of spend",
+    "session_entries": "messages and calls again, in the format of an engine",
+    "events": "numbers by which a client notices changes",
+    "memory_words": "the search index of memories",
+    "answers": "responses to requests, kept for a day",
 }
 _PROFILE = ("id", "name", "login", "zone", "role", "paused", "created_at")
-_profile = select(*(users.c[name] for name in _PROFILE))
-_under_way = select(runs.c.conversation_id).where(is_running)
+_select_profile = select(*(users.c[name] for name in _PROFILE))
+_select_running = select(runs.c.conversation_id).where(is_running)
 
 
 @cache
-def page_of(name: str, *, goes_on: bool) -> Select[Any]:
-    """Make the statement for a page of a part: what is exported, and after it the key."""
+def select_page(name: str, *, is_first: bool) -> Select[Any]:
+    """Build the statement for a page of a part: the exported columns, then the key."""
     part = PARTS[name]
-    shown = [part.table.c[column] for column in part.names]
+    exported = [part.table.c[column] for column in part.names]
     key = [column.label(f"key_{number}") for number, column in enumerate(part.key)]
-    page = select(*shown, *key).where(part.table.c.user_id == bindparam("owner"))
-    if goes_on:
+    page = select(*exported, *key).where(part.table.c.user_id == bindparam("owner"))
+    if not is_first:
         last = [
             bindparam(f"after_{number}", type_=column.type)
             for number, column in enumerate(part.key)
@@ -117,51 +107,49 @@ class PersonalData(Group):
         return tuple(PARTS)
 
     def profile(self, user: UserId) -> Mapping[str, Any]:
-        row = self.connection.execute(_profile.where(users.c.id == user)).mappings().one_or_none()
+        row = self._execute(_select_profile.where(users.c.id == user)).mappings().one_or_none()
         if row is None:
             raise NotFound
-        return _plain(dict(row), frozenset())
+        return _to_json(dict(row), frozenset())
 
     def page(self, user: UserId, name: str, after: PageKey | None, *, limit: int) -> ExportPage:
         part = PARTS[name]
         values: dict[str, Any] = {"owner": user, "limit": limit}
         values |= {f"after_{number}": value for number, value in enumerate(after or ())}
-        asked = page_of(name, goes_on=after is not None)
-        rows = self.connection.execute(asked, values).all()
-        mark = tuple(rows[-1][-len(part.key) :]) if len(rows) == limit else None
-        shown = [dict(zip(part.names, row, strict=False)) for row in rows]
-        return ExportPage([_plain(row, part.json) for row in shown], mark)
+        rows = self._execute(select_page(name, is_first=after is None), values).all()
+        next_key = tuple(rows[-1][-len(part.key) :]) if len(rows) == limit else None
+        exported = [dict(zip(part.names, row, strict=False)) for row in rows]
+        return ExportPage([_to_json(row, part.json) for row in exported], next_key)
 
     def is_last_operator(self, user: UserId) -> bool:
         others = select(func.count()).where(users.c.id != user)
         can_operate = (users.c.role == Role.OPERATOR.value) & users.c.disabled_at.is_(None)
         is_operator = exists().where(users.c.id == user, users.c.role == Role.OPERATOR.value)
-        if not self.connection.execute(select(is_operator)).scalar_one():
+        if not self._execute(select(is_operator)).scalar_one():
             return False
-        has_others = self.connection.execute(others).scalar_one() > 0
-        return has_others and self.connection.execute(others.where(can_operate)).scalar_one() == 0
+        has_others = self._execute(others).scalar_one() > 0
+        return has_others and self._execute(others.where(can_operate)).scalar_one() == 0
 
     def stop_runs(self, user: UserId) -> Sequence[ConversationId]:
         Users(self.tx).set_paused(user, paused=True)
-        found = self.connection.execute(_under_way.where(runs.c.user_id == user)).scalars().all()
-        for which in found:
-            Runs(self.tx).request_stop(user, which, kind=None)
-        return found
+        running = self._execute(_select_running.where(runs.c.user_id == user)).scalars().all()
+        for conversation_id in running:
+            Runs(self.tx).request_stop(user, conversation_id, kind=None)
+        return running
 
     def erase(self, user: UserId) -> None:
-        # All of one kind at a time: what goes by itself is looked for once for each conversation.
+        # Table by table: a cascade would search every table once for each conversation.
         for table in reversed(tables.metadata.sorted_tables):
-            # The counters go with the user, last: whoever commits waits for them with other locks.
+            # Counters are deleted last, by cascade: a commit waits for them while it has locks.
             if "user_id" in table.c and table is not tables.counters:
-                self.connection.execute(delete(table).where(table.c.user_id == user))
-        if self.connection.execute(delete(users).where(users.c.id == user)).rowcount != 1:
+                self._execute(delete(table).where(table.c.user_id == user))
+        if self._execute(delete(users).where(users.c.id == user)).rowcount != 1:
             raise NotFound
 
 
-def _plain(row: Mapping[str, Any], in_json: frozenset[str]) -> dict[str, Any]:
-    """Make of a row what JSON can say."""
+def _to_json(row: Mapping[str, Any], json_columns: frozenset[str]) -> dict[str, Any]:
     return {
-        name: json.loads(value) if name in in_json and value is not None else _value(value)
+        name: json.loads(value) if name in json_columns and value is not None else _value(value)
         for name, value in row.items()
     }
 

@@ -1,80 +1,73 @@
-"""Users: who there is; and the switch that lets background work stand still, theirs or all."""
+"""Users, and the switch that pauses background work, of one user or of all."""
 
-from sqlalchemy import bindparam, delete, exists, select, update
+from typing import Any
 
-from backburner.core.errors import NotFound
+from sqlalchemy import Row, bindparam, delete, exists, select, update
+
 from backburner.core.ids import UserId
 from backburner.ports import EventKind, Hint, HintKind, UserProfile, UserState
 from backburner.store.context import Group
-from backburner.store.dialect import insert_unless_there
+from backburner.store.dialect import insert_if_absent
 from backburner.store.tables import PAUSED, conversations, install, is_discovery, users
 
-_load = select(users.c.id, users.c.zone, users.c.paused).where(users.c.id == bindparam("which"))
+_by_id = users.c.id == bindparam("user_id")
+_load = select(users.c.id, users.c.zone, users.c.paused).where(_by_id)
 _lock = _load.with_for_update(key_share=True)
-_pause = update(users).where(users.c.id == bindparam("which")).values(paused=bindparam("becomes"))
-_set_zone = update(users).where(users.c.id == bindparam("which")).values(zone=bindparam("becomes"))
-#: In order, or SQLite would not take the index that has nothing else.
-_looks = (
+_set_paused = update(users).where(_by_id).values(paused=bindparam("is_paused"))
+_set_zone = update(users).where(_by_id).values(zone=bindparam("new_zone"))
+#: Ordered, or SQLite would not use the index of discovery alone.
+_discovery = (
     select(conversations.c.id)
     .where(conversations.c.user_id == users.c.id, is_discovery)
     .order_by(conversations.c.id)
     .limit(1)
     .scalar_subquery()
 )
-describing = select(
+select_profile = select(
     users,
     exists().where(install.c.key == PAUSED).label("all_paused"),
-    _looks.is_not(None).label("discovery"),
-).where(users.c.id == bindparam("which"))
-_all = select(users.c.id)
+    _discovery.is_not(None).label("discovery"),
+).where(_by_id)
+_select_all = select(users.c.id)
 _resume_all = delete(install).where(install.c.key == PAUSED)
 
 
 class Users(Group):
     def load(self, user: UserId) -> UserState:
-        return self._read(user, lock=False)
+        return _to_state(self._read_one(_load, {"user_id": user}))
 
     def lock(self, user: UserId) -> UserState:
         """Read a user and lock the row: no other transaction locks it or claims their work."""
-        return self._read(user, lock=True)
+        return _to_state(self._read_one(_lock, {"user_id": user}))
 
     def pause_everything(self, user: UserId | None, *, paused: bool) -> None:
-        """Let all background work of a user stand still or go on; None: everybody's."""
+        """Pause or resume the background work of a user; None: of all users."""
         if user is not None:
             self.set_paused(user, paused=paused)
         elif paused:
-            insert_unless_there(self.connection, install, {"key": PAUSED, "value": "true"})
+            insert_if_absent(self.connection, install, {"key": PAUSED, "value": "true"})
         else:
-            self.connection.execute(_resume_all)
+            self._execute(_resume_all)
         self.tx.hint(Hint(HintKind.WORK), Hint(HintKind.CHANGED, user))
-        for concerned in self._all_ids() if user is None else (user,):
-            self.tx.events.note(concerned, None, EventKind.USER)
+        for user_id in self._execute(_select_all).scalars() if user is None else (user,):
+            self.tx.events.note(UserId(user_id), None, EventKind.USER)
 
     def set_paused(self, user: UserId, *, paused: bool) -> None:
         """Pause or resume the background work of a user without announcing it."""
-        if self.connection.execute(_pause, {"which": user, "becomes": paused}).rowcount != 1:
-            raise NotFound
+        self._update_one(_set_paused, {"user_id": user, "is_paused": paused})
 
     def set_zone(self, user: UserId, zone: str) -> None:
-        if self.connection.execute(_set_zone, {"which": user, "becomes": zone}).rowcount != 1:
-            raise NotFound
+        self._update_one(_set_zone, {"user_id": user, "new_zone": zone})
 
-    def _all_ids(self) -> list[UserId]:
-        return [UserId(found) for found in self.connection.execute(_all).scalars()]
 
-    def _read(self, user: UserId, *, lock: bool) -> UserState:
-        row = self.connection.execute(_lock if lock else _load, {"which": user}).one_or_none()
-        if row is None:
-            raise NotFound
-        return UserState(id=UserId(row.id), zone=row.zone, paused=row.paused)
+def _to_state(row: Row[Any]) -> UserState:
+    return UserState(id=UserId(row.id), zone=row.zone, paused=row.paused)
 
 
 class ProfileQueries(Group):
     def profile(self, user: UserId) -> UserProfile:
-        """Read who a user is, for themselves."""
-        row = self.connection.execute(describing, {"which": user}).one_or_none()
-        if row is None:
-            raise NotFound
+        """Read the profile of a user."""
+        row = self._read_one(select_profile, {"user_id": user})
         return UserProfile(
             id=UserId(row.id),
             name=row.name,

@@ -1,6 +1,6 @@
-"""Copies of a SQLite database: made whether it is in use or not, and put back in its place.
+"""Copies of a SQLite database: made while it is open or closed, and restored.
 
-PostgreSQL has its own programs for this; what they have loaded is settled here all the same.
+PostgreSQL has its own programs for this; a database that they have loaded is settled here too.
 """
 
 import os
@@ -16,34 +16,34 @@ from sqlalchemy import Connection
 
 from backburner.core.errors import BadRequest, Conflict, StoreFailed
 from backburner.store.db import Database
-from backburner.store.dialect import Clock, count_others, is_sqlite
+from backburner.store.dialect import Clock, count_other_connections, is_sqlite
 from backburner.store.lifecycle import restore, sqlite_file
 from backburner.store.lifecycle.check import find_faults
 from backburner.store.lifecycle.opening import file_of, open_database
 from backburner.store.lifecycle.restore import Restored
-from backburner.store.lifecycle.schema import find_revision, refuse_others
+from backburner.store.lifecycle.schema import check_tables, find_revision
 
-#: Between so many of them, whoever else needs the database gets to it.
-_PAGES_AT_ONCE = 256
-_WAIT = 0.005
+#: Pages that are copied at a time, and the pause in which transactions can run.
+_BATCH_PAGES = 256
+_PAUSE_SECONDS = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
     what: Restored
-    #: Where the database is that was here before.
+    #: Where the former database is now.
     kept: Path | None
 
 
 def copy_in_use(database: Database, to: Path) -> None:
-    """Copy the database that this process has open, while others go on using it."""
+    """Copy the database that this process has open, without blocking transactions for long."""
     if not is_sqlite(database.engine):
         raise use_pg_dump()
-    # The same connection, not a second one: what is written meanwhile gets into the copy too, and
-    # older versions of SQLite do not bear two. It is taken out of the pool for a moment only.
+    # The same connection, not a second one: writes in the meantime get into the copy too, and older
+    # versions of SQLite do not bear two. It is checked out of the pool only for a moment.
     source = database.run(lambda tx: _driver_of(tx.connection))
     with _writing(to) as target:
-        source.backup(target, pages=_PAGES_AT_ONCE, sleep=_WAIT)
+        source.backup(target, pages=_BATCH_PAGES, sleep=_PAUSE_SECONDS)
 
 
 def copy_at_rest(url: str, to: Path) -> None:
@@ -51,33 +51,33 @@ def copy_at_rest(url: str, to: Path) -> None:
     path = _need_file(url)
     if not path.exists():
         raise BadRequest(f"There is no database at {path}.", hint="Name its folder with --data.")
-    with sqlite_file.owned(path), sqlite_file.look(path) as found, _writing(to) as target:
-        _driver_of(found).backup(target)
+    with sqlite_file.owned(path), sqlite_file.look(path) as source, _writing(to) as target:
+        _driver_of(source).backup(target)
 
 
 def put_back(url: str, copy: Path, clock: Clock) -> RestoreResult:
-    """Put a copy in the place of a database; until the last moment that one is left as it is."""
+    """Replace a database with a copy; it is left unchanged until the copy has been settled."""
     path = _need_file(url)
     with sqlite_file.owned(path):
         fresh = path.with_name(f"{path.name}.restoring")
-        _clear_away(fresh)
+        _remove_files(fresh)
         try:
-            _take_in(copy, fresh)
+            _copy_checked(copy, fresh)
             with closing(open_database(f"sqlite:///{quote(str(fresh))}", clock)) as database:
                 what = database.run(restore.settle)
             kept = _set_aside(path)
             fresh.replace(path)
             _sync(path.parent)
         finally:
-            _clear_away(fresh)
+            _remove_files(fresh)
     return RestoreResult(what, kept)
 
 
 def settle_loaded(url: str, clock: Clock) -> Restored:
-    """Settle a database into which something else has loaded a copy."""
+    """Settle a database into which another program has loaded a copy."""
     with closing(open_database(url, clock)) as database:
         with database.engine.begin() as connection:
-            others = count_others(connection)
+            others = count_other_connections(connection)
         if others:
             raise Conflict(
                 f"{others} other connections have this database open.",
@@ -87,21 +87,21 @@ def settle_loaded(url: str, clock: Clock) -> Restored:
 
 
 def check_copy(copy: Path) -> list[str]:
-    """Name what is wrong with a copy."""
-    with _looked_at(copy) as found:
-        return find_faults(found)
+    """Describe the faults of a copy."""
+    with _open_copy(copy) as connection:
+        return find_faults(connection)
 
 
 def use_pg_dump() -> Conflict:
     return Conflict(
-        "PostgreSQL makes its own copies.",
+        "PostgreSQL has its own backup program.",
         hint="Run: pg_dump --format=custom --no-owner --file=FILE URL",
     )
 
 
 def use_pg_restore() -> Conflict:
     return Conflict(
-        "PostgreSQL puts its own copies back.",
+        "PostgreSQL has its own restore program.",
         hint="Stop every server and worker, run"
         " `pg_restore --clean --if-exists --no-owner --dbname=URL FILE`,"
         " and then `backburner db restore --loaded`.",
@@ -116,28 +116,28 @@ def _need_file(url: str) -> Path:
 
 
 @contextmanager
-def _looked_at(copy: Path) -> Iterator[Connection]:
-    """Open a copy to read it, once it has proved to be a database of ours."""
+def _open_copy(copy: Path) -> Iterator[Connection]:
+    """Open a copy to read it; refuse a file that is no Backburner database."""
     if not copy.is_file():
         raise BadRequest(f"There is no file {copy}.")
     sqlite_file.check_head(copy)
-    with sqlite_file.look(copy) as found:
-        refuse_others(found, f"The file {copy}")
-        if find_revision(found) is None:
+    with sqlite_file.look(copy) as connection:
+        check_tables(connection, f"The file {copy}")
+        if find_revision(connection) is None:
             raise BadRequest(f"The file {copy} is not a copy of a Backburner database.")
-        yield found
+        yield connection
 
 
-def _take_in(copy: Path, fresh: Path) -> None:
-    with _looked_at(copy) as found:
-        if faults := find_faults(found):
+def _copy_checked(copy: Path, fresh: Path) -> None:
+    with _open_copy(copy) as source:
+        if faults := find_faults(source):
             raise StoreFailed(
                 f"The file {copy} is damaged: {faults[0]}",
-                hint="Nothing was changed; use another copy.",
+                hint="Nothing was changed. Use another copy.",
                 permanent=True,
             )
         with _writing(fresh) as target:
-            _driver_of(found).backup(target)
+            _driver_of(source).backup(target)
 
 
 def _driver_of(connection: Connection) -> sqlite3.Connection:
@@ -146,7 +146,7 @@ def _driver_of(connection: Connection) -> sqlite3.Connection:
 
 @contextmanager
 def _writing(to: Path) -> Iterator[sqlite3.Connection]:
-    """Open a database that appears under its name when it is whole, for its owner alone."""
+    """Open a private new file, which gets its name when it is complete."""
     part = to.with_name(f"{to.name}.part")
     try:
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -154,13 +154,13 @@ def _writing(to: Path) -> Iterator[sqlite3.Connection]:
             with closing(sqlite3.connect(part)) as target:
                 yield target
             _sync(part)
-            # Unlike a move, this never replaces what is there.
+            # Unlike a rename, this never replaces an existing file.
             to.hardlink_to(part)
         finally:
             part.unlink(missing_ok=True)
     except FileExistsError as error:
         raise Conflict(
-            f"{error.filename2 or part} is there already.", hint="Choose another name."
+            f"{error.filename2 or part} exists already.", hint="Choose another name."
         ) from None
     except OSError as error:
         raise StoreFailed(
@@ -169,7 +169,7 @@ def _writing(to: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _set_aside(path: Path) -> Path | None:
-    """Move a database out of the way, with its log; it may be damaged."""
+    """Rename a database with its log; it may be damaged."""
     if not path.exists():
         return None
     kept = next(
@@ -177,7 +177,7 @@ def _set_aside(path: Path) -> Path | None:
         for number in range(1, 10_000)
         if not (name := path.with_name(f"{path.name}.before-{number}")).exists()
     )
-    # While its log is still there it belongs to it: so it goes last.
+    # Truncate the log if possible: the file is incomplete without it.
     with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     for ending in ("", "-wal", "-shm"):
@@ -187,7 +187,7 @@ def _set_aside(path: Path) -> Path | None:
     return kept
 
 
-def _clear_away(fresh: Path) -> None:
+def _remove_files(fresh: Path) -> None:
     for ending in ("", ".part", "-wal", "-shm", "-journal", ".lock"):
         Path(f"{fresh}{ending}").unlink(missing_ok=True)
 

@@ -1,22 +1,22 @@
-"""Looks for what must not be in a database, whatever happened to those who worked on it."""
+"""Checks the invariants of a database, which hold whatever happened to its processes."""
 
 from typing import Final
 
 from sqlalchemy import Connection, text
 
-from backburner.store.dialect import check_pages, read_as_one
+from backburner.store.dialect import check_pages, use_snapshot
 
-#: Of each kind of fault, so many are named.
+#: Rows that are named for each kind of fault.
 MAX_NAMED_ROWS = 5
 
-#: Each finds what must not be there.
-NEVER: Final = {
-    "a run that went well without a proof": (
+#: Queries that must find no rows.
+FAULT_QUERIES: Final = {
+    "a successful run without the proof of its commit": (
         "SELECT r.id FROM runs r WHERE r.status = 'success' AND NOT EXISTS"
         " (SELECT 1 FROM outcomes o"
         " WHERE o.user_id = r.user_id AND o.run_id = r.id AND o.epoch = r.epoch)"
     ),
-    "a run that was committed and given up": (
+    "a run that both committed and crashed": (
         "SELECT r.id FROM runs r JOIN outcomes o"
         " ON o.user_id = r.user_id AND o.run_id = r.id AND o.epoch = r.epoch"
         " WHERE r.failure_kind = 'crashed'"
@@ -32,7 +32,7 @@ NEVER: Final = {
         " ON r.user_id = c.user_id AND r.id = c.turn_run"
         " WHERE c.turn_run IS NOT NULL AND (r.status IS NULL OR r.status <> 'running')"
     ),
-    "a call under way in a run that is not": (
+    "an unfinished call in a run that is not running": (
         "SELECT t.id FROM tool_calls t JOIN runs r ON r.user_id = t.user_id AND r.id = t.run_id"
         " WHERE t.state = 'started' AND r.status <> 'running'"
     ),
@@ -50,16 +50,16 @@ NEVER: Final = {
 
 
 def find_faults(connection: Connection) -> list[str]:
-    """Name everything that is wrong; this reads all there is, and takes its time."""
-    read_as_one(connection)
-    # Where pages are damaged, what the rows say means nothing.
+    """Describe all faults; this reads the whole database."""
+    use_snapshot(connection)
+    # Rows of damaged pages prove nothing.
     return check_pages(connection) or [
-        f"There is {what}: {', '.join(found)}."
-        for what, query in NEVER.items()
-        if (found := _first_few(connection, query))
+        f"There is {what}: {', '.join(ids)}."
+        for what, query in FAULT_QUERIES.items()
+        if (ids := _first_ids(connection, query))
     ]
 
 
-def _first_few(connection: Connection, query: str) -> list[str]:
-    found = connection.execute(text(query))
-    return [str(which) for (which,) in found.fetchmany(MAX_NAMED_ROWS)]
+def _first_ids(connection: Connection, query: str) -> list[str]:
+    rows = connection.execute(text(query)).fetchmany(MAX_NAMED_ROWS)
+    return [str(row_id) for (row_id,) in rows]

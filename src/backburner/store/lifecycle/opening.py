@@ -1,5 +1,6 @@
-"""Opening a database: found fit for use, kept for this process where it is a file, brought up to
-date. Whatever is in the way is refused in a sentence, and left as it was.
+"""Opens a database: checks that it can be used, locks a file for this process, and migrates it.
+
+A database that cannot be used is refused with an explanation, and left unchanged.
 """
 
 import sqlite3
@@ -19,9 +20,9 @@ from backburner.store.lifecycle.schema import (
     OUR_VERSIONS,
     Versions,
     bring_up_to_date,
+    check_tables,
     find_revision,
     known_revisions,
-    refuse_others,
 )
 from backburner.store.tx import Tx
 
@@ -30,40 +31,38 @@ _SELECT_1 = text("SELECT 1")
 
 @dataclass(frozen=True, slots=True)
 class DatabaseState:
-    """What a look at a database has found."""
-
-    #: Of its tables; None: there are none yet, or they cannot be looked at.
+    #: Of its tables; None: there are none yet, or they cannot be read.
     revision: str | None
-    #: What they are brought to when it is opened.
+    #: The revision to which it is migrated when it is opened.
     newest: str
-    #: Another process of ours has it.
+    #: Another Backburner process has it open.
     in_use: bool = False
 
 
 def open_database(url: str, clock: Clock, *, versions: Versions = OUR_VERSIONS) -> Database:
-    """Open what a URL names; `versions` are the folders with the revisions of its tables."""
+    """Open the database of a URL; `versions` are the folders with its revisions."""
     engine = _make_engine(url)
-    with ExitStack() as held, _explained(engine):
+    with ExitStack() as stack, _explained(engine):
         if path := _file_of(engine):
-            held.enter_context(sqlite_file.owned(path))
+            stack.enter_context(sqlite_file.owned(path))
             if sqlite_file.check(path):
                 with sqlite_file.look(path) as connection:
-                    refuse_others(connection, f"The database file {path}", versions=versions)
-        held.callback(engine.dispose)
+                    check_tables(connection, f"The database file {path}", versions=versions)
+        stack.callback(engine.dispose)
         if not is_sqlite(engine):
             name = postgres_server.name_of(engine.url)
             with engine.begin() as connection:
                 postgres_server.check(connection, name)
-                refuse_others(connection, name, versions=versions)
+                check_tables(connection, name, versions=versions)
         bring_up_to_date(engine, versions=versions)
-        return Database(engine, clock, release=held.pop_all().close)
+        return Database(engine, clock, release=stack.pop_all().close)
 
 
 def look_at_database(url: str, *, versions: Versions = OUR_VERSIONS) -> DatabaseState:
-    """See what is there, and refuse what `open_database` would; nothing is changed."""
+    """Inspect a database without changing it, and refuse it as `open_database` would."""
     engine = _make_engine(url)
-    with ExitStack() as held, _explained(engine):
-        held.callback(engine.dispose)
+    with ExitStack() as stack, _explained(engine):
+        stack.callback(engine.dispose)
         if path := _file_of(engine):
             return _look_at_file(path, versions)
         name = postgres_server.name_of(engine.url)
@@ -73,12 +72,12 @@ def look_at_database(url: str, *, versions: Versions = OUR_VERSIONS) -> Database
 
 
 def file_of(url: str) -> Path | None:
-    """Find the file that a URL names; None: it names a server."""
+    """Return the file of a URL; None: it names a server."""
     return _file_of(_make_engine(url))
 
 
 def ask_for_an_answer(tx: Tx) -> None:
-    """See that the database does anything at all."""
+    """Check that the database answers."""
     tx.connection.execute(_SELECT_1)
 
 
@@ -86,21 +85,21 @@ def _look_at_file(path: Path, versions: Versions) -> DatabaseState:
     newest = known_revisions(versions)[-1]
     if not path.exists() or not path.stat().st_size:
         return DatabaseState(None, newest)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
-            held.enter_context(sqlite_file.owned(path))
+            stack.enter_context(sqlite_file.owned(path))
         except StoreFailed as error:
             if error.permanent:
                 raise
-            # A second connection beside that of its owner is one too many.
+            # Its owner must stay the only connection.
             return DatabaseState(None, newest, in_use=True)
         sqlite_file.check(path)
-        connection = held.enter_context(sqlite_file.look(path))
+        connection = stack.enter_context(sqlite_file.look(path))
         return _look(connection, f"The database file {path}", versions)
 
 
 def _look(connection: Connection, name: str, versions: Versions) -> DatabaseState:
-    refuse_others(connection, name, versions=versions)
+    check_tables(connection, name, versions=versions)
     return DatabaseState(find_revision(connection), known_revisions(versions)[-1])
 
 
@@ -110,16 +109,16 @@ def _make_engine(url: str) -> Engine:
         if parsed.get_backend_name() == "sqlite" and "?" in url:
             raise BadSetting(
                 "--database-url has a question mark in the name of a SQLite file.",
-                hint="Write %3F for it; SQLite takes no options here.",
+                hint="Write it as %3F; SQLite takes no options here.",
             )
-        # Without this, part of the password would be taken for the host, and be shown.
+        # Otherwise part of the password would be taken for the host, and be shown.
         if "@" in (parsed.host or ""):
             raise BadSetting(
-                "--database-url has more than one @ in it.", hint="In a password it is written %40."
+                "--database-url has more than one @ in it.", hint="Write it as %40 in a password."
             )
         return make_engine(url)
     except (ArgumentError, ValueError):
-        # Their text may quote any part of it.
+        # The text of these errors may quote any part of the URL.
         raise BadSetting(
             "--database-url cannot be read.",
             hint="It takes sqlite:////a/path or postgresql://user:password@host/name.",

@@ -1,7 +1,7 @@
-"""Which revision of the tables a database has, whether they are ours, and bringing them up to date.
+"""The revision of a database, the check whether its tables are ours, and migrations.
 
-All revisions that are missing are applied in one transaction, on both databases: whatever goes
-wrong in one of them, the database is left as it was.
+All missing revisions are applied in one transaction, on both databases: if one of them fails, the
+database is left unchanged.
 """
 
 from collections.abc import Iterator
@@ -19,16 +19,16 @@ MIGRATIONS = Path(__file__).parents[1] / "migrations"
 Versions = tuple[Path, ...]
 OUR_VERSIONS: Versions = (MIGRATIONS / "versions",)
 
-#: Says in the head of a SQLite file whose it is: "BKBR".
+#: Marks a SQLite file as ours: "BKBR".
 APPLICATION_ID = 0x424B4252
-#: Held on PostgreSQL by whoever migrates: "backburn".
+#: The advisory lock of migrations on PostgreSQL: "backburn".
 MIGRATION_LOCK = 0x6261636B6275726E
 #: How long one process waits for another to finish a migration.
 MIGRATION_LOCK_TIMEOUT = "10min"
 
 #: Alembic's own table.
 REVISIONS = "alembic_version"
-#: What every revision has.
+#: Tables that every revision has.
 _OUR_TABLES = {REVISIONS, users.name, conversations.name}
 
 
@@ -41,15 +41,15 @@ def known_revisions(versions: Versions) -> list[str]:
 def find_revision(connection: Connection) -> str | None:
     if not inspect(connection).has_table(REVISIONS):
         return None
-    # A database of ours has one; whatever else uses Alembic may have several.
-    found: str | None = connection.execute(
+    # Our databases have one row; those of other programs that use Alembic may have several.
+    revision: str | None = connection.execute(
         text(f"SELECT max(version_num) FROM {REVISIONS}")  # noqa: S608 (a constant)
     ).scalar()
-    return found
+    return revision
 
 
-def refuse_others(connection: Connection, name: str, *, versions: Versions = OUR_VERSIONS) -> None:
-    """Refuse tables that something else made, or a Backburner that is newer, or an alpha version.
+def check_tables(connection: Connection, name: str, *, versions: Versions = OUR_VERSIONS) -> None:
+    """Refuse tables of another program, of a newer Backburner, or of an alpha version.
 
     A database of an alpha version is not upgraded: its revisions are gone.
     """
@@ -62,25 +62,24 @@ def refuse_others(connection: Connection, name: str, *, versions: Versions = OUR
     if is_ours and revision is not None and revision > known[-1]:
         raise StoreFailed(
             f"{name} was last used by a newer Backburner:"
-            f" its tables are of revision {revision}, and this one knows none after {known[-1]}.",
-            hint="Start the newer one again, or go back to a copy from before it.",
+            f" its tables have revision {revision}, and this version knows up to {known[-1]}.",
+            hint="Start the newer version, or restore a backup that is older.",
             permanent=True,
         )
     if is_ours and revision is not None and revision < known[0]:
         raise StoreFailed(
-            f"{name} was made by an unreleased alpha version of Backburner, and cannot be used:"
-            f" its tables are of revision {revision}, and the first that was released is"
-            f" {known[0]}.",
+            f"{name} was created by an unreleased alpha version of Backburner, and cannot be used:"
+            f" its tables have revision {revision}, and the first released one is {known[0]}.",
             hint="Export your data with that version, then move the database away and start again.",
             permanent=True,
         )
-    raise somebody_elses(name)
+    raise foreign_database(name)
 
 
-def somebody_elses(name: str) -> StoreFailed:
+def foreign_database(name: str) -> StoreFailed:
     return StoreFailed(
-        f"{name} has tables in it that are not Backburner's.",
-        hint="Choose one that is empty or new with --database-url.",
+        f"{name} has tables of another program.",
+        hint="Choose an empty or new one with --database-url.",
         permanent=True,
     )
 
@@ -98,7 +97,7 @@ def bring_up_to_date(engine: Engine, *, versions: Versions = OUR_VERSIONS) -> No
 
 
 def upgrade(connection: Connection, revision: str, *, versions: Versions = OUR_VERSIONS) -> None:
-    # Late, because it takes as long as everything else, and hardly a start has any use for it.
+    # Imported late: it takes as long as everything else, and few starts need it.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
 
@@ -114,7 +113,7 @@ def upgrade(connection: Connection, revision: str, *, versions: Versions = OUR_V
 
 @contextmanager
 def _migrating(engine: Engine) -> Iterator[Connection]:
-    """Open a transaction that nobody else migrates in at the same time."""
+    """Open a transaction that is the only one to migrate."""
     with engine.connect() as connection:
         if is_sqlite(engine):
             yield from _migrating_sqlite(connection)
@@ -129,15 +128,15 @@ def _migrating(engine: Engine) -> Iterator[Connection]:
 
 def _migrating_sqlite(connection: Connection) -> Iterator[Connection]:
     driver = connection.connection.cursor()
-    # A table is changed by making a new one, and to drop the old one would delete whatever refers
-    # to it. This can be set outside of a transaction only.
+    # A table is changed by creating a new one, and dropping the old one would delete the rows that
+    # refer to it. This can be set only outside a transaction.
     driver.execute("PRAGMA foreign_keys = OFF")
     try:
         with connection.begin():
             connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
             yield connection
             if connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
-                raise StoreFailed("A migration would have left rows without an owner.")
+                raise StoreFailed("A migration would have left dangling references.")
     finally:
         driver.execute("PRAGMA foreign_keys = ON")
         driver.close()

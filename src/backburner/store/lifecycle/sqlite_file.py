@@ -1,7 +1,7 @@
-"""The file of a SQLite database: one process owns it, and nothing is opened that is not sound.
+"""The file of a SQLite database: locked for one process, and checked before it is opened.
 
-Python's SQLite may be older than 3.51.3, in which several connections can race when the log is
-reset: a database here has one connection, which is another reason for the lock.
+In SQLite before 3.51.3 several connections can race when the log is reset. So a database has only
+one connection, which is another reason for the lock.
 """
 
 import fcntl
@@ -18,10 +18,10 @@ from urllib.parse import quote
 from sqlalchemy import Connection, NullPool, create_engine
 
 from backburner.core.errors import StoreFailed
-from backburner.store.lifecycle.schema import APPLICATION_ID, REVISIONS, somebody_elses
+from backburner.store.lifecycle.schema import APPLICATION_ID, REVISIONS, foreign_database
 
 MAGIC = b"SQLite format 3\0"
-#: A file too large to be looked through in this many seconds is looked at as far as that goes.
+#: The time limit of the quick check: the rest of a large file is not checked.
 QUICK_CHECK_SECONDS = 0.3
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -32,13 +32,13 @@ _UNUSABLE = (
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_READONLY,
 )
-#: How many steps of SQLite lie between two looks at the time.
-_STEPS = 10_000
+#: Instructions of SQLite between two checks of the time.
+_CHECK_INTERVAL = 10_000
 
 
 @contextmanager
 def owned(path: Path) -> Iterator[None]:
-    """Keep a file for this process alone; the lock goes with the process, however that ends."""
+    """Lock a file for this process; the lock ends with the process."""
     lock = Path(f"{path}.lock")
     try:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -55,20 +55,20 @@ def owned(path: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            # The file itself stays: another process may have opened it already.
+            # The lock file stays: another process may have opened it already.
             file.truncate(0)
 
 
 def check(path: Path) -> bool:
-    """See whether there is a database, sound and ours to write; make an empty file if not."""
+    """See whether there is a writable database; create an empty file if there is no file."""
     try:
         if not path.exists():
-            # What people write is for nobody else on the machine, wherever the file is.
+            # Private, whatever the permissions of its folder.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             return False
         if not stat.S_ISREG(path.stat().st_mode):
             raise _damaged(path, "it is not a file")
-        # Closing these would drop SQLite's locks, had this process opened the database already.
+        # Before SQLite opens the database: closing a file drops all locks of the process on it.
         for file in (path, _log_of(path), Path(f"{path}-shm")):
             if file.exists():
                 file.open("r+b").close()
@@ -80,8 +80,8 @@ def check(path: Path) -> bool:
 
 @contextmanager
 def look(path: Path) -> Iterator[Connection]:
-    """Open a database in a way that cannot change it, once it has proved to be sound and ours."""
-    # To read the log takes files of its own beside it, so that is done only if there is one.
+    """Open a database read-only, after checking that it is undamaged and ours."""
+    # Reading a log creates files beside it, so that mode is used only if there is one.
     mode = "mode=ro" if _log_of(path).exists() else "immutable=1"
     with closing(sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True)) as reader:
         try:
@@ -95,21 +95,21 @@ def look(path: Path) -> Iterator[Connection]:
 
 
 def explain(path: Path, error: BaseException) -> StoreFailed | None:
-    """Say what is wrong with a file; nothing if it is not the file that is wrong."""
+    """Explain an error of the file; None: it is another error."""
     if isinstance(error, UnicodeError):
-        return _damaged(path, "there is something else where text should be")
+        return _damaged(path, "it has invalid text")
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in _DAMAGED:
         return _damaged(path, str(error))
     if code in _BUSY:
         return StoreFailed(
             f"The database file {path} is in use by another program.",
-            hint="Close whatever has it open.",
+            hint="Close that program.",
         )
     if code in _UNUSABLE:
         return StoreFailed(
-            f"The database file {path} cannot be used: {_in_short(str(error))}.",
-            hint="See that it and its folder may be written, and that there is room on the disk.",
+            f"The database file {path} cannot be used: {_shorten(str(error))}.",
+            hint="Check that it and its folder can be written, and that the disk has space.",
         )
     return None
 
@@ -119,10 +119,10 @@ def _log_of(path: Path) -> Path:
 
 
 def check_head(path: Path) -> None:
-    """Refuse what is no database, or only the beginning of one."""
+    """Refuse a file that is no database or is truncated."""
     with path.open("rb") as file:
         head, size = file.read(100), os.fstat(file.fileno()).st_size
-    # Pages may still be in the log.
+    # The log may contain the missing pages.
     has_log = _log_of(path).exists() and _log_of(path).stat().st_size > 0
     if size == 0:
         if has_log:
@@ -135,7 +135,7 @@ def check_head(path: Path) -> None:
             permanent=True,
         )
     page = int.from_bytes(head[16:18], "big")
-    # The largest size there is does not fit.
+    # 1 stands for the largest page size, which does not fit.
     expected = (65536 if page == 1 else page) * int.from_bytes(head[28:32], "big")
     if len(head) < 100 or (size < expected and not has_log):
         raise _damaged(path, f"it ends after {size:,} of {max(expected, 100):,} bytes")
@@ -143,31 +143,31 @@ def check_head(path: Path) -> None:
 
 def _check_pages(path: Path, reader: sqlite3.Connection) -> None:
     ends_at = time.monotonic() + QUICK_CHECK_SECONDS
-    reader.set_progress_handler(lambda: time.monotonic() > ends_at, _STEPS)
-    found = "ok"
+    reader.set_progress_handler(lambda: time.monotonic() > ends_at, _CHECK_INTERVAL)
+    result = "ok"
     try:
-        found = reader.execute("PRAGMA quick_check(1)").fetchone()[0]
+        result = reader.execute("PRAGMA quick_check(1)").fetchone()[0]
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
             raise
     finally:
         reader.set_progress_handler(None, 0)
-    if found != "ok":
-        raise _damaged(path, found.removeprefix("*** in database main ***"))
+    if result != "ok":
+        raise _damaged(path, result.removeprefix("*** in database main ***"))
 
 
 def _check_owner(path: Path, reader: sqlite3.Connection) -> None:
     (owner,) = reader.execute("PRAGMA application_id").fetchone()
     tables = {name for (name,) in reader.execute("SELECT name FROM sqlite_master")}
-    # One that was restored from its SQL has lost the mark, but has the tables.
+    # A database restored from an SQL dump has the tables without the mark.
     if owner != APPLICATION_ID and (owner or (tables and REVISIONS not in tables)):
-        raise somebody_elses(f"The database file {path}")
+        raise foreign_database(f"The database file {path}")
 
 
 def _taken(path: Path, owner: str) -> StoreFailed:
     who = f"Process {owner}" if owner else "Another process"
     return StoreFailed(
-        f"{who} has the database file {path} open, and only one may.",
+        f"{who} has the database file {path} open, and only one process may.",
         hint="Use the Backburner that is running, or stop it;"
         " several at once need PostgreSQL or a --data folder each.",
     )
@@ -175,20 +175,20 @@ def _taken(path: Path, owner: str) -> StoreFailed:
 
 def _damaged(path: Path, how: str) -> StoreFailed:
     return StoreFailed(
-        f"The database file {path} is damaged: {_in_short(how)}.",
-        hint="It was left as it is; put a copy from before in its place.",
+        f"The database file {path} is damaged: {_shorten(how)}.",
+        hint="It was left unchanged. Restore a backup with `backburner db restore`.",
         permanent=True,
     )
 
 
-def _in_short(words: str) -> str:
-    """Make one line of what SQLite says, which may quote a whole table."""
-    return shorten(words, 100, placeholder="...")
+def _shorten(message: str) -> str:
+    """Shorten a message of SQLite, which may quote a whole table, to one line."""
+    return shorten(message, 100, placeholder="...")
 
 
 def _unusable(path: Path, what: str, error: OSError) -> StoreFailed:
     return StoreFailed(
         f"The database {what} {path} cannot be used: {(error.strerror or str(error)).lower()}.",
-        hint="Backburner has to be able to write it; choose another with --data or --database-url.",
+        hint="Make it writable, or choose another with --data or --database-url.",
         permanent=True,
     )

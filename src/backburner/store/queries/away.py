@@ -1,4 +1,4 @@
-"""What happened while a user was away, counted where it lies."""
+"""The summary of what happened while a user was away."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +18,6 @@ from sqlalchemy import (
 )
 
 from backburner.core.allowance import Amount
-from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, NoticeId, QuestionId, UserId
 from backburner.core.run import RunStatus
 from backburner.ports import ConversationRuns, PendingQuestion, RecentNotice, RunCounts, SpendTotal
@@ -28,9 +27,9 @@ from backburner.store.types import Time
 
 _owner = bindparam("owner", type_=Text())
 _since = bindparam("since", type_=Time)
-_most = bindparam("limit", type_=Integer())
-_away_since = select(users.c.away_since, users.c.created_at).where(users.c.id == _owner)
-_come_back = (
+_limit = bindparam("limit", type_=Integer())
+_select_away_since = select(users.c.away_since, users.c.created_at).where(users.c.id == _owner)
+_end_absence = (
     update(users)
     .where(
         users.c.id == _owner,
@@ -42,32 +41,25 @@ _come_back = (
 
 def _of_conversation(table: Any) -> ColumnElement[bool]:
     return and_(
-        conversations.c.user_id == table.c.user_id,
-        conversations.c.id == table.c.conversation_id,
+        conversations.c.user_id == table.c.user_id, conversations.c.id == table.c.conversation_id
     )
 
 
-def _how_many(status: RunStatus) -> ColumnElement[int]:
-    counted = func.sum(case((runs.c.status == status.value, 1), else_=0))
-    return func.coalesce(counted, 0).label(status.value)
+def _count(status: RunStatus) -> ColumnElement[int]:
+    count = func.sum(case((runs.c.status == status.value, 1), else_=0))
+    return func.coalesce(count, 0).label(status.value)
 
 
 _counts = [
-    _how_many(status)
-    for status in (
-        RunStatus.SUCCESS,
-        RunStatus.FAILURE,
-        RunStatus.SKIPPED,
-        RunStatus.CANCELLED,
-    )
+    _count(status)
+    for status in (RunStatus.SUCCESS, RunStatus.FAILURE, RunStatus.SKIPPED, RunStatus.CANCELLED)
 ]
-#: What ran by itself and has ended since then.
-_by_itself = and_(runs.c.user_id == _owner, runs.c.ended_at > _since, runs.c.unattended)
-_totals = select(*_counts).where(_by_itself)
+_is_unattended = and_(runs.c.user_id == _owner, runs.c.ended_at > _since, runs.c.unattended)
+_select_totals = select(*_counts).where(_is_unattended)
 _last_at = func.max(runs.c.ended_at).label("last_at")
 _failed = runs.alias("failed")
-#: Where there was one since then, the last of all is it.
-_failure = (
+#: The last failure of a conversation; read only where one happened since then.
+_last_failure = (
     select(_failed.c.failure_message)
     .where(
         _failed.c.user_id == _owner,
@@ -79,23 +71,23 @@ _failure = (
     .limit(1)
     .scalar_subquery()
 )
-_why = case((_counts[1] > 0, _failure)).label("why")
-_ran = (
-    select(runs.c.conversation_id, conversations.c.title, _last_at, _why, *_counts)
+_failure = case((_counts[1] > 0, _last_failure)).label("failure_message")
+_select_ran = (
+    select(runs.c.conversation_id, conversations.c.title, _last_at, _failure, *_counts)
     .join(conversations, _of_conversation(runs))
-    .where(_by_itself)
+    .where(_is_unattended)
     .group_by(runs.c.conversation_id, conversations.c.title)
     .order_by(_counts[1].desc(), _last_at.desc(), runs.c.conversation_id)
-    .limit(_most)
+    .limit(_limit)
 )
-_needs = (
+_select_questions = (
     select(questions, conversations.c.title)
     .join(conversations, _of_conversation(questions))
     .where(questions.c.user_id == _owner, is_open)
     .order_by(questions.c.asked_at, questions.c.id)
-    .limit(_most)
+    .limit(_limit)
 )
-_spent = select(
+_select_spent = select(
     func.coalesce(func.sum(spend.c.micros), 0).label("micros"),
     func.coalesce(func.sum(spend.c.tokens), 0).label("tokens"),
     func.coalesce(func.sum(case((spend.c.priced, 0), else_=1)), 0).label("unpriced"),
@@ -104,27 +96,27 @@ _newest = (
     select(notices)
     .where(notices.c.user_id == _owner)
     .order_by(notices.c.number.desc())
-    .limit(_most)
+    .limit(_limit)
     .subquery()
 )
-#: Of the newest only, so that nobody has to look through all there ever were.
-_told = select(_newest).where(_newest.c.created_at > _since).order_by(_newest.c.number.desc())
+#: Among the newest only, so that old notices are not scanned.
+_select_notices = (
+    select(_newest).where(_newest.c.created_at > _since).order_by(_newest.c.number.desc())
+)
 
 
 class Away(Group):
     def since(self, user: UserId) -> datetime:
-        row = self.connection.execute(_away_since, {"owner": user}).one_or_none()
-        if row is None:
-            raise NotFound
+        row = self._read_one(_select_away_since, {"owner": user})
         since: datetime = row.away_since or row.created_at
         return since
 
     def mark_seen(self, user: UserId, until: datetime) -> None:
-        self.connection.execute(_come_back, {"owner": user, "until": until})
+        self._execute(_end_absence, {"owner": user, "until": until})
 
     def totals(self, user: UserId, since: datetime) -> RunCounts:
         values = {"owner": user, "since": since}
-        return _counted(self.connection.execute(_totals, values).mappings().one())
+        return _to_counts(self._execute(_select_totals, values).mappings().one())
 
     def runs_by_conversation(
         self, user: UserId, since: datetime, *, limit: int
@@ -134,11 +126,11 @@ class Away(Group):
             ConversationRuns(
                 conversation=ConversationId(row["conversation_id"]),
                 title=row["title"],
-                counts=_counted(row),
+                counts=_to_counts(row),
                 last_at=row["last_at"],
-                failure=row["why"],
+                failure=row["failure_message"],
             )
-            for row in self.connection.execute(_ran, values).mappings()
+            for row in self._execute(_select_ran, values).mappings()
         ]
 
     def pending_questions(self, user: UserId, *, limit: int) -> Sequence[PendingQuestion]:
@@ -151,11 +143,11 @@ class Away(Group):
                 prompt=row.prompt,
                 asked_at=row.asked_at,
             )
-            for row in self.connection.execute(_needs, {"owner": user, "limit": limit})
+            for row in self._execute(_select_questions, {"owner": user, "limit": limit})
         ]
 
     def spent(self, user: UserId, since: datetime) -> SpendTotal:
-        row = self.connection.execute(_spent, {"owner": user, "since": since}).one()
+        row = self._execute(_select_spent, {"owner": user, "since": since}).one()
         return SpendTotal(Amount(int(row.micros), int(row.tokens)), is_all_priced=not row.unpriced)
 
     def recent_notices(
@@ -170,11 +162,11 @@ class Away(Group):
                 text=row.text,
                 created_at=row.created_at,
             )
-            for row in self.connection.execute(_told, values)
+            for row in self._execute(_select_notices, values)
         ]
 
 
-def _counted(row: RowMapping) -> RunCounts:
+def _to_counts(row: RowMapping) -> RunCounts:
     return RunCounts(
         succeeded=int(row[RunStatus.SUCCESS.value]),
         failed=int(row[RunStatus.FAILURE.value]),

@@ -1,4 +1,4 @@
-"""Lists of what a user owns, in pages: conversations, messages, questions, runs and notices."""
+"""Pages of a user's conversations, messages, questions, runs, grants, memories and notices."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 from sqlalchemy import BigInteger, Row, Text, bindparam, func, select, tuple_
 
 from backburner.core.conversation import Message
-from backburner.core.errors import NotFound
 from backburner.core.ids import (
     CallId,
     ConversationId,
@@ -29,16 +28,18 @@ from backburner.store.records.memories import MemoryQueries
 from backburner.store.tables import (
     conversations,
     is_open,
+    is_unseen,
     messages,
     notices,
     questions,
     runs,
     tool_calls,
 )
-from backburner.store.tables import unseen as is_unseen
 
-_owner, _which = bindparam("owner", type_=Text()), bindparam("which", type_=Text())
-_most = bindparam("limit", type_=BigInteger())
+_owner = bindparam("owner", type_=Text())
+_conversation_id = bindparam("conversation_id", type_=Text())
+_run_id = bindparam("run_id", type_=Text())
+_limit = bindparam("limit", type_=BigInteger())
 _number = bindparam("number", type_=BigInteger())
 _at, _id = bindparam("at", type_=runs.c.started_at.type), bindparam("id", type_=Text())
 
@@ -46,118 +47,115 @@ messages_page = (
     select(messages)
     .where(
         messages.c.user_id == _owner,
-        messages.c.conversation_id == _which,
+        messages.c.conversation_id == _conversation_id,
         messages.c.replaced_at.is_(None),
     )
     .order_by(messages.c.number.desc())
-    .limit(_most)
+    .limit(_limit)
 )
-#: Messages go with their conversation only, so the last one of a page is there.
+#: Messages are deleted only with their conversation, so the last one of a page exists.
 messages_after = messages_page.where(
     messages.c.number
     < select(messages.c.number)
     .where(messages.c.user_id == _owner, messages.c.id == _id)
     .scalar_subquery()
 )
-_message = select(messages).where(messages.c.user_id == _owner, messages.c.id == _which)
-_asked = select(questions, conversations.c.title).join(
+_select_message = select(messages).where(messages.c.user_id == _owner, messages.c.id == _id)
+_select_questions = select(questions, conversations.c.title).join(
     conversations,
     (conversations.c.user_id == questions.c.user_id)
     & (conversations.c.id == questions.c.conversation_id),
 )
 questions_page = (
-    _asked.where(questions.c.user_id == _owner, is_open)
+    _select_questions.where(questions.c.user_id == _owner, is_open)
     .order_by(questions.c.asked_at, questions.c.id)
-    .limit(_most)
+    .limit(_limit)
 )
 questions_after = questions_page.where(
     tuple_(questions.c.asked_at, questions.c.id) > tuple_(_at, _id)
 )
-_question = _asked.where(questions.c.user_id == _owner, questions.c.id == _which)
-_newest_run = (runs.c.started_at, runs.c.epoch, runs.c.id)
+_select_question = _select_questions.where(questions.c.user_id == _owner, questions.c.id == _id)
+_run_order = (runs.c.started_at, runs.c.epoch, runs.c.id)
 runs_page = (
     select(runs)
-    .where(runs.c.user_id == _owner, runs.c.conversation_id == _which)
-    .order_by(*(column.desc() for column in _newest_run))
-    .limit(_most)
+    .where(runs.c.user_id == _owner, runs.c.conversation_id == _conversation_id)
+    .order_by(*(column.desc() for column in _run_order))
+    .limit(_limit)
 )
-runs_after = runs_page.where(tuple_(*_newest_run) < tuple_(_at, _number, _id))
-_calls = (
+runs_after = runs_page.where(tuple_(*_run_order) < tuple_(_at, _number, _id))
+_select_calls = (
     select(tool_calls)
-    .where(tool_calls.c.user_id == _owner, tool_calls.c.run_id == _which)
+    .where(tool_calls.c.user_id == _owner, tool_calls.c.run_id == _run_id)
     .order_by(tool_calls.c.started_at, tool_calls.c.id)
 )
 notices_page = (
     select(notices)
     .where(notices.c.user_id == _owner)
     .order_by(notices.c.number.desc())
-    .limit(_most)
+    .limit(_limit)
 )
-_last = select(notices.c.number).where(notices.c.user_id == _owner, notices.c.id == _id)
-#: Where the last notice of a page has gone with its conversation, those made before it go on.
-_older = select(func.max(notices.c.number) + 1).where(
-    notices.c.user_id == _owner, notices.c.id < _id
+_last_number = (
+    select(notices.c.number)
+    .where(notices.c.user_id == _owner, notices.c.id == _id)
+    .scalar_subquery()
 )
-notices_after = notices_page.where(
-    notices.c.number < func.coalesce(_last.scalar_subquery(), _older.scalar_subquery())
+#: If the last notice of a page was deleted with its conversation, the page continues by id.
+_older_number = (
+    select(func.max(notices.c.number) + 1)
+    .where(notices.c.user_id == _owner, notices.c.id < _id)
+    .scalar_subquery()
 )
-_is_there = select(conversations.c.id).where(
-    conversations.c.user_id == _owner, conversations.c.id == _which
+notices_after = notices_page.where(notices.c.number < func.coalesce(_last_number, _older_number))
+_select_conversation = select(conversations.c.id).where(
+    conversations.c.user_id == _owner, conversations.c.id == _id
 )
 
 
 class Browse(ConversationQueries, GrantQueries, MemoryQueries, ProfileQueries, GaugeQueries):
     def require(self, user: UserId, conversation_id: ConversationId) -> ConversationId:
-        """See that a conversation is there: an empty page is no answer for one that is not."""
-        if (
-            self.connection.execute(_is_there, {"owner": user, "which": conversation_id}).first()
-            is None
-        ):
-            raise NotFound
+        """Raise `NotFound` unless a conversation exists, instead of showing an empty page."""
+        self._read_one(_select_conversation, {"owner": user, "id": conversation_id})
         return conversation_id
 
     def messages(
         self, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
     ) -> Sequence[Message]:
         self.require(user, conversation_id)
-        values: dict[str, Any] = {"owner": user, "which": conversation_id, "limit": limit}
-        asked = messages_page
+        values = {"owner": user, "conversation_id": conversation_id, "limit": limit}
+        statement = messages_page
         if after is not None:
-            asked, values["id"] = messages_after, after[0]
-        return [to_message(row) for row in self.connection.execute(asked, values)]
+            statement, values["id"] = messages_after, after[0]
+        return [to_message(row) for row in self._execute(statement, values)]
 
     def message(self, user: UserId, message_id: MessageId) -> Message:
-        return to_message(self._only(_message, user, message_id))
+        return to_message(self._read_one(_select_message, {"owner": user, "id": message_id}))
 
     def questions(
         self, user: UserId, after: PageKey | None, *, limit: int
     ) -> Sequence[QuestionRow]:
         values: dict[str, Any] = {"owner": user, "limit": limit}
-        asked = questions_page
+        statement = questions_page
         if after is not None:
-            asked = questions_after
-            values |= {"at": after[0], "id": after[1]}
-        return [_to_asked(row) for row in self.connection.execute(asked, values)]
+            statement, (values["at"], values["id"]) = questions_after, after
+        return [_to_question_row(row) for row in self._execute(statement, values)]
 
     def question(self, user: UserId, question_id: QuestionId) -> QuestionRow:
-        return _to_asked(self._only(_question, user, question_id))
+        row = self._read_one(_select_question, {"owner": user, "id": question_id})
+        return _to_question_row(row)
 
     def runs(
         self, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
     ) -> Sequence[Run]:
         self.require(user, conversation_id)
-        values: dict[str, Any] = {"owner": user, "which": conversation_id, "limit": limit}
-        asked = runs_page
+        values = {"owner": user, "conversation_id": conversation_id, "limit": limit}
+        statement = runs_page
         if after is not None:
-            asked = runs_after
-            values |= {"at": after[0], "number": after[1], "id": after[2]}
-        return [to_run(row) for row in self.connection.execute(asked, values)]
+            statement, (values["at"], values["number"], values["id"]) = runs_after, after
+        return [to_run(row) for row in self._execute(statement, values)]
 
     def calls(self, user: UserId, run_id: RunId) -> Sequence[ToolCallRow]:
-        return [
-            _to_call(row)
-            for row in self.connection.execute(_calls, {"owner": user, "which": run_id})
-        ]
+        rows = self._execute(_select_calls, {"owner": user, "run_id": run_id})
+        return [_to_call_row(row) for row in rows]
 
     def grants(self, user: UserId, conversation_id: ConversationId) -> Sequence[GrantRow]:
         self.require(user, conversation_id)
@@ -167,27 +165,19 @@ class Browse(ConversationQueries, GrantQueries, MemoryQueries, ProfileQueries, G
         self, user: UserId, after: PageKey | None, *, unseen: bool, limit: int
     ) -> Sequence[NoticeRow]:
         values: dict[str, Any] = {"owner": user, "limit": limit}
-        asked = notices_page
+        statement = notices_page
         if after is not None:
-            asked, values["id"] = notices_after, after[0]
+            statement, values["id"] = notices_after, after[0]
         if unseen:
-            asked = asked.where(is_unseen)
-        return [_to_told(row) for row in self.connection.execute(asked, values)]
-
-    def _only(self, asked: Any, user: UserId, which: str) -> Row[Any]:
-        row: Row[Any] | None = self.connection.execute(
-            asked, {"owner": user, "which": which}
-        ).one_or_none()
-        if row is None:
-            raise NotFound
-        return row
+            statement = statement.where(is_unseen)
+        return [_to_notice_row(row) for row in self._execute(statement, values)]
 
 
-def _to_asked(row: Row[Any]) -> QuestionRow:
+def _to_question_row(row: Row[Any]) -> QuestionRow:
     return QuestionRow(to_question(row), ConversationId(row.conversation_id), row.title)
 
 
-def _to_call(row: Row[Any]) -> ToolCallRow:
+def _to_call_row(row: Row[Any]) -> ToolCallRow:
     return ToolCallRow(
         id=CallId(row.id),
         server=row.server,
@@ -203,7 +193,7 @@ def _to_call(row: Row[Any]) -> ToolCallRow:
     )
 
 
-def _to_told(row: Row[Any]) -> NoticeRow:
+def _to_notice_row(row: Row[Any]) -> NoticeRow:
     return NoticeRow(
         id=NoticeId(row.id),
         conversation_id=ConversationId(row.conversation_id),

@@ -1,61 +1,35 @@
-"""Lists of conversations: the owner first, then those that were changed last.
+"""Pages of conversations, last changed first.
 
-Where words are looked for, a page looks at so many conversations and so many messages of each, and
-goes on from there with the next: a search takes no longer than a moment, whatever there is.
+A search reads a limited number of conversations for each page, and a limited number of messages of
+each, so that its time is bounded; the next page continues from there.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Row,
-    Select,
-    Text,
-    bindparam,
-    exists,
-    or_,
-    select,
-    tuple_,
-)
+from sqlalchemy import ColumnElement, Row, Select, Text, bindparam, exists, or_, select, tuple_
 
 from backburner.core.conversation import Kind, Status
-from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
-from backburner.core.question import Question
 from backburner.ports import ConversationFilter, ConversationPage, ConversationRow, PageKey, View
 from backburner.store.context import Group
-from backburner.store.mapping import to_conversation, to_question
-from backburner.store.queries.view_filters import (
-    has_job_status,
-    has_task_status,
-    is_job,
-    is_task,
-)
-from backburner.store.tables import conversations, is_open, messages, questions
+from backburner.store.mapping import to_conversation
+from backburner.store.queries.view_filters import has_job_status, has_task_status, is_task
+from backburner.store.records.questions import Questions
+from backburner.store.tables import conversations, is_job, messages
 
-#: Looked at for words: conversations in a page, and the newest messages of each.
-MOST_LOOKED_AT = 200
-MOST_READ = 200
+#: Conversations that a search reads for a page, and the newest messages of each.
+SCAN_LIMIT = 200
+MAX_MESSAGES = 200
 
 _owner = bindparam("owner", type_=Text())
-_one = select(conversations).where(
-    conversations.c.user_id == _owner, conversations.c.id == bindparam("which")
-)
-_questions = (
-    select(questions)
-    .where(
-        questions.c.user_id == _owner,
-        questions.c.conversation_id.in_(bindparam("which", expanding=True, type_=Text())),
-        is_open,
-    )
-    .order_by(questions.c.asked_at, questions.c.id)
+_select_by_id = select(conversations).where(
+    conversations.c.user_id == _owner, conversations.c.id == bindparam("conversation_id")
 )
 _after = tuple_(conversations.c.updated_at, conversations.c.id) < tuple_(
     bindparam("at", type_=conversations.c.updated_at.type), bindparam("id", type_=Text())
 )
-_words = bindparam("words", type_=Text())
+_pattern = bindparam("pattern", type_=Text())
 _newest_messages = (
     select(messages.c.content)
     .where(
@@ -64,27 +38,27 @@ _newest_messages = (
         messages.c.replaced_at.is_(None),
     )
     .order_by(messages.c.number.desc())
-    .limit(MOST_READ)
+    .limit(MAX_MESSAGES)
     .correlate(conversations)
     .subquery()
 )
-_fitting = select(conversations).where(
+_select_matches = select(conversations).where(
     conversations.c.user_id == _owner,
-    conversations.c.id.in_(bindparam("among", expanding=True, type_=Text())),
+    conversations.c.id.in_(bindparam("conversation_ids", expanding=True, type_=Text())),
     or_(
-        conversations.c.title.ilike(_words, escape="\\"),
-        exists().where(_newest_messages.c.content.ilike(_words, escape="\\")),
+        conversations.c.title.ilike(_pattern, escape="\\"),
+        exists().where(_newest_messages.c.content.ilike(_pattern, escape="\\")),
     ),
 )
 
 
-def statement(wanted: ConversationFilter, after: PageKey | None) -> Select[Any]:
-    """Make the question for one page, without its words."""
-    asked = select(conversations).where(conversations.c.user_id == _owner, *_conditions(wanted))
+def select_page(wanted: ConversationFilter, after: PageKey | None) -> Select[Any]:
+    """Build the statement for a page; the words of the filter are left out."""
+    statement = select(conversations).where(conversations.c.user_id == _owner, *_conditions(wanted))
     if after is not None:
-        asked = asked.where(_after)
+        statement = statement.where(_after)
     newest_first = (conversations.c.updated_at.desc(), conversations.c.id.desc())
-    return asked.order_by(*newest_first).limit(bindparam("limit"))
+    return statement.order_by(*newest_first).limit(bindparam("limit"))
 
 
 class ConversationQueries(Group):
@@ -95,52 +69,48 @@ class ConversationQueries(Group):
         after: PageKey | None,
         *,
         limit: int,
-        looked_at: int = MOST_LOOKED_AT,
+        scan_limit: int = SCAN_LIMIT,
     ) -> ConversationPage:
         values: dict[str, Any] = {"owner": user, "limit": limit + 1}
         if after is not None:
             values |= {"at": after[0], "id": after[1]}
         if wanted.search is not None:
-            asked = statement(wanted, after).with_only_columns(
+            statement = select_page(wanted, after).with_only_columns(
                 conversations.c.id, conversations.c.updated_at
             )
-            near = self.connection.execute(asked, values | {"limit": looked_at + 1}).all()
-            ends_at = _mark(near[looked_at - 1]) if len(near) > looked_at else None
-            among = [row.id for row in near[:looked_at]]
-            return self._search(user, wanted.search, among, ends_at, limit=limit)
-        rows = self.connection.execute(statement(wanted, after), values).all()
-        shown = rows[:limit]
-        return ConversationPage(self.read(shown), _mark(shown[-1]) if len(rows) > limit else None)
+            scanned = self._execute(statement, values | {"limit": scan_limit + 1}).all()
+            end = _page_key(scanned[scan_limit - 1]) if len(scanned) > scan_limit else None
+            ids = [row.id for row in scanned[:scan_limit]]
+            return self._search(user, wanted.search, ids, end, limit=limit)
+        rows = self._execute(select_page(wanted, after), values).all()
+        return self._to_page(rows, limit=limit)
 
     def conversation(self, user: UserId, conversation_id: ConversationId) -> ConversationRow:
-        row = self.connection.execute(_one, {"owner": user, "which": conversation_id}).one_or_none()
-        if row is None:
-            raise NotFound
-        (seen,) = self.read([row])
-        return seen
+        row = self._read_one(_select_by_id, {"owner": user, "conversation_id": conversation_id})
+        return self.read([row])[0]
 
     def _search(
-        self, user: UserId, words: str, among: Sequence[str], ends_at: PageKey | None, *, limit: int
+        self, user: UserId, words: str, ids: Sequence[str], end: PageKey | None, *, limit: int
     ) -> ConversationPage:
-        """Find those that have the words; `ends_at` is where the next page would begin to look."""
-        values = {"owner": user, "among": among, "words": f"%{_escape(words)}%"}
-        found = sorted(self.connection.execute(_fitting, values).all(), key=_mark, reverse=True)
-        shown = found[:limit]
-        if len(found) > limit:
-            ends_at = _mark(shown[-1])
-        return ConversationPage(self.read(shown), ends_at)
+        """Find the words in these conversations; the next page starts after `end`."""
+        values = {"owner": user, "conversation_ids": ids, "pattern": f"%{_escape(words)}%"}
+        rows = sorted(self._execute(_select_matches, values).all(), key=_page_key, reverse=True)
+        return self._to_page(rows, limit=limit, end=end)
+
+    def _to_page(
+        self, rows: Sequence[Row[Any]], *, limit: int, end: PageKey | None = None
+    ) -> ConversationPage:
+        shown = rows[:limit]
+        return ConversationPage(
+            self.read(shown), _page_key(shown[-1]) if len(rows) > limit else end
+        )
 
     def read(self, rows: Sequence[Row[Any]]) -> list[ConversationRow]:
-        """Read the conversations of one user's rows; all open questions in one statement."""
-        asking = [row.id for row in rows if row.status == Status.WAITING_INPUT.value]
-        asked = defaultdict[str, list[Question]](list)
-        if asking:
-            for row in self.connection.execute(
-                _questions, {"owner": rows[0].user_id, "which": asking}
-            ):
-                asked[row.conversation_id].append(to_question(row))
+        """Convert rows of one user, and read all their open questions in one statement."""
+        waiting = [row.id for row in rows if row.status == Status.WAITING_INPUT.value]
+        questions = Questions(self.tx).open_of_all(rows[0].user_id, waiting) if waiting else {}
         return [
-            ConversationRow(to_conversation(row, tuple(asked[row.id])), row.updated_at)
+            ConversationRow(to_conversation(row, questions.get(row.id, ())), row.updated_at)
             for row in rows
         ]
 
@@ -156,7 +126,7 @@ def _conditions(wanted: ConversationFilter) -> Iterable[ColumnElement[bool]]:
     if wanted.parent_id is not None:
         yield conversations.c.parent_id == wanted.parent_id
     if wanted.view is not None:
-        yield from _of_view(wanted.view)
+        yield _is_in(wanted.view)
     if wanted.task is not None:
         yield has_task_status(wanted.task)
     if wanted.job is not None:
@@ -165,20 +135,19 @@ def _conditions(wanted: ConversationFilter) -> Iterable[ColumnElement[bool]]:
         yield conversations.c.batch == wanted.batch
 
 
-def _of_view(view: View) -> Iterable[ColumnElement[bool]]:
-    kind = conversations.c.kind
+def _is_in(view: View) -> ColumnElement[bool]:
     match view:
         case View.CHATS:
-            yield kind == Kind.CHAT.value
+            return conversations.c.kind == Kind.CHAT.value
         case View.JOBS:
-            yield is_job
+            return is_job
         case View.TASKS:
-            yield is_task
+            return is_task
 
 
 def _escape(words: str) -> str:
     return words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _mark(row: Any) -> PageKey:
+def _page_key(row: Any) -> PageKey:
     return row.updated_at, row.id

@@ -1,6 +1,6 @@
-"""How much there is of what, for all users together; every count walks an index that holds little.
+"""Gauges: counts over all users, each from a partial index with few rows.
 
-What has ended is counted for the last hour: all of it would be a walk through years.
+Ended runs are counted for the last hour only, because a full count would scan years.
 """
 
 from datetime import datetime, timedelta
@@ -17,43 +17,40 @@ from backburner.store.tables import (
     deliveries,
     inbox,
     install,
-    is_due_some_time,
     is_open,
     is_queued,
     is_running,
+    is_scheduled,
+    is_unsent,
+    is_unserved,
     questions,
     runs,
-    to_send,
-    unserved,
     users,
 )
 
-RECENTLY = timedelta(hours=1)
+ENDED_WINDOW = timedelta(hours=1)
 ENDINGS = (RunStatus.SUCCESS, RunStatus.FAILURE, RunStatus.SKIPPED, RunStatus.CANCELLED)
 
 _now = bindparam("now", type_=runs.c.started_at.type)
-_ended = (
+_count_ended = (
     select(runs.c.status, func.count().label("count"))
     .where(runs.c.ended_at >= bindparam("since"))
     .group_by(runs.c.status)
 )
-_goes_on = not_(users.c.paused)
-_due = (
+_is_unpaused = not_(users.c.paused)
+_count_due = (
     select(func.count(), func.min(conversations.c.next_run_at))
     .join(users, users.c.id == conversations.c.user_id)
-    .where(is_due_some_time, conversations.c.next_run_at <= _now, _goes_on)
+    .where(is_scheduled, conversations.c.next_run_at <= _now, _is_unpaused)
 )
-_handed_back = (
+_count_resumable = (
     select(func.count(), func.min(runs.c.wait_until))
     .join(users, users.c.id == runs.c.user_id)
-    .where(is_queued, runs.c.wait_until <= _now, _goes_on)
+    .where(is_queued, runs.c.wait_until <= _now, _is_unpaused)
 )
-#: In one conversation several may wait; one run serves them all.
-_waiting = (
-    select(
-        func.count(func.distinct(inbox.c.conversation_id)),
-        func.min(inbox.c.arrived_at),
-    )
+#: One run serves all items of a conversation.
+_count_waiting = (
+    select(func.count(func.distinct(inbox.c.conversation_id)), func.min(inbox.c.arrived_at))
     .join(users, users.c.id == inbox.c.user_id)
     .join(
         conversations,
@@ -63,12 +60,12 @@ _waiting = (
         ),
     )
     .where(
-        unserved,
+        is_unserved,
         conversations.c.turn_run.is_(None),
         or_(
             inbox.c.from_person,
             and_(
-                _goes_on,
+                _is_unpaused,
                 or_(
                     inbox.c.run_kind == "reply",
                     conversations.c.status == "background",
@@ -84,12 +81,12 @@ def _count(table: Any, *conditions: Any) -> Any:
     return select(func.count()).select_from(table).where(*conditions).scalar_subquery()
 
 
-_counts = select(
+_select_counts = select(
     _count(runs, is_running).label("running"),
     _count(runs, is_queued).label("queued"),
-    _count(inbox, unserved, inbox.c.from_person).label("people"),
+    _count(inbox, is_unserved, inbox.c.from_person).label("people"),
     _count(questions, is_open).label("questions"),
-    _count(deliveries, to_send).label("deliveries"),
+    _count(deliveries, is_unsent).label("deliveries"),
     _count(users).label("users"),
     exists().where(install.c.key == PAUSED).label("paused"),
 )
@@ -97,19 +94,20 @@ _counts = select(
 
 class GaugeQueries(Group):
     def gauges(self, *, now: datetime) -> Gauges:
-        row, since = self.connection.execute(_counts).one(), {"since": now - RECENTLY}
+        row = self._execute(_select_counts).one()
         ended: dict[str, int] = dict.fromkeys((status.value for status in ENDINGS), 0)
-        ended |= {row.status: row.count for row in self.connection.execute(_ended, since)}
+        by_status = self._execute(_count_ended, {"since": now - ENDED_WINDOW})
+        ended |= {row.status: row.count for row in by_status}
         claimable = [
-            self.connection.execute(asked, {"now": now}).one()
-            for asked in (_due, _handed_back, _waiting)
+            self._execute(statement, {"now": now}).one()
+            for statement in (_count_due, _count_resumable, _count_waiting)
         ]
-        waits_since = min((since for _, since in claimable if since is not None), default=now)
+        oldest_at = min((since for _, since in claimable if since is not None), default=now)
         return Gauges(
             runs={"running": row.running, "queued": row.queued},
             ended_last_hour=ended,
             claimable=sum(count for count, _ in claimable),
-            oldest_wait=max(now - waits_since, timedelta()),
+            oldest_wait=max(now - oldest_at, timedelta()),
             users_waiting=row.people,
             questions=row.questions,
             deliveries=row.deliveries,

@@ -1,4 +1,4 @@
-"""Jobs that a conversation has handed out: found, and told what is known of their runs."""
+"""Jobs of a conversation, and summaries of their runs."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -30,73 +30,72 @@ from backburner.store.records.waits import Waits
 from backburner.store.tables import (
     conversations,
     inbox,
+    is_job,
     is_open_job,
+    is_unserved,
     messages,
     runs,
     session_entries,
     tool_calls,
-    unserved,
 )
 
-#: Of tools that were called last.
-_SOME = 5
+#: How many of the last tool calls a summary names.
+_MAX_RECENT_CALLS = 5
 _ONE = literal_column("1", Integer)
 
 _owner = bindparam("owner", type_=Text())
-_these = bindparam("which", expanding=True, type_=Text())
-_is_job = conversations.c.kind == text("'job'")
-_under = (
+_job_ids = bindparam("job_ids", expanding=True, type_=Text())
+_select_children = (
     select(conversations)
-    .where(conversations.c.user_id == _owner, conversations.c.parent_id == bindparam("parent"))
-    .where(_is_job)
+    .where(conversations.c.user_id == _owner, conversations.c.parent_id == bindparam("parent_id"))
+    .where(is_job)
     .order_by(conversations.c.created_at.desc(), conversations.c.id)
     .limit(bindparam("limit"))
 )
-_named = (
+_select_by_id = (
     select(conversations)
-    .where(conversations.c.user_id == _owner, conversations.c.id.in_(_these), _is_job)
+    .where(conversations.c.user_id == _owner, conversations.c.id.in_(_job_ids), is_job)
     .order_by(conversations.c.id)
 )
-_lock = _named.with_for_update(key_share=True)
+_lock = _select_by_id.with_for_update(key_share=True)
 _count_open = (
     select(func.count())
     .select_from(conversations)
     .where(
         conversations.c.user_id == _owner,
-        conversations.c.root_id == bindparam("root"),
+        conversations.c.root_id == bindparam("root_id"),
         is_open_job,
     )
 )
-_retrieve = (
+_mark_retrieved = (
     update(conversations)
     .where(
         conversations.c.user_id == _owner,
-        conversations.c.id.in_(_these),
-        _is_job,
+        conversations.c.id.in_(_job_ids),
+        is_job,
         conversations.c.retrieved_at.is_(None),
     )
     .values(retrieved_at=bindparam("at"))
 )
 _redirect = (
     update(inbox)
-    .where(inbox.c.user_id == _owner, inbox.c.id.in_(_these), unserved)
-    .values(run_kind=bindparam("served_as"))
+    .where(
+        inbox.c.user_id == _owner,
+        inbox.c.id.in_(bindparam("item_ids", expanding=True, type_=Text())),
+        is_unserved,
+    )
+    .values(run_kind=bindparam("new_run_kind"))
 )
-_remembered = (
+_select_session_entry = (
     select(session_entries.c.number)
     .where(
         session_entries.c.user_id == _owner,
-        session_entries.c.conversation_id == bindparam("conversation"),
-        session_entries.c.session_id == bindparam("session"),
+        session_entries.c.conversation_id == bindparam("conversation_id"),
+        session_entries.c.session_id == bindparam("session_id"),
     )
     .limit(_ONE)
 )
 
-_same = and_(
-    runs.c.user_id == conversations.c.user_id, runs.c.conversation_id == conversations.c.id
-)
-_is_work = runs.c.kind == text("'background'")
-_of_job = and_(conversations.c.user_id == _owner, conversations.c.id.in_(_these))
 _other = runs.alias("other")
 _last_ended = (
     select(_other.c.id)
@@ -111,7 +110,7 @@ _last_ended = (
     .correlate(conversations)
     .scalar_subquery()
 )
-_said = (
+_last_message = (
     select(messages.c.content)
     .where(
         messages.c.user_id == runs.c.user_id,
@@ -124,45 +123,58 @@ _said = (
     .correlate(runs)
     .scalar_subquery()
 )
-_ends: Select[Any] = (
-    select(conversations.c.id, runs.c.result, runs.c.failure_message, _said.label("said"))
+_select_last_runs: Select[Any] = (
+    select(
+        conversations.c.id, runs.c.result, runs.c.failure_message, _last_message.label("message")
+    )
     .select_from(conversations)
-    .join(runs, and_(_same, runs.c.id == _last_ended))
-    .where(_of_job)
+    .join(
+        runs,
+        and_(
+            runs.c.user_id == conversations.c.user_id,
+            runs.c.conversation_id == conversations.c.id,
+            runs.c.id == _last_ended,
+        ),
+    )
+    .where(conversations.c.user_id == _owner, conversations.c.id.in_(_job_ids))
 )
-_heard: Select[Any] = (
+_select_activity: Select[Any] = (
     select(
         runs.c.conversation_id.label("id"),
         func.max(runs.c.started_at).label("started_at"),
         func.max(runs.c.drafted_at).label("drafted_at"),
     )
-    .where(runs.c.user_id == _owner, runs.c.conversation_id.in_(_these), _is_work)
+    .where(
+        runs.c.user_id == _owner,
+        runs.c.conversation_id.in_(_job_ids),
+        runs.c.kind == text("'background'"),
+    )
     .group_by(runs.c.conversation_id)
 )
-_place = (
+_rank = (
     func.row_number()
     .over(
         partition_by=tool_calls.c.conversation_id,
         order_by=(tool_calls.c.started_at.desc(), tool_calls.c.id),
     )
-    .label("place")
+    .label("rank")
 )
-_count = func.count().over(partition_by=tool_calls.c.conversation_id).label("how_many")
-_numbered = (
+_count = func.count().over(partition_by=tool_calls.c.conversation_id).label("call_count")
+_ranked_calls = (
     select(
         tool_calls.c.conversation_id.label("id"),
         tool_calls.c.tool,
         func.coalesce(tool_calls.c.ended_at, tool_calls.c.started_at).label("at"),
-        _place,
+        _rank,
         _count,
     )
-    .where(tool_calls.c.user_id == _owner, tool_calls.c.conversation_id.in_(_these))
+    .where(tool_calls.c.user_id == _owner, tool_calls.c.conversation_id.in_(_job_ids))
     .subquery()
 )
-_calls: Select[Any] = (
-    select(_numbered)
-    .where(_numbered.c.place <= literal_column(str(_SOME), Integer))
-    .order_by(_numbered.c.id, _numbered.c.place)
+_select_recent_calls: Select[Any] = (
+    select(_ranked_calls)
+    .where(_ranked_calls.c.rank <= literal_column(str(_MAX_RECENT_CALLS), Integer))
+    .order_by(_ranked_calls.c.id, _ranked_calls.c.rank)
 )
 
 
@@ -176,56 +188,50 @@ class Jobs(Group):
         ids: Collection[str] | None = None,
         batch: str | None = None,
     ) -> Sequence[Conversation]:
-        statement = _under
+        statement = _select_children
         if ids is not None:
-            begin_so = [conversations.c.id.startswith(one, autoescape=True) for one in ids]
-            statement = statement.where(or_(*begin_so)) if begin_so else statement.limit(0)
+            has_prefix = [conversations.c.id.startswith(prefix, autoescape=True) for prefix in ids]
+            statement = statement.where(or_(*has_prefix)) if has_prefix else statement.limit(0)
         if batch is not None:
             statement = statement.where(conversations.c.batch == batch)
-        values = {"owner": user, "parent": parent, "limit": limit}
-        return self._read(user, self.connection.execute(statement, values).all())
+        values = {"owner": user, "parent_id": parent, "limit": limit}
+        return self._read(user, self._execute(statement, values).all())
 
     def load(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Conversation]:
-        rows = self.connection.execute(
-            _named, {"owner": user, "which": list(conversation_ids)}
-        ).all()
-        return {job.id: job for job in self._read(user, rows)}
+        return self._read_all(_select_by_id, user, conversation_ids)
 
     def lock(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Conversation]:
-        rows = self.connection.execute(
-            _lock, {"owner": user, "which": list(conversation_ids)}
-        ).all()
-        return {job.id: job for job in self._read(user, rows)}
+        return self._read_all(_lock, user, conversation_ids)
 
     def work_summaries(
         self, user: UserId, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, WorkSummary]:
-        values = {"owner": user, "which": list(conversation_ids)}
-        ends = {row.id: row for row in self.connection.execute(_ends, values)}
-        heard = {row.id: row for row in self.connection.execute(_heard, values)}
+        values = {"owner": user, "job_ids": list(conversation_ids)}
+        last_runs = {row.id: row for row in self._execute(_select_last_runs, values)}
+        activity = {row.id: row for row in self._execute(_select_activity, values)}
         calls = defaultdict[str, list[Row[Any]]](list)
-        for row in self.connection.execute(_calls, values):
+        for row in self._execute(_select_recent_calls, values):
             calls[row.id].append(row)
-        return {job: _work(ends.get(job), heard.get(job), calls[job]) for job in conversation_ids}
+        return {
+            job_id: _to_summary(last_runs.get(job_id), activity.get(job_id), calls[job_id])
+            for job_id in conversation_ids
+        }
 
     def count_open(self, user: UserId, root: ConversationId) -> int:
-        found: int = self.connection.execute(
-            _count_open, {"owner": user, "root": root}
-        ).scalar_one()
-        return found
+        return int(self._execute(_count_open, {"owner": user, "root_id": root}).scalar_one())
 
     def mark_retrieved(self, user: UserId, conversation_ids: Collection[ConversationId]) -> None:
         if conversation_ids:
-            values = {"owner": user, "which": list(conversation_ids), "at": self.tx.now}
-            self.connection.execute(_retrieve, values)
+            values = {"owner": user, "job_ids": list(conversation_ids), "at": self.tx.now}
+            self._execute(_mark_retrieved, values)
 
     def has_session(self, user: UserId, conversation_id: ConversationId, session_id: str) -> bool:
-        values = {"owner": user, "conversation": conversation_id, "session": session_id}
-        return self.connection.execute(_remembered, values).first() is not None
+        values = {"owner": user, "conversation_id": conversation_id, "session_id": session_id}
+        return self._exists(_select_session_entry, values)
 
     def wait(self, turn: Turn, conversation_ids: Mapping[ConversationId, bool]) -> None:
         Waits(self.tx).begin(turn, conversation_ids)
@@ -237,22 +243,30 @@ class Jobs(Group):
 
     def redirect(self, user: UserId, items: Collection[ItemId], kind: RunKind) -> None:
         if items:
-            values = {"owner": user, "which": list(items), "served_as": kind.value}
-            self.connection.execute(_redirect, values)
+            values = {"owner": user, "item_ids": list(items), "new_run_kind": kind.value}
+            self._execute(_redirect, values)
+
+    def _read_all(
+        self, statement: Select[Any], user: UserId, job_ids: Collection[ConversationId]
+    ) -> Mapping[ConversationId, Conversation]:
+        rows = self._execute(statement, {"owner": user, "job_ids": list(job_ids)}).all()
+        return {job.id: job for job in self._read(user, rows)}
 
     def _read(self, user: UserId, rows: Sequence[Row[Any]]) -> Sequence[Conversation]:
-        asked = Questions(self.tx).open_of_all(user, [row.id for row in rows])
-        return [to_conversation(row, asked.get(row.id, ())) for row in rows]
+        questions = Questions(self.tx).open_of_all(user, [row.id for row in rows])
+        return [to_conversation(row, questions.get(row.id, ())) for row in rows]
 
 
-def _work(end: Row[Any] | None, heard: Row[Any] | None, calls: Sequence[Row[Any]]) -> WorkSummary:
-    moments = [heard.started_at, heard.drafted_at] if heard else []
-    known = [moment for moment in [*moments, *(call.at for call in calls)] if moment is not None]
+def _to_summary(
+    last_run: Row[Any] | None, activity: Row[Any] | None, calls: Sequence[Row[Any]]
+) -> WorkSummary:
+    times = [activity.started_at, activity.drafted_at] if activity else []
+    times += [call.at for call in calls]
     return WorkSummary(
-        message=end and end.said,
-        result_json=end and end.result,
-        failure=end and end.failure_message,
-        calls=calls[0].how_many if calls else 0,
+        message=last_run and last_run.message,
+        result_json=last_run and last_run.result,
+        failure=last_run and last_run.failure_message,
+        calls=calls[0].call_count if calls else 0,
         recent_tools=tuple(call.tool for call in calls),
-        updated_at=max(known, default=None),
+        updated_at=max((time for time in times if time is not None), default=None),
     )

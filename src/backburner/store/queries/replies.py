@@ -1,40 +1,39 @@
-"""What became of something that a person said: who served it, and what was said in return."""
+"""The reply to a message: the run that served it, and its messages."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from sqlalchemy import Text, bindparam, select
 
 from backburner.core.conversation import Message
-from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, ItemId, MessageId, UserId
-from backburner.core.run import Run, RunStatus
+from backburner.core.run import RunStatus
 from backburner.ports import Reply
 from backburner.store.context import Group
 from backburner.store.mapping import to_message, to_run
 from backburner.store.tables import inbox, messages, runs
 
-_owner, _which = bindparam("owner", type_=Text()), bindparam("which", type_=Text())
-_items = select(inbox.c.served_at, inbox.c.served_by).where(
+_owner = bindparam("owner", type_=Text())
+_conversation_id = bindparam("conversation_id", type_=Text())
+_run_ids = bindparam("run_ids", expanding=True, type_=Text())
+_select_items = select(inbox.c.served_at, inbox.c.served_by).where(
     inbox.c.user_id == _owner,
-    inbox.c.conversation_id == _which,
-    inbox.c.id.in_(bindparam("items", expanding=True, type_=Text())),
+    inbox.c.conversation_id == _conversation_id,
+    inbox.c.id.in_(bindparam("item_ids", expanding=True, type_=Text())),
 )
-_runs = select(runs).where(
-    runs.c.user_id == _owner, runs.c.id.in_(bindparam("runs", expanding=True, type_=Text()))
-)
-_message = select(messages).where(
+_select_runs = select(runs).where(runs.c.user_id == _owner, runs.c.id.in_(_run_ids))
+_select_message = select(messages).where(
     messages.c.user_id == _owner,
-    messages.c.conversation_id == _which,
-    messages.c.id == bindparam("said"),
+    messages.c.conversation_id == _conversation_id,
+    messages.c.id == bindparam("message_id"),
 )
-_said_since = (
+_select_answers = (
     select(messages)
     .where(
         messages.c.user_id == _owner,
-        messages.c.conversation_id == _which,
+        messages.c.conversation_id == _conversation_id,
         messages.c.number > bindparam("number"),
         messages.c.replaced_at.is_(None),
-        messages.c.run_id.in_(bindparam("runs", expanding=True, type_=Text())),
+        messages.c.run_id.in_(_run_ids),
     )
     .order_by(messages.c.number)
 )
@@ -48,28 +47,22 @@ class Replies(Group):
         said: MessageId,
         items: Collection[ItemId],
     ) -> Reply | None:
-        key = {"owner": user, "which": conversation_id}
-        waiting = self.connection.execute(_items, {**key, "items": list(items)}).all()
-        if any(item.served_at is None for item in waiting):
+        key = {"owner": user, "conversation_id": conversation_id}
+        item_rows = self._execute(_select_items, {**key, "item_ids": list(items)}).all()
+        if any(item.served_at is None for item in item_rows):
             return None
-        served_by = [item.served_by for item in waiting if item.served_by is not None]
-        ran = self._runs(user, served_by)
-        # One that was handed back has served it, and goes on.
-        if any(run.status in (RunStatus.QUEUED, RunStatus.RUNNING) for run in ran):
+        run_ids = [item.served_by for item in item_rows if item.served_by is not None]
+        run_rows = self._execute(_select_runs, {"owner": user, "run_ids": run_ids})
+        served_by = [to_run(row) for row in run_rows]
+        # A run that was handed back has served the item, and resumes later.
+        if any(run.status in (RunStatus.QUEUED, RunStatus.RUNNING) for run in served_by):
             return None
-        asked = self.connection.execute(_message, {**key, "said": said}).one_or_none()
-        number = 0 if asked is None else asked.number
-        found = self.connection.execute(_said_since, {**key, "number": number, "runs": served_by})
-        last = max(ran, key=lambda run: run.epoch, default=None)
-        return Reply(last, tuple(to_message(row) for row in found))
+        message = self._execute(_select_message, {**key, "message_id": said}).one_or_none()
+        values = {**key, "number": message.number if message else 0, "run_ids": run_ids}
+        answers = self._execute(_select_answers, values)
+        last = max(served_by, key=lambda run: run.epoch, default=None)
+        return Reply(last, tuple(to_message(row) for row in answers))
 
     def message(self, user: UserId, conversation_id: ConversationId, said: MessageId) -> Message:
-        values = {"owner": user, "which": conversation_id, "said": said}
-        row = self.connection.execute(_message, values).one_or_none()
-        if row is None:
-            raise NotFound
-        return to_message(row)
-
-    def _runs(self, user: UserId, which: Sequence[str]) -> list[Run]:
-        found = self.connection.execute(_runs, {"owner": user, "runs": list(which)})
-        return [to_run(row) for row in found]
+        values = {"owner": user, "conversation_id": conversation_id, "message_id": said}
+        return to_message(self._read_one(_select_message, values))

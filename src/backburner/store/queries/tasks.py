@@ -1,22 +1,11 @@
-"""A user's tasks: which count as active, how they are found by name, and what their runs cost."""
+"""Tasks: the active and open ones, lookup by name, proposals, and the costs of their runs."""
 
 import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    Integer,
-    Select,
-    Text,
-    and_,
-    bindparam,
-    case,
-    func,
-    or_,
-    select,
-    text,
-)
+from sqlalchemy import Integer, Select, Text, and_, bindparam, case, func, or_, select, text
 
 from backburner.core.allowance import Amount, Cost
 from backburner.core.conversation import Conversation, EndedAs, Kind, PauseReason
@@ -31,12 +20,12 @@ from backburner.store.tables import conversations, runs, spend
 from backburner.store.types import Time
 
 _owner = bindparam("owner", type_=Text())
-_which = bindparam("which", type_=Text())
+_conversation_id = bindparam("conversation_id", type_=Text())
 _since = bindparam("since", type_=Time)
-_most = bindparam("limit", type_=Integer())
-#: The beginning of an id, with its letter or without; and the last of all ids.
-_BEGINNING = re.compile(r"(?:c_)?([0-9a-z]{1,26})")
-_LAST = "z" * 26
+_limit = bindparam("limit", type_=Integer())
+#: The prefix of an id, with or without "c_"; and the last possible id.
+_ID_PREFIX = re.compile(r"(?:c_)?([0-9a-z]{1,26})")
+_LAST_ID = "z" * 26
 
 _newest_first = (conversations.c.created_at.desc(), conversations.c.id.desc())
 _has_work = and_(
@@ -44,43 +33,52 @@ _has_work = and_(
     or_(conversations.c.kind == Kind.TASK.value, conversations.c.kind == Kind.CHAT.value),
     conversations.c.schedule.is_not(None),
 )
-# What stands still for an allowance goes on by itself once there is more to spend.
-_goes_on = or_(
+# A task paused for an allowance resumes by itself.
+_is_active = or_(
     conversations.c.pause_reason.is_(None),
     conversations.c.pause_reason == PauseReason.ALLOWANCE.value,
 )
-active = (
+select_active = (
     select(conversations.c.id, conversations.c.title)
-    .where(_has_work, _goes_on, ~is_proposed)
+    .where(_has_work, _is_active, ~is_proposed)
     .order_by(conversations.c.created_at, conversations.c.id)
 )
-open_ones = select(conversations).where(_has_work).order_by(*_newest_first).limit(_most)
-_of_tasks = select(conversations).where(
+select_open = select(conversations).where(_has_work).order_by(*_newest_first).limit(_limit)
+_select_tasks = select(conversations).where(
     conversations.c.user_id == _owner, conversations.c.kind == text("'task'")
 )
-titled = _of_tasks.where(conversations.c.title == _which).order_by(*_newest_first).limit(_most)
-beginning = (
-    _of_tasks.where(conversations.c.id >= _which, conversations.c.id <= bindparam("last"))
-    .order_by(conversations.c.id)
-    .limit(_most)
+select_by_title = (
+    _select_tasks.where(conversations.c.title == bindparam("title", type_=Text()))
+    .order_by(*_newest_first)
+    .limit(_limit)
 )
-proposed = select(func.count()).where(
+select_by_id_prefix = (
+    _select_tasks.where(
+        conversations.c.id >= bindparam("first_id", type_=Text()),
+        conversations.c.id <= bindparam("last_id"),
+    )
+    .order_by(conversations.c.id)
+    .limit(_limit)
+)
+count_proposals = select(func.count()).where(
     conversations.c.user_id == _owner,
-    conversations.c.parent_id == _which,
+    conversations.c.parent_id == bindparam("parent_id", type_=Text()),
     conversations.c.kind == Kind.TASK.value,
     conversations.c.created_at >= _since,
     was_proposed.exists(),
 )
-dismissed = select(conversations.c.title, conversations.c.context, conversations.c.ended_at).where(
+select_dismissed = select(
+    conversations.c.title, conversations.c.context, conversations.c.ended_at
+).where(
     conversations.c.user_id == _owner,
     conversations.c.ended_as == text(f"'{EndedAs.DISMISSED.value}'"),
     conversations.c.ended_at > _since,
 )
 
 
-def _costs(which_runs: Select[Any]) -> Select[Any]:
-    """Add up what each of some runs cost; one that asked no model cost nothing."""
-    chosen = which_runs.limit(_most).subquery()
+def _costs_of(run_ids: Select[Any]) -> Select[Any]:
+    """Build the sum of costs of each run; a run without a model call costs nothing."""
+    chosen = run_ids.limit(_limit).subquery()
     return (
         select(
             func.coalesce(func.sum(spend.c.micros), 0).label("micros"),
@@ -97,43 +95,49 @@ def _costs(which_runs: Select[Any]) -> Select[Any]:
     )
 
 
-_settled = or_(runs.c.status == RunStatus.SUCCESS.value, runs.c.status == RunStatus.FAILURE.value)
-_in_background = and_(runs.c.user_id == _owner, runs.c.kind == RunKind.BACKGROUND.value, _settled)
-costs = _costs(
+_has_ended = or_(runs.c.status == RunStatus.SUCCESS.value, runs.c.status == RunStatus.FAILURE.value)
+_in_background = and_(runs.c.user_id == _owner, runs.c.kind == RunKind.BACKGROUND.value, _has_ended)
+select_costs = _costs_of(
     select(runs.c.id)
-    .where(_in_background, runs.c.conversation_id == _which)
+    .where(_in_background, runs.c.conversation_id == _conversation_id)
     .order_by(runs.c.started_at.desc())
 )
-costs_under = _costs(
+select_costs_of_profile = _costs_of(
     select(runs.c.id)
-    .where(_in_background, runs.c.profile == _which, runs.c.ended_at > _since)
+    .where(
+        _in_background,
+        runs.c.profile == bindparam("profile", type_=Text()),
+        runs.c.ended_at > _since,
+    )
     .order_by(runs.c.ended_at.desc())
 )
 
 
 class Tasks(Group):
     def active(self, user: UserId) -> Sequence[tuple[ConversationId, str]]:
-        rows = self.connection.execute(active, {"owner": user})
+        rows = self._execute(select_active, {"owner": user})
         return [(ConversationId(row.id), row.title) for row in rows]
 
     def scheduled(self, user: UserId, *, limit: int) -> Sequence[Conversation]:
-        return self._read(open_ones, user, limit=limit)
+        return self._read(select_open, user, limit=limit)
 
     def by_title_or_id(self, user: UserId, name: str, *, limit: int) -> Sequence[Conversation]:
-        found = self._read(titled, user, limit=limit, which=name)
-        begins = _BEGINNING.fullmatch(name)
-        if found or begins is None:
-            return found
-        first = f"c_{begins[1]}"
-        last = first + _LAST[len(begins[1]) :]
-        return self._read(beginning, user, limit=limit, which=first, last=last)
+        tasks = self._read(select_by_title, user, limit=limit, title=name)
+        prefix = _ID_PREFIX.fullmatch(name)
+        if tasks or prefix is None:
+            return tasks
+        first_id = f"c_{prefix[1]}"
+        last_id = first_id + _LAST_ID[len(prefix[1]) :]
+        return self._read(
+            select_by_id_prefix, user, limit=limit, first_id=first_id, last_id=last_id
+        )
 
     def count_proposed(self, user: UserId, parent: ConversationId, *, since: datetime) -> int:
-        values = {"owner": user, "which": parent, "since": since}
-        return int(self.connection.execute(proposed, values).scalar_one())
+        values = {"owner": user, "parent_id": parent, "since": since}
+        return int(self._execute(count_proposals, values).scalar_one())
 
     def rejected_proposals(self, user: UserId, *, since: datetime) -> Sequence[RejectedProposal]:
-        rows = self.connection.execute(dismissed, {"owner": user, "since": since})
+        rows = self._execute(select_dismissed, {"owner": user, "since": since})
         return [
             RejectedProposal(row.title, str(load(row.context).get("prompt", "")), row.ended_at)
             for row in rows
@@ -142,19 +146,20 @@ class Tasks(Group):
     def recent_costs(
         self, user: UserId, conversation_id: ConversationId, *, limit: int
     ) -> Sequence[Cost]:
-        return self._costs(costs, owner=user, which=conversation_id, limit=limit)
+        return self._costs(select_costs, owner=user, conversation_id=conversation_id, limit=limit)
 
     def recent_costs_by_profile(
         self, user: UserId, profile: str, *, since: datetime, limit: int
     ) -> Sequence[Cost]:
-        return self._costs(costs_under, owner=user, which=profile, since=since, limit=limit)
+        values = {"owner": user, "profile": profile, "since": since, "limit": limit}
+        return self._costs(select_costs_of_profile, **values)
 
-    def _read(self, asked: Select[Any], user: UserId, **values: Any) -> Sequence[Conversation]:
-        rows = self.connection.execute(asked, {"owner": user, **values}).all()
-        return [seen.conversation for seen in ConversationQueries(self.tx).read(rows)]
+    def _read(self, statement: Select[Any], user: UserId, **values: Any) -> Sequence[Conversation]:
+        rows = self._execute(statement, {"owner": user, **values}).all()
+        return [row.conversation for row in ConversationQueries(self.tx).read(rows)]
 
-    def _costs(self, asked: Select[Any], **values: Any) -> Sequence[Cost]:
+    def _costs(self, statement: Select[Any], **values: Any) -> Sequence[Cost]:
         return [
             Cost(Amount(int(row.micros), int(row.tokens)), priced=bool(row.priced))
-            for row in self.connection.execute(asked, values)
+            for row in self._execute(statement, values)
         ]

@@ -1,22 +1,19 @@
-"""The status of conversations as jobs and tasks, in SQL: the same as `core.work.views` derives."""
+"""The status of jobs and tasks as SQL conditions, equal to what `core.work.views` derives."""
 
-from sqlalchemy import ColumnElement, and_, not_, or_, select, text
+from sqlalchemy import ColumnElement, and_, not_, or_, select
 
 from backburner.core.conversation import EndedAs, Kind, PauseReason, Status
 from backburner.core.question import Purpose
 from backburner.core.work.views import JobStatus, TaskStatus
 from backburner.store.tables import conversations, is_open, questions
 
-# Written as in the condition of an index, which is not used with a parameter in its place.
-is_job = conversations.c.kind == text("'job'")
-
 _status, _ended_as = conversations.c.status, conversations.c.ended_as
 _pause_reason = conversations.c.pause_reason
 _archived = _status == Status.ARCHIVED.value
-_at_rest = _status == Status.ACTIVE.value
+_idle = _status == Status.ACTIVE.value
 _waits = _status == Status.WAITING_INPUT.value
-_at_work = _status.in_([Status.BACKGROUND.value, Status.WAITING_INPUT.value])
-_unpaused = and_(_at_rest, _pause_reason.is_(None))
+_busy = _status.in_([Status.BACKGROUND.value, Status.WAITING_INPUT.value])
+_unpaused = and_(_idle, _pause_reason.is_(None))
 was_proposed = (
     select(questions.c.id)
     .where(
@@ -33,13 +30,13 @@ is_task = and_(
         and_(conversations.c.kind == Kind.CHAT.value, conversations.c.schedule.is_not(None)),
     ),
     or_(_ended_as.is_(None), _ended_as != EndedAs.DISMISSED.value),
-    # A proposal that was dismissed and opened again is a conversation like any other.
+    # A proposal that was dismissed and reopened is an ordinary conversation.
     not_(and_(_unpaused, _ended_as.is_(None))),
 )
 
 
 def _paused(*reasons: PauseReason) -> ColumnElement[bool]:
-    return and_(_at_rest, _pause_reason.in_([reason.value for reason in reasons]))
+    return and_(_idle, _pause_reason.in_([reason.value for reason in reasons]))
 
 
 def _ended(*endings: EndedAs) -> ColumnElement[bool]:
@@ -47,11 +44,11 @@ def _ended(*endings: EndedAs) -> ColumnElement[bool]:
 
 
 _over = or_(_archived, _unpaused)
-_JOBS: dict[JobStatus, ColumnElement[bool]] = {
+_JOB_CONDITIONS: dict[JobStatus, ColumnElement[bool]] = {
     JobStatus.RUNNING: or_(
-        and_(_at_work, ~conversations.c.resuming), _paused(PauseReason.USER, PauseReason.ALLOWANCE)
+        and_(_busy, ~conversations.c.resuming), _paused(PauseReason.USER, PauseReason.ALLOWANCE)
     ),
-    JobStatus.RESUMED: and_(_at_work, conversations.c.resuming),
+    JobStatus.RESUMED: and_(_busy, conversations.c.resuming),
     JobStatus.COMPLETED: and_(_over, _ended(EndedAs.COMPLETED)),
     JobStatus.ERROR: or_(
         and_(_over, _ended(EndedAs.ERROR)), _paused(PauseReason.FAILURES, PauseReason.CRASHES)
@@ -61,7 +58,7 @@ _JOBS: dict[JobStatus, ColumnElement[bool]] = {
         and_(_archived, _ended_as.is_(None)),
     ),
 }
-_TASKS: dict[TaskStatus, ColumnElement[bool]] = {
+_TASK_CONDITIONS: dict[TaskStatus, ColumnElement[bool]] = {
     TaskStatus.PROPOSED: and_(_waits, is_proposed),
     TaskStatus.ACTIVE: or_(_status == Status.BACKGROUND.value, and_(_waits, not_(is_proposed))),
     TaskStatus.PAUSED: _paused(PauseReason.USER, PauseReason.ALLOWANCE),
@@ -73,8 +70,8 @@ _TASKS: dict[TaskStatus, ColumnElement[bool]] = {
 
 
 def has_job_status(status: JobStatus) -> ColumnElement[bool]:
-    return _JOBS[status]
+    return _JOB_CONDITIONS[status]
 
 
 def has_task_status(status: TaskStatus) -> ColumnElement[bool]:
-    return and_(is_task, _TASKS[status])
+    return and_(is_task, _TASK_CONDITIONS[status])

@@ -1,42 +1,32 @@
-"""When there is something to do next, in one statement that touches the beginning of indexes."""
+"""The agenda: the next time of each duty, in one statement that reads the start of indexes."""
 
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import (
-    Integer,
-    Row,
-    Select,
-    and_,
-    exists,
-    literal_column,
-    not_,
-    or_,
-    select,
-)
+from sqlalchemy import Integer, Row, Select, and_, exists, literal_column, not_, or_, select
 
 from backburner.ports import Agenda
 from backburner.store.tables import (
     conversations,
     deliveries,
     inbox,
-    is_due_some_time,
     is_open,
     is_queued,
+    is_scheduled,
+    is_unsent,
+    is_unserved,
     questions,
     runs,
-    to_send,
-    unserved,
 )
 from backburner.store.types import MICROSECOND
 
 
 def _first(column: Any, *conditions: Any) -> Any:
-    known = select(column).where(column.is_not(None), *conditions)
-    return known.order_by(column).limit(literal_column("1", Integer)).scalar_subquery()
+    times = select(column).where(column.is_not(None), *conditions)
+    return times.order_by(column).limit(literal_column("1", Integer)).scalar_subquery()
 
 
-#: Until then a run that was handed back stands for what is due.
+#: Work that is due waits for a queued background run to resume.
 _none_is_queued = not_(
     exists().where(
         runs.c.user_id == conversations.c.user_id,
@@ -45,18 +35,16 @@ _none_is_queued = not_(
         runs.c.kind == "background",
     )
 )
-
-
-#: What waits in an inbox is served by that run, once it goes on.
+#: A queued run of the same kind serves the item when it resumes.
 _one_is_queued = exists().where(
     runs.c.user_id == inbox.c.user_id,
     runs.c.conversation_id == inbox.c.conversation_id,
     is_queued,
     runs.c.kind == inbox.c.run_kind,
 )
-#: Something waits in an inbox where nobody has the turn: it can be served, or nearly.
-_waits = exists().where(
-    unserved,
+#: An item waits where nobody holds the turn, so it can be claimed, except for caps and pauses.
+_has_items = exists().where(
+    is_unserved,
     conversations.c.user_id == inbox.c.user_id,
     conversations.c.id == inbox.c.conversation_id,
     conversations.c.turn_run.is_(None),
@@ -73,27 +61,27 @@ _waits = exists().where(
     ),
 )
 next_times: Select[Any] = select(
-    _waits.label("waits"),
-    _first(conversations.c.next_run_at, is_due_some_time, _none_is_queued).label("due_at"),
-    _first(runs.c.wait_until, is_queued).label("goes_on_at"),
+    _has_items.label("has_items"),
+    _first(conversations.c.next_run_at, is_scheduled, _none_is_queued).label("due_at"),
+    _first(runs.c.wait_until, is_queued).label("resume_at"),
     _first(conversations.c.turn_until, conversations.c.turn_run.is_not(None)).label("turn_until"),
-    _first(deliveries.c.not_before, to_send).label("delivery_at"),
+    _first(deliveries.c.not_before, is_unsent).label("delivery_at"),
     _first(questions.c.remind_at, is_open).label("remind_at"),
     _first(questions.c.expires_at, is_open).label("expires_at"),
 )
 
 
 def to_agenda(row: Row[Any], *, now: datetime, tick: int) -> Agenda:
-    """Turn a row of times into the time left until each of them."""
+    """Convert a row of times to the time left until each of them."""
     lease = None if row.turn_until is None else (row.turn_until - tick) * MICROSECOND
     return Agenda(
-        work=timedelta() if row.waits else _until(now, row.due_at, row.goes_on_at),
+        work=timedelta() if row.has_items else _until(now, row.due_at, row.resume_at),
         rescue=lease if lease is None else max(lease, timedelta()),
         delivery=_until(now, row.delivery_at),
         question=_until(now, row.remind_at, row.expires_at),
     )
 
 
-def _until(now: datetime, *moments: datetime | None) -> timedelta | None:
-    known = [moment for moment in moments if moment is not None]
-    return max(min(known) - now, timedelta()) if known else None
+def _until(now: datetime, *times: datetime | None) -> timedelta | None:
+    next_at = min((time for time in times if time is not None), default=None)
+    return None if next_at is None else max(next_at - now, timedelta())

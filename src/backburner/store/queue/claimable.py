@@ -1,10 +1,10 @@
-"""What can be claimed, as statements: replies that people wait for, and work that may be done.
+"""Statements that select what can be claimed: replies that users wait for, and background work.
 
-A turn that somebody has, expired or not, is never among it. Nor is work in a conversation where a
-person waits, or where the same kind of run was handed back and has yet to go on.
+They never select a conversation whose turn is held, even if the lease has expired; nor work in a
+conversation whose user waits for a reply, or with a queued run of the same kind.
 
-To find out whose turn it is, users are asked one after the other about that of which there is a
-lot, and gathered from the rest; with little to do that is far less than asking everybody.
+To find whose work is next, a source with many rows is probed user by user, and a source with few
+rows is read as a whole, which is much cheaper than probing every user.
 """
 
 from collections.abc import Mapping
@@ -39,12 +39,12 @@ from backburner.store.tables import (
     conversations,
     inbox,
     install,
-    is_due_some_time,
     is_queued,
     is_running,
+    is_scheduled,
+    is_unserved,
     memories,
     runs,
-    unserved,
     users,
 )
 
@@ -68,13 +68,13 @@ def _no_person_waits() -> ColumnElement[bool]:
 
 
 def _none_is_queued(kind: RunKind) -> ColumnElement[bool]:
-    handed_back = runs.alias(f"queued_{kind.value}")
+    queued = runs.alias(f"queued_{kind.value}")
     return not_(
         exists().where(
-            handed_back.c.user_id == conversations.c.user_id,
-            handed_back.c.conversation_id == conversations.c.id,
-            handed_back.c.status == text("'queued'"),
-            handed_back.c.kind == text(f"'{kind.value}'"),
+            queued.c.user_id == conversations.c.user_id,
+            queued.c.conversation_id == conversations.c.id,
+            queued.c.status == text("'queued'"),
+            queued.c.kind == text(f"'{kind.value}'"),
         )
     )
 
@@ -84,42 +84,42 @@ _run_of_conversation = and_(
 )
 _owner, _which = bindparam("owner", type_=Text()), bindparam("which", type_=Text())
 _ONE = literal_column("1", Integer)
-#: Of each kind: somebody may have the first ones locked.
-_SOME = literal_column("5", Integer)
-#: From as many rows on, each of which may be claimable, there is a lot.
+#: Candidates of each source: another transaction may have locked the first ones.
+_MAX_CANDIDATES = literal_column("5", Integer)
+#: A source with this many rows is probed user by user.
 A_LOT = 200
 
 
 def _count(*conditions: ColumnElement[bool]) -> ScalarSelect[int]:
-    found = select(_ONE.label("one")).where(*conditions).limit(literal_column(str(A_LOT), Integer))
-    return select(func.count()).select_from(found.subquery()).scalar_subquery()
+    rows = select(_ONE.label("one")).where(*conditions).limit(literal_column(str(A_LOT), Integer))
+    return select(func.count()).select_from(rows.subquery()).scalar_subquery()
 
 
 def _how_much(now: ColumnElement[Any]) -> Any:
     return select(
-        exists().where(unserved, inbox.c.from_person).label("people"),
-        _count(is_due_some_time, conversations.c.next_run_at <= now).label("due"),
+        exists().where(is_unserved, inbox.c.from_person).label("people"),
+        _count(is_scheduled, conversations.c.next_run_at <= now).label("due"),
         (
-            _count(unserved, not_(inbox.c.from_person))
+            _count(is_unserved, not_(inbox.c.from_person))
             + _count(is_queued, runs.c.wait_until <= now)
         ).label("more"),
         exists().where(install.c.key == text(f"'{PAUSED}'")).label("all_paused"),
     )
 
 
-#: How much there may be to claim, counted up to a lot; where there is nothing it reads nothing.
+#: How much there may be to claim, counted up to `A_LOT`.
 how_much = _how_much(bindparam("now", type_=conversations.c.next_run_at.type))
-#: The same by the clock of the database, and what that says.
+#: The same by the clock of the database, and its time.
 how_much_now = _how_much(func.statement_timestamp()).add_columns(
     func.statement_timestamp().label("clock")
 )
-_have_all_they_may = (
+_at_cap = (
     select(runs.c.user_id)
     .where(is_running, runs.c.unattended)
     .group_by(runs.c.user_id)
     .having(func.count() >= bindparam("cap"))
 )
-_under_way = (
+_count_running = (
     select(func.count())
     .select_from(runs)
     .where(runs.c.user_id == _owner, is_running, runs.c.unattended)
@@ -127,18 +127,18 @@ _under_way = (
 )
 
 
-def _is_there(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    waits = and_(inbox.c.user_id == _owner, inbox.c.conversation_id == _which, unserved)
-    return exists().where(waits, *conditions)
+def _has_item(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    is_waiting = and_(inbox.c.user_id == _owner, inbox.c.conversation_id == _which, is_unserved)
+    return exists().where(is_waiting, *conditions)
 
 
 _for_work = inbox.c.run_kind == text("'background'")
-#: Why something may be done in a conversation, apart from its schedule.
+#: Why a conversation may be claimed, apart from its schedule.
 reasons = select(
-    _is_there(inbox.c.from_person).label("person"),
-    _is_there(inbox.c.run_kind == text("'reply'")).label("reply"),
-    _is_there(_for_work).label("work"),
-    _is_there(_for_work, inbox.c.at_once).label("work_at_once"),
+    _has_item(inbox.c.from_person).label("person"),
+    _has_item(inbox.c.run_kind == text("'reply'")).label("reply"),
+    _has_item(_for_work).label("work"),
+    _has_item(_for_work, inbox.c.at_once).label("work_at_once"),
     exists()
     .where(runs.c.user_id == _owner, runs.c.conversation_id == _which, is_queued)
     .label("queued"),
@@ -147,20 +147,18 @@ reasons = select(
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """What claims are made with."""
-
-    #: The conversation in which somebody has waited longest for a reply.
+    #: The conversation whose user has waited longest for a reply.
     person_first: Select[Any]
-    #: Whose turn it is, by whether a lot is due, whether there is a lot of the rest, and whether
-    #: to wait for locks.
+    #: The user whose work is next; the key says whether a lot is due, whether there is a lot of
+    #: other work, and whether to wait for locks.
     whose_turn: Mapping[tuple[bool, bool, bool], Select[Any]]
-    #: What has waited longest, of a user whose row is locked and who may have one more run.
+    #: The longest waiting work of a user whose row is locked and who is below the cap.
     longest_waiting: Select[Any]
 
 
 @cache
 def statements(full: tuple[str, ...] = ()) -> Statements:
-    """Make them for a process in which these profiles have no free seat."""
+    """Build the statements for a worker in which these profiles have no free seat."""
     is_served = conversations.c.profile.not_in(full) if full else true()
     sources = _Sources(is_served)
     return Statements(
@@ -179,7 +177,7 @@ def _person_first(is_served: ColumnElement[bool]) -> Select[Any]:
     return (
         select(conversations)
         .join(inbox, _same_conversation)
-        .where(unserved, inbox.c.from_person, is_open, is_served)
+        .where(is_unserved, inbox.c.from_person, is_open, is_served)
         .order_by(inbox.c.arrived_at, inbox.c.id)
         .limit(_ONE)
         .with_for_update(of=conversations, skip_locked=True, key_share=True)
@@ -187,13 +185,11 @@ def _person_first(is_served: ColumnElement[bool]) -> Select[Any]:
 
 
 def _due(is_served: ColumnElement[bool]) -> Select[Any]:
-    """Give the conversations whose time has come."""
+    """Select the conversations that are due."""
     return select(
-        conversations.c.user_id,
-        conversations.c.id,
-        conversations.c.next_run_at.label("since"),
+        conversations.c.user_id, conversations.c.id, conversations.c.next_run_at.label("since")
     ).where(
-        is_due_some_time,
+        is_scheduled,
         conversations.c.next_run_at <= bindparam("now"),
         is_served,
         _no_person_waits(),
@@ -202,7 +198,7 @@ def _due(is_served: ColumnElement[bool]) -> Select[Any]:
 
 
 def _items(is_served: ColumnElement[bool]) -> Select[Any]:
-    """Give those in whose inbox something waits for a run."""
+    """Select the conversations whose inbox has an item for a run."""
     is_for_reply = and_(inbox.c.run_kind == text("'reply'"), _none_is_queued(RunKind.REPLY))
     is_for_work = and_(
         inbox.c.run_kind == text("'background'"),
@@ -214,30 +210,24 @@ def _items(is_served: ColumnElement[bool]) -> Select[Any]:
     )
     return (
         select(
-            inbox.c.user_id,
-            inbox.c.conversation_id.label("id"),
-            inbox.c.arrived_at.label("since"),
+            inbox.c.user_id, inbox.c.conversation_id.label("id"), inbox.c.arrived_at.label("since")
         )
         .join(conversations, _same_conversation)
-        .where(unserved, not_(inbox.c.from_person), is_open, is_served, _no_person_waits())
+        .where(is_unserved, not_(inbox.c.from_person), is_open, is_served, _no_person_waits())
         .where(or_(is_for_reply, is_for_work))
     )
 
 
 def _queued(is_served: ColumnElement[bool]) -> Select[Any]:
-    """Give those with a run that was handed back and may go on."""
-    may_go_on = or_(
+    """Select the conversations with a queued run that may resume."""
+    may_resume = or_(
         runs.c.kind == text("'reply'"), conversations.c.status != text("'waiting_input'")
     )
     return (
-        select(
-            runs.c.user_id,
-            runs.c.conversation_id.label("id"),
-            runs.c.wait_until.label("since"),
-        )
+        select(runs.c.user_id, runs.c.conversation_id.label("id"), runs.c.wait_until.label("since"))
         .join(conversations, _run_of_conversation)
         .where(is_queued, runs.c.wait_until <= bindparam("now"), is_open, is_served)
-        .where(_no_person_waits(), may_go_on)
+        .where(_no_person_waits(), may_resume)
     )
 
 
@@ -253,7 +243,7 @@ _remembers = (
 
 
 class _Sources:
-    """Where work comes from: schedules, inboxes, and runs that were handed back."""
+    """The sources of work: schedules, inboxes, and queued runs."""
 
     def __init__(self, is_served: ColumnElement[bool]) -> None:
         self._due = _due(is_served)
@@ -262,20 +252,20 @@ class _Sources:
 
     def whose_turn(self, *, much_due: bool, much_more: bool, waits: bool) -> Select[Any]:
         more = [self._items, self._queued]
-        asked = [*([self._due] if much_due else []), *(more if much_more else [])]
-        gathered = [*([] if much_due else [self._due]), *([] if much_more else more)]
-        conditions = [_has_one(source) for source in asked]
-        if gathered:
-            owners = [source.with_only_columns(_owner_of(source)) for source in gathered]
+        probed = [*([self._due] if much_due else []), *(more if much_more else [])]
+        read_whole = [*([] if much_due else [self._due]), *([] if much_more else more)]
+        conditions = [_has_row(source) for source in probed]
+        if read_whole:
+            owners = [source.with_only_columns(_owner_of(source)) for source in read_whole]
             conditions.append(users.c.id.in_(union_all(*owners)))
-        # For a few: the same order, in words that no index has, or PostgreSQL may go through all.
-        in_disguise = case((users.c.paused, users.c.created_at), else_=users.c.served_at)
+        # For few users: the same order as an expression, or PostgreSQL may scan the whole index.
+        without_index = case((users.c.paused, users.c.created_at), else_=users.c.served_at)
         return (
             select(users.c.id, users.c.zone, _remembers)
-            .where(not_(users.c.paused), users.c.id.not_in(_have_all_they_may), or_(*conditions))
-            .order_by(users.c.served_at if asked else in_disguise, users.c.id)
+            .where(not_(users.c.paused), users.c.id.not_in(_at_cap), or_(*conditions))
+            .order_by(users.c.served_at if probed else without_index, users.c.id)
             .limit(_ONE)
-            # Whoever adds something of theirs does not have to wait.
+            # FOR NO KEY UPDATE, so that inserts of their rows do not wait.
             .with_for_update(of=users, key_share=True, skip_locked=not waits)
         )
 
@@ -284,7 +274,7 @@ class _Sources:
             select(
                 source.where(_owner_of(source) == _owner)
                 .order_by(source.selected_columns.since)
-                .limit(_SOME)
+                .limit(_MAX_CANDIDATES)
                 .subquery()
             )
             for source in (self._due, self._items, self._queued)
@@ -293,7 +283,7 @@ class _Sources:
         return (
             select(conversations)
             .join(waiting, waiting.c.id == conversations.c.id)
-            .where(conversations.c.user_id == _owner, is_open, _under_way < bindparam("cap"))
+            .where(conversations.c.user_id == _owner, is_open, _count_running < bindparam("cap"))
             .order_by(waiting.c.since)
             .limit(_ONE)
             .with_for_update(of=conversations, skip_locked=True, key_share=True)
@@ -305,8 +295,8 @@ def _owner_of(source: Select[Any]) -> ColumnElement[str]:
     return owner
 
 
-def _has_one(source: Select[Any]) -> ColumnElement[bool]:
-    """Ask a user; not with EXISTS, for which PostgreSQL may gather everybody's first."""
+def _has_row(source: Select[Any]) -> ColumnElement[bool]:
+    """Probe a source for a user; with EXISTS PostgreSQL might read the rows of all users."""
     owner = _owner_of(source)
-    asked = source.with_only_columns(owner).where(owner == users.c.id).limit(_ONE)
-    return asked.scalar_subquery().is_not(None)
+    first = source.with_only_columns(owner).where(owner == users.c.id).limit(_ONE)
+    return first.scalar_subquery().is_not(None)

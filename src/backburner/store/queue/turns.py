@@ -1,7 +1,7 @@
-"""What the holder of a turn may do: renew its lease, commit what came of its run, hand it back.
+"""The holder of a turn renews its lease, commits its run, or hands it back.
 
-Every write of a holder is guarded by its run and epoch. A turn whose lease has run out is not free:
-only `rescue` frees it, settles its run and moves the epoch on, in one transaction.
+Every write of a holder is guarded by its run and epoch. A turn whose lease has expired is not free:
+only `rescue` frees it, settles its run and increases the epoch, in one transaction.
 """
 
 from collections.abc import Iterable
@@ -25,26 +25,26 @@ from backburner.store.records.runs import Runs
 from backburner.store.tables import conversations, runs
 from backburner.store.types import MICROSECOND
 
-_this = and_(
+_by_id = and_(
     conversations.c.user_id == bindparam("owner", type_=Text()),
     conversations.c.id == bindparam("which"),
 )
-_is_mine = and_(
+_is_held = and_(
     conversations.c.turn_run == bindparam("run"), conversations.c.epoch == bindparam("held")
 )
 _renew = (
     update(conversations)
-    .where(_this, _is_mine, conversations.c.turn_until >= bindparam("tick"))
+    .where(_by_id, _is_held, conversations.c.turn_until >= bindparam("tick"))
     .values(turn_until=bindparam("until"))
 )
-_cancel_flag = select(runs.c.cancel_requested_at).where(
+_select_cancel_request = select(runs.c.cancel_requested_at).where(
     runs.c.user_id == bindparam("owner"), runs.c.id == bindparam("run")
 )
-_hold = select(conversations).where(_this, _is_mine).with_for_update(key_share=True)
-_note_outside = update(conversations).where(_this, _is_mine).values(outside_read=true())
+_hold = select(conversations).where(_by_id, _is_held).with_for_update(key_share=True)
+_mark_outside = update(conversations).where(_by_id, _is_held).values(outside_read=true())
 _commit = (
     update(conversations)
-    .where(_this, _is_mine)
+    .where(_by_id, _is_held)
     .values(turn_run=None, turn_until=None)
     .values(
         {
@@ -58,33 +58,33 @@ _commit = (
 
 class Turns(Group):
     def renew(self, turn: Turn, *, lease: timedelta) -> TurnFlags:
-        """Extend a lease, unless it has run out; hear whether to stop or to make room."""
+        """Extend a lease that has not expired, and read whether to stop or to make room."""
         values = {
             **turn_key(turn),
             "tick": self.tx.tick,
             "until": self.tx.tick + lease // MICROSECOND,
         }
-        if self.connection.execute(_renew, values).rowcount != 1:
+        if self._execute(_renew, values).rowcount != 1:
             raise Fenced
         waits = Conversations(self.tx).person_waits(turn.user_id, turn.conversation_id)
         return TurnFlags(cancelled=self.is_cancelled(turn), user_waiting=waits)
 
     def hold(self, turn: Turn) -> Conversation:
-        """Load the conversation as it is now, to apply an outcome to it; only its holder can."""
-        row = self.connection.execute(_hold, turn_key(turn)).one_or_none()
+        """Lock and read the conversation, to apply an outcome to it; only its holder can."""
+        row = self._execute(_hold, turn_key(turn)).one_or_none()
         if row is None:
             raise Fenced
         return Conversations(self.tx).read(row)
 
     def mark_outside_text(self, turn: Turn) -> None:
-        """Mark that outside text is read in a conversation; the mark is never removed."""
-        if self.connection.execute(_note_outside, turn_key(turn)).rowcount != 1:
+        """Mark that a conversation has read outside text; the mark is never removed."""
+        if self._execute(_mark_outside, turn_key(turn)).rowcount != 1:
             raise Fenced
 
     def commit(
         self, turn: Turn, step: Step, ending: RunEnding, *, served: Iterable[ItemId] = ()
     ) -> None:
-        """Write a run's outcome and give up its turn: all of it together, or nothing."""
+        """Store the outcome of a run and give up its turn, atomically."""
         self._give_up(turn, step, served=served)
         Runs(self.tx).end(turn.user_id, turn.run_id, ending)
         self._write(turn, step)
@@ -93,9 +93,9 @@ class Turns(Group):
     def hand_back(
         self, turn: Turn, step: Step, *, until: datetime | None, served: Iterable[ItemId] = ()
     ) -> None:
-        """Give up the turn; the same run goes on from `until`, or when something lets it.
+        """Give up the turn; the run resumes at `until`, or None: when something resumes it.
 
-        One that was to be cancelled anyway has ended.
+        A run that was asked to stop ends instead.
         """
         self._give_up(turn, step, served=served)
         if self.is_cancelled(turn):
@@ -107,21 +107,21 @@ class Turns(Group):
         self.tx.announce_end(turn)
 
     def is_committed(self, turn: Turn) -> bool:
-        """Find out whether a commit whose answer was lost took place."""
+        """See whether a commit whose answer was lost took effect."""
         return Runs(self.tx).is_proven(turn.user_id, turn.run_id, turn.epoch)
 
     def is_cancelled(self, turn: Turn) -> bool:
         """See whether the run has been asked to stop."""
         values = {"owner": turn.user_id, "run": turn.run_id}
-        return self.connection.execute(_cancel_flag, values).scalar() is not None
+        return self._execute(_select_cancel_request, values).scalar() is not None
 
     def _give_up(self, turn: Turn, step: Step, *, served: Iterable[ItemId]) -> None:
-        """Save the conversation without its turn, if this holder still has it, and the proof."""
+        """Store the conversation without its turn and the proof, if this holder still has it."""
         row = to_row(step.conversation)
         for name in ("user_id", "id", "created_at"):
             del row[name]
         row |= {**turn_key(turn), "updated_at": self.tx.now}
-        if self.connection.execute(_commit, row).rowcount != 1:
+        if self._execute(_commit, row).rowcount != 1:
             raise Fenced
         Runs(self.tx).prove(turn.user_id, turn.run_id, turn.epoch)
         Inbox(self.tx).serve(turn.user_id, served, run_id=turn.run_id)

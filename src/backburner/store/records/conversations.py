@@ -1,9 +1,10 @@
-"""Conversations: load, lock, insert, save. Every lookup has the owner in its key."""
+"""Conversations: load, lock, insert, update, delete."""
 
 from typing import Any
 
 from sqlalchemy import (
     Row,
+    and_,
     bindparam,
     case,
     delete,
@@ -25,17 +26,18 @@ from backburner.store.mapping import to_conversation, to_row
 from backburner.store.records import steps
 from backburner.store.records.questions import Questions
 from backburner.store.records.waits import Waits
-from backburner.store.tables import conversations, inbox, receipts, tool_calls, unserved
+from backburner.store.tables import conversations, inbox, is_unserved, receipts, tool_calls
 
-_owned = (conversations.c.user_id == bindparam("owner")) & (
-    conversations.c.id == bindparam("which")
+_by_id = and_(
+    conversations.c.user_id == bindparam("owner"),
+    conversations.c.id == bindparam("conversation_id"),
 )
-_load = select(conversations).where(_owned)
+_load = select(conversations).where(_by_id)
 _lock = _load.with_for_update(key_share=True)
 _insert = insert(conversations)
-_save = (
+_update = (
     update(conversations)
-    .where(_owned)
+    .where(_by_id)
     .values(
         {
             column.name: bindparam(column.name)
@@ -44,12 +46,12 @@ _save = (
         }
     )
 )
-_delete = delete(conversations).where(_owned)
+_delete = delete(conversations).where(_by_id)
 _keep_receipts = insert(receipts).from_select(
     [column.name for column in receipts.columns],
     select(
         *(
-            # Nobody will hear any more what became of one that is under way.
+            # The result of a call under way will never be known.
             case((tool_calls.c.state == "started", literal("unknown")), else_=tool_calls.c.state)
             if column.name == "state"
             else tool_calls.c[column.name]
@@ -57,45 +59,40 @@ _keep_receipts = insert(receipts).from_select(
         )
     ).where(
         tool_calls.c.user_id == bindparam("owner"),
-        tool_calls.c.conversation_id == bindparam("which"),
+        tool_calls.c.conversation_id == bindparam("conversation_id"),
         not_(tool_calls.c.read_only),
     ),
 )
-_children = (
-    select(conversations.c.id)
-    .where(
-        conversations.c.user_id == bindparam("owner"),
-        conversations.c.parent_id == bindparam("which"),
-    )
-    .order_by(conversations.c.created_at, conversations.c.id)
-)
-_open_children = (
+_select_children = (
     select(conversations)
     .where(
         conversations.c.user_id == bindparam("owner"),
-        conversations.c.parent_id == bindparam("which"),
-        conversations.c.schedule.is_not(None) | (conversations.c.status == text("'waiting_input'")),
+        conversations.c.parent_id == bindparam("parent_id"),
     )
     .order_by(conversations.c.created_at, conversations.c.id)
 )
-_followers = (
+_select_child_ids = _select_children.with_only_columns(conversations.c.id)
+_select_open_children = _select_children.where(
+    conversations.c.schedule.is_not(None) | (conversations.c.status == text("'waiting_input'"))
+)
+_select_followers = (
     select(conversations.c.id)
     .where(
         conversations.c.user_id == bindparam("owner"),
-        conversations.c.after_id == bindparam("which"),
+        conversations.c.after_id == bindparam("after_id"),
     )
     .order_by(conversations.c.id)
 )
-_parked = select(conversations.c.id).where(
+_select_parked = select(conversations.c.id).where(
     conversations.c.user_id == bindparam("owner"),
     conversations.c.pause_reason == text("'allowance'"),
 )
-_waiting = (
+_select_message_of_user = (
     select(inbox.c.id)
     .where(
         inbox.c.user_id == bindparam("owner"),
-        inbox.c.conversation_id == bindparam("which"),
-        unserved,
+        inbox.c.conversation_id == bindparam("conversation_id"),
+        is_unserved,
         inbox.c.from_person,
     )
     .limit(1)
@@ -104,58 +101,48 @@ _waiting = (
 
 class Conversations(Group):
     def load(self, user: UserId, conversation_id: ConversationId) -> Conversation:
-        """Read a conversation with its open questions, to look at."""
-        row = self.connection.execute(
-            _load, {"owner": user, "which": conversation_id}
-        ).one_or_none()
-        if row is None:
-            raise NotFound
-        return self.read(row)
+        """Read a conversation with its open questions, without locking it."""
+        values = {"owner": user, "conversation_id": conversation_id}
+        return self.read(self._read_one(_load, values))
 
     def lock(self, user: UserId, conversation_id: ConversationId) -> Conversation:
-        """Read a conversation to change it; until the transaction ends nobody else can."""
-        row = self.connection.execute(
-            _lock, {"owner": user, "which": conversation_id}
-        ).one_or_none()
-        if row is None:
-            raise NotFound
-        return self.read(row)
+        """Read a conversation to change it, and lock it until the transaction ends."""
+        values = {"owner": user, "conversation_id": conversation_id}
+        return self.read(self._read_one(_lock, values))
 
     def read(self, row: Row[Any]) -> Conversation:
-        """Make a conversation of its row; only one that waits for an answer has open questions."""
-        has_asked = row.status == Status.WAITING_INPUT.value
-        asked = Questions(self.tx).open_of(row.user_id, row.id) if has_asked else ()
-        return to_conversation(row, asked)
+        """Convert a row; only a conversation that waits for an answer has open questions."""
+        is_waiting = row.status == Status.WAITING_INPUT.value
+        questions = Questions(self.tx).open_of(row.user_id, row.id) if is_waiting else ()
+        return to_conversation(row, questions)
 
     def add(self, step: Step, *, cause: str | None = None) -> None:
-        """Insert a new conversation and everything of its step."""
+        """Insert a new conversation and store its step."""
         self.insert(step.conversation)
         steps.write(self.tx, step, cause=cause)
         self.tx.announce(step)
 
     def save(self, step: Step, *, cause: str | None = None) -> None:
-        """Save a step; `cause` names its event where that must not be reported twice."""
+        """Store a step; `cause` names its event where that must not be reported twice."""
         self.update(step.conversation)
         steps.write(self.tx, step, cause=cause)
         self.tx.announce(step)
 
     def insert(self, conversation: Conversation) -> None:
         row = to_row(conversation) | {"updated_at": conversation.created_at}
-        self.connection.execute(_insert, row)
+        self._execute(_insert, row)
 
     def update(self, conversation: Conversation) -> None:
         row = to_row(conversation)
-        owner, which = row.pop("user_id"), row.pop("id")
+        key = {"owner": row.pop("user_id"), "conversation_id": row.pop("id")}
         del row["created_at"]
-        self.connection.execute(
-            _save, {**row, "updated_at": self.tx.now, "owner": owner, "which": which}
-        )
+        self._execute(_update, {**row, **key, "updated_at": self.tx.now})
 
     def delete(self, user: UserId, conversation_id: ConversationId) -> None:
         """Delete a conversation and what it owns. Receipts of its calls and its costs stay."""
-        owned = {"owner": user, "which": conversation_id}
-        self.connection.execute(_keep_receipts, owned)
-        if self.connection.execute(_delete, owned).rowcount != 1:
+        values = {"owner": user, "conversation_id": conversation_id}
+        self._execute(_keep_receipts, values)
+        if self._execute(_delete, values).rowcount != 1:
             raise NotFound
         Waits(self.tx).settle(user, conversation_id)
         self.tx.events.note(user, conversation_id, EventKind.CONVERSATION)
@@ -167,34 +154,29 @@ class Conversations(Group):
         )
 
     def children(self, user: UserId, conversation_id: ConversationId) -> tuple[ConversationId, ...]:
-        return tuple(
-            self.connection.execute(_children, {"owner": user, "which": conversation_id}).scalars()
-        )
+        values = {"owner": user, "parent_id": conversation_id}
+        return tuple(self._execute(_select_child_ids, values).scalars())
 
     def open_children(
         self, user: UserId, conversation_id: ConversationId
     ) -> tuple[Conversation, ...]:
-        """Read the children that have work, or ask something."""
-        rows = self.connection.execute(
-            _open_children, {"owner": user, "which": conversation_id}
-        ).all()
+        """Read the children that have work or an open question."""
+        values = {"owner": user, "parent_id": conversation_id}
+        rows = self._execute(_select_open_children, values).all()
         return tuple(self.read(row) for row in rows)
 
     def followers(
         self, user: UserId, conversation_id: ConversationId
     ) -> tuple[ConversationId, ...]:
-        """Find those whose schedule is to come after this one."""
-        return tuple(
-            self.connection.execute(_followers, {"owner": user, "which": conversation_id}).scalars()
-        )
+        """Find the conversations that are scheduled after this one."""
+        values = {"owner": user, "after_id": conversation_id}
+        return tuple(self._execute(_select_followers, values).scalars())
 
     def paused_for_allowance(self, user: UserId) -> tuple[ConversationId, ...]:
-        """Find those whose work stands still because what may be spent is spent."""
-        return tuple(self.connection.execute(_parked, {"owner": user}).scalars())
+        """Find the conversations that are paused because an allowance is used up."""
+        return tuple(self._execute(_select_parked, {"owner": user}).scalars())
 
     def person_waits(self, user: UserId, conversation_id: ConversationId) -> bool:
-        """See whether the user waits for a reply: derived from the inbox, never counted."""
-        return (
-            self.connection.execute(_waiting, {"owner": user, "which": conversation_id}).first()
-            is not None
-        )
+        """See whether the user waits for a reply; derived from the inbox, never stored."""
+        values = {"owner": user, "conversation_id": conversation_id}
+        return self._exists(_select_message_of_user, values)

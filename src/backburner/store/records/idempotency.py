@@ -1,4 +1,4 @@
-"""Answers to requests that carry a key, each kept under its sender."""
+"""Stored responses to requests with an idempotency key."""
 
 from datetime import datetime
 
@@ -7,14 +7,18 @@ from sqlalchemy import and_, bindparam, delete, select, tuple_, update
 from backburner.core.ids import UserId
 from backburner.ports import StoredResponse
 from backburner.store.context import Group
-from backburner.store.dialect import insert_unless_there
+from backburner.store.dialect import insert_if_absent
 from backburner.store.tables import answers
 
-_this = and_(answers.c.user_id == bindparam("owner"), answers.c.key == bindparam("which"))
-_find = select(answers).where(_this)
-_keep = update(answers).where(_this).values(status=bindparam("answered"), body=bindparam("content"))
-_release = delete(answers).where(_this, answers.c.status.is_(None))
-_old = (
+_by_key = and_(answers.c.user_id == bindparam("owner"), answers.c.key == bindparam("request_key"))
+_select = select(answers).where(_by_key)
+_store = (
+    update(answers)
+    .where(_by_key)
+    .values(status=bindparam("new_status"), body=bindparam("new_body"))
+)
+_release = delete(answers).where(_by_key, answers.c.status.is_(None))
+_select_old = (
     select(answers.c.user_id, answers.c.key)
     .where(answers.c.created_at < bindparam("before"))
     .order_by(answers.c.created_at)
@@ -26,26 +30,25 @@ class StoredResponses(Group):
     def reserve(
         self, user: UserId, key: str, request: str, *, now: datetime
     ) -> StoredResponse | None:
-        values = {"owner": user, "which": key}
-        found = self.connection.execute(_find, values).one_or_none()
-        if found is None:
+        stored = self._execute(_select, {"owner": user, "request_key": key}).one_or_none()
+        if stored is None:
             row = {"user_id": user, "key": key, "request": request, "created_at": now}
-            if insert_unless_there(self.connection, answers, row):
+            if insert_if_absent(self.connection, answers, row):
                 return None
-            # Somebody was quicker; by now they may even have let it go.
+            # A concurrent request inserted it, and may have released it since.
             return self.reserve(user, key, request, now=now)
-        return StoredResponse(found.request, found.status, found.body, found.created_at)
+        return StoredResponse(stored.request, stored.status, stored.body, stored.created_at)
 
     def complete(self, user: UserId, key: str, status: int, body: str) -> None:
-        values = {"owner": user, "which": key, "answered": status, "content": body}
-        self.connection.execute(_keep, values)
+        values = {"owner": user, "request_key": key, "new_status": status, "new_body": body}
+        self._execute(_store, values)
 
     def release(self, user: UserId, key: str) -> None:
-        self.connection.execute(_release, {"owner": user, "which": key})
+        self._execute(_release, {"owner": user, "request_key": key})
 
     def prune(self, *, before: datetime, limit: int) -> int:
-        old = self.connection.execute(_old, {"before": before, "limit": limit}).all()
+        old = self._execute(_select_old, {"before": before, "limit": limit}).all()
         if old:
-            these = tuple_(answers.c.user_id, answers.c.key).in_([tuple(row) for row in old])
-            self.connection.execute(delete(answers).where(these))
+            keys = [tuple(row) for row in old]
+            self._execute(delete(answers).where(tuple_(answers.c.user_id, answers.c.key).in_(keys)))
         return len(old)

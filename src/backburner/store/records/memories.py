@@ -1,7 +1,7 @@
-"""What users have had put into memory, each under a key of their own, with its words.
+"""Memories of users, each under a key, and the index of their words.
 
-The words are rows, so that both databases find the same, in any language, and look only at what is
-one user's.
+The words are rows of a table, so that both databases give the same results in any language and read
+only the rows of one user.
 """
 
 from collections.abc import Sequence
@@ -27,56 +27,55 @@ from sqlalchemy import (
     update,
 )
 
-from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.memory import Memory, index_words
 from backburner.ports import MemoryWrite, NewMemory, PageKey
 from backburner.store.context import Group
-from backburner.store.dialect import insert_unless_there
+from backburner.store.dialect import insert_if_absent
 from backburner.store.tables import memories, memory_words
 
-#: Later than whatever a word may go on with.
-_LAST = "\U0010ffff"
-#: Looked at of each word.
-MOST_HITS = 500
+#: The last character there is.
+_LAST_CHARACTER = "\U0010ffff"
+#: Rows that are read for each word.
+MAX_HITS = 500
 
-_owner, _key = bindparam("owner", type_=Text()), bindparam("which", type_=Text())
-_this = and_(memories.c.user_id == _owner, memories.c.key == _key)
-_may_go = or_(memories.c.outside, bindparam("all_of_them", type_=memories.c.outside.type))
-_one = select(memories).where(_this)
-_change = (
+_owner, _key = bindparam("owner", type_=Text()), bindparam("memory_key", type_=Text())
+_by_key = and_(memories.c.user_id == _owner, memories.c.key == _key)
+_may_change = or_(memories.c.outside, bindparam("any_origin", type_=memories.c.outside.type))
+_select_by_key = select(memories).where(_by_key)
+_update = (
     update(memories)
-    .where(_this, _may_go)
+    .where(_by_key, _may_change)
     .values(
-        text=bindparam("content"),
-        conversation_id=bindparam("where"),
-        outside=bindparam("from_outside"),
+        text=bindparam("new_text"),
+        conversation_id=bindparam("new_conversation_id"),
+        outside=bindparam("is_outside"),
         updated_at=bindparam("at"),
     )
 )
-_delete = delete(memories).where(_this, _may_go)
+_delete = delete(memories).where(_by_key, _may_change)
 _count = select(func.count()).select_from(memories).where(memories.c.user_id == _owner)
-_forget_words = delete(memory_words).where(
+_delete_words = delete(memory_words).where(
     memory_words.c.user_id == _owner, memory_words.c.key == _key
 )
 _insert_words = insert(memory_words)
-page_of_all = (
+select_page = (
     select(memories)
     .where(memories.c.user_id == _owner)
     .order_by(memories.c.key)
     .limit(bindparam("limit"))
 )
-page_after = page_of_all.where(memories.c.key > bindparam("key", type_=Text()))
+select_page_after = select_page.where(memories.c.key > bindparam("last_key", type_=Text()))
 
 
 @cache
-def found_by(count: int, *, beginning: bool) -> Select[Any]:
-    """Find what has any of so many words, or one that begins with the last; the best first.
+def select_matches(count: int, *, prefix: bool) -> Select[Any]:
+    """Build a search for any of `count` words, or with the last one as a prefix; best first.
 
-    The rarer a word, the more it counts. Of one that is everywhere only some rows are looked at,
-    so a search is over in a moment, whatever there is.
+    The rarer a word, the higher its score. At most `MAX_HITS` rows are read for each word, so the
+    time of a search is bounded.
     """
-    scores = _scores(_hits(count, beginning=beginning)).subquery("scores")
+    scores = _scores(_hits(count, prefix=prefix)).subquery("scores")
     return (
         select(memories, scores.c.score)
         .join(scores, memories.c.key == scores.c.key)
@@ -86,30 +85,30 @@ def found_by(count: int, *, beginning: bool) -> Select[Any]:
     )
 
 
-def _hits(count: int, *, beginning: bool) -> CompoundSelect[Any]:
+def _hits(count: int, *, prefix: bool) -> CompoundSelect[Any]:
     word = memory_words.c.word
-    mine = select(memory_words.c.key, word).where(memory_words.c.user_id == _owner)
-    looks = [mine.where(word == _word(number)).limit(MOST_HITS) for number in range(count)]
-    if beginning:
-        begins = and_(word > _word(count - 1), word < bindparam("end", type_=Text()))
-        looks.append(mine.where(begins).limit(MOST_HITS))
-    return union_all(*(select(look.subquery(f"look_{at}")) for at, look in enumerate(looks)))
+    owned = select(memory_words.c.key, word).where(memory_words.c.user_id == _owner)
+    hits = [owned.where(word == _word(number)).limit(MAX_HITS) for number in range(count)]
+    if prefix:
+        has_prefix = and_(word > _word(count - 1), word < bindparam("prefix_end", type_=Text()))
+        hits.append(owned.where(has_prefix).limit(MAX_HITS))
+    return union_all(*(select(hit.subquery(f"hits_{number}")) for number, hit in enumerate(hits)))
 
 
 def _word(number: int) -> BindParameter[str]:
     return bindparam(f"word_{number}", type_=Text())
 
 
-def _scores(hits: CompoundSelect[Any]) -> Select[Any]:
-    found = hits.subquery("hits")
-    share = literal_column("1000000.0", Float) / func.count().over(partition_by=found.c.word)
-    shares = select(found.c.key, share.label("share")).subquery("shares")
-    # Whole numbers: the same shares in another order must not come to something else.
+def _scores(all_hits: CompoundSelect[Any]) -> Select[Any]:
+    hits = all_hits.subquery("hits")
+    share = literal_column("1000000.0", Float) / func.count().over(partition_by=hits.c.word)
+    shares = select(hits.c.key, share.label("share")).subquery("shares")
+    # Rounded: the sum of floats depends on their order.
     score = func.round(func.sum(shares.c.share)).label("score")
     return select(shares.c.key, score).group_by(shares.c.key)
 
 
-_newest = (
+_select_newest = (
     select(memories, literal_column("0", Float).label("score"))
     .where(memories.c.user_id == _owner, ~memories.c.outside)
     .order_by(memories.c.updated_at.desc())
@@ -118,20 +117,20 @@ _newest = (
 
 
 @cache
-def recalled_by(count: int) -> Select[Any]:
-    looks = [_newest, *([found_by(count, beginning=False)] if count else [])]
-    all_of_them = union_all(*(select(look.subquery()) for look in looks)).subquery("recalled")
-    best_first = (all_of_them.c.score.desc(), all_of_them.c.updated_at.desc(), all_of_them.c.key)
-    return select(all_of_them).order_by(*best_first)
+def select_recalled(count: int) -> Select[Any]:
+    """Build the union of the newest trusted memories and the matches of `count` words."""
+    sources = [_select_newest, *([select_matches(count, prefix=False)] if count else [])]
+    recalled = union_all(*(select(source.subquery()) for source in sources)).subquery("recalled")
+    best_first = (recalled.c.score.desc(), recalled.c.updated_at.desc(), recalled.c.key)
+    return select(recalled).order_by(*best_first)
 
 
 class Memories(Group):
     def count(self, user: UserId) -> int:
-        found: int = self.connection.execute(_count, {"owner": user}).scalar_one()
-        return found
+        return int(self._execute(_count, {"owner": user}).scalar_one())
 
     def put(self, user: UserId, memory: NewMemory, *, keep_trusted: bool = False) -> MemoryWrite:
-        """Write a memory over the one that has its key; a trusted one may have to be spared."""
+        """Insert or overwrite a memory; with `keep_trusted` a trusted one is not overwritten."""
         row = {
             "user_id": user,
             "key": memory.key,
@@ -141,75 +140,72 @@ class Memories(Group):
             "created_at": self.tx.now,
             "updated_at": self.tx.now,
         }
-        if insert_unless_there(self.connection, memories, row):
-            self._note_words(user, memory)
+        if insert_if_absent(self.connection, memories, row):
+            self._insert_words(user, memory)
             return MemoryWrite.NEW
         values = {
             "owner": user,
-            "which": memory.key,
-            "content": memory.text,
-            "where": memory.conversation_id,
-            "from_outside": memory.outside,
+            "memory_key": memory.key,
+            "new_text": memory.text,
+            "new_conversation_id": memory.conversation_id,
+            "is_outside": memory.outside,
             "at": self.tx.now,
-            "all_of_them": not keep_trusted,
+            "any_origin": not keep_trusted,
         }
-        if self.connection.execute(_change, values).rowcount != 1:
+        if self._execute(_update, values).rowcount != 1:
             return MemoryWrite.REFUSED
-        self.connection.execute(_forget_words, {"owner": user, "which": memory.key})
-        self._note_words(user, memory)
+        self._execute(_delete_words, {"owner": user, "memory_key": memory.key})
+        self._insert_words(user, memory)
         return MemoryWrite.REPLACED
 
     def remove(self, user: UserId, key: str, *, keep_trusted: bool = False) -> bool:
-        """Delete a memory with its words; False: it is a trusted one that was to be spared."""
-        values = {"owner": user, "which": key, "all_of_them": not keep_trusted}
-        if self.connection.execute(_delete, values).rowcount == 1:
+        """Delete a memory with its words; False: it is trusted, and `keep_trusted` is set."""
+        values = {"owner": user, "memory_key": key, "any_origin": not keep_trusted}
+        if self._execute(_delete, values).rowcount == 1:
             return True
-        if self.connection.execute(_one, {"owner": user, "which": key}).first() is None:
-            raise NotFound
+        self._read_one(_select_by_key, {"owner": user, "memory_key": key})
         return False
 
     def search(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
         if not words:
             return []
-        asked = found_by(len(words), beginning=True)
-        return [_read(row) for row in self.connection.execute(asked, _sought(user, words, limit))]
+        statement = select_matches(len(words), prefix=True)
+        rows = self._execute(statement, _search_values(user, words, limit))
+        return [_to_memory(row) for row in rows]
 
     def recall(self, user: UserId, words: Sequence[str], *, limit: int) -> Sequence[Memory]:
-        rows = self.connection.execute(recalled_by(len(words)), _sought(user, words, limit))
+        rows = self._execute(select_recalled(len(words)), _search_values(user, words, limit))
         recalled: dict[str, Memory] = {}
         for row in rows:
-            recalled.setdefault(row.key, _read(row))
+            recalled.setdefault(row.key, _to_memory(row))
         return list(recalled.values())
 
-    def _note_words(self, user: UserId, memory: NewMemory) -> None:
+    def _insert_words(self, user: UserId, memory: NewMemory) -> None:
         words = index_words(f"{memory.key}\n{memory.text}")
-        if words:
-            key = memory.key
-            rows = [{"user_id": user, "word": word, "key": key} for word in words]
-            self.connection.execute(_insert_words, rows)
+        rows = [{"user_id": user, "word": word, "key": memory.key} for word in words]
+        if rows:
+            self._execute(_insert_words, rows)
 
 
 class MemoryQueries(Group):
     def memories(self, user: UserId, after: PageKey | None, *, limit: int) -> Sequence[Memory]:
         values: dict[str, Any] = {"owner": user, "limit": limit}
-        asked = page_of_all
+        statement = select_page
         if after is not None:
-            asked, values["key"] = page_after, after[0]
-        return [_read(row) for row in self.connection.execute(asked, values)]
+            statement, values["last_key"] = select_page_after, after[0]
+        return [_to_memory(row) for row in self._execute(statement, values)]
 
     def memory(self, user: UserId, key: str) -> Memory:
-        row = self.connection.execute(_one, {"owner": user, "which": key}).one_or_none()
-        if row is None:
-            raise NotFound
-        return _read(row)
+        return _to_memory(self._read_one(_select_by_key, {"owner": user, "memory_key": key}))
 
 
-def _sought(user: UserId, words: Sequence[str], limit: int) -> dict[str, Any]:
-    named = {f"word_{number}": word for number, word in enumerate(words)}
-    return {"owner": user, "limit": limit, "end": "".join(words[-1:]) + _LAST, **named}
+def _search_values(user: UserId, words: Sequence[str], limit: int) -> dict[str, Any]:
+    prefix_end = "".join(words[-1:]) + _LAST_CHARACTER
+    numbered = {f"word_{number}": word for number, word in enumerate(words)}
+    return {"owner": user, "limit": limit, "prefix_end": prefix_end, **numbered}
 
 
-def _read(row: Row[Any]) -> Memory:
+def _to_memory(row: Row[Any]) -> Memory:
     return Memory(
         key=row.key,
         text=row.text,

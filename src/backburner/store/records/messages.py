@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import and_, bindparam, insert, select, update
 
 from backburner.core.conversation import Message, MessageRole, Source
-from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, RunId, UserId, new_message_id
 from backburner.core.transitions import NewMessage
 from backburner.store.context import Group
@@ -14,36 +13,30 @@ from backburner.store.mapping import to_message
 from backburner.store.tables import messages
 
 _insert = insert(messages)
-_recent = (
+_in_conversation = and_(
+    messages.c.user_id == bindparam("owner"),
+    messages.c.conversation_id == bindparam("conversation"),
+    messages.c.replaced_at.is_(None),
+)
+_select_recent = (
     select(messages)
-    .where(
-        messages.c.user_id == bindparam("owner"),
-        messages.c.conversation_id == bindparam("conversation"),
-        messages.c.replaced_at.is_(None),
-    )
+    .where(_in_conversation)
     .order_by(messages.c.number.desc())
     .limit(bindparam("limit"))
 )
-_last_said = (
+_select_last_of_user = (
     select(messages.c.number)
     .where(
-        messages.c.user_id == bindparam("owner"),
-        messages.c.conversation_id == bindparam("conversation"),
-        messages.c.replaced_at.is_(None),
+        _in_conversation,
         messages.c.role == MessageRole.USER.value,
         messages.c.source == Source.CHAT.value,
     )
     .order_by(messages.c.number.desc())
     .limit(1)
 )
-_take_out = (
+_replace_since = (
     update(messages)
-    .where(
-        messages.c.user_id == bindparam("owner"),
-        messages.c.conversation_id == bindparam("conversation"),
-        messages.c.replaced_at.is_(None),
-        messages.c.number >= bindparam("since"),
-    )
+    .where(_in_conversation, messages.c.number >= bindparam("first_number"))
     .values(replaced_at=bindparam("at"))
 )
 
@@ -53,7 +46,7 @@ class Messages(Group):
         self,
         user: UserId,
         conversation_id: ConversationId,
-        said: Iterable[NewMessage],
+        new: Iterable[NewMessage],
         *,
         run_id: RunId | None,
     ) -> None:
@@ -69,25 +62,22 @@ class Messages(Group):
                 "run_id": run_id,
                 "created_at": self.tx.now,
             }
-            for message in said
+            for message in new
         ]
         if rows:
             number_rows(self.connection, messages, rows)
-            self.connection.execute(_insert, rows)
+            self._execute(_insert, rows)
 
     def remove_last(self, user: UserId, conversation_id: ConversationId) -> None:
-        """Take out the user's last message and all that came after it."""
-        owned = {"owner": user, "conversation": conversation_id}
-        number = self.connection.execute(_last_said, owned).scalar()
-        if number is None:
-            raise NotFound
-        self.connection.execute(_take_out, {**owned, "since": number, "at": self.tx.now})
+        """Mark the user's last message and all later ones as replaced."""
+        key = {"owner": user, "conversation": conversation_id}
+        number = self._read_one(_select_last_of_user, key).number
+        self._execute(_replace_since, {**key, "first_number": number, "at": self.tx.now})
 
     def recent(
         self, user: UserId, conversation_id: ConversationId, *, limit: int
     ) -> tuple[Message, ...]:
         """Read the newest messages, oldest first."""
-        found = self.connection.execute(
-            _recent, {"owner": user, "conversation": conversation_id, "limit": limit}
-        ).all()
-        return tuple(to_message(row) for row in reversed(found))
+        values = {"owner": user, "conversation": conversation_id, "limit": limit}
+        rows = self._execute(_select_recent, values).all()
+        return tuple(to_message(row) for row in reversed(rows))

@@ -1,27 +1,26 @@
-"""Notices, and the outbox that carries them to channels: one row a part."""
+"""Notices, and their deliveries: the outbox for channels."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Text, bindparam, insert, or_, select, update
+from sqlalchemy import Text, and_, bindparam, insert, or_, select, update
 
 from backburner.core.conversation import Conversation
-from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, NoticeId, RunId, UserId, new_notice_id
 from backburner.core.notice import Notice
 from backburner.ports import Delivery, EventKind, Hint, HintKind
 from backburner.store.context import Group
 from backburner.store.dialect import number_rows
-from backburner.store.tables import deliveries, notices, to_send, unseen
+from backburner.store.tables import deliveries, is_unseen, is_unsent, notices
 from backburner.store.types import MICROSECOND
 
 _insert_notices = insert(notices)
 _insert_deliveries = insert(deliveries)
-_next = (
+_select_next = (
     select(deliveries)
     .where(
-        to_send,
+        is_unsent,
         deliveries.c.not_before <= bindparam("at"),
         or_(deliveries.c.leased_until.is_(None), deliveries.c.leased_until < bindparam("tick")),
     )
@@ -29,39 +28,43 @@ _next = (
     .limit(1)
     .with_for_update(skip_locked=True)
 )
-_this = (deliveries.c.user_id == bindparam("owner")) & (deliveries.c.number == bindparam("which"))
-_take = (
+_by_number = and_(
+    deliveries.c.user_id == bindparam("owner"), deliveries.c.number == bindparam("delivery_number")
+)
+_lease = (
     update(deliveries)
-    .where(_this)
+    .where(_by_number)
     .values(
         state="sending",
-        leased_until=bindparam("until"),
-        # When to look whether its sender went silent.
-        not_before=bindparam("look_at"),
+        leased_until=bindparam("lease_end"),
+        # From then on another sender may take it over.
+        not_before=bindparam("expires_at"),
         lease=deliveries.c.lease + 1,
         attempts=deliveries.c.attempts + 1,
     )
 )
 _settle = (
     update(deliveries)
-    .where(_this, deliveries.c.lease == bindparam("held"), deliveries.c.state == "sending")
+    .where(_by_number, deliveries.c.lease == bindparam("held"), deliveries.c.state == "sending")
     .values(
-        state=bindparam("becomes"),
+        state=bindparam("new_state"),
         leased_until=None,
-        not_before=bindparam("again_at"),
-        provider_id=bindparam("receipt"),
-        error=bindparam("why"),
+        not_before=bindparam("retry_at"),
+        provider_id=bindparam("new_provider_id"),
+        error=bindparam("reason"),
     )
 )
-_see = (
+_mark_seen = (
     update(notices)
-    .where(notices.c.user_id == bindparam("owner"), unseen)
+    .where(notices.c.user_id == bindparam("owner"), is_unseen)
     .values(seen_at=bindparam("at"))
 )
-_see_these = _see.where(notices.c.id.in_(bindparam("which", expanding=True, type_=Text())))
-_see_until = _see.where(notices.c.number <= bindparam("last"))
-_number = select(notices.c.number).where(
-    notices.c.user_id == bindparam("owner"), notices.c.id == bindparam("which")
+_mark_seen_by_id = _mark_seen.where(
+    notices.c.id.in_(bindparam("notice_ids", expanding=True, type_=Text()))
+)
+_mark_seen_until = _mark_seen.where(notices.c.number <= bindparam("last_number"))
+_select_number = select(notices.c.number).where(
+    notices.c.user_id == bindparam("owner"), notices.c.id == bindparam("notice_id")
 )
 
 
@@ -69,18 +72,18 @@ class Notices(Group):
     def put(
         self,
         conversation: Conversation,
-        told: Iterable[Notice],
+        new: Iterable[Notice],
         *,
         cause: str | None,
         run_id: RunId | None,
     ) -> None:
-        """Store notices and what has to go out for them.
+        """Store notices, with a delivery for each destination.
 
-        `cause` names the event they come from, for one that must never be told of twice.
+        `cause` names the event they report, where it must not be reported twice.
         """
         rows = list[dict[str, Any]]()
-        parcels = list[dict[str, Any]]()
-        for ordinal, notice in enumerate(told):
+        delivery_rows = list[dict[str, Any]]()
+        for ordinal, notice in enumerate(new):
             owner = {"user_id": conversation.user_id, "conversation_id": conversation.id}
             notice_id = new_notice_id()
             key = notice_id if cause is None else f"{cause}:{ordinal}"
@@ -95,7 +98,7 @@ class Notices(Group):
                     "created_at": self.tx.now,
                 }
             )
-            parcels += [
+            delivery_rows += [
                 {
                     **owner,
                     "key": f"{key}:{place.channel}:{place.target}:0",
@@ -113,38 +116,39 @@ class Notices(Group):
             ]
         if rows:
             number_rows(self.connection, notices, rows)
-            self.connection.execute(_insert_notices, rows)
-        if parcels:
-            number_rows(self.connection, deliveries, parcels)
-            self.connection.execute(_insert_deliveries, parcels)
+            self._execute(_insert_notices, rows)
+        if delivery_rows:
+            number_rows(self.connection, deliveries, delivery_rows)
+            self._execute(_insert_deliveries, delivery_rows)
 
     def mark_seen(self, user: UserId, notice_ids: Iterable[NoticeId]) -> int:
-        """Mark notices as seen; returns how many were not before."""
+        """Mark notices as seen, and return how many were unseen."""
         self.tx.hint(Hint(HintKind.CHANGED, user))
-        values = {"owner": user, "which": list(notice_ids), "at": self.tx.now}
-        return self.connection.execute(_see_these, values).rowcount
+        values = {"owner": user, "notice_ids": list(notice_ids), "at": self.tx.now}
+        return self._execute(_mark_seen_by_id, values).rowcount
 
     def mark_seen_until(self, user: UserId, last: NoticeId) -> int:
-        """Mark this notice and all before it as seen."""
+        """Mark a notice and all earlier ones as seen."""
         self.tx.hint(Hint(HintKind.CHANGED, user))
-        number = self.connection.execute(_number, {"owner": user, "which": last}).scalar()
-        if number is None:
-            raise NotFound
-        return self.connection.execute(
-            _see_until, {"owner": user, "last": number, "at": self.tx.now}
-        ).rowcount
+        number = self._read_one(_select_number, {"owner": user, "notice_id": last}).number
+        values = {"owner": user, "last_number": number, "at": self.tx.now}
+        return self._execute(_mark_seen_until, values).rowcount
 
 
 class Deliveries(Group):
     def lease(self, *, lease: timedelta) -> Delivery | None:
-        """Lease the next part to be sent, also one whose sender went silent."""
-        row = self.connection.execute(
-            _next, {"at": self.tx.now, "tick": self.tx.tick}
-        ).one_or_none()
+        """Lease the next delivery, also one whose earlier lease has expired."""
+        values = {"at": self.tx.now, "tick": self.tx.tick}
+        row = self._execute(_select_next, values).one_or_none()
         if row is None:
             return None
-        until = {"until": self.tx.tick + lease // MICROSECOND, "look_at": self.tx.now + lease}
-        self.connection.execute(_take, {"owner": row.user_id, "which": row.number, **until})
+        values = {
+            "owner": row.user_id,
+            "delivery_number": row.number,
+            "lease_end": self.tx.tick + lease // MICROSECOND,
+            "expires_at": self.tx.now + lease,
+        }
+        self._execute(_lease, values)
         return Delivery(
             number=row.number,
             user_id=UserId(row.user_id),
@@ -159,30 +163,30 @@ class Deliveries(Group):
 
     def mark_sent(self, delivery: Delivery, *, provider_id: str | None = None) -> bool:
         self.tx.changed(delivery.user_id, delivery.conversation_id, EventKind.NOTICE)
-        return self._settle(delivery, "sent", again_at=self.tx.now, provider_id=provider_id)
+        return self._settle(delivery, "sent", retry_at=self.tx.now, provider_id=provider_id)
 
     def mark_failed(self, delivery: Delivery, why: str, *, again_at: datetime | None) -> bool:
-        """Put a part back to be tried again, or give it up and keep the reason."""
+        """Store the reason, and retry at `again_at`; None: the delivery has failed for good."""
         self.tx.changed(delivery.user_id, delivery.conversation_id, EventKind.NOTICE)
-        becomes = "failed" if again_at is None else "waiting"
-        return self._settle(delivery, becomes, again_at=again_at or self.tx.now, why=why)
+        state = "failed" if again_at is None else "waiting"
+        return self._settle(delivery, state, retry_at=again_at or self.tx.now, reason=why)
 
     def _settle(
         self,
         delivery: Delivery,
-        becomes: str,
+        state: str,
         *,
-        again_at: datetime,
+        retry_at: datetime,
         provider_id: str | None = None,
-        why: str | None = None,
+        reason: str | None = None,
     ) -> bool:
         values = {
             "owner": delivery.user_id,
-            "which": delivery.number,
+            "delivery_number": delivery.number,
             "held": delivery.lease,
-            "becomes": becomes,
-            "again_at": again_at,
-            "receipt": provider_id,
-            "why": why,
+            "new_state": state,
+            "retry_at": retry_at,
+            "new_provider_id": provider_id,
+            "reason": reason,
         }
-        return self.connection.execute(_settle, values).rowcount == 1
+        return self._execute(_settle, values).rowcount == 1

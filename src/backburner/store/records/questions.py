@@ -1,145 +1,109 @@
-"""Questions: put, close once, find the open ones and those whose time has come."""
+"""Questions: store, close once, and find those that are open or due."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, insert, literal, select, union, update
+from sqlalchemy import and_, bindparam, insert, literal, select, union, update
 
-from backburner.core.errors import Conflict, NotFound
+from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, QuestionId, UserId
 from backburner.core.question import Purpose, Question
 from backburner.ports import EventKind
 from backburner.store.context import Group
 from backburner.store.mapping import dump, to_question
-from backburner.store.tables import is_open as unanswered
+from backburner.store.tables import is_open
 from backburner.store.tables import questions as table
 
-_open_of = (
+_select_open = (
     select(table)
-    .where(
-        table.c.user_id == bindparam("owner"),
-        table.c.conversation_id == bindparam("conversation"),
-        unanswered,
-    )
+    .where(table.c.user_id == bindparam("owner"), is_open)
     .order_by(table.c.asked_at, table.c.id)
 )
-_open_of_all = (
-    select(table)
-    .where(
-        table.c.user_id == bindparam("owner"),
-        table.c.conversation_id.in_(bindparam("which", expanding=True)),
-        unanswered,
-    )
-    .order_by(table.c.asked_at, table.c.id)
+_select_open_of = _select_open.where(table.c.conversation_id == bindparam("conversation_id"))
+_select_open_of_all = _select_open.where(
+    table.c.conversation_id.in_(bindparam("conversation_ids", expanding=True))
 )
-_conversation_of = select(table.c.conversation_id).where(
-    table.c.user_id == bindparam("owner"), table.c.id == bindparam("which")
-)
-_about_allowances = select(table.c.binds_to).where(
+_by_id = and_(table.c.user_id == bindparam("owner"), table.c.id == bindparam("question_id"))
+_select_conversation = select(table.c.conversation_id).where(_by_id)
+_select_open_allowances = select(table.c.binds_to).where(
     table.c.user_id == bindparam("owner"),
     table.c.purpose == literal(Purpose.ALLOWANCE.value),
-    unanswered,
+    is_open,
 )
-_purposes = select(table.c.purpose).where(
-    table.c.user_id == bindparam("owner"), table.c.id.in_(bindparam("which", expanding=True))
+_select_purposes = select(table.c.purpose).where(
+    table.c.user_id == bindparam("owner"), table.c.id.in_(bindparam("question_ids", expanding=True))
 )
 _insert = insert(table)
 _close = (
     update(table)
-    .where(
-        table.c.user_id == bindparam("owner"),
-        table.c.id == bindparam("which"),
-        unanswered,
-    )
-    .values(closed_at=bindparam("at"), answer=bindparam("said"))
+    .where(_by_id, is_open)
+    .values(closed_at=bindparam("at"), answer=bindparam("new_answer"))
 )
-_put_off = (
+_snooze = (
     update(table)
-    .where(
-        table.c.user_id == bindparam("owner"),
-        table.c.id == bindparam("which"),
-        unanswered,
-    )
+    .where(_by_id, is_open)
     .values(remind_at=bindparam("at"), reminders=bindparam("count"))
 )
-
-
-_due = union(
-    select(table.c.user_id, table.c.id).where(unanswered, table.c.remind_at <= bindparam("at")),
-    select(table.c.user_id, table.c.id).where(unanswered, table.c.expires_at <= bindparam("at")),
+_select_due = union(
+    select(table.c.user_id, table.c.id).where(is_open, table.c.remind_at <= bindparam("at")),
+    select(table.c.user_id, table.c.id).where(is_open, table.c.expires_at <= bindparam("at")),
 ).limit(bindparam("limit"))
 
 
 class Questions(Group):
     def open_of(self, user: UserId, conversation_id: ConversationId) -> tuple[Question, ...]:
-        found = self.connection.execute(_open_of, {"owner": user, "conversation": conversation_id})
-        return tuple(to_question(row) for row in found)
+        rows = self._execute(_select_open_of, {"owner": user, "conversation_id": conversation_id})
+        return tuple(to_question(row) for row in rows)
 
     def open_allowances(self, user: UserId) -> frozenset[str]:
-        """Find what open questions about allowances are about."""
-        found = self.connection.execute(_about_allowances, {"owner": user}).scalars()
-        return frozenset(json.loads(binds_to)["about"] for binds_to in found)
+        """Read the subjects of the open questions about allowances."""
+        bindings = self._execute(_select_open_allowances, {"owner": user}).scalars()
+        return frozenset(json.loads(binds_to)["about"] for binds_to in bindings)
 
     def purposes(self, user: UserId, question_ids: Iterable[QuestionId]) -> frozenset[Purpose]:
-        found = self.connection.execute(
-            _purposes, {"owner": user, "which": list(question_ids)}
-        ).scalars()
-        return frozenset(Purpose(purpose) for purpose in found)
+        values = {"owner": user, "question_ids": list(question_ids)}
+        return frozenset(map(Purpose, self._execute(_select_purposes, values).scalars()))
 
     def open_of_all(
         self, user: UserId, conversations: Sequence[ConversationId]
     ) -> Mapping[ConversationId, tuple[Question, ...]]:
-        """Read the open questions of several conversations at once."""
-        found: dict[ConversationId, tuple[Question, ...]] = {}
+        questions = defaultdict[ConversationId, tuple[Question, ...]](tuple)
         if conversations:
-            values = {"owner": user, "which": list(conversations)}
-            for row in self.connection.execute(_open_of_all, values):
-                found[row.conversation_id] = (*found.get(row.conversation_id, ()), to_question(row))
-        return found
+            values = {"owner": user, "conversation_ids": list(conversations)}
+            for row in self._execute(_select_open_of_all, values):
+                questions[row.conversation_id] += (to_question(row),)
+        return questions
 
     def exists(self, user: UserId, question_id: QuestionId) -> bool:
-        """See whether a question was ever asked, whatever became of it."""
-        found = self.connection.execute(_conversation_of, {"owner": user, "which": question_id})
-        return found.first() is not None
+        """See whether a question exists, open or closed."""
+        return self._exists(_select_conversation, {"owner": user, "question_id": question_id})
 
     def conversation_of(self, user: UserId, question_id: QuestionId) -> ConversationId:
-        found: ConversationId | None = self.connection.execute(
-            _conversation_of, {"owner": user, "which": question_id}
-        ).scalar()
-        if found is None:
-            raise NotFound
-        return found
+        row = self._read_one(_select_conversation, {"owner": user, "question_id": question_id})
+        return ConversationId(row.conversation_id)
 
     def due(self, *, limit: int) -> Sequence[tuple[UserId, QuestionId]]:
-        """Find open questions that are to be brought up again, or that have expired."""
-        found = self.connection.execute(_due, {"at": self.tx.now, "limit": limit})
-        return [(UserId(user), QuestionId(which)) for user, which in found]
+        """Find open questions whose reminder is due or that have expired."""
+        rows = self._execute(_select_due, {"at": self.tx.now, "limit": limit})
+        return [(UserId(row.user_id), QuestionId(row.id)) for row in rows]
 
     def put(self, user: UserId, conversation_id: ConversationId, asked: Iterable[Question]) -> None:
         rows = [_row(user, conversation_id, question) for question in asked]
         if rows:
-            self.connection.execute(_insert, rows)
+            self._execute(_insert, rows)
 
-    def close(self, user: UserId, question_id: QuestionId, said: str | None) -> None:
-        """Close an open question, answered or withdrawn; whoever comes second changes nothing."""
-        closed = self.connection.execute(
-            _close, {"owner": user, "which": question_id, "at": self.tx.now, "said": said}
-        )
-        if closed.rowcount != 1:
+    def close(self, user: UserId, question_id: QuestionId, answer: str | None) -> None:
+        """Close an open question; without an answer it is withdrawn. The first close wins."""
+        values = {"owner": user, "question_id": question_id, "new_answer": answer}
+        if self._execute(_close, {**values, "at": self.tx.now}).rowcount != 1:
             raise Conflict("This question has been answered or withdrawn.")
 
     def snooze(self, user: UserId, question: Question) -> None:
-        """Store when a question comes up again."""
-        self.connection.execute(
-            _put_off,
-            {
-                "owner": user,
-                "which": question.id,
-                "at": question.remind_at,
-                "count": question.reminders,
-            },
-        )
+        """Store the next reminder of a question."""
+        values = {"owner": user, "question_id": question.id, "count": question.reminders}
+        self._execute(_snooze, {**values, "at": question.remind_at})
         self.tx.changed(user, self.conversation_of(user, question.id), EventKind.QUESTION)
 
 

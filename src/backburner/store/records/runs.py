@@ -1,4 +1,4 @@
-"""Runs: begin, go on, queue, end, skip; and the proof that one committed."""
+"""Runs: begin, resume, queue, end, skip; and the proof that one committed."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import (
     BindParameter,
+    and_,
     bindparam,
     delete,
     exists,
@@ -16,14 +17,13 @@ from sqlalchemy import (
     update,
 )
 
-from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, RunId, UserId, new_run_id
 from backburner.core.run import Run, RunEnding, RunKind, RunStatus, SkippedSlots, Turn
 from backburner.ports import Hint, HintKind
 from backburner.store.context import Group
 from backburner.store.mapping import to_run
 from backburner.store.tables import (
-    KEPT,
+    COMMITTED_EPOCH,
     is_queued,
     is_running,
     outcomes,
@@ -33,32 +33,32 @@ from backburner.store.tables import (
 )
 
 _insert = insert(runs)
-_prove = insert(outcomes)
-_proof = select(outcomes.c.run_id).where(
+_insert_proof = insert(outcomes)
+_select_proof = select(outcomes.c.run_id).where(
     outcomes.c.user_id == bindparam("owner"),
-    outcomes.c.run_id == bindparam("run"),
+    outcomes.c.run_id == bindparam("run_id"),
     outcomes.c.epoch == bindparam("epoch"),
 )
-_of_conversation = (runs.c.user_id == bindparam("owner")) & (
-    runs.c.conversation_id == bindparam("conversation")
+_of_conversation = and_(
+    runs.c.user_id == bindparam("owner"), runs.c.conversation_id == bindparam("conversation")
 )
-_queued_of = select(runs).where(_of_conversation, is_queued)
-_load = select(runs).where(runs.c.user_id == bindparam("owner"), runs.c.id == bindparam("run"))
-_history = (
+_by_id = and_(runs.c.user_id == bindparam("owner"), runs.c.id == bindparam("run_id"))
+_select_queued = select(runs).where(_of_conversation, is_queued)
+_load = select(runs).where(_by_id)
+_select_recent = (
     select(runs)
     .where(_of_conversation)
     .order_by(runs.c.started_at.desc(), runs.c.epoch.desc(), runs.c.id)
     .limit(bindparam("limit"))
 )
-_by_id = (runs.c.user_id == bindparam("owner")) & (runs.c.id == bindparam("run"))
-_go_on = (
+_resume = (
     update(runs)
     .where(_by_id, is_queued)
     .values(
         status=RunStatus.RUNNING.value,
         epoch=bindparam("new_epoch"),
         unattended=bindparam("is_unattended"),
-        worker=bindparam("by"),
+        worker=bindparam("new_worker"),
         wait_until=None,
     )
 )
@@ -71,40 +71,41 @@ _end = (
     update(runs)
     .where(_by_id, is_running)
     .values(
-        status=bindparam("ended_as"),
+        status=bindparam("new_status"),
         ended_at=bindparam("at"),
-        failure_kind=bindparam("failed"),
-        failure_message=bindparam("why"),
-        result=bindparam("found"),
-        tokens=bindparam("used"),
-        profile=bindparam("by"),
-        escalated_from=bindparam("instead_of"),
+        failure_kind=bindparam("new_failure_kind"),
+        failure_message=bindparam("new_failure_message"),
+        result=bindparam("new_result"),
+        tokens=bindparam("new_tokens"),
+        profile=bindparam("new_profile"),
+        escalated_from=bindparam("new_escalated_from"),
         draft=None,
     )
 )
-_cancelled: dict[str, Any] = {"status": RunStatus.CANCELLED.value, "ended_at": bindparam("at")}
-_drop_queued = update(runs).where(_of_conversation, is_queued).values(_cancelled)
-_drop_queued_kind = _drop_queued.where(runs.c.kind == bindparam("which_kind"))
-_ask_to_stop = (
+_drop_queued = (
+    update(runs)
+    .where(_of_conversation, is_queued)
+    .values(status=RunStatus.CANCELLED.value, ended_at=bindparam("at"))
+)
+_drop_queued_of_kind = _drop_queued.where(runs.c.kind == bindparam("of_kind"))
+_request_stop = (
     update(runs)
     .where(_of_conversation, is_running, runs.c.cancel_requested_at.is_(None))
     .values(cancel_requested_at=bindparam("at"))
 )
-_ask_kind_to_stop = _ask_to_stop.where(runs.c.kind == bindparam("which_kind"))
-
-
-_draft = (
+_request_stop_of_kind = _request_stop.where(runs.c.kind == bindparam("of_kind"))
+_save_draft = (
     update(runs)
-    .where(_by_id, is_running, runs.c.epoch == bindparam("held"))
-    .values(draft=bindparam("said"), drafted_at=bindparam("at"))
+    .where(_by_id, is_running, runs.c.epoch == bindparam("held_epoch"))
+    .values(draft=bindparam("text"), drafted_at=bindparam("at"))
 )
-_let_go_on = (
+_resume_waiting = (
     update(runs)
     .where(_of_conversation, is_queued, runs.c.wait_until.is_(None))
     .values(wait_until=bindparam("at"))
 )
 _newer = runs.alias("newer")
-_old = (
+_select_old = (
     select(runs.c.user_id, runs.c.id, runs.c.conversation_id)
     .where(
         runs.c.ended_at < bindparam("before"),
@@ -121,88 +122,84 @@ _old = (
     .order_by(runs.c.ended_at)
     .limit(bindparam("limit"))
 )
-_these: BindParameter[Any] = bindparam("which", expanding=True)
-#: With the conversation: the entries of a run have no index of their own.
-_entries = tuple_(
+_run_keys: BindParameter[Any] = bindparam("run_keys", expanding=True)
+#: With the conversation: entries have no index on the run alone.
+_is_entry_of_runs = tuple_(
     session_entries.c.user_id, session_entries.c.conversation_id, session_entries.c.run_id
-).in_(bindparam("where", expanding=True))
-_keep_memories = (
+).in_(bindparam("entry_keys", expanding=True))
+_keep_entries = (
     update(session_entries)
     .where(
-        _entries,
+        _is_entry_of_runs,
         exists().where(
             outcomes.c.user_id == session_entries.c.user_id,
             outcomes.c.run_id == session_entries.c.run_id,
             outcomes.c.epoch == session_entries.c.epoch,
         ),
     )
-    .values(epoch=KEPT)
+    .values(epoch=COMMITTED_EPOCH)
 )
-_forget_memories = delete(session_entries).where(_entries, session_entries.c.epoch != KEPT)
-_forget_calls = delete(tool_calls).where(
-    tuple_(tool_calls.c.user_id, tool_calls.c.run_id).in_(_these)
+_delete_entries = delete(session_entries).where(
+    _is_entry_of_runs, session_entries.c.epoch != COMMITTED_EPOCH
 )
-_delete = delete(runs).where(tuple_(runs.c.user_id, runs.c.id).in_(_these))
+_delete_calls = delete(tool_calls).where(
+    tuple_(tool_calls.c.user_id, tool_calls.c.run_id).in_(_run_keys)
+)
+_delete = delete(runs).where(tuple_(runs.c.user_id, runs.c.id).in_(_run_keys))
 
 
 class Runs(Group):
     def begin(self, row: dict[str, Any]) -> None:
-        self.connection.execute(_insert, row)
+        self._execute(_insert, row)
 
     def resume(
         self, user: UserId, run_id: RunId, *, epoch: int, unattended: bool, worker: str
     ) -> None:
-        values = {"owner": user, "run": run_id, "new_epoch": epoch, "by": worker}
-        self.connection.execute(_go_on, {**values, "is_unattended": unattended})
+        values = {"owner": user, "run_id": run_id, "new_epoch": epoch, "new_worker": worker}
+        self._execute(_resume, {**values, "is_unattended": unattended})
 
     def queue(self, user: UserId, run_id: RunId, *, until: datetime | None) -> None:
-        self.connection.execute(_queue, {"owner": user, "run": run_id, "until": until})
+        self._execute(_queue, {"owner": user, "run_id": run_id, "until": until})
 
     def end(self, user: UserId, run_id: RunId, ending: RunEnding) -> None:
         failure = ending.failure
         values = {
             "owner": user,
-            "run": run_id,
-            "ended_as": ending.status.value,
+            "run_id": run_id,
             "at": self.tx.now,
-            "failed": failure and failure.kind.value,
-            "why": failure and failure.message,
-            "found": ending.result,
-            "used": ending.tokens,
-            "by": ending.profile,
-            "instead_of": ending.escalated_from,
+            "new_status": ending.status.value,
+            "new_failure_kind": failure and failure.kind.value,
+            "new_failure_message": failure and failure.message,
+            "new_result": ending.result,
+            "new_tokens": ending.tokens,
+            "new_profile": ending.profile,
+            "new_escalated_from": ending.escalated_from,
         }
-        self.connection.execute(_end, values)
+        self._execute(_end, values)
 
     def prove(self, user: UserId, run_id: RunId, epoch: int) -> None:
-        """Write the proof that a run committed under an epoch, in the same transaction."""
+        """Store the proof that a run committed under an epoch, in the same transaction."""
         row = {"user_id": user, "run_id": run_id, "epoch": epoch, "committed_at": self.tx.now}
-        self.connection.execute(_prove, row)
+        self._execute(_insert_proof, row)
 
     def is_proven(self, user: UserId, run_id: RunId, epoch: int) -> bool:
-        values = {"owner": user, "run": run_id, "epoch": epoch}
-        return self.connection.execute(_proof, values).first() is not None
+        return self._exists(_select_proof, {"owner": user, "run_id": run_id, "epoch": epoch})
 
     def load(self, user: UserId, run_id: RunId) -> Run:
-        row = self.connection.execute(_load, {"owner": user, "run": run_id}).one_or_none()
-        if row is None:
-            raise NotFound
-        return to_run(row)
+        return to_run(self._read_one(_load, {"owner": user, "run_id": run_id}))
 
     def queued(
         self, user: UserId, conversation_id: ConversationId
     ) -> dict[RunKind, tuple[Run, datetime | None]]:
-        """Find the runs that were handed back, with the time from which each may go on."""
-        found = self.connection.execute(
-            _queued_of, {"owner": user, "conversation": conversation_id}
-        )
-        return {RunKind(row.kind): (to_run(row), row.wait_until) for row in found}
+        """Read the runs that were handed back, with the time from which each may resume."""
+        rows = self._execute(_select_queued, {"owner": user, "conversation": conversation_id})
+        return {RunKind(row.kind): (to_run(row), row.wait_until) for row in rows}
 
     def history(
         self, user: UserId, conversation_id: ConversationId, *, limit: int
     ) -> tuple[Run, ...]:
         values = {"owner": user, "conversation": conversation_id, "limit": limit}
-        return tuple(to_run(row) for row in self.connection.execute(_history, values))
+        return tuple(to_run(row) for row in self._execute(_select_recent, values))
 
     def skip(
         self,
@@ -234,46 +231,45 @@ class Runs(Group):
             for row in skipped
         ]
         if rows:
-            self.connection.execute(_insert, rows)
+            self._execute(_insert, rows)
 
     def drop_queued(
         self, user: UserId, conversation_id: ConversationId, *, kind: RunKind | None
     ) -> None:
-        """Cancel what was handed back; None: runs of either kind."""
+        """Cancel the queued runs of a kind; None: of either kind."""
         values = {"owner": user, "conversation": conversation_id, "at": self.tx.now}
         if kind is None:
-            self.connection.execute(_drop_queued, values)
+            self._execute(_drop_queued, values)
         else:
-            self.connection.execute(_drop_queued_kind, {**values, "which_kind": kind.value})
+            self._execute(_drop_queued_of_kind, {**values, "of_kind": kind.value})
 
     def save_draft(self, turn: Turn, text: str) -> None:
-        """Show what has been said so far, as long as the turn is still this holder's."""
-        values = {"owner": turn.user_id, "run": turn.run_id, "held": turn.epoch, "said": text}
-        values["at"] = self.tx.now
-        self.connection.execute(_draft, values)
+        """Store the draft of a reply, if the run still holds its turn."""
+        values = {"owner": turn.user_id, "run_id": turn.run_id, "held_epoch": turn.epoch}
+        self._execute(_save_draft, {**values, "text": text, "at": self.tx.now})
         self.tx.hint(Hint(HintKind.CHANGED, turn.user_id, turn.conversation_id))
 
     def resume_waiting(
         self, user: UserId, conversation_id: ConversationId, *, at: datetime
     ) -> None:
-        """Let runs go on from then that were handed back until something happens."""
+        """Resume at a time the runs that were handed back without one."""
         values = {"owner": user, "conversation": conversation_id, "at": at}
-        self.connection.execute(_let_go_on, values)
+        self._execute(_resume_waiting, values)
         self.tx.hint(Hint(HintKind.WORK, user))
 
     def prune(self, *, before: datetime, limit: int) -> int:
-        """Delete the records of runs that ended long ago; the last background run of each stays.
+        """Delete runs that ended before a time, except the last background run of a conversation.
 
-        What the agent learned in them stays too, without the run it is from.
+        Their committed session entries are kept.
         """
-        old = self.connection.execute(_old, {"before": before, "limit": limit}).all()
+        old = self._execute(_select_old, {"before": before, "limit": limit}).all()
         if old:
-            entries = [(row.user_id, row.conversation_id, row.id) for row in old]
-            these = [(row.user_id, row.id) for row in old]
-            for statement in (_keep_memories, _forget_memories):
-                self.connection.execute(statement, {"where": entries})
-            for statement in (_forget_calls, _delete):
-                self.connection.execute(statement, {"which": these})
+            entry_keys = [(row.user_id, row.conversation_id, row.id) for row in old]
+            run_keys = [(row.user_id, row.id) for row in old]
+            for statement in (_keep_entries, _delete_entries):
+                self._execute(statement, {"entry_keys": entry_keys})
+            for statement in (_delete_calls, _delete):
+                self._execute(statement, {"run_keys": run_keys})
         return len(old)
 
     def stop_reply(self, user: UserId, conversation_id: ConversationId) -> bool:
@@ -283,9 +279,9 @@ class Runs(Group):
     def request_stop(
         self, user: UserId, conversation_id: ConversationId, *, kind: RunKind | None
     ) -> bool:
-        """Let whoever holds a running run know that it is to stop; None: one of either kind."""
+        """Ask the holder of a running run of a kind to stop; None: of either kind."""
         values = {"owner": user, "conversation": conversation_id, "at": self.tx.now}
         if kind is None:
-            return self.connection.execute(_ask_to_stop, values).rowcount > 0
-        values["which_kind"] = kind.value
-        return self.connection.execute(_ask_kind_to_stop, values).rowcount > 0
+            return self._execute(_request_stop, values).rowcount > 0
+        values["of_kind"] = kind.value
+        return self._execute(_request_stop_of_kind, values).rowcount > 0

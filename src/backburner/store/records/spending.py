@@ -1,6 +1,6 @@
-"""What was spent, for ever; its sums; which runs are under way; and what may be spent.
+"""Spending: receipts of model calls, their totals, and allowances.
 
-The sums are written in the transaction that writes what they are the sums of.
+Totals are updated in the transaction that stores the receipt.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    Row,
     Text,
     and_,
     bindparam,
@@ -29,25 +28,25 @@ from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import Turn
 from backburner.ports import EventKind, SpendingState
 from backburner.store.context import Group
-from backburner.store.dialect import add_up, number_rows, put
+from backburner.store.dialect import insert_or_add, number_rows, upsert
 from backburner.store.tables import allowances, conversations, is_running, runs, spend, totals
 
 _insert = insert(spend)
-_spent_at = select(spend.c.number).where(
+_select_receipt = select(spend.c.number).where(
     spend.c.user_id == bindparam("owner"),
-    spend.c.run_id == bindparam("run"),
+    spend.c.run_id == bindparam("run_id"),
     spend.c.spent_at == bindparam("at"),
 )
 _own, _parent = conversations.alias("own"), conversations.alias("parent")
 
 
-def _same(conversation: Any, which: Any) -> ColumnElement[bool]:
-    return and_(conversation.c.user_id == runs.c.user_id, conversation.c.id == which)
+def _has_id(conversation: Any, conversation_id: Any) -> ColumnElement[bool]:
+    return and_(conversation.c.user_id == runs.c.user_id, conversation.c.id == conversation_id)
 
 
 _owner, _none = bindparam("owner", type_=Text()), literal_column("NULL", Text)
-#: Three kinds of rows in one: what each is about, and an amount.
-_account = union_all(
+#: Three kinds of rows: totals, running runs, and allowances.
+_select_state = union_all(
     select(
         literal("spent").label("kind"),
         totals.c.what.label("about"),
@@ -65,19 +64,19 @@ _account = union_all(
         literal_column("0", BigInteger),
         literal_column("0", BigInteger),
     )
-    .join_from(runs, _own, _same(_own, runs.c.conversation_id))
-    .outerjoin(_parent, _same(_parent, _own.c.parent_id))
+    .join_from(runs, _own, _has_id(_own, runs.c.conversation_id))
+    .outerjoin(_parent, _has_id(_parent, _own.c.parent_id))
     .where(runs.c.user_id == _owner, is_running),
     select(
         literal("allowed"), allowances.c.scope, _none, allowances.c.micros, allowances.c.tokens
     ).where(
         allowances.c.user_id == _owner,
-        or_(allowances.c.root_id == "", allowances.c.root_id == bindparam("of_root")),
+        or_(allowances.c.root_id == "", allowances.c.root_id == bindparam("root_id")),
     ),
 )
-_disallow = delete(allowances).where(
+_delete_allowance = delete(allowances).where(
     allowances.c.user_id == _owner,
-    allowances.c.scope == bindparam("which"),
+    allowances.c.scope == bindparam("scope"),
     allowances.c.root_id == "",
 )
 
@@ -86,7 +85,7 @@ class Spending(Group):
     def add(
         self, turn: Turn, root: ConversationId, model: str, cost: Cost, *, counts_to: Iterable[str]
     ) -> None:
-        """Write down what a call of a model cost, and add it to these sums."""
+        """Store the receipt of a model call, and add its cost to these totals."""
         amount = {"micros": cost.amount.micros, "tokens": cost.amount.tokens}
         row: dict[str, Any] = {
             "user_id": turn.user_id,
@@ -98,16 +97,18 @@ class Spending(Group):
             "spent_at": self.tx.now,
         }
         number_rows(self.connection, spend, [row])
-        self.connection.execute(_insert, row | amount)
+        self._execute(_insert, row | amount)
         sums = [{"user_id": turn.user_id, "what": what} | amount for what in sorted(counts_to)]
-        add_up(self.connection, totals, sums, "micros", "tokens")
+        insert_or_add(self.connection, totals, sums, "micros", "tokens")
 
     def state(self, user: UserId, root: ConversationId, what: Iterable[str]) -> SpendingState:
-        """Read how a user stands, as far as a conversation and these sums are concerned."""
-        values = {"owner": user, "of_root": root, "what": list(what)}
-        rows = self.connection.execute(_account, values).all()
+        """Read these totals, the running runs, and the allowances that concern a conversation."""
+        values = {"owner": user, "root_id": root, "what": list(what)}
+        rows = self._execute(_select_state, values).all()
         return SpendingState(
-            spent={row.about: _amount(row) for row in rows if row.kind == "spent"},
+            spent={
+                row.about: Amount(row.micros, row.tokens) for row in rows if row.kind == "spent"
+            },
             running=[
                 (RunId(row.about), ConversationId(row.root))
                 for row in rows
@@ -121,9 +122,9 @@ class Spending(Group):
         )
 
     def was_recorded(self, turn: Turn, at: datetime) -> bool:
-        """See whether something was written down as spent by a run at just that time."""
-        values = {"owner": turn.user_id, "run": turn.run_id, "at": at}
-        return self.connection.execute(_spent_at, values).first() is not None
+        """See whether a run has a receipt with exactly this time."""
+        values = {"owner": turn.user_id, "run_id": turn.run_id, "at": at}
+        return self._exists(_select_receipt, values)
 
     def set_allowance(self, user: UserId, allowance: Allowance, root: ConversationId) -> None:
         row = {
@@ -133,13 +134,9 @@ class Spending(Group):
             "micros": allowance.micros,
             "tokens": allowance.tokens,
         }
-        put(self.connection, allowances, row)
+        upsert(self.connection, allowances, row)
         self.tx.changed(user, None, EventKind.USER)
 
     def reset_allowance(self, user: UserId, scope: AllowanceScope) -> None:
-        """Forget what was said of an allowance: what goes for everybody counts again."""
-        self.connection.execute(_disallow, {"owner": user, "which": scope.value})
-
-
-def _amount(row: Row[Any]) -> Amount:
-    return Amount(row.micros, row.tokens)
+        """Delete a user's own allowance, so that the default of the install applies again."""
+        self._execute(_delete_allowance, {"owner": user, "scope": scope.value})

@@ -1,12 +1,12 @@
-"""The journal of tool calls: written down before each is made, and after."""
+"""The journal of tool calls: each is stored before it is made, and again with its result."""
 
 import json
 from collections.abc import Sequence
 
-from sqlalchemy import Row, bindparam, insert, select, update
+from sqlalchemy import Row, and_, bindparam, insert, select, update
 
 from backburner.core import tool_policy
-from backburner.core.errors import Fenced, NotFound
+from backburner.core.errors import Fenced
 from backburner.core.ids import CallId, GrantId, RunId, UserId
 from backburner.core.run import Turn
 from backburner.core.tool_journal import JournalEntry, calls_in_doubt, doubt_question_id
@@ -18,33 +18,25 @@ from backburner.store.records.questions import Questions
 from backburner.store.tables import tool_calls
 
 _insert = insert(tool_calls)
-_by_id = (tool_calls.c.user_id == bindparam("owner")) & (tool_calls.c.id == bindparam("which"))
+_by_id = and_(tool_calls.c.user_id == bindparam("owner"), tool_calls.c.id == bindparam("call_id"))
+_by_holder = and_(_by_id, tool_calls.c.epoch == bindparam("held_epoch"))
+_of_run = and_(tool_calls.c.user_id == bindparam("owner"), tool_calls.c.run_id == bindparam("run"))
 _values = {
     "state": "done",
-    "result": bindparam("found"),
-    "failed": bindparam("went_wrong"),
+    "result": bindparam("new_result"),
+    "failed": bindparam("has_failed"),
     "ended_at": bindparam("at"),
 }
-_end = (
-    update(tool_calls)
-    .where(_by_id, tool_calls.c.epoch == bindparam("held"), tool_calls.c.state == "started")
-    .values(_values)
-)
-_begun = select(tool_calls).where(_by_id, tool_calls.c.epoch == bindparam("held"))
+_end = update(tool_calls).where(_by_holder, tool_calls.c.state == "started").values(_values)
+_select_begun = select(tool_calls).where(_by_holder)
 _settle = update(tool_calls).where(_by_id, tool_calls.c.state == "unknown").values(_values)
-_give_up = (
+_mark_unknown = (
     update(tool_calls)
-    .where(
-        tool_calls.c.user_id == bindparam("owner"),
-        tool_calls.c.run_id == bindparam("run"),
-        tool_calls.c.state == "started",
-    )
+    .where(_of_run, tool_calls.c.state == "started")
     .values(state="unknown", ended_at=bindparam("at"))
 )
-_of_run = (
-    select(tool_calls)
-    .where(tool_calls.c.user_id == bindparam("owner"), tool_calls.c.run_id == bindparam("run"))
-    .order_by(tool_calls.c.started_at, tool_calls.c.id)
+_select_of_run = (
+    select(tool_calls).where(_of_run).order_by(tool_calls.c.started_at, tool_calls.c.id)
 )
 
 
@@ -76,26 +68,26 @@ class ToolCalls(Group):
             "grant_id": uses,
             "started_at": self.tx.now,
         }
-        self.connection.execute(_insert, row)
+        self._execute(_insert, row)
 
     def has_begun(self, turn: Turn, call_id: CallId) -> bool:
-        """See whether a call was written down by this holder."""
-        values = {"owner": turn.user_id, "which": call_id, "held": turn.epoch}
-        return self.connection.execute(_begun, values).first() is not None
+        """See whether this holder of the turn has stored a call."""
+        values = {"owner": turn.user_id, "call_id": call_id, "held_epoch": turn.epoch}
+        return self._exists(_select_begun, values)
 
     def end(self, turn: Turn, call_id: CallId, result: str, *, failed: bool) -> None:
-        """Write down what came of a call; whoever lost the turn meanwhile cannot."""
-        values = {"owner": turn.user_id, "which": call_id, "held": turn.epoch}
-        values |= {"found": result, "went_wrong": failed, "at": self.tx.now}
-        if self.connection.execute(_end, values).rowcount != 1:
-            # Perhaps by itself: an earlier try went through, and only its answer was lost.
-            written = self.connection.execute(_begun, values).one_or_none()
-            if written is None or (written.state, written.result) != ("done", result):
+        """Store the result of a call, if the run still holds its turn."""
+        values = {"owner": turn.user_id, "call_id": call_id, "held_epoch": turn.epoch}
+        values |= {"new_result": result, "has_failed": failed, "at": self.tx.now}
+        if self._execute(_end, values).rowcount != 1:
+            # An earlier attempt may have committed, and only its answer was lost.
+            row = self._execute(_select_begun, values).one_or_none()
+            if row is None or (row.state, row.result) != ("done", result):
                 raise Fenced
 
     def take_in_doubt(self, turn: Turn) -> Sequence[JournalEntry]:
         values = {"owner": turn.user_id, "run": turn.run_id, "at": self.tx.now}
-        self.connection.execute(_give_up, values)
+        self._execute(_mark_unknown, values)
         questions = Questions(self.tx)
         return [
             entry
@@ -104,25 +96,17 @@ class ToolCalls(Group):
         ]
 
     def settle(self, user: UserId, call_id: CallId, result: str) -> None:
-        """Write down what became of a call that nobody knew about."""
-        values = {
-            "owner": user,
-            "which": call_id,
-            "found": result,
-            "went_wrong": False,
-            "at": self.tx.now,
-        }
-        if self.connection.execute(_settle, values).rowcount != 1:
-            raise NotFound
+        """Store the result of a call that was in doubt."""
+        values = {"owner": user, "call_id": call_id, "new_result": result, "has_failed": False}
+        self._update_one(_settle, {**values, "at": self.tx.now})
 
     def of_run(self, user: UserId, run_id: RunId) -> Sequence[JournalEntry]:
-        """Read what a run did, in the order in which it did it."""
-        return [
-            _entry(row) for row in self.connection.execute(_of_run, {"owner": user, "run": run_id})
-        ]
+        """Read the calls of a run, oldest first."""
+        rows = self._execute(_select_of_run, {"owner": user, "run": run_id})
+        return [_to_entry(row) for row in rows]
 
 
-def _entry(row: Row[tuple[object, ...]]) -> JournalEntry:
+def _to_entry(row: Row[tuple[object, ...]]) -> JournalEntry:
     return JournalEntry(
         id=CallId(row.id),
         run_id=RunId(row.run_id),

@@ -1,10 +1,10 @@
-"""All tables. A row that belongs to a user has its owner first in every key of its table.
+"""All tables. The key of a row that belongs to a user begins with its owner.
 
-A user will live in one of several databases, told apart by that column. The exceptions are the keys
-of the install as a whole: users, credentials, sign-in attempts and the settings of the install.
+That column will tell in which of several databases a user lives. The exceptions are the tables of
+the install as a whole: users, credentials, sign-in attempts and the settings of the install.
 
-Whatever a conversation owns goes with it. JSON is kept as text: both databases read and write it
-whole.
+Rows of a conversation are deleted with it. JSON is stored as text: both databases read and write it
+as a whole.
 """
 
 from backburner.store.tables.base import metadata
@@ -12,15 +12,31 @@ from backburner.store.tables.conversations import (
     conversations,
     inbox,
     is_discovery,
-    is_due_some_time,
-    is_heard,
+    is_job,
     is_open,
     is_open_job,
+    is_scheduled,
+    is_unserved,
+    is_user_message,
     messages,
     questions,
-    unserved,
 )
-from backburner.store.tables.people import (
+from backburner.store.tables.notices import deliveries, events, is_unseen, is_unsent, notices
+from backburner.store.tables.runs import (
+    COMMITTED_EPOCH,
+    grants,
+    is_queued,
+    is_running,
+    is_unended,
+    outcomes,
+    receipts,
+    runs,
+    session_entries,
+    tool_calls,
+    waits,
+)
+from backburner.store.tables.spending import allowances, spend, totals
+from backburner.store.tables.users import (
     PAUSED,
     answers,
     attempts,
@@ -31,27 +47,12 @@ from backburner.store.tables.people import (
     memory_words,
     users,
 )
-from backburner.store.tables.spending import allowances, spend, totals
-from backburner.store.tables.telling import deliveries, events, notices, to_send, unseen
-from backburner.store.tables.work import (
-    KEPT,
-    grants,
-    is_good,
-    is_queued,
-    is_running,
-    outcomes,
-    receipts,
-    runs,
-    session_entries,
-    tool_calls,
-    waits,
-)
 
-#: Tables whose rows are numbered for each user.
+#: Tables whose rows are numbered per user.
 numbered = (messages, notices, deliveries, events, spend, session_entries)
 
 __all__ = [
-    "KEPT",
+    "COMMITTED_EPOCH",
     "PAUSED",
     "allowances",
     "answers",
@@ -65,13 +66,17 @@ __all__ = [
     "inbox",
     "install",
     "is_discovery",
-    "is_due_some_time",
-    "is_good",
-    "is_heard",
+    "is_job",
     "is_open",
     "is_open_job",
     "is_queued",
     "is_running",
+    "is_scheduled",
+    "is_unended",
+    "is_unseen",
+    "is_unsent",
+    "is_unserved",
+    "is_user_message",
     "memories",
     "memory_words",
     "messages",
@@ -84,11 +89,8 @@ __all__ = [
     "runs",
     "session_entries",
     "spend",
-    "to_send",
     "tool_calls",
     "totals",
-    "unseen",
-    "unserved",
     "users",
     "waits",
 ]

@@ -1,6 +1,18 @@
-"""Naming of constraints, and the columns that many tables have."""
+"""The naming of constraints, and columns and indexes that many tables have."""
 
-from sqlalchemy import BigInteger, Column, ForeignKey, ForeignKeyConstraint, Identity, MetaData
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    MetaData,
+    TextClause,
+)
 from sqlalchemy.schema import SchemaItem
 
 from backburner.store.types import Id
@@ -17,7 +29,7 @@ metadata = MetaData(
 
 
 def owner() -> Column[str]:
-    """Make the first column of a key: the user to whom the row belongs."""
+    """Make the first column of a key: the user who owns the row."""
     return Column("user_id", Id, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True)
 
 
@@ -30,13 +42,13 @@ def number() -> Column[int]:
     """Make the second column of a key: the number of a row among those of its owner.
 
     PostgreSQL has a sequence for each table, SQLite a row of `counters` for each user and table.
-    Numbers of different users are never compared, and no number leaves the store but an event's.
+    Numbers of different users are never compared, and only those of events leave the store.
     """
     return Column("number", BigInteger, Identity(), primary_key=True)
 
 
-def of_a_conversation() -> tuple[SchemaItem, ...]:
-    """Make the reference to a conversation; it takes the row along when it is deleted."""
+def conversation_reference() -> tuple[SchemaItem, ...]:
+    """Make the reference to a conversation, with which the row is deleted."""
     return (
         Column("conversation_id", Id, nullable=False),
         ForeignKeyConstraint(
@@ -47,11 +59,17 @@ def of_a_conversation() -> tuple[SchemaItem, ...]:
     )
 
 
-def of_a_run() -> tuple[SchemaItem, ...]:
-    """Make the reference to a run as part of a key; the run takes the row along."""
+def run_reference() -> tuple[SchemaItem, ...]:
+    """Make the reference to a run as part of a key; the row is deleted with the run."""
     return (
         Column("run_id", Id, primary_key=True),
         ForeignKeyConstraint(
             ["user_id", "run_id"], ["runs.user_id", "runs.id"], ondelete="CASCADE"
         ),
     )
+
+
+def partial_index(
+    name: str, *columns: Column[Any], where: ColumnElement[bool] | TextClause, unique: bool = False
+) -> Index:
+    return Index(name, *columns, unique=unique, postgresql_where=where, sqlite_where=where)

@@ -1,4 +1,4 @@
-"""Conversations, what is said in them, what waits for them, and what they ask."""
+"""Conversations, their messages, inbox and questions."""
 
 from sqlalchemy import (
     BigInteger,
@@ -17,13 +17,14 @@ from sqlalchemy import (
 )
 
 from backburner.store.tables.base import (
+    conversation_reference,
     metadata,
     number,
-    of_a_conversation,
     owner,
     owner_of_conversation,
+    partial_index,
 )
-from backburner.store.types import Id, Length, Time
+from backburner.store.types import Duration, Id, Time
 
 conversations = Table(
     "conversations",
@@ -40,7 +41,7 @@ conversations = Table(
     Column("batch", Id),
     Column("schedule", Text),
     Column("schedule_revision", Integer, nullable=False),
-    #: The conversation that this one comes after, taken from its schedule.
+    #: The conversation after which this one is scheduled.
     Column("after_id", Id),
     Column("next_run_at", Time),
     Column("settled_until", Time),
@@ -63,23 +64,23 @@ conversations = Table(
     Column("run_count", Integer, nullable=False),
     Column("max_runs", Integer),
     Column("last_run_at", Time),
-    Column("run_timeout", Length),
+    Column("run_timeout", Duration),
     Column("tools", Text),
-    #: The profile that was asked for by name; none: the routes decide.
+    #: The profile that was requested by name; none: the routes decide.
     Column("requested_profile", Text),
     Column("on_repeated_failure", Text, nullable=False),
     Column("notify", Text, nullable=False),
     Column("last_result_hash", Text),
     Column("reports_to", Text, nullable=False),
-    #: The turn: who has it, until when by the clock of leases, and its fencing number.
+    #: The turn: the run that holds it, the end of its lease by the lease clock, and its epoch.
     Column("turn_run", Id),
     Column("turn_until", BigInteger),
     Column("epoch", BigInteger, nullable=False, server_default=text("0")),
-    #: The name of the profile it works under; empty: the default where it runs.
+    #: The profile it runs under; empty: the default of the worker.
     Column("profile", Text, nullable=False, server_default=""),
     Column("session_tokens", Integer, nullable=False, server_default=text("0")),
     Column("outside_read", Boolean, nullable=False, server_default=false()),
-    #: Of a job: where it was asked for, and the conversation that all of it hangs under.
+    #: Of a job: the run and message that started it, and the root of its tree.
     Column("parent_run_id", Id),
     Column("parent_message_id", Id),
     Column("root_id", Id),
@@ -89,22 +90,18 @@ conversations = Table(
     ),
     CheckConstraint("(turn_run IS NULL) = (turn_until IS NULL)", name="turn"),
 )
-_free = conversations.c.turn_run.is_(None)
-is_due_some_time = and_(
+is_scheduled = and_(
     conversations.c.status == text("'background'"),
     conversations.c.next_run_at.is_not(None),
-    _free,
+    conversations.c.turn_run.is_(None),
 )
 for _name, _columns in {
     "ix_conversations_due": (conversations.c.next_run_at,),
     "ix_conversations_due_of_user": (conversations.c.user_id, conversations.c.next_run_at),
 }.items():
-    Index(_name, *_columns, postgresql_where=is_due_some_time, sqlite_where=is_due_some_time)
-Index(
-    "ix_conversations_turn",
-    conversations.c.turn_until,
-    postgresql_where=conversations.c.turn_run.is_not(None),
-    sqlite_where=conversations.c.turn_run.is_not(None),
+    partial_index(_name, *_columns, where=is_scheduled)
+partial_index(
+    "ix_conversations_turn", conversations.c.turn_until, where=conversations.c.turn_run.is_not(None)
 )
 Index(
     "ix_conversations_listed",
@@ -113,12 +110,11 @@ Index(
     conversations.c.id,
 )
 for _column in (conversations.c.parent_id, conversations.c.after_id):
-    Index(
+    partial_index(
         f"ix_conversations_{_column.name}",
         conversations.c.user_id,
         _column,
-        postgresql_where=_column.is_not(None),
-        sqlite_where=_column.is_not(None),
+        where=_column.is_not(None),
     )
 
 for _name, _second, _where in (
@@ -126,53 +122,36 @@ for _name, _second, _where in (
     ("titled", conversations.c.title, conversations.c.kind == text("'task'")),
     ("dismissed", conversations.c.ended_at, conversations.c.ended_as == text("'dismissed'")),
 ):
-    Index(
-        f"ix_conversations_{_name}",
-        conversations.c.user_id,
-        _second,
-        postgresql_where=_where,
-        sqlite_where=_where,
-    )
+    partial_index(f"ix_conversations_{_name}", conversations.c.user_id, _second, where=_where)
 is_open_job = and_(
     conversations.c.root_id.is_not(None),
     or_(conversations.c.schedule.is_not(None), conversations.c.status == text("'waiting_input'")),
 )
-Index(
+partial_index(
     "ix_conversations_open_jobs",
     conversations.c.user_id,
     conversations.c.root_id,
-    postgresql_where=is_open_job,
-    sqlite_where=is_open_job,
+    where=is_open_job,
 )
 
-_is_job = conversations.c.kind == text("'job'")
-Index(
+is_job = conversations.c.kind == text("'job'")
+partial_index(
     "ix_conversations_jobs",
     conversations.c.user_id,
     conversations.c.updated_at,
     conversations.c.id,
-    postgresql_where=_is_job,
-    sqlite_where=_is_job,
+    where=is_job,
 )
 
 _is_parked = conversations.c.pause_reason == text("'allowance'")
-Index(
-    "ix_conversations_parked",
-    conversations.c.user_id,
-    postgresql_where=_is_parked,
-    sqlite_where=_is_parked,
-)
+partial_index("ix_conversations_parked", conversations.c.user_id, where=_is_parked)
 
-#: The conversation that looks for work for its user, while it is switched on.
+#: Discovery that is switched on.
 is_discovery = and_(
     conversations.c.kind == text("'discovery'"), conversations.c.schedule.is_not(None)
 )
-Index(
-    "ix_conversations_discovery",
-    conversations.c.user_id,
-    conversations.c.id,
-    postgresql_where=is_discovery,
-    sqlite_where=is_discovery,
+partial_index(
+    "ix_conversations_discovery", conversations.c.user_id, conversations.c.id, where=is_discovery
 )
 
 messages = Table(
@@ -181,64 +160,58 @@ messages = Table(
     owner_of_conversation(),
     number(),
     Column("id", Id, nullable=False),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("role", Text, nullable=False),
     Column("source", Text, nullable=False),
     Column("content", Text, nullable=False),
     Column("outside", Boolean, nullable=False),
     Column("run_id", Id),
     Column("created_at", Time, nullable=False),
-    #: When the user took it back and said something else instead.
+    #: When the user replaced it with another message.
     Column("replaced_at", Time),
     UniqueConstraint("user_id", "id"),
     Index("ix_messages_of_conversation", "user_id", "conversation_id", "number"),
 )
 
-#: Said by a person.
-is_heard = and_(messages.c.role == text("'user'"), messages.c.source == text("'chat'"))
-Index(
-    "ix_messages_heard",
-    messages.c.user_id,
-    messages.c.number,
-    postgresql_where=is_heard,
-    sqlite_where=is_heard,
-)
+#: Written by the user.
+is_user_message = and_(messages.c.role == text("'user'"), messages.c.source == text("'chat'"))
+partial_index("ix_messages_heard", messages.c.user_id, messages.c.number, where=is_user_message)
 
 inbox = Table(
     "inbox",
     metadata,
     owner_of_conversation(),
     Column("id", Id, primary_key=True),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("kind", Text, nullable=False),
     Column("run_kind", Text, nullable=False),
-    #: Somebody is waiting for the reply: it comes before everything else.
+    #: The user waits for the reply: it is claimed before everything else.
     Column("from_person", Boolean, nullable=False),
     Column("at_once", Boolean, nullable=False),
     Column("content", Text, nullable=False),
-    #: Names an event of the outside world, so that it is taken once however often it is sent.
+    #: Identifies an external event, so that it is accepted only once.
     Column("dedupe_key", Text),
     Column("arrived_at", Time, nullable=False),
-    #: By whom: a run, or nobody where the work it was for is over.
     Column("served_at", Time),
+    #: The run that served it; none: the work it was for was stopped.
     Column("served_by", Id),
     UniqueConstraint("user_id", "dedupe_key"),
 )
-unserved = inbox.c.served_at.is_(None)
+is_unserved = inbox.c.served_at.is_(None)
 for _name, _columns, _more in (
     ("ix_inbox_unserved", (inbox.c.user_id, inbox.c.conversation_id, inbox.c.arrived_at), None),
     ("ix_inbox_people", (inbox.c.arrived_at,), inbox.c.from_person),
     ("ix_inbox_work", (inbox.c.user_id, inbox.c.arrived_at), ~inbox.c.from_person),
 ):
-    _where = unserved if _more is None else and_(unserved, _more)
-    Index(_name, *_columns, postgresql_where=_where, sqlite_where=_where)
+    _where = is_unserved if _more is None else and_(is_unserved, _more)
+    partial_index(_name, *_columns, where=_where)
 
 questions = Table(
     "questions",
     metadata,
     owner_of_conversation(),
     Column("id", Id, primary_key=True),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("purpose", Text, nullable=False),
     Column("type", Text, nullable=False),
     Column("prompt", Text, nullable=False),
@@ -251,10 +224,10 @@ questions = Table(
     Column("reminders", Integer, nullable=False),
     Column("expires_at", Time),
     Column("default_answer", Text),
-    #: Answered, or withdrawn where there is no answer.
+    #: Answered; or withdrawn, if there is no answer.
     Column("closed_at", Time),
     Column("answer", Text),
-    # For what goes when a conversation goes.
+    # For the cascade when a conversation is deleted.
     Index("ix_questions_of_conversation", "user_id", "conversation_id"),
 )
 is_open = questions.c.closed_at.is_(None)
@@ -263,4 +236,4 @@ for _name, _columns in {
     "ix_questions_remind_at": (questions.c.remind_at,),
     "ix_questions_expires_at": (questions.c.expires_at,),
 }.items():
-    Index(_name, *_columns, postgresql_where=is_open, sqlite_where=is_open)
+    partial_index(_name, *_columns, where=is_open)

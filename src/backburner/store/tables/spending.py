@@ -1,18 +1,18 @@
-"""What was spent, and what may be."""
+"""Receipts of spending, their totals, and allowances."""
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, Table, Text
 
 from backburner.store.tables.base import metadata, number, owner
 from backburner.store.types import Id, Time
 
-#: What was spent, for ever: receipts outlive the conversation they are for.
+#: Receipts of model calls; they outlive their conversation.
 spend = Table(
     "spend",
     metadata,
     owner(),
     number(),
     Column("conversation_id", Id, nullable=False),
-    #: The conversation at the top of the tree, whose allowance counts.
+    #: The root of the conversation's tree, whose allowance counts.
     Column("root_id", Id, nullable=False),
     Column("run_id", Id, nullable=False),
     Column("model", Text, nullable=False),
@@ -25,8 +25,8 @@ spend = Table(
     Index("ix_spend_of_run", "user_id", "run_id"),
 )
 
-#: The sums of what was spent, by what they are for: the user, one of their days, a conversation
-#: with all it handed out, a run. Kept together with the rows they are the sums of.
+#: Sums of receipts for a user, a day, a conversation with its jobs, or a run, updated in the
+#: transaction that stores the receipt.
 totals = Table(
     "totals",
     metadata,
@@ -36,13 +36,13 @@ totals = Table(
     Column("tokens", BigInteger, nullable=False),
 )
 
-#: What may be spent, where it was said; elsewhere the settings say it.
+#: Allowances that users have set; the settings have the defaults.
 allowances = Table(
     "allowances",
     metadata,
     owner(),
     Column("scope", Text, primary_key=True),
-    #: Of a conversation's; empty for the others.
+    #: Empty unless the scope is a conversation.
     Column("root_id", Id, primary_key=True),
     Column("micros", BigInteger),
     Column("tokens", BigInteger),

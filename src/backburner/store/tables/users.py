@@ -1,4 +1,4 @@
-"""Users, how they sign in, and what is kept for them apart from their conversations."""
+"""Users, their credentials and memories, and the settings of the install."""
 
 from sqlalchemy import (
     BigInteger,
@@ -14,7 +14,7 @@ from sqlalchemy import (
     false,
 )
 
-from backburner.store.tables.base import metadata, owner
+from backburner.store.tables.base import metadata, owner, partial_index
 from backburner.store.types import Exact, Id, Time
 
 users = Table(
@@ -24,15 +24,15 @@ users = Table(
     Column("name", Text, nullable=False, server_default=""),
     Column("zone", Text, nullable=False, server_default="UTC"),
     Column("paused", Boolean, nullable=False, server_default=false()),
-    #: When background work of theirs was last taken up: whoever has waited longest comes first.
+    #: When their background work was last claimed: the least recently served user comes first.
     Column("served_at", Time, nullable=False),
     Column("created_at", Time, nullable=False),
-    #: What they sign in with; the owner of a fresh install has neither.
+    #: The owner of a fresh install has neither login nor password.
     Column("login", Text),
     Column("password", Text),
     Column("role", Text, nullable=False, server_default="member"),
     Column("disabled_at", Time),
-    #: What happened since then they have not been told yet.
+    #: They have not seen yet what happened since then.
     Column("away_since", Time),
     Index("uq_users_login", "login", unique=True),
 )
@@ -40,7 +40,7 @@ users = Table(
 credentials = Table(
     "credentials",
     metadata,
-    #: Of the secret, which is not kept.
+    #: Of the secret, which is not stored.
     Column("digest", Text, primary_key=True),
     Column("id", Id, nullable=False),
     Column("user_id", Id, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
@@ -51,12 +51,12 @@ credentials = Table(
     Column("expires_at", Time),
     Column("used_at", Time),
     Column("ended_at", Time),
-    #: Of a token: where all that is handed out with it over MCP hangs. It may be gone.
+    #: Of a token: the parent of the jobs started with it over MCP. It may have been deleted.
     Column("conversation_id", Id),
     Index("uq_credentials_id", "user_id", "id", unique=True),
 )
 
-#: How often somebody has tried in vain to sign in, by account and by address.
+#: Failed sign-in attempts, by account and by address.
 attempts = Table(
     "attempts",
     metadata,
@@ -65,7 +65,7 @@ attempts = Table(
     Column("since", Time, nullable=False),
 )
 
-#: The last number that was given to a row of a table of a user's, where no sequence gives it.
+#: The last number of a user's rows in a table, where no sequence gives it.
 #: The row is also the lock under which the events of a user are written.
 counters = Table(
     "counters",
@@ -75,7 +75,7 @@ counters = Table(
     Column("last", BigInteger, nullable=False),
 )
 
-#: What was answered to requests that carry a key, so that one that comes again is not done again.
+#: Responses to requests with an idempotency key.
 answers = Table(
     "answers",
     metadata,
@@ -89,9 +89,9 @@ answers = Table(
 )
 Index("ix_users_served_at", users.c.served_at)
 
-#: The key in `install` that is there while all background work stands still.
+#: The key in `install` that exists while all background work is paused.
 PAUSED = "paused"
-#: What is so for everybody here.
+#: Settings of the install as a whole.
 install = Table(
     "install",
     metadata,
@@ -105,22 +105,16 @@ memories = Table(
     owner(),
     Column("key", Text, primary_key=True),
     Column("text", Text, nullable=False),
-    #: Where it came from, and whether others' words may be in it.
+    #: Where it was written, and whether it may contain outside text.
     Column("conversation_id", Id),
     Column("outside", Boolean, nullable=False),
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time, nullable=False),
 )
 _is_trusted = ~memories.c.outside
-Index(
-    "ix_memories_newest",
-    memories.c.user_id,
-    memories.c.updated_at,
-    postgresql_where=_is_trusted,
-    sqlite_where=_is_trusted,
-)
+partial_index("ix_memories_newest", memories.c.user_id, memories.c.updated_at, where=_is_trusted)
 
-#: By which a memory is found.
+#: The search index of memories.
 memory_words = Table(
     "memory_words",
     metadata,

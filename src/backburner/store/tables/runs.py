@@ -1,4 +1,4 @@
-"""Runs, the calls made in them, what was allowed, and what agents remember of them."""
+"""Runs, tool calls, grants and sessions."""
 
 from sqlalchemy import (
     BigInteger,
@@ -14,12 +14,13 @@ from sqlalchemy import (
 )
 
 from backburner.store.tables.base import (
+    conversation_reference,
     metadata,
     number,
-    of_a_conversation,
-    of_a_run,
     owner,
     owner_of_conversation,
+    partial_index,
+    run_reference,
 )
 from backburner.store.types import Id, Time
 
@@ -28,17 +29,17 @@ runs = Table(
     metadata,
     owner_of_conversation(),
     Column("id", Id, primary_key=True),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("kind", Text, nullable=False),
     Column("status", Text, nullable=False),
-    #: It takes one of the places that background work may have.
+    #: It counts towards the cap on runs of its user.
     Column("unattended", Boolean, nullable=False),
     Column("epoch", BigInteger, nullable=False),
     Column("schedule_revision", Integer, nullable=False),
     Column("slot_at", Time),
     Column("started_at", Time, nullable=False),
     Column("ended_at", Time),
-    #: A queued one goes on from then; none: it waits for something else.
+    #: A queued run resumes from then; none: it waits for something else.
     Column("wait_until", Time),
     Column("cancel_requested_at", Time),
     Column("worker", Text),
@@ -46,15 +47,15 @@ runs = Table(
     Column("failure_message", Text),
     Column("result", Text),
     Column("tokens", BigInteger, nullable=False),
-    #: What has been said so far, for those who watch from another process.
+    #: The reply so far, for subscribers in other processes.
     Column("draft", Text),
-    #: Of a skipped one: the slots it stands for.
+    #: Of a skipped run: its slots.
     Column("skip_reason", Text),
     Column("gap_count", Integer),
     Column("gap_first_at", Time),
     Column("gap_last_at", Time),
     Column("gap_or_more", Boolean),
-    #: Which profile did it, and in place of which.
+    #: The profile that ran it, and the one it was escalated from.
     Column("profile", Text),
     Column("escalated_from", Text),
     Column("drafted_at", Time),
@@ -66,44 +67,32 @@ runs = Table(
     Index("ix_runs_ended_at", "ended_at"),
 )
 is_running, is_queued = runs.c.status == text("'running'"), runs.c.status == text("'queued'")
-Index(
-    "uq_runs_running",
-    runs.c.user_id,
-    runs.c.conversation_id,
-    unique=True,
-    postgresql_where=is_running,
-    sqlite_where=is_running,
+partial_index(
+    "uq_runs_running", runs.c.user_id, runs.c.conversation_id, where=is_running, unique=True
 )
-Index(
+partial_index(
     "uq_runs_queued",
     runs.c.user_id,
     runs.c.conversation_id,
     runs.c.kind,
+    where=is_queued,
     unique=True,
-    postgresql_where=is_queued,
-    sqlite_where=is_queued,
 )
-# Only of those that have: whoever looks for what is under way has better ones.
+# Ended runs only: queries for active runs have better indexes.
 _has_ended = runs.c.ended_at.is_not(None)
-Index(
-    "ix_runs_of_user",
-    runs.c.user_id,
-    runs.c.ended_at,
-    postgresql_where=_has_ended,
-    sqlite_where=_has_ended,
-)
+partial_index("ix_runs_of_user", runs.c.user_id, runs.c.ended_at, where=_has_ended)
 for _name, _columns in {
     "ix_runs_queued": (runs.c.wait_until,),
     "ix_runs_queued_of_user": (runs.c.user_id, runs.c.wait_until),
 }.items():
-    Index(_name, *_columns, postgresql_where=is_queued, sqlite_where=is_queued)
+    partial_index(_name, *_columns, where=is_queued)
 
 #: The proof that a run committed under an epoch.
 outcomes = Table(
     "outcomes",
     metadata,
     owner_of_conversation(),
-    *of_a_run(),
+    *run_reference(),
     Column("epoch", BigInteger, primary_key=True),
     Column("committed_at", Time, nullable=False),
 )
@@ -113,7 +102,7 @@ tool_calls = Table(
     metadata,
     owner_of_conversation(),
     Column("id", Id, primary_key=True),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("run_id", Id, nullable=False),
     Column("epoch", BigInteger, nullable=False),
     Column("server", Text, nullable=False),
@@ -126,30 +115,30 @@ tool_calls = Table(
     Column("result", Text),
     Column("started_at", Time, nullable=False),
     Column("ended_at", Time),
-    #: Digest of how the tool was described to the agent.
+    #: Digest of the tool's definition as shown to the agent.
     Column("definition", Text, nullable=False, server_default=""),
-    #: It was made and went wrong.
+    #: It was made and returned an error.
     Column("failed", Boolean, nullable=False, server_default=false()),
     CheckConstraint("state IN ('started', 'done', 'unknown')", name="state"),
     Index("ix_tool_calls_of_run", "user_id", "run_id"),
     Index("ix_tool_calls_of_conversation", "user_id", "conversation_id", "started_at"),
 )
 
-#: Which jobs a run that was handed back waits for; gone once it goes on.
+#: The jobs that a queued run waits for, deleted when it resumes.
 waits = Table(
     "waits",
     metadata,
     owner_of_conversation(),
-    *of_a_run(),
+    *run_reference(),
     Column("job_id", Id, primary_key=True),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("settled_at", Time),
     Index("ix_waits_of_job", "user_id", "job_id"),
-    # For what goes when a conversation goes.
+    # For the cascade when a conversation is deleted.
     Index("ix_waits_of_conversation", "user_id", "conversation_id"),
 )
 
-#: The calls of conversations that were deleted, apart from those that only read.
+#: The calls of deleted conversations, except those that only read.
 receipts = Table(
     "receipts",
     metadata,
@@ -175,7 +164,7 @@ grants = Table(
     metadata,
     owner_of_conversation(),
     Column("id", Id, primary_key=True),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("server", Text, nullable=False),
     Column("tool", Text, nullable=False),
     Column("definition", Text, nullable=False),
@@ -188,25 +177,18 @@ grants = Table(
     Column("ended_at", Time),
     Index("ix_grants_of_conversation", "user_id", "conversation_id"),
 )
-is_good = grants.c.ended_at.is_(None)
-Index(
-    "ix_grants_good",
-    grants.c.user_id,
-    grants.c.given_at,
-    grants.c.id,
-    postgresql_where=is_good,
-    sqlite_where=is_good,
-)
+is_unended = grants.c.ended_at.is_(None)
+partial_index("ix_grants_good", grants.c.user_id, grants.c.given_at, grants.c.id, where=is_unended)
 
-#: The epoch of entries that are known to have been committed, whose run is no longer there.
-KEPT = 0
-#: An agent's memory of a conversation, entry by entry; those of a run count once it committed.
+#: The epoch of committed entries whose run has been deleted.
+COMMITTED_EPOCH = 0
+#: Entries of sessions; those of a run count once it has committed.
 session_entries = Table(
     "session_entries",
     metadata,
     owner_of_conversation(),
     number(),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("session_id", Id, nullable=False),
     Column("run_id", Id, nullable=False),
     Column("epoch", BigInteger, nullable=False),

@@ -1,4 +1,4 @@
-"""What users are told, and what changed for those who watch."""
+"""Notices, their deliveries, and the log of events."""
 
 from sqlalchemy import (
     BigInteger,
@@ -13,11 +13,12 @@ from sqlalchemy import (
 )
 
 from backburner.store.tables.base import (
+    conversation_reference,
     metadata,
     number,
-    of_a_conversation,
     owner,
     owner_of_conversation,
+    partial_index,
 )
 from backburner.store.types import Id, Time
 
@@ -27,7 +28,7 @@ notices = Table(
     owner_of_conversation(),
     number(),
     Column("id", Id, nullable=False),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("run_id", Id),
     Column("kind", Text, nullable=False),
     Column("text", Text, nullable=False),
@@ -35,27 +36,21 @@ notices = Table(
     Column("created_at", Time, nullable=False),
     Column("seen_at", Time),
     UniqueConstraint("user_id", "id"),
-    # For what goes when a conversation goes.
+    # For the cascade when a conversation is deleted.
     Index("ix_notices_of_conversation", "user_id", "conversation_id"),
 )
-unseen = notices.c.seen_at.is_(None)
-Index(
-    "ix_notices_unseen",
-    notices.c.user_id,
-    notices.c.number,
-    postgresql_where=unseen,
-    sqlite_where=unseen,
-)
+is_unseen = notices.c.seen_at.is_(None)
+partial_index("ix_notices_unseen", notices.c.user_id, notices.c.number, where=is_unseen)
 
-#: One row for each part that goes out on a channel.
+#: One row for each part that is sent on a channel.
 deliveries = Table(
     "deliveries",
     metadata,
     owner_of_conversation(),
     number(),
-    #: The same part of the same notice is never put in twice.
+    #: Unique, so that a part of a notice is never sent twice.
     Column("key", Text, nullable=False),
-    *of_a_conversation(),
+    *conversation_reference(),
     Column("notice_id", Id, nullable=False),
     Column("channel", Text, nullable=False),
     Column("target", Text, nullable=False),
@@ -70,23 +65,17 @@ deliveries = Table(
     Column("error", Text),
     CheckConstraint("state IN ('waiting', 'sending', 'sent', 'failed')", name="state"),
     UniqueConstraint("user_id", "key"),
-    # For what goes when a conversation goes.
+    # For the cascade when a conversation is deleted.
     Index("ix_deliveries_of_conversation", "user_id", "conversation_id"),
 )
-to_send = text("state IN ('waiting', 'sending')")
-Index(
-    "ix_deliveries_to_send",
-    deliveries.c.not_before,
-    postgresql_where=to_send,
-    sqlite_where=to_send,
-)
+is_unsent = text("state IN ('waiting', 'sending')")
+partial_index("ix_deliveries_to_send", deliveries.c.not_before, where=is_unsent)
 
-#: What changed, for those who watch.
 events = Table(
     "events",
     metadata,
     owner(),
-    #: Given by `counters` on both databases: see `records.events`.
+    #: From `counters` on both databases: see `store.events`.
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("conversation_id", Id),
     Column("kind", Text, nullable=False),
