@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import Route
 
@@ -61,6 +61,18 @@ ROUTERS = (
 HEARTBEAT_INTERVAL = timedelta(seconds=15)
 
 
+def _operation_id(route: APIRoute) -> str:
+    """Use the function's name, which reads well in generated clients."""
+    return route.name
+
+
+#: All routes of the API. Applications share them, with all that FastAPI derives from their types.
+_root = APIRouter(generate_unique_id_function=_operation_id)
+for _router in ROUTERS:
+    _root.include_router(_router, responses=openapi.COMMON_RESPONSES)
+_root.include_router(monitoring.router)
+
+
 class Api(FastAPI):
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -91,8 +103,8 @@ def build_api(
         # FastAPI's documentation pages load scripts from a third-party server.
         docs_url=None,
         redoc_url=None,
-        generate_unique_id_function=_operation_id,
         exception_handlers=problems.HANDLERS,
+        routes=list(_root.routes),
     )
     api.state.deps = deps
     api.state.checks = checks
@@ -100,16 +112,8 @@ def build_api(
     api.state.feed = Feed(deps)
     api.state.heartbeat = heartbeat.total_seconds()
     api.state.reply_timeout = reply_timeout
-    for router in ROUTERS:
-        api.include_router(router, responses=openapi.COMMON_RESPONSES)
-    api.include_router(monitoring.router)
     if tools is not None:
         api.routes.append(Route(mcp.PATH, mcp.McpEndpoint(tools), include_in_schema=False))
     api.add_middleware(BodyLimitMiddleware)
     api.add_middleware(HostCheckMiddleware, hosts=hosts)
     return api
-
-
-def _operation_id(route: APIRoute) -> str:
-    """Use the function's name, which reads well in generated clients."""
-    return route.name
