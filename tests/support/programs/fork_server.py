@@ -145,6 +145,9 @@ def import_all() -> None:
     for module in pkgutil.walk_packages(package.__path__, "backburner."):
         if not module.name.startswith(SCRIPTS):
             importlib.import_module(module.name)
+    # As the first request would: the models of all routes are made from their types.
+    build_api = sys.modules["backburner.api.app"].build_api
+    build_api(None, hosts=(), checks={}).openapi()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "An import has started a thread."
 
 
