@@ -225,6 +225,7 @@ def test_help_names_safer_ways_to_pass_a_secret(call: Callable[..., Ended], comm
     assert "BACKBURNER_DATABASE_URL_FILE" in " ".join(shown.split())
 
 
+@pytest.mark.usefixtures("restore_logging")
 def test_a_password_on_the_command_line_is_warned_of(
     call: Callable[..., Ended], tmp_path: Path
 ) -> None:
