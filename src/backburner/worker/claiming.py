@@ -19,10 +19,8 @@ from backburner.runs.stopping import StopReason
 from backburner.worker.active_runs import ActiveRun, ActiveRuns
 from backburner.worker.seats import Seats
 
-#: The worker wakes this long before work is due.
+#: The timer wakes a claim this long before work is due; see `_wait_until_due`.
 EARLY_WAKE = timedelta(milliseconds=5)
-#: Iterations of the event loop until the agent of a new run has started.
-LOOP_STEPS_TO_START = 5
 
 _log = structlog.get_logger(__name__)
 
@@ -38,8 +36,8 @@ class Claiming:
     spawn: Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
     #: Set to stop claiming.
     closed: bool = False
-    #: Woken early: work is due within `EARLY_WAKE`.
-    comes_early: bool = False
+    #: The timer has woken this chore early.
+    woken_early: bool = False
     #: The last claim, committed or not.
     _claimed: ConversationId | None = None
     #: Preparation failed: claimed again without it, and given up.
@@ -50,9 +48,6 @@ class Claiming:
         count = 0
         while not self.closed and count < self.batch and await self._take_one():
             count += 1
-            # It begins before the next claim takes up the interpreter.
-            for _ in range(LOOP_STEPS_TO_START):
-                await asyncio.sleep(0)
         if not self.closed and count < self.batch:
             await self._make_room()
         return not self.closed and count == self.batch
@@ -81,9 +76,9 @@ class Claiming:
 
     def _claim_and_prepare(self, tx: Tx) -> tuple[Claim, prepare.PreparedRun | None] | None:
         self._claimed = None
-        if self.comes_early:
-            self.comes_early = False
-            _wait_a_moment(tx)
+        if self.woken_early:
+            self.woken_early = False
+            _wait_until_due(tx)
         claim = tx.queue.claim(self._claimer(RunKind.REPLY), self._claimer(RunKind.BACKGROUND))
         if claim is None:
             return None
@@ -133,8 +128,12 @@ class Claiming:
             in_the_way[-1].stop.request(StopReason.USER_WAITING)
 
 
-def _wait_a_moment(tx: Tx) -> None:
-    """Wait in an open transaction for what is about to be due: nothing is in the way then."""
+def _wait_until_due(tx: Tx) -> None:
+    """Wait for work that is due in a moment, inside the transaction that will claim it.
+
+    A timer fires late, and a claim then needs a thread, a connection and a transaction. All of
+    that takes milliseconds, and is done before the work is due instead of after.
+    """
     left = tx.queue.agenda().work
     if left is not None and left <= 2 * EARLY_WAKE:
         time.sleep(left.total_seconds())

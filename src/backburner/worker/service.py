@@ -170,7 +170,7 @@ class Worker:
                     self.underway.changed.clear()
                     self._kept["work"].wake.set()
                 if not took.done() and not ended.done():
-                    self._claiming.comes_early = "work" in next_due.names
+                    self._claiming.woken_early = "work" in next_due.names
                     for name in next_due.names:
                         self._kept[name].wake.set()
                 for task in (took, ended):
