@@ -23,7 +23,7 @@ from backburner.core.run import RunStatus, SkipReason
 from backburner.core.schedule import After, Immediate, Interval
 from backburner.core.work.views import TaskStatus, task_view
 from backburner.store import tables
-from backburner.worker.deliverer import Deliverer
+from backburner.worker.notice_deliverer import Deliverer
 from backburner.worker.pruner import Pruner
 from backburner.worker.seats import Seats
 

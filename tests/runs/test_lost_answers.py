@@ -20,7 +20,7 @@ from backburner.core.question import YES
 from backburner.core.run import RunStatus
 from backburner.core.tool_policy import ALWAYS_HERE
 from backburner.store.db import Database
-from backburner.worker.deliverer import Deliverer
+from backburner.worker.notice_deliverer import Deliverer
 
 SEND = Call("send", {"to": "Ann"})
 

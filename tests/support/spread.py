@@ -13,7 +13,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 #: Folders whose tests wait, and how long each of them takes, roughly, in seconds.
-WAITING = {"proof": 8.0, "worker": 3.0, "cli": 1.0, "engine": 1.0}
+WAITING = {"end_to_end": 8.0, "worker": 3.0, "cli": 1.0, "engine": 1.0}
 #: Files that are too long for one process.
 LONG = ("store/test_migrations.py", "store/test_simulator.py", "store/test_starting.py")
 #: Folders with many short tests, so that all processes end at the same time.

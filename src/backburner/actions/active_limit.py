@@ -1,6 +1,6 @@
 """The limit on active tasks, checked whenever work starts or resumes."""
 
-from backburner.actions import chain
+from backburner.actions import after_schedules
 from backburner.actions.deps import Deps
 from backburner.actions.steps import Change, save
 from backburner.core.conversation import Conversation
@@ -30,7 +30,7 @@ def check(deps: Deps, tx: Tx, after: Conversation, *, before: Conversation | Non
     """Refuse a task over the limit, or without its predecessor. The caller holds the user lock."""
     if not views.counts_as_active(after) or (before is not None and views.counts_as_active(before)):
         return
-    chain.check_predecessor(tx, after)
+    after_schedules.check_predecessor(tx, after)
     others = [
         title or task_id for task_id, title in tx.tasks.active(after.user_id) if task_id != after.id
     ]

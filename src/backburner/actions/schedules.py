@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from backburner.actions import active_limit, chain, lookup
+from backburner.actions import active_limit, after_schedules, lookup
 from backburner.actions.deps import Deps
 from backburner.core import schedule, transitions
 from backburner.core.conversation import Conversation
@@ -93,7 +93,7 @@ def resolve(
     """Build the schedule of a conversation, which may be new, and check it."""
     parsed = _parse(tx, user, timing)
     if isinstance(parsed, After):
-        parsed = chain.resolve_after(tx, user, parsed, conversation_id=conversation_id)
+        parsed = after_schedules.resolve_after(tx, user, parsed, conversation_id=conversation_id)
     kind = views.task_kind(parsed)
     if timing.kind is not None and timing.kind is not kind:
         raise BadSchedule(

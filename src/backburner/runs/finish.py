@@ -27,8 +27,8 @@ from backburner.core.transitions.step import system_message
 from backburner.core.validation import canonical_json
 from backburner.core.work import jobs
 from backburner.ports import Claim, Tx
-from backburner.runs.gate import Gate
 from backburner.runs.stopping import StopReason, StopRequests
+from backburner.runs.tool_gate import Gate
 
 #: Delay until a run checks again whether the budget reserved by others is free.
 BUDGET_RETRY_DELAY = timedelta(seconds=5)

@@ -31,10 +31,10 @@ from backburner.ports import Claim, Offer, SessionEntries, TextDelta, TurnEnded,
 from backburner.runs import finish
 from backburner.runs.budget import Budget
 from backburner.runs.finish import RunResult
-from backburner.runs.gate import Gate
 from backburner.runs.prepare import SESSION_LOST, PreparedRun
 from backburner.runs.retrying_store import with_retries
 from backburner.runs.stopping import IMMEDIATE_REASONS, StopReason, StopRequests
+from backburner.runs.tool_gate import Gate
 
 NO_MODEL_HINT = "Run `backburner setup`, or name another profile in the settings."
 #: How often a tool call in progress is checked, once the run is asked to stop.

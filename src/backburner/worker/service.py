@@ -21,10 +21,10 @@ from backburner.ports import Agenda, Bus, Claimer, Hint, HintKind
 from backburner.runs.stopping import StopReason
 from backburner.worker.active_runs import ActiveRuns
 from backburner.worker.claiming import EARLY_WAKE, Claiming
-from backburner.worker.deliverer import Deliverer
 from backburner.worker.lease import Leases
+from backburner.worker.notice_deliverer import Deliverer
 from backburner.worker.pruner import Pruner
-from backburner.worker.reminder import Reminder
+from backburner.worker.question_reminder import Reminder
 from backburner.worker.rescuer import Rescuer
 from backburner.worker.seats import Seats
 

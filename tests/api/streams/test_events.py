@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import timedelta
 
 import httpx2
@@ -11,9 +10,9 @@ from fastapi import FastAPI
 from sqlalchemy import update
 from support.doubles.clock import SetClock
 from support.doubles.engine import Say, Wait
-from support.people.tokens import issue_credential, issue_token
+from support.people.tokens import issue_token
 from support.requirements import requirement
-from support.servers.live import BOUND, following, serving, serving_on
+from support.servers.live import BOUND, following, serving, serving_on, wait_for_draft
 from support.stage.make import STRANGER, USER
 from support.stage.stage import Stage
 from support.stage.stages import clock, database, set_up, stage
@@ -21,15 +20,11 @@ from support.stage.stages import clock, database, set_up, stage
 from backburner.actions import chat
 from backburner.api.app import build_api
 from backburner.app.http_server import listen
-from backburner.bus.local import LocalBus
 from backburner.core.accounts import Scope
-from backburner.core.conversation import Conversation
 from backburner.core.ids import UserId
 from backburner.live import poll
-from backburner.live.drafts import Broadcast
 from backburner.live.feed import Feed
-from backburner.live.subscriber import MAX_SUBSCRIBER_QUEUE, FeedItem, Subscriber
-from backburner.ports import Change, EventKind, Hint, HintKind
+from backburner.ports import EventKind, Hint, HintKind
 from backburner.store import tables
 from backburner.worker.pruner import KEEP_EVENTS, Pruner
 
@@ -55,11 +50,6 @@ async def token(stage: Stage) -> str:
 async def issue(stage: Stage, user: UserId = USER, *scopes: Scope) -> str:
     stage.user(user)
     return await issue_token(stage.deps, user, scopes or (Scope.READ,), name="Test")
-
-
-async def issue_id(stage: Stage) -> str:
-    stage.user()
-    return (await issue_credential(stage.deps, USER, [Scope.READ], name="Test")).id
 
 
 def change(stage: Stage, user: UserId = USER, *, count: int = 1) -> None:
@@ -269,7 +259,7 @@ async def test_whoever_comes_in_the_middle_of_a_reply_sees_what_was_said_so_far(
     here = await stage.chat()
     await stage.say(here, "Hello?")
     await stage.take_up()
-    await _until_written(stage, here)
+    await wait_for_draft(stage, here)
     async with following(client, token) as stream:
         draft = await stream.next("draft")
         more.set()
@@ -279,84 +269,6 @@ async def test_whoever_comes_in_the_middle_of_a_reply_sees_what_was_said_so_far(
 
     assert (draft.data["at"], draft.data["text"]) == (0, "One ")
     assert (rest.data["at"], rest.data["text"]) == (4, "two.")
-
-
-async def _until_written(stage: Stage, here: Conversation) -> None:
-    with stage.deps.bus.listen(HintKind.CHANGED) as hints:  # type: ignore[union-attr]
-        async with asyncio.timeout(BOUND):
-            while not stage.database.run(lambda tx: tx.events.drafts(here.user_id, None)):
-                await hints.take()
-
-
-async def test_a_reply_of_another_process_is_seen_though_its_run_has_just_begun(
-    stage: Stage,
-) -> None:
-    end = asyncio.Event()
-    stage.engine.then(Say("One "), Wait(end))
-    here = await stage.chat()
-    bus = LocalBus()
-    elsewhere = Feed(replace(stage.deps, drafts=Broadcast(), bus=bus))
-    async with elsewhere.follow(USER, await issue_id(stage), after=None) as subscriber:
-        subscriber.take()
-        await stage.say(here, "Hello?")
-        await stage.take_up()
-        await _until_written(stage, here)
-        bus.hint(Hint(HintKind.CHANGED, USER, here.id))
-        news = await _next_with_changes(subscriber)
-    end.set()
-    await stage.idle()
-
-    assert {change.kind for change in news.changes} >= {"message", "run"}
-    assert [draft.text for draft in news.drafts] == ["One "]
-
-
-async def test_no_piece_of_a_reply_is_lost_to_a_change_that_comes_after_it(stage: Stage) -> None:
-    more, end = asyncio.Event(), asyncio.Event()
-    stage.engine.then(Say("One "), Wait(more), Say("two."), Wait(end))
-    here = await stage.chat()
-    feed = Feed(stage.deps)
-    token = await issue_id(stage)
-    async with (
-        feed.follow(USER, token, after=None) as slow,
-        feed.follow(USER, token, after=None) as quick,
-    ):
-        await stage.say(here, "Hello?")
-        await stage.take_up()
-        await _until_written(stage, here)
-        stage.database.run(lambda tx: tx.changed(USER, here.id, EventKind.MESSAGE))
-        while (await _next_with_changes(quick)).changes[-1].number < newest(stage):
-            pass
-        more.set()
-        while not (await _next(quick)).drafts:
-            pass
-        news = slow.take()
-    end.set()
-    await stage.idle()
-
-    assert [(draft.at, draft.text) for draft in news.drafts] == [(0, "One two.")]
-
-
-async def _next_with_changes(subscriber: Subscriber) -> FeedItem:
-    while not (news := await _next(subscriber)).changes:
-        pass
-    return news
-
-
-async def _next(subscriber: Subscriber) -> FeedItem:
-    assert await subscriber.wait(BOUND)
-    return subscriber.take()
-
-
-def test_a_client_that_does_not_keep_up_begins_with_everything() -> None:
-    slow = Subscriber(USER, "credential")
-    slow.begin(7, [], is_new=True)
-    slow.take()
-    slow.offer(Change(8 + number, "user", None) for number in range(MAX_SUBSCRIBER_QUEUE + 1))
-    slow.offer([Change(1000, "user", None)])
-
-    news = slow.take()
-    assert (news.resets, news.begins_at) == (True, 8 + MAX_SUBSCRIBER_QUEUE)
-    assert [one.number for one in news.changes] == [1000]
 
 
 async def test_without_hints_a_poll_finds_changes_and_expired_credentials(

@@ -12,6 +12,9 @@ import httpx2
 from fastapi import FastAPI
 
 from backburner.app.http_server import HttpServer, listen, server_config
+from backburner.core.conversation import Conversation
+from backburner.ports import HintKind
+from support.stage.stage import Stage
 
 #: How long anything may take, in seconds; only what is broken takes as long.
 BOUND = 10.0
@@ -102,3 +105,13 @@ async def following(
     timeout = httpx2.Timeout(BOUND, read=None)
     async with client.stream(method, path, headers=headers, timeout=timeout, **more) as answer:
         yield Stream(answer)
+
+
+async def wait_for_draft(stage: Stage, conversation: Conversation) -> None:
+    """Wait until the draft of a reply is in the database."""
+    bus, user = stage.deps.bus, conversation.user_id
+    assert bus is not None
+    with bus.listen(HintKind.CHANGED) as hints:
+        async with asyncio.timeout(BOUND):
+            while not stage.database.run(lambda tx: tx.events.drafts(user, None)):
+                await hints.take()

@@ -24,9 +24,9 @@ from backburner.store import tables
 from backburner.store.db import Database
 from backburner.worker.active_runs import ActiveRun, ActiveRuns
 from backburner.worker.claiming import Claiming
-from backburner.worker.deliverer import Deliverer
 from backburner.worker.lease import Leases
-from backburner.worker.reminder import Reminder
+from backburner.worker.notice_deliverer import Deliverer
+from backburner.worker.question_reminder import Reminder
 from backburner.worker.rescuer import Rescuer
 from backburner.worker.seats import Seats
 from support.doubles.channel import RecordingChannel

@@ -17,7 +17,7 @@ from backburner.core.transitions.answers import (
     answer,
     expire,
 )
-from backburner.core.transitions.by_others import (
+from backburner.core.transitions.by_system import (
     apply_follower_event,
     pause_for_allowance,
     receive_event,

@@ -11,7 +11,7 @@ from backburner.core.ids import QuestionId
 from backburner.core.question import NO, YES, Purpose, Question, accept_answer
 from backburner.core.run import ItemKind, NewItem, RunKind, SkipReason
 from backburner.core.schedule import Interval
-from backburner.core.transitions.moves import (
+from backburner.core.transitions.shared_changes import (
     account_for_slots,
     advance_schedule,
     close_question,

@@ -25,7 +25,7 @@ from backburner.core.question import match_chat_message
 from backburner.core.run import ItemKind, NewItem, RunKind
 from backburner.core.schedule import Immediate, Schedule
 from backburner.core.transitions import answers, create
-from backburner.core.transitions.moves import (
+from backburner.core.transitions.shared_changes import (
     end_work,
     is_proposal,
     refuse_archived,

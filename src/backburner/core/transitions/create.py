@@ -22,7 +22,7 @@ from backburner.core.errors import BadRequest
 from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
 from backburner.core.question import Purpose
 from backburner.core.schedule import Immediate, Interval, Schedule
-from backburner.core.transitions.moves import open_question
+from backburner.core.transitions.shared_changes import open_question
 from backburner.core.transitions.step import Step
 from backburner.core.validation import check_text
 from backburner.core.work import proposal

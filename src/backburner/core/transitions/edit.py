@@ -16,7 +16,7 @@ from backburner.core.conversation import (
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.schedule import Schedule
 from backburner.core.transitions import by_user, create
-from backburner.core.transitions.moves import is_proposal, refuse_archived
+from backburner.core.transitions.shared_changes import is_proposal, refuse_archived
 from backburner.core.transitions.step import FollowerEvent, Report, Step, Stops, system_message
 from backburner.core.validation import check_text
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from backburner.core.conversation import Conversation, PauseReason, Status
 from backburner.core.run import SkipReason
 from backburner.core.schedule import Scheduled
-from backburner.core.transitions.moves import (
+from backburner.core.transitions.shared_changes import (
     account_for_slots,
     is_proposal,
     pause_work,

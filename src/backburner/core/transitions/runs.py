@@ -34,7 +34,7 @@ from backburner.core.question import (
 )
 from backburner.core.run import Failure, FailureKind, Run, SkippedSlots, SkipReason
 from backburner.core.transitions.answers import SKIP, STOP, TRY_AGAIN
-from backburner.core.transitions.moves import (
+from backburner.core.transitions.shared_changes import (
     account_for_slots,
     advance_schedule,
     end_work,

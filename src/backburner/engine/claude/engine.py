@@ -15,7 +15,7 @@ from backburner.engine.claude.homes import ProgramHomes
 from backburner.engine.claude.program import Program, start_program, write_launcher
 from backburner.engine.claude.relay import Line, Relay
 from backburner.engine.claude.tools import digest
-from backburner.engine.claude.warm import WarmPrograms
+from backburner.engine.claude.warm_programs import WarmPrograms
 from backburner.engine.installed import find_claude_code
 from backburner.ports import EngineEvent, Gate, Launcher, TurnRequest
 

@@ -12,18 +12,18 @@ from support.contracts.store import (
     clients,
     commits,
     conversations,
-    crashes,
     discovery,
     fairness,
     holding,
     job_lists,
     memories,
     memory,
+    pruning,
     questions,
     receipts,
+    rescue,
     slots,
     telling,
-    tidying,
     values,
     waiting,
 )
@@ -33,8 +33,8 @@ Promise = Callable[[Scene], None]
 
 _MODULES = (
     *(conversations, values, waiting, questions, telling, memory, memories, receipts),
-    *(tidying, clients, job_lists),
-    *(awaited, claiming, holding, crashes, commits, slots, fairness, discovery),
+    *(pruning, clients, job_lists),
+    *(awaited, claiming, holding, rescue, commits, slots, fairness, discovery),
 )
 #: Every public function of these modules, by its name.
 PROMISES: dict[str, Promise] = {

@@ -17,7 +17,7 @@ from backburner.core.errors import Conflict
 from backburner.core.run import ItemKind, NewItem, RunKind
 from backburner.core.schedule import After, AfterCondition
 from backburner.core.transitions.create import TEST_RUN_BATCH
-from backburner.core.transitions.moves import (
+from backburner.core.transitions.shared_changes import (
     is_proposal,
     pause_work,
     refuse_archived,

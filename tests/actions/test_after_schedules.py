@@ -8,7 +8,7 @@ from support.stage.make import MATE, USER
 from support.stage.stage import Stage, prompts
 
 from backburner.actions import conversations, schedules
-from backburner.actions.chain import MAX_CHAIN_LENGTH
+from backburner.actions.after_schedules import MAX_CHAIN_LENGTH
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work import control, tasks
