@@ -171,7 +171,6 @@ LOOKS: dict[str, Look] = {
     "messages, next": lambda tx, home: tx.browse.messages(
         USER, home.chat.id, (f"{home.said}5000",), limit=PAGE
     ),
-    "a message": lambda tx, home: tx.browse.message(USER, home.said),
     "recent messages": lambda tx, home: tx.messages.recent(USER, home.chat.id, limit=PAGE),
     "notices": lambda tx, _: tx.browse.notices(USER, None, unseen=False, limit=PAGE),
     "notices, next": lambda tx, home: tx.browse.notices(

@@ -156,7 +156,6 @@ ATTEMPTS: dict[str, Attempt] = {
         ConversationPage([], None),
     ),
     "browse.calls": lambda tx, me, home: tx.browse.calls(me, home.held.run.id),
-    "browse.message": lambda tx, me, home: tx.browse.message(me, ids.MessageId(home.said)),
     "browse.question": lambda tx, me, _: tx.browse.question(me, make.QUESTION),
     "browse.messages": lambda tx, me, home: tx.browse.messages(me, home.kept.id, None, limit=9),
     "browse.notices": lambda tx, me, _: tx.browse.notices(me, None, unseen=False, limit=9),

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from backburner.actions.deps import Deps
 from backburner.core.conversation import Message
-from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
+from backburner.core.ids import ConversationId, QuestionId, RunId, UserId
 from backburner.core.memory import Memory
 from backburner.core.run import Run
 from backburner.ports import (
@@ -65,10 +65,6 @@ async def messages(
         lambda tx: tx.browse.messages(user, conversation_id, after, limit=limit + 1)
     )
     return make_page(rows, limit, lambda last: (last.id,))
-
-
-async def message(deps: Deps, user: UserId, message_id: MessageId) -> Message:
-    return await deps.store.transact(lambda tx: tx.browse.message(user, message_id))
 
 
 async def questions(

@@ -157,7 +157,6 @@ class Browse(Protocol):
     ) -> Sequence[Message]:
         """List messages, newest first."""
 
-    def message(self, user: UserId, message_id: MessageId) -> Message: ...
     def questions(
         self, user: UserId, after: PageKey | None, *, limit: int
     ) -> Sequence[QuestionRow]:

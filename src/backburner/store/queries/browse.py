@@ -10,7 +10,6 @@ from backburner.core.ids import (
     CallId,
     ConversationId,
     GrantId,
-    MessageId,
     NoticeId,
     QuestionId,
     RunId,
@@ -60,7 +59,6 @@ messages_after = messages_page.where(
     .where(messages.c.user_id == _owner, messages.c.id == _id)
     .scalar_subquery()
 )
-_select_message = select(messages).where(messages.c.user_id == _owner, messages.c.id == _id)
 _select_questions = select(questions, conversations.c.title).join(
     conversations,
     (conversations.c.user_id == questions.c.user_id)
@@ -126,9 +124,6 @@ class Browse(ConversationQueries, GrantQueries, MemoryQueries, ProfileQueries, G
         if after is not None:
             statement, values["id"] = messages_after, after[0]
         return [to_message(row) for row in self._execute(statement, values)]
-
-    def message(self, user: UserId, message_id: MessageId) -> Message:
-        return to_message(self._read_one(_select_message, {"owner": user, "id": message_id}))
 
     def questions(
         self, user: UserId, after: PageKey | None, *, limit: int
