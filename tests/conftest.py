@@ -22,6 +22,7 @@ from support.doubles.clock import SetClock
 from support.programs.programs import Start, starter
 from support.servers.postgres_server import new_postgres, postgres_server
 from support.spread import pytest_collection_modifyitems, pytest_xdist_make_scheduler
+from support.statements import share_compiled_statements
 
 from backburner.engine.addresses import ONLY_LOOPBACK
 from backburner.store.db import Database
@@ -48,6 +49,8 @@ os.environ[ONLY_LOOPBACK] = "1"
 os.environ["PYTHONPATH"] = str(Path(__file__).parent)
 # A shell starts background jobs with interrupts ignored, and child processes would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+share_compiled_statements()
 
 settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(
