@@ -21,6 +21,8 @@ from backburner.worker.seats import Seats
 
 #: The timer wakes a claim this long before work is due; see `_wait_until_due`.
 EARLY_WAKE = timedelta(milliseconds=5)
+#: Iterations of the event loop until the agent of a new run has started; see `_let_it_start`.
+LOOP_STEPS_TO_START = 5
 
 _log = structlog.get_logger(__name__)
 
@@ -48,6 +50,7 @@ class Claiming:
         count = 0
         while not self.closed and count < self.batch and await self._take_one():
             count += 1
+            await _let_it_start()
         if not self.closed and count < self.batch:
             await self._make_room()
         return not self.closed and count == self.batch
@@ -126,6 +129,15 @@ class Claiming:
         ]
         if in_the_way and not any(other.is_stopping for other in in_the_way):
             in_the_way[-1].stop.request(StopReason.USER_WAITING)
+
+
+async def _let_it_start() -> None:
+    """Let a claimed run start before the next claim, which would compete for the interpreter.
+
+    Runs that share an allowance then reserve from it in the order of their claims.
+    """
+    for _ in range(LOOP_STEPS_TO_START):
+        await asyncio.sleep(0)
 
 
 def _wait_until_due(tx: Tx) -> None:
