@@ -11,8 +11,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
+import httpcore2
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
@@ -51,6 +53,8 @@ os.environ["PYTHONPATH"] = str(Path(__file__).parent)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 share_compiled_statements()
+# Each client would load all certificates of the system anew.
+httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 
 settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(
