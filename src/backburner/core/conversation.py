@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from backburner.core.errors import BadRequest
 from backburner.core.ids import ConversationId, MessageId, RunId, UserId
 from backburner.core.question import Question
 from backburner.core.schedule import Schedule, is_recurring
@@ -219,6 +220,11 @@ def check_state(state: State) -> None:
 
 def check_message(text: str) -> str:
     return check_text("The message", text, limit=MAX_MESSAGE_CHARS)
+
+
+def check_chat_message(text: str) -> None:
+    if not check_message(text).strip():
+        raise BadRequest("The message is empty.", hint="Write a text.")
 
 
 def make_title(text: str) -> str:

@@ -35,6 +35,16 @@ def test_a_fresh_installation_replies_at_once(
     assert away.out[0].startswith("Since ")
 
 
+@pytest.mark.parametrize("text", ["", "  ", "a" * 200_001])
+def test_a_message_that_is_refused_creates_no_conversation(talk: Call, text: str) -> None:
+    before = talk("conversations", "--json").out
+    refused = talk("say", text)
+
+    assert refused.code == 2
+    assert "The message" in refused.err[0]
+    assert talk("conversations", "--json").out == before
+
+
 def test_a_message_whose_stream_was_lost_is_not_sent_twice(
     talk: Call, running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from backburner.cli import id_prefix
 from backburner.cli.client import Server
 from backburner.cli.output import print_json, printable, short_id
 from backburner.cli.server_options import json_option, with_server
+from backburner.core.conversation import check_chat_message
 from backburner.core.errors import BackburnerError
 
 
@@ -37,6 +38,8 @@ def say(
     With - as TEXT, the message is read from standard input.
     """
     content = sys.stdin.read() if text == ("-",) else " ".join(text)
+    # Before a conversation is created for it.
+    check_chat_message(content)
     conversation_id = _find_or_create(server, conversation)
     path, body = f"/api/conversations/{conversation_id}/messages", {"content": content}
     if no_wait:

@@ -15,6 +15,7 @@ from backburner.core.conversation import (
     Source,
     State,
     Status,
+    check_chat_message,
     check_message,
     check_state,
     make_title,
@@ -48,8 +49,7 @@ def receive_message(
 ) -> Step:
     """Receive a user's message: it answers the shown question if it matches, else gets a reply."""
     refuse_archived(conversation)
-    if not check_message(text).strip():
-        raise BadRequest("The message is empty.", hint="Write a text.")
+    check_chat_message(text)
     message = NewMessage(role=MessageRole.USER, content=text, source=Source.CHAT, id=message_id)
     changed = replace(
         conversation, title=conversation.title or make_title(text), unattended_replies=0
