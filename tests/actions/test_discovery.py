@@ -125,7 +125,7 @@ async def test_one_that_stands_still_begins_anew_when_it_is_switched_on(stage: S
 async def test_where_it_is_off_for_everybody_nobody_switches_it_on(either: Database) -> None:
     stage = make_stage(either, discovery=DiscoverySettings(allowed=False))
     stage.user()
-    with pytest.raises(Conflict, match="switched off for everybody here") as refused:
+    with pytest.raises(Conflict, match="Discovery is disabled on this server") as refused:
         stage.switch_discovery(on=True)
 
     assert "discovery_enabled" in refused.value.hint

@@ -13,11 +13,11 @@ from backburner.ports import ConversationFilter, Tx, View
 
 
 def switch(deps: Deps, tx: Tx, user: UserId, *, on: bool) -> None:
-    """Let discovery begin anew, or end for good; one that is on and works is left alone."""
+    """Switch discovery on or off; discovery that is on and not paused is left unchanged."""
     if on and not deps.discovery.allowed:
         raise Conflict(
-            "Looking for work is switched off for everybody here.",
-            hint="Whoever runs this server can set `discovery_enabled = true`.",
+            "Discovery is disabled on this server.",
+            hint="Its operator can set `discovery_enabled = true`.",
         )
     tx.users.lock(user)
     found = [tx.conversations.lock(user, which) for which in tx.discovery.conversation_ids(user)]

@@ -46,7 +46,7 @@ class Claiming:
     _unprepared: set[ConversationId] = field(default_factory=set)
 
     async def run_once(self) -> bool:
-        """Take up as much as there are seats for; say whether there may be more."""
+        """Claim work for all free seats; return whether there may be more."""
         count = 0
         while not self.closed and count < self.batch and await self._take_one():
             count += 1
@@ -110,7 +110,7 @@ class Claiming:
             self.underway.remove(taken)
 
     async def _make_room(self) -> None:
-        """Let background work hand back where somebody waits for a reply that finds no seat."""
+        """Stop a background run if a reply waits and has no seat."""
         if not len(self.underway):
             return
         waits_for = await self.deps.store.transact(lambda tx: tx.queue.waiting_profile())
@@ -132,7 +132,7 @@ class Claiming:
 
 
 async def _let_it_start() -> None:
-    """Let a claimed run start before the next claim, which would compete for the interpreter.
+    """Yield until a claimed run has started: the next claim competes for the interpreter.
 
     Runs that share an allowance then reserve from it in the order of their claims.
     """

@@ -124,7 +124,7 @@ class Worker:
             await asyncio.gather(timer, *chores, *self._tasks, return_exceptions=True)
 
     async def _drain(self) -> None:
-        """Let runs hand back at the next good place, and after a while wherever they are."""
+        """Ask runs to hand back at the next safe point, and after the grace period at once."""
         for reason, limit in (
             (StopReason.DRAINING, self._pace.drain),
             (StopReason.SHUTDOWN, HAND_BACK_GRACE),

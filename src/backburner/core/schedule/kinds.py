@@ -1,4 +1,4 @@
-"""The kinds of schedules."""
+"""The kinds of schedules, and checks of new ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,13 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, assert_never
 
+from backburner.core.errors import BadSchedule
 from backburner.core.ids import ConversationId
+from backburner.core.schedule import cron
+
+MIN_INTERVAL = timedelta(seconds=1)
+#: A time further ahead is more likely a mistake than intended.
+MAX_SCHEDULE_AHEAD = timedelta(days=3660)
 
 
 class CatchUp(StrEnum):
@@ -80,3 +86,57 @@ def is_recurring(schedule: Schedule) -> bool:
             return False
         case _:
             assert_never(schedule)
+
+
+def check_schedule(schedule: Schedule, *, now: datetime) -> None:
+    """Refuse a schedule that work cannot start with now."""
+    match schedule:
+        case Scheduled(run_at):
+            _check_run_at(run_at, now)
+        case Cron(expression, zone):
+            cron.find_zone(zone)
+            cron.check_cron(expression)
+        case Interval(every, anchor):
+            _check_interval(every)
+            _require_aware(anchor)
+            _check_near(anchor, now)
+        case Event(source) if not source:
+            raise BadSchedule("An event schedule needs a source.", hint="Name one, such as `file`.")
+        case Immediate() | Event() | After():
+            pass
+        case _:
+            assert_never(schedule)
+
+
+def _check_run_at(run_at: datetime, now: datetime) -> None:
+    _require_aware(run_at)
+    if run_at <= now:
+        raise BadSchedule(
+            f"{run_at.isoformat()} is in the past.",
+            hint=f"It is now {now.isoformat(timespec='seconds')}; choose a later time.",
+        )
+    _check_near(run_at, now)
+
+
+def _check_near(moment: datetime, now: datetime) -> None:
+    if moment - now > MAX_SCHEDULE_AHEAD:
+        raise BadSchedule(
+            f"{moment.isoformat()} is more than ten years ahead.", hint="Check the year."
+        )
+
+
+def _check_interval(every: timedelta) -> None:
+    if every < MIN_INTERVAL:
+        raise BadSchedule(
+            "An interval must be at least one second.", hint="Use, for example, `every 30m`."
+        )
+    if every > MAX_SCHEDULE_AHEAD:
+        raise BadSchedule("An interval must be at most ten years.", hint="Check the unit.")
+
+
+def _require_aware(moment: datetime) -> None:
+    if moment.utcoffset() is None:
+        raise BadSchedule(
+            f"{moment.isoformat()} has no time zone.",
+            hint="Add an offset, such as `2027-01-31T09:00:00+01:00`, or `Z` for UTC.",
+        )

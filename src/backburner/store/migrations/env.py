@@ -1,4 +1,4 @@
-"""What Alembic runs: over the connection it is handed, in a transaction that is not its own.
+"""Alembic's environment: runs on the caller's connection, in the caller's transaction.
 
 To write a revision, in a checkout, let it compare the tables with a database that is current:
 `alembic -x url=sqlite:////a/backburner.sqlite3 revision --autogenerate --rev-id 0011 -m "Words"`
