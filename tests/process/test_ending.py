@@ -126,7 +126,7 @@ async def test_background_processes_end_with_the_command(word: str) -> None:
 
 
 async def test_a_command_has_its_grace_period_to_end_by_itself(word: str) -> None:
-    polite = f"trap 'echo bye; exit 7' TERM; echo ready; {EVER}"
+    polite = "trap 'echo bye; exit 7' TERM; sleep 60 & echo ready; wait"
 
     async with spawn(script(polite, word), grace=SOON) as tree:
         assert await tree.stdout.readline() == b"ready\n"
@@ -150,7 +150,7 @@ async def test_a_process_started_after_sigterm_gets_sigterm_as_well(
 
 
 async def test_a_stopped_command_is_continued_to_end() -> None:
-    polite = f"trap 'exit 7' TERM; echo ready; {EVER}"
+    polite = "trap 'exit 7' TERM; sleep 60 & echo ready; wait"
 
     async with spawn(script(polite), grace=SOON) as tree:
         assert await tree.stdout.readline() == b"ready\n"
@@ -197,7 +197,8 @@ async def test_stopped_reapers_still_end_every_process(word: str) -> None:
 
 
 async def test_a_second_sigterm_does_not_shorten_the_grace_period(word: str) -> None:
-    slow = f"trap 'sleep 0.1; exit 7' TERM; echo ready; {EVER}"
+    # A shell that is ended while it forks may not get to its trap.
+    slow = "trap 'sleep 0.1; exit 7' TERM; sleep 60 & echo ready; wait"
 
     async with spawn(script(slow, word), grace=SOON) as tree:
         await tree.stdout.readline()
