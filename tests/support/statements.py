@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import Dialect
 
-_dialects: dict[tuple[type[Dialect], bool], Dialect] = {}
+_dialects: dict[type[Dialect], Dialect] = {}
 _compiled: dict[Any, Any] = {}
 
 
@@ -20,5 +20,5 @@ def share_compiled_statements() -> None:
 def _share(connection: Connection) -> None:
     dialect = connection.dialect
     # The dialect is a part of the key.
-    connection.dialect = _dialects.setdefault((type(dialect), dialect.is_async), dialect)
+    connection.dialect = _dialects.setdefault(type(dialect), dialect)
     connection.execution_options(compiled_cache=_compiled)

@@ -135,8 +135,8 @@ async def have_settled(deps: Deps, origin: Origin, ids: Collection[str]) -> bool
     return await deps.store.transact(lambda tx: are_settled(find(tx, origin, ids)[0]))
 
 
-def are_settled(found: Sequence[Conversation]) -> bool:
-    return all(map(jobs.is_settled, found))
+def are_settled(conversations: Sequence[Conversation]) -> bool:
+    return all(map(jobs.is_settled, conversations))
 
 
 def retrieve_awaited(
@@ -150,16 +150,18 @@ def retrieve_awaited(
 
 
 def retrieve(
-    tx: Tx, origin: Origin, found: Sequence[Conversation], unknown: Sequence[str]
+    tx: Tx, origin: Origin, conversations: Sequence[Conversation], unknown: Sequence[str]
 ) -> JobSelection:
-    shown = _mark_retrieved(tx, origin.user, found)
+    shown = _mark_retrieved(tx, origin.user, conversations)
     ended = [job.id for job in shown if job.retrieved_at is not None]
     items = result_items(tx, origin.user, origin.conversation, ended)
     return JobSelection(jobs=shown, unknown=unknown, items=tuple(item.id for item in items))
 
 
-def _mark_retrieved(tx: Tx, user: UserId, found: Sequence[Conversation]) -> Sequence[JobView]:
-    shown = views(tx, user, found)
+def _mark_retrieved(
+    tx: Tx, user: UserId, conversations: Sequence[Conversation]
+) -> Sequence[JobView]:
+    shown = views(tx, user, conversations)
     ended = {job.id for job in shown if job.status in (JobStatus.COMPLETED, JobStatus.ERROR)}
     tx.jobs.mark_retrieved(user, ended)
     return [
@@ -254,10 +256,10 @@ def has_ended(job: JobView) -> bool:
     return job.is_settled and job.status not in (JobStatus.RUNNING, JobStatus.RESUMED)
 
 
-def views(tx: Tx, user: UserId, found: Sequence[Conversation]) -> Sequence[JobView]:
+def views(tx: Tx, user: UserId, conversations: Sequence[Conversation]) -> Sequence[JobView]:
     """Build the job views of conversations."""
-    work = tx.jobs.work_summaries(user, [job.id for job in found]) if found else {}
-    return [_view(job, work[job.id]) for job in found]
+    work = tx.jobs.work_summaries(user, [job.id for job in conversations]) if conversations else {}
+    return [_view(job, work[job.id]) for job in conversations]
 
 
 def result_items(
