@@ -15,8 +15,6 @@ from support.servers.postgres_server import postgres_server, somebody_waits
 
 from backburner.store.lifecycle.schema import MIGRATION_LOCK
 
-pytestmark = pytest.mark.starts
-
 #: Bait: it must not be shown anywhere.
 PASSWORD = "correct-horse"  # noqa: S105 (it is the bait)
 
@@ -30,6 +28,7 @@ def get(url: str) -> Any:
             return json.load(error)
 
 
+@pytest.mark.starts
 def test_a_second_one_in_the_same_folder_is_refused_in_one_line(
     start: Start, tmp_path: Path
 ) -> None:

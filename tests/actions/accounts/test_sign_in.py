@@ -12,7 +12,7 @@ from backburner.core.accounts import Role
 from backburner.core.passwords import DEFAULT_HASH_COST
 
 #: Enough for a steady middle, and fewer than lead to a wait.
-ROUNDS = 5
+ROUNDS = 3
 
 
 async def test_an_attempt_takes_as_long_whether_there_is_anybody_or_not(

@@ -17,8 +17,6 @@ from support.requirements import requirement
 from backburner import __version__
 from backburner.cli.client import NotSignedIn, Server
 
-pytestmark = pytest.mark.starts
-
 ROOT = Path(__file__).parents[3]
 
 UP_AS_NOBODY = f"""
@@ -50,6 +48,7 @@ def get(url: str) -> Any:
         return json.load(answer)
 
 
+@pytest.mark.starts
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_up_starts_in_an_empty_folder_and_stops_at_a_signal(
     start: Start, tmp_path: Path, number: signal.Signals
@@ -189,6 +188,7 @@ def test_an_option_overrides_a_variable_which_overrides_the_file(
     assert any("Started server process" in line for line in ended.err)
 
 
+@pytest.mark.starts
 def test_serve_prints_a_sign_in_link_that_works_once(
     start: Start, tmp_path: Path, empty_postgres_url: str
 ) -> None:
@@ -238,6 +238,7 @@ def test_a_password_on_the_command_line_is_warned_of(
     assert len(exposed.err) == len(without.err) + 1
 
 
+@pytest.mark.starts
 def test_two_workers_share_a_database_until_a_signal(
     start: Start, tmp_path: Path, empty_postgres_url: str
 ) -> None:
