@@ -52,6 +52,14 @@ os.environ["PYTHONPATH"] = str(Path(__file__).parent)
 # A shell starts background jobs with interrupts ignored, and child processes would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+#: Plain lines: by default structlog colours each, and draws tracebacks with all variables.
+PLAIN_LOG = [
+    structlog.processors.add_log_level,
+    structlog.processors.format_exc_info,
+    structlog.processors.KeyValueRenderer(),
+]
+structlog.configure(processors=PLAIN_LOG)
+
 share_compiled_statements()
 # Each client would load all certificates of the system anew.
 httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
@@ -86,6 +94,7 @@ def restore_logging() -> Iterator[None]:
     logging.captureWarnings(capture=False)
     logging.raiseExceptions = True
     structlog.reset_defaults()
+    structlog.configure(processors=PLAIN_LOG)
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ async def test_requests_of_openai_runs_do_not_grow(
 ) -> None:
     clock = SetClock()
     with work_stage(openai, tmp_path, clock, context=SHORT) as stage:
-        await stay_within_bounds(SteadyWork(stage, api, clock), 30)
+        await stay_within_bounds(SteadyWork(stage, api, clock), 20)
 
 
 @requirement("Z-context")
@@ -82,7 +82,7 @@ async def test_requests_of_claude_code_runs_do_not_grow(
 ) -> None:
     clock = SetClock()
     with work_stage(claude, tmp_path, clock, context=SHORT) as stage:
-        await stay_within_bounds(SteadyWork(stage, api, clock), 12)
+        await stay_within_bounds(SteadyWork(stage, api, clock), 10)
 
 
 async def test_requests_without_a_session_limit_would_grow(
@@ -91,7 +91,7 @@ async def test_requests_without_a_session_limit_would_grow(
     clock = SetClock()
     with work_stage(openai, tmp_path, clock, context=NEVER_REACHED) as stage:
         work = SteadyWork(stage, api, clock)
-        task = await work.run(20)
+        task = await work.run(12)
 
         assert stage.said(task) == []
     assert work.growth > MAX_GROWTH

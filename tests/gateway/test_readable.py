@@ -43,6 +43,6 @@ def test_html_is_reduced_to_its_visible_text(html: str, text: str) -> None:
 def test_parsing_time_is_bounded_for_hostile_pages(piece: str) -> None:
     before = monotonic()
 
-    html_to_text(piece * (2_000_000 // len(piece)), base=BASE)
+    html_to_text(piece * (1_000_000 // len(piece)), base=BASE)
 
     assert monotonic() - before < PARSE_SECONDS + 10

@@ -108,7 +108,7 @@ class Scene:
 
 
 @pytest.fixture
-async def scene(either: Database) -> Scene:
+async def scene(database: Database) -> Scene:
     engine, tools = ObedientEngine(), test_tools.TestTools()
     offered = (
         tools.offer("look", free=True, read_only=True),
@@ -121,7 +121,7 @@ async def scene(either: Database) -> Scene:
 
     tools.handlers["look"] = read
     stage = Stage(
-        either,
+        database,
         LocalBus(),
         ScriptedEngine(),
         toolbox=lambda deps: Toolbox(deps, lambda _user: offered),

@@ -16,8 +16,8 @@ PART = "# Memories\n"
 
 
 @pytest.fixture
-def stage(either: Database) -> Stage:
-    return Stage(either, LocalBus(), ScriptedEngine(otherwise=lambda _: [Say("Well.")]))
+def stage(database: Database) -> Stage:
+    return Stage(database, LocalBus(), ScriptedEngine(otherwise=lambda _: [Say("Well.")]))
 
 
 async def asked(stage: Stage, chat: Conversation, text: str) -> str:
@@ -89,9 +89,9 @@ async def test_what_comes_up_is_bounded(stage: Stage) -> None:
     assert part.count("\n- ") >= 1
 
 
-async def test_an_agent_that_nothing_sways_is_told_nothing(either: Database) -> None:
+async def test_an_agent_that_nothing_sways_is_told_nothing(database: Database) -> None:
     engine = ScriptedEngine(otherwise=lambda _: [Say("Well.")])
-    stage = Stage(either, LocalBus(), engine, injection_proof=frozenset({"scripted"}))
+    stage = Stage(database, LocalBus(), engine, injection_proof=frozenset({"scripted"}))
     chat = await stage.chat()
     await memories.remember(stage.deps, USER, "tea", "With milk.")
 

@@ -33,7 +33,7 @@ from backburner.store.tables import conversations, session_entries, users
 from backburner.store.types import Time
 
 #: `soak simulator` tries thousands.
-SEEDS = 40
+SEEDS = 24
 #: Each variant has to be caught within as many seeds.
 WITHIN = 100
 

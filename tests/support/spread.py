@@ -16,6 +16,8 @@ from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 WAITING = {"end_to_end": 8.0, "worker": 3.0, "cli": 1.0, "engine": 1.0}
 #: Files that are too long for one process.
 LONG = ("store/test_migrations.py", "store/test_simulator.py", "store/test_starting.py")
+#: Files whose tests share a server.
+SHARING = ("cli/commands/test_accounts.py", "end_to_end/test_clients.py")
 #: Folders with many short tests, so that all processes end at the same time.
 LAST = ("process", "gateway", "settings", "support", "core")
 #: Where the last test that waits begins, of everything else.
@@ -25,8 +27,8 @@ WAITED = 0.8
 class Spread(LoadFileScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         path = PurePath(nodeid.partition("::")[0])
-        alone = _folder(path) in WAITING or str(path).endswith(LONG)
-        return nodeid if alone else str(path)
+        is_alone = _folder(path) in WAITING or str(path).endswith(LONG)
+        return nodeid if is_alone and not str(path).endswith(SHARING) else str(path)
 
 
 @pytest.hookimpl(optionalhook=True)

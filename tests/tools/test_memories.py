@@ -23,8 +23,8 @@ CI = {"key": "ci/4521", "text": "Pipeline 4521: all tests passed."}
 
 
 @pytest.fixture
-def stage(either: Database) -> Stage:
-    return set_up(either)
+def stage(database: Database) -> Stage:
+    return set_up(database)
 
 
 def remember(**arguments: Any) -> Call:

@@ -8,7 +8,6 @@ from support.people import tool_calls
 from support.people.task_calls import WATCH, WHY, add, call, propose, read_outside, tell, work_turn
 from support.people.tool_calls import ask, children
 from support.requirements import requirement
-from support.stage.either import database, one_sqlite
 from support.stage.make import MATE
 from support.stage.stage import Stage
 
@@ -24,8 +23,6 @@ from backburner.core.question import Purpose, Question
 from backburner.core.schedule import Cron
 from backburner.core.work.views import TaskStatus, task_status
 from backburner.store import tables
-
-__all__ = ["database", "one_sqlite"]
 
 MONDAYS = Cron("33 3 * * 1", "UTC")
 

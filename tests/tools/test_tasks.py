@@ -8,7 +8,6 @@ from support.doubles.engine import Call, End, Fail
 from support.people.task_calls import WATCH, add, all_tasks, call, tell
 from support.people.tool_calls import ask, children, set_up
 from support.requirements import requirement
-from support.stage.either import database, one_sqlite
 from support.stage.make import MATE
 from support.stage.stage import Stage, prompts
 
@@ -29,8 +28,6 @@ from backburner.core.routing import Routes
 from backburner.core.schedule import Cron, Immediate, Interval
 from backburner.store import tables
 from backburner.store.db import Database
-
-__all__ = ["database", "one_sqlite"]
 
 MONDAYS = Cron("33 3 * * 1", "UTC")
 

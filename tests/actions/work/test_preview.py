@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 from support.doubles.engine import MODEL, Call, End, ScriptedEngine, Spend, Wait
 from support.requirements import requirement
-from support.stage.either import database, one_sqlite
 from support.stage.make import MATE, USER
 from support.stage.stage import PLACE, Stage, prompts
 
@@ -22,8 +21,6 @@ from backburner.core.schedule import Cron
 from backburner.core.transitions import TEST_RUN_BATCH
 from backburner.core.work.views import TaskStatus, task_status
 from backburner.store.db import Database
-
-__all__ = ["database", "one_sqlite"]
 
 MONDAYS = Cron("33 3 * * 1", "UTC")
 PRICES = {MODEL: Price(input=0, output=1_000_000)}

@@ -44,18 +44,10 @@ async def all_calls_of_one_message_are_made(subject: ModelSubject) -> None:
     assert result.ended
 
 
-async def an_unknown_tool_is_reported_to_the_model(subject: ModelSubject) -> None:
+async def unknown_tools_and_invalid_arguments_are_reported_to_the_model(
+    subject: ModelSubject,
+) -> None:
     subject.api.then(CallTool("no_such_tool", {"to": "a"}))
-    subject.api.then(Say("Never mind."))
-    harness = EngineHarness(subject)
-
-    result = await harness.turn()
-
-    assert harness.gate.calls == []
-    assert result.end.text == "Never mind."
-
-
-async def invalid_arguments_are_reported_to_the_model(subject: ModelSubject) -> None:
     subject.api.then(CallTool("send", '{"to": '))
     subject.api.then(Say("Never mind."))
     harness = EngineHarness(subject)
@@ -64,7 +56,8 @@ async def invalid_arguments_are_reported_to_the_model(subject: ModelSubject) -> 
 
     assert harness.gate.calls == []
     assert result.end.text == "Never mind."
-    # The invalid call stays in the session, which can still be used.
+    assert len(subject.api.requests) == 3
+    # The invalid calls stay in the session, which can still be used.
     assert (await harness.turn()).ended
 
 

@@ -3,18 +3,20 @@
 from backburner.core import prompt
 from backburner.core.errors import BadOutcome
 from support.contracts.engine.harness import EngineHarness, ModelSubject
-from support.model_api import CallTool, GiveOutcome, Say
+from support.model_api import CallTool, GiveOutcome, Say, Usage
 
 COMPLETE = {"complete": True, "message": "All is done.", "result": {"price": 12.5}}
 
 
-async def an_outcome_is_passed_on_unchanged(subject: ModelSubject) -> None:
-    subject.api.then(GiveOutcome(COMPLETE))
+async def an_outcome_is_passed_on_unchanged_and_paid_for(subject: ModelSubject) -> None:
+    subject.api.then(GiveOutcome(COMPLETE), Usage(input=5, output=6))
+    harness = EngineHarness(subject)
 
-    result = await EngineHarness(subject).turn(ends_with_outcome=True)
+    result = await harness.turn(ends_with_outcome=True)
 
     assert result.end.outcome == COMPLETE
     assert len(subject.api.requests) == 1
+    assert harness.gate.paid == [(subject.model, Usage(input=5, output=6))]
 
 
 async def an_outcome_may_follow_text_and_calls(subject: ModelSubject) -> None:
@@ -54,9 +56,3 @@ async def an_outcome_is_remembered(subject: ModelSubject) -> None:
 
     assert subject.api.requests[1].holds("All is done.")
     assert result.end.outcome is None
-
-
-async def a_turn_without_a_schema_asks_for_no_outcome(subject: ModelSubject) -> None:
-    await EngineHarness(subject).turn()
-
-    assert not subject.api.requests[0].wants_outcome

@@ -1,7 +1,7 @@
 """Every call of the model is paid for, and none is made beyond the allowance."""
 
 from support.contracts.engine.harness import EngineHarness, ModelSubject
-from support.model_api import CallTool, GiveOutcome, Say, Usage
+from support.model_api import CallTool, Say, Usage
 
 
 async def each_call_of_the_model_is_paid_for_once(subject: ModelSubject) -> None:
@@ -15,15 +15,6 @@ async def each_call_of_the_model_is_paid_for_once(subject: ModelSubject) -> None
         (subject.model, Usage(input=11, output=12, cache_read=13)),
         (subject.model, Usage(input=21, output=22)),
     ]
-
-
-async def an_outcome_is_paid_for(subject: ModelSubject) -> None:
-    subject.api.then(GiveOutcome({"complete": True}), Usage(input=5, output=6))
-    harness = EngineHarness(subject)
-
-    await harness.turn(ends_with_outcome=True)
-
-    assert harness.gate.paid == [(subject.model, Usage(input=5, output=6))]
 
 
 async def a_used_up_allowance_allows_no_further_call(subject: ModelSubject) -> None:

@@ -9,23 +9,14 @@ from support.model_api import CallTool, Delay, GiveOutcome, Say, Stall
 ASKED = ToolResult("The owner has been asked. End here.", failed=True, stop=True)
 
 
-async def a_call_can_end_the_turn(subject: ModelSubject) -> None:
-    subject.api.then(Say("Sending."), CallTool("send"))
-    harness = EngineHarness(subject)
-    harness.gate.stops = True
-
-    result = await harness.turn()
-
-    assert result.ended is None
-    assert harness.tools.count("send") == 1
-    assert len(subject.api.requests) == 1
-
-
-async def a_call_that_ended_a_turn_is_known_in_the_next(subject: ModelSubject) -> None:
+async def a_call_can_end_the_turn_and_is_known_in_the_next(subject: ModelSubject) -> None:
     subject.api.then(Say("Sending."), CallTool("send", {"to": "Ann"}))
     harness = EngineHarness(subject)
     harness.gate.stops = True
-    await harness.turn("Send it to Ann.")
+    stopped = await harness.turn("Send it to Ann.")
+    assert stopped.ended is None
+    assert harness.tools.count("send") == 1
+    assert len(subject.api.requests) == 1
     harness.gate.stops = False
 
     result = await harness.turn("Go on.")

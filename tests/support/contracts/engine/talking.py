@@ -27,12 +27,15 @@ async def the_prompt_reaches_the_model(subject: ModelSubject) -> None:
 
     (request,) = subject.api.requests
     assert request.holds('A "prompt" of\nour own: ö, @file, /clear.')
+    # Only a turn with a schema ends with an outcome.
+    assert not request.wants_outcome
 
 
-async def a_later_turn_knows_an_earlier_one(subject: ModelSubject) -> None:
+async def a_later_turn_knows_an_earlier_one_of_its_session(subject: ModelSubject) -> None:
     subject.api.then(Say("The word is plum."))
     harness = EngineHarness(subject)
     await harness.turn("What is the word?")
+    session_id, remembered = harness.session_id, len(harness.memory)
 
     await harness.turn("Say it again.")
 
@@ -40,37 +43,31 @@ async def a_later_turn_knows_an_earlier_one(subject: ModelSubject) -> None:
     assert request.holds("What is the word?")
     assert request.holds("The word is plum.")
     assert request.holds("Say it again.")
+    assert harness.session_id == session_id is not None
+    assert 0 < remembered < len(harness.memory)
 
 
-async def an_engine_remembers_only_what_its_memory_holds(subject: ModelSubject) -> None:
+async def a_session_knows_nothing_of_another(subject: ModelSubject) -> None:
     subject.api.then(Say("The word is plum."))
-    await EngineHarness(subject).turn("What is the word?")
+    one, other = EngineHarness(subject), EngineHarness(subject)
+    await one.turn("What is the word?")
 
-    await EngineHarness(subject).turn("Say it again.")
+    await other.turn("Say it again.")
 
     request = subject.api.requests[-1]
     assert not request.holds("What is the word?")
     assert not request.holds("The word is plum.")
+    assert one.session_id != other.session_id
 
 
-async def an_entry_is_remembered_once(subject: ModelSubject) -> None:
+async def a_turn_adds_its_own_entries_and_length_to_the_session(subject: ModelSubject) -> None:
     harness = EngineHarness(subject)
-    sizes = list[int]()
-    for _ in range(4):
+    sizes, lengths = list[int](), list[int]()
+    for prompt in ("The same words.", "The same words.", "word " * 20_000):
         before = len(harness.memory)
-        await harness.turn("The same words.")
+        await harness.turn(prompt)
         sizes.append(len(harness.memory) - before)
+        lengths.append(harness.tokens or 0)
 
-    assert sizes[-1] <= sizes[1], f"It adds more entries with every turn: {sizes}."
-
-
-async def an_engine_estimates_the_length_of_its_session(subject: ModelSubject) -> None:
-    harness = EngineHarness(subject)
-    await harness.turn("Hello!")
-    short = harness.tokens
-
-    await harness.turn("word " * 20_000)
-
-    assert short is not None
-    assert harness.tokens is not None
-    assert short < harness.tokens
+    assert sizes[-1] <= sizes[0], f"It adds more entries with every turn: {sizes}."
+    assert 0 < lengths[1] < lengths[-1]
