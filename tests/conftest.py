@@ -19,6 +19,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 from sqlalchemy import delete, make_url
+from structlog.typing import Processor
 from support.core_coverage import pytest_runtest_call, pytest_sessionstart
 from support.doubles.clock import SetClock
 from support.programs.programs import Start, starter
@@ -53,7 +54,7 @@ os.environ["PYTHONPATH"] = str(Path(__file__).parent)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Plain lines: by default structlog colours each, and draws tracebacks with all variables.
-PLAIN_LOG = [
+PLAIN_LOG: list[Processor] = [
     structlog.processors.add_log_level,
     structlog.processors.format_exc_info,
     structlog.processors.KeyValueRenderer(),
