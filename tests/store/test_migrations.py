@@ -156,11 +156,10 @@ def test_the_revisions_are_one_line_numbered_in_order() -> None:
     assert script.get_heads() == revisions[-1:]
 
 
-@pytest.mark.parametrize("planted", [False, True], ids=["ours", "ours and one more"])
 def test_data_of_every_revision_lasts_through_all_later_ones(
-    engine: Engine, tmp_path: Path, *, planted: bool
+    engine: Engine, tmp_path: Path
 ) -> None:
-    versions = (*OUR_VERSIONS, plant(tmp_path / "next")) if planted else OUR_VERSIONS
+    versions = (*OUR_VERSIONS, plant(tmp_path / "next"))
     before: Rows = {}
     for count, revision in enumerate(known_revisions(versions), 1):
         bring_up_to_date(engine, versions=(first(count, versions, tmp_path / revision),))

@@ -34,11 +34,13 @@ def test_what_a_killed_program_left_is_finished_when_it_is_started_again(
     file: Outside, programs: Workers, point: Point
 ) -> None:
     done = End({"complete": True, "message": "It is done."})
-    task = file.task(Spend(10), Call("send", {"text": "letter"}), done)
+    task = file.task(Spend(10), Say("Well."), Call("send", {"text": "letter"}), done)
     chat = file.chat()
     file.say(chat, Say("Good "), Spend(3), Say("morning."))
     dies = programs.start(halt_at=point)
-    dies.wait_until_halted(point)
+    # Both: a call that a kill cuts off would be asked about.
+    for _ in (task, chat):
+        dies.wait_until_halted(point)
     dies.kill()
     assert file.rows("SELECT 1 FROM runs WHERE status = 'running'")
 

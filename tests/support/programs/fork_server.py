@@ -11,7 +11,6 @@ import gc
 import importlib
 import json
 import os
-import pkgutil
 import random
 import runpy
 import select
@@ -27,8 +26,13 @@ from typing import Any
 #: The modules that can be run, as with `python -P -m`, and all that they import when they need it.
 PROGRAMS = ("backburner", "support.faults.program", "support.programs.racers")
 IMPORTED_LATE = ("alembic.command", "uvicorn.lifespan.on", "uvicorn.protocols.http.auto")
-#: Parts that are no modules of the package: scripts that run in processes of their own.
-SCRIPTS = ("backburner.__main__", "backburner.process.child", "backburner.store.migrations.")
+#: Scripts that run in processes of their own, and an engine that hardly any program here uses.
+LEFT_OUT = (
+    "backburner.__main__",
+    "backburner.engine.openai",
+    "backburner.process.child",
+    "backburner.store.migrations.",
+)
 #: The most bytes of a request.
 LONGEST = 1_000_000
 
@@ -141,10 +145,12 @@ class ForkServer:
 def import_all() -> None:
     for name in (*PROGRAMS, *IMPORTED_LATE):
         importlib.import_module(name)
-    package = sys.modules["backburner"]
-    for module in pkgutil.walk_packages(package.__path__, "backburner."):
-        if not module.name.startswith(SCRIPTS):
-            importlib.import_module(module.name)
+    # By their files: walking through packages would import them all.
+    root = Path(sys.modules["backburner"].__path__[0])
+    for path in sorted(root.rglob("*.py")):
+        name = ".".join(path.relative_to(root.parent).with_suffix("").parts)
+        if not name.startswith(LEFT_OUT):
+            importlib.import_module(name.removesuffix(".__init__"))
     # As the first request would: the models of all routes are made from their types.
     build_api = sys.modules["backburner.api.app"].build_api
     build_api(None, hosts=(), checks={}).openapi()
