@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 from support.doubles.clock import SetClock
-from support.doubles.engine import Call, End, Say
+from support.doubles.engine import Call, End
 from support.requirements import requirement
 from support.stage.make import MATE, NOON, USER
 from support.stage.stage import PLACE, Stage
@@ -18,14 +18,12 @@ from backburner.actions import conversations
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
 from backburner.core.conversation import Destination, EndedAs, Notify, PauseReason, State, Status
-from backburner.core.errors import BadRequest, ChannelFailed, Conflict
+from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import UserId
 from backburner.core.run import RunStatus, SkipReason
 from backburner.core.schedule import After, Immediate, Interval
 from backburner.core.work.views import TaskStatus, task_view
 from backburner.store import tables
-from backburner.worker.notice_deliverer import Deliverer
-from backburner.worker.pruner import Pruner
 from backburner.worker.seats import Seats
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
@@ -225,93 +223,6 @@ async def test_results_are_told_as_somebody_wants_to_hear_of_them(
 
     assert len(stage.notices()) == told
     assert [text for _, text, _ in stage.channel.sent] == stage.notices()
-
-
-async def test_what_cannot_be_sent_is_tried_again_apart_from_the_run(
-    stage: Stage, clock: SetClock
-) -> None:
-    stage.engine.then(TOLD)
-    task = await stage.task(notify=Notify.ALWAYS, reports_to=(Destination(PLACE, "me"),))
-    await stage.work()
-    stage.channel.failures += [ChannelFailed("busy"), ChannelFailed("later", retry_after=MINUTE)]
-    assert stage.history(task)[0].status is RunStatus.SUCCESS
-
-    assert await stage.deliverer.run_once()
-    assert not await stage.deliverer.run_once()
-    clock.advance(timedelta(seconds=5))
-    assert await stage.deliverer.run_once()
-    clock.advance(timedelta(seconds=59))
-    assert not await stage.deliverer.run_once()
-    clock.advance(timedelta(seconds=1))
-    assert await stage.deliverer.run_once()
-
-    assert [text for _, text, _ in stage.channel.sent] == ["Found."]
-
-
-async def test_one_channel_that_hangs_holds_up_no_other_and_is_tried_again(
-    stage: Stage, clock: SetClock
-) -> None:
-    class Hangs:
-        async def send(self, target: str, text: str, *, key: str) -> str | None:
-            del target, text, key
-            await asyncio.Event().wait()
-            return None
-
-    stage.deps.channels["hangs"] = Hangs()  # type: ignore[index]
-    stage.engine.then(TOLD)
-    await stage.task(
-        notify=Notify.ALWAYS, reports_to=(Destination("hangs", "me"), Destination(PLACE, "me"))
-    )
-    await stage.work()
-
-    assert await Deliverer(stage.deps, lease=timedelta(milliseconds=200)).run_once()
-
-    assert len(stage.channel.sent) == 1
-    clock.advance(timedelta(seconds=5))
-    again = await stage.deps.store.transact(lambda tx: tx.deliveries.lease(lease=MINUTE))
-    assert again is not None
-    assert (again.channel, again.attempts) == ("hangs", 2)
-
-
-async def test_what_can_never_be_sent_is_given_up_and_the_reason_kept(stage: Stage) -> None:
-    stage.engine.then(TOLD)
-    places = (Destination("nowhere", "me"), Destination(PLACE, "me"))
-    task = await stage.task(notify=Notify.ALWAYS, reports_to=places)
-    await stage.work()
-    stage.channel.failures.append(ChannelFailed("no such channel", permanent=True))
-    while await stage.deliverer.run_once():
-        pass
-
-    rows = stage.database.run(
-        lambda tx: tx.connection.exec_driver_sql("SELECT state, error FROM deliveries").all()
-    )
-    assert {tuple(row) for row in rows} == {
-        ("failed", "The channel 'nowhere' is not set up."),
-        ("failed", "no such channel"),
-    }
-    assert sorted(stage.said(task)[1:]) == [
-        "This notice could not be delivered through nowhere: The channel 'nowhere' is not set up.",
-        "This notice could not be delivered through outside: no such channel",
-    ]
-
-
-@requirement("B-compact")
-async def test_old_runs_are_removed_but_for_the_last(stage: Stage, clock: SetClock) -> None:
-    task = await stage.task(EVERY_MINUTE)
-    for _ in range(3):
-        await stage.work()
-        clock.advance(MINUTE)
-    await stage.say(task, "Hello?")
-    stage.engine.then(Say("Yes?"))
-    await stage.work()
-    clock.advance(31 * DAY)
-
-    assert not await Pruner(stage.deps, keep=30 * DAY).run_once()
-
-    (last,) = stage.history(task)
-    assert last.slot_at == NOON + 3 * MINUTE
-    assert stage.load(task).run_count == 4
-    assert stage.said(task)[-1] == "Done."
 
 
 @requirement("A-one-model")

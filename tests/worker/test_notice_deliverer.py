@@ -1,0 +1,87 @@
+"""Notices that are sent through channels: tried again, given up, and in nobody's way."""
+
+import asyncio
+from datetime import timedelta
+
+from support.doubles.clock import SetClock
+from support.doubles.engine import End
+from support.stage.stage import PLACE, Stage
+from support.stage.stages import clock, database, set_up, stage
+
+from backburner.core.conversation import Destination, Notify
+from backburner.core.errors import ChannelFailed
+from backburner.core.run import RunStatus
+from backburner.worker.notice_deliverer import Deliverer
+
+__all__ = ["clock", "database", "set_up", "stage"]
+
+MINUTE = timedelta(minutes=1)
+TOLD = End({"complete": True, "message": "Found."})
+
+
+async def test_what_cannot_be_sent_is_tried_again_apart_from_the_run(
+    stage: Stage, clock: SetClock
+) -> None:
+    stage.engine.then(TOLD)
+    task = await stage.task(notify=Notify.ALWAYS, reports_to=(Destination(PLACE, "me"),))
+    await stage.work()
+    stage.channel.failures += [ChannelFailed("busy"), ChannelFailed("later", retry_after=MINUTE)]
+    assert stage.history(task)[0].status is RunStatus.SUCCESS
+
+    assert await stage.deliverer.run_once()
+    assert not await stage.deliverer.run_once()
+    clock.advance(timedelta(seconds=5))
+    assert await stage.deliverer.run_once()
+    clock.advance(timedelta(seconds=59))
+    assert not await stage.deliverer.run_once()
+    clock.advance(timedelta(seconds=1))
+    assert await stage.deliverer.run_once()
+
+    assert [text for _, text, _ in stage.channel.sent] == ["Found."]
+
+
+async def test_one_channel_that_hangs_holds_up_no_other_and_is_tried_again(
+    stage: Stage, clock: SetClock
+) -> None:
+    class Hangs:
+        async def send(self, target: str, text: str, *, key: str) -> str | None:
+            del target, text, key
+            await asyncio.Event().wait()
+            return None
+
+    stage.deps.channels["hangs"] = Hangs()  # type: ignore[index]
+    stage.engine.then(TOLD)
+    await stage.task(
+        notify=Notify.ALWAYS, reports_to=(Destination("hangs", "me"), Destination(PLACE, "me"))
+    )
+    await stage.work()
+
+    assert await Deliverer(stage.deps, lease=timedelta(milliseconds=200)).run_once()
+
+    assert len(stage.channel.sent) == 1
+    clock.advance(timedelta(seconds=5))
+    again = await stage.deps.store.transact(lambda tx: tx.deliveries.lease(lease=MINUTE))
+    assert again is not None
+    assert (again.channel, again.attempts) == ("hangs", 2)
+
+
+async def test_what_can_never_be_sent_is_given_up_and_the_reason_kept(stage: Stage) -> None:
+    stage.engine.then(TOLD)
+    places = (Destination("nowhere", "me"), Destination(PLACE, "me"))
+    task = await stage.task(notify=Notify.ALWAYS, reports_to=places)
+    await stage.work()
+    stage.channel.failures.append(ChannelFailed("no such channel", permanent=True))
+    while await stage.deliverer.run_once():
+        pass
+
+    rows = stage.database.run(
+        lambda tx: tx.connection.exec_driver_sql("SELECT state, error FROM deliveries").all()
+    )
+    assert {tuple(row) for row in rows} == {
+        ("failed", "The channel 'nowhere' is not set up."),
+        ("failed", "no such channel"),
+    }
+    assert sorted(stage.said(task)[1:]) == [
+        "This notice could not be delivered through nowhere: The channel 'nowhere' is not set up.",
+        "This notice could not be delivered through outside: no such channel",
+    ]
