@@ -72,6 +72,25 @@ def trapped(folder: Path) -> Path:
     return folder
 
 
+async def test_what_a_partial_clone_lacks_is_not_fetched(folder: Path, shell: Shell) -> None:
+    """Its own configuration says with which program."""
+    trap = "touch ran"
+    for name, text in {
+        "HEAD": "ref: refs/heads/main\n",
+        "refs/heads/main": "1" * 40 + "\n",
+        "objects/info/x": "",
+        "config": "[core]\nrepositoryformatversion = 1\n[extensions]\npartialClone = origin\n"
+        f'[remote "origin"]\nurl = ./.git\npromisor = true\nuploadpack = {trap};\n',
+    }.items():
+        path = folder / ".git" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    await repository.describe_repository(folder, shell)
+
+    assert not (folder / "ran").exists()
+
+
 async def test_a_file_system_monitor_is_not_executed(trapped: Path, shell: Shell) -> None:
     git(trapped, "config", "core.fsmonitor", "./trap")
     (trapped / "ran").unlink(missing_ok=True)

@@ -14,11 +14,14 @@ COMMAND_TIMEOUT = timedelta(seconds=10)
 
 _GIT = (
     "git --no-pager --no-optional-locks -c core.fsmonitor=false -c core.hooksPath=/dev/null"
-    " -c log.showSignature=false"
+    " -c log.showSignature=false -c diff.external= -c protocol.allow=never"
 )
-#: `git status` executes the filters of a repository, so with filters only the log is shown.
+#: `git status` executes the filters of a repository, so with filters only the log is shown. What a
+#: partial clone lacks would be fetched with a program that the repository names; an older git does
+#: not know the first of the variables against it.
 COMMAND = f"""\
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+export GIT_NO_LAZY_FETCH=1 GIT_ALLOW_PROTOCOL=none GIT_TERMINAL_PROMPT=0
 git rev-parse --git-dir > /dev/null 2>&1 || exit 1
 git config --get-regexp '^filter\\.' > /dev/null ||
   {_GIT} status --short --branch --ignore-submodules=all | head -n 60
