@@ -1,6 +1,6 @@
 """HTML as text: the visible text, whatever the markup is like."""
 
-from time import monotonic
+from time import monotonic, process_time
 
 import pytest
 
@@ -35,6 +35,33 @@ BASE = "https://example.com/dir/page"
 )
 def test_html_is_reduced_to_its_visible_text(html: str, text: str) -> None:
     assert html_to_text(html, base=BASE) == text
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("a<![x b", "a<![x b"),
+        ("a<![CDATA[x]]> b<![ c", "a b<![ c"),
+        ("a<!<!---->[x b", "a<![x b"),
+        ("a<![endif]> b", "a b"),
+        ("a<![if !IE]> b<![endif]>", "a b"),
+    ],
+)
+def test_a_section_does_not_make_a_page_unreadable(html: str, text: str) -> None:
+    assert html_to_text(f"{html}<p>after", base=BASE) == f"{text}\nafter"
+
+
+def test_end_tags_of_elements_that_are_not_open_cost_nothing() -> None:
+    """Looking for each in all that are open would take minutes."""
+    open_and_not_closed = "<svg><math>" * 20_000 + "</object>" * 20_000
+    before = process_time()
+
+    assert html_to_text(f"seen{open_and_not_closed}", base=BASE) == "seen"
+    nothing_open = process_time()
+    html_to_text("seen" + "<p>" * 40_000 + "</object>" * 20_000, base=BASE)
+
+    # As long as the same number of tags without anything open.
+    assert nothing_open - before < 3 * (process_time() - nothing_open)
 
 
 @pytest.mark.parametrize(

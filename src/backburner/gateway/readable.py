@@ -1,6 +1,7 @@
 """HTML as text: the visible text of a page, with the targets of its links."""
 
 import re
+from collections import Counter
 from html.parser import HTMLParser
 from time import monotonic
 from urllib.parse import urljoin
@@ -24,6 +25,7 @@ _CLOSES = {
     "<script": re.compile(r"</script\b[^<>]{0,100}>", re.IGNORECASE),
     "<style": re.compile(r"</style\b[^<>]{0,100}>", re.IGNORECASE),
 }
+_SECTION = re.compile(r"<!\[[^<>]{0,200}>")
 _SPACES = re.compile(r"[ \t\r\f\v\u00a0]+")
 
 
@@ -53,9 +55,14 @@ def _without_hidden(html: str) -> str:
         kept.append(html[end : opened.start()])
         close = _CLOSES[opened[0].lower()].search(html, opened.end())
         if close is None:
-            return "".join(kept)
+            return _without_sections("".join(kept))
         end = close.end()
-    return "".join([*kept, html[end:]])
+    return _without_sections("".join([*kept, html[end:]]))
+
+
+def _without_sections(html: str) -> str:
+    """Remove sections such as `<![endif]>`: the parser fails at one that it does not know."""
+    return _SECTION.sub("", html).replace("<![", "&lt;![")
 
 
 class _Reader(HTMLParser):
@@ -64,7 +71,9 @@ class _Reader(HTMLParser):
         self._base = base
         self._parts: list[str] = []
         self._title: list[str] = []
+        #: Open elements that are not shown, and how many there are of each.
         self._hidden: list[str] = []
+        self._hidden_counts = Counter[str]()
         self._links: list[str] = []
         self._in_title = False
         self._preformatted = 0
@@ -73,9 +82,11 @@ class _Reader(HTMLParser):
         self._in_title = tag == "title"
         if tag in HIDDEN_TAGS:
             self._hidden.append(tag)
+            self._hidden_counts[tag] += 1
         elif tag == "body":
             # An unclosed head would hide everything.
             self._hidden.clear()
+            self._hidden_counts.clear()
         elif tag == "a":
             self._links.append(self._target(dict(attrs).get("href")))
         elif tag == "pre":
@@ -87,9 +98,8 @@ class _Reader(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self._in_title = False
-        if tag in self._hidden:
-            while self._hidden.pop() != tag:
-                pass
+        if self._hidden_counts[tag]:
+            self._close_hidden(tag)
         elif tag == "a" and self._links:
             link = self._links.pop()
             self._add(f" ({link})" if link else "")
@@ -110,6 +120,12 @@ class _Reader(HTMLParser):
         lines = [line.rstrip() for line in "".join(self._parts).split("\n")]
         body = re.sub(r"\n{3,}", "\n\n", "\n".join(_without_indent(line) for line in lines)).strip()
         return f"{title}\n\n{body}" if title else body
+
+    def _close_hidden(self, tag: str) -> None:
+        closed = ""
+        while closed != tag:
+            closed = self._hidden.pop()
+            self._hidden_counts[closed] -= 1
 
     def _add(self, text: str) -> None:
         if text and not self._hidden:
