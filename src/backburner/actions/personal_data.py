@@ -37,7 +37,10 @@ async def export(deps: Deps, user: UserId) -> AsyncIterator[str]:
 
 
 async def erase(deps: Deps, user: UserId, confirmation: str) -> None:
-    """Delete a user and all their data, after their runs have stopped."""
+    """Delete a user and all their data, after their runs have stopped.
+
+    Files go first: should that fail, the account is there to try again with.
+    """
     if confirmation.strip().lower() != ERASE_CONFIRMATION:
         raise BadRequest(
             "Nothing was erased: erasing cannot be undone and needs a confirmation.",
@@ -45,7 +48,9 @@ async def erase(deps: Deps, user: UserId, confirmation: str) -> None:
         )
     await deps.store.transact(partial(_stop, user))
     await _wait_until_idle(deps, user)
+    await deps.remove_files(user)
     await deps.store.transact(partial(_erase, user))
+    # Once more: a run that did not stop in time may have written since.
     await deps.remove_files(user)
 
 

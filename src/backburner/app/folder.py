@@ -1,11 +1,14 @@
 """The data folder, and folders in it."""
 
-import asyncio
-import shutil
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 
 from backburner.core.errors import MachineFailed
+from backburner.process.removal import remove_tree
+
+#: For very many files.
+REMOVAL_TIMEOUT = timedelta(minutes=5)
 
 
 def prepare_data_folder(folder: Path) -> None:
@@ -32,14 +35,12 @@ async def remove_folder(parent: Path, name: str) -> None:
         raise MachineFailed(f"{name} is not a folder name.", permanent=True)
     if not folder.exists():
         return
-    try:
-        await asyncio.to_thread(shutil.rmtree, folder)
-    except OSError as error:
+    if not await remove_tree(folder, within=REMOVAL_TIMEOUT):
         raise MachineFailed(
-            f"Cannot delete the folder {folder}: {(error.strerror or str(error)).lower()}.",
-            hint="Delete it by hand; all other data is erased.",
+            f"Cannot delete the folder {folder}.",
+            hint="Delete it by hand, and erase again: the account is still there.",
             permanent=True,
-        ) from error
+        )
 
 
 def _unusable(folder: Path, error: OSError) -> MachineFailed:

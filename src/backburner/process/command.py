@@ -8,6 +8,8 @@ from typing import Self
 from backburner.core.errors import BadRequest
 from backburner.process.confinement import Confinement, ProcessLimits
 
+COMMAND_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:

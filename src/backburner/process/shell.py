@@ -3,24 +3,23 @@
 import asyncio
 import getpass
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
 from backburner.core.errors import ProcessFailed
 from backburner.ports import MAX_SHOWN_CHARS, CommandResult
-from backburner.process.command import Command
+from backburner.process.command import COMMAND_PATH, Command
 from backburner.process.confinement import ProcessLimits, confine_to
 from backburner.process.excerpt import Excerpt
-from backburner.process.run import CHUNK_BYTES, ExitReason, read_streams, run, wait_for_exit
+from backburner.process.removal import remove_tree
+from backburner.process.run import CHUNK_BYTES, ExitReason, read_streams, wait_for_exit
 from backburner.process.tree import ProcessTree, spawn, wait_despite_cancel
 
 #: A command that writes more is ended.
 MAX_COMMAND_OUTPUT_BYTES = 20 * 2**20
-COMMAND_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: Between SIGTERM and SIGKILL, when a command has timed out.
 COMMAND_GRACE = timedelta(seconds=2)
 #: For removing the temporary folder of a command.
@@ -100,24 +99,8 @@ async def _temporary_folder() -> AsyncIterator[Path]:
     try:
         yield folder
     finally:
-        removing = asyncio.create_task(_remove(folder))
+        removing = asyncio.create_task(remove_tree(folder, within=CLEANUP_TIMEOUT))
         await wait_despite_cancel(removing, CLEANUP_TIMEOUT)
-
-
-async def _remove(folder: Path) -> None:
-    # The shell removes what Python cannot: very deep folders, and folders without permissions.
-    if not await asyncio.to_thread(_remove_tree, folder):
-        thorough = 'chmod -R u+rwx -- "$0"; rm -rf -- "$0"'
-        argv = ("/bin/sh", "-c", thorough, str(folder))
-        await run(
-            Command(argv=argv, env={"PATH": COMMAND_PATH}, cwd=Path("/")), within=CLEANUP_TIMEOUT
-        )
-
-
-def _remove_tree(folder: Path) -> bool:
-    with suppress(RecursionError):
-        shutil.rmtree(folder, ignore_errors=True)
-    return not folder.exists()
 
 
 def _user() -> str:

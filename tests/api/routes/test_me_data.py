@@ -5,6 +5,7 @@ import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -253,14 +254,24 @@ async def test_what_is_under_way_is_stopped_first(
     assert rows_of(stage, USER) == {}
 
 
-async def test_only_a_folder_of_that_very_name_is_removed(tmp_path: Path) -> None:
-    (tmp_path / "workspaces").mkdir()
-    for name in ("..", ".", "", "../other"):
-        with pytest.raises(MachineFailed):
-            await remove_folder(tmp_path / "workspaces", name)
-    await remove_folder(tmp_path / "workspaces", "not-there")
+async def test_files_that_cannot_be_removed_leave_the_account_to_try_again_with(
+    stage: Stage,
+) -> None:
+    stage.user(USER)
+    failures = [MachineFailed("The disk is gone.", permanent=True)]
 
-    assert (tmp_path / "workspaces").exists()
+    async def remove(user: UserId) -> None:
+        assert user == USER
+        if failures:
+            raise failures.pop()
+
+    deps = replace(stage.deps, remove_files=remove)
+    with pytest.raises(MachineFailed):
+        await personal_data.erase(deps, USER, personal_data.ERASE_CONFIRMATION)
+    assert rows_of(stage, USER)["users"] == 1
+
+    await personal_data.erase(deps, USER, personal_data.ERASE_CONFIRMATION)
+    assert rows_of(stage, USER) == {}
 
 
 async def test_an_operator_gets_a_copy_of_the_whole_that_leaves_no_file_behind(

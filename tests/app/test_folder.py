@@ -1,0 +1,44 @@
+"""Folders in the data folder are removed whole, and no others."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from backburner.app.folder import remove_folder
+from backburner.core.errors import MachineFailed
+
+#: Deeper than Python recurses, and a longer path than a call may have.
+DIG = "import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')"
+
+
+async def test_only_a_folder_of_that_very_name_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "workspaces").mkdir()
+    for name in ("..", ".", "", "../other"):
+        with pytest.raises(MachineFailed):
+            await remove_folder(tmp_path / "workspaces", name)
+    await remove_folder(tmp_path / "workspaces", "not-there")
+
+    assert (tmp_path / "workspaces").exists()
+
+
+async def test_a_very_deep_folder_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    dig = [sys.executable, "-c", DIG]
+    await asyncio.to_thread(subprocess.run, dig, cwd=tmp_path / "deep", check=True)
+
+    await remove_folder(tmp_path, "deep")
+
+    assert not (tmp_path / "deep").exists()
+
+
+async def test_folders_that_may_not_be_read_are_removed(tmp_path: Path) -> None:
+    (tmp_path / "folder" / "closed").mkdir(parents=True)
+    (tmp_path / "folder" / "closed" / "file").touch()
+    (tmp_path / "folder" / "closed").chmod(0)
+
+    await remove_folder(tmp_path, "folder")
+
+    assert not (tmp_path / "folder").exists()
