@@ -16,7 +16,8 @@ from support.stage.stage import Stage
 from backburner.core.accounts import Role, Scope
 from backburner.store import tables
 
-READ, WRITE, OPERATE, OPEN, ANYBODY = "read", "write", "operate", "open", "anybody"
+READ, WRITE, APPROVE, OPERATE = "read", "write", "approve", "operate"
+OPEN, ANYBODY = "open", "anybody"
 PATHS = {
     "/health": {"get": OPEN},
     "/ready": {"get": OPEN},
@@ -36,11 +37,11 @@ PATHS = {
         f"/api/conversations/{{conversation_id}}/{verb}": {"post": WRITE}
         for verb in ("pause", "resume", "run-now", "cancel", "archive", "reopen")
     },
-    "/api/erase": {"post": WRITE},
+    "/api/erase": {"post": APPROVE},
     "/api/events": {"get": READ},
     "/api/export": {"get": READ},
     "/api/grants": {"get": READ},
-    "/api/grants/{grant_id}": {"patch": WRITE, "delete": WRITE},
+    "/api/grants/{grant_id}": {"patch": APPROVE, "delete": WRITE},
     "/api/invitations": {"get": OPERATE, "post": OPERATE},
     "/api/invitations/{invitation_id}": {"delete": OPERATE},
     "/api/invitations/accept": {"post": OPEN},
@@ -73,9 +74,10 @@ PATHS = {
     "/api/tasks/{task_id}": {"get": READ, "patch": WRITE, "delete": WRITE},
     "/api/tasks/{task_id}/preview": {"get": READ},
     "/api/tasks/{task_id}/runs": {"get": READ},
+    **{f"/api/tasks/{{task_id}}/{verb}": {"post": APPROVE} for verb in ("approve", "reject")},
     **{
         f"/api/tasks/{{task_id}}/{verb}": {"post": WRITE}
-        for verb in ("approve", "reject", "test-run", "pause", "resume", "run-now", "cancel")
+        for verb in ("test-run", "pause", "resume", "run-now", "cancel")
     },
     "/api/tokens": {"get": READ, "post": WRITE},
     "/api/tokens/{token_id}": {"delete": WRITE},
@@ -100,7 +102,7 @@ async def test_somebody_has_said_of_every_route_who_may_use_it(ask: Asker) -> No
 
 
 async def test_nobody_is_let_in_without_a_credential(ask: Asker) -> None:
-    for method, path in routes(READ, WRITE, OPERATE, ANYBODY):
+    for method, path in routes(READ, WRITE, APPROVE, OPERATE, ANYBODY):
         for headers in ({"authorization": ""}, {"authorization": "Bearer bb_no"}):
             answer = await ask(method, path, {} if method != "GET" else None, headers=headers)
             assert (method, path, answer.status_code) == (method, path, 401)
@@ -110,9 +112,10 @@ async def test_nobody_is_let_in_without_a_credential(ask: Asker) -> None:
 @pytest.mark.parametrize(
     ("given", "refused"),
     [
-        ((Scope.READ,), (WRITE, OPERATE)),
-        ((Scope.WRITE,), (READ, OPERATE)),
-        ((Scope.OPERATE,), (READ, WRITE)),
+        ((Scope.READ,), (WRITE, APPROVE, OPERATE)),
+        ((Scope.WRITE,), (READ, APPROVE, OPERATE)),
+        ((Scope.APPROVE,), (READ, WRITE, OPERATE)),
+        ((Scope.OPERATE,), (READ, WRITE, APPROVE)),
     ],
 )
 async def test_a_credential_is_of_no_use_for_what_it_was_not_given_for(
@@ -139,7 +142,7 @@ async def test_whoever_is_shut_out_is_let_in_nowhere(ask: Asker, stage: Stage) -
     # Not by the way that ends credentials as well: each of both has to be enough.
     disable = tables.users.update().where(tables.users.c.id == user).values(disabled_at=NOON)
     stage.database.run(lambda tx: tx.connection.execute(disable))
-    for method, path in routes(READ, WRITE, OPERATE, ANYBODY):
+    for method, path in routes(READ, WRITE, APPROVE, OPERATE, ANYBODY):
         answer = await ask(method, path, body_for(method), headers=headers)
         assert (method, path, answer.status_code) == (method, path, 401)
 

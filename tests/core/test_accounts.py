@@ -1,14 +1,12 @@
 """Permissions of callers, secrets and network addresses."""
 
-from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from support.stage.make import NOON, USER
+from support.stage.make import USER
 
 from backburner.core.accounts import (
+    LOCAL_CLIENT_NAME,
     Caller,
     CredentialKind,
     Role,
@@ -20,10 +18,6 @@ from backburner.core.accounts import (
     secret_digest,
 )
 from backburner.core.errors import NotAllowed
-
-DAY = timedelta(days=1)
-SCOPES = st.frozensets(st.sampled_from(list(Scope)))
-ENDS = st.none() | st.timedeltas(timedelta(1), timedelta(9)).map(lambda later: NOON + later)
 
 
 def caller(role: Role, *scopes: Scope, **changes: Any) -> Caller:
@@ -45,80 +39,39 @@ def test_an_invitation_makes_an_account_with_the_role_of_its_scopes(role: Role) 
     assert role_of(scopes_of(role)) is role
 
 
+def test_a_session_has_every_scope_of_the_role() -> None:
+    member = caller(Role.MEMBER, kind=CredentialKind.SESSION)
+
+    assert {scope for scope in Scope if member.may(scope)} == scopes_of(Role.MEMBER)
+
+
 @pytest.mark.parametrize(
-    ("scopes", "changes", "has_full_access"),
+    ("changes", "is_direct"),
     [
-        ((Scope.READ, Scope.WRITE), {}, True),
-        ((Scope.READ,), {}, False),
-        ((Scope.READ, Scope.WRITE), {"expires_at": NOON}, False),
-        ((Scope.READ, Scope.WRITE), {"expires_at": NOON, "kind": CredentialKind.SESSION}, True),
+        ({"kind": CredentialKind.SESSION}, True),
+        ({"name": LOCAL_CLIENT_NAME}, True),
+        ({"name": "calendar"}, False),
+        ({}, False),
     ],
 )
-def test_a_caller_has_full_access_with_every_scope_of_the_role_for_good(
-    scopes: tuple[Scope, ...], changes: dict[str, Any], *, has_full_access: bool
+def test_only_people_in_person_create_credentials(
+    changes: dict[str, Any], *, is_direct: bool
 ) -> None:
-    assert caller(Role.MEMBER, *scopes, **changes).has_full_access is has_full_access
+    maker = caller(Role.OPERATOR, *Scope, **changes)
+
+    assert maker.is_direct is is_direct
+    if is_direct:
+        check_new_token(maker, frozenset(Scope))
+    else:
+        with pytest.raises(NotAllowed, match="create credentials"):
+            check_new_token(maker, frozenset({Scope.READ}))
 
 
 def test_a_token_is_refused_scopes_that_its_maker_lacks() -> None:
+    maker = caller(Role.MEMBER, *Scope, name=LOCAL_CLIENT_NAME)
+
     with pytest.raises(NotAllowed, match="operate"):
-        check_new_token(caller(Role.MEMBER, *Scope), frozenset({Scope.OPERATE}), None)
-
-
-@pytest.mark.parametrize(
-    ("changes", "asked", "ends"),
-    [
-        ({}, None, None),
-        ({}, NOON, NOON),
-        ({"expires_at": NOON}, None, NOON),
-        ({"expires_at": NOON}, NOON - DAY, NOON - DAY),
-        ({"expires_at": NOON}, NOON + DAY, NOON),
-        ({"expires_at": NOON, "kind": CredentialKind.SESSION}, NOON + DAY, NOON + DAY),
-    ],
-)
-def test_a_token_made_with_a_token_ends_no_later(
-    changes: dict[str, Any], asked: datetime | None, ends: datetime | None
-) -> None:
-    maker = caller(Role.MEMBER, *Scope, **changes)
-
-    assert check_new_token(maker, frozenset({Scope.READ}), asked) == ends
-
-
-@given(
-    role=st.sampled_from(list(Role)),
-    has=SCOPES,
-    kind=st.sampled_from([CredentialKind.SESSION, CredentialKind.TOKEN]),
-    ends=ENDS,
-    asked=SCOPES,
-    until=ENDS,
-)
-def test_no_pair_of_credentials_widens(
-    role: Role,
-    has: frozenset[Scope],
-    kind: CredentialKind,
-    ends: object,
-    asked: frozenset[Scope],
-    until: object,
-) -> None:
-    caller = Caller(user=USER, role=role, scopes=has, credential="k", kind=kind, expires_at=ends)  # type: ignore[arg-type]
-    try:
-        given_until = check_new_token(caller, asked, until)  # type: ignore[arg-type]
-    except NotAllowed:
-        assert not all(caller.may(scope) for scope in asked)
-        return
-    made = Caller(
-        user=USER,
-        role=role,
-        scopes=asked,
-        credential="m",
-        kind=CredentialKind.TOKEN,
-        expires_at=given_until,
-    )
-    assert all(caller.may(scope) for scope in Scope if made.may(scope))
-    assert made.has_full_access <= caller.has_full_access
-    if kind is CredentialKind.TOKEN and caller.expires_at is not None:
-        assert given_until is not None
-        assert given_until <= caller.expires_at
+        check_new_token(maker, frozenset({Scope.OPERATE}))
 
 
 def test_the_digest_of_a_secret_does_not_reveal_it() -> None:

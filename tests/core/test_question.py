@@ -11,7 +11,7 @@ from support.stage.make import NOON
 
 from backburner.core.errors import BadAnswer, BadRequest, TooLarge
 from backburner.core.question import (
-    EXPLICIT_ANSWER_ONLY,
+    CONSENT,
     MAX_ANSWER_CHARS,
     NewQuestion,
     Purpose,
@@ -178,12 +178,13 @@ def test_a_chat_message_does_not_answer_what_needs_an_explicit_answer(
 ) -> None:
     asked = make.question(purpose=purpose)
 
-    assert (match_chat_message(asked, "yes") is None) == (purpose in EXPLICIT_ANSWER_ONLY)
+    assert (match_chat_message(asked, "yes") is None) == (purpose in CONSENT)
     assert accept_answer(asked, "yes") == "yes"
 
 
 def test_proposals_approvals_and_allowances_need_an_explicit_answer() -> None:
-    assert {Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE} == EXPLICIT_ANSWER_ONLY
+    given = {Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE, Purpose.IN_DOUBT}
+    assert given == CONSENT
 
 
 @given(st.sampled_from([make.question(), WHICH, WHERE]), st.text())

@@ -20,6 +20,7 @@ class Scope(StrEnum):
 
     READ = "read"
     WRITE = "write"
+    APPROVE = "approve"  #: Gives consent: answers approvals, and widens what may happen unasked.
     OPERATE = "operate"  #: Takes effect only with the operator role.
 
 
@@ -31,6 +32,8 @@ class CredentialKind(StrEnum):
     RESET = "reset"  #: Sets a new password, once.
 
 
+#: Name of the token of the local command line; each start of the server replaces it.
+LOCAL_CLIENT_NAME = "command line of this machine"
 #: Sent with every request; credentials of the other kinds are single-use.
 REUSABLE_CREDENTIALS = (CredentialKind.SESSION, CredentialKind.TOKEN)
 
@@ -59,17 +62,17 @@ class Caller:
     #: The credential's id and kind.
     credential: str
     kind: CredentialKind
-    #: When the credential expires.
-    expires_at: datetime | None = None
+    #: The name of the credential, if it has one.
+    name: str = ""
 
     def may(self, scope: Scope) -> bool:
-        return scope in self.scopes & scopes_of(self.role)
+        is_given = self.kind is CredentialKind.SESSION or scope in self.scopes
+        return is_given and scope in scopes_of(self.role)
 
     @property
-    def has_full_access(self) -> bool:
-        """Whether the credential allows as much as a signed-in session, and for as long."""
-        is_lasting = self.kind is CredentialKind.SESSION or self.expires_at is None
-        return is_lasting and scopes_of(self.role) <= self.scopes
+    def is_direct(self) -> bool:
+        """Whether users act themselves: in a browser, or on the server's own command line."""
+        return self.kind is CredentialKind.SESSION or self.name == LOCAL_CLIENT_NAME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,18 +126,23 @@ def scopes_of(role: Role) -> frozenset[Scope]:
     return scopes if role is Role.OPERATOR else scopes - {Scope.OPERATE}
 
 
-def check_new_token(
-    caller: Caller, scopes: frozenset[Scope], expires_at: datetime | None
-) -> datetime | None:
-    """Refuse a token with more permissions than its creator, and return when it expires."""
+def check_new_token(caller: Caller, scopes: frozenset[Scope]) -> None:
+    """Refuse a token that a token would make, and one with more scopes than its creator has."""
+    check_direct(caller)
     if missing := sorted(scope for scope in scopes if not caller.may(scope)):
         raise NotAllowed(
             f"You do not have these scopes yourself: {', '.join(missing)}.",
             hint="Request fewer scopes.",
         )
-    if caller.kind is CredentialKind.SESSION or caller.expires_at is None:
-        return expires_at
-    return min(caller.expires_at, expires_at or caller.expires_at)
+
+
+def check_direct(caller: Caller) -> None:
+    """Refuse tokens for what makes credentials: none of those may outlive the token."""
+    if not caller.is_direct:
+        raise NotAllowed(
+            "A token cannot create credentials.",
+            hint="Sign in, or use the command line on the machine of the server.",
+        )
 
 
 def network_of(address: str) -> str:

@@ -39,8 +39,8 @@ class Purpose(StrEnum):
     FAILURE = "failure"  #: The work cannot continue without a decision.
 
 
-#: A chat message never answers these: a yes binds to exactly what was shown.
-EXPLICIT_ANSWER_ONLY = frozenset({Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE})
+#: To answer these is to consent. A chat message never does: a yes binds to exactly what was shown.
+CONSENT = frozenset({Purpose.PROPOSAL, Purpose.APPROVAL, Purpose.ALLOWANCE, Purpose.IN_DOUBT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ def accept_answer(question: Question, text: str) -> str:
 
 def match_chat_message(question: Question, text: str) -> str | None:
     """Return the answer that a chat message gives to this question; None if it gives none."""
-    if question.purpose in EXPLICIT_ANSWER_ONLY or len(text) > MAX_ANSWER_CHARS:
+    if question.purpose in CONSENT or len(text) > MAX_ANSWER_CHARS:
         return None
     return match_answer(question.type, question.options, text)
 

@@ -59,7 +59,7 @@ async def sign_in(stage: Stage) -> AsyncIterator[Callable[..., Any]]:
 
     async def sign_in(user: UserId, *scopes: Scope) -> httpx2.AsyncClient:
         stage.user(user)
-        wanted = scopes or (Scope.READ, Scope.WRITE)
+        wanted = scopes or (Scope.READ, Scope.WRITE, Scope.APPROVE)
         token = await issue_token(stage.deps, user, wanted, name=f"token of {user}")
         opened.append(
             httpx2.AsyncClient(

@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, insert
 
 from backburner.app.clock import Clock
-from backburner.core.accounts import CredentialKind, Scope, secret_digest
+from backburner.core.accounts import LOCAL_CLIENT_NAME, CredentialKind, Scope, secret_digest
 from backburner.core.ids import UserId, new_credential_id
 from backburner.store import tables
 
@@ -17,6 +17,7 @@ def put_token(connection: Connection, user: UserId, token: str = TOKEN) -> None:
         "id": new_credential_id(),
         "user_id": user,
         "kind": CredentialKind.TOKEN.value,
+        "name": LOCAL_CLIENT_NAME,
         "scopes": " ".join(Scope),
         "created_at": Clock().now(),
     }

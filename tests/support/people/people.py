@@ -7,7 +7,7 @@ import httpx2
 from backburner.actions.accounts import sign_in as entry
 from backburner.actions.accounts import users
 from backburner.actions.accounts.passwords import hash_password
-from backburner.core.accounts import Role, Scope, User
+from backburner.core.accounts import LOCAL_CLIENT_NAME, Role, Scope, User
 from backburner.core.ids import UserId
 from support.people.tokens import issue_token
 from support.stage.stage import Stage
@@ -30,8 +30,9 @@ async def owner(stage: Stage) -> User:
 
 
 async def token(stage: Stage, user: UserId, *scopes: Scope) -> dict[str, str]:
-    """Give the header of somebody's program."""
-    secret = await issue_token(stage.deps, user, scopes or tuple(Scope), name="Test")
+    """Give the header of somebody's program; without scopes, of the server's command line."""
+    name = "Test" if scopes else LOCAL_CLIENT_NAME
+    secret = await issue_token(stage.deps, user, scopes or tuple(Scope), name=name)
     return {"authorization": f"Bearer {secret}"}
 
 

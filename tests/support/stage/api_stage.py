@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from sqlalchemy import update
 
 from backburner.api.app import build_api
-from backburner.core.accounts import Role, Scope
+from backburner.core.accounts import LOCAL_CLIENT_NAME, Role, Scope
 from backburner.core.ids import UserId
 from backburner.store import tables
 from support.people.tokens import issue_token
@@ -24,7 +24,7 @@ NOBODYS = "0123456789abcdefghjkmnpqrs"
 
 @dataclass(frozen=True)
 class Asker:
-    """Somebody with a token."""
+    """Somebody with a token: that of the server's command line, or one with some scopes."""
 
     client: httpx2.AsyncClient
     token: str
@@ -74,7 +74,8 @@ def ask_as(stage: Stage, client: httpx2.AsyncClient) -> AskAs:
         stage.user(user)
         change = update(tables.users).where(tables.users.c.id == user).values(role=role.value)
         stage.database.run(lambda tx: tx.connection.execute(change))
-        token = await issue_token(stage.deps, user, scopes or tuple(Scope), name="Test")
+        name = "Test" if scopes else LOCAL_CLIENT_NAME
+        token = await issue_token(stage.deps, user, scopes or tuple(Scope), name=name)
         transport = cast("httpx2.ASGITransport", client._transport)
         return Asker(client, token, cast("FastAPI", transport.app))
 

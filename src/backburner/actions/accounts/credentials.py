@@ -9,6 +9,7 @@ from backburner.actions.browse import Page, make_page
 from backburner.actions.deps import Deps
 from backburner.core.accounts import (
     CREDENTIAL_LIFETIMES,
+    LOCAL_CLIENT_NAME,
     REUSABLE_CREDENTIALS,
     Caller,
     Credential,
@@ -26,8 +27,6 @@ from backburner.ports import Hint, HintKind, PageKey, Tx
 #: Makes a leaked secret recognisable, for example to secret scanners.
 CREDENTIAL_PREFIX = "bb_"
 MAX_TOKENS = 100
-#: Name of the token of the local command line; each start of the server replaces it.
-LOCAL_CLIENT_NAME = "command line of this machine"
 #: Everything that signs a user in; all of it is revoked when they are disabled or change their
 #: password.
 SIGN_IN_KINDS = (*REUSABLE_CREDENTIALS, CredentialKind.LINK, CredentialKind.RESET)
@@ -70,7 +69,8 @@ def issue(
 async def create_token(
     deps: Deps, caller: Caller, scopes: frozenset[Scope], *, name: str, lifetime: timedelta | None
 ) -> IssuedCredential:
-    """Issue a token with no more scopes than the caller's, valid for no longer."""
+    """Issue a token with no more scopes than the caller's."""
+    check_new_token(caller, scopes)
     name = check_name(name)
     if not name or not scopes:
         raise BadRequest("A token needs a name and at least one scope.")
@@ -84,7 +84,7 @@ async def create_token(
         )
         if len(tokens) == MAX_TOKENS:
             raise LimitReached(f"Limit reached: {MAX_TOKENS} tokens.", hint="Revoke one first.")
-        expires_at = check_new_token(caller, scopes, tx.now + lifetime if lifetime else None)
+        expires_at = tx.now + lifetime if lifetime else None
         return issue(
             tx, caller.user, CredentialKind.TOKEN, scopes, name=name, expires_at=expires_at
         )

@@ -4,7 +4,13 @@ from backburner.actions.accounts import rate_limit
 from backburner.actions.accounts.credentials import IssuedCredential, issue, revoke_credentials
 from backburner.actions.accounts.passwords import hash_password, verify_password
 from backburner.actions.deps import Deps
-from backburner.core.accounts import Caller, CredentialKind, scopes_of, secret_digest
+from backburner.core.accounts import (
+    Caller,
+    CredentialKind,
+    check_direct,
+    scopes_of,
+    secret_digest,
+)
 from backburner.core.errors import BadRequest, Conflict, NotAllowed
 from backburner.core.ids import UserId
 from backburner.core.passwords import check_login, check_password
@@ -60,8 +66,7 @@ async def issue_link(deps: Deps, user: UserId) -> IssuedCredential:
 
 
 async def issue_own_link(deps: Deps, caller: Caller) -> IssuedCredential:
-    """Issue a sign-in link for a caller with all scopes."""
-    _require_full_access(caller)
+    check_direct(caller)
     return await issue_link(deps, caller.user)
 
 
@@ -69,7 +74,7 @@ async def change_password(
     deps: Deps, caller: Caller, *, login: str | None, current: str, password: str, address: str
 ) -> IssuedCredential:
     """Set a password, revoke every session and token, and start a new session."""
-    _require_full_access(caller)
+    check_direct(caller)
     name, stored_hash = await deps.store.transact(
         lambda tx: _login_and_password(tx, caller.user, login)
     )
@@ -140,10 +145,3 @@ async def _check_current(
     if not await verify_password(current, stored_hash, deps.password_cost):
         raise NotAllowed("The current password is wrong.")
     await deps.store.transact(lambda tx: tx.rate_limits.reset(by_login))
-
-
-def _require_full_access(caller: Caller) -> None:
-    if not caller.has_full_access:
-        raise NotAllowed(
-            "This token does not have all scopes of your account.", hint="Sign in and try again."
-        )

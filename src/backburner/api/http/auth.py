@@ -13,7 +13,7 @@ from backburner.actions.accounts import credentials
 from backburner.api.http.dependencies import get_deps
 from backburner.api.http.origins import check_origin, check_page
 from backburner.api.http.problems import Problem
-from backburner.core.accounts import Caller, CredentialKind, Scope
+from backburner.core.accounts import Caller, CredentialKind, Scope, check_direct
 
 SESSION_COOKIE = "backburner"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -63,9 +63,18 @@ def _require(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
     return require_scope
 
 
+async def _require_direct_operator(request: Request) -> Caller:
+    caller = await _require(Scope.OPERATE)(request)
+    check_direct(caller)
+    return caller
+
+
 #: A caller whose credential has the scope.
 Reader = Annotated[Caller, Depends(_require(Scope.READ))]
 Writer = Annotated[Caller, Depends(_require(Scope.WRITE))]
+Approver = Annotated[Caller, Depends(_require(Scope.APPROVE))]
 Operator = Annotated[Caller, Depends(_require(Scope.OPERATE))]
+#: An operator in person: for what makes credentials.
+DirectOperator = Annotated[Caller, Depends(_require_direct_operator)]
 #: A caller with any valid credential.
 AnyCaller = Annotated[Caller, Depends(identify)]

@@ -5,7 +5,8 @@ from datetime import datetime
 from fastapi import APIRouter
 
 from backburner.actions import browse, grants
-from backburner.api.http.auth import Reader, Writer
+from backburner.actions.accounts import consent
+from backburner.api.http.auth import Approver, Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.schemas.base import ConversationIdPath, GrantIdPath
@@ -34,9 +35,10 @@ async def list_grants(
 
 @router.patch("/grants/{grant_id}", summary="Widen a grant")
 async def widen_grant(
-    grant_id: GrantIdPath, body: GrantChangesBody, deps: AppDeps, caller: Writer
+    grant_id: GrantIdPath, body: GrantChangesBody, deps: AppDeps, caller: Approver
 ) -> GrantOut:
     """Extend a grant to all commands that start with the first of its words."""
+    await consent.check_grant(deps, caller, grant_id)
     row = await grants.widen(deps, caller.user, grant_id, tuple(body.words))
     return GrantOut.of(row)
 

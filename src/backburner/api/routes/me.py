@@ -4,8 +4,8 @@ from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 
 from backburner.actions import personal_data
-from backburner.actions.accounts import profile
-from backburner.api.http.auth import Reader, Writer
+from backburner.actions.accounts import consent, profile
+from backburner.api.http.auth import Approver, Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.openapi import error_responses
 from backburner.api.schemas.me import EXPORT_EXAMPLE, ErasureBody, MeChangesBody, MeOut
@@ -20,7 +20,12 @@ async def get_me(deps: AppDeps, caller: Reader) -> MeOut:
 
 @router.put("/me", summary="Update your settings", responses=error_responses(409))
 async def update_me(body: MeChangesBody, deps: AppDeps, caller: Writer) -> MeOut:
-    """Change your time zone or allowances, or pause background work or discovery."""
+    """Change your time zone or allowances, or pause background work or discovery.
+
+    Changes of allowances and discovery need the scope `approve`.
+    """
+    if body.allowances is not None or body.discovery is not None:
+        consent.check_scope(caller)
     settings = await profile.change_settings(
         deps,
         caller.user,
@@ -51,6 +56,6 @@ async def export_data(caller: Reader, deps: AppDeps) -> StreamingResponse:
 
 
 @router.post("/erase", summary="Erase your data", status_code=204, responses=error_responses(409))
-async def erase_data(caller: Writer, deps: AppDeps, body: ErasureBody) -> None:
+async def erase_data(caller: Approver, deps: AppDeps, body: ErasureBody) -> None:
     """Stop all runs, then delete conversations, memories, files, credentials and the account."""
     await personal_data.erase(deps, caller.user, body.confirm)

@@ -5,6 +5,7 @@ from datetime import datetime
 from fastapi import APIRouter
 
 from backburner.actions import browse, questions
+from backburner.actions.accounts import consent
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.idempotency import IdempotentRoute
@@ -32,7 +33,11 @@ async def list_questions(deps: AppDeps, caller: Reader, paging: Paging) -> PageO
 async def answer_question(
     question_id: QuestionIdPath, body: AnswerBody, deps: AppDeps, caller: Writer
 ) -> ConversationOut:
-    """Answer an open question. The first answer counts, from whichever client it comes."""
+    """Answer an open question. The first answer counts, from whichever client it comes.
+
+    Answers to approvals, proposals, allowances and calls in doubt need the scope `approve`.
+    """
+    await consent.check_answer(deps, caller, question_id)
     conversation = await questions.answer(deps, caller.user, question_id, body.text)
     return await load_conversation(deps, caller, conversation.id)
 

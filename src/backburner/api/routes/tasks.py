@@ -5,10 +5,11 @@ from datetime import datetime
 from fastapi import APIRouter
 
 from backburner.actions import browse
+from backburner.actions.accounts import consent
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.work import control, preview, tasks
-from backburner.api.http.auth import Reader, Writer
+from backburner.api.http.auth import Approver, Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.idempotency import IdempotentRoute
 from backburner.api.http.openapi import error_responses
@@ -85,9 +86,10 @@ async def delete_task(task_id: TaskIdPath, deps: AppDeps, caller: Writer) -> Non
 
 @router.post("/{task_id}/approve", summary="Approve a proposal", responses=error_responses(429))
 async def approve_task(
-    task_id: TaskIdPath, deps: AppDeps, caller: Writer, body: ProposalAnswerBody | None = None
+    task_id: TaskIdPath, deps: AppDeps, caller: Approver, body: ProposalAnswerBody | None = None
 ) -> TaskOut:
     """Approve a proposed task, which becomes active."""
+    await consent.check_work(deps, caller, task_id)
     question_id = None if body is None else body.question
     await tasks.approve(deps, caller.user, task_id, shown=question_id)
     return await load_task(deps, caller, task_id)
@@ -95,9 +97,10 @@ async def approve_task(
 
 @router.post("/{task_id}/reject", summary="Reject a proposal", status_code=204)
 async def reject_task(
-    task_id: TaskIdPath, deps: AppDeps, caller: Writer, body: ProposalAnswerBody | None = None
+    task_id: TaskIdPath, deps: AppDeps, caller: Approver, body: ProposalAnswerBody | None = None
 ) -> None:
     """Reject a proposed task. The same task is not proposed again for a day."""
+    await consent.check_work(deps, caller, task_id)
     question_id = None if body is None else body.question
     await tasks.reject(deps, caller.user, task_id, shown=question_id)
 

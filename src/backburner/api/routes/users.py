@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request, Response
 
 from backburner.actions.accounts import users
-from backburner.api.http.auth import Operator
+from backburner.api.http.auth import DirectOperator, Operator
 from backburner.api.http.dependencies import AppDeps, ClientAddress
 from backburner.api.http.openapi import BODY_ERRORS, error_responses
 from backburner.api.http.origins import OwnPageOnly
@@ -36,7 +36,7 @@ async def list_users(_: Operator, deps: AppDeps, paging: Paging) -> PageOut[User
 
 @router.post("/users", summary="Add a user", status_code=201, responses=error_responses(409))
 async def add_user(
-    body: NewUserBody, _: Operator, request: Request, response: Response, deps: AppDeps
+    body: NewUserBody, _: DirectOperator, request: Request, response: Response, deps: AppDeps
 ) -> CreatedUserOut:
     """Add a user. Send them the link, with which they set their password."""
     user, reset = await users.add(deps, login=body.login, name=body.name, role=body.role)
@@ -63,7 +63,7 @@ async def update_user(
     responses=error_responses(*BODY_ERRORS, 409),
 )
 async def create_password_reset(
-    user_id: UserId, _: Operator, request: Request, response: Response, deps: AppDeps
+    user_id: UserId, _: DirectOperator, request: Request, response: Response, deps: AppDeps
 ) -> SecretLinkOut:
     """Create a link with which the user sets a new password, once."""
     reset = await users.reset_password(deps, user_id)
@@ -72,7 +72,11 @@ async def create_password_reset(
 
 @router.post("/invitations", summary="Create an invitation", status_code=201)
 async def create_invitation(
-    body: NewInvitationBody, caller: Operator, request: Request, response: Response, deps: AppDeps
+    body: NewInvitationBody,
+    caller: DirectOperator,
+    request: Request,
+    response: Response,
+    deps: AppDeps,
 ) -> SecretLinkOut:
     """Create a link with which one person creates an account."""
     invitation = await users.invite(deps, caller, name=body.name, role=body.role)

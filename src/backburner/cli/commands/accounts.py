@@ -149,10 +149,11 @@ def token() -> None:
 @click.option(
     "--scope",
     "scopes",
-    type=click.Choice(["read", "write", "operate"]),
+    type=click.Choice(["read", "write", "approve", "operate"]),
     multiple=True,
     default=["read"],
-    help="Permission of the token; repeat for several. [default: read]",
+    help="Permission of the token; repeat for several. With approve it may consent for you, except"
+    " to work that it handed out itself. [default: read]",
 )
 @click.option(
     "--expires",

@@ -133,7 +133,7 @@ class Credentials(Group):
             scopes=_read_scopes(row),
             credential=row.id,
             kind=CredentialKind(row.kind),
-            expires_at=row.expires_at,
+            name=row.name,
         )
 
     def valid(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:

@@ -1,0 +1,55 @@
+"""Who may consent: users themselves, and tokens with the scope for it; no token to its own work."""
+
+from backburner.actions import lookup
+from backburner.actions.deps import Deps
+from backburner.core.accounts import Caller, Scope
+from backburner.core.errors import NotAllowed
+from backburner.core.ids import ConversationId, GrantId, QuestionId
+from backburner.core.question import CONSENT
+from backburner.ports import Tx
+
+
+async def check_answer(deps: Deps, caller: Caller, question_id: QuestionId) -> None:
+    """Refuse an answer that consents to something, from a caller who may not."""
+
+    def work(tx: Tx) -> None:
+        if tx.questions.purposes(caller.user, [question_id]) & CONSENT:
+            _check(tx, caller, tx.questions.conversation_of(caller.user, question_id))
+
+    await deps.store.transact(work)
+
+
+async def check_work(deps: Deps, caller: Caller, conversation_id: ConversationId) -> None:
+    """Refuse a decision about proposed work, from a caller who may not consent to it."""
+    await deps.store.transact(lambda tx: _check(tx, caller, conversation_id))
+
+
+async def check_grant(deps: Deps, caller: Caller, grant_id: GrantId) -> None:
+    """Refuse to widen a grant, for a caller who may not consent where it is valid."""
+
+    def work(tx: Tx) -> None:
+        _check(tx, caller, tx.browse.grant(caller.user, grant_id).conversation_id)
+
+    await deps.store.transact(work)
+
+
+def check_scope(caller: Caller) -> None:
+    if not caller.may(Scope.APPROVE):
+        raise NotAllowed(
+            "This token may not consent for its user.",
+            hint="Answer in a browser or with `backburner answer` on the machine of the server;"
+            " or create a token with the scope approve.",
+        )
+
+
+def _check(tx: Tx, caller: Caller, conversation_id: ConversationId) -> None:
+    check_scope(caller)
+    if caller.is_direct:
+        return
+    own = tx.mcp_clients.conversation_of(caller.user, caller.credential)
+    conversation = tx.conversations.load(caller.user, conversation_id)
+    if any(one.id == own for one in lookup.ancestry(tx, conversation)):
+        raise NotAllowed(
+            "A token may not consent to work that it handed out itself.",
+            hint="Answer in a browser, or with `backburner answer` on the machine of the server.",
+        )
