@@ -6,17 +6,23 @@ from datetime import timedelta
 import httpx2
 import pytest
 from support.doubles.clock import SetClock
+from support.doubles.engine import End, Wait
 from support.people import people
 from support.people.people import PASSWORD
+from support.stage.make import NOON, USER
 from support.stage.stage import Stage
 
 from backburner.actions.accounts import credentials, sign_in, users
 from backburner.api.schemas.account import InvitationAcceptanceBody, SignInBody
 from backburner.core.accounts import Caller, Role, Scope
+from backburner.core.conversation import PauseReason, Status
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId
+from backburner.core.run import RunStatus
+from backburner.core.schedule import Interval
 
 OTHER = "four words or even more"
+EVERY_HOUR = Interval(timedelta(hours=1), anchor=NOON)
 
 
 async def operator(stage: Stage) -> dict[str, str]:
@@ -279,6 +285,40 @@ async def test_an_id_of_nobody_is_not_found(stage: Stage, browser: httpx2.AsyncC
         assert answer.status_code == 404
     answer = await browser.post("/api/users/u_nobody/reset", headers=headers)
     assert answer.status_code == 404
+
+
+async def test_disabling_a_user_stops_their_work_at_once(
+    stage: Stage, browser: httpx2.AsyncClient
+) -> None:
+    headers, user = await operator(stage), stage.user(USER)
+    question = {"type": "confirmation", "prompt": "Go on?"}
+    stage.engine.then(End({"needs_input": True, "message": "Hm.", "question": question}))
+    asking = await stage.task(EVERY_HOUR)
+    await stage.work()
+    stage.engine.then(Wait())
+    running = await stage.task(EVERY_HOUR)
+    await stage.take_up()
+
+    answer = await browser.patch(f"/api/users/{user}", json={"disabled": True}, headers=headers)
+    assert answer.status_code == 200
+    await stage.renew()
+    await stage.idle()
+
+    assert stage.history(running)[0].status is RunStatus.CANCELLED
+    asked = stage.load(asking)
+    assert (asked.status, asked.pause_reason, asked.questions) == (
+        Status.ACTIVE,
+        PauseReason.USER,
+        (),
+    )
+    assert asked.schedule == stage.load(running).schedule == EVERY_HOUR
+    requests = len(stage.engine.requests)
+    await stage.work()
+    assert len(stage.engine.requests) == requests
+
+    await browser.patch(f"/api/users/{user}", json={"disabled": False}, headers=headers)
+    # Whoever is back decides what goes on.
+    assert stage.database.run(lambda tx: tx.users.load(user)).paused
 
 
 @pytest.mark.parametrize("body", [{"disabled": True}, {"role": "member"}])

@@ -1,7 +1,9 @@
 """Users: the owner, and accounts that operators invite, change and disable."""
 
 from collections.abc import Sequence
+from functools import partial
 
+from backburner.actions import steps
 from backburner.actions.accounts import rate_limit
 from backburner.actions.accounts.credentials import (
     SIGN_IN_KINDS,
@@ -13,6 +15,7 @@ from backburner.actions.accounts.passwords import hash_password
 from backburner.actions.accounts.sign_in import set_password, start_session
 from backburner.actions.browse import Page, make_page
 from backburner.actions.deps import Deps
+from backburner.core import transitions
 from backburner.core.accounts import (
     Caller,
     CredentialKind,
@@ -23,10 +26,16 @@ from backburner.core.accounts import (
     scopes_of,
     secret_digest,
 )
+from backburner.core.conversation import Status
 from backburner.core.errors import Conflict, NotFound
-from backburner.core.ids import UserId, new_user_id
+from backburner.core.ids import ConversationId, UserId, new_user_id
 from backburner.core.passwords import check_login, check_name, check_password
-from backburner.ports import PageKey, Tx
+from backburner.core.work import views
+from backburner.core.work.views import TaskStatus
+from backburner.ports import Hint, HintKind, PageKey, Tx
+
+#: Questions read at a time.
+_BATCH = 100
 
 
 async def ensure_owner(deps: Deps) -> User | None:
@@ -102,7 +111,11 @@ async def change(
     role: Role | None = None,
     disabled: bool | None = None,
 ) -> User:
-    """Change a user; a new role or disabling them revokes their credentials."""
+    """Change a user; a new role or disabling them revokes their credentials.
+
+    Disabling also stops their work. Once they are enabled again, it stays paused until they resume
+    it.
+    """
 
     def work(tx: Tx) -> User:
         operators = tx.accounts.lock_operators()
@@ -110,6 +123,8 @@ async def change(
         tx.accounts.change(user, name=name, role=role)
         if disabled is not None and disabled != (before.disabled_at is not None):
             tx.accounts.disable(user, at=tx.now if disabled else None)
+            if disabled:
+                _stop_work(tx, user)
         after = tx.accounts.load(user)
         _require_operator(operators, after)
         if after.role is not before.role or (disabled and before.disabled_at is None):
@@ -169,6 +184,30 @@ async def accept(
 def _add(tx: Tx, user: UserId, *, login: str, name: str, role: Role) -> None:
     if not tx.accounts.add(user, login=login, name=name, role=role, now=tx.now):
         raise Conflict("That login is taken.", hint="Choose another.")
+
+
+def _stop_work(tx: Tx, user: UserId) -> None:
+    """Stop the runs of a user, withdraw questions of their work, and pause what is scheduled."""
+    tx.users.lock(user)
+    for conversation_id in tx.personal_data.stop_runs(user):
+        tx.hint(Hint(HintKind.CANCEL, user, conversation_id))
+    for conversation_id in sorted(_asking(tx, user)):
+        conversation = tx.conversations.lock(user, conversation_id)
+        # A proposal does nothing until it is answered, and may wait for its user.
+        is_proposed = views.task_status(conversation) is TaskStatus.PROPOSED
+        if conversation.status is Status.WAITING_INPUT and not is_proposed:
+            has_work = conversation.schedule is not None
+            stop = transitions.pause if has_work else partial(transitions.cancel, now=tx.now)
+            steps.save(tx, stop(conversation))
+
+
+def _asking(tx: Tx, user: UserId) -> set[ConversationId]:
+    """Find the conversations with open questions."""
+    asking, after = set[ConversationId](), None
+    while rows := tx.browse.questions(user, after, limit=_BATCH):
+        asking.update(row.conversation_id for row in rows)
+        after = (rows[-1].question.asked_at, rows[-1].question.id)
+    return asking
 
 
 def _require_operator(before: Sequence[UserId], changed: User) -> None:

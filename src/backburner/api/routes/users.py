@@ -50,7 +50,8 @@ async def update_user(
 ) -> UserOut:
     """Change a name or role, or disable or enable an account.
 
-    Changing the role or disabling the account ends all its sessions and tokens.
+    Changing the role or disabling the account ends all its sessions and tokens. Disabling also
+    stops its work, which stays paused when the account is enabled again.
     """
     user = await users.change(deps, user_id, name=body.name, role=body.role, disabled=body.disabled)
     return UserOut.of(user)

@@ -1,7 +1,8 @@
 """Statements that select what can be claimed: replies that users wait for, and background work.
 
-They never select a conversation whose turn is held, even if the lease has expired; nor work in a
-conversation whose user waits for a reply, or with a queued run of the same kind.
+They never select a conversation whose turn is held, even if the lease has expired, or whose user is
+disabled; nor work in a conversation whose user waits for a reply, or with a queued run of the same
+kind.
 
 To find whose work is next, a source with many rows is probed user by user, and a source with few
 rows is read as a whole, which is much cheaper than probing every user.
@@ -173,11 +174,14 @@ def statements(full: tuple[str, ...] = ()) -> Statements:
     )
 
 
+_is_enabled = exists().where(users.c.id == inbox.c.user_id, users.c.disabled_at.is_(None))
+
+
 def _person_first(is_served: ColumnElement[bool]) -> Select[Any]:
     return (
         select(conversations)
         .join(inbox, _same_conversation)
-        .where(is_unserved, inbox.c.from_person, is_open, is_served)
+        .where(is_unserved, inbox.c.from_person, is_open, is_served, _is_enabled)
         .order_by(inbox.c.arrived_at, inbox.c.id)
         .limit(_ONE)
         .with_for_update(of=conversations, skip_locked=True, key_share=True)
@@ -262,7 +266,8 @@ class _Sources:
         without_index = case((users.c.paused, users.c.created_at), else_=users.c.served_at)
         return (
             select(users.c.id, users.c.zone, _remembers)
-            .where(not_(users.c.paused), users.c.id.not_in(_at_cap), or_(*conditions))
+            .where(not_(users.c.paused), users.c.disabled_at.is_(None))
+            .where(users.c.id.not_in(_at_cap), or_(*conditions))
             .order_by(users.c.served_at if probed else without_index, users.c.id)
             .limit(_ONE)
             # FOR NO KEY UPDATE, so that inserts of their rows do not wait.

@@ -1,7 +1,7 @@
 """Who gets a turn, and in which order."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import select, update
 
@@ -40,6 +40,22 @@ def work_is_ready_in_the_background_with_a_schedule_whose_time_has_come(scene: S
 
     assert scene.begin_work().conversation.id == due.id
     assert scene.claim_work() is None
+
+
+def nothing_of_a_disabled_user_is_claimed(scene: Scene) -> None:
+    scene.task()
+    scene.say(scene.chat())
+    _disable(scene, at=NOON)
+    assert scene.claim_work() is None
+    assert scene.claim_reply() is None
+
+    _disable(scene, at=None)
+    assert scene.begin_reply().run.kind is RunKind.REPLY
+    assert scene.begin_work().run.kind is RunKind.BACKGROUND
+
+
+def _disable(scene: Scene, *, at: datetime | None) -> None:
+    scene.run(lambda tx: tx.accounts.disable(USER, at=at))
 
 
 def what_was_waiting_longest_is_claimed_first(scene: Scene) -> None:
