@@ -137,14 +137,13 @@ async def test_jobs_that_start_jobs_start_no_more_than_there_may_be(either: Data
     here = await stage.chat()
     await stage.say(here, "Go.")
 
-    await stage.take_up()
-    await stage.idle()
-    assert len(of_kind(stage, Kind.JOB)) == MAX_OPEN_JOBS
-    assert not any(result.failed for result in stage.engine.results)
-    await stage.take_up()
-    await stage.idle()
+    refused = list[str]()
+    # The first jobs may be taken up while the chat still starts others.
+    while not refused:
+        await stage.take_up()
+        await stage.idle()
+        still_open = [job for job in of_kind(stage, Kind.JOB) if job.schedule]
+        assert 0 < len(still_open) <= MAX_OPEN_JOBS
+        refused = [result.text for result in stage.engine.results if result.failed]
 
-    refused = [result.text for result in stage.engine.results if result.failed]
-    assert refused
     assert all(f"{MAX_OPEN_JOBS} open jobs" in text for text in refused)
-    assert len([job for job in of_kind(stage, Kind.JOB) if job.schedule]) <= MAX_OPEN_JOBS
