@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from backburner.core.validation import escape_hidden
+
 #: Long enough to be unique, short enough to type.
 SHORT_ID_CHARS = 12
 MAX_CELL_CHARS = 72
@@ -21,7 +23,7 @@ def print_line(line: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    click.echo(_escape(json.dumps(value, indent=2, ensure_ascii=False)))
 
 
 def print_result(value: Any, text: str, *, as_json: bool) -> None:
@@ -78,5 +80,13 @@ def truncate(text: str | None) -> str:
 
 
 def printable(text: str) -> str:
-    """Replace control characters: outside text must not control the terminal."""
-    return "".join(char if char.isprintable() or char in "\n\t" else "?" for char in text)
+    """Show control and invisible characters by their codes: text must not control the terminal."""
+    return escape_hidden(text)
+
+
+def _escape(text: str) -> str:
+    """Escape the same characters in JSON, as JSON does it."""
+    return "".join(
+        char if char == "\n" or escape_hidden(char) == char else json.dumps(char)[1:-1]
+        for char in text
+    )

@@ -5,6 +5,7 @@ Text and JSON that pass can be stored in both databases and printed by every cli
 
 import json
 import math
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,9 @@ from backburner.core.errors import BadRequest, TooLarge
 MAX_JSON_DEPTH = 32
 MAX_INTEGER = 2**63 - 1
 REPLACEMENT_CHARACTER = "\ufffd"
+#: Control, format, private and unassigned characters, surrogates, and separators of lines: they
+#: hide or reorder what is beside them.
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 
 
 def check_text(label: str, text: object, *, limit: int) -> str:
@@ -31,6 +35,20 @@ def replace_invalid_characters(text: str) -> str:
         # Surrogates that form a pair become one character.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text.replace("\0", REPLACEMENT_CHARACTER)
+
+
+def escape_hidden(text: str) -> str:
+    """Replace characters that cannot be seen by their codes; lines and tabs stay."""
+    return "".join(
+        _code(char)
+        if char not in "\n\t" and unicodedata.category(char) in _HIDDEN_CATEGORIES
+        else char
+        for char in text
+    )
+
+
+def _code(char: str) -> str:
+    return f"\\u{ord(char):04x}" if char <= "\uffff" else f"\\U{ord(char):08x}"
 
 
 def check_json(label: str, value: object, *, limit: int) -> None:

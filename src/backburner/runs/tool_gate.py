@@ -19,15 +19,15 @@ from backburner.core.errors import Conflict, Fenced
 from backburner.core.ids import CallId, ItemId, derive_question_id, new_call_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
+from backburner.core.shown_call import show_call
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.tool_policy import Allow, Ask, Deny, ToolCall
-from backburner.core.validation import canonical_json, replace_invalid_characters
+from backburner.core.validation import replace_invalid_characters
 from backburner.ports import JobWait, Offer, Store, ToolResult, Tx
 from backburner.runs.budget import Budget
 from backburner.runs.stopping import StopReason, StopRequests
 
 MAX_RESULT_CHARS = 100_000
-MAX_APPROVAL_CHARS = 3_000
 
 RUN_IS_ENDING = ToolResult("The run ends here.", failed=True, stop=True)
 APPROVAL_NEEDED = ToolResult(
@@ -171,10 +171,7 @@ class Gate:
 
     def question(self, *, now: datetime) -> Question:
         """Make one question for all calls that need approval."""
-        shown = "\n".join(
-            f"{call.tool.name} {canonical_json(dict(call.arguments))[:MAX_APPROVAL_CHARS]}"
-            for call in self.unapproved
-        )
+        shown = "\n".join(show_call(call) for call in self.unapproved)
         digests = [tool_policy.call_digest(call) for call in self.unapproved]
         return Question(
             id=derive_question_id(self.turn.run_id, self.turn.epoch, "approval", *digests),

