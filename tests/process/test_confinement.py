@@ -270,6 +270,45 @@ async def test_a_command_cannot_connect_to_unix_sockets_with_or_without_a_file(
             assert "PermissionError" in finished.stderr.text
 
 
+@pytest.mark.parametrize(
+    ("arguments", "is_open"),
+    [
+        ("socket.AF_INET, socket.SOCK_STREAM", True),
+        ("socket.AF_INET6, socket.SOCK_DGRAM", True),
+        ("socket.AF_NETLINK, socket.SOCK_RAW, 0", True),  # Routes: how addresses are looked up.
+        ("socket.AF_NETLINK, socket.SOCK_RAW, 16", False),
+        ("socket.AF_VSOCK, socket.SOCK_STREAM", False),
+        ("socket.AF_ALG, socket.SOCK_SEQPACKET", False),
+        ("socket.AF_BLUETOOTH, socket.SOCK_STREAM", False),
+    ],
+)
+async def test_a_command_opens_sockets_of_the_internet_only(
+    folder: Path, arguments: str, *, is_open: bool
+) -> None:
+    opens = f"import socket; socket.socket({arguments}); print('open')"
+
+    finished = await run(confined(folder, PYTHON, "-c", opens), within=SOON)
+
+    if is_open:
+        assert finished.stdout.text == "open\n"
+    else:
+        assert "PermissionError" in finished.stderr.text
+
+
+@pytest.mark.parametrize(
+    "call", ["shmget(0, 4096, 0o1600)", "semget(0, 1, 0o1600)", "msgget(0, 0o1600)"]
+)
+async def test_a_command_leaves_no_memory_that_outlives_it(folder: Path, call: str) -> None:
+    makes = (
+        "import ctypes, errno; libc = ctypes.CDLL(None, use_errno=True);"
+        f" print(libc.{call}, errno.errorcode.get(ctypes.get_errno()))"
+    )
+
+    finished = await run(confined(folder, PYTHON, "-c", makes), within=SOON)
+
+    assert finished.stdout.text == "-1 ENOSYS\n"
+
+
 async def test_a_confinement_can_allow_unix_sockets(folder: Path) -> None:
     allowed = Confinement(readable=confine_to().readable, writable=(folder,), unix_sockets=True)
 

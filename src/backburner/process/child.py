@@ -128,4 +128,4 @@ def confine(readable: "list[str]", writable: "list[str]", *, sockets: bool) -> N
     landlock.check(landlock.call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     landlock.restrict(readable, writable)
     if not sockets:
-        seccomp.forbid_unix_sockets(landlock.call)
+        seccomp.restrict_sockets(landlock.call)

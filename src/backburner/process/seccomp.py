@@ -1,7 +1,9 @@
 """A seccomp filter for what Landlock does not cover: Unix sockets above all.
 
 Through those, a program could ask a service to do what it may not do itself: a container engine, a
-session bus, a database with peer authentication. Imported the same way as `landlock`.
+session bus, a database with peer authentication. So only sockets of the internet can be opened, and
+those that look up routes. Nor is there System V memory, which outlives its processes and is shared
+with those of other users. Imported the same way as `landlock`.
 """
 
 import _ctypes
@@ -12,19 +14,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PR_SET_SECCOMP, MODE_FILTER = 22, 2
-AF_UNIX = 1
+AF_INET, AF_INET6, AF_NETLINK, NETLINK_ROUTE = 2, 10, 16, 0
 EPERM, EACCES, ENOSYS = 1, 13, 38
 
-#: By machine: its audit number, and its system call numbers of `socket` and `prlimit64`.
-MACHINES = {"x86_64": (0xC000003E, 41, 302), "aarch64": (0xC00000B7, 198, 261)}
+#: By machine: its audit number, and its system call numbers of `socket` and `prlimit64`, and of
+#: `shmget`, `semget` and `msgget`.
+MACHINES = {
+    "x86_64": (0xC000003E, 41, 302, (29, 64, 68)),
+    "aarch64": (0xC00000B7, 198, 261, (194, 190, 186)),
+}
 #: It could open sockets past the filter. The same number on every machine.
 IO_URING_SETUP = 425
 #: From here on, the same system calls again, for the x32 ABI.
 X32 = 0x40000000
 
 LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
-#: Offsets in `seccomp_data`: the number of the call, the machine, the first argument.
-NUMBER, ARCHITECTURE, FIRST = 0, 4, 16
+#: Offsets in `seccomp_data`: the number of the call, the machine, the first and third argument.
+NUMBER, ARCHITECTURE, FIRST, THIRD = 0, 4, 16, 32
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 
 
@@ -36,8 +42,8 @@ def is_supported() -> bool:
     return os.uname().machine in MACHINES
 
 
-def forbid_unix_sockets(call: "Callable[..., int]") -> None:
-    """Forbid Unix sockets, and changing the limits of other processes, from now on.
+def restrict_sockets(call: "Callable[..., int]") -> None:
+    """Forbid other sockets, System V memory, and the limits of other processes, from now on.
 
     Socket pairs, which programs use among themselves, stay allowed.
     """
@@ -57,25 +63,56 @@ def in_memory(code: bytes) -> "_ctypes.Array[Char]":
     return memory
 
 
-def filter_for(architecture: int, socket: int, prlimit: int) -> "list[bytes]":
-    """Write the BPF program. A jump gives the steps to skip if true, and if false."""
-    return [
-        step(LOAD, ARCHITECTURE),
-        step(EQUAL, architecture, 0, 11),
-        step(LOAD, NUMBER),
-        step(AT_LEAST, X32, 9, 0),
-        step(EQUAL, IO_URING_SETUP, 8, 0),
-        step(EQUAL, socket, 3, 0),
-        step(EQUAL, prlimit, 0, 4),
-        step(LOAD, FIRST),
-        step(EQUAL, 0, 2, 5),
-        step(LOAD, FIRST),
-        step(EQUAL, AF_UNIX, 1, 0),
-        step(RETURN, ALLOW),
-        step(RETURN, REFUSE | EACCES),
-        step(RETURN, REFUSE | ENOSYS),
-        step(RETURN, REFUSE | EPERM),
-    ]
+def filter_for(
+    architecture: int, socket: int, prlimit: int, system_v: "tuple[int, ...]"
+) -> "list[bytes]":
+    """Write the BPF program. A jump names where to go on if it is true, and if not."""
+    return assemble(
+        [
+            (LOAD, ARCHITECTURE),
+            (EQUAL, architecture, "", "unknown"),
+            (LOAD, NUMBER),
+            (AT_LEAST, X32, "unknown", ""),
+            (EQUAL, IO_URING_SETUP, "unknown", ""),
+            *((EQUAL, number, "unknown", "") for number in system_v),
+            (EQUAL, socket, "socket", ""),
+            (EQUAL, prlimit, "limits", "allowed"),
+            "socket",
+            (LOAD, FIRST),
+            (EQUAL, AF_INET, "allowed", ""),
+            (EQUAL, AF_INET6, "allowed", ""),
+            (EQUAL, AF_NETLINK, "", "refused"),
+            (LOAD, THIRD),
+            (EQUAL, NETLINK_ROUTE, "allowed", "refused"),
+            "limits",
+            (LOAD, FIRST),
+            (EQUAL, 0, "allowed", "of others"),
+            "allowed",
+            (RETURN, ALLOW),
+            "refused",
+            (RETURN, REFUSE | EACCES),
+            "unknown",
+            (RETURN, REFUSE | ENOSYS),
+            "of others",
+            (RETURN, REFUSE | EPERM),
+        ]
+    )
+
+
+def assemble(lines: "list[str | tuple[int, int] | tuple[int, int, str, str]]") -> "list[bytes]":
+    """Replace names of places by the number of steps to skip; no name is the next step."""
+    steps: list[tuple[int, int] | tuple[int, int, str, str]] = []
+    places = {}
+    for line in lines:
+        if isinstance(line, str):
+            places[line] = len(steps)
+        else:
+            steps.append(line)
+    program = []
+    for number, line in enumerate(steps):
+        skips = [places[target] - number - 1 if target else 0 for target in line[2:]]
+        program.append(step(line[0], line[1], *skips))
+    return program
 
 
 def step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
