@@ -47,6 +47,7 @@ CREDENTIAL_LIFETIMES = {
 #: The last use of a credential is recorded at most this often.
 USE_RECORD_INTERVAL = timedelta(hours=1)
 
+LOOPBACK = "127.0.0.1"
 #: Limit on sign-in attempts, for one account and for one network address.
 MAX_SIGN_IN_ATTEMPTS = 10
 SIGN_IN_WINDOW = timedelta(minutes=15)
@@ -146,14 +147,21 @@ def check_direct(caller: Caller) -> None:
 
 
 def network_of(address: str) -> str:
-    """Return the network to rate-limit: one subscriber often has a whole IPv6 /64."""
+    """Return the network to rate-limit: one subscriber often has a whole IPv6 /64.
+
+    Every program of this machine has all addresses of loopback.
+    """
     try:
         parsed = ip_address(address)
     except ValueError:
         return address
-    if not isinstance(parsed, IPv6Address):
-        return str(parsed)
-    return str(parsed.ipv4_mapped or ip_network((parsed, 64), strict=False))
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
+        parsed = parsed.ipv4_mapped
+    if parsed.is_loopback:
+        return LOOPBACK
+    if isinstance(parsed, IPv6Address):
+        return str(ip_network((parsed, 64), strict=False))
+    return str(parsed)
 
 
 def secret_digest(secret: str) -> str:

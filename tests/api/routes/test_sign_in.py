@@ -215,6 +215,20 @@ async def test_a_link_signs_in_once_and_not_late(
         assert (await browser.post("/api/sign-in", json=body)).status_code == 401
 
 
+async def test_a_link_signs_in_however_many_others_were_wrong(
+    stage: Stage, browser: httpx2.AsyncClient
+) -> None:
+    owner = await people.owner(stage)
+    for _ in range(MAX_SIGN_IN_ATTEMPTS):
+        wrong = await browser.post("/api/sign-in", json={"link": "bb_wrong"})
+        assert wrong.status_code == 401
+    assert (await browser.post("/api/sign-in", json={"link": "bb_wrong"})).status_code == 429
+
+    link = await sign_in.issue_link(stage.deps, owner.id)
+
+    assert (await browser.post("/api/sign-in", json={"link": link.secret})).status_code == 200
+
+
 async def test_a_link_that_two_use_at_once_lets_one_in(stage: Stage) -> None:
     owner = await people.owner(stage)
     made = await sign_in.issue_link(stage.deps, owner.id)

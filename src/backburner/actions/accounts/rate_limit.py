@@ -7,7 +7,6 @@ from backburner.actions.deps import Deps
 from backburner.core.accounts import CredentialKind, Scope, network_of, secret_digest
 from backburner.core.errors import TooManyAttempts
 from backburner.core.ids import UserId
-from backburner.ports import Tx
 
 
 def login_key(login: str) -> str:
@@ -30,14 +29,13 @@ async def count_attempt(deps: Deps, *keys: str) -> None:
 async def find_by_secret(
     deps: Deps, secret: str, kind: CredentialKind, *, address: str
 ) -> tuple[UserId, frozenset[Scope]] | None:
-    """Find the owner of a single-use secret; an unknown secret counts as an attempt."""
-    key = address_key(address)
-    await count_attempt(deps, key)
+    """Find the owner of a single-use secret; an unknown secret counts as an attempt.
 
-    def work(tx: Tx) -> tuple[UserId, frozenset[Scope]] | None:
-        owner = tx.credentials.peek(secret_digest(secret), kind, now=tx.now)
-        if owner is not None:
-            tx.rate_limits.refund(key)
-        return owner
-
-    return await deps.store.transact(work)
+    The right one is never refused for wrong ones: it is too long to guess, and on one machine
+    anybody can use up the attempts of its address.
+    """
+    digest = secret_digest(secret)
+    owner = await deps.store.transact(lambda tx: tx.credentials.peek(digest, kind, now=tx.now))
+    if owner is None:
+        await count_attempt(deps, address_key(address))
+    return owner
