@@ -5,12 +5,13 @@ Never is more spent than what was allowed and one call of a model for each run u
 
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from itertools import repeat
+from itertools import cycle, repeat
 from typing import Any
 
+import pytest
 from sqlalchemy import func, select
 from support.doubles.clock import SetClock
-from support.doubles.engine import Call, ScriptedEngine, Spend, Step
+from support.doubles.engine import Call, End, ScriptedEngine, Spend, Step
 from support.requirements import requirement
 from support.stage.make import NOON
 from support.stage.stage import Stage
@@ -18,10 +19,11 @@ from support.stage.stage import Stage
 from backburner.actions.deps import Limits
 from backburner.bus.local import LocalBus
 from backburner.core.allowance import Allowance, AllowanceScope, Amount
-from backburner.core.conversation import Conversation, Kind, PauseReason
+from backburner.core.conversation import Conversation, Kind, OnRepeatedFailure, PauseReason
 from backburner.core.question import Purpose
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
+from backburner.core.tool_policy import MAX_REPEATED_CALLS
 from backburner.core.work.jobs import MAX_OPEN_JOBS
 from backburner.ports import TurnRequest
 from backburner.store import tables
@@ -65,9 +67,9 @@ async def settle(stage: Stage) -> None:
 
 
 @requirement("Z-allowance", "B-budget")
-async def test_the_same_call_for_ever_ends_with_what_a_run_may_spend(either: Database) -> None:
+async def test_calls_for_ever_end_with_what_a_run_may_spend(either: Database) -> None:
     def for_ever(_: TurnRequest) -> Iterator[Step]:
-        for call in repeat(Call("list_work")):
+        for call in cycle([Call("list_work"), Call("background_list")]):
             yield Spend(CALL)
             yield call
 
@@ -79,6 +81,34 @@ async def test_the_same_call_for_ever_ends_with_what_a_run_may_spend(either: Dat
     assert spent(stage) == 10 * CALL
     assert stage.question(task).purpose is Purpose.ALLOWANCE
     assert [run.status for run in stage.history(task)] == [RunStatus.QUEUED]
+
+
+@pytest.mark.parametrize("call", [Call("list_work"), Call("stop_work", {"name": "nothing"})])
+async def test_the_same_call_again_and_again_ends_the_run(database: Database, call: Call) -> None:
+    stage = runaway(database, lambda _: repeat(call))
+    task = await stage.task(on_repeated_failure=OnRepeatedFailure.PAUSE)
+
+    await stage.work()
+
+    (run, *_) = stage.history(task)
+    assert (run.status, len(stage.engine.results)) == (RunStatus.FAILURE, MAX_REPEATED_CALLS)
+    assert run.failure is not None
+    assert "same call 5 times" in run.failure.message
+
+
+async def test_the_same_call_with_another_result_may_be_repeated(database: Database) -> None:
+    def watch(_: TurnRequest) -> Iterator[Step]:
+        for number in range(2 * MAX_REPEATED_CALLS):
+            yield Call("memory_set", {"key": f"k{number}", "text": "x"})
+            yield Call("list_work")
+        yield End({"complete": True})
+
+    stage = runaway(database, watch)
+    task = await stage.task()
+
+    await stage.work()
+
+    assert stage.history(task)[0].status is RunStatus.SUCCESS
 
 
 @requirement("Z-allowance")

@@ -62,6 +62,10 @@ class Tool:
     grant_match: GrantMatch = GrantMatch.TOOL
 
 
+#: The same calls in a row, with the same result, after which a run ends.
+MAX_REPEATED_CALLS = 5
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     tool: Tool

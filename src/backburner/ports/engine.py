@@ -48,6 +48,8 @@ class Offer:
     run: Callable[[Mapping[str, Any]], Awaitable[ToolResult]]
     #: Results may contain outside text.
     outside: bool = True
+    #: Waits for something, so that agents call it again and again.
+    waits: bool = False
 
 
 class Gate(Protocol):

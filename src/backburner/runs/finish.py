@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from backburner.actions import spending, steps
 from backburner.actions.deps import Deps
 from backburner.actions.work.jobs import result_items
-from backburner.core import tool_journal, transitions
+from backburner.core import tool_journal, tool_policy, transitions
 from backburner.core.allowance import Allowance, AllowanceScope
 from backburner.core.conversation import Conversation, MessageRole, Session, Source, Status
 from backburner.core.ids import ConversationId, ItemId
@@ -163,6 +163,10 @@ class _Ending:
             case StopReason.TIMEOUT:
                 failure = Failure(FailureKind.TIMEOUT, "The run took too long.")
                 self._failed(tx, conversation, failure)
+            case StopReason.REPEATING:
+                times = tool_policy.MAX_REPEATED_CALLS
+                message = f"The agent made the same call {times} times, with the same result."
+                self._failed(tx, conversation, Failure(FailureKind.INCOMPLETE, message))
             case _:
                 failure = Failure(FailureKind.INCOMPLETE, "The run ended without an outcome.")
                 self._failed(tx, conversation, failure)

@@ -10,6 +10,7 @@ class StopReason(StrEnum):
     FENCED = "fenced"  #: Another holder has the turn: nothing of this run may be written.
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"
+    REPEATING = "repeating"  #: The agent makes the same call again and again.
     SPENT = "spent"  #: An allowance is used up.
     BUDGET_RESERVED = "budget reserved"  #: Other runs reserve the rest: try later.
     APPROVAL = "approval"  #: A tool call needs the owner's consent.

@@ -6,7 +6,7 @@ policy allows the call, and records the call. After: its result is recorded.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -66,6 +66,9 @@ class Gate:
     over: Allowance | None = None
     tokens: int = 0
     _in_flight: int = 0
+    #: The last call and its result, and how often it was made in a row.
+    _last: tuple[str, str] = ("", "")
+    _repeated: int = 0
     #: Calls of this run that were answered from the journal, by the earlier call.
     _answered: dict[CallId, CallId] = field(default_factory=dict)
 
@@ -92,8 +95,19 @@ class Gate:
             self.stop.request(StopReason.FENCED)
             return RUN_IS_ENDING
         if isinstance(admitted, ToolResult):
-            return admitted
-        return await self._make(offer, arguments, admitted)
+            result = admitted
+        else:
+            result = await self._make(offer, arguments, admitted)
+        if self._is_repeating(offer, call, result.text):
+            self.stop.request(StopReason.REPEATING)
+            return replace(result, stop=True)
+        return result
+
+    def _is_repeating(self, offer: Offer, call: ToolCall, result: str) -> bool:
+        made = (tool_policy.call_digest(call), result)
+        self._repeated = self._repeated + 1 if made == self._last else 1
+        self._last = made
+        return self._repeated >= tool_policy.MAX_REPEATED_CALLS and not offer.waits
 
     async def pay(self, model: str, usage: Usage) -> bool:
         """Record a call of a model; return False if no further one may be made."""

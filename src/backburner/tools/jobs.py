@@ -1,6 +1,7 @@
 """Tools for jobs: work that an agent delegates."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
 
@@ -88,14 +89,16 @@ class ListJobs(Arguments):
 
 def job_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
     tools = _Tools(deps, origin)
+    output = define_tool(
+        "background_output", JobId, tools.output, free=True, read_only=True, outside=True
+    )
+    block = define_tool(
+        "background_block", WaitForJobs, tools.block, free=True, read_only=True, outside=True
+    )
     return (
         define_tool("background_task", StartJob, tools.start, free=True),
-        define_tool(
-            "background_output", JobId, tools.output, free=True, read_only=True, outside=True
-        ),
-        define_tool(
-            "background_block", WaitForJobs, tools.block, free=True, read_only=True, outside=True
-        ),
+        replace(output, waits=True),
+        replace(block, waits=True),
         define_tool("background_resume", ResumeJob, tools.resume, free=True),
         define_tool("background_cancel", JobSelector, tools.cancel, free=True),
         define_tool("background_list", ListJobs, tools.list, free=True, read_only=True),
