@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -19,6 +20,7 @@ from backburner.core.outcome import OUTCOME_SCHEMA
 from backburner.core.run import RunKind
 from backburner.engine.claude.engine import ClaudeEngine, ClaudeModel
 from backburner.engine.claude.homes import ProgramHomes
+from backburner.engine.claude.program import write_launcher
 from backburner.engine.claude.tools import expose
 from backburner.ports import SessionEntries, TurnRequest
 from backburner.process.launcher import CleanLauncher
@@ -234,6 +236,24 @@ async def test_closing_the_engine_leaves_no_program_and_no_home(
     assert list((tmp_path / "homes").iterdir()) == []
 
 
+def test_a_program_cannot_write_the_files_that_control_it(tmp_path: Path) -> None:
+    folder = ProgramHomes(tmp_path).make()
+    folder.home.joinpath("file").touch()
+    CleanLauncher().write(
+        folder.wrapper, program=Path("/bin/sh"), keep=["PATH"], writable=(folder.home,)
+    )
+    write_launcher(folder)
+    before = [path.read_text() for path in (folder.wrapper, folder.launcher)]
+    files = f"{folder.pid} {folder.launcher} {folder.wrapper}"
+    line = f"echo ok > {folder.home}/file; for file in {files}; do echo 1 > $file; done"
+
+    done = subprocess.run([folder.launcher, "-c", line], capture_output=True, check=False)
+
+    assert (folder.home / "file").read_text() == "ok\n", done
+    assert int(folder.pid.read_text()) > 1
+    assert [path.read_text() for path in (folder.wrapper, folder.launcher)] == before
+
+
 def test_homes_of_ended_processes_are_swept_and_others_are_kept(tmp_path: Path) -> None:
     alive, dead = ProgramHomes(tmp_path), ProgramHomes(tmp_path)
     kept, left = alive.make(), dead.make()
@@ -241,7 +261,7 @@ def test_homes_of_ended_processes_are_swept_and_others_are_kept(tmp_path: Path) 
     os.close(dead._lock)
     new = ProgramHomes(tmp_path)
 
-    assert (kept.exists(), left.exists()) == (True, False)
+    assert (kept.path.exists(), left.path.exists()) == (True, False)
     new.close()
     alive.close()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from backburner.core.errors import SessionGone
 from backburner.core.ids import UserId
 from backburner.engine.claude import options, sessions
-from backburner.engine.claude.homes import ProgramHomes
+from backburner.engine.claude.homes import ProgramFolder, ProgramHomes
 from backburner.engine.claude.program import Program, start_program, write_launcher
 from backburner.engine.claude.relay import Line, Relay
 from backburner.engine.claude.tools import digest
@@ -87,48 +87,49 @@ class ClaudeEngine:
     async def _start(self, request: TurnRequest) -> Program:
         if request.session_id is not None and not request.memory:
             raise SessionGone
-        home = await asyncio.to_thread(self._make_home)
+        folder = await asyncio.to_thread(self._make_folder)
         line = await self._relay.open()
         try:
-            prepared = await asyncio.to_thread(self._prepare, request, home, line)
-            program = await start_program(prepared, line, request.tools)
+            prepared = await asyncio.to_thread(self._prepare, request, folder, line)
+            program = await start_program(prepared, folder, line, request.tools)
         except BaseException:
             self._relay.close_line(line)
-            await asyncio.shield(asyncio.to_thread(self._homes.remove, home))
+            await asyncio.shield(asyncio.to_thread(self._homes.remove, folder))
             raise
         program.memory = list(request.memory)
         return program
 
-    def _make_home(self) -> Path:
+    def _make_folder(self) -> ProgramFolder:
         return self._homes.make()
 
-    def _prepare(self, request: TurnRequest, home: Path, line: Line) -> options.ProgramOptions:
+    def _prepare(
+        self, request: TurnRequest, folder: ProgramFolder, line: Line
+    ) -> options.ProgramOptions:
         workspace = self._workspace(request.conversation.user_id)
         workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
         prepared = options.ProgramOptions(
             model=self._model.name,
             subscription=self._model.subscription,
             builtins=self._builtins,
-            launcher=home / "launch",
-            home=home,
+            launcher=folder.launcher,
+            home=folder.home,
             workspace=workspace,
             session=request.session_id,
             schema=request.schema,
         )
         if request.session_id is not None:
-            config = options.config_folder(home)
+            config = options.config_folder(folder.home)
             sessions.write_transcripts(config, workspace, request.session_id, request.memory)
-        wrapper = home / "wrapper"
         self._launcher.write(
-            wrapper,
+            folder.wrapper,
             program=find_claude_code(),
             keep=options.variable_names(prepared, line),
-            writable=(home, workspace),
+            writable=(folder.home, workspace),
         )
-        write_launcher(home, wrapper)
+        write_launcher(folder)
         return prepared
 
     async def _end(self, program: Program) -> None:
         self._relay.close_line(program.line)
         await program.close()
-        await asyncio.to_thread(self._homes.remove, program.home)
+        await asyncio.to_thread(self._homes.remove, program.folder)

@@ -5,7 +5,31 @@ import os
 import shutil
 import tempfile
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFolder:
+    """The folder of one program, which can write in its home only: not what controls it."""
+
+    path: Path
+
+    @property
+    def home(self) -> Path:
+        return self.path / "home"
+
+    @property
+    def launcher(self) -> Path:
+        return self.path / "launch"
+
+    @property
+    def wrapper(self) -> Path:
+        return self.path / "wrapper"
+
+    @property
+    def pid(self) -> Path:
+        return self.path / "pid"
 
 
 class ProgramHomes:
@@ -20,14 +44,14 @@ class ProgramHomes:
             if other != self.folder:
                 _sweep(other)
 
-    def make(self) -> Path:
-        home = Path(tempfile.mkdtemp(dir=self.folder, prefix="home-"))
-        for name in (".claude", "tmp"):
-            (home / name).mkdir(mode=0o700)
-        return home
+    def make(self) -> ProgramFolder:
+        folder = ProgramFolder(Path(tempfile.mkdtemp(dir=self.folder, prefix="home-")))
+        for path in (folder.home, folder.home / ".claude", folder.home / "tmp"):
+            path.mkdir(mode=0o700)
+        return folder
 
-    def remove(self, home: Path) -> None:
-        shutil.rmtree(home, ignore_errors=True)
+    def remove(self, folder: ProgramFolder) -> None:
+        shutil.rmtree(folder.path, ignore_errors=True)
 
     def close(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -6,7 +6,6 @@ import signal
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from claude_agent_sdk import (
@@ -19,6 +18,7 @@ from claude_agent_sdk import (
 
 from backburner.engine.claude import failures, options
 from backburner.engine.claude.builtins import Hooks
+from backburner.engine.claude.homes import ProgramFolder
 from backburner.engine.claude.relay import Line
 from backburner.engine.claude.sessions import TranscriptMirror
 from backburner.engine.claude.tools import TurnTools, digest, expose
@@ -32,7 +32,7 @@ class Program:
     turn_tools: TurnTools
     hooks: Hooks
     mirror: TranscriptMirror
-    home: Path
+    folder: ProgramFolder
     #: Of the tools that it was started with.
     tools_digest: str
     session: str
@@ -105,11 +105,11 @@ class Program:
 
     def _terminate(self) -> None:
         with suppress(OSError, ValueError):
-            os.kill(int(pid_path(self.home).read_text()), signal.SIGTERM)
+            os.kill(int(self.folder.pid.read_text()), signal.SIGTERM)
 
 
 async def start_program(
-    prepared: options.ProgramOptions, line: Line, offers: Sequence[Offer]
+    prepared: options.ProgramOptions, folder: ProgramFolder, line: Line, offers: Sequence[Offer]
 ) -> Program:
     """Start a program; it waits for its first turn."""
     turn_tools, mirror = TurnTools(expose(offers)), TranscriptMirror()
@@ -121,7 +121,7 @@ async def start_program(
         turn_tools=turn_tools,
         hooks=hooks,
         mirror=mirror,
-        home=prepared.home,
+        folder=folder,
         tools_digest=digest(offers),
         session=prepared.session or "",
         resumed=prepared.session is not None,
@@ -137,17 +137,12 @@ async def start_program(
     return program
 
 
-def write_launcher(home: Path, wrapper: Path) -> Path:
+def write_launcher(folder: ProgramFolder) -> None:
     """Write a script that records its process id and starts the program."""
-    launcher, pid = home / "launch", shlex.quote(str(pid_path(home)))
-    text = f'#!/bin/sh\necho $$ >{pid}\nexec {shlex.quote(str(wrapper))} "$@"\n'
-    launcher.write_text(text, encoding="utf-8")
-    launcher.chmod(0o700)
-    return launcher
-
-
-def pid_path(home: Path) -> Path:
-    return home / "pid"
+    pid, wrapper = shlex.quote(str(folder.pid)), shlex.quote(str(folder.wrapper))
+    text = f'#!/bin/sh\necho $$ >{pid}\nexec {wrapper} "$@"\n'
+    folder.launcher.write_text(text, encoding="utf-8")
+    folder.launcher.chmod(0o700)
 
 
 @dataclass(slots=True)
