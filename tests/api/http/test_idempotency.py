@@ -10,9 +10,11 @@ import httpx2
 import pytest
 from sqlalchemy import select
 from support.doubles.clock import SetClock
-from support.stage.api_stage import Asker
+from support.stage.api_stage import AskAs, Asker
+from support.stage.make import USER
 from support.stage.stage import Stage
 
+from backburner.core.accounts import Scope
 from backburner.core.errors import StoreFailed
 from backburner.core.run import Turn
 from backburner.ports import Store, Tx
@@ -198,3 +200,13 @@ async def test_a_key_with_anything_but_a_post_means_nothing(ask: Asker, stage: S
     for title in ("One", "Two"):
         answer = await ask("PATCH", f"{PATH}/{chat.id}", {"title": title}, headers=headers)
         assert answer.json()["title"] == title
+
+
+async def test_who_may_only_read_gets_no_stored_response(ask: Asker, ask_as: AskAs) -> None:
+    first = await post(ask, PATH, CHAT)
+    reads = await ask_as(USER, Scope.READ)
+
+    refused = await post(reads, PATH, CHAT)
+
+    assert refused.status_code == 403
+    assert (await post(ask, PATH, CHAT)).json() == first.json()

@@ -19,6 +19,7 @@ from backburner.api.http import auth
 from backburner.api.http.dependencies import get_deps
 from backburner.api.http.openapi import error_responses
 from backburner.api.http.problems import Problem
+from backburner.core.accounts import Scope
 from backburner.core.errors import BackburnerError, MachineFailed
 from backburner.core.ids import UserId
 from backburner.ports import StoredResponse
@@ -66,6 +67,9 @@ async def _handle_once(request: Request, handle: Handler) -> Response:
             400, f"Invalid {HEADER}.", f"Use 1 to {MAX_KEY_CHARS} printable ASCII characters."
         )
     caller = await auth.identify(request)
+    if not caller.may(Scope.WRITE):
+        # Nothing that another credential wrote is for one that may not write.
+        return await handle(request)
     deps, digest = get_deps(request), await _digest(request)
     stored, is_lost = await idempotency.reserve(deps, caller.user, key, digest)
     if stored is not None:
