@@ -46,13 +46,12 @@ def test_a_second_one_in_the_same_folder_is_refused_in_one_line(
 
 
 def test_without_its_database_it_is_not_ready_and_no_log_line_shows_the_password(
-    start: Start, tmp_path: Path
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with postgres_server() as url:
-        running = start(
-            *("up", "--port", "0", "--data", tmp_path, "--log-level", "debug"),
-            *("--database-url", url.replace("postgres@", f"postgres:{PASSWORD}@")),
-        )
+        with_password = url.replace("postgres@", f"postgres:{PASSWORD}@")
+        monkeypatch.setenv("BACKBURNER_DATABASE_URL", with_password)
+        running = start("up", "--port", "0", "--data", tmp_path, "--log-level", "debug")
         address = running.wait_until_ready()
         before = get(f"{address}/ready?token={PASSWORD}")
     after = get(f"{address}/ready")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import click
 
@@ -16,12 +16,12 @@ def setting(name: str, metavar: str) -> Callable[[Decorated], Decorated]:
     """Make an option of a setting; its value is validated with all other settings."""
     field = Settings.model_fields[name]
     is_secret = name in secret_names()
-    note = f" Other users of this machine can see it: {_alternative(name)}" if is_secret else ""
+    note = f" Without a password, which others could see: {_alternative(name)}" if is_secret else ""
     return click.option(
         f"--{name.replace('_', '-')}",
         metavar=metavar,
         help=f"{field.description}{note} [{variable(name)}]",
-        callback=_warn_of_password if is_secret else None,
+        callback=_refuse_password if is_secret else None,
     )
 
 
@@ -29,15 +29,15 @@ def _alternative(name: str) -> str:
     return f"use {variable(name)} or {variable(name)}_FILE instead."
 
 
-def _warn_of_password(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
+def _refuse_password(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Refuse a password among the arguments, which every program of this machine can read."""
     # A value that is not a URL is refused later, with a better message.
     with suppress(ValueError):
-        if value and urlsplit(value).password:
-            name = option.name or ""
-            click.echo(
-                f"Warning: other users of this machine can see the password in {option.opts[0]}:"
-                f" {_alternative(name)}",
-                err=True,
+        url = urlsplit(value or "")
+        if url.password or "password" in parse_qs(url.query):
+            raise click.UsageError(
+                f"Other programs can see the password in {option.opts[0]}:"
+                f" {_alternative(option.name or '')}"
             )
     return value
 

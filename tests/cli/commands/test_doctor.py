@@ -175,8 +175,11 @@ def test_an_unusable_data_folder_or_database_is_a_problem(
     assert "is not a SQLite database" in line_of(ended, "database")
 
 
-def test_the_password_of_a_database_is_not_shown(call: Call) -> None:
-    ended = call("doctor", "--database-url", f"postgresql://me:{CANARY}@127.0.0.1:9/b")
+def test_the_password_of_a_database_is_not_shown(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKBURNER_DATABASE_URL", f"postgresql://me:{CANARY}@127.0.0.1:9/b")
+    ended = call("doctor")
 
     assert ended.code == 1
     assert line_of(ended, "database").startswith("[!!]")
