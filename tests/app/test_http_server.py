@@ -1,22 +1,28 @@
 """The HTTP server: its socket, TLS, reverse proxies, and what it accepts from other machines."""
 
+import asyncio
 import signal
 import socket
 import ssl
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing, suppress
+from datetime import timedelta
 from pathlib import Path
 
 import httpx2
 import pytest
+from fastapi import FastAPI
 from support.programs.programs import Start
 from support.servers.certificates import make_certificate
+from support.servers.live import BOUND
 
-from backburner.app.http_server import check_certificate, listen
+from backburner.app.http_server import HttpServer, check_certificate, listen, server_config
 from backburner.core.accounts import MAX_SIGN_IN_ATTEMPTS
 from backburner.core.errors import BadSetting
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 (for as long as a test takes)
 PASSWORD = "three words or more"  # noqa: S105 (of nobody)
+HEADER_TIMEOUT = timedelta(milliseconds=100)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
@@ -25,6 +31,55 @@ def test_small_chunks_of_a_response_are_sent_at_once(host: str) -> None:
         address = listener.getsockname()
         with closing(socket.create_connection(address)), closing(listener.accept()[0]) as accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+
+
+@asynccontextmanager
+async def slow_server() -> AsyncIterator[tuple[str, int]]:
+    """Serve answers that take longer than a client may take for its headers."""
+    api = FastAPI()
+
+    @api.get("/")
+    async def late() -> str:
+        await asyncio.sleep(5 * HEADER_TIMEOUT.total_seconds())
+        return "late"
+
+    with closing(listen("127.0.0.1", 0)) as listener:
+        server = HttpServer(server_config(api, header_timeout=HEADER_TIMEOUT))
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        yield listener.getsockname()
+        server.should_exit = True
+        await serving
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\nGET /",
+    ],
+    ids=["nothing", "half a header", "half of the next"],
+)
+async def test_a_client_that_does_not_finish_its_headers_is_cut_off(sent: bytes) -> None:
+    async with slow_server() as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(sent)
+        # Whoever sent a whole request gets the answer to that first.
+        if sent.endswith(b"GET /"):
+            await asyncio.wait_for(reader.readuntil(b"late"), BOUND)
+        with suppress(ConnectionError):
+            await asyncio.wait_for(reader.read(), BOUND)
+        writer.close()
+
+
+async def test_an_answer_may_take_longer_than_the_headers() -> None:
+    async with slow_server() as address:
+        reader, writer = await asyncio.open_connection(*address)
+        for _ in range(2):
+            writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert await asyncio.wait_for(reader.readuntil(b"late"), BOUND)
+            await asyncio.sleep(2 * HEADER_TIMEOUT.total_seconds())
+        writer.close()
 
 
 def test_with_a_certificate_and_a_password_it_serves_other_machines_encrypted(

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from backburner.app.urls import host_in_url
 from backburner.core.errors import BadSetting, MachineFailed
 
 #: Time after which a connection whose client reads nothing is closed.
 STALL_TIMEOUT = timedelta(seconds=30)
+#: Time for the headers of a request, from the start of the connection or of the request.
+HEADER_TIMEOUT = timedelta(seconds=10)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -55,6 +57,7 @@ def server_config(
     key: Path | None = None,
     proxies: Sequence[str] = (),
     stall_timeout: timedelta = STALL_TIMEOUT,
+    header_timeout: timedelta = HEADER_TIMEOUT,
 ) -> uvicorn.Config:
     if certificate is not None and key is not None:
         check_certificate(certificate, key)
@@ -63,7 +66,7 @@ def server_config(
         ssl_certfile=certificate,
         ssl_keyfile=key,
         loop="asyncio",
-        http=protocol_with_stall_timeout(stall_timeout),
+        http=protocol_with_timeouts(stall_timeout, header_timeout),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -87,35 +90,70 @@ def check_certificate(certificate: Path, key: Path) -> None:
         ) from error
 
 
-def protocol_with_stall_timeout(timeout: timedelta) -> type[asyncio.Protocol]:
-    """Make a protocol that aborts a connection once its client has read nothing for this long.
+def protocol_with_timeouts(stall: timedelta, headers: timedelta) -> type[asyncio.Protocol]:
+    class Protocol(TimeoutProtocol):
+        stall_timeout = stall
+        header_timeout = headers
 
-    Otherwise the connection and its buffered data would stay: even closing it waits until all of
-    the data is sent.
+    return Protocol
+
+
+class TimeoutProtocol(H11Protocol):
+    """Aborts a connection whose client does nothing for too long.
+
+    A client that reads nothing would keep its connection and the buffered data: even closing it
+    waits until all of the data is sent. One that never finishes its headers needs no credential.
     """
 
-    class StallTimeoutProtocol(H11Protocol):
-        _abort: asyncio.TimerHandle | None = None
+    stall_timeout = STALL_TIMEOUT
+    header_timeout = HEADER_TIMEOUT
+    _stalled: asyncio.TimerHandle | None = None
+    _headers: asyncio.TimerHandle | None = None
 
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._cancel_abort()
-            self._abort = self.loop.call_later(timeout.total_seconds(), self.transport.abort)
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_headers()
 
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            self._cancel_abort()
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._expect_headers()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._cancel_abort()
-            super().connection_lost(exc)
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        # Part of the next request may be there already; without, the connection is idle.
+        if self.conn.trailing_data[0]:
+            self._expect_headers()
 
-        def _cancel_abort(self) -> None:
-            if self._abort is not None:
-                self._abort.cancel()
-                self._abort = None
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        _cancel(self._stalled)
+        self._stalled = self._abort_in(self.stall_timeout)
 
-    return StallTimeoutProtocol
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        _cancel(self._stalled)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        _cancel(self._stalled)
+        _cancel(self._headers)
+        super().connection_lost(exc)
+
+    def _expect_headers(self) -> None:
+        """Wait for the headers of a request, unless one is being answered."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            _cancel(self._headers)
+            self._headers = None
+        elif self._headers is None:
+            self._headers = self._abort_in(self.header_timeout)
+
+    def _abort_in(self, timeout: timedelta) -> asyncio.TimerHandle:
+        return self.loop.call_later(timeout.total_seconds(), self.transport.abort)
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
 
 
 async def wait_until_healthy(host: str, port: int, *, encrypted: bool = False) -> bool:
