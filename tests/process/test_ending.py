@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -22,6 +23,7 @@ from support.programs.families import (
 from support.programs.process_table import alive, parent_of, wait_until_gone, zombies
 from support.programs.programs import Start
 
+from backburner.process import reaper
 from backburner.process.command import Command, Exit
 from backburner.process.tree import ProcessTree, spawn
 
@@ -40,6 +42,20 @@ async def hold():
             print(line.decode(), end="", flush=True)
 
 asyncio.run(hold())
+"""
+#: A reaper whose outer process gets to its work late.
+LATE_OUTER = f"""
+import sys, time
+sys.path.insert(0, {str(Path(reaper.__file__).parent)!r})
+import reaper
+usual = reaper.run_outer
+
+def late(*given, **more):
+    time.sleep(0.5)
+    usual(*given, **more)
+
+reaper.run_outer = late
+reaper.main(sys.argv[1:])
 """
 #: Sleeps for short, because a shell handles a signal only after the current command.
 EVER = "while :; do sleep 0.1; done"
@@ -196,8 +212,19 @@ async def test_stopped_reapers_still_end_every_process(word: str) -> None:
     assert alive(word) == []
 
 
+def test_a_sigterm_before_the_outer_process_watches_is_not_missed() -> None:
+    argv = ["env=PATH", "--", "sh", "-c", "trap 'exit 7' TERM; sleep 60 & echo ready; wait"]
+    with subprocess.Popen(
+        [sys.executable, "-c", LATE_OUTER, *argv], stdout=subprocess.PIPE, text=True
+    ) as late:
+        assert late.stdout is not None
+        assert late.stdout.readline() == "ready\n"
+        late.send_signal(signal.SIGTERM)
+
+        assert late.wait(SOON.total_seconds()) == 7
+
+
 async def test_a_second_sigterm_does_not_shorten_the_grace_period(word: str) -> None:
-    # A shell that is ended while it forks may not get to its trap.
     slow = "trap 'sleep 0.1; exit 7' TERM; sleep 60 & echo ready; wait"
 
     async with spawn(script(slow, word), grace=SOON) as tree:

@@ -76,6 +76,8 @@ def split(spec: "ChildSpec", *, grace: float, caller: int, control: int) -> None
     if os.getpgrp() != os.getpid():
         os.setsid()
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    # Until each of them watches: a request in between would end it without a word.
+    signal.pthread_sigmask(signal.SIG_BLOCK, REQUESTS)
     outer = os.getpid()
     inner = os.fork()
     if inner == 0:
@@ -223,6 +225,7 @@ class EndWatch:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         for number in (*REQUESTS, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, REQUESTS)
         self.poll = select.poll()
         self.poll.register(self.signals, select.POLLIN)
         if control >= 0:
