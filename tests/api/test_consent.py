@@ -8,16 +8,21 @@ from support.doubles.engine import Call, End
 from support.people import people
 from support.people.tokens import issue_credential
 from support.stage.api_stage import AskAs, Asker
-from support.stage.make import USER
+from support.stage.make import NOON, USER
 from support.stage.stage import Stage
 
 from backburner.actions.origin import Origin
 from backburner.actions.work import jobs, mcp_clients
 from backburner.actions.work.jobs import JobRequest
+from backburner.core import transitions
 from backburner.core.accounts import Caller, CredentialKind, Role, Scope
 from backburner.core.conversation import Conversation
-from backburner.core.ids import ConversationId
+from backburner.core.ids import ConversationId, GrantId, new_conversation_id
 from backburner.core.question import Purpose
+from backburner.core.schedule import Immediate
+from backburner.core.tool_policy import Grant
+from backburner.core.transitions import Brief
+from backburner.store.tx import Tx
 
 SENT = End({"complete": True, "message": "Sent."})
 CLIENT = (Scope.READ, Scope.WRITE)
@@ -91,6 +96,34 @@ async def test_no_token_approves_work_that_it_handed_out(ask_as: AskAs, stage: S
     assert "handed out itself" in refused.json()["detail"]
     owner = await ask_as(USER)
     await owner.do("POST", f"/api/questions/{asked['id']}/answer", {"answer": "yes"})
+
+
+async def test_no_token_widens_or_decides_what_it_handed_out(ask_as: AskAs, stage: Stage) -> None:
+    client, owner = await ask_as(USER, *CLIENT, Scope.APPROVE), await ask_as(USER)
+    place = await place_of(stage, client)
+    grant = Grant(id=GrantId("g_" + "0" * 26), server="s", tool="t", definition="d")
+    proposed = transitions.propose(
+        new_conversation_id(),
+        USER,
+        Brief(title="Idea", prompt="Do it.", schedule=Immediate(), parent_id=place),
+        why="",
+        now=NOON,
+    )
+
+    def add(tx: Tx) -> None:
+        tx.conversations.add(proposed)
+        tx.grants.give(USER, place, [grant])
+
+    stage.database.run(add)
+    for method, path, body in (
+        ("PATCH", f"/api/grants/{grant.id}", {"words": ["git"]}),
+        ("POST", f"/api/tasks/{proposed.conversation.id}/approve", None),
+        ("POST", f"/api/tasks/{proposed.conversation.id}/reject", None),
+    ):
+        refused = await client(method, path, body)
+        assert (path, refused.status_code) == (path, 403), refused.text
+        assert "handed out itself" in refused.json()["detail"]
+    await owner.do("POST", f"/api/tasks/{proposed.conversation.id}/approve")
 
 
 async def place_of(stage: Stage, client: Asker) -> ConversationId:
