@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from backburner.core.validation import escape_hidden
+from backburner.core.validation import escape_hidden, hidden_characters
 
 #: Long enough to be unique, short enough to type.
 SHORT_ID_CHARS = 12
@@ -86,7 +86,4 @@ def printable(text: str) -> str:
 
 def _escape(text: str) -> str:
     """Escape the same characters in JSON, as JSON does it."""
-    return "".join(
-        char if char == "\n" or escape_hidden(char) == char else json.dumps(char)[1:-1]
-        for char in text
-    )
+    return text.translate({ord(char): json.dumps(char)[1:-1] for char in hidden_characters(text)})

@@ -39,11 +39,15 @@ def replace_invalid_characters(text: str) -> str:
 
 def escape_hidden(text: str) -> str:
     """Replace characters that cannot be seen by their codes; lines and tabs stay."""
-    return "".join(
-        _code(char)
-        if char not in "\n\t" and unicodedata.category(char) in _HIDDEN_CATEGORIES
-        else char
-        for char in text
+    return text.translate({ord(char): _code(char) for char in hidden_characters(text)})
+
+
+def hidden_characters(text: str) -> frozenset[str]:
+    """Return the characters of a text that cannot be seen, apart from lines and tabs."""
+    return frozenset(
+        char
+        for char in set(text) - {"\n", "\t"}
+        if unicodedata.category(char) in _HIDDEN_CATEGORIES
     )
 
 
