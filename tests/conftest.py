@@ -22,6 +22,8 @@ from sqlalchemy import delete, make_url
 from structlog.typing import Processor
 from support.core_coverage import pytest_runtest_call, pytest_sessionstart
 from support.doubles.clock import SetClock
+from support.garbage import pytest_collection
+from support.memory_disk import memory_disk
 from support.programs.programs import Start, starter
 from support.servers.postgres_server import new_postgres, postgres_server
 from support.spread import pytest_collection_modifyitems, pytest_xdist_make_scheduler
@@ -33,9 +35,8 @@ from backburner.store.dialect import make_engine
 from backburner.store.lifecycle.schema import bring_up_to_date
 from backburner.store.tables import users
 
-MEMORY = Path("/dev/shm")  # noqa: S108 (the folder in it is private)
-
 __all__ = [
+    "pytest_collection",
     "pytest_collection_modifyitems",
     "pytest_runtest_call",
     "pytest_sessionstart",
@@ -50,6 +51,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Child processes inherit both.
 os.environ[ONLY_LOOPBACK] = "1"
 os.environ["PYTHONPATH"] = str(Path(__file__).parent)
+if (disk := memory_disk()) is not None:
+    # Where `tmp_path` is made.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(disk))
 # A shell starts background jobs with interrupts ignored, and child processes would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -150,9 +154,7 @@ def migrated_postgres_url(postgres_url: str, postgres_template: str) -> Iterator
 
 @pytest.fixture(scope="session")
 def memory_folder() -> Iterator[Path]:
-    """Make a folder in memory, where the system has any: a commit waits for no disk there."""
-    place = MEMORY if os.access(MEMORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="bb-test-", dir=place) as folder:
+    with tempfile.TemporaryDirectory(prefix="bb-test-", dir=memory_disk()) as folder:
         yield Path(folder)
 
 

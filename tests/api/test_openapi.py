@@ -13,12 +13,19 @@ from support.stage.api_stage import Asker
 OPEN = re.compile(r"/health|/ready|/api/sign-in|/api/invitations/accept")
 
 
+@pytest.fixture(scope="module")
+def kept() -> dict[str, Any]:
+    return {}
+
+
 @pytest.fixture
-async def described(client: httpx2.AsyncClient) -> dict[str, Any]:
-    answer = await client.get("/api/openapi.json")
-    assert answer.status_code == 200
-    found: dict[str, Any] = answer.json()
-    return found
+async def described(client: httpx2.AsyncClient, kept: dict[str, Any]) -> dict[str, Any]:
+    """Ask for the document once: it takes a second to make."""
+    if not kept:
+        answer = await client.get("/api/openapi.json")
+        assert answer.status_code == 200
+        kept |= answer.json()
+    return kept
 
 
 def operations(described: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:

