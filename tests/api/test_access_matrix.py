@@ -41,7 +41,7 @@ PATHS = {
     "/api/events": {"get": READ},
     "/api/export": {"get": READ},
     "/api/grants": {"get": READ},
-    "/api/grants/{grant_id}": {"patch": APPROVE, "delete": WRITE},
+    "/api/grants/{grant_id}": {"delete": WRITE},
     "/api/invitations": {"get": OPERATE, "post": OPERATE},
     "/api/invitations/{invitation_id}": {"delete": OPERATE},
     "/api/invitations/accept": {"post": OPEN},

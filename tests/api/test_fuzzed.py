@@ -11,5 +11,5 @@ def test_no_request_breaks_it_and_every_answer_is_as_described(tmp_path: Path) -
         tally = fuzzing.fuzz_once(address, examples=3)
 
     assert tally.failures == {}
-    assert len(tally.sent) > 80
+    assert len(tally.sent) > 70
     assert tally.sent.total() > 2 * len(tally.sent)

@@ -4,10 +4,12 @@ import shutil
 import subprocess
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from backburner.app import repository
+from backburner.core.commands import Cage
 from backburner.core.errors import ProcessFailed
 from backburner.ports import CommandResult, Shell
 from backburner.process.shell import ConfinedShell
@@ -116,13 +118,18 @@ async def test_a_command_that_fails_or_times_out_gives_no_description(
     (folder / ".git").mkdir()
 
     class Broken:
-        async def run(self, line: str, *, folder: Path, within: timedelta) -> CommandResult:
-            del line, folder, within
+        cage_missing: str | None = None
+
+        async def run(self, line: str, *, within: timedelta, **where: Any) -> CommandResult:
+            del line, within, where
             raise ProcessFailed
 
     class Slow:
-        async def run(self, line: str, *, folder: Path, within: timedelta) -> CommandResult:
-            del line, folder
+        cage_missing: str | None = None
+
+        async def run(self, line: str, *, within: timedelta, **where: Any) -> CommandResult:
+            del line
+            assert where == {"folder": folder, "cage": Cage.LOOK}
             assert within <= timedelta(seconds=10)
             return CommandResult(output="half", code=None, signal=9, timed_out=True)
 

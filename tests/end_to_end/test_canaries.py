@@ -19,6 +19,9 @@ from support.programs.programs import Running
 from support.programs.real_workers import RealWorkers
 from support.requirements import requirement
 
+from backburner.core.commands import Cage
+from backburner.core.tool_policy import Tool, ToolCall
+from backburner.engine.claude.builtins import BUILTIN_SERVER
 from backburner.gateway.network import CheckedNetwork
 from backburner.process.shell import ConfinedShell
 from backburner.settings.settings import secret_names
@@ -112,20 +115,26 @@ def spied(workers: RealWorkers, guarded_url: str, tmp_path: Path) -> Iterator[Sp
 def test_an_agent_that_looks_for_credentials_finds_none(
     spied: Spied, model: ModelApi, outside: Outside
 ) -> None:
-    data, scan = spied.workers.data(), {"command": "bash scan.sh thoroughly"}
+    data, line = spied.workers.data(), "bash scan.sh thoroughly"
+    ours, claudes = {"command": line, "network": True}, {"command": line, "description": "Look."}
     worker = spied.start(claude_tools=["Bash", "Read"])
     spied.write_scan(worker)
     secrets = (data / "canary.txt", data / "backburner.toml")
-    model.then(CallTool("run_command", scan))
-    model.then(CallTool("Bash", {**scan, "description": "Look around."}))
+    model.then(CallTool("run_command", ours))
+    model.then(CallTool("Bash", claudes))
     model.then(
         *(CallTool("Read", {"file_path": str(path)}) for path in secrets),
         CallTool("read_file", {"path": "../../canary.txt"}),
     )
     model.then(Say("I have looked around."), Stall())
     chat = outside.chat()
-    for server, tool, definition in permitted(spied.workers.workspace()):
-        outside.allow(chat, server, tool, definition, "bash", "scan.sh")
+    run_command = find_run_command(spied.workers.workspace())
+    outside.allow(chat, ToolCall(run_command, ours), once=True)
+    outside.allow(
+        chat,
+        ToolCall(Tool(server=BUILTIN_SERVER, name="Bash", definition="Bash"), claudes),
+        once=True,
+    )
 
     outside.tell(chat, "Look around.")
 
@@ -177,12 +186,10 @@ def held_by_agents(worker: Running) -> set[str]:
     return set().union(*map(in_process, agents)) - {OPEN}
 
 
-def permitted(workspace: Path) -> Iterator[tuple[str, str, str]]:
-    """Name the tools that run commands, as a grant does."""
-    offers = workspace_offers(workspace, ConfinedShell(), CheckedNetwork())
-    (ours,) = (one.tool for one in offers if one.tool.name == "run_command")
-    yield ours.server, ours.name, ours.definition
-    yield "claude", "Bash", "Bash"
+def find_run_command(workspace: Path) -> Tool:
+    offers = workspace_offers(workspace, ConfinedShell(), CheckedNetwork(), Cage.WORK)
+    (tool,) = (one.tool for one in offers if one.tool.name == "run_command")
+    return tool
 
 
 def seen_by(model: ModelApi) -> set[str]:

@@ -1,5 +1,7 @@
 """A command is run once its owner has said yes: that one, once, whoever is there to run it."""
 
+from typing import Any
+
 from support.faults.outside import Outside
 from support.model_api import CallTool, GiveOutcome, ModelApi, ModelRequest, Reply
 from support.programs.real_workers import RealWorkers
@@ -9,8 +11,8 @@ from support.servers.model_threads import newest
 from backburner.core.conversation import Status
 from backburner.core.question import YES, Purpose
 
-FIRST = {"command": "echo first >>lines.txt; cat lines.txt"}
-SECOND = {"command": "echo second >>lines.txt; cat lines.txt"}
+FIRST: dict[str, Any] = {"command": "echo first >>lines.txt; cat lines.txt", "network": True}
+SECOND: dict[str, Any] = {"command": "echo second >>lines.txt; cat lines.txt", "network": True}
 
 
 def write_lines(heard: ModelRequest) -> Reply:

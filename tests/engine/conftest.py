@@ -10,6 +10,7 @@ from support.stage.stage import Stage
 from support.stage.stages import clock, database
 
 from backburner.bus.local import LocalBus
+from backburner.core.commands import Cage
 from backburner.engine.demo import DemoEngine
 from backburner.gateway.network import CheckedNetwork
 from backburner.process.shell import ConfinedShell
@@ -30,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def set_up(database: Database, folder: Path) -> Callable[..., Stage]:
     """Return a function that sets up a stage; reading a file is free, or needs approval."""
-    offers = workspace_offers(folder, ConfinedShell(), CheckedNetwork())
+    offers = workspace_offers(folder, ConfinedShell(), CheckedNetwork(), Cage.WORK)
     (reading,) = (offer for offer in offers if offer.tool.name == "read_file")
 
     def make(*, free: bool = True) -> Stage:
@@ -39,7 +40,7 @@ def set_up(database: Database, folder: Path) -> Callable[..., Stage]:
             database,
             LocalBus(),
             ScriptedEngine(),
-            toolbox=lambda deps: Toolbox(deps, lambda _: [offer]),
+            toolbox=lambda deps: Toolbox(deps, lambda _user, _cage: [offer]),
             engines={"demo": DemoEngine()},
             default_profile="demo",
         )

@@ -309,12 +309,38 @@ async def test_a_command_leaves_no_memory_that_outlives_it(folder: Path, call: s
     assert finished.stdout.text == "-1 ENOSYS\n"
 
 
-async def test_a_confinement_can_allow_unix_sockets(folder: Path) -> None:
-    allowed = Confinement(readable=confine_to().readable, writable=(folder,), unix_sockets=True)
+@pytest.mark.parametrize(
+    "opens",
+    [
+        "socket.socket(socket.AF_INET)",
+        "socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)",
+        "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)",
+        "socket.socket(socket.AF_UNIX)",
+        "socket.create_connection(('127.0.0.1', 9))",
+        "socket.create_server(('127.0.0.1', 0))",
+    ],
+)
+async def test_without_network_no_socket_can_be_opened(folder: Path, opens: str) -> None:
+    alone = confine_to(folder, network=False)
 
-    finished = await run(confined(folder, PYTHON, "-c", LISTENS, confinement=allowed), within=SOON)
+    finished = await run(
+        confined(folder, PYTHON, "-c", f"import socket; {opens}", confinement=alone), within=SOON
+    )
 
-    assert finished.stdout.text == "bound\n"
+    assert "PermissionError" in finished.stderr.text
+
+
+async def test_without_network_programs_still_talk_among_themselves(folder: Path) -> None:
+    """As `asyncio`, pools of processes and Node do, through pairs of sockets."""
+    talks = (
+        "import asyncio, socket, subprocess; one, other = socket.socketpair(); one.send(b'x');"
+        "asyncio.run(asyncio.sleep(0)); print(other.recv(1), subprocess.run('true').returncode)"
+    )
+    alone = confine_to(folder, network=False)
+
+    finished = await run(confined(folder, PYTHON, "-c", talks, confinement=alone), within=SOON)
+
+    assert finished.stdout.text == "b'x' 0\n"
 
 
 async def test_a_command_has_no_privileges_and_cannot_gain_any(folder: Path) -> None:

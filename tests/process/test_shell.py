@@ -11,6 +11,7 @@ import pytest
 from support.programs.families import FAMILY, SOON
 from support.programs.process_table import alive, wait_until_gone
 
+from backburner.core.commands import Cage
 from backburner.core.errors import BadRequest, ProcessFailed
 from backburner.ports import MAX_SHOWN_CHARS, CommandResult
 from backburner.process.excerpt import Excerpt
@@ -45,8 +46,17 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return temporary
 
 
-async def sh(folder: Path, line: str, within: timedelta = SOON) -> CommandResult:
-    return await ConfinedShell().run(line, folder=folder, within=within)
+async def sh(
+    folder: Path,
+    line: str,
+    within: timedelta = SOON,
+    *,
+    shell: ConfinedShell | None = None,
+    cage: Cage = Cage.WORK,
+    network: bool = False,
+) -> CommandResult:
+    shell = shell or ConfinedShell()
+    return await shell.run(line, folder=folder, within=within, cage=cage, network=network)
 
 
 async def test_the_result_has_both_streams_in_order_and_the_exit_code(folder: Path) -> None:
@@ -56,7 +66,7 @@ async def test_the_result_has_both_streams_in_order_and_the_exit_code(folder: Pa
 
 
 async def test_a_line_runs_in_bash_in_its_folder_with_empty_stdin(folder: Path) -> None:
-    ran = await sh(folder, '[[ $PWD = "$HOME" ]] && pwd && cat && diff <(echo x) <(echo x)')
+    ran = await sh(folder, '[[ $PWD = "$(pwd)" ]] && pwd && cat && diff <(echo x) <(echo x)')
 
     assert ran == CommandResult(output=f"{folder}\n", code=0)
 
@@ -71,14 +81,15 @@ async def test_a_command_inherits_none_of_our_environment(
     monkeypatch.setenv("CANARY", CANARY)
     shell = ConfinedShell(variables={"GIVEN": "yes"})
 
-    ran = await shell.run("env", folder=folder, within=SOON)
+    ran = await sh(folder, "env", shell=shell)
 
     seen = dict(line.split("=", 1) for line in ran.output.splitlines())
     assert sorted(set(seen) - {"_", "SHLVL", "OLDPWD"}) == sorted(
         ["GIVEN", "HOME", "LANG", "PATH", "PWD", "TERM", "TMPDIR", "USER"]
     )
-    assert (seen["HOME"], seen["GIVEN"]) == (str(folder), "yes")
-    assert Path(seen["TMPDIR"]).parent == temporary
+    assert seen["GIVEN"] == "yes"
+    own = Path(seen["HOME"]).parent
+    assert (own.parent, Path(seen["TMPDIR"]).parent) == (temporary, own)
     assert CANARY not in ran.output
 
 
@@ -96,6 +107,56 @@ async def test_each_command_has_a_temporary_folder_that_is_removed(
         assert os.listdir(temporary) == []  # noqa: PTH208 (names are all there is to see)
 
 
+@pytest.mark.parametrize(("cage", "is_written"), [(Cage.LOOK, False), (Cage.WORK, True)])
+async def test_the_cage_says_whether_the_folder_can_be_written(
+    folder: Path, cage: Cage, *, is_written: bool
+) -> None:
+    (folder / "old").write_text("old")
+    lines = "cat old; echo x >new; echo y >old; rm old; echo z >$HOME/z && cat $HOME/z"
+
+    ran = await sh(folder, lines, cage=cage)
+
+    assert ran.output.startswith("old")
+    assert ran.output.endswith("z\n")
+    assert os.listdir(folder) == (["new"] if is_written else ["old"])  # noqa: PTH208
+    assert is_written or (folder / "old").read_text() == "old"
+
+
+@pytest.mark.parametrize("cage", list(Cage))
+async def test_only_a_command_with_network_reaches_a_server(folder: Path, cage: Cage) -> None:
+    listening = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    async with listening:
+        port = listening.sockets[0].getsockname()[1]
+        line = f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached"
+
+        alone = await sh(folder, line, cage=cage)
+        reaching = await sh(folder, line, cage=cage, network=True)
+
+    assert "Permission denied" in alone.output
+    assert reaching.output == "reached\n"
+
+
+async def test_a_commit_needs_no_settings_and_those_of_the_repository_come_first(
+    folder: Path,
+) -> None:
+    begin = "git init -q && git commit -q --allow-empty -m x"
+
+    first = await sh(folder, f"{begin} && git log --format=%an%ae && git branch --show-current")
+    named = await sh(
+        folder,
+        "git config user.name Ann; git commit -q --allow-empty -m y; git log -1 --format=%an",
+    )
+
+    assert (first.output, named.output) == ("Agentagent@localhost\nmain\n", "Ann\n")
+
+
+async def test_where_commands_are_not_confined_nothing_holds_them(folder: Path) -> None:
+    assert ConfinedShell().cage_missing is None
+    assert "setting" in (ConfinedShell(unconfined=True).cage_missing or "")
+    ran = await sh(folder, "true", shell=ConfinedShell(unconfined=True), cage=Cage.LOOK)
+    assert ran.code == 0
+
+
 async def test_a_command_cannot_read_our_files(folder: Path, temporary: Path) -> None:
     data = folder.parent / "data" / "backburner.db"
     home = folder.parent / "home" / ".ssh" / "key"
@@ -110,7 +171,7 @@ async def test_the_operator_can_add_readable_folders(folder: Path, tmp_path: Pat
     (tmp_path / "shown").write_text("to be seen")
     shell = ConfinedShell(readable=[tmp_path / "shown"])
 
-    ran = await shell.run("cat ../shown; echo x >../shown", folder=folder, within=SOON)
+    ran = await sh(folder, "cat ../shown; echo x >../shown", shell=shell)
 
     assert ran.output.startswith("to be seen")
     assert "Permission denied" in ran.output
@@ -119,7 +180,7 @@ async def test_the_operator_can_add_readable_folders(folder: Path, tmp_path: Pat
 async def test_the_operator_can_turn_confinement_off(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "seen").write_text("seen")
 
-    ran = await ConfinedShell(unconfined=True).run("cat ../seen", folder=folder, within=SOON)
+    ran = await sh(folder, "cat ../seen", shell=ConfinedShell(unconfined=True))
 
     assert ran.output == "seen"
 

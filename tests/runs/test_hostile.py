@@ -124,7 +124,7 @@ async def scene(database: Database) -> Scene:
         database,
         LocalBus(),
         ScriptedEngine(),
-        toolbox=lambda deps: Toolbox(deps, lambda _user: offered),
+        toolbox=lambda deps: Toolbox(deps, lambda _user, _cage: offered),
         engines={"scripted": engine},
     )
     stage.tools = tools

@@ -50,10 +50,12 @@ ROOT = Path(__file__).parents[2]
 
 #: What PostgreSQL knows of its tables: columns, constraints and indexes, as it would write them.
 DEFINITIONS = """
-    SELECT c.relname, a.attnum || ' ' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
+    SELECT c.relname, row_number() OVER (PARTITION BY c.oid ORDER BY a.attnum)
+           || ' ' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
            || ' ' || a.attnotnull || ' ' || coalesce(pg_get_expr(d.adbin, d.adrelid), '')
            || ' ' || a.attidentity::text || ' ' || a.attcollation::regcollation::text
       FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+           AND NOT a.attisdropped
       LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
      WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
     UNION ALL SELECT conrelid::regclass::text, conname || ' ' || pg_get_constraintdef(oid)
@@ -169,6 +171,46 @@ def test_data_of_every_revision_lasts_through_all_later_ones(
             fill(connection, revision)
             before = read(connection)
             assert all(before.values())
+
+
+def test_lasting_grants_for_the_first_words_of_commands_end_and_their_users_are_told(
+    engine: Engine, tmp_path: Path
+) -> None:
+    bring_up_to_date(engine, versions=(first(1, OUR_VERSIONS, tmp_path / "before"),))
+    old = {"server": "backburner", "tool": "run_command", "call": None, "words": '["git"]'}
+    rows = [
+        {"id": "g_one", **old},
+        {"id": "g_two", **old, "server": "claude", "tool": "Bash"},
+        {"id": "g_once", **old, "call": "digest"},
+        {"id": "g_host", **old, "tool": "fetch_url"},
+    ]
+    with engine.begin() as connection:
+        fill(connection, "1")
+        tables = {table.name: table for table in reflect(connection)}
+        # A number that the next notice must not have.
+        connection.execute(tables["notices"].delete())
+        connection.execute(tables["counters"].delete())
+        counter = {"user_id": "1", "name": "notices", "last": 7}
+        connection.execute(tables["counters"].insert().values(counter))
+        for row in rows:
+            common = {"user_id": "1", "conversation_id": "1", "definition": "", "whole": False}
+            given_at = some_value(tables["grants"].c.given_at, "1", [])
+            connection.execute(tables["grants"].insert().values(**common, **row, given_at=given_at))
+    bring_up_to_date(engine)
+
+    with engine.begin() as connection:
+        after = read(connection)
+    assert {row["id"] for row in after["grants"] if row["ended_at"] is None} >= {"g_once", "g_host"}
+    assert {row["id"] for row in after["grants"] if row["ended_at"] is not None} >= {
+        "g_one",
+        "g_two",
+    }
+    (told,) = [row for row in after["notices"] if row["id"] == "n_one"]
+    assert (told["user_id"], told["conversation_id"], told["seen_at"]) == ("1", "1", None)
+    assert "you are asked again" in told["text"]
+    if engine.dialect.name == "sqlite":
+        assert told["number"] == 8
+        assert {row["last"] for row in after["counters"] if row["name"] == "notices"} == {8}
 
 
 def assert_kept(before: Rows, after: Rows) -> None:

@@ -195,7 +195,6 @@ ATTEMPTS: dict[str, Attempt] = {
     "conversations.update": lambda tx, me, home: tx.conversations.update(kept_by(me, home)),
     "grants.give": lambda tx, me, home: tx.grants.give(me, home.kept.id, [GRANT]),
     "grants.given": lambda tx, me, home: tx.grants.given(me, home.kept.id),
-    "grants.narrow": lambda tx, me, _: tx.grants.narrow(me, replace(OLD_GRANT, words=("git",))),
     "browse.grant": lambda tx, me, _: tx.browse.grant(me, OLD_GRANT.id),
     "browse.all_grants": lambda tx, me, _: tx.browse.all_grants(me, None, limit=9),
     "grants.revoke": lambda tx, me, _: tx.grants.revoke(me, OLD_GRANT.id),

@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.stage.make import NOON
 
+from backburner.core.commands import Cage
 from backburner.core.errors import MachineFailed, NotAllowed
-from backburner.core.tool_policy import GrantMatch
+from backburner.core.shown_call import show_call
+from backburner.core.tool_policy import Ask, GrantMatch, ToolCall, decide
 from backburner.ports import MAX_SHOWN_CHARS, CommandResult, ToolResult, WebPage
 from backburner.process.shell import ConfinedShell
 from backburner.tools.files import MAX_OFFSET_BYTES, MAX_WRITE_BYTES
@@ -37,13 +40,22 @@ while rename(-100, one, -100, other, 2) == 0:
 """
 
 
+#: Follows the result of a command that may have failed for want of it.
+NO_NETWORK = "\n[It had no network. If it needs it, run it with network; that asks the user.]"
+
+
 class RecordingShell:
     def __init__(self, ran: CommandResult) -> None:
         self.ran = ran
+        self.cage_missing: str | None = None
         self.asked: list[tuple[str, Path, timedelta]] = []
+        self.cages: list[tuple[Cage, bool]] = []
 
-    async def run(self, line: str, *, folder: Path, within: timedelta) -> CommandResult:
+    async def run(
+        self, line: str, *, folder: Path, within: timedelta, cage: Cage, network: bool = False
+    ) -> CommandResult:
         self.asked.append((line, folder, within))
+        self.cages.append((cage, network))
         return self.ran
 
 
@@ -61,12 +73,15 @@ class RecordingNetwork:
 
 
 class Workspace:
-    def __init__(self, folder: Path, ran: CommandResult | None = None) -> None:
+    def __init__(
+        self, folder: Path, ran: CommandResult | None = None, cage: Cage = Cage.WORK
+    ) -> None:
         self.folder = folder
         self.shell = RecordingShell(ran or CommandResult(output="out\n", code=0))
         self.network = RecordingNetwork()
         self.offers = {
-            offer.tool.name: offer for offer in workspace_offers(folder, self.shell, self.network)
+            offer.tool.name: offer
+            for offer in workspace_offers(folder, self.shell, self.network, cage)
         }
 
     async def __call__(self, tool: str, **arguments: Any) -> ToolResult:
@@ -452,15 +467,16 @@ async def test_a_command_runs_in_the_workspace_with_its_timeout(use: Workspace) 
     ("ran", "text"),
     [
         (CommandResult(output="", code=0), "[Exit code 0.]"),
-        (CommandResult(output="no newline", code=2), "no newline\n[Exit code 2.]"),
-        (CommandResult(output="", code=None, signal=9), "[Ended by signal 9.]"),
+        (CommandResult(output="no newline", code=2), f"no newline\n[Exit code 2.]{NO_NETWORK}"),
+        (CommandResult(output="", code=None, signal=9), f"[Ended by signal 9.]{NO_NETWORK}"),
         (
             CommandResult(output="x\n", code=None, signal=15, timed_out=True),
-            "x\n[Ended: timeout after 120 seconds.]",
+            f"x\n[Ended: timeout after 120 seconds.]{NO_NETWORK}",
         ),
         (
             CommandResult(output="x\n", code=None, signal=15, output_exceeded=True),
-            "x\n[Ended: it wrote too much output. Redirect the output to a file, or reduce it.]",
+            "x\n[Ended: it wrote too much output. Redirect the output to a file, or reduce it.]"
+            + NO_NETWORK,
         ),
     ],
 )
@@ -468,6 +484,31 @@ async def test_the_result_of_a_command_names_how_it_ended(
     tmp_path: Path, ran: CommandResult, text: str
 ) -> None:
     assert await Workspace(tmp_path, ran).text("run_command", command="x") == text
+
+
+async def test_a_command_is_given_its_cage_and_the_network_it_asked_for(tmp_path: Path) -> None:
+    failed = CommandResult(output="", code=1)
+    for cage in Cage:
+        use = Workspace(tmp_path, failed, cage)
+        alone = await use.text("run_command", command="x")
+        reaching = await use.text("run_command", command="x", network=True)
+
+        assert use.shell.cages == [(cage, False), (cage, True)]
+        assert reaching == "[Exit code 1.]"
+        assert ("It could not write in the workspace." in alone) == (cage is Cage.LOOK)
+        assert use.offers["run_command"].tool.cage is cage
+
+
+async def test_without_cages_each_command_needs_approval_and_says_why(tmp_path: Path) -> None:
+    shell = RecordingShell(CommandResult(output="", code=1))
+    shell.cage_missing = "This kernel is too old."
+    offers = workspace_offers(tmp_path, shell, RecordingNetwork(), Cage.WORK)
+    (offer,) = [offer for offer in offers if offer.tool.name == "run_command"]
+    call = ToolCall(offer.tool, {"command": "ls"})
+
+    assert (offer.tool.cage, (await offer.run({"command": "ls"})).text) == (None, "[Exit code 1.]")
+    assert isinstance(decide(call, (), allowed=None, in_doubt=False, now=NOON), Ask)
+    assert show_call(call).endswith("\n    ls\n(This kernel is too old.)")
 
 
 async def test_a_page_is_fetched_from_the_approved_host_only(use: Workspace) -> None:
@@ -483,7 +524,7 @@ async def test_a_page_is_fetched_from_the_approved_host_only(use: Workspace) -> 
 
 async def test_commands_and_file_tools_use_the_same_folder(tmp_path: Path, outside: Path) -> None:
     folder = tmp_path / "workspace"
-    offers = workspace_offers(folder, ConfinedShell(), RecordingNetwork())
+    offers = workspace_offers(folder, ConfinedShell(), RecordingNetwork(), Cage.WORK)
     tools = {offer.tool.name: offer for offer in offers}
 
     await tools["write_file"].run({"path": "in.txt", "content": "b\na\n"})

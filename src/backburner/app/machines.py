@@ -8,6 +8,7 @@ from ipaddress import ip_network
 from backburner.actions.deps import no_repository
 from backburner.app.engines import build_engine, closer
 from backburner.app.repository import describe_repository
+from backburner.core.commands import Cage
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadSetting
 from backburner.core.ids import UserId
@@ -56,7 +57,7 @@ class Machines:
     #: Profiles whose agent is Claude Code.
     claude: frozenset[str] = frozenset()
     #: The tools for a user's workspace: files and commands.
-    workspace: Callable[[UserId], Sequence[Offer]] = no_workspace
+    workspace: Callable[[UserId, Cage], Sequence[Offer]] = no_workspace
     #: Describes the git repository in a user's workspace, if there is one.
     repository: Callable[[UserId], Awaitable[str]] = no_repository
     channels: Mapping[str, Channel] = field(default_factory=dict)
@@ -101,11 +102,11 @@ def _repositories(settings: Settings, shell: Shell) -> Callable[[UserId], Awaita
     return lambda user: describe_repository(settings.workspaces / user, shell)
 
 
-def _workspaces(settings: Settings, shell: Shell) -> Callable[[UserId], Sequence[Offer]]:
+def _workspaces(settings: Settings, shell: Shell) -> Callable[[UserId, Cage], Sequence[Offer]]:
     network = CheckedNetwork(allow=[ip_network(network) for network in settings.private_networks])
 
-    def offers(user: UserId) -> Sequence[Offer]:
-        all_offers = workspace_offers(settings.workspaces / user, shell, network)
+    def offers(user: UserId, cage: Cage) -> Sequence[Offer]:
+        all_offers = workspace_offers(settings.workspaces / user, shell, network, cage)
         if settings.commands == "off":
             return [offer for offer in all_offers if offer.tool.name != "run_command"]
         return all_offers

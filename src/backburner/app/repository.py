@@ -1,12 +1,14 @@
 """The state of the git repository in a workspace, which discovery shows to the agent.
 
-These commands run without approval, so they must not execute anything from the workspace.
+These commands run without approval: in a cage that changes and reaches nothing, and so that they
+execute nothing from the workspace. Where the cage is missing they do not run.
 """
 
 import asyncio
 from datetime import timedelta
 from pathlib import Path
 
+from backburner.core.commands import Cage
 from backburner.core.errors import ProcessFailed
 from backburner.ports import Shell
 
@@ -30,10 +32,10 @@ git config --get-regexp '^filter\\.' > /dev/null ||
 
 async def describe_repository(folder: Path, shell: Shell) -> str:
     """Return changed files and recent commits; empty if there is no repository."""
-    if not await asyncio.to_thread((folder / ".git").is_dir):
+    if shell.cage_missing is not None or not await asyncio.to_thread((folder / ".git").is_dir):
         return ""
     try:
-        ran = await shell.run(COMMAND, folder=folder, within=COMMAND_TIMEOUT)
+        ran = await shell.run(COMMAND, folder=folder, within=COMMAND_TIMEOUT, cage=Cage.LOOK)
     except ProcessFailed:
         return ""
     is_complete = ran.code == 0 and not ran.timed_out and not ran.output_exceeded

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from backburner.core.commands import NETWORK_ARGUMENT
 from backburner.core.tool_policy import GrantMatch, ToolCall
 from backburner.core.validation import canonical_json, escape_hidden
 
@@ -19,8 +20,12 @@ def show_call(call: ToolCall) -> str:
         return f"{call.tool.name} {excerpt(escape_hidden(canonical_json(dict(call.arguments))))}"
     # Indented, so that no line of it can be taken for one of ours.
     lines = excerpt(escape_hidden(command)).replace("\n", "\n    ")
+    network = " with network" if arguments.get(NETWORK_ARGUMENT) is True else ""
+    if network:
+        del arguments[NETWORK_ARGUMENT]
     more = f" {_show_rest(arguments)}" if arguments else ""
-    return f"{call.tool.name}{more}:\n    {lines}"
+    why = f"\n({call.tool.cage_missing})" if call.tool.cage_missing else ""
+    return f"{call.tool.name}{network}{more}:\n    {lines}{why}"
 
 
 def excerpt(text: str) -> str:

@@ -5,14 +5,14 @@ A server's own claims about its tools have no effect: `Tool.free` is set by us o
 
 import hashlib
 import re
-import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, assert_never
 from urllib.parse import urlsplit
 
+from backburner.core.commands import NETWORK_ARGUMENT, Cage, lasting_words
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest
 from backburner.core.ids import GrantId, derive_grant_id
@@ -22,22 +22,13 @@ from backburner.core.validation import canonical_json, check_json
 ALWAYS_HERE = "always here"
 #: The server name of built-in tools.
 OWN_SERVER = "backburner"
+#: An agent without it only reads.
+WRITING_TOOL = "write_file"
 #: Discovery reads and proposes; it starts nothing.
 DISCOVERY_TOOLS = ("task_propose", "task_list", "memory_search", "read_file", "list_files")
 #: A single approval is meant for the run that follows it.
 SINGLE_USE_LIFETIME = timedelta(days=1)
 MAX_ARGUMENT_BYTES = 512 * 1024
-#: Commands that run their arguments: a grant for a prefix of them would permit anything.
-COMMAND_WRAPPERS = frozenset(
-    """
-    ! . ash awk bash builtin bun busybox chroot chrt command coproc csh dash deno doas env eval
-    exec expect find fish flock gawk ionice ipython ksh lua make mawk nawk nice node nodejs nohup
-    npx nsenter osascript parallel perl php pkexec powershell prlimit pwsh pypy python ruby
-    runuser script setpriv setsid sg sh source ssh stdbuf strace su sudo systemd-run taskset tclsh
-    tcsh time timeout trap unshare uv uvx watch xargs zsh
-    """.split()
-)
-_SHELL_SIGNS = frozenset(";&|<>$`(){}*?[]~#\\\n\r")
 #: Lower case ASCII only: a host that could be mistaken for another one needs approval each time.
 _PLAIN_HOST = re.compile(r"[a-z0-9._:-]+")
 
@@ -46,7 +37,7 @@ class GrantMatch(StrEnum):
     """The part of a call that a lasting grant has to match."""
 
     TOOL = "tool"  #: The tool only.
-    COMMAND = "command"  #: Also the first words of `command`.
+    COMMAND = "command"  #: Also `command`; see `core.commands`.
     HOST = "host"  #: Also the host of `url`.
 
 
@@ -60,6 +51,10 @@ class Tool:
     #: Needs no approval: built in and without external effects, or known to be read-only.
     free: bool = False
     grant_match: GrantMatch = GrantMatch.TOOL
+    #: Of commands: what holds them while they do not ask for the network.
+    cage: Cage | None = None
+    #: Why nothing holds them here, so that each needs approval.
+    cage_missing: str = ""
 
 
 #: The same calls in a row, with the same result, after which a run ends.
@@ -82,10 +77,8 @@ class Grant:
     definition: str
     #: Digest of the single call it is for; None for a lasting grant.
     call: str | None = None
-    #: Lasting grants: the first words of the command, or the host.
+    #: Lasting grants: the command, or the host.
     words: tuple[str, ...] = ()
-    #: The words must be the whole command, not only its beginning.
-    whole: bool = False
     expires_at: datetime | None = None
 
 
@@ -132,7 +125,7 @@ def decide(
     except BadRequest as error:
         # Arguments that cannot be stored cannot be shown to the owner either.
         return Deny(str(error))
-    if tool.free:
+    if tool.free or _is_caged(call):
         return Allow()
     matching = [grant for grant in grants if _matches(grant, call, now)]
     if any(grant.call is None for grant in matching):
@@ -150,6 +143,12 @@ def allowed_tools(conversation: Conversation) -> tuple[str, ...] | None:
     The restriction of discovery does not apply to what it proposes.
     """
     return DISCOVERY_TOOLS if conversation.kind is Kind.DISCOVERY else conversation.tools
+
+
+def choose_cage(conversation: Conversation) -> Cage:
+    """Return what the commands of a conversation can use: to read only if its agent only reads."""
+    allowed = allowed_tools(conversation)
+    return Cage.WORK if allowed is None or WRITING_TOOL in allowed else Cage.LOOK
 
 
 def call_digest(call: ToolCall) -> str:
@@ -182,7 +181,6 @@ def approval_binding(calls: Iterable[ToolCall]) -> dict[str, Any]:
                 "arguments": dict(call.arguments),
                 "digest": call_digest(call),
                 "words": words if (words := _words(call)) is None else list(words),
-                "whole": call.tool.grant_match is GrantMatch.HOST or _is_wrapper(words),
             }
             for call in calls
         ]
@@ -202,26 +200,19 @@ def grants_given(question: Question, answer: str, *, now: datetime) -> tuple[Gra
             definition=bound["definition"],
             call=None if lasting else bound["digest"],
             words=tuple(bound["words"] or ()) if lasting else (),
-            whole=bound["whole"] if lasting else False,
             expires_at=None if lasting else now + SINGLE_USE_LIFETIME,
         )
         for number, bound in enumerate(question.binds_to["calls"])
     )
 
 
-def widen_grant(grant: Grant, words: tuple[str, ...]) -> Grant:
-    """Shorten the words of a lasting grant for a command, so that it matches more commands."""
-    if grant.whole or not words or grant.words[: len(words)] != words:
-        raise BadRequest(
-            f"{' '.join(grant.words)!r} does not begin with {' '.join(words)!r}.",
-            hint="Keep one or more of its first words.",
-        )
-    return replace(grant, words=words)
-
-
 def _qualified_name(tool: Tool) -> str:
     """Name a tool as restrictions do: built-in tools by name, others as `connection/name`."""
     return tool.name if tool.server == OWN_SERVER else f"{tool.server}/{tool.name}"
+
+
+def _is_caged(call: ToolCall) -> bool:
+    return call.tool.cage is not None and call.arguments.get(NETWORK_ARGUMENT, False) is False
 
 
 def _matches(grant: Grant, call: ToolCall, now: datetime) -> bool:
@@ -235,11 +226,7 @@ def _matches(grant: Grant, call: ToolCall, now: datetime) -> bool:
         return False
     if grant.call is not None:
         return grant.call == call_digest(call)
-    words = _words(call)
-    # A grant without words is for tools that match by name; for others it would permit anything.
-    if words is None or bool(words) != bool(grant.words):
-        return False
-    return words == grant.words if grant.whole else words[: len(grant.words)] == grant.words
+    return _words(call) == grant.words
 
 
 def _words(call: ToolCall) -> tuple[str, ...] | None:
@@ -248,24 +235,11 @@ def _words(call: ToolCall) -> tuple[str, ...] | None:
         case GrantMatch.TOOL:
             return ()
         case GrantMatch.COMMAND:
-            return _command_words(call.arguments.get("command"))
+            return lasting_words(call.arguments.get("command"))
         case GrantMatch.HOST:
             return _host(call.arguments.get("url"))
         case _:
             assert_never(call.tool.grant_match)
-
-
-def _command_words(command: object) -> tuple[str, ...] | None:
-    if isinstance(command, list) and command and all(isinstance(part, str) for part in command):
-        return tuple(command)
-    # A line with shell syntax does more than its words say, so it needs approval each time.
-    if not isinstance(command, str) or _SHELL_SIGNS & set(command):
-        return None
-    try:
-        words = tuple(shlex.split(command))
-    except ValueError:
-        return None
-    return words if words and "=" not in words[0] else None
 
 
 def _host(url: object) -> tuple[str, ...] | None:
@@ -280,11 +254,3 @@ def _host(url: object) -> tuple[str, ...] | None:
     if not _PLAIN_HOST.fullmatch(host):
         return None
     return (parts.scheme, host, "" if port is None else str(port))
-
-
-def _is_wrapper(words: tuple[str, ...] | None) -> bool:
-    if not words:
-        return False
-    # Some file systems ignore case.
-    name = words[0].rsplit("/", 1)[-1].casefold()
-    return (name.rstrip("0123456789.") or name) in COMMAND_WRAPPERS

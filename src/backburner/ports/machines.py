@@ -6,6 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
+from backburner.core.commands import Cage
+
 
 class Channel(Protocol):
     async def send(self, target: str, text: str, *, key: str) -> str | None:
@@ -44,7 +46,12 @@ class CommandResult:
 
 
 class Shell(Protocol):
-    async def run(self, line: str, *, folder: Path, within: timedelta) -> CommandResult:
+    #: Why commands cannot be caged on this system; None: they can.
+    cage_missing: str | None
+
+    async def run(
+        self, line: str, *, folder: Path, within: timedelta, cage: Cage, network: bool = False
+    ) -> CommandResult:
         """Run one shell line in a folder; all its processes have ended on return.
 
         Raises `ProcessFailed` if it could not be started.

@@ -197,8 +197,6 @@ class ToolCalls(Protocol):
 class Grants(Protocol):
     def valid(self, user: UserId, conversation_id: ConversationId) -> Sequence[Grant]: ...
     def revoke(self, user: UserId, grant_id: GrantId) -> None: ...
-    def narrow(self, user: UserId, grant: Grant) -> None:
-        """Restrict an existing grant to the command prefix of `grant`."""
 
 
 class Spending(Protocol):

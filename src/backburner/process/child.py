@@ -22,7 +22,7 @@ else:
     import seccomp
 
 #: The options that the reaper passes on to here.
-OPTIONS = ("read", "write", "sockets", "file_limit", "process_limit")
+OPTIONS = ("read", "write", "network", "file_limit", "process_limit")
 #: Of -1000 to 1000. The kernel ends processes with a higher one first when memory runs out.
 OOM_SCORE = 500
 
@@ -97,7 +97,7 @@ def apply_options(options: "list[str]") -> None:
     if values["file_limit"]:
         set_limits(int(values["file_limit"][0]), int(values["process_limit"][0]))
     if values["read"] or values["write"]:
-        confine(values["read"], values["write"], sockets=bool(values["sockets"]))
+        confine(values["read"], values["write"], network=bool(values["network"]))
 
 
 def set_limits(max_file_bytes: int, max_new_processes: int) -> None:
@@ -120,12 +120,11 @@ def lower(limit: int, value: int) -> None:
     resource.setrlimit(limit, (value, value))
 
 
-def confine(readable: "list[str]", writable: "list[str]", *, sockets: bool) -> None:
+def confine(readable: "list[str]", writable: "list[str]", *, network: bool) -> None:
     if os.geteuid() == 0:
         # With its capabilities, root could read the memory of every process through /proc.
         for capability in range(LAST_CAPABILITY + 1):
             landlock.call("prctl", PR_CAPBSET_DROP, capability, 0, 0, 0)
     landlock.check(landlock.call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     landlock.restrict(readable, writable)
-    if not sockets:
-        seccomp.restrict_sockets(landlock.call)
+    seccomp.restrict(landlock.call, network=network)

@@ -47,7 +47,7 @@ def reaper_options(confinement: Confinement | None, limits: ProcessLimits | None
     if confinement is not None:
         options += [f"read={path}" for path in confinement.readable]
         options += [f"write={path}" for path in confinement.writable]
-        options += ["sockets=1"] if confinement.unix_sockets else []
+        options += ["network=1"] if confinement.network else []
     if limits is not None:
         options += [f"file_limit={limits.max_file_bytes}"]
         options += [f"process_limit={limits.max_new_processes}"]

@@ -30,15 +30,15 @@ DEVICES = tuple(Path("/dev") / name for name in "null zero full random urandom t
 class Confinement:
     """The files that a program and its descendants may use; paths that do not exist are skipped.
 
-    They cannot signal or inspect processes outside, nor gain privileges.
+    They cannot signal or inspect processes outside, nor gain privileges, nor open Unix sockets.
     """
 
     #: Folders and files to read and execute.
     readable: tuple[Path, ...]
     #: Folders and files to read, execute, change and delete.
     writable: tuple[Path, ...]
-    #: Unix sockets may be used, and so every service that listens on one.
-    unix_sockets: bool = False
+    #: Without it they can neither connect nor listen, not even on this machine.
+    network: bool = True
 
     def can_read(self, path: Path) -> bool:
         real = path.resolve()
@@ -55,10 +55,12 @@ class ProcessLimits:
     max_new_processes: int = 512
 
 
-def confine_to(*writable: Path, readable: Iterable[Path] = ()) -> Confinement:
+def confine_to(*writable: Path, readable: Iterable[Path] = (), network: bool = True) -> Confinement:
     """Confine a program to some folders, the system's programs, and further readable folders."""
     return Confinement(
-        readable=(*SYSTEM_FOLDERS, *SYSTEM_SETTINGS, *readable), writable=(*DEVICES, *writable)
+        readable=(*SYSTEM_FOLDERS, *SYSTEM_SETTINGS, *readable),
+        writable=(*DEVICES, *writable),
+        network=network,
     )
 
 
@@ -74,9 +76,20 @@ def confinement_missing() -> str | None:
     return None
 
 
+def cage_missing() -> str | None:
+    """Return why commands cannot be kept from the network on this system, or None."""
+    if (missing := confinement_missing()) is not None:
+        return missing
+    if not seccomp.is_supported(landlock.call):
+        return (
+            "This kernel or CPU architecture has no seccomp filters that keep them off the network."
+        )
+    return None
+
+
 def confinement_gaps() -> Sequence[str]:
     """Describe what this kernel does not enforce, a sentence each."""
-    return tuple(_gaps(landlock.version(), seccomp_works=seccomp.is_supported()))
+    return tuple(_gaps(landlock.version(), seccomp_works=seccomp.is_supported(landlock.call)))
 
 
 def _gaps(version: int, *, seccomp_works: bool) -> Iterator[str]:
@@ -85,4 +98,7 @@ def _gaps(version: int, *, seccomp_works: bool) -> Iterator[str]:
     if version < 6:
         yield "Commands can send signals to the server. Linux 6.12 or newer prevents this."
     if not seccomp_works:
-        yield "Commands can connect to Unix sockets on this CPU architecture."
+        yield (
+            "Commands can connect to Unix sockets and use the network on this system, so each needs"
+            " approval."
+        )

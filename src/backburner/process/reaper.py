@@ -1,7 +1,7 @@
 """Runs a command and ends every process it started. A separate program, run by its path:
 
     python -I -S reaper.py env=PATH,HOME [grace=5] [caller=PID] [control=FD] [clean=1]
-        [read=PATH ...] [write=PATH ...] [sockets=1] [file_limit=BYTES process_limit=N] -- COMMAND
+        [read=PATH ...] [write=PATH ...] [network=1] [file_limit=BYTES process_limit=N] -- COMMAND
 
 It is two processes. Both adopt orphans below them (subreapers), so no process leaves the tree. The
 inner one starts the command, the outer one is the caller's child, and if one of them is killed,
@@ -38,7 +38,7 @@ PARENT_POLL_SECONDS = 0.5
 NEVER = float("inf")
 
 #: Prefixes of the options for `child`.
-CHILD_OPTIONS = ("read=", "write=", "sockets=", "file_limit=", "process_limit=")
+CHILD_OPTIONS = ("read=", "write=", "network=", "file_limit=", "process_limit=")
 
 REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 PR_SET_DUMPABLE = 4

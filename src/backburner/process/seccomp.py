@@ -1,9 +1,10 @@
-"""A seccomp filter for what Landlock does not cover: Unix sockets above all.
+"""A seccomp filter for what Landlock does not cover: sockets above all.
 
-Through those, a program could ask a service to do what it may not do itself: a container engine, a
-session bus, a database with peer authentication. So only sockets of the internet can be opened, and
-those that look up routes. Nor is there System V memory, which outlives its processes and is shared
-with those of other users. Imported the same way as `landlock`.
+Without the network no socket can be opened at all. With it, only those of the internet, and those
+that look up routes: through Unix sockets, a program could ask a service to do what it may not do
+itself (a container engine, a session bus, a database with peer authentication). Nor is there
+System V memory, which outlives its processes and is shared with those of other users. Imported the
+same way as `landlock`.
 """
 
 import _ctypes
@@ -23,6 +24,9 @@ MACHINES = {
     "x86_64": (0xC000003E, 41, 302, (29, 64, 68)),
     "aarch64": (0xC00000B7, 198, 261, (194, 190, 186)),
 }
+#: The system call `seccomp`, which says whether filters can refuse calls.
+SECCOMP = {"x86_64": 317, "aarch64": 277}
+GET_ACTION_AVAIL = 2
 #: It could open sockets past the filter. The same number on every machine.
 IO_URING_SETUP = 425
 #: From here on, the same system calls again, for the x32 ABI.
@@ -38,18 +42,24 @@ class Char(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001 (cty
     _type_ = "c"
 
 
-def is_supported() -> bool:
-    return os.uname().machine in MACHINES
+def is_supported(call: "Callable[..., int]") -> bool:
+    machine = os.uname().machine
+    if machine not in MACHINES:
+        return False
+    action = REFUSE.to_bytes(4, "little")
+    return call("syscall", SECCOMP[machine], GET_ACTION_AVAIL, 0, action) == 0
 
 
-def restrict_sockets(call: "Callable[..., int]") -> None:
-    """Forbid other sockets, System V memory, and the limits of other processes, from now on.
+def restrict(call: "Callable[..., int]", *, network: bool) -> None:
+    """Forbid sockets, System V memory, and the limits of other processes, from now on.
 
     Socket pairs, which programs use among themselves, stay allowed.
     """
-    if not is_supported():
-        return
-    program = filter_for(*MACHINES[os.uname().machine])
+    if os.uname().machine not in MACHINES:
+        if network:
+            return
+        raise OSError(EPERM, "Nothing is known about this machine.")
+    program = filter_for(*MACHINES[os.uname().machine], network=network)
     # The kernel takes the address of the program.
     code = in_memory(b"".join(program))
     pointer = len(program).to_bytes(8, "little") + _ctypes.addressof(code).to_bytes(8, "little")
@@ -64,7 +74,7 @@ def in_memory(code: bytes) -> "_ctypes.Array[Char]":
 
 
 def filter_for(
-    architecture: int, socket: int, prlimit: int, system_v: "tuple[int, ...]"
+    architecture: int, socket: int, prlimit: int, system_v: "tuple[int, ...]", *, network: bool
 ) -> "list[bytes]":
     """Write the BPF program. A jump names where to go on if it is true, and if not."""
     return assemble(
@@ -75,7 +85,7 @@ def filter_for(
             (AT_LEAST, X32, "unknown", ""),
             (EQUAL, IO_URING_SETUP, "unknown", ""),
             *((EQUAL, number, "unknown", "") for number in system_v),
-            (EQUAL, socket, "socket", ""),
+            (EQUAL, socket, "socket" if network else "refused", ""),
             (EQUAL, prlimit, "limits", "allowed"),
             "socket",
             (LOAD, FIRST),

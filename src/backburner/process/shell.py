@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import assert_never
 
+from backburner.core.commands import Cage
 from backburner.core.errors import ProcessFailed
 from backburner.ports import MAX_SHOWN_CHARS, CommandResult
 from backburner.process.command import COMMAND_PATH, Command
-from backburner.process.confinement import ProcessLimits, confine_to
+from backburner.process.confinement import Confinement, ProcessLimits, cage_missing, confine_to
 from backburner.process.excerpt import Excerpt
 from backburner.process.removal import remove_tree
 from backburner.process.run import CHUNK_BYTES, ExitReason, read_streams, wait_for_exit
@@ -22,12 +24,25 @@ from backburner.process.tree import ProcessTree, spawn, wait_despite_cancel
 MAX_COMMAND_OUTPUT_BYTES = 20 * 2**20
 #: Between SIGTERM and SIGKILL, when a command has timed out.
 COMMAND_GRACE = timedelta(seconds=2)
+#: Folders of each command.
+HOME, TEMPORARY = "home", "tmp"
 #: For removing the temporary folder of a command.
 CLEANUP_TIMEOUT = timedelta(seconds=60)
 
 
+UNCONFINED = "Commands are not confined here, by the setting `commands`."
+#: Of a home folder: a repository's own settings come before these.
+GIT_SETTINGS = """\
+[user]
+    name = Agent
+    email = agent@localhost
+[init]
+    defaultBranch = main
+"""
+
+
 class ConfinedShell:
-    """Commands can use their folder, a temporary one, and the system's programs.
+    """Commands can use their folder, one for themselves alone, and the system's programs.
 
     They inherit no environment; `variables` and `readable` are the operator's additions.
     `unconfined` is for systems that cannot confine: commands can then use every file we can.
@@ -45,11 +60,15 @@ class ConfinedShell:
         self._variables = dict(variables or {})
         self._unconfined = unconfined
         self._limits = limits or ProcessLimits()
+        self.cage_missing = UNCONFINED if unconfined else cage_missing()
 
-    async def run(self, line: str, *, folder: Path, within: timedelta) -> CommandResult:
+    async def run(
+        self, line: str, *, folder: Path, within: timedelta, cage: Cage, network: bool = False
+    ) -> CommandResult:
         excerpt = Excerpt(MAX_SHOWN_CHARS)
         async with _temporary_folder() as temporary:
-            command = self._command(line, folder, temporary)
+            confinement = self._confinement(folder, temporary, cage, network=network)
+            command = self._command(line, folder, temporary, confinement)
             async with (
                 spawn(command, stderr="join", grace=COMMAND_GRACE, max_line=CHUNK_BYTES) as tree,
                 read_streams(_read(tree, excerpt)),
@@ -63,23 +82,39 @@ class ConfinedShell:
             output_exceeded=excerpt.size > MAX_COMMAND_OUTPUT_BYTES,
         )
 
-    def _command(self, line: str, folder: Path, temporary: Path) -> Command:
+    def _confinement(
+        self, folder: Path, temporary: Path, cage: Cage, *, network: bool
+    ) -> Confinement | None:
+        if self._unconfined:
+            return None
+        # Without a filter commands are approved one by one, and can use the network.
+        network = network or self.cage_missing is not None
+        match cage:
+            case Cage.LOOK:
+                readable = (*self._readable, folder)
+                return confine_to(temporary, readable=readable, network=network)
+            case Cage.WORK:
+                return confine_to(folder, temporary, readable=self._readable, network=network)
+            case _:
+                assert_never(cage)
+
+    def _command(
+        self, line: str, folder: Path, temporary: Path, confinement: Confinement | None
+    ) -> Command:
         environment = {
             "PATH": COMMAND_PATH,
-            "HOME": str(folder),
+            "HOME": str(temporary / HOME),
             "PWD": str(folder),
             "USER": _user(),
             "LANG": "C.UTF-8",
             "TERM": "dumb",
-            "TMPDIR": str(temporary),
+            "TMPDIR": str(temporary / TEMPORARY),
         }
         return Command(
             argv=(_find_shell(), "-c", line),
             env=environment | self._variables,
             cwd=folder,
-            confinement=None
-            if self._unconfined
-            else confine_to(folder, temporary, readable=self._readable),
+            confinement=confinement,
             limits=self._limits,
         )
 
@@ -97,6 +132,9 @@ async def _temporary_folder() -> AsyncIterator[Path]:
     # Not in a thread: a cancellation would leave the folder behind.
     folder = Path(tempfile.mkdtemp(prefix="backburner-"))
     try:
+        (folder / TEMPORARY).mkdir()
+        (folder / HOME).mkdir()
+        (folder / HOME / ".gitconfig").write_text(GIT_SETTINGS, encoding="ascii")
         yield folder
     finally:
         removing = asyncio.create_task(remove_tree(folder, within=CLEANUP_TIMEOUT))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.core import tool_policy
+from backburner.core.commands import Cage
 from backburner.core.conversation import Conversation
 from backburner.core.ids import UserId
 from backburner.core.run import Turn
@@ -16,8 +17,8 @@ from backburner.tools.memories import memory_offers
 from backburner.tools.tasks import task_offers
 
 
-def no_workspace(user: UserId) -> Sequence[Offer]:
-    del user
+def no_workspace(user: UserId, cage: Cage) -> Sequence[Offer]:
+    del user, cage
     return ()
 
 
@@ -25,7 +26,7 @@ def no_workspace(user: UserId) -> Sequence[Offer]:
 class Toolbox:
     deps: Deps
     #: Makes the file and command tools of a user.
-    workspace: Callable[[UserId], Sequence[Offer]] = no_workspace
+    workspace: Callable[[UserId, Cage], Sequence[Offer]] = no_workspace
 
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         offers = (
@@ -33,7 +34,7 @@ class Toolbox:
             *task_offers(self.deps, Origin.of(turn)),
             *memory_offers(self.deps, Origin.of(turn)),
             *job_offers(self.deps, Origin.of(turn)),
-            *self.workspace(turn.user_id),
+            *self.workspace(turn.user_id, tool_policy.choose_cage(conversation)),
         )
         allowed = tool_policy.allowed_tools(conversation)
         return [offer for offer in offers if tool_policy.is_tool_allowed(offer.tool, allowed)]

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 from pydantic import Field
 
+from backburner.core.commands import Cage
 from backburner.core.tool_policy import GrantMatch
 from backburner.ports import CommandResult, Network, Offer, Shell, WebPage
 from backburner.tools.define import Arguments, define_tool
@@ -49,15 +51,24 @@ class RunCommand(Arguments):
         le=MAX_TIMEOUT_SECONDS,
         description="Timeout in seconds.",
     )
+    network: bool = Field(
+        default=False,
+        description="Whether it needs the network, also to listen on this machine. Asks the user.",
+    )
 
 
 class FetchUrl(Arguments):
     url: str = Field(description="An address that begins with http:// or https://.")
 
 
-def workspace_offers(folder: Path, shell: Shell, network: Network) -> Sequence[Offer]:
+def workspace_offers(folder: Path, shell: Shell, network: Network, cage: Cage) -> Sequence[Offer]:
     """Return the tools for one folder, which is created when it is first needed."""
-    tools = _Workspace(folder.absolute(), shell, network)
+    tools = _Workspace(folder.absolute(), shell, network, cage)
+    run_command = define_tool(
+        "run_command", RunCommand, tools.run_command, outside=True, grant_match=GrantMatch.COMMAND
+    )
+    missing = shell.cage_missing
+    tool = replace(run_command.tool, cage=None if missing else cage, cage_missing=missing or "")
     return (
         define_tool(
             "read_file", ReadFile, tools.read_file, free=True, read_only=True, outside=True
@@ -66,13 +77,7 @@ def workspace_offers(folder: Path, shell: Shell, network: Network) -> Sequence[O
         define_tool(
             "list_files", ListFiles, tools.list_files, free=True, read_only=True, outside=True
         ),
-        define_tool(
-            "run_command",
-            RunCommand,
-            tools.run_command,
-            outside=True,
-            grant_match=GrantMatch.COMMAND,
-        ),
+        replace(run_command, tool=tool),
         define_tool(
             "fetch_url",
             FetchUrl,
@@ -85,8 +90,9 @@ def workspace_offers(folder: Path, shell: Shell, network: Network) -> Sequence[O
 
 
 class _Workspace:
-    def __init__(self, folder: Path, shell: Shell, network: Network) -> None:
+    def __init__(self, folder: Path, shell: Shell, network: Network, cage: Cage) -> None:
         self._folder = folder
+        self._cage = cage
         self._shell = shell
         self._network = network
 
@@ -111,17 +117,22 @@ class _Workspace:
         return await asyncio.to_thread(list_files, self._folder, arguments.path, arguments.glob)
 
     async def run_command(self, arguments: RunCommand) -> str:
-        """Run a command line in bash, in the workspace. Needs approval unless already granted.
+        """Run a command line in bash, in the workspace. With network it needs approval.
 
-        It can use the workspace, $TMPDIR and the programs of the system, but no other files. Stdin
-        is empty. Background processes end with it. Of long output you get the beginning and the
-        end, 50 kB in all; a command that writes more than 20 MB is ended.
+        It can use the workspace and the programs of the system, but no other files. $HOME and
+        $TMPDIR are empty, and removed afterwards. Stdin is empty. Background processes end with it.
+        Of long output you get the beginning and the end, 50 kB in all; a command that writes more
+        than 20 MB is ended.
         """
         await asyncio.to_thread(self._make)
         result = await self._shell.run(
-            arguments.command, folder=self._folder, within=timedelta(seconds=arguments.timeout)
+            arguments.command,
+            folder=self._folder,
+            within=timedelta(seconds=arguments.timeout),
+            cage=self._cage,
+            network=arguments.network,
         )
-        return _describe_run(result, arguments.timeout)
+        return _describe_run(result, arguments) + self._hint(result, arguments)
 
     async def fetch_url(self, arguments: FetchUrl) -> str:
         """Fetch a public web page or file as text; of HTML, the text and the link targets.
@@ -131,14 +142,21 @@ class _Workspace:
         """
         return _describe_page(await self._network.fetch(arguments.url))
 
+    def _hint(self, result: CommandResult, arguments: RunCommand) -> str:
+        if result.code == 0 or arguments.network or self._shell.cage_missing is not None:
+            return ""
+        network = "It had no network. If it needs it, run it with network; that asks the user."
+        writing = " It could not write in the workspace." if self._cage is Cage.LOOK else ""
+        return f"\n[{network}{writing}]"
+
     def _make(self) -> None:
         with open_parent(self._folder, "."):
             pass
 
 
-def _describe_run(result: CommandResult, seconds: int) -> str:
+def _describe_run(result: CommandResult, arguments: RunCommand) -> str:
     gap = "" if result.output.endswith("\n") or not result.output else "\n"
-    return f"{result.output}{gap}[{_describe_end(result, seconds)}]"
+    return f"{result.output}{gap}[{_describe_end(result, arguments.timeout)}]"
 
 
 def _describe_end(result: CommandResult, seconds: int) -> str:

@@ -11,5 +11,5 @@ def test_without_grants_the_list_says_so(talk: Call, ask: Callable[..., Any]) ->
     assert (listed.code, listed.out) == (0, ["No grants: agents ask before every call."])
     assert ask("grants", "list") == []
 
-    missing = talk("grants", "widen", "g_0", "git")
+    missing = talk("grants", "revoke", "g_0")
     assert (missing.code, missing.err) == (3, ["No grant has an id that starts with g_0."])

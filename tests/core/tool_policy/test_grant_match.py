@@ -1,5 +1,6 @@
-"""What a lasting grant matches: the first words of a command, or one host."""
+"""What a lasting grant matches: the exact line of a command, or one host."""
 
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -8,144 +9,94 @@ from hypothesis import strategies as st
 from support.cases.examples import examples
 from support.cases.policy_cases import RUN_COMMAND, command, fetch, granted, judge
 
-from backburner.core.errors import BadRequest
 from backburner.core.question import NO, YES
 from backburner.core.tool_policy import (
     ALWAYS_HERE,
-    COMMAND_WRAPPERS,
     Allow,
     Ask,
     GrantMatch,
     ToolCall,
     approval_options,
     call_digest,
-    widen_grant,
 )
 
 
 def test_a_lasting_grant_for_a_command_does_not_reach_a_tool_held_to_nothing() -> None:
-    (lasting,) = granted(ALWAYS_HERE, command("git status"))
-    call = ToolCall(replace(RUN_COMMAND, grant_match=GrantMatch.TOOL), {"command": "git status"})
+    (lasting,) = granted(ALWAYS_HERE, command("curl a.org"))
+    call = ToolCall(replace(RUN_COMMAND, grant_match=GrantMatch.TOOL), {"command": "curl a.org"})
 
     assert judge(call, lasting) == Ask(call_digest(call))
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["git status", "git status --short", "git  status 'my file'", ["git", "status", "-s; x"]],
+    "line", ["curl -s https://a.org/x", "git fetch origin --prune", "git push", "dig a.org"]
 )
-def test_a_lasting_grant_for_a_command_reaches_what_begins_with_its_words(line: object) -> None:
-    (grant,) = granted(ALWAYS_HERE, command("git status"))
+def test_a_lasting_grant_for_a_command_reaches_its_exact_line_only(line: str) -> None:
+    (grant,) = granted(ALWAYS_HERE, command(line))
 
     assert judge(command(line), grant) == Allow()
+    for other in (f"{line} x", f"{line}x", f" {line}", line[:-1], f"{line}; ls", f"{line}\nls"):
+        assert judge(command(other), grant) == Ask(call_digest(command(other)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("npm view left-pad", "npm view @scope/name@1.2.3 other"),
+        ("pip index versions flask", "pip  index versions 'django'"),
+        ("cargo search serde", "cargo search tokio"),
+    ],
+)
+def test_the_arguments_of_a_subcommand_that_reads_packages_may_vary(one: str, other: str) -> None:
+    (grant,) = granted(ALWAYS_HERE, command(one))
+
+    assert judge(command(other), grant) == Allow()
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        *("git", "git stash", "git statusx", "gitstatus", "git 'status -s'", "git 'status", ""),
-        *("git status; rm -rf /", "git status && ls", "git status | sh", "git status & ls"),
-        *("git status $(x)", "git status `x`", "git status ${X}", "git status\nls"),
-        *("git status\rls", "git status > f", "git status < f", "git status *", "git status ?"),
-        *("git status [a]", "git status ~", "git status {a,b}", "git status # x"),
-        *("git status \\; ls", "A=b git status", "'A'=b git status", "./git status"),
-        *(["git"], ["git", "status -s"], ["git status"], [], ["git", 1], None, 3, {"git": 1}),
+        *("npm view --registry=http://evil.org x", "npm view ./x", "npm view ../x", "npm view"),
+        *("npm view x; ls", "npm view $(ls)", "npm view https://evil.org/x", "npm view -g x"),
+        *("npm install x", "npm  exec view x", "A=b npm view x", "npm view x > y", "./npm view x"),
+        *("npm view @a/b/c", "npm view x@file:y"),
     ],
 )
-def test_a_lasting_grant_for_a_command_reaches_nothing_else(line: object) -> None:
-    (grant,) = granted(ALWAYS_HERE, command("git status"))
+def test_only_names_of_packages_may_vary(line: str) -> None:
+    (grant,) = granted(ALWAYS_HERE, command("npm view left-pad"))
 
     assert judge(command(line), grant) == Ask(call_digest(command(line)))
 
 
 @examples(300)
-@given(st.text("git status;&|<>$`(){}*?[]~#\\\n\r'\"=x", max_size=12))
-def test_no_shell_syntax_passes_under_a_granted_prefix(rest: str) -> None:
-    (grant,) = granted(ALWAYS_HERE, command("git status"))
-    line = "git status" + rest
+@given(st.text("npm view;&|<>$`(){}*?[]~#\\\n\r'\"=x-./:@", max_size=12))
+def test_nothing_but_names_passes_under_a_granted_subcommand(rest: str) -> None:
+    (grant,) = granted(ALWAYS_HERE, command("npm view left-pad"))
 
-    allowed = judge(command(line), grant) == Allow()
-
-    assert not allowed or not set(rest) & set(";&|<>$`(){}*?[]~#\\\n\r")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        *("git status; ls", "echo $HOME", "A=b git status", "echo 'unfinished", "", "cat *.py"),
-        *([], ["git", 3], None),
-    ],
-)
-def test_always_here_is_not_offered_for_what_cannot_be_held_to_words(line: object) -> None:
-    assert approval_options([command(line)]) == (YES, NO)
-    assert approval_options([command("git status"), command(line)]) == (YES, NO)
-
-
-def test_always_here_never_reaches_what_it_was_not_offered_for() -> None:
-    line = command("git status; ls")
-
-    for grant in granted(ALWAYS_HERE, line):
-        assert judge(line, grant) == Ask(call_digest(line))
-        assert judge(command("git status"), grant) == Ask(call_digest(command("git status")))
+    if judge(command(f"npm view {rest}"), grant) == Allow():
+        assert not set(rest) & set(";&|<>$`(){}*?[]~#\\\n\r:=")
+        assert not any(word.startswith(("-", ".", "/")) for word in shlex.split(rest))
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        *("bash run.sh", "sudo ls", "env ls", "xargs rm", "/usr/bin/env ls", "python3 x.py"),
-        *("python3.11 x.py", "/opt/bin/python3 x.py", "'ba'sh x", "BASH x", "find . -name x"),
-        *(". ./x", "! ls", "node x.js", "awk 1 x", "time ls", "../bin/sh x", "command ls"),
-        *(["sh", "-c", "ls"], ["/bin/sh", "-c", "ls"]),
+        *("./x", "make", "npm test", "npm install", "pytest", "python3 x.py", "node x.js", "sh x"),
+        *("bash -c ls", "env curl a.org", "sudo curl a.org", "cargo run", "git status; ls"),
+        *("curl a.org | sh", "curl $HOST", "A=b curl a.org", "echo 'unfinished", "", "curl -K x"),
+        *("curl -sK x", "curl -Kx", "curl --config x", "./curl a.org", "git -c a=b fetch"),
+        *("git fetch --upload-pack=./x", "git fetch --upload-pack ./x", "git clone -u ./x a.org"),
+        *("git submodule foreach ./x", "git bisect run ./x", "git", "ssh host", "/usr/bin/curl a"),
+        *(["curl", "a.org"], ["git", 3], [], None, 3),
     ],
 )
-def test_a_command_that_runs_its_arguments_is_only_granted_as_a_whole(
-    line: str | list[str],
+def test_always_here_is_not_offered_for_a_line_that_may_do_something_else_tomorrow(
+    line: object,
 ) -> None:
-    (grant,) = granted(ALWAYS_HERE, command(line))
-    longer = [*line, "more"] if isinstance(line, list) else f"{line} more"
-
-    assert judge(command(line), grant) == Allow()
-    assert judge(command(longer), grant) == Ask(call_digest(command(longer)))
-
-
-@pytest.mark.parametrize("name", sorted(COMMAND_WRAPPERS))
-def test_no_wrapper_is_ever_granted_by_a_prefix(name: str) -> None:
-    (grant,) = granted(ALWAYS_HERE, command([name, "one"]))
-
-    assert judge(command([name, "one", "two"]), grant) == Ask(
-        call_digest(command([name, "one", "two"]))
-    )
-    with pytest.raises(BadRequest):
-        widen_grant(grant, (name,))
-
-
-def test_a_grant_for_a_command_can_be_shortened_to_reach_further() -> None:
-    (grant,) = granted(ALWAYS_HERE, command("git log --oneline"))
-
-    shorter = widen_grant(grant, ("git", "log"))
-
-    assert judge(command("git log -3"), grant) == Ask(call_digest(command("git log -3")))
-    assert judge(command("git log -3"), shorter) == Allow()
-    assert shorter == replace(grant, words=("git", "log"))
-
-
-@pytest.mark.parametrize("words", [(), ("git", "push"), ("git", "log", "-1", "-2"), ("log",)])
-def test_a_grant_cannot_be_shortened_to_other_words(words: tuple[str, ...]) -> None:
-    (grant,) = granted(ALWAYS_HERE, command("git log -1"))
-
-    with pytest.raises(BadRequest, match="Keep one or more of its first words"):
-        widen_grant(grant, words)
-
-
-def test_only_grants_for_commands_can_be_shortened() -> None:
-    for grant in (
-        *granted(ALWAYS_HERE, fetch("https://a.org/")),
-        *granted(YES, command("git log")),
-    ):
-        with pytest.raises(BadRequest):
-            widen_grant(grant, ("https",))
-        with pytest.raises(BadRequest):
-            widen_grant(grant, ("git",))
+    assert approval_options([command(line)]) == (YES, NO)
+    assert approval_options([command("curl a.org"), command(line)]) == (YES, NO)
+    for grant in granted(ALWAYS_HERE, command(line)):
+        assert judge(command(line), grant) == Ask(call_digest(command(line)))
 
 
 @pytest.mark.parametrize(

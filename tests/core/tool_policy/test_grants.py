@@ -104,13 +104,13 @@ def test_only_jobs_work_under_the_grants_of_their_parent(kind: Kind) -> None:
 
 
 def test_always_here_is_offered_where_every_call_can_be_held_to_something() -> None:
-    calls = [SEND, command("git status"), fetch("https://example.com/")]
+    calls = [SEND, command("git fetch"), fetch("https://example.com/")]
 
     assert approval_options(calls) == (YES, ALWAYS_HERE, NO)
 
 
 def test_an_approval_records_its_calls_to_the_last_byte() -> None:
-    binding = approval_binding([command("git status")])
+    binding = approval_binding([command("git fetch")])
 
     assert binding == {
         "calls": [
@@ -118,10 +118,9 @@ def test_an_approval_records_its_calls_to_the_last_byte() -> None:
                 "server": "backburner",
                 "tool": "run_command",
                 "definition": "d2",
-                "arguments": {"command": "git status"},
-                "digest": call_digest(command("git status")),
-                "words": ["git", "status"],
-                "whole": False,
+                "arguments": {"command": "git fetch"},
+                "digest": call_digest(command("git fetch")),
+                "words": ["git fetch"],
             }
         ]
     }

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
+from backburner.core.commands import Cage
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import RunKind, Turn
 from backburner.gateway.network import CheckedNetwork
@@ -33,7 +34,7 @@ def all_offers() -> Sequence[Offer]:
     return (
         *conversation_offers(deps, turn),
         *client_offers(deps, Origin(_USER, _PLACE)),
-        *workspace_offers(Path("workspace"), ConfinedShell(), CheckedNetwork()),
+        *workspace_offers(Path("workspace"), ConfinedShell(), CheckedNetwork(), Cage.WORK),
     )
 
 

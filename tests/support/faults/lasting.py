@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from backburner.core.commands import Cage
 from backburner.core.ids import UserId
 from backburner.core.tool_policy import Tool
 from backburner.ports import Offer, ToolResult
@@ -28,8 +29,8 @@ class LastingTools:
 
     traces: Traces
 
-    def __call__(self, user: UserId) -> Sequence[Offer]:
-        del user
+    def __call__(self, user: UserId, cage: Cage) -> Sequence[Offer]:
+        del user, cage
         return [
             self._offer("send"),
             self._offer("slow", free=True),

@@ -26,7 +26,7 @@ from backburner.core.conversation import Conversation, Destination
 from backburner.core.ids import ConversationId, UserId, derive_grant_id
 from backburner.core.question import Question
 from backburner.core.schedule import Immediate
-from backburner.core.tool_policy import Grant
+from backburner.core.tool_policy import Grant, Tool, ToolCall, call_digest
 from backburner.core.transitions import Brief
 from backburner.ports import Hint, HintKind
 from backburner.store.db import Database
@@ -91,7 +91,8 @@ class Outside:
         }
         task = self._do(start_work(self._deps, self._user(user), Brief(**(what | brief))))
         if may_send:
-            self.allow(task, SERVER, "send", DEFINITION)
+            send = Tool(server=SERVER, name="send", definition=DEFINITION)
+            self.allow(task, ToolCall(send, {}))
         return task
 
     def jobs(self, chat: Conversation, *prompts: str) -> list[ConversationId]:
@@ -179,16 +180,15 @@ class Outside:
 
         self.database.run(work)
 
-    def allow(
-        self, conversation: Conversation, server: str, tool: str, definition: str, *words: str
-    ) -> None:
-        """Permit a tool for good; one for commands, those that begin with some words."""
+    def allow(self, conversation: Conversation, call: ToolCall, *, once: bool = False) -> None:
+        """Permit a tool for good, or this one call."""
+        tool = call.tool
         grant = Grant(
-            id=derive_grant_id(conversation.id, server, tool, *words),
-            server=server,
-            tool=tool,
-            definition=definition,
-            words=words,
+            id=derive_grant_id(conversation.id, tool.server, tool.name),
+            server=tool.server,
+            tool=tool.name,
+            definition=tool.definition,
+            call=call_digest(call) if once else None,
         )
         user, which = conversation.user_id, conversation.id
         self.database.run(lambda tx: tx.grants.give(user, which, [grant]))

@@ -4,7 +4,7 @@ from backburner.actions import lookup
 from backburner.actions.deps import Deps
 from backburner.core.accounts import Caller, Scope
 from backburner.core.errors import NotAllowed
-from backburner.core.ids import ConversationId, GrantId, QuestionId
+from backburner.core.ids import ConversationId, QuestionId
 from backburner.core.question import CONSENT
 from backburner.ports import Tx
 
@@ -22,15 +22,6 @@ async def check_answer(deps: Deps, caller: Caller, question_id: QuestionId) -> N
 async def check_work(deps: Deps, caller: Caller, conversation_id: ConversationId) -> None:
     """Refuse a decision about proposed work, from a caller who may not consent to it."""
     await deps.store.transact(lambda tx: _check(tx, caller, conversation_id))
-
-
-async def check_grant(deps: Deps, caller: Caller, grant_id: GrantId) -> None:
-    """Refuse to widen a grant, for a caller who may not consent where it is valid."""
-
-    def work(tx: Tx) -> None:
-        _check(tx, caller, tx.browse.grant(caller.user, grant_id).conversation_id)
-
-    await deps.store.transact(work)
 
 
 def check_scope(caller: Caller) -> None:

@@ -1,16 +1,15 @@
-"""`/api/grants`: list, widen and revoke grants."""
+"""`/api/grants`: list and revoke grants."""
 
 from datetime import datetime
 
 from fastapi import APIRouter
 
 from backburner.actions import browse, grants
-from backburner.actions.accounts import consent
-from backburner.api.http.auth import Approver, Reader, Writer
+from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.pages import PageOut, Paging, make_page
 from backburner.api.schemas.base import ConversationIdPath, GrantIdPath
-from backburner.api.schemas.grant import GrantChangesBody, GrantOut
+from backburner.api.schemas.grant import GrantOut
 
 router = APIRouter(prefix="/api", tags=["grants"])
 
@@ -31,16 +30,6 @@ async def list_grants(
     """List the grants of a conversation on one page, newest first."""
     rows = await browse.grants(deps, caller.user, conversation_id)
     return PageOut(items=[GrantOut.of(row) for row in rows], next=None)
-
-
-@router.patch("/grants/{grant_id}", summary="Widen a grant")
-async def widen_grant(
-    grant_id: GrantIdPath, body: GrantChangesBody, deps: AppDeps, caller: Approver
-) -> GrantOut:
-    """Extend a grant to all commands that start with the first of its words."""
-    await consent.check_grant(deps, caller, grant_id)
-    row = await grants.widen(deps, caller.user, grant_id, tuple(body.words))
-    return GrantOut.of(row)
 
 
 @router.delete("/grants/{grant_id}", summary="Revoke a grant", status_code=204)

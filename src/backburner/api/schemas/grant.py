@@ -6,20 +6,8 @@ from typing import Self
 
 from pydantic import BaseModel, Field
 
-from backburner.api.schemas.base import RequestBody, example
+from backburner.api.schemas.base import example
 from backburner.ports import GrantRow
-
-MAX_GRANT_WORDS = 1_000
-
-
-class GrantChangesBody(RequestBody):
-    model_config = example(words=["git", "log"])
-
-    words: list[str] = Field(
-        min_length=1,
-        max_length=MAX_GRANT_WORDS,
-        description="The first word of the grant's words, or more of them.",
-    )
 
 
 class GrantOut(BaseModel):
@@ -29,8 +17,7 @@ class GrantOut(BaseModel):
         server="backburner",
         tool="run_command",
         lasting=True,
-        words=["git", "status"],
-        whole=False,
+        words=["curl https://example.org/status"],
         given_at="2026-11-16T12:00:00Z",
         expires_at=None,
     )
@@ -40,8 +27,9 @@ class GrantOut(BaseModel):
     server: str
     tool: str
     lasting: bool = Field(description="False: valid for one exact call, once.")
-    words: Sequence[str] = Field(description="The first words of allowed commands, or a host.")
-    whole: bool = Field(description="Allowed commands consist of these words only.")
+    words: Sequence[str] = Field(
+        description="A command line, a subcommand whose arguments may vary, or a host."
+    )
     given_at: datetime
     expires_at: datetime | None
 
@@ -55,7 +43,6 @@ class GrantOut(BaseModel):
             tool=grant.tool,
             lasting=grant.call is None,
             words=grant.words,
-            whole=grant.whole,
             given_at=row.given_at,
             expires_at=grant.expires_at,
         )

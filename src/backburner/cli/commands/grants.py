@@ -4,7 +4,7 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
-from backburner.cli.output import local_time, print_items, print_result, short_id
+from backburner.cli.output import local_time, print_items, short_id
 from backburner.cli.server_options import json_option, with_server
 
 
@@ -34,22 +34,6 @@ def list_grants(server: Server, *, as_json: bool) -> None:
         for grant in items
     ]
     print_items(items, rows, empty="No grants: agents ask before every call.", as_json=as_json)
-
-
-@grants.command("widen")
-@click.argument("grant")
-@click.argument("words", nargs=-1, required=True)
-@json_option
-@with_server
-def widen(server: Server, *, grant: str, words: tuple[str, ...], as_json: bool) -> None:
-    """Extend a grant to every command that starts with WORDS.
-
-    WORDS must be the first words of the command that was granted.
-    """
-    grant_id = id_prefix.find_grant(server, grant)
-    widened = server.patch(f"/api/grants/{grant_id}", {"words": list(words)})
-    text = f"Granted: every command that starts with {' '.join(widened['words'])}"
-    print_result(widened, text, as_json=as_json)
 
 
 @grants.command("revoke")

@@ -9,7 +9,7 @@ from sqlalchemy import Row, Text, bindparam, insert, select, tuple_, update
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, GrantId, UserId
 from backburner.core.tool_policy import Grant
-from backburner.ports import GrantRow, Hint, HintKind, PageKey
+from backburner.ports import GrantRow, PageKey
 from backburner.store.context import Group
 from backburner.store.tables import grants, is_unended
 from backburner.store.types import Time
@@ -29,7 +29,6 @@ _update = update(grants).where(
     grants.c.user_id == bindparam("owner"), grants.c.id == bindparam("grant_id"), is_unended
 )
 _revoke = _update.values(ended_at=bindparam("at"))
-_narrow = _update.values(words=bindparam("new_words"))
 _use = _revoke.where(
     grants.c.conversation_id == bindparam("conversation"), grants.c.call.is_not(None)
 )
@@ -47,7 +46,6 @@ class Grants(Group):
                 "definition": grant.definition,
                 "call": grant.call,
                 "words": json.dumps(grant.words),
-                "whole": grant.whole,
                 "expires_at": grant.expires_at,
                 "given_at": self.tx.now,
             }
@@ -72,12 +70,6 @@ class Grants(Group):
         rows = self._execute(_select_of_conversation, values).all()
         newest_first = sorted(rows, key=lambda row: (row.given_at, row.id), reverse=True)
         return [_to_grant_row(row) for row in newest_first]
-
-    def narrow(self, user: UserId, grant: Grant) -> None:
-        """Store the words of a grant, which now match fewer calls."""
-        values = {"owner": user, "grant_id": grant.id, "new_words": json.dumps(grant.words)}
-        self._update_one(_narrow, values)
-        self.tx.hint(Hint(HintKind.CHANGED, user))
 
     def revoke(self, user: UserId, grant_id: GrantId) -> None:
         self._update_one(_revoke, {"owner": user, "grant_id": grant_id, "at": self.tx.now})
@@ -108,6 +100,5 @@ def _to_grant(row: Row[Any]) -> Grant:
         definition=row.definition,
         call=row.call,
         words=tuple(json.loads(row.words)),
-        whole=row.whole,
         expires_at=row.expires_at,
     )

@@ -170,7 +170,6 @@ grants = Table(
     Column("definition", Text, nullable=False),
     Column("call", Text),
     Column("words", Text, nullable=False),
-    Column("whole", Boolean, nullable=False),
     Column("expires_at", Time),
     Column("given_at", Time, nullable=False),
     #: Used up, or revoked.

@@ -156,7 +156,6 @@ def a_grant_comes_back_as_it_was_given(scene: Scene) -> None:
         tool="run_command",
         definition="",
         words=("git", ANY_TEXT),
-        whole=True,
     )
     scene.run(lambda tx: tx.grants.give(USER, chat.id, [once, lasting]))
 
