@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backburner.app.folder import remove_folder
+from backburner.app.folder import remove_folder, remove_folders
 from backburner.core.errors import MachineFailed
 
 #: Deeper than Python recurses, and a longer path than a call may have.
@@ -22,6 +22,17 @@ async def test_only_a_folder_of_that_very_name_is_removed(tmp_path: Path) -> Non
     await remove_folder(tmp_path / "workspaces", "not-there")
 
     assert (tmp_path / "workspaces").exists()
+
+
+async def test_a_user_is_removed_from_every_folder(tmp_path: Path) -> None:
+    for parent in ("workspaces", "kept_changes"):
+        for user in ("u_one", "u_other"):
+            (tmp_path / parent / user).mkdir(parents=True)
+            (tmp_path / parent / user / "file").touch()
+
+    await remove_folders((tmp_path / "workspaces", tmp_path / "kept_changes", tmp_path), "u_one")
+
+    assert sorted(path.parent.name for path in tmp_path.glob("*/*/file")) == ["u_other", "u_other"]
 
 
 async def test_a_very_deep_folder_is_removed(tmp_path: Path) -> None:

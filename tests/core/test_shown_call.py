@@ -1,5 +1,7 @@
 """Calls as they are shown for approval."""
 
+from dataclasses import replace
+
 import pytest
 
 from backburner.core.shown_call import MAX_CALL_CHARS, show_call
@@ -18,6 +20,18 @@ def test_a_command_is_shown_as_it_would_be_typed() -> None:
     call = ToolCall(COMMAND, {"command": 'echo "a" && ls', "seconds": 5})
 
     assert show_call(call) == 'run_command {"seconds":5}:\n    echo "a" && ls'
+
+
+def test_a_command_with_network_is_shown_as_such() -> None:
+    call = ToolCall(COMMAND, {"command": "ls", "network": True, "timeout": 5})
+
+    assert show_call(call) == 'run_command with network {"timeout":5}:\n    ls'
+
+
+def test_the_user_is_told_why_every_command_needs_approval() -> None:
+    call = ToolCall(replace(COMMAND, cage_missing="Seccomp is missing."), {"command": "ls"})
+
+    assert show_call(call) == "run_command:\n    ls\n(Seccomp is missing.)"
 
 
 def test_no_line_of_a_command_looks_like_one_of_ours() -> None:

@@ -187,7 +187,7 @@ def held_by_agents(worker: Running) -> set[str]:
 
 
 def find_run_command(workspace: Path) -> Tool:
-    offers = workspace_offers(workspace, ConfinedShell(), CheckedNetwork(), Cage.WORK)
+    offers = workspace_offers(workspace, workspace, ConfinedShell(), CheckedNetwork(), Cage.WORK)
     (tool,) = (one.tool for one in offers if one.tool.name == "run_command")
     return tool
 

@@ -98,8 +98,8 @@ def agent(task: dict[str, Any], work: Background) -> Callable[[ModelRequest], Re
     return answer
 
 
-def run(command: str) -> Reply:
-    return [CallTool("run_command", {"command": command})]
+def run(command: str, *, network: bool = False) -> Reply:
+    return [CallTool("run_command", {"command": command, "network": network})]
 
 
 def complete(**outcome: Any) -> Reply:
@@ -109,7 +109,7 @@ def complete(**outcome: Any) -> Reply:
 def look_at_ci(heard: ModelRequest, last: str) -> Reply:
     del heard
     if "[Exit code 0.]" not in last:
-        return run(GH)
+        return run(GH, network=True)
     if "failure" in last:
         return complete(message="The build of main failed.", result="failure")
     return complete(result="passing")
@@ -118,7 +118,7 @@ def look_at_ci(heard: ModelRequest, last: str) -> Reply:
 def look_at_deploy(heard: ModelRequest, last: str) -> Reply:
     del heard
     if "[Exit code 0.]" not in last:
-        return run(KUBECTL)
+        return run(KUBECTL, network=True)
     if "successfully" in last:
         return complete(message="Staging is rolled out.", result="done", final=True)
     return complete(result="in progress")
@@ -132,8 +132,7 @@ def run_tests(heard: ModelRequest, last: str) -> Reply:
     if "[Exit code 0.]" in last:
         known = re.findall(r'"head\W+(abc\d)', heard.raw.decode())
         return complete(result={"head": commits[-1]}) if commits[-1] in known else run(BUN)
-    may_test = f'{{"command":"{BUN}"}}\nThe user answered' in last
-    return run(BUN) if may_test else run(GIT)
+    return run(GIT)
 
 
 def ask_for(outside: Outside, words: str) -> tuple[Conversation, Conversation, str]:
@@ -231,8 +230,6 @@ def test_tests_are_run_when_there_is_a_new_commit(
     start(workers, programs)
 
     chat, task, _ = ask_for(outside, "Run tests on this branch when I push")
-    consent(outside, task, GIT)
-    consent(outside, task, BUN)
     outside.wait_for(lambda: results(outside))
     wait_for_runs(outside, task, 1)
     assert outside.load(task).state.data == {"head": "abc1"}
@@ -245,6 +242,8 @@ def test_tests_are_run_when_there_is_a_new_commit(
     assert runs_of(outside, BUN) == 2
     assert runs_of(outside, GIT) >= 3
     assert outside.said(chat)[-1] == "test-on-push: All 47 tests pass."
+    # Neither program needs the network.
+    assert outside.rows("SELECT id FROM questions") == []
 
 
 def runs_of(outside: Outside, command: str) -> int:

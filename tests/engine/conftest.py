@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def set_up(database: Database, folder: Path) -> Callable[..., Stage]:
     """Return a function that sets up a stage; reading a file is free, or needs approval."""
-    offers = workspace_offers(folder, ConfinedShell(), CheckedNetwork(), Cage.WORK)
+    offers = workspace_offers(folder, folder / "kept", ConfinedShell(), CheckedNetwork(), Cage.WORK)
     (reading,) = (offer for offer in offers if offer.tool.name == "read_file")
 
     def make(*, free: bool = True) -> Stage:

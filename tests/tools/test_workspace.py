@@ -79,10 +79,8 @@ class Workspace:
         self.folder = folder
         self.shell = RecordingShell(ran or CommandResult(output="out\n", code=0))
         self.network = RecordingNetwork()
-        self.offers = {
-            offer.tool.name: offer
-            for offer in workspace_offers(folder, self.shell, self.network, cage)
-        }
+        offers = workspace_offers(folder, folder / "kept", self.shell, self.network, cage)
+        self.offers = {offer.tool.name: offer for offer in offers}
 
     async def __call__(self, tool: str, **arguments: Any) -> ToolResult:
         async with asyncio.timeout(20):
@@ -129,9 +127,10 @@ def test_commands_and_fetches_need_approval_and_files_do_not(use: Workspace) -> 
 
     assert facts == {
         "read_file": (True, True, True, GrantMatch.TOOL),
-        "write_file": (True, False, False, GrantMatch.TOOL),
+        "write_file": (True, False, False, GrantMatch.NOTHING),
         "list_files": (True, True, True, GrantMatch.TOOL),
         "run_command": (False, False, True, GrantMatch.COMMAND),
+        "keep_change": (False, False, False, GrantMatch.NOTHING),
         "fetch_url": (False, True, True, GrantMatch.HOST),
     }
 
@@ -502,7 +501,7 @@ async def test_a_command_is_given_its_cage_and_the_network_it_asked_for(tmp_path
 async def test_without_cages_each_command_needs_approval_and_says_why(tmp_path: Path) -> None:
     shell = RecordingShell(CommandResult(output="", code=1))
     shell.cage_missing = "This kernel is too old."
-    offers = workspace_offers(tmp_path, shell, RecordingNetwork(), Cage.WORK)
+    offers = workspace_offers(tmp_path, tmp_path / "kept", shell, RecordingNetwork(), Cage.WORK)
     (offer,) = [offer for offer in offers if offer.tool.name == "run_command"]
     call = ToolCall(offer.tool, {"command": "ls"})
 
@@ -524,7 +523,7 @@ async def test_a_page_is_fetched_from_the_approved_host_only(use: Workspace) -> 
 
 async def test_commands_and_file_tools_use_the_same_folder(tmp_path: Path, outside: Path) -> None:
     folder = tmp_path / "workspace"
-    offers = workspace_offers(folder, ConfinedShell(), RecordingNetwork(), Cage.WORK)
+    offers = workspace_offers(folder, tmp_path, ConfinedShell(), RecordingNetwork(), Cage.WORK)
     tools = {offer.tool.name: offer for offer in offers}
 
     await tools["write_file"].run({"path": "in.txt", "content": "b\na\n"})

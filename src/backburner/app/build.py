@@ -4,11 +4,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 from backburner.actions.deps import Deps, DiscoverySettings, Limits
 from backburner.app.backup import back_up_to_unnamed_file
 from backburner.app.clock import Clock
-from backburner.app.folder import remove_folder
+from backburner.app.folder import remove_folders
 from backburner.app.machines import Machines, NoTools
 from backburner.bus.local import LocalBus
 from backburner.bus.postgres import PostgresBus
@@ -77,7 +78,7 @@ def build(
             quiet_period=settings.idle_threshold,
         ),
         describe_repository=machines.repository,
-        remove_files=lambda user: remove_folder(settings.workspaces, user),
+        remove_files=partial(remove_folders, (settings.workspaces, settings.kept_changes)),
         copy_database=lambda: back_up_to_unnamed_file(database, settings.data),
     )
     # Tools call actions, and the actions of a run need the tools.

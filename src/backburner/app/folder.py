@@ -1,6 +1,7 @@
 """The data folder, and folders in it."""
 
 import tempfile
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
@@ -26,6 +27,11 @@ def check_writable(folder: Path) -> None:
             pass
     except OSError as error:
         raise _unusable(folder, error) from error
+
+
+async def remove_folders(parents: Iterable[Path], name: str) -> None:
+    for parent in parents:
+        await remove_folder(parent, name)
 
 
 async def remove_folder(parent: Path, name: str) -> None:

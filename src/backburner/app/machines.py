@@ -106,7 +106,9 @@ def _workspaces(settings: Settings, shell: Shell) -> Callable[[UserId, Cage], Se
     network = CheckedNetwork(allow=[ip_network(network) for network in settings.private_networks])
 
     def offers(user: UserId, cage: Cage) -> Sequence[Offer]:
-        all_offers = workspace_offers(settings.workspaces / user, shell, network, cage)
+        all_offers = workspace_offers(
+            settings.workspaces / user, settings.kept_changes / user, shell, network, cage
+        )
         if settings.commands == "off":
             return [offer for offer in all_offers if offer.tool.name != "run_command"]
         return all_offers

@@ -33,7 +33,9 @@ READING_SUBCOMMANDS = frozenset(
 #: The name of a package, perhaps with a version. An option could name a file or another server.
 _PACKAGE = re.compile(r"@?[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9._-]+)?(@[A-Za-z0-9._^-]+)?")
 #: Programs that run no file of the folder they work in.
-_LOOKUPS = frozenset({"dig", "host", "nslookup", "ping", "whois"})
+_STABLE_PROGRAMS = frozenset({"dig", "gh", "host", "kubectl", "nslookup", "ping", "whois"})
+#: Options of such programs that name a file with programs in it.
+_SETTINGS_OPTION = "kubeconfig"
 #: Of git, which runs only what its settings and hooks say; those are watched.
 _GIT_SUBCOMMANDS = frozenset({"clone", "fetch", "ls-remote", "pull", "push"})
 _GIT_OPTIONS = frozenset(
@@ -78,4 +80,4 @@ def _always_does_the_same(program: str, *arguments: str) -> bool:
             options = {word for word in arguments if word.startswith("-")}
             return bool(_GIT_SUBCOMMANDS & set(arguments[:1])) and options <= _GIT_OPTIONS
         case _:
-            return program in _LOOKUPS
+            return program in _STABLE_PROGRAMS and _SETTINGS_OPTION not in "".join(arguments)

@@ -16,6 +16,7 @@ from backburner.core.commands import NETWORK_ARGUMENT, Cage, lasting_words
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.errors import BadRequest
 from backburner.core.ids import GrantId, derive_grant_id
+from backburner.core.obeyed_files import is_obeyed
 from backburner.core.question import NO, YES, Question
 from backburner.core.validation import canonical_json, check_json
 
@@ -39,6 +40,7 @@ class GrantMatch(StrEnum):
     TOOL = "tool"  #: The tool only.
     COMMAND = "command"  #: Also `command`; see `core.commands`.
     HOST = "host"  #: Also the host of `url`.
+    NOTHING = "nothing"  #: Each call needs approval.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,8 @@ class Tool:
     #: Needs no approval: built in and without external effects, or known to be read-only.
     free: bool = False
     grant_match: GrantMatch = GrantMatch.TOOL
+    #: Free except for files that other programs obey, by `path`.
+    guards_files: bool = False
     #: Of commands: what holds them while they do not ask for the network.
     cage: Cage | None = None
     #: Why nothing holds them here, so that each needs approval.
@@ -125,7 +129,7 @@ def decide(
     except BadRequest as error:
         # Arguments that cannot be stored cannot be shown to the owner either.
         return Deny(str(error))
-    if tool.free or _is_caged(call):
+    if _is_free(call):
         return Allow()
     matching = [grant for grant in grants if _matches(grant, call, now)]
     if any(grant.call is None for grant in matching):
@@ -211,8 +215,12 @@ def _qualified_name(tool: Tool) -> str:
     return tool.name if tool.server == OWN_SERVER else f"{tool.server}/{tool.name}"
 
 
-def _is_caged(call: ToolCall) -> bool:
-    return call.tool.cage is not None and call.arguments.get(NETWORK_ARGUMENT, False) is False
+def _is_free(call: ToolCall) -> bool:
+    tool, arguments = call.tool, call.arguments
+    if tool.guards_files and is_obeyed(str(arguments.get("path"))):
+        return False
+    is_caged = tool.cage is not None and arguments.get(NETWORK_ARGUMENT, False) is False
+    return tool.free or is_caged
 
 
 def _matches(grant: Grant, call: ToolCall, now: datetime) -> bool:
@@ -238,6 +246,8 @@ def _words(call: ToolCall) -> tuple[str, ...] | None:
             return lasting_words(call.arguments.get("command"))
         case GrantMatch.HOST:
             return _host(call.arguments.get("url"))
+        case GrantMatch.NOTHING:
+            return None
         case _:
             assert_never(call.tool.grant_match)
 

@@ -10,7 +10,7 @@ from backburner.core.allowance import Usage
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, ItemId
 from backburner.core.run import Item, RunKind, Turn
-from backburner.core.tool_policy import Tool
+from backburner.core.tool_policy import Tool, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class ToolResult:
     served: tuple[ItemId, ...] = ()
     #: Jobs that the run has to be handed back for.
     wait: JobWait | None = None
+    #: Calls to ask the user about, with what they are shown of each.
+    asks: Sequence[tuple[ToolCall, str]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,8 @@ class Offer:
     outside: bool = True
     #: Waits for something, so that agents call it again and again.
     waits: bool = False
+    #: Describes a call to the user who is asked about it.
+    preview: Callable[[Mapping[str, Any]], Awaitable[str]] | None = None
 
 
 class Gate(Protocol):

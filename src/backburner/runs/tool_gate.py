@@ -15,7 +15,7 @@ import structlog
 from backburner.core import tool_journal, tool_policy
 from backburner.core.allowance import Allowance, Usage
 from backburner.core.conversation import Conversation
-from backburner.core.errors import Conflict, Fenced
+from backburner.core.errors import BackburnerError, Conflict, Fenced
 from backburner.core.ids import CallId, ItemId, derive_question_id, new_call_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import Turn
@@ -69,6 +69,8 @@ class Gate:
     #: The last call and its result, and how often it was made in a row.
     _last: tuple[str, str] = ("", "")
     _repeated: int = 0
+    #: What would come of a call, by its digest.
+    _previews: dict[str, str] = field(default_factory=dict)
     #: Calls of this run that were answered from the journal, by the earlier call.
     _answered: dict[CallId, CallId] = field(default_factory=dict)
 
@@ -96,6 +98,8 @@ class Gate:
             return RUN_IS_ENDING
         if isinstance(admitted, ToolResult):
             result = admitted
+            if call in self.unapproved:
+                await self._preview(offer, call)
         else:
             result = await self._make(offer, arguments, admitted)
         if self._is_repeating(offer, call, result.text):
@@ -108,6 +112,11 @@ class Gate:
         self._repeated = self._repeated + 1 if made == self._last else 1
         self._last = made
         return self._repeated >= tool_policy.MAX_REPEATED_CALLS and not offer.waits
+
+    async def _preview(self, offer: Offer, call: ToolCall) -> None:
+        if offer.preview is not None:
+            with suppress(BackburnerError):
+                self._previews[tool_policy.call_digest(call)] = await offer.preview(call.arguments)
 
     async def pay(self, model: str, usage: Usage) -> bool:
         """Record a call of a model; return False if no further one may be made."""
@@ -134,6 +143,9 @@ class Gate:
         finally:
             self._in_flight -= 1
         self.read.update(result.served)
+        for call, preview in result.asks:
+            self._ask(call)
+            self._previews[tool_policy.call_digest(call)] = preview
         if result.wait is not None:
             self.waiting.append(result.wait)
             self.stop.request(StopReason.WAITING_FOR_JOBS)
@@ -185,8 +197,12 @@ class Gate:
 
     def question(self, *, now: datetime) -> Question:
         """Make one question for all calls that need approval."""
-        shown = "\n".join(show_call(call) for call in self.unapproved)
         digests = [tool_policy.call_digest(call) for call in self.unapproved]
+        # The agent has to find in it what to call, and the user what would come of it.
+        shown = "\n".join(
+            "\n".join(filter(None, (show_call(call), self._previews.get(digest))))
+            for digest, call in zip(digests, self.unapproved, strict=True)
+        )
         return Question(
             id=derive_question_id(self.turn.run_id, self.turn.epoch, "approval", *digests),
             purpose=Purpose.APPROVAL,

@@ -290,6 +290,11 @@ class Settings(BaseSettings):
         return self.workspace or self.data / "workspaces"
 
     @property
+    def kept_changes(self) -> Path:
+        """The folder of changes that commands made and that were put back."""
+        return self.data / "kept_changes"
+
+    @property
     def routes(self) -> Routes:
         return Routes(
             names=tuple(self.profiles),

@@ -8,10 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from backburner.core.errors import BadRequest, TooLarge
+from backburner.core.errors import BadRequest, NotAllowed, TooLarge
+from backburner.core.obeyed_files import is_obeyed
 from backburner.core.validation import check_text
 from backburner.ports import MAX_SHOWN_CHARS
-from backburner.tools.workspace_paths import open_parent, stat_entry
+from backburner.tools.workspace_paths import open_parent, open_real_parent, stat_entry
 
 MAX_WRITE_BYTES = 400_000
 MAX_LINES = 2_000
@@ -36,12 +37,17 @@ def write_text(folder: Path, path: str, content: str) -> str:
     data = check_text("The content", content, limit=MAX_WRITE_BYTES).encode()
     if len(data) > MAX_WRITE_BYTES:
         raise TooLarge("The content", size=len(data), limit=MAX_WRITE_BYTES)
-    with open_parent(folder, path, make=True) as (parent, name):
+    with open_real_parent(folder, path, make=True) as (parent, name, real_path):
+        if is_obeyed(real_path) and not is_obeyed(path):
+            raise NotAllowed(
+                f"{path} leads to {real_path}, which other programs obey.",
+                hint="Write to that path itself.",
+            )
         before = stat_entry(parent, name)
         if before is not None:
             _check_is_file(path, before)
         mode = 0o644 if before is None else before.st_mode & 0o777
-        _replace(parent, name, data, mode)
+        replace_file(parent, name, data, mode)
     return f"{'Created' if before is None else 'Replaced'} {path}: {len(data):,} bytes."
 
 
@@ -102,7 +108,8 @@ def _decode(data: bytes | bytearray) -> str:
     return data.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def _replace(parent: int, name: str, data: bytes, mode: int) -> None:
+def replace_file(parent: int, name: str, data: bytes, mode: int) -> None:
+    """Write a file in full, or leave what was there."""
     new = f".new-{secrets.token_hex(8)}"
     try:
         with os.fdopen(os.open(new, _WRITE, 0o600, dir_fd=parent), "wb") as file:

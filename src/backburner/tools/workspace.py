@@ -1,19 +1,22 @@
 """Tools for the workspace: the folder in which the agent works for its user."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
 from backburner.core.commands import Cage
-from backburner.core.tool_policy import GrantMatch
-from backburner.ports import CommandResult, Network, Offer, Shell, WebPage
+from backburner.core.tool_policy import GrantMatch, ToolCall
+from backburner.core.validation import escape_hidden
+from backburner.ports import CommandResult, Network, Offer, Shell, ToolResult, WebPage
 from backburner.tools.define import Arguments, define_tool
 from backburner.tools.files import MAX_LINES, read_lines, write_text
 from backburner.tools.listing import list_files
+from backburner.tools.obeyed_files import KeptChange, ObeyedFiles, show_difference
 from backburner.tools.workspace_paths import open_parent
 
 DEFAULT_TIMEOUT_SECONDS = 120
@@ -57,13 +60,25 @@ class RunCommand(Arguments):
     )
 
 
+class KeepChange(Arguments):
+    change: str = Field(description="The id of the change, from the result of run_command.")
+
+
 class FetchUrl(Arguments):
     url: str = Field(description="An address that begins with http:// or https://.")
 
 
-def workspace_offers(folder: Path, shell: Shell, network: Network, cage: Cage) -> Sequence[Offer]:
-    """Return the tools for one folder, which is created when it is first needed."""
-    tools = _Workspace(folder.absolute(), shell, network, cage)
+def workspace_offers(
+    folder: Path, kept: Path, shell: Shell, network: Network, cage: Cage
+) -> Sequence[Offer]:
+    """Return the tools for one folder, which is created when it is first needed.
+
+    Changes to files that other programs obey are kept in another one.
+    """
+    tools = _Workspace(ObeyedFiles(folder.absolute(), kept), shell, network, cage)
+    write_file = define_tool(
+        "write_file", WriteFile, tools.write_file, free=True, grant_match=GrantMatch.NOTHING
+    )
     run_command = define_tool(
         "run_command", RunCommand, tools.run_command, outside=True, grant_match=GrantMatch.COMMAND
     )
@@ -73,11 +88,16 @@ def workspace_offers(folder: Path, shell: Shell, network: Network, cage: Cage) -
         define_tool(
             "read_file", ReadFile, tools.read_file, free=True, read_only=True, outside=True
         ),
-        define_tool("write_file", WriteFile, tools.write_file, free=True),
+        replace(
+            write_file,
+            tool=replace(write_file.tool, guards_files=True),
+            preview=tools.preview_write,
+        ),
         define_tool(
             "list_files", ListFiles, tools.list_files, free=True, read_only=True, outside=True
         ),
         replace(run_command, tool=tool),
+        replace(tools.keep_change_offer, preview=tools.preview_change),
         define_tool(
             "fetch_url",
             FetchUrl,
@@ -90,9 +110,13 @@ def workspace_offers(folder: Path, shell: Shell, network: Network, cage: Cage) -
 
 
 class _Workspace:
-    def __init__(self, folder: Path, shell: Shell, network: Network, cage: Cage) -> None:
-        self._folder = folder
+    def __init__(self, obeyed: ObeyedFiles, shell: Shell, network: Network, cage: Cage) -> None:
+        self._obeyed = obeyed
+        self._folder = obeyed.folder
         self._cage = cage
+        self.keep_change_offer = define_tool(
+            "keep_change", KeepChange, self.keep_change, grant_match=GrantMatch.NOTHING
+        )
         self._shell = shell
         self._network = network
 
@@ -106,7 +130,10 @@ class _Workspace:
         )
 
     async def write_file(self, arguments: WriteFile) -> str:
-        """Create a text file in the workspace, or replace its content. At most 400 kB."""
+        """Create a text file in the workspace, or replace its content. At most 400 kB.
+
+        Files that other programs obey, such as .envrc or git hooks, need approval.
+        """
         return await asyncio.to_thread(write_text, self._folder, arguments.path, arguments.content)
 
     async def list_files(self, arguments: ListFiles) -> str:
@@ -116,7 +143,12 @@ class _Workspace:
         """
         return await asyncio.to_thread(list_files, self._folder, arguments.path, arguments.glob)
 
-    async def run_command(self, arguments: RunCommand) -> str:
+    async def preview_write(self, arguments: Mapping[str, Any]) -> str:
+        write = WriteFile.model_validate(dict(arguments))
+        old = await asyncio.to_thread(self._obeyed.read_text, write.path)
+        return f"Write the file {escape_hidden(write.path)}:\n{show_difference(old, write.content)}"
+
+    async def run_command(self, arguments: RunCommand) -> ToolResult:
         """Run a command line in bash, in the workspace. With network it needs approval.
 
         It can use the workspace and the programs of the system, but no other files. $HOME and
@@ -125,14 +157,33 @@ class _Workspace:
         than 20 MB is ended.
         """
         await asyncio.to_thread(self._make)
-        result = await self._shell.run(
-            arguments.command,
-            folder=self._folder,
-            within=timedelta(seconds=arguments.timeout),
-            cage=self._cage,
-            network=arguments.network,
-        )
-        return _describe_run(result, arguments) + self._hint(result, arguments)
+        before = await asyncio.to_thread(self._obeyed.scan)
+        try:
+            result = await self._shell.run(
+                arguments.command,
+                folder=self._folder,
+                within=timedelta(seconds=arguments.timeout),
+                cage=self._cage,
+                network=arguments.network,
+            )
+        finally:
+            # Also if the run is cancelled: a thread that has begun goes on.
+            changes = await asyncio.to_thread(self._obeyed.put_back, before)
+        text = _describe_run(result, arguments) + self._hint(result, arguments)
+        tool = self.keep_change_offer.tool
+        asks = [(ToolCall(tool, {"change": change.id}), change.show()) for change in changes]
+        return ToolResult(text + _describe_changes(changes), asks=asks)
+
+    async def keep_change(self, arguments: KeepChange) -> str:
+        """Make a change again that a command made to a file which other programs obey.
+
+        Such changes are put back after the command, because they need approval.
+        """
+        return await asyncio.to_thread(self._obeyed.make_again, arguments.change)
+
+    async def preview_change(self, arguments: Mapping[str, Any]) -> str:
+        change = await asyncio.to_thread(self._obeyed.find, str(arguments.get("change")))
+        return change.show()
 
     async def fetch_url(self, arguments: FetchUrl) -> str:
         """Fetch a public web page or file as text; of HTML, the text and the link targets.
@@ -157,6 +208,16 @@ class _Workspace:
 def _describe_run(result: CommandResult, arguments: RunCommand) -> str:
     gap = "" if result.output.endswith("\n") or not result.output else "\n"
     return f"{result.output}{gap}[{_describe_end(result, arguments.timeout)}]"
+
+
+def _describe_changes(changes: Sequence[KeptChange]) -> str:
+    if not changes:
+        return ""
+    listed = ", ".join(f"{change.path} ({change.id})" for change in changes)
+    return (
+        f"\n[Put back, because other programs obey these files: {listed}. The user is asked. After"
+        " a yes, call keep_change.]"
+    )
 
 
 def _describe_end(result: CommandResult, seconds: int) -> str:

@@ -28,12 +28,21 @@ def open_parent(folder: Path, path: str, *, make: bool = False) -> Iterator[tupl
 
     The name need not exist. `make` creates missing folders.
     """
+    with open_real_parent(folder, path, make=make) as (parent, name, _):
+        yield parent, name
+
+
+@contextmanager
+def open_real_parent(
+    folder: Path, path: str, *, make: bool = False
+) -> Iterator[tuple[int, str, str]]:
+    """Open the parent folder of a path; also yield the path without links, from the folder."""
     with explain_errors(path):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         walk = _Walk(folder, path, make=make)
         with walk.opened:
             name = walk.run()
-            yield walk.parent, name
+            yield walk.parent, name, "/".join([*walk.names, name])
 
 
 @contextmanager
@@ -64,6 +73,8 @@ class _Walk:
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self.opened.callback(os.close, root)
         self._open_folders = [root]
+        #: Of the open folders, without the first.
+        self.names: list[str] = []
 
     @property
     def parent(self) -> int:
@@ -90,6 +101,7 @@ class _Walk:
             raise _outside()
         # It stays open until the end; there are few.
         self._open_folders.pop()
+        self.names.pop()
 
     def _down(self, name: str, *, exists: bool) -> None:
         if not exists and self._make:
@@ -97,6 +109,7 @@ class _Walk:
         below = os.open(name, OPEN_FOLDER, dir_fd=self.parent)
         self.opened.callback(os.close, below)
         self._open_folders.append(below)
+        self.names.append(name)
 
     def _follow(self, name: str) -> None:
         self._links += 1
@@ -105,6 +118,7 @@ class _Walk:
         target = os.readlink(name, dir_fd=self.parent)
         if target.startswith("/"):
             del self._open_folders[1:]
+            self.names.clear()
         self._left.extendleft(reversed(self._parts(target)))
         if len(self._left) > MAX_PARTS:
             raise OSError(errno.ENAMETOOLONG, "Too many parts.")

@@ -29,7 +29,7 @@ def test_a_lasting_grant_for_a_command_does_not_reach_a_tool_held_to_nothing() -
 
 
 @pytest.mark.parametrize(
-    "line", ["curl -s https://a.org/x", "git fetch origin --prune", "git push", "dig a.org"]
+    "line", ["curl -s https://a.org/x", "git fetch origin --prune", "git push", "gh run list -L 5"]
 )
 def test_a_lasting_grant_for_a_command_reaches_its_exact_line_only(line: str) -> None:
     (grant,) = granted(ALWAYS_HERE, command(line))
@@ -87,6 +87,7 @@ def test_nothing_but_names_passes_under_a_granted_subcommand(rest: str) -> None:
         *("curl -sK x", "curl -Kx", "curl --config x", "./curl a.org", "git -c a=b fetch"),
         *("git fetch --upload-pack=./x", "git fetch --upload-pack ./x", "git clone -u ./x a.org"),
         *("git submodule foreach ./x", "git bisect run ./x", "git", "ssh host", "/usr/bin/curl a"),
+        *("kubectl get pods --kubeconfig x", "kubectl --kubeconfig=x get pods"),
         *(["curl", "a.org"], ["git", 3], [], None, 3),
     ],
 )

@@ -134,7 +134,7 @@ def test_a_yes_to_an_approval_grants_the_call_and_tells_the_agent() -> None:
     no = transitions.answer(waiting, question.id, "no", now=NINE)
 
     assert [grant.call is None for grant in yes.grants] == [False]
-    assert [(grant.call, grant.words) for grant in always.grants] == [(None, ("git", "push"))]
+    assert [(grant.call, grant.words) for grant in always.grants] == [(None, ("git push",))]
     assert (no.grants, [item.content["answer"] for item in no.inbox]) == ((), ["no"])
 
 

@@ -34,7 +34,9 @@ def all_offers() -> Sequence[Offer]:
     return (
         *conversation_offers(deps, turn),
         *client_offers(deps, Origin(_USER, _PLACE)),
-        *workspace_offers(Path("workspace"), ConfinedShell(), CheckedNetwork(), Cage.WORK),
+        *workspace_offers(
+            Path("workspace"), Path("kept"), ConfinedShell(), CheckedNetwork(), Cage.WORK
+        ),
     )
 
 

@@ -1,0 +1,252 @@
+"""Watches the files of a workspace that other programs obey, around each command.
+
+What a command changed in them is kept aside, and the files are put back. With approval a change is
+made again, unless the file is no longer what it was put back to. Blocking: call in threads.
+"""
+
+import difflib
+import json
+import os
+import secrets
+import stat
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from backburner.core.errors import BadRequest, Conflict, NotFound
+from backburner.core.obeyed_files import (
+    adds_plain_settings,
+    is_obeyed,
+    plain_settings,
+    repository_of,
+)
+from backburner.core.shown_call import excerpt
+from backburner.core.validation import escape_hidden
+from backburner.tools.files import replace_file
+from backburner.tools.workspace_paths import OPEN_FOLDER, explain_errors, open_parent, stat_entry
+
+#: Nobody works in folders that lie deeper.
+MAX_DEPTH = 64
+#: Of a file that is kept, or put back.
+MAX_WATCHED_BYTES = 2**22
+#: Folders with very many files, none of which is obeyed where it lies.
+SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "objects"})
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What stands at a path: a file, a link, or something else without data."""
+
+    mode: int
+    size: int
+    #: Of a file, or the target of a link; of a large file its beginning.
+    data: bytes
+
+    @property
+    def is_link(self) -> bool:
+        return stat.S_ISLNK(self.mode)
+
+    @property
+    def is_whole(self) -> bool:
+        return not stat.S_ISREG(self.mode) or self.size == len(self.data)
+
+    @property
+    def text(self) -> str:
+        return self.data.decode(errors="replace")
+
+    @classmethod
+    def read(cls, folder: int, name: str) -> Self | None:
+        status = stat_entry(folder, name)
+        if status is None:
+            return None
+        data = b""
+        if stat.S_ISLNK(status.st_mode):
+            data = os.fsencode(os.readlink(name, dir_fd=folder))
+        elif stat.S_ISREG(status.st_mode):
+            with os.fdopen(os.open(name, _READ, dir_fd=folder), "rb") as file:
+                data = file.read(MAX_WATCHED_BYTES)
+        return cls(status.st_mode, status.st_size, data)
+
+    def write(self, folder: int, name: str) -> None:
+        if self.is_link:
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder)
+            os.symlink(self.data, name, dir_fd=folder)
+        else:
+            replace_file(folder, name, self.data, self.mode & 0o777)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    files: dict[str, FileState] = field(default_factory=dict)
+    #: The folders of repositories.
+    repositories: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptChange:
+    """A change that was put back, and can be made again."""
+
+    id: str
+    path: str
+    #: What it was put back to; None: no file.
+    old: FileState | None
+    new: FileState
+
+    def show(self) -> str:
+        """Show it as a difference."""
+        mode = " (executable)" if self.new.mode & 0o111 and not self.new.is_link else ""
+        what = "link" if self.new.is_link else "file"
+        old = "" if self.old is None else self.old.text
+        verb = "Create" if self.old is None else "Change"
+        shown = show_difference(old, self.new.text)
+        return f"{verb} the {what} {escape_hidden(self.path)}{mode}:\n{shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class ObeyedFiles:
+    folder: Path
+    #: Where changes are kept, out of reach of commands.
+    kept: Path
+
+    def scan(self) -> Snapshot:
+        found = Snapshot()
+        with explain_errors("."):
+            root = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                _scan(root, "", found)
+            finally:
+                os.close(root)
+        return found
+
+    def put_back(self, before: Snapshot) -> Sequence[KeptChange]:
+        """Put back what was made or changed since, and keep the changes.
+
+        What was deleted stays so: the file is obeyed no longer.
+        """
+        kept = []
+        for path, new in sorted(self.scan().files.items()):
+            old, settings = before.files.get(path), _is_settings(path)
+            if settings and old is None and repository_of(path) not in before.repositories:
+                # A new repository stays usable.
+                data = plain_settings(new.text).encode()
+                old = replace(new, data=data, size=len(data))
+            is_plain = settings and adds_plain_settings(old.text if old else "", new.text)
+            if new != old and not is_plain:
+                change_id = f"change-{secrets.token_hex(8)}"
+                kept.append(KeptChange(id=change_id, path=path, old=old, new=new))
+        return [change for change in kept if self._put_back(change)]
+
+    def read_text(self, path: str) -> str:
+        """Read a file, or nothing where there is none."""
+        with open_parent(self.folder, path) as (parent, name):
+            state = FileState.read(parent, name)
+        return "" if state is None else state.text
+
+    def find(self, change_id: str) -> KeptChange:
+        file = self.kept / f"{change_id}.json"
+        if "/" in change_id or not file.is_file():
+            raise NotFound("This change is not kept, or has been made already.")
+        return _from_json(json.loads(file.read_text(encoding="ascii")))
+
+    def make_again(self, change_id: str) -> str:
+        change = self.find(change_id)
+        if not change.new.is_whole:
+            raise BadRequest(f"{change.path} was too large to be kept.")
+        with _open_parent(self.folder, change.path) as (parent, name):
+            if FileState.read(parent, name) != change.old:
+                raise Conflict(
+                    f"{change.path} has changed since, so the change was not made.",
+                    hint="Read the file, and write what it should be now.",
+                )
+            change.new.write(parent, name)
+        (self.kept / f"{change_id}.json").unlink()
+        return f"{change.path} is now as the command had left it."
+
+    def _put_back(self, change: KeptChange) -> bool:
+        """Return False if it cannot be, or somebody else has changed it since: theirs stays."""
+        with _open_parent(self.folder, change.path) as (parent, name):
+            if FileState.read(parent, name) != change.new:
+                return False
+            if change.old is not None and not change.old.is_whole:
+                return False
+            self.kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+            text = json.dumps(_to_json(change))
+            (self.kept / f"{change.id}.json").write_text(text, encoding="ascii")
+            if change.old is not None:
+                change.old.write(parent, name)
+            else:
+                os.unlink(name, dir_fd=parent)
+        return True
+
+
+@contextmanager
+def _open_parent(folder: Path, path: str) -> Iterator[tuple[int, str]]:
+    """Open the folder of a path through no link; its last part may be one."""
+    *folders, name = path.split("/")
+    with explain_errors(path), ExitStack() as opened:
+        parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        opened.callback(os.close, parent)
+        for part in folders:
+            with suppress(FileExistsError):
+                os.mkdir(part, 0o755, dir_fd=parent)
+            parent = os.open(part, OPEN_FOLDER, dir_fd=parent)
+            opened.callback(os.close, parent)
+        yield parent, name
+
+
+def show_difference(old: str, new: str) -> str:
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=1)
+    # The first two would name files.
+    shown = "\n".join(f"    {escape_hidden(line)}" for line in list(lines)[2:])
+    return excerpt(shown) or "    (the same lines)"
+
+
+def _scan(folder: int, place: str, found: Snapshot) -> None:
+    with os.scandir(folder) as entries:
+        names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in names:
+        path = f"{place}/{name}" if place else name
+        # A name that is not text is none that is obeyed.
+        with suppress(OSError, UnicodeError):
+            if not is_folder and is_obeyed(path):
+                state = FileState.read(folder, name)
+                if state is not None:
+                    found.files[path] = state
+            elif is_folder and name not in SKIPPED_FOLDERS and path.count("/") < MAX_DEPTH:
+                if repository_of(f"{path}/config") == path:
+                    found.repositories.add(path)
+                below = os.open(name, OPEN_FOLDER, dir_fd=folder)
+                try:
+                    _scan(below, path, found)
+                finally:
+                    os.close(below)
+
+
+def _is_settings(path: str) -> bool:
+    return path == f"{repository_of(path)}/config"
+
+
+def _to_json(change: KeptChange) -> dict[str, Any]:
+    old, new = (state and _state_to_json(state) for state in (change.old, change.new))
+    return {"id": change.id, "path": change.path, "old": old, "new": new}
+
+
+def _from_json(value: dict[str, Any]) -> KeptChange:
+    old = value["old"] and _state_from_json(value["old"])
+    new = _state_from_json(value["new"])
+    return KeptChange(id=value["id"], path=value["path"], old=old, new=new)
+
+
+def _state_to_json(state: FileState) -> list[Any]:
+    return [state.mode, state.size, b64encode(state.data).decode()]
+
+
+def _state_from_json(value: list[Any]) -> FileState:
+    mode, size, data = value
+    return FileState(mode, size, b64decode(data))
