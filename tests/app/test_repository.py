@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from backburner.app import repository
-from backburner.core.commands import Cage
 from backburner.core.errors import ProcessFailed
 from backburner.ports import CommandResult, Shell
 from backburner.process.shell import ConfinedShell
@@ -129,7 +128,7 @@ async def test_a_command_that_fails_or_times_out_gives_no_description(
 
         async def run(self, line: str, *, within: timedelta, **where: Any) -> CommandResult:
             del line
-            assert where == {"folder": folder, "cage": Cage.LOOK}
+            assert where == {"folder": folder, "bounds": repository.BOUNDS}
             assert within <= timedelta(seconds=10)
             return CommandResult(output="half", code=None, signal=9, timed_out=True)
 

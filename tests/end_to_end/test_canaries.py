@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from sqlalchemy import make_url
+from support.doubles.tools import ALONE
 from support.faults.canaries import canary, descendants, found_in, in_files, in_process, write_scan
 from support.faults.outside import Outside
 from support.model_api import CallTool, ModelApi, ModelRequest, Say, Stall
@@ -19,7 +20,6 @@ from support.programs.programs import Running
 from support.programs.real_workers import RealWorkers
 from support.requirements import requirement
 
-from backburner.core.commands import Cage
 from backburner.core.tool_policy import Tool, ToolCall
 from backburner.engine.claude.builtins import BUILTIN_SERVER
 from backburner.gateway.network import CheckedNetwork
@@ -187,7 +187,7 @@ def held_by_agents(worker: Running) -> set[str]:
 
 
 def find_run_command(workspace: Path) -> Tool:
-    offers = workspace_offers(workspace, workspace, ConfinedShell(), CheckedNetwork(), Cage.WORK)
+    offers = workspace_offers(workspace, workspace, ConfinedShell(), CheckedNetwork(), ALONE)
     (tool,) = (one.tool for one in offers if one.tool.name == "run_command")
     return tool
 

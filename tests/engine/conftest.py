@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from support.doubles.engine import ScriptedEngine
+from support.doubles.tools import ALONE
 from support.stage.stage import Stage
 from support.stage.stages import clock, database
 
 from backburner.bus.local import LocalBus
-from backburner.core.commands import Cage
 from backburner.engine.demo import DemoEngine
 from backburner.gateway.network import CheckedNetwork
 from backburner.process.shell import ConfinedShell
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def set_up(database: Database, folder: Path) -> Callable[..., Stage]:
     """Return a function that sets up a stage; reading a file is free, or needs approval."""
-    offers = workspace_offers(folder, folder / "kept", ConfinedShell(), CheckedNetwork(), Cage.WORK)
+    offers = workspace_offers(folder, folder / "kept", ConfinedShell(), CheckedNetwork(), ALONE)
     (reading,) = (offer for offer in offers if offer.tool.name == "read_file")
 
     def make(*, free: bool = True) -> Stage:

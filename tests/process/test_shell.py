@@ -13,7 +13,7 @@ from support.programs.process_table import alive, wait_until_gone
 
 from backburner.core.commands import Cage
 from backburner.core.errors import BadRequest, ProcessFailed
-from backburner.ports import MAX_SHOWN_CHARS, CommandResult
+from backburner.ports import MAX_SHOWN_CHARS, CommandBounds, CommandResult
 from backburner.process.excerpt import Excerpt
 from backburner.process.shell import COMMAND_GRACE, MAX_COMMAND_OUTPUT_BYTES, ConfinedShell
 
@@ -53,10 +53,11 @@ async def sh(
     *,
     shell: ConfinedShell | None = None,
     cage: Cage = Cage.WORK,
-    network: bool = False,
+    **bounds: bool,
 ) -> CommandResult:
     shell = shell or ConfinedShell()
-    return await shell.run(line, folder=folder, within=within, cage=cage, network=network)
+    given = CommandBounds(cage=cage, **bounds)
+    return await shell.run(line, folder=folder, within=within, bounds=given)
 
 
 async def test_the_result_has_both_streams_in_order_and_the_exit_code(folder: Path) -> None:
@@ -134,6 +135,43 @@ async def test_only_a_command_with_network_reaches_a_server(folder: Path, cage: 
 
     assert "Permission denied" in alone.output
     assert reaching.output == "reached\n"
+
+
+@pytest.mark.parametrize("sees_processes", [True, False])
+async def test_commands_of_a_team_see_no_other_process(
+    folder: Path, *, sees_processes: bool
+) -> None:
+    line = f"cat /proc/{os.getpid()}/cmdline; ps -e; head -c 9 /proc/meminfo; cat <(echo ' fed')"
+
+    ran = await sh(folder, line, sees_processes=sees_processes)
+
+    assert ran.output.endswith("MemTotal: fed\n")
+    assert (b"pytest".decode() in ran.output) == sees_processes
+
+
+async def test_a_line_is_not_among_the_arguments_of_any_process(folder: Path) -> None:
+    """Nor in the environment of what it starts."""
+    word = "in-this-line-only"
+    looks = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; env"
+
+    ran = await sh(folder, f": {word}; {looks}")
+
+    assert "bash -c" in ran.output
+    assert word not in ran.output
+
+
+@pytest.mark.parametrize(
+    ("line", "output"),
+    [
+        ("cat <<X\na $((1 + 1))\nX", "a 2\n"),
+        ("# nothing", ""),
+        ("for x in 1 2; do\n  echo $x\ndone", "1\n2\n"),
+        ("echo 'a\\nb' \"$0\" | head -c 9", "a\\nb /bin"),
+        ("\n\necho x &&\n echo y", "x\ny\n"),
+    ],
+)
+async def test_a_line_means_what_it_means_in_a_shell(folder: Path, line: str, output: str) -> None:
+    assert (await sh(folder, line)).output == output
 
 
 async def test_a_commit_needs_no_settings_and_those_of_the_repository_come_first(

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from support.doubles.engine import Call, ScriptedEngine, Step
+from support.doubles.tools import ALONE
 from support.requirements import requirement
 from support.stage.stage import Stage
 
 from backburner.bus.local import LocalBus
-from backburner.core.commands import Cage
 from backburner.core.question import NO, YES, Purpose
 from backburner.gateway.network import CheckedNetwork
 from backburner.ports import Offer, ToolResult, TurnRequest
@@ -34,9 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tools(folder: Path, tmp_path: Path) -> Mapping[str, Offer]:
-    offers = workspace_offers(
-        folder, tmp_path / "kept", ConfinedShell(), CheckedNetwork(), Cage.WORK
-    )
+    offers = workspace_offers(folder, tmp_path / "kept", ConfinedShell(), CheckedNetwork(), ALONE)
     return {offer.tool.name: offer for offer in offers}
 
 

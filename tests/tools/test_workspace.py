@@ -10,22 +10,24 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.doubles.tools import ALONE
 from support.stage.make import NOON
 
 from backburner.core.commands import Cage
 from backburner.core.errors import MachineFailed, NotAllowed
 from backburner.core.shown_call import show_call
 from backburner.core.tool_policy import Ask, GrantMatch, ToolCall, decide
-from backburner.ports import MAX_SHOWN_CHARS, CommandResult, ToolResult, WebPage
+from backburner.ports import MAX_SHOWN_CHARS, CommandBounds, CommandResult, ToolResult, WebPage
 from backburner.process.shell import ConfinedShell
 from backburner.tools.files import MAX_OFFSET_BYTES, MAX_WRITE_BYTES
 from backburner.tools.listing import MAX_LISTED
-from backburner.tools.workspace import workspace_offers
+from backburner.tools.workspace import CommandTerms, workspace_offers
 from backburner.tools.workspace_paths import explain_errors
 
 CANARY = "canary-outside-of-the-workspace"
@@ -49,13 +51,13 @@ class RecordingShell:
         self.ran = ran
         self.cage_missing: str | None = None
         self.asked: list[tuple[str, Path, timedelta]] = []
-        self.cages: list[tuple[Cage, bool]] = []
+        self.bounds: list[CommandBounds] = []
 
     async def run(
-        self, line: str, *, folder: Path, within: timedelta, cage: Cage, network: bool = False
+        self, line: str, *, folder: Path, within: timedelta, bounds: CommandBounds
     ) -> CommandResult:
         self.asked.append((line, folder, within))
-        self.cages.append((cage, network))
+        self.bounds.append(bounds)
         return self.ran
 
 
@@ -74,12 +76,12 @@ class RecordingNetwork:
 
 class Workspace:
     def __init__(
-        self, folder: Path, ran: CommandResult | None = None, cage: Cage = Cage.WORK
+        self, folder: Path, ran: CommandResult | None = None, terms: CommandTerms = ALONE
     ) -> None:
         self.folder = folder
         self.shell = RecordingShell(ran or CommandResult(output="out\n", code=0))
         self.network = RecordingNetwork()
-        offers = workspace_offers(folder, folder / "kept", self.shell, self.network, cage)
+        offers = workspace_offers(folder, folder / "kept", self.shell, self.network, terms)
         self.offers = {offer.tool.name: offer for offer in offers}
 
     async def __call__(self, tool: str, **arguments: Any) -> ToolResult:
@@ -488,20 +490,33 @@ async def test_the_result_of_a_command_names_how_it_ended(
 async def test_a_command_is_given_its_cage_and_the_network_it_asked_for(tmp_path: Path) -> None:
     failed = CommandResult(output="", code=1)
     for cage in Cage:
-        use = Workspace(tmp_path, failed, cage)
+        use = Workspace(tmp_path, failed, replace(ALONE, cage=cage))
         alone = await use.text("run_command", command="x")
         reaching = await use.text("run_command", command="x", network=True)
 
-        assert use.shell.cages == [(cage, False), (cage, True)]
+        assert use.shell.bounds == [
+            CommandBounds(cage=cage),
+            CommandBounds(cage=cage, network=True),
+        ]
         assert reaching == "[Exit code 1.]"
         assert ("It could not write in the workspace." in alone) == (cage is Cage.LOOK)
         assert use.offers["run_command"].tool.cage is cage
 
 
+async def test_where_there_are_others_a_command_sees_no_processes(tmp_path: Path) -> None:
+    async def has_others() -> bool:
+        return True
+
+    use = Workspace(tmp_path, terms=CommandTerms(Cage.WORK, has_others))
+    await use.text("run_command", command="ps")
+
+    assert use.shell.bounds == [CommandBounds(cage=Cage.WORK, sees_processes=False)]
+
+
 async def test_without_cages_each_command_needs_approval_and_says_why(tmp_path: Path) -> None:
     shell = RecordingShell(CommandResult(output="", code=1))
     shell.cage_missing = "This kernel is too old."
-    offers = workspace_offers(tmp_path, tmp_path / "kept", shell, RecordingNetwork(), Cage.WORK)
+    offers = workspace_offers(tmp_path, tmp_path / "kept", shell, RecordingNetwork(), ALONE)
     (offer,) = [offer for offer in offers if offer.tool.name == "run_command"]
     call = ToolCall(offer.tool, {"command": "ls"})
 
@@ -523,7 +538,7 @@ async def test_a_page_is_fetched_from_the_approved_host_only(use: Workspace) -> 
 
 async def test_commands_and_file_tools_use_the_same_folder(tmp_path: Path, outside: Path) -> None:
     folder = tmp_path / "workspace"
-    offers = workspace_offers(folder, tmp_path, ConfinedShell(), RecordingNetwork(), Cage.WORK)
+    offers = workspace_offers(folder, tmp_path, ConfinedShell(), RecordingNetwork(), ALONE)
     tools = {offer.tool.name: offer for offer in offers}
 
     await tools["write_file"].run({"path": "in.txt", "content": "b\na\n"})

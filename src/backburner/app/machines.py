@@ -8,7 +8,6 @@ from ipaddress import ip_network
 from backburner.actions.deps import no_repository
 from backburner.app.engines import build_engine, closer
 from backburner.app.repository import describe_repository
-from backburner.core.commands import Cage
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadSetting
 from backburner.core.ids import UserId
@@ -21,7 +20,7 @@ from backburner.process.memory import free_memory
 from backburner.process.shell import ConfinedShell
 from backburner.settings import Settings
 from backburner.tools.toolbox import no_workspace
-from backburner.tools.workspace import workspace_offers
+from backburner.tools.workspace import CommandTerms, workspace_offers
 
 #: Memory of one Claude Code process, and memory left for everything else.
 CLAUDE_MEMORY_BYTES = 250 * 2**20
@@ -57,7 +56,7 @@ class Machines:
     #: Profiles whose agent is Claude Code.
     claude: frozenset[str] = frozenset()
     #: The tools for a user's workspace: files and commands.
-    workspace: Callable[[UserId, Cage], Sequence[Offer]] = no_workspace
+    workspace: Callable[[UserId, CommandTerms], Sequence[Offer]] = no_workspace
     #: Describes the git repository in a user's workspace, if there is one.
     repository: Callable[[UserId], Awaitable[str]] = no_repository
     channels: Mapping[str, Channel] = field(default_factory=dict)
@@ -102,12 +101,14 @@ def _repositories(settings: Settings, shell: Shell) -> Callable[[UserId], Awaita
     return lambda user: describe_repository(settings.workspaces / user, shell)
 
 
-def _workspaces(settings: Settings, shell: Shell) -> Callable[[UserId, Cage], Sequence[Offer]]:
+def _workspaces(
+    settings: Settings, shell: Shell
+) -> Callable[[UserId, CommandTerms], Sequence[Offer]]:
     network = CheckedNetwork(allow=[ip_network(network) for network in settings.private_networks])
 
-    def offers(user: UserId, cage: Cage) -> Sequence[Offer]:
+    def offers(user: UserId, terms: CommandTerms) -> Sequence[Offer]:
         all_offers = workspace_offers(
-            settings.workspaces / user, settings.kept_changes / user, shell, network, cage
+            settings.workspaces / user, settings.kept_changes / user, shell, network, terms
         )
         if settings.commands == "off":
             return [offer for offer in all_offers if offer.tool.name != "run_command"]

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from backburner.core.commands import Cage
 from backburner.core.errors import ProcessFailed
-from backburner.ports import Shell
+from backburner.ports import CommandBounds, Shell
 
 COMMAND_TIMEOUT = timedelta(seconds=10)
+BOUNDS = CommandBounds(cage=Cage.LOOK, sees_processes=False)
 
 _GIT = (
     "git --no-pager --no-optional-locks -c core.fsmonitor=false -c core.hooksPath=/dev/null"
@@ -35,7 +36,7 @@ async def describe_repository(folder: Path, shell: Shell) -> str:
     if shell.cage_missing is not None or not await asyncio.to_thread((folder / ".git").is_dir):
         return ""
     try:
-        ran = await shell.run(COMMAND, folder=folder, within=COMMAND_TIMEOUT, cage=Cage.LOOK)
+        ran = await shell.run(COMMAND, folder=folder, within=COMMAND_TIMEOUT, bounds=BOUNDS)
     except ProcessFailed:
         return ""
     is_complete = ran.code == 0 and not ran.timed_out and not ran.output_exceeded

@@ -41,6 +41,7 @@ from backburner.ports.engine import TurnEnded as TurnEnded
 from backburner.ports.engine import TurnRequest as TurnRequest
 from backburner.ports.machines import MAX_SHOWN_CHARS as MAX_SHOWN_CHARS
 from backburner.ports.machines import Channel as Channel
+from backburner.ports.machines import CommandBounds as CommandBounds
 from backburner.ports.machines import CommandResult as CommandResult
 from backburner.ports.machines import Launcher as Launcher
 from backburner.ports.machines import Network as Network

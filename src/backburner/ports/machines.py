@@ -45,12 +45,22 @@ class CommandResult:
     output_exceeded: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandBounds:
+    """What a command can use besides its folder."""
+
+    cage: Cage
+    network: bool = False
+    #: Also processes of others on this machine.
+    sees_processes: bool = True
+
+
 class Shell(Protocol):
     #: Why commands cannot be caged on this system; None: they can.
     cage_missing: str | None
 
     async def run(
-        self, line: str, *, folder: Path, within: timedelta, cage: Cage, network: bool = False
+        self, line: str, *, folder: Path, within: timedelta, bounds: CommandBounds
     ) -> CommandResult:
         """Run one shell line in a folder; all its processes have ended on return.
 

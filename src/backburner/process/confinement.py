@@ -9,7 +9,17 @@ from backburner.process import landlock, seccomp
 
 #: Programs and their libraries.
 SYSTEM_FOLDERS = tuple(
-    map(Path, "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store /proc".split())
+    map(Path, "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store".split())
+)
+#: What the kernel tells about processes, and the machine.
+PROCESSES = Path("/proc")
+#: Of that, what it tells about the machine only.
+MACHINE_FILES = tuple(
+    PROCESSES / name
+    for name in """
+    cgroups cpuinfo devices diskstats filesystems loadavg meminfo stat swaps uptime version vmstat
+    sys/fs sys/kernel sys/vm
+    """.split()
 )
 #: Only these files of /etc: others may contain passwords.
 SYSTEM_SETTINGS = tuple(
@@ -55,10 +65,19 @@ class ProcessLimits:
     max_new_processes: int = 512
 
 
-def confine_to(*writable: Path, readable: Iterable[Path] = (), network: bool = True) -> Confinement:
-    """Confine a program to some folders, the system's programs, and further readable folders."""
+def confine_to(
+    *writable: Path,
+    readable: Iterable[Path] = (),
+    network: bool = True,
+    sees_processes: bool = True,
+) -> Confinement:
+    """Confine a program to some folders, the system's programs, and further readable folders.
+
+    Without `sees_processes` it cannot read the command lines of others, nor its own.
+    """
+    processes = (PROCESSES,) if sees_processes else MACHINE_FILES
     return Confinement(
-        readable=(*SYSTEM_FOLDERS, *SYSTEM_SETTINGS, *readable),
+        readable=(*SYSTEM_FOLDERS, *SYSTEM_SETTINGS, *processes, *readable),
         writable=(*DEVICES, *writable),
         network=network,
     )

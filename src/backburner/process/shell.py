@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import assert_never
 
 from backburner.core.commands import Cage
 from backburner.core.errors import ProcessFailed
-from backburner.ports import MAX_SHOWN_CHARS, CommandResult
+from backburner.ports import MAX_SHOWN_CHARS, CommandBounds, CommandResult
 from backburner.process.command import COMMAND_PATH, Command
 from backburner.process.confinement import Confinement, ProcessLimits, cage_missing, confine_to
 from backburner.process.excerpt import Excerpt
@@ -24,6 +23,9 @@ from backburner.process.tree import ProcessTree, spawn, wait_despite_cancel
 MAX_COMMAND_OUTPUT_BYTES = 20 * 2**20
 #: Between SIGTERM and SIGKILL, when a command has timed out.
 COMMAND_GRACE = timedelta(seconds=2)
+#: The line is not among the arguments, which everybody on the machine can read.
+LINE = "BACKBURNER_LINE"
+RUN_LINE = f'eval "unset {LINE}; ${LINE}"'
 #: Folders of each command.
 HOME, TEMPORARY = "home", "tmp"
 #: For removing the temporary folder of a command.
@@ -63,11 +65,11 @@ class ConfinedShell:
         self.cage_missing = UNCONFINED if unconfined else cage_missing()
 
     async def run(
-        self, line: str, *, folder: Path, within: timedelta, cage: Cage, network: bool = False
+        self, line: str, *, folder: Path, within: timedelta, bounds: CommandBounds
     ) -> CommandResult:
         excerpt = Excerpt(MAX_SHOWN_CHARS)
         async with _temporary_folder() as temporary:
-            confinement = self._confinement(folder, temporary, cage, network=network)
+            confinement = self._confinement(folder, temporary, bounds)
             command = self._command(line, folder, temporary, confinement)
             async with (
                 spawn(command, stderr="join", grace=COMMAND_GRACE, max_line=CHUNK_BYTES) as tree,
@@ -83,20 +85,19 @@ class ConfinedShell:
         )
 
     def _confinement(
-        self, folder: Path, temporary: Path, cage: Cage, *, network: bool
+        self, folder: Path, temporary: Path, bounds: CommandBounds
     ) -> Confinement | None:
         if self._unconfined:
             return None
-        # Without a filter commands are approved one by one, and can use the network.
-        network = network or self.cage_missing is not None
-        match cage:
-            case Cage.LOOK:
-                readable = (*self._readable, folder)
-                return confine_to(temporary, readable=readable, network=network)
-            case Cage.WORK:
-                return confine_to(folder, temporary, readable=self._readable, network=network)
-            case _:
-                assert_never(cage)
+        writable, readable = [temporary], [*self._readable]
+        (readable if bounds.cage is Cage.LOOK else writable).append(folder)
+        return confine_to(
+            *writable,
+            readable=readable,
+            # Without a filter commands are approved one by one, and can use the network.
+            network=bounds.network or self.cage_missing is not None,
+            sees_processes=bounds.sees_processes,
+        )
 
     def _command(
         self, line: str, folder: Path, temporary: Path, confinement: Confinement | None
@@ -111,8 +112,8 @@ class ConfinedShell:
             "TMPDIR": str(temporary / TEMPORARY),
         }
         return Command(
-            argv=(_find_shell(), "-c", line),
-            env=environment | self._variables,
+            argv=(_find_shell(), "-c", RUN_LINE),
+            env=environment | self._variables | {LINE: line},
             cwd=folder,
             confinement=confinement,
             limits=self._limits,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.core import tool_policy
-from backburner.core.commands import Cage
 from backburner.core.conversation import Conversation
 from backburner.core.ids import UserId
 from backburner.core.run import Turn
@@ -15,10 +14,11 @@ from backburner.tools.conversation import conversation_offers
 from backburner.tools.jobs import job_offers
 from backburner.tools.memories import memory_offers
 from backburner.tools.tasks import task_offers
+from backburner.tools.workspace import CommandTerms
 
 
-def no_workspace(user: UserId, cage: Cage) -> Sequence[Offer]:
-    del user, cage
+def no_workspace(user: UserId, terms: CommandTerms) -> Sequence[Offer]:
+    del user, terms
     return ()
 
 
@@ -26,7 +26,11 @@ def no_workspace(user: UserId, cage: Cage) -> Sequence[Offer]:
 class Toolbox:
     deps: Deps
     #: Makes the file and command tools of a user.
-    workspace: Callable[[UserId, Cage], Sequence[Offer]] = no_workspace
+    workspace: Callable[[UserId, CommandTerms], Sequence[Offer]] = no_workspace
+
+    async def has_others(self) -> bool:
+        """Return whether more than one user has an account here."""
+        return await self.deps.store.transact(lambda tx: len(tx.accounts.page(limit=2)) > 1)
 
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         offers = (
@@ -34,7 +38,9 @@ class Toolbox:
             *task_offers(self.deps, Origin.of(turn)),
             *memory_offers(self.deps, Origin.of(turn)),
             *job_offers(self.deps, Origin.of(turn)),
-            *self.workspace(turn.user_id, tool_policy.choose_cage(conversation)),
+            *self.workspace(
+                turn.user_id, CommandTerms(tool_policy.choose_cage(conversation), self.has_others)
+            ),
         )
         allowed = tool_policy.allowed_tools(conversation)
         return [offer for offer in offers if tool_policy.is_tool_allowed(offer.tool, allowed)]

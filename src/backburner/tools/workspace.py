@@ -1,8 +1,8 @@
 """Tools for the workspace: the folder in which the agent works for its user."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,15 @@ from pydantic import Field
 from backburner.core.commands import Cage
 from backburner.core.tool_policy import GrantMatch, ToolCall
 from backburner.core.validation import escape_hidden
-from backburner.ports import CommandResult, Network, Offer, Shell, ToolResult, WebPage
+from backburner.ports import (
+    CommandBounds,
+    CommandResult,
+    Network,
+    Offer,
+    Shell,
+    ToolResult,
+    WebPage,
+)
 from backburner.tools.define import Arguments, define_tool
 from backburner.tools.files import MAX_LINES, read_lines, write_text
 from backburner.tools.listing import list_files
@@ -64,18 +72,25 @@ class KeepChange(Arguments):
     change: str = Field(description="The id of the change, from the result of run_command.")
 
 
+@dataclass(frozen=True, slots=True)
+class CommandTerms:
+    cage: Cage
+    #: Whether there are other users, whose processes are none of this one's business.
+    has_others: Callable[[], Awaitable[bool]]
+
+
 class FetchUrl(Arguments):
     url: str = Field(description="An address that begins with http:// or https://.")
 
 
 def workspace_offers(
-    folder: Path, kept: Path, shell: Shell, network: Network, cage: Cage
+    folder: Path, kept: Path, shell: Shell, network: Network, terms: CommandTerms
 ) -> Sequence[Offer]:
     """Return the tools for one folder, which is created when it is first needed.
 
     Changes to files that other programs obey are kept in another one.
     """
-    tools = _Workspace(ObeyedFiles(folder.absolute(), kept), shell, network, cage)
+    tools = _Workspace(ObeyedFiles(folder.absolute(), kept), shell, network, terms)
     write_file = define_tool(
         "write_file", WriteFile, tools.write_file, free=True, grant_match=GrantMatch.NOTHING
     )
@@ -83,7 +98,9 @@ def workspace_offers(
         "run_command", RunCommand, tools.run_command, outside=True, grant_match=GrantMatch.COMMAND
     )
     missing = shell.cage_missing
-    tool = replace(run_command.tool, cage=None if missing else cage, cage_missing=missing or "")
+    tool = replace(
+        run_command.tool, cage=None if missing else terms.cage, cage_missing=missing or ""
+    )
     return (
         define_tool(
             "read_file", ReadFile, tools.read_file, free=True, read_only=True, outside=True
@@ -110,10 +127,12 @@ def workspace_offers(
 
 
 class _Workspace:
-    def __init__(self, obeyed: ObeyedFiles, shell: Shell, network: Network, cage: Cage) -> None:
+    def __init__(
+        self, obeyed: ObeyedFiles, shell: Shell, network: Network, terms: CommandTerms
+    ) -> None:
         self._obeyed = obeyed
         self._folder = obeyed.folder
-        self._cage = cage
+        self._terms = terms
         self.keep_change_offer = define_tool(
             "keep_change", KeepChange, self.keep_change, grant_match=GrantMatch.NOTHING
         )
@@ -163,8 +182,11 @@ class _Workspace:
                 arguments.command,
                 folder=self._folder,
                 within=timedelta(seconds=arguments.timeout),
-                cage=self._cage,
-                network=arguments.network,
+                bounds=CommandBounds(
+                    cage=self._terms.cage,
+                    network=arguments.network,
+                    sees_processes=not await self._terms.has_others(),
+                ),
             )
         finally:
             # Also if the run is cancelled: a thread that has begun goes on.
@@ -197,7 +219,7 @@ class _Workspace:
         if result.code == 0 or arguments.network or self._shell.cage_missing is not None:
             return ""
         network = "It had no network. If it needs it, run it with network; that asks the user."
-        writing = " It could not write in the workspace." if self._cage is Cage.LOOK else ""
+        writing = " It could not write in the workspace." if self._terms.cage is Cage.LOOK else ""
         return f"\n[{network}{writing}]"
 
     def _make(self) -> None:

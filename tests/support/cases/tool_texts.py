@@ -10,7 +10,6 @@ from typing import Any, cast
 
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
-from backburner.core.commands import Cage
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import RunKind, Turn
 from backburner.gateway.network import CheckedNetwork
@@ -19,7 +18,7 @@ from backburner.process.shell import ConfinedShell
 from backburner.tools.conversation import conversation_offers
 from backburner.tools.mcp_server import SERVER_INSTRUCTIONS, client_offers
 from backburner.tools.workspace import workspace_offers
-from support.doubles.tools import TestTools
+from support.doubles.tools import ALONE, TestTools
 
 FILE = Path(__file__).with_name("all_tools.json")
 _USER, _PLACE = UserId("u_user"), ConversationId("c_place")
@@ -35,7 +34,7 @@ def all_offers() -> Sequence[Offer]:
         *conversation_offers(deps, turn),
         *client_offers(deps, Origin(_USER, _PLACE)),
         *workspace_offers(
-            Path("workspace"), Path("kept"), ConfinedShell(), CheckedNetwork(), Cage.WORK
+            Path("workspace"), Path("kept"), ConfinedShell(), CheckedNetwork(), ALONE
         ),
     )
 

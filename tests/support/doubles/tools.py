@@ -5,12 +5,22 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from backburner.core.commands import Cage
 from backburner.core.conversation import Conversation
 from backburner.core.run import Turn
 from backburner.core.tool_policy import GrantMatch, Tool
 from backburner.ports import Offer, ToolResult
+from backburner.tools.workspace import CommandTerms
 
 Handler = Callable[[Mapping[str, Any]], Awaitable[str]]
+
+
+async def nobody_else() -> bool:
+    return False
+
+
+#: Of commands that may write, where there is one user.
+ALONE = CommandTerms(Cage.WORK, nobody_else)
 
 
 class TestTools:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from backburner.core.commands import Cage
 from backburner.core.ids import UserId
 from backburner.core.run import Turn
 from backburner.ports import (
@@ -25,6 +24,7 @@ from backburner.ports import (
     TurnRequest,
     Tx,
 )
+from backburner.tools.workspace import CommandTerms
 
 T = TypeVar("T")
 
@@ -90,11 +90,11 @@ class HaltingEngine:
 
 @dataclass(frozen=True, slots=True)
 class HaltingTools:
-    tools: Callable[[UserId, Cage], Sequence[Offer]]
+    tools: Callable[[UserId, CommandTerms], Sequence[Offer]]
     halt: Halt
 
-    def __call__(self, user: UserId, cage: Cage) -> Sequence[Offer]:
-        return [replace(offer, run=self._halting(offer.run)) for offer in self.tools(user, cage)]
+    def __call__(self, user: UserId, terms: CommandTerms) -> Sequence[Offer]:
+        return [replace(offer, run=self._halting(offer.run)) for offer in self.tools(user, terms)]
 
     def _halting(
         self, run: Callable[[Mapping[str, Any]], Awaitable[ToolResult]]

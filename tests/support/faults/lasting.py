@@ -7,12 +7,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from backburner.core.commands import Cage
 from backburner.core.ids import UserId
 from backburner.core.tool_policy import Tool
 from backburner.ports import Offer, ToolResult
 from backburner.process.command import Command
 from backburner.process.tree import spawn
+from backburner.tools.workspace import CommandTerms
 from support.faults.traces import Traces
 
 SERVER, DEFINITION = "test", "d"
@@ -29,8 +29,8 @@ class LastingTools:
 
     traces: Traces
 
-    def __call__(self, user: UserId, cage: Cage) -> Sequence[Offer]:
-        del user, cage
+    def __call__(self, user: UserId, terms: CommandTerms) -> Sequence[Offer]:
+        del user, terms
         return [
             self._offer("send"),
             self._offer("slow", free=True),
