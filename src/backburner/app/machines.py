@@ -92,6 +92,7 @@ def _shell(settings: Settings) -> Shell:
         readable=settings.readable,
         variables={name: os.environ[name] for name in names if name in os.environ},
         unconfined=settings.commands == "unconfined",
+        disk=settings.data,
     )
 
 

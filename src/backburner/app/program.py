@@ -14,6 +14,7 @@ from backburner.app.folder import prepare_data_folder
 from backburner.app.machines import Machines, build_machines
 from backburner.app.signals import stop_on_signals
 from backburner.bus.local import LocalBus
+from backburner.process.confinement import RUNS_AS_ROOT
 from backburner.settings import Settings
 from backburner.store.db import Database
 from backburner.store.lifecycle.opening import open_database
@@ -42,14 +43,19 @@ def run(
     prepare_data_folder(settings.data)
     clock = Clock()
 
+    def announce_and_warn(name: str) -> None:
+        announce(name)
+        if works and settings.commands != "off" and os.geteuid() == 0:
+            _log.warning("server.runs_as_root", hint=RUNS_AS_ROOT)
+
     async def until_stopped(app: App) -> None:
         if serves:
             # Not above: a worker does without the web framework, which takes long to import.
             from backburner.app.server import serve  # noqa: PLC0415
 
-            await serve(app, announce=announce, welcome=welcome, works=works)
+            await serve(app, announce=announce_and_warn, welcome=welcome, works=works)
         else:
-            await work(app, announce=announce)
+            await work(app, announce=announce_and_warn)
 
     # Outside of the loop, where a signal can interrupt a slow migration.
     with closing(open_database(settings.database.get_secret_value(), clock.read)) as database:

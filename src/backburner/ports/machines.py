@@ -43,6 +43,8 @@ class CommandResult:
     timed_out: bool = False
     #: Ended after too much output.
     output_exceeded: bool = False
+    #: What it used too much of, in words for the agent: it was ended for that.
+    exceeded: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

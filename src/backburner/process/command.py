@@ -51,6 +51,10 @@ def reaper_options(confinement: Confinement | None, limits: ProcessLimits | None
     if limits is not None:
         options += [f"file_limit={limits.max_file_bytes}"]
         options += [f"process_limit={limits.max_new_processes}"]
+        options += [f"max_processes={limits.max_processes}"]
+        options += [f"max_memory={limits.max_memory_bytes}"]
+        if limits.disk is not None:
+            options += [f"disk={limits.disk}", f"min_free={limits.min_free_bytes}"]
     return options
 
 

@@ -1,5 +1,6 @@
 """The confinement of a command: the files it may use, and its resource limits."""
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,12 @@ SYSTEM_SETTINGS = tuple(
 DEVICES = tuple(Path("/dev") / name for name in "null zero full random urandom tty".split())
 
 
+RUNS_AS_ROOT = (
+    "The server runs as root, so only the kernel's confinement holds a command, and the limit of"
+    " its processes is held late. Run the server as a user of its own."
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
     """The files that a program and its descendants may use; paths that do not exist are skipped.
@@ -58,11 +65,19 @@ class Confinement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessLimits:
-    """Resource limits of a program and each of its descendants. Core files are always off."""
+    """Resource limits of a program and its descendants. Core files are always off."""
 
+    #: Of each file.
     max_file_bytes: int = 2**30
     #: Processes and threads, on top of those of the user when the program starts.
     max_new_processes: int = 512
+    #: Of all of them together, and without threads: the limit above is none for root.
+    max_processes: int = 512
+    #: Of all of them together, without what they share. 0: any amount.
+    max_memory_bytes: int = 0
+    #: Where there has to be space left for others.
+    disk: Path | None = None
+    min_free_bytes: int = 2**30
 
 
 def confine_to(
@@ -108,10 +123,13 @@ def cage_missing() -> str | None:
 
 def confinement_gaps() -> Sequence[str]:
     """Describe what this kernel does not enforce, a sentence each."""
-    return tuple(_gaps(landlock.version(), seccomp_works=seccomp.is_supported(landlock.call)))
+    seccomp_works = seccomp.is_supported(landlock.call)
+    return tuple(_gaps(landlock.version(), seccomp_works=seccomp_works, is_root=os.geteuid() == 0))
 
 
-def _gaps(version: int, *, seccomp_works: bool) -> Iterator[str]:
+def _gaps(version: int, *, seccomp_works: bool, is_root: bool) -> Iterator[str]:
+    if is_root:
+        yield RUNS_AS_ROOT
     if version < 3:
         yield "Commands can truncate files outside their folders. Linux 6.2 or newer prevents this."
     if version < 6:

@@ -1,15 +1,17 @@
 """Runs a command and ends every process it started. A separate program, run by its path:
 
     python -I -S reaper.py env=PATH,HOME [grace=5] [caller=PID] [control=FD] [clean=1]
+        [max_memory=BYTES] [max_processes=N] [disk=PATH min_free=BYTES]
         [read=PATH ...] [write=PATH ...] [network=1] [file_limit=BYTES process_limit=N] -- COMMAND
 
 It is two processes. Both adopt orphans below them (subreapers), so no process leaves the tree. The
 inner one starts the command, the outer one is the caller's child, and if one of them is killed,
 the other ends the tree. They end it when the command exits, when the caller closes the control
-socket or exits, and on SIGTERM. Then they exit as the command did.
+socket or exits, on SIGTERM, and when the tree exceeds one of its limits, which they report on the
+socket. Then they exit as the command did.
 
 Every command pays for the start of this, so it imports next to nothing: `signal`, `ctypes`,
-`typing`, `contextlib` or `pathlib` would each take longer than all the rest. The second line of
+`typing`, `contextlib` or `pathlib` would each take longer than all the rest. The last line of
 options is for `child`, which is imported only for commands that have any of them.
 """
 
@@ -35,6 +37,8 @@ GRACE_SECONDS = 5.0
 HANDOVER_SECONDS = 1.0
 #: Interval of checks that the parent is alive, where there is no pidfd.
 PARENT_POLL_SECONDS = 0.5
+#: Interval of looks at what the tree uses.
+LIMIT_POLL_SECONDS = 0.25
 NEVER = float("inf")
 
 #: Prefixes of the options for `child`.
@@ -64,10 +68,13 @@ def main(arguments: list[str]) -> None:
         grace=float(options.get("grace", GRACE_SECONDS)),
         caller=int(options.get("caller", os.getppid())),
         control=int(options.get("control", -1)),
+        limits=TreeLimits(options),
     )
 
 
-def split(spec: "ChildSpec", *, grace: float, caller: int, control: int) -> None:
+def split(
+    spec: "ChildSpec", *, grace: float, caller: int, control: int, limits: "TreeLimits"
+) -> None:
     """Fork into the outer and the inner process."""
     if control >= 0:
         os.set_inheritable(control, False)
@@ -83,7 +90,7 @@ def split(spec: "ChildSpec", *, grace: float, caller: int, control: int) -> None
     if inner == 0:
         os.setsid()
         prctl(PR_SET_CHILD_SUBREAPER, 1)
-        run_inner(spec, grace=grace, outer=outer, control=control)
+        run_inner(spec, grace=grace, outer=outer, control=control, limits=limits)
     else:
         run_outer(inner, grace=grace, caller=caller, control=control)
 
@@ -100,14 +107,16 @@ def run_outer(inner: int, *, grace: float, caller: int, control: int) -> "NoRetu
     exit_as(supervise(inner, EndWatch(caller, control), ask_to_end))
 
 
-def run_inner(spec: "ChildSpec", *, grace: float, outer: int, control: int) -> "NoReturn":
+def run_inner(
+    spec: "ChildSpec", *, grace: float, outer: int, control: int, limits: "TreeLimits"
+) -> "NoReturn":
     # Before the command is started, so that no request to end is missed.
     watch = EndWatch(outer)
     try:
         child = start(*spec)
     except OSError as error:
         fail(spec[0][0], error.errno or 5, control)
-    report(child, control)
+    report(f"{child}", control)
     detach_streams()
 
     signalled: set[int] = set()
@@ -123,7 +132,14 @@ def run_inner(spec: "ChildSpec", *, grace: float, outer: int, control: int) -> "
                 send_signal(pid, signal.SIGCONT)
         return grace
 
-    status = supervise(child, watch, ask_to_end)
+    def exceeds_limit() -> bool:
+        exceeded = limits.exceeded(child)
+        if exceeded:
+            report(exceeded, control)
+        return bool(exceeded)
+
+    raise_priority()
+    status = supervise(child, watch, ask_to_end, exceeds_limit if limits else None)
     if sys.platform != "linux":
         # There are no subreapers there, but most orphans keep the process group of the command.
         send_signal(-child, signal.SIGKILL)
@@ -153,7 +169,7 @@ def import_start_child() -> "Callable[[list[str], dict[str, str], list[str]], in
 
 def fail(program: str, errno: int, control: int) -> "NoReturn":
     if control >= 0:
-        report(-errno, control)
+        report(f"{-errno}", control)
     else:
         why = os.strerror(errno) if errno < 1000 else "It cannot be confined on this system."
         os.write(2, f"{program}: {why}\n".encode(errors="replace"))
@@ -161,17 +177,21 @@ def fail(program: str, errno: int, control: int) -> "NoReturn":
     os._exit(127 if errno in (2, 20) else 126)
 
 
-def report(number: int, control: int) -> None:
-    """Send the caller the process id of the command, or a negative error number."""
+def report(message: str, control: int) -> None:
+    """Tell the caller the process id of the command, or a negative error number; then a limit."""
     if control >= 0:
         try:
-            os.write(control, b"%d" % number)
+            os.write(control, f"{message}\n".encode())
         except OSError:
             pass
-        os.close(control)
 
 
-def supervise(child: int, watch: "EndWatch", ask_to_end: "Callable[..., float]") -> int:
+def supervise(
+    child: int,
+    watch: "EndWatch",
+    ask_to_end: "Callable[..., float]",
+    exceeds_limit: "Callable[[], bool] | None" = None,
+) -> int:
     """Wait for the child to exit or for a request to end, then until no process is left.
 
     Returns the exit status of the child. `ask_to_end` sends SIGTERM and returns the grace period.
@@ -190,6 +210,9 @@ def supervise(child: int, watch: "EndWatch", ask_to_end: "Callable[..., float]")
         if status != before or (requested and deadline == NEVER):
             deadline = min(deadline, time.monotonic() + ask_to_end(alive=status is None))
         seconds = deadline - time.monotonic()
+        if exceeds_limit and seconds > 0:
+            seconds = 0 if exceeds_limit() else min(seconds, LIMIT_POLL_SECONDS)
+            deadline = time.monotonic() if seconds == 0 else deadline
         if seconds <= 0:
             kill_descendants()
             # A process that cannot be killed yet is tried again, less and less often.
@@ -260,6 +283,88 @@ class EndWatch:
             return False
         self.orphaned = True
         return True
+
+
+class TreeLimits:
+    """What the processes of the tree may use together."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self.max_memory = int(options.get("max_memory", 0))
+        self.max_processes = int(options.get("max_processes", 0))
+        self.disk = options.get("disk", "")
+        self.min_free = int(options.get("min_free", 0))
+        self.others = count_threads()
+
+    def __bool__(self) -> bool:
+        return bool(self.max_memory or self.max_processes or self.disk)
+
+    def exceeded(self, child: int) -> str:
+        """Name the limit that is exceeded, if one is."""
+        # Listing processes takes longer than some take to fork, so those wait meanwhile.
+        has_many = self.max_processes and count_threads() > self.others + self.max_processes
+        if has_many:
+            send_signal(-child, signal.SIGSTOP)
+        pids = [pid for pid, _ in descendants()]
+        if self.max_processes and len(pids) > self.max_processes:
+            return "processes"
+        if has_many:
+            # They were threads, or those of others.
+            send_signal(-child, signal.SIGCONT)
+        # The first counts what they share for each of them; to know better takes longer.
+        if (
+            self.max_memory
+            and sum(map(resident_bytes, pids)) > self.max_memory
+            and sum(map(proportional_bytes, pids)) > self.max_memory
+        ):
+            return "memory"
+        if self.disk and free_bytes(self.disk) < self.min_free:
+            return "disk"
+        return ""
+
+
+def count_threads() -> int:
+    """Count the threads of all processes on this machine."""
+    try:
+        with open("/proc/loadavg", "rb", buffering=0) as file:
+            return int(file.read(128).split()[3].split(b"/")[1])
+    except OSError:
+        return 0
+
+
+def raise_priority() -> None:
+    """Let this process run before those it watches, where the system allows that."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -10)
+    except OSError:
+        pass
+
+
+def resident_bytes(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm", "rb", buffering=0) as file:
+            return int(file.read(256).split()[1]) * os.sysconf("SC_PAGESIZE")
+    except (OSError, IndexError):
+        return 0
+
+
+def proportional_bytes(pid: int) -> int:
+    """Return the memory of a process, with its share of what it has in common with others."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb", buffering=0) as file:
+            for line in file.read(4096).splitlines():
+                if line.startswith(b"Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def free_bytes(path: str) -> int:
+    try:
+        disk = os.statvfs(path)
+    except OSError:
+        return sys.maxsize
+    return disk.f_bavail * disk.f_frsize
 
 
 def kill_descendants() -> None:

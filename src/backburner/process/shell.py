@@ -21,6 +21,8 @@ from backburner.process.tree import ProcessTree, spawn, wait_despite_cancel
 
 #: A command that writes more is ended.
 MAX_COMMAND_OUTPUT_BYTES = 20 * 2**20
+#: Of a command and its descendants.
+MAX_MEMORY_BYTES = 4 * 2**30
 #: Between SIGTERM and SIGKILL, when a command has timed out.
 COMMAND_GRACE = timedelta(seconds=2)
 #: The line is not among the arguments, which everybody on the machine can read.
@@ -46,8 +48,9 @@ GIT_SETTINGS = """\
 class ConfinedShell:
     """Commands can use their folder, one for themselves alone, and the system's programs.
 
-    They inherit no environment; `variables` and `readable` are the operator's additions.
-    `unconfined` is for systems that cannot confine: commands can then use every file we can.
+    They inherit no environment; `variables` and `readable` are the operator's additions. They are
+    ended when the `disk` of the server is almost full. `unconfined` is for systems that cannot
+    confine: commands can then use every file we can.
     """
 
     def __init__(
@@ -56,12 +59,13 @@ class ConfinedShell:
         readable: Iterable[Path] = (),
         variables: Mapping[str, str] | None = None,
         unconfined: bool = False,
+        disk: Path | None = None,
         limits: ProcessLimits | None = None,
     ) -> None:
         self._readable = tuple(readable)
         self._variables = dict(variables or {})
         self._unconfined = unconfined
-        self._limits = limits or ProcessLimits()
+        self._limits = limits or ProcessLimits(max_memory_bytes=_memory_limit(), disk=disk)
         self.cage_missing = UNCONFINED if unconfined else cage_missing()
 
     async def run(
@@ -82,7 +86,21 @@ class ConfinedShell:
             signal=exited.signal,
             timed_out=reason is ExitReason.TIMED_OUT,
             output_exceeded=excerpt.size > MAX_COMMAND_OUTPUT_BYTES,
+            exceeded=self._describe_limit(tree.exceeded),
         )
+
+    def _describe_limit(self, limit: str) -> str:
+        match limit:
+            case "memory":
+                size = self._limits.max_memory_bytes / 2**30
+                return f"its processes used more than {size:.1f} GB of memory"
+            case "processes":
+                return f"it had more than {self._limits.max_processes} processes"
+            case "disk":
+                size = self._limits.min_free_bytes / 2**30
+                return f"the disk of the server has less than {size:.1f} GB left"
+            case _:
+                return ""
 
     def _confinement(
         self, folder: Path, temporary: Path, bounds: CommandBounds
@@ -140,6 +158,11 @@ async def _temporary_folder() -> AsyncIterator[Path]:
     finally:
         removing = asyncio.create_task(remove_tree(folder, within=CLEANUP_TIMEOUT))
         await wait_despite_cancel(removing, CLEANUP_TIMEOUT)
+
+
+def _memory_limit() -> int:
+    """Return the largest amount of memory for a command: half of what the machine has."""
+    return min(MAX_MEMORY_BYTES, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE") // 2)
 
 
 def _user() -> str:

@@ -45,6 +45,8 @@ class ProcessTree:
         self._timeout = timeout
         #: The process id of the command.
         self.pid = 0
+        #: The limit for which the reaper has ended the tree: memory, processes or disk.
+        self.exceeded = ""
 
     @property
     def stdin(self) -> asyncio.StreamWriter:
@@ -60,7 +62,10 @@ class ProcessTree:
 
     async def wait(self) -> Exit:
         """Wait until the command and all its descendants have ended."""
-        return Exit.of(await asyncio.shield(self._child.exited))
+        exited = Exit.of(await asyncio.shield(self._child.exited))
+        with suppress(OSError):
+            self.exceeded += self._control.recv(32).decode().strip()
+        return exited
 
     async def end(self) -> Exit:
         """End the tree and wait until it is gone; a cancellation takes effect only then."""
@@ -98,7 +103,7 @@ async def spawn(
         with closing(child):
             tree = ProcessTree(child, ours, timeout=grace + END_TIMEOUT)
             try:
-                tree.pid = await _receive_pid(command, ours)
+                tree.pid, tree.exceeded = await _receive_start(command, ours)
                 yield tree
             finally:
                 await tree.end()
@@ -123,14 +128,18 @@ async def _start_reaper(
     return child
 
 
-async def _receive_pid(command: Command, control: socket.socket) -> int:
-    """Wait for the process id of the command, or the error number of its start."""
+async def _receive_start(command: Command, control: socket.socket) -> tuple[int, str]:
+    """Wait for the process id of the command, or the error number of its start.
+
+    A limit that it exceeded at once may come with it.
+    """
     received = await asyncio.get_running_loop().sock_recv(control, 32)
     if not received:
         raise ProcessFailed(f"{command.program} was not started: its reaper ended early.")
-    if (number := int(received)) < 0:
+    start, _, limit = received.decode().partition("\n")
+    if (number := int(start)) < 0:
         raise not_run(command, -number)
-    return number
+    return number, limit.strip()
 
 
 class _Child(SubprocessStreamProtocol):

@@ -245,6 +245,8 @@ def _describe_changes(changes: Sequence[KeptChange]) -> str:
 def _describe_end(result: CommandResult, seconds: int) -> str:
     if result.output_exceeded:
         return "Ended: it wrote too much output. Redirect the output to a file, or reduce it."
+    if result.exceeded:
+        return f"Ended: {result.exceeded}."
     if result.timed_out:
         return f"Ended: timeout after {seconds} seconds."
     if result.signal is not None:
