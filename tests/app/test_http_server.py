@@ -16,6 +16,7 @@ from support.programs.programs import Start
 from support.servers.certificates import make_certificate
 from support.servers.live import BOUND
 
+from backburner.api.http.auth import SESSION_HEADER
 from backburner.app.http_server import HttpServer, check_certificate, listen, server_config
 from backburner.core.accounts import MAX_SIGN_IN_ATTEMPTS
 from backburner.core.errors import BadSetting
@@ -98,8 +99,9 @@ def test_with_a_certificate_and_a_password_it_serves_other_machines_encrypted(
     assert link.startswith(f"{address}/sign-in#")
     credentials = {"login": "ann", "password": PASSWORD}
     with httpx2.Client(base_url=address, verify=trust) as browser:
-        assert browser.post("/api/sign-in", json={"link": link}).status_code == 200
-        assert browser.put("/api/password", json=credentials).status_code == 200
+        signed_in = browser.post("/api/sign-in", json={"link": link})
+        key = {SESSION_HEADER: signed_in.json()["key"]}
+        assert browser.put("/api/password", json=credentials, headers=key).status_code == 200
     assert running.end(signal.SIGINT).code == 0
 
     port = httpx2.URL(start(*options, "--host", EVERYWHERE).wait_until_ready()).port

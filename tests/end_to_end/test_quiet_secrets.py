@@ -9,6 +9,8 @@ import httpx2
 import pytest
 from support.programs.programs import Running, starter
 
+from backburner.api.http.auth import SESSION_HEADER
+
 KEY, PASSWORD = "sk-canary-of-a-model", "canary words of a user"
 SETTINGS = f"""
 profile = "demo"
@@ -52,13 +54,14 @@ def test_no_secret_is_in_logs_errors_exports_or_files(server: Running, data: Pat
         def refuse(status: int, path: str, body: object, **more: Any) -> None:
             assert ask("POST", path, json=body, **more).status_code == status
 
-        ask("POST", "/api/sign-in", json={"link": link})
+        key = browser.post("/api/sign-in", json={"link": link}).json()["key"]
+        browser.headers[SESSION_HEADER] = key
         session = browser.cookies["backburner"]
         created = browser.post("/api/tokens", json={"name": "n", "scopes": ["read", "write"]})
         token = created.json()["token"]
         invitation = browser.post("/api/invitations", json={}).json()["secret"]
         bearer = {"authorization": f"Bearer {token}"}
-        secrets = [KEY, PASSWORD, link, session, token, invitation]
+        secrets = [KEY, PASSWORD, link, session, key, token, invitation]
 
         ask("GET", "/api/me", headers=bearer)
         ask("GET", "/api/me", headers={"authorization": f"Bearer {token}x"})
@@ -75,10 +78,11 @@ def test_no_secret_is_in_logs_errors_exports_or_files(server: Running, data: Pat
         ask("POST", f"/api/conversations/{chat}/messages", json=message, headers=accept)
         ask("GET", "/api/tokens")
         assert "what are you working on?" in ask("GET", "/api/export").text
-        ask("PUT", "/api/password", json={"login": "ada", "current": "", "password": PASSWORD})
+        first = {"login": "ada", "current": "", "password": PASSWORD}
+        secrets.append(browser.put("/api/password", json=first).json()["key"])
         secrets.append(browser.cookies["backburner"])
         refuse(401, "/api/sign-in", {"login": "ada", "password": f"no {PASSWORD}"})
-        assert len(set(secrets)) == 7
+        assert len(set(secrets)) == 9
 
     ended = server.end(signal.SIGTERM)
     logged = "\n".join([*ended.out, *ended.err])

@@ -12,7 +12,14 @@ from support.stage.stage import Stage
 
 from backburner.actions.accounts import sign_in
 from backburner.api.app import build_api
-from backburner.api.http.auth import SESSION_COOKIE, Operator, Reader, Writer
+from backburner.api.http.auth import (
+    SESSION_COOKIE,
+    SESSION_HEADER,
+    Operator,
+    Reader,
+    Writer,
+    split_session_secret,
+)
 from backburner.core.accounts import Scope
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId
@@ -55,6 +62,28 @@ async def session(stage: Stage) -> str:
     return issued.secret
 
 
+def keep(client: httpx2.AsyncClient, secret: str) -> None:
+    """Have both halves of a session, as our page does."""
+    cookie, client.headers[SESSION_HEADER] = split_session_secret(secret)
+    client.cookies.set(SESSION_COOKIE, cookie)
+
+
+async def test_half_a_session_opens_nothing(stage: Stage, client: httpx2.AsyncClient) -> None:
+    """Every port of a host gets its cookies."""
+    secret = await session(stage)
+    cookie, key = split_session_secret(secret)
+    for stolen in (cookie, key, secret):
+        client.cookies.set(SESSION_COOKIE, stolen)
+        for more in ({}, {SESSION_HEADER: ""}, {SESSION_HEADER: cookie}, {SESSION_HEADER: "x"}):
+            assert (await client.get("/see", headers=more)).status_code == 401
+        client.cookies.clear()
+        for headers in ({SESSION_HEADER: stolen}, {"authorization": f"Bearer {stolen}"}):
+            assert (await client.get("/see", headers=headers)).status_code == 401
+
+    keep(client, secret)
+    assert (await client.get("/see")).json() == "u_user"
+
+
 async def test_nobody_is_let_in_without_a_credential_that_is_good(
     stage: Stage, client: httpx2.AsyncClient
 ) -> None:
@@ -67,7 +96,7 @@ async def test_nobody_is_let_in_without_a_credential_that_is_good(
     assert (
         await client.get("/see", headers={"authorization": f"Bearer {good}"})
     ).json() == "u_user"
-    client.cookies.set(SESSION_COOKIE, await session(stage))
+    keep(client, await session(stage))
     assert (await client.get("/see")).json() == "u_user"
 
 
@@ -75,14 +104,14 @@ async def test_a_header_counts_before_a_cookie_and_a_bad_one_is_not_made_up_for(
     stage: Stage, client: httpx2.AsyncClient
 ) -> None:
     mine, theirs = await session(stage), await token(stage, Scope.READ, user=STRANGER)
-    client.cookies.set(SESSION_COOKIE, mine)
+    keep(client, mine)
 
     answer = await client.get("/see", headers={"authorization": f"Bearer {theirs}"})
     assert answer.json() == STRANGER
     for bad in ("Bearer no", "Bearer", "Basic eDp5", "", f"Bearer {mine}"):
         answer = await client.get("/see", headers={"authorization": bad})
         assert answer.status_code == 401, bad
-    client.cookies.set(SESSION_COOKIE, theirs)
+    keep(client, theirs)
     assert (await client.get("/see")).status_code == 401
 
 
@@ -106,7 +135,7 @@ async def test_a_header_counts_before_a_cookie_and_a_bad_one_is_not_made_up_for(
 async def test_with_a_cookie_only_our_own_pages_change_something(
     stage: Stage, client: httpx2.AsyncClient, headers: dict[str, str], status: int
 ) -> None:
-    client.cookies.set(SESSION_COOKIE, await session(stage))
+    keep(client, await session(stage))
     assert (await client.post("/change", headers=headers)).status_code == status
 
     # A token is in the header because somebody put it there.
@@ -117,7 +146,7 @@ async def test_with_a_cookie_only_our_own_pages_change_something(
 async def test_with_a_cookie_pages_of_others_do_not_read_either(
     stage: Stage, client: httpx2.AsyncClient
 ) -> None:
-    client.cookies.set(SESSION_COOKIE, await session(stage))
+    keep(client, await session(stage))
 
     assert (await client.get("/see", headers={"origin": "http://evil.example"})).status_code == 403
     assert (await client.get("/see", headers={"origin": "http://localhost"})).status_code == 200
@@ -130,7 +159,7 @@ async def test_behind_a_proxy_the_public_address_is_ours(stage: Stage) -> None:
     api.include_router(routes())
     transport = httpx2.ASGITransport(app=api)
     async with httpx2.AsyncClient(transport=transport, base_url="http://b.example") as client:
-        client.cookies.set(SESSION_COOKIE, await session(stage))
+        keep(client, await session(stage))
         kind = {"content-type": "application/json"}
         ours = await client.post("/change", headers=kind | {"origin": "https://b.example"})
         plain = await client.post("/change", headers=kind | {"origin": "http://b.example"})

@@ -12,7 +12,7 @@ from support.people.tokens import issue_token
 from support.stage.stage import Stage
 
 from backburner.actions.accounts import credentials, sign_in, users
-from backburner.api.http.auth import SESSION_COOKIE
+from backburner.api.http.auth import SESSION_COOKIE, SESSION_HEADER
 from backburner.core.accounts import MAX_SIGN_IN_ATTEMPTS, Caller, Role, Scope
 from backburner.ports import HintKind
 
@@ -26,7 +26,8 @@ async def is_in(browser: httpx2.AsyncClient, **more: object) -> bool:
 
 
 async def caller_of(stage: Stage, browser: httpx2.AsyncClient) -> Caller:
-    caller = await credentials.identify(stage.deps, browser.cookies[SESSION_COOKIE])
+    secret = browser.cookies[SESSION_COOKIE] + browser.headers[SESSION_HEADER]
+    caller = await credentials.identify(stage.deps, secret)
     assert caller
     return caller
 

@@ -1,7 +1,11 @@
-"""Authentication: a bearer token in the header, or the session cookie of a browser.
+"""Authentication: a bearer token in the header, or the two halves of a browser's session.
 
-A browser sends the cookie with requests from any page, so requests with a cookie also have to come
-from our own origin. A client sets the header itself, so requests with a token need no such check.
+One half is a cookie that scripts cannot read. Cookies know no ports, so a browser also shows it to
+whatever else listens on this host: a page that a command serves, for example. So the other half is
+kept by our page, for its own origin, and sent as a header. Neither opens anything alone.
+
+Requests with a session also have to come from our own origin. A client sets the header of a token
+itself, so requests with a token need no such check.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,6 +20,7 @@ from backburner.api.http.problems import Problem
 from backburner.core.accounts import Caller, CredentialKind, Scope, check_direct
 
 SESSION_COOKIE = "backburner"
+SESSION_HEADER = "x-backburner-session"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -34,11 +39,23 @@ async def identify_token(request: Request) -> Caller:
     return await _find_caller(request, token, CredentialKind.TOKEN)
 
 
+def split_session_secret(secret: str) -> tuple[str, str]:
+    """Return the halves for the cookie and for the page, each too long to be guessed."""
+    middle = len(secret) // 2
+    return secret[:middle], secret[middle:]
+
+
+def read_session_secret(request: Request) -> str:
+    """Put the halves together; half a secret opens nothing."""
+    halves = request.cookies.get(SESSION_COOKIE), request.headers.get(SESSION_HEADER)
+    return "".join(half for half in halves if half) if all(halves) else ""
+
+
 async def _authenticate(request: Request) -> Caller:
     # With a header the cookie does not count: an invalid token is refused despite a valid session.
     if "authorization" in request.headers:
         return await identify_token(request)
-    secret = request.cookies.get(SESSION_COOKIE, "")
+    secret = read_session_secret(request)
     caller = await _find_caller(request, secret, CredentialKind.SESSION)
     check_origin(request)
     if request.method not in SAFE_METHODS:

@@ -5,7 +5,13 @@ from fastapi import APIRouter, Request, Response
 from backburner.actions.accounts import credentials
 from backburner.actions.accounts import sign_in as entry
 from backburner.actions.accounts.credentials import IssuedCredential
-from backburner.api.http.auth import SESSION_COOKIE, AnyCaller, Writer
+from backburner.api.http.auth import (
+    SESSION_COOKIE,
+    AnyCaller,
+    Writer,
+    read_session_secret,
+    split_session_secret,
+)
 from backburner.api.http.dependencies import AppDeps, ClientAddress
 from backburner.api.http.openapi import BODY_ERRORS, error_responses
 from backburner.api.http.origins import OwnPageOnly, get_origin, is_encrypted
@@ -28,10 +34,11 @@ router = APIRouter(prefix="/api", tags=["sign-in"])
 def start_session(
     request: Request, response: Response, session: IssuedCredential
 ) -> CreatedSessionOut:
-    """Set the session cookie."""
+    """Set the cookie of a new session, and return its other half."""
+    cookie, key = split_session_secret(session.secret)
     response.set_cookie(
         SESSION_COOKIE,
-        session.secret,
+        cookie,
         max_age=COOKIE_LIFETIME_SECONDS,
         path="/",
         secure=is_encrypted(request),
@@ -39,7 +46,7 @@ def start_session(
         samesite="lax",
     )
     response.headers["cache-control"] = "no-store"
-    return CreatedSessionOut(id=session.id, expires_at=session.expires_at)
+    return CreatedSessionOut(id=session.id, expires_at=session.expires_at, key=key)
 
 
 def show_secret_link(
@@ -58,7 +65,7 @@ async def sign_in(
     body: SignInBody, request: Request, response: Response, deps: AppDeps, address: ClientAddress
 ) -> CreatedSessionOut:
     """Start a session with a link or a password. The browser's previous session ends."""
-    before = request.cookies.get(SESSION_COOKIE, "")
+    before = read_session_secret(request)
     if body.link is not None:
         secret = read_link_secret(body.link)
         session = await entry.sign_in_by_link(deps, secret, address=address, before=before)

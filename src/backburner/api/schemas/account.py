@@ -121,12 +121,18 @@ class UserChangesBody(BaseModel):
 
 
 class CreatedSessionOut(BaseModel):
-    """A new session; its secret is in the cookie."""
+    """A new session. Half of its secret is in the cookie."""
 
-    model_config = example(id=_CREDENTIAL_ID, expires_at="2026-12-16T12:00:00Z")
+    model_config = example(
+        id=_CREDENTIAL_ID, expires_at="2026-12-16T12:00:00Z", key="0123456789abcdefghijklm"
+    )
 
     id: str
     expires_at: datetime | None
+    key: str = Field(
+        description="The other half of the secret. Send it with each request of the session, in the"
+        " header X-Backburner-Session."
+    )
 
 
 class SecretLinkOut(BaseModel):

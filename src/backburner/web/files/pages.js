@@ -4,6 +4,8 @@
 const forms = [...document.querySelectorAll("form")];
 const problem = document.querySelector("#problem");
 const done = document.querySelector("#done");
+// Half of the session. The other half is a cookie, which every port of this host can read.
+const KEY = "backburner-session";
 let secret = "";
 
 function takeSecret() {
@@ -23,7 +25,10 @@ class RequestFailed extends Error {
 
 async function call(method, path, body) {
   // The default mode: in others the browser does not send the origin of the page.
-  const request = { method, headers: { "content-type": "application/json" }, body: body && JSON.stringify(body) };
+  const headers = { "content-type": "application/json" };
+  const key = localStorage.getItem(KEY);
+  if (key) headers["x-backburner-session"] = key;
+  const request = { method, headers, body: body && JSON.stringify(body) };
   const response = await fetch(path, request).catch(() => {
     throw new Error("Backburner does not respond. Check that it is running, and try again.");
   });
@@ -63,7 +68,8 @@ async function send(form) {
   const body = Object.fromEntries([...new FormData(form)].filter(([, value]) => value));
   if (form.dataset.secret) body[form.dataset.secret] = secret;
   try {
-    await call("POST", form.dataset.to, body);
+    const session = await call("POST", form.dataset.to, body);
+    localStorage.setItem(KEY, session.key);
   } catch (error) {
     // A used secret is of no use again; other errors can be corrected in the form.
     if (error.status === 401 && form.dataset.secret) {
@@ -104,6 +110,7 @@ async function createToken(button) {
 
 async function signOut() {
   await call("POST", "/api/sign-out");
+  localStorage.removeItem(KEY);
   location.assign("/sign-in");
 }
 
@@ -121,7 +128,7 @@ function showForm() {
 async function start() {
   secret = takeSecret();
   showForm();
-  if (!secret && forms.some((form) => !form.dataset.secret)) {
+  if (!secret && localStorage.getItem(KEY) && forms.some((form) => !form.dataset.secret)) {
     await call("GET", "/api/me").then(welcome, () => {});
   }
 }
