@@ -81,7 +81,11 @@ async def serving(url: str) -> AsyncIterator[tuple[str, int]]:
         options = ("--serve", "--traces", f"{folder}/traces", "--data", f"{folder}/data")
         command = (sys.executable, "-m", "support.faults.program", "--database-url", url)
         program = await asyncio.create_subprocess_exec(
-            *command, *options, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+            *command,
+            *options,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={**os.environ, "BACKBURNER_CONNECTIONS_PER_USER": "100"},
         )
         try:
             output: Any = program.stdout

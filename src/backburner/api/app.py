@@ -11,6 +11,7 @@ from starlette.routing import Route
 from backburner import __version__
 from backburner.actions.deps import Deps
 from backburner.api.http import openapi, problems
+from backburner.api.http.caller_limits import CallerLimits
 from backburner.api.http.hosts import HostCheckMiddleware
 from backburner.api.http.limits import BodyLimitMiddleware
 from backburner.api.routes import (
@@ -110,6 +111,7 @@ def build_api(
     api.state.checks = checks
     api.state.public_url = public_url
     api.state.feed = Feed(deps)
+    api.state.limits = CallerLimits()
     api.state.heartbeat = heartbeat.total_seconds()
     api.state.reply_timeout = reply_timeout
     if tools is not None:

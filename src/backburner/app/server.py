@@ -10,6 +10,7 @@ from fastapi import FastAPI
 
 from backburner.actions.deps import Deps
 from backburner.api.app import build_api
+from backburner.api.http.caller_limits import CallerLimits
 from backburner.api.routes.mcp import ServeTools
 from backburner.app import owner
 from backburner.app.build import App
@@ -83,6 +84,7 @@ def build_server_api(app: App) -> FastAPI:
         public_url=settings.public_url,
         tools=serve_tools(app.deps),
     )
+    api.state.limits = CallerLimits(settings.requests_per_minute, settings.connections_per_user)
     api.routes.extend(pages.build_routes())
     return api
 

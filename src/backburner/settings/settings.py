@@ -168,6 +168,13 @@ class Settings(BaseSettings):
     per_user_concurrency: Count = Field(
         default=3, description="Maximum number of concurrent runs per user."
     )
+    requests_per_minute: Count = Field(
+        default=600, description="Maximum number of API requests per minute and credential."
+    )
+    connections_per_user: Count = Field(
+        default=10,
+        description="Maximum number of open event streams per user, and of calls by MCP clients.",
+    )
     run_timeout: Duration = Field(default=timedelta(minutes=5), description="Timeout of a run.")
     lease: Duration = Field(
         default=timedelta(seconds=30),

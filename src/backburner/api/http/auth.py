@@ -14,6 +14,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from backburner.actions.accounts import credentials
+from backburner.api.http.caller_limits import get_limits
 from backburner.api.http.dependencies import get_deps
 from backburner.api.http.origins import check_origin, check_page
 from backburner.api.http.problems import Problem
@@ -67,6 +68,7 @@ async def _find_caller(request: Request, secret: str, kind: CredentialKind) -> C
     caller = await credentials.identify(get_deps(request), secret) if secret else None
     if caller is None or caller.kind is not kind:
         raise Problem(401, "You are not signed in.", "Send a token, or sign in.")
+    get_limits(request).count_request(caller.credential)
     return caller
 
 

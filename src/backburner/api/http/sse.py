@@ -6,7 +6,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from typing import Any
 
 from starlette.responses import Response
@@ -31,16 +31,30 @@ def format_event(name: str, data: Any, *, number: int | None = None) -> bytes:
 
 
 class EventStreamResponse(Response):
-    """Sends events as they come, until the stream ends or the client disconnects."""
+    """Sends events as they come, until the stream ends or the client disconnects.
+
+    Something can be held open meanwhile.
+    """
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, events: EventStream, status_code: int = 200) -> None:
+    def __init__(
+        self,
+        events: EventStream,
+        status_code: int = 200,
+        *,
+        held: AbstractContextManager[None] | None = None,
+    ) -> None:
         super().__init__(status_code=status_code)
         self._events = events
+        self._held = held or nullcontext()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope
+        with self._held:
+            await self._send_until_disconnect(receive, send)
+
+    async def _send_until_disconnect(self, receive: Receive, send: Send) -> None:
         sending = asyncio.create_task(self._send(send))
         disconnect = asyncio.create_task(wait_for_disconnect(receive))
         try:

@@ -12,6 +12,7 @@ from backburner.actions.chat import SentMessage
 from backburner.actions.deps import Deps
 from backburner.api.http import sse
 from backburner.api.http.auth import Reader, Writer
+from backburner.api.http.caller_limits import Connection, get_limits
 from backburner.api.http.dependencies import AppDeps, get_feed
 from backburner.api.http.idempotency import IdempotentRoute
 from backburner.api.http.openapi import error_responses
@@ -74,9 +75,13 @@ async def send_message(
     messages. `later` ends a stream that takes too long: the reply continues, and /api/events
     reports it.
     """
+    streams = sse.MEDIA_TYPE in request.headers.get("accept", "")
+    # Before the message is stored: a refused request changes nothing.
+    held = get_limits(request).hold(caller.user, Connection.STREAM) if streams else None
     sent = await chat.send(deps, caller.user, conversation_id, body.content)
-    if sse.MEDIA_TYPE in request.headers.get("accept", ""):
-        return sse.EventStreamResponse(_stream_reply(request, caller, conversation_id, sent))
+    if streams:
+        events = _stream_reply(request, caller, conversation_id, sent)
+        return sse.EventStreamResponse(events, held=held)
     return MessageOut.of(sent.message)
 
 
