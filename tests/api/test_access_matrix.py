@@ -40,6 +40,8 @@ PATHS = {
     "/api/erase": {"post": APPROVE},
     "/api/events": {"get": READ},
     "/api/export": {"get": READ},
+    "/api/audit": {"get": OPERATE},
+    "/api/me/audit": {"get": READ},
     "/api/grants": {"get": READ},
     "/api/grants/{grant_id}": {"delete": WRITE},
     "/api/invitations": {"get": OPERATE, "post": OPERATE},

@@ -393,6 +393,7 @@ OF_THEIR_OWN: dict[str, Attempt] = {
 }
 #: They are about a user as such: whoever calls them has made sure that it is the caller.
 OF_A_USER = {
+    *("audit.of_user", "audit.record"),
     *("accounts.change", "accounts.disable", "accounts.load", "accounts.password_hash"),
     *(
         "accounts.set_password",

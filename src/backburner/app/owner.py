@@ -5,6 +5,7 @@ import json
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from backburner.actions.accounts import credentials, sign_in, users
@@ -14,7 +15,7 @@ from backburner.app.build import App
 from backburner.app.clock import Clock
 from backburner.app.machines import NoTools
 from backburner.app.urls import host_in_url
-from backburner.core.accounts import User
+from backburner.core.accounts import ON_THE_SERVER, User
 from backburner.core.errors import BadSetting, NotFound
 from backburner.core.ids import UserId
 from backburner.private_file import write_private_file
@@ -67,7 +68,8 @@ def make_sign_in_link(settings: Settings, login: str | None) -> UserLink:
 
 def make_reset_link(settings: Settings, login: str | None) -> UserLink:
     """Create a password-reset link directly in the database; without a login, for the owner."""
-    return _make_link(settings, login, users.reset_password, "reset")
+    reset = partial(users.reset_password, actor=ON_THE_SERVER)
+    return _make_link(settings, login, reset, "reset")
 
 
 def _make_link(

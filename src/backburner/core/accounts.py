@@ -167,3 +167,32 @@ def network_of(address: str) -> str:
 def secret_digest(secret: str) -> str:
     """Hash a secret for storage; secrets are too long to guess, so a fast hash is enough."""
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+#: The actor of what was done with the database itself, on the machine of the server.
+ON_THE_SERVER = UserId("on the server")
+
+
+class Act(StrEnum):
+    USER_ADDED = "user_added"
+    USER_CHANGED = "user_changed"  #: Their name.
+    ROLE_CHANGED = "role_changed"
+    USER_DISABLED = "user_disabled"
+    USER_ENABLED = "user_enabled"
+    PASSWORD_RESET = "password_reset"  # noqa: S105 (somebody made a link for a new password)
+    USER_INVITED = "user_invited"
+    INVITATION_REVOKED = "invitation_revoked"
+    INVITATION_ACCEPTED = "invitation_accepted"
+    BACKUP_MADE = "backup_made"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    id: str
+    at: datetime
+    #: Who did it; see `ON_THE_SERVER`.
+    actor: UserId
+    act: Act
+    #: Whom it concerns, if anybody.
+    user: UserId | None
+    detail: str

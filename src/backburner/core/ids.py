@@ -28,6 +28,10 @@ _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS = 78
 
 
+def new_audit_id() -> str:
+    return _new("a")
+
+
 def new_batch_id() -> str:
     return _new("b")
 

@@ -1,6 +1,7 @@
 """Protocols between the actions and their adapters: store, bus, engines, channels, processes."""
 
 from backburner.ports.accounts import Accounts as Accounts
+from backburner.ports.accounts import Audit as Audit
 from backburner.ports.accounts import Credentials as Credentials
 from backburner.ports.accounts import ExportPage as ExportPage
 from backburner.ports.accounts import McpClients as McpClients

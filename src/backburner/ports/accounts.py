@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from backburner.core.accounts import (
+    Act,
+    AuditEntry,
     Caller,
     Credential,
     CredentialKind,
@@ -60,6 +62,17 @@ class Accounts(Protocol):
 
     def disable(self, user: UserId, *, at: datetime | None) -> None:
         """Disable a user, or enable them again with None."""
+
+
+class Audit(Protocol):
+    def record(
+        self, act: Act, *, actor: UserId, user: UserId | None = None, detail: str = ""
+    ) -> None: ...
+    def page(self, *, before: str = "", limit: int) -> Sequence[AuditEntry]:
+        """List acts of everybody, newest first, from the one before `before`."""
+
+    def of_user(self, user: UserId, *, limit: int) -> Sequence[AuditEntry]:
+        """List what others did to a user's account, newest first."""
 
 
 class Credentials(Protocol):

@@ -21,6 +21,7 @@ from backburner.core.tool_policy import Grant, ToolCall
 from backburner.core.transitions import Step
 from backburner.ports.accounts import (
     Accounts,
+    Audit,
     Credentials,
     McpClients,
     PersonalData,
@@ -247,6 +248,8 @@ class Tx(Protocol):
 
     @property
     def accounts(self) -> Accounts: ...
+    @property
+    def audit(self) -> Audit: ...
     @property
     def away(self) -> Away: ...
     @property

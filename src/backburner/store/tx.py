@@ -3,6 +3,7 @@
 from functools import cached_property
 
 from backburner.store.accounts.accounts import Accounts
+from backburner.store.accounts.audit import Audit
 from backburner.store.accounts.credentials import Credentials
 from backburner.store.accounts.mcp_clients import McpClients
 from backburner.store.accounts.personal_data import PersonalData
@@ -33,6 +34,7 @@ from backburner.store.records.tool_calls import ToolCalls
 
 class Tx(Context):
     accounts = cached_property(Accounts)
+    audit = cached_property(Audit)
     away = cached_property(Away)
     browse = cached_property(Browse)
     conversations = cached_property(Conversations)

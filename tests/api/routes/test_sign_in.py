@@ -9,6 +9,7 @@ from support.doubles.clock import SetClock
 from support.people import people
 from support.people.people import PASSWORD
 from support.people.tokens import issue_token
+from support.stage.make import OPERATOR
 from support.stage.stage import Stage
 
 from backburner.actions.accounts import credentials, sign_in, users
@@ -66,8 +67,8 @@ async def test_wrong_ones_are_told_nothing_about_what_is_wrong(
     stage: Stage, browser: httpx2.AsyncClient
 ) -> None:
     disabled, _ = await people.add(stage), await people.add(stage, "bob")
-    await users.add(stage.deps, login="new", name="", role=Role.MEMBER)
-    await users.change(stage.deps, disabled, disabled=True)
+    await users.add(stage.deps, actor=OPERATOR, login="new", name="", role=Role.MEMBER)
+    await users.change(stage.deps, disabled, actor=OPERATOR, disabled=True)
 
     answers = [
         await people.sign_in(browser, "bob", OTHER),
@@ -298,12 +299,12 @@ async def test_what_shuts_out_ends_every_session_and_token_at_once(
                 body = {"current": PASSWORD, "password": OTHER}
                 assert (await browser.put("/api/password", json=body)).status_code == 200
             case "reset":
-                made = await users.reset_password(stage.deps, user)
+                made = await users.reset_password(stage.deps, user, actor=OPERATOR)
                 await sign_in.redeem_reset(stage.deps, made.secret, OTHER, address="")
             case "disabled":
-                await users.change(stage.deps, user, disabled=True)
+                await users.change(stage.deps, user, actor=OPERATOR, disabled=True)
             case "role":
-                await users.change(stage.deps, user, role=Role.OPERATOR)
+                await users.change(stage.deps, user, actor=OPERATOR, role=Role.OPERATOR)
         async with asyncio.timeout(5):
             assert await hints.take()
 

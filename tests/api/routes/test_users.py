@@ -9,7 +9,7 @@ from support.doubles.clock import SetClock
 from support.doubles.engine import End, Wait
 from support.people import people
 from support.people.people import PASSWORD
-from support.stage.make import NOON, USER
+from support.stage.make import NOON, OPERATOR, USER
 from support.stage.stage import Stage
 
 from backburner.actions.accounts import credentials, sign_in, users
@@ -106,7 +106,7 @@ async def test_an_invitation_is_good_for_a_week_and_while_its_maker_is(
 
     second = await people.add(stage, "bob", Role.OPERATOR)
     link = await invitation(browser, await people.token(stage, second))
-    await users.change(stage.deps, second, role=Role.MEMBER)
+    await users.change(stage.deps, second, actor=OPERATOR, role=Role.MEMBER)
     assert (await accept(browser, link)).status_code == 401
 
 
@@ -230,7 +230,7 @@ async def test_a_reset_is_good_once_for_a_day_and_until_the_next(
 
 async def test_a_reset_that_two_use_at_once_sets_one_password(stage: Stage) -> None:
     user = await people.add(stage)
-    made = await users.reset_password(stage.deps, user)
+    made = await users.reset_password(stage.deps, user, actor=OPERATOR)
     both = [
         sign_in.redeem_reset(stage.deps, made.secret, password, address="")
         for password in (OTHER, OTHER + "!")
@@ -335,7 +335,7 @@ async def test_the_last_operator_stays(
 
 async def test_two_operators_cannot_shut_each_other_out_at_once(stage: Stage) -> None:
     both = [await people.add(stage, login, Role.OPERATOR) for login in ("ada", "bob")]
-    changes = [users.change(stage.deps, user, disabled=True) for user in both]
+    changes = [users.change(stage.deps, user, actor=OPERATOR, disabled=True) for user in both]
     results = await asyncio.gather(*changes, return_exceptions=True)
 
     assert sum(isinstance(result, Conflict) for result in results) == 1
@@ -346,8 +346,8 @@ async def test_nothing_made_for_somebody_who_is_shut_out_lets_them_in(
 ) -> None:
     user = await people.add(stage)
     await people.add(stage, "bob", Role.OPERATOR)
-    await users.change(stage.deps, user, disabled=True)
-    reset = await users.reset_password(stage.deps, user)
+    await users.change(stage.deps, user, actor=OPERATOR, disabled=True)
+    reset = await users.reset_password(stage.deps, user, actor=OPERATOR)
     link = await sign_in.issue_link(stage.deps, user)
 
     body = {"reset": reset.secret, "password": OTHER}

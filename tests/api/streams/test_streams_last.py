@@ -20,7 +20,7 @@ from support.doubles.engine import Say, ScriptedEngine, Wait
 from support.people.tokens import issue_token
 from support.servers.live import BOUND, Stream, following, serving
 from support.servers.postgres_server import stopped_postgres
-from support.stage.make import MATE, USER
+from support.stage.make import MATE, OPERATOR, USER
 from support.stage.stage import Stage
 from support.stage.stages import clock, database, set_up, stage
 
@@ -122,7 +122,7 @@ async def until_over(stream: Stream) -> None:
 async def shut_out(stage: Stage, client: httpx2.AsyncClient, token: str, how: str) -> None:
     if how == "disabled":
         stage.user(MATE)
-        await users.change(stage.deps, MATE, role=Role.OPERATOR)
+        await users.change(stage.deps, MATE, actor=OPERATOR, role=Role.OPERATOR)
         operator = await issue(stage, MATE)
         headers = {"authorization": f"Bearer {operator}"}
         answer = await client.patch(f"/api/users/{USER}", json={"disabled": True}, headers=headers)

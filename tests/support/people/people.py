@@ -10,6 +10,7 @@ from backburner.actions.accounts.passwords import hash_password
 from backburner.core.accounts import LOCAL_CLIENT_NAME, Role, Scope, User
 from backburner.core.ids import UserId
 from support.people.tokens import issue_token
+from support.stage.make import OPERATOR
 from support.stage.stage import Stage
 
 PASSWORD = "three words or more"  # noqa: S105 (of nobody)
@@ -17,7 +18,7 @@ PASSWORD = "three words or more"  # noqa: S105 (of nobody)
 
 async def add(stage: Stage, login: str = "ada", role: Role = Role.MEMBER) -> UserId:
     """Add somebody with a password."""
-    user, _ = await users.add(stage.deps, login=login, name="", role=role)
+    user, _ = await users.add(stage.deps, actor=OPERATOR, login=login, name="", role=role)
     hashed = await hash_password(PASSWORD, stage.deps.password_cost)
     stage.database.run(lambda tx: entry.set_password(tx, user.id, login, hashed))
     return user.id

@@ -20,6 +20,8 @@ NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 USER = UserId("u_user")
 MATE = UserId("u_mate")
 STRANGER = UserId("u_stranger")
+#: Whoever adds users, where nobody in particular does.
+OPERATOR = UserId("u_operator")
 
 CONVERSATION = ConversationId("c_conversation")
 OTHER = ConversationId("c_other")

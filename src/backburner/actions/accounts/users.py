@@ -17,6 +17,8 @@ from backburner.actions.browse import Page, make_page
 from backburner.actions.deps import Deps
 from backburner.core import transitions
 from backburner.core.accounts import (
+    Act,
+    AuditEntry,
     Caller,
     CredentialKind,
     Invitation,
@@ -77,19 +79,25 @@ async def list_users(deps: Deps, after: PageKey | None, *, limit: int) -> Page[U
     return make_page(rows, limit, lambda last: (last.id,))
 
 
-async def add(deps: Deps, *, login: str, name: str, role: Role) -> tuple[User, IssuedCredential]:
+async def add(
+    deps: Deps, *, actor: UserId, login: str, name: str, role: Role
+) -> tuple[User, IssuedCredential]:
     """Add a user, and issue the secret with which they set their own password."""
     login, name, user = check_login(login), check_name(name), new_user_id()
 
     def work(tx: Tx) -> tuple[User, IssuedCredential]:
         _add(tx, user, login=login, name=name, role=role)
+        tx.audit.record(Act.USER_ADDED, actor=actor, user=user, detail=f"{login}, {role}")
         return tx.accounts.load(user), issue(tx, user, CredentialKind.RESET)
 
     return await deps.store.transact(work)
 
 
-async def reset_password(deps: Deps, user: UserId) -> IssuedCredential:
-    """Issue a reset secret; the current password stays valid until it is used."""
+async def reset_password(deps: Deps, user: UserId, *, actor: UserId) -> IssuedCredential:
+    """Issue a reset secret; the current password stays valid until it is used.
+
+    Whoever has the secret can use the account, so the user sees who made it.
+    """
 
     def work(tx: Tx) -> IssuedCredential:
         tx.users.lock(user)
@@ -98,6 +106,7 @@ async def reset_password(deps: Deps, user: UserId) -> IssuedCredential:
                 "This user signs in with a link.", hint="Create one with `backburner user link`."
             )
         tx.credentials.revoke_all(user, [CredentialKind.RESET], now=tx.now)
+        tx.audit.record(Act.PASSWORD_RESET, actor=actor, user=user)
         return issue(tx, user, CredentialKind.RESET)
 
     return await deps.store.transact(work)
@@ -107,6 +116,7 @@ async def change(
     deps: Deps,
     user: UserId,
     *,
+    actor: UserId,
     name: str | None = None,
     role: Role | None = None,
     disabled: bool | None = None,
@@ -121,7 +131,13 @@ async def change(
         operators = tx.accounts.lock_operators()
         before = tx.accounts.load(user)
         tx.accounts.change(user, name=name, role=role)
+        record = partial(tx.audit.record, actor=actor, user=user)
+        if name is not None and name != before.name:
+            record(Act.USER_CHANGED, detail=name)
+        if role is not None and role is not before.role:
+            record(Act.ROLE_CHANGED, detail=role.value)
         if disabled is not None and disabled != (before.disabled_at is not None):
+            record(Act.USER_DISABLED if disabled else Act.USER_ENABLED)
             tx.accounts.disable(user, at=tx.now if disabled else None)
             if disabled:
                 _stop_work(tx, user)
@@ -138,9 +154,12 @@ async def change(
 async def invite(deps: Deps, caller: Caller, *, name: str, role: Role) -> IssuedCredential:
     """Issue an invitation with which one person can create an account."""
     name = check_name(name)
-    return await deps.store.transact(
-        lambda tx: issue(tx, caller.user, CredentialKind.INVITATION, scopes_of(role), name=name)
-    )
+
+    def work(tx: Tx) -> IssuedCredential:
+        tx.audit.record(Act.USER_INVITED, actor=caller.user, detail=f"{name}, {role}".strip(", "))
+        return issue(tx, caller.user, CredentialKind.INVITATION, scopes_of(role), name=name)
+
+    return await deps.store.transact(work)
 
 
 async def list_invitations(deps: Deps, after: PageKey | None, *, limit: int) -> Page[Invitation]:
@@ -152,10 +171,12 @@ async def list_invitations(deps: Deps, after: PageKey | None, *, limit: int) -> 
     return make_page(rows, limit, lambda last: (last.id,))
 
 
-async def revoke_invitation(deps: Deps, invitation_id: str) -> None:
-    await deps.store.transact(
-        lambda tx: tx.credentials.revoke_invitation(invitation_id, now=tx.now)
-    )
+async def revoke_invitation(deps: Deps, invitation_id: str, *, actor: UserId) -> None:
+    def work(tx: Tx) -> None:
+        tx.credentials.revoke_invitation(invitation_id, now=tx.now)
+        tx.audit.record(Act.INVITATION_REVOKED, actor=actor, detail=invitation_id)
+
+    await deps.store.transact(work)
 
 
 async def accept(
@@ -175,10 +196,28 @@ async def accept(
         if not tx.credentials.consume(secret_digest(secret), kind, now=tx.now):
             return None
         _add(tx, user, login=login, name=name, role=role)
+        tx.audit.record(Act.INVITATION_ACCEPTED, actor=user, user=user, detail=f"{login}, {role}")
         set_password(tx, user, login, hashed)
         return start_session(tx, user)
 
     return await deps.store.transact(work)
+
+
+async def record_backup(deps: Deps, actor: UserId) -> None:
+    """Record that somebody takes a copy of everything."""
+    await deps.store.transact(lambda tx: tx.audit.record(Act.BACKUP_MADE, actor=actor))
+
+
+async def list_acts_on(deps: Deps, user: UserId, *, limit: int) -> Sequence[AuditEntry]:
+    """List what others did to the account of a user, newest first."""
+    return await deps.store.transact(lambda tx: tx.audit.of_user(user, limit=limit))
+
+
+async def list_acts(deps: Deps, after: PageKey | None, *, limit: int) -> Page[AuditEntry]:
+    """List administrative acts, newest first."""
+    (last_id,) = after or ("",)
+    rows = await deps.store.transact(lambda tx: tx.audit.page(before=last_id, limit=limit + 1))
+    return make_page(rows, limit, lambda last: (last.id,))
 
 
 def _add(tx: Tx, user: UserId, *, login: str, name: str, role: Role) -> None:

@@ -7,6 +7,7 @@ from typing import IO
 from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 
+from backburner.actions.accounts import users
 from backburner.api.http.auth import Operator
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.openapi import error_responses
@@ -23,8 +24,9 @@ router = APIRouter(prefix="/api", tags=["operations"])
     response_class=StreamingResponse,
     responses={200: {"content": {MEDIA_TYPE: {}}}, **error_responses(409)},
 )
-async def create_backup(_: Operator, deps: AppDeps) -> StreamingResponse:
+async def create_backup(caller: Operator, deps: AppDeps) -> StreamingResponse:
     """Stream a consistent SQLite file. The server keeps working meanwhile."""
+    await users.record_backup(deps, caller.user)
     file = await deps.copy_database()
     return StreamingResponse(
         _read_chunks(file),

@@ -4,11 +4,16 @@ from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 
 from backburner.actions import personal_data
-from backburner.actions.accounts import consent, profile
+from backburner.actions.accounts import consent, profile, users
 from backburner.api.http.auth import Approver, Reader, Writer
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.openapi import error_responses
+from backburner.api.http.pages import PageOut
+from backburner.api.schemas.audit import AuditEntryOut
 from backburner.api.schemas.me import EXPORT_EXAMPLE, ErasureBody, MeChangesBody, MeOut
+
+#: Acts on one account that are shown.
+MAX_ACTS = 50
 
 router = APIRouter(prefix="/api", tags=["me"])
 
@@ -16,6 +21,13 @@ router = APIRouter(prefix="/api", tags=["me"])
 @router.get("/me", summary="Get your settings")
 async def get_me(deps: AppDeps, caller: Reader) -> MeOut:
     return MeOut.of(await profile.load_settings(deps, caller.user))
+
+
+@router.get("/me/audit", summary="List what operators did to your account")
+async def list_acts_on_me(deps: AppDeps, caller: Reader) -> PageOut[AuditEntryOut]:
+    """List the last acts of others on your account, such as a reset of its password."""
+    entries = await users.list_acts_on(deps, caller.user, limit=MAX_ACTS)
+    return PageOut(items=[AuditEntryOut.of(entry) for entry in entries], next=None)
 
 
 @router.put("/me", summary="Update your settings", responses=error_responses(409))

@@ -22,6 +22,7 @@ from backburner.api.schemas.account import (
     UserOut,
     read_link_secret,
 )
+from backburner.api.schemas.audit import AuditEntryOut
 from backburner.core.ids import UserId
 
 router = APIRouter(prefix="/api", tags=["users"])
@@ -36,24 +37,28 @@ async def list_users(_: Operator, deps: AppDeps, paging: Paging) -> PageOut[User
 
 @router.post("/users", summary="Add a user", status_code=201, responses=error_responses(409))
 async def add_user(
-    body: NewUserBody, _: DirectOperator, request: Request, response: Response, deps: AppDeps
+    body: NewUserBody, caller: DirectOperator, request: Request, response: Response, deps: AppDeps
 ) -> CreatedUserOut:
     """Add a user. Send them the link, with which they set their password."""
-    user, reset = await users.add(deps, login=body.login, name=body.name, role=body.role)
+    user, reset = await users.add(
+        deps, actor=caller.user, login=body.login, name=body.name, role=body.role
+    )
     link = show_secret_link(request, response, reset, page="reset")
     return CreatedUserOut(user=UserOut.of(user), reset=link)
 
 
 @router.patch("/users/{user_id}", summary="Update a user", responses=error_responses(409))
 async def update_user(
-    user_id: UserId, body: UserChangesBody, _: Operator, deps: AppDeps
+    user_id: UserId, body: UserChangesBody, caller: Operator, deps: AppDeps
 ) -> UserOut:
     """Change a name or role, or disable or enable an account.
 
     Changing the role or disabling the account ends all its sessions and tokens. Disabling also
     stops its work, which stays paused when the account is enabled again.
     """
-    user = await users.change(deps, user_id, name=body.name, role=body.role, disabled=body.disabled)
+    user = await users.change(
+        deps, user_id, actor=caller.user, name=body.name, role=body.role, disabled=body.disabled
+    )
     return UserOut.of(user)
 
 
@@ -64,11 +69,18 @@ async def update_user(
     responses=error_responses(*BODY_ERRORS, 409),
 )
 async def create_password_reset(
-    user_id: UserId, _: DirectOperator, request: Request, response: Response, deps: AppDeps
+    user_id: UserId, caller: DirectOperator, request: Request, response: Response, deps: AppDeps
 ) -> SecretLinkOut:
     """Create a link with which the user sets a new password, once."""
-    reset = await users.reset_password(deps, user_id)
+    reset = await users.reset_password(deps, user_id, actor=caller.user)
     return show_secret_link(request, response, reset, page="reset")
+
+
+@router.get("/audit", summary="List administrative acts")
+async def list_acts(_: Operator, deps: AppDeps, paging: Paging) -> PageOut[AuditEntryOut]:
+    """List what was done to accounts and the database, by whom and when, newest first."""
+    page = await users.list_acts(deps, paging.after(str), limit=paging.limit)
+    return make_page(page, AuditEntryOut.of)
 
 
 @router.post("/invitations", summary="Create an invitation", status_code=201)
@@ -97,9 +109,9 @@ async def list_invitations(_: Operator, deps: AppDeps, paging: Paging) -> PageOu
     status_code=204,
     responses=error_responses(*BODY_ERRORS),
 )
-async def revoke_invitation(invitation_id: str, _: Operator, deps: AppDeps) -> None:
+async def revoke_invitation(invitation_id: str, caller: Operator, deps: AppDeps) -> None:
     """Revoke an invitation of any operator immediately."""
-    await users.revoke_invitation(deps, invitation_id)
+    await users.revoke_invitation(deps, invitation_id, actor=caller.user)
 
 
 @router.post(

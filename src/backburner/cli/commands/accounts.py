@@ -52,6 +52,26 @@ def _sign_in_method(account: Any) -> str:
     return "password" if account["has_password"] else "link"
 
 
+@user.command("audit")
+@click.option("--mine", is_flag=True, help="Only what others did to your own account.")
+@json_option
+@with_server
+def audit(server: Server, *, mine: bool, as_json: bool) -> None:
+    """List administrative acts, newest first: who did what, and when."""
+    items = list(server.items("/api/me/audit" if mine else "/api/audit"))
+    rows = [
+        {
+            "TIME": local_time(entry["at"]),
+            "BY": short_id(entry["actor"]),
+            "ACT": entry["act"].replace("_", " "),
+            "USER": short_id(entry["user"] or "-"),
+            "DETAIL": entry["detail"],
+        }
+        for entry in items
+    ]
+    print_items(items, rows, empty="No administrative acts.", as_json=as_json)
+
+
 @user.command("add")
 @click.argument("login")
 @click.option("--name", default="", help="Display name.")

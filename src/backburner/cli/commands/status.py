@@ -14,6 +14,7 @@ from backburner.cli.output import (
     truncate,
 )
 from backburner.cli.server_options import json_option, with_server
+from backburner.core.accounts import Act
 from backburner.core.errors import BackburnerError
 
 
@@ -45,6 +46,7 @@ def read_state(server: Server) -> dict[str, Any]:
         "next_run_at": min(times, default=None),
         "questions": len(list(server.items("/api/questions"))),
         "notices": len(list(server.items("/api/notices", unseen=True))),
+        "acts": list(server.items("/api/me/audit")),
     }
 
 
@@ -71,8 +73,18 @@ def print_state(state: dict[str, Any]) -> None:
             "next run": local_time(state["next_run_at"]),
             "questions": f"{state['questions']} open",
             "notices": f"{state['notices']} new",
+            "account": describe_reset(state["acts"]),
         }
     )
+
+
+def describe_reset(acts: list[Any]) -> str:
+    """Say when somebody else last made a link with which your account could be used."""
+    times = [act["at"] for act in acts if act["act"] == Act.PASSWORD_RESET]
+    if not times:
+        return ""
+    at = local_time(max(times))
+    return f"an operator reset your password at {at}; see `backburner user audit --mine`"
 
 
 @click.command("away")

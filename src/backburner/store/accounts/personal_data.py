@@ -79,6 +79,7 @@ LEFT_OUT = {
     "events": "numbers by which a client notices changes",
     "memory_words": "the search index of memories",
     "answers": "responses to requests, kept for a day",
+    "audit": "what operators did; /api/me/audit shows what concerns the user",
 }
 _PROFILE = ("id", "name", "login", "zone", "role", "paused", "created_at")
 _select_profile = select(*(users.c[name] for name in _PROFILE))

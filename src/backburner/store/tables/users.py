@@ -92,6 +92,20 @@ Index("ix_users_served_at", users.c.served_at)
 #: The key in `install` that exists while all background work is paused.
 PAUSED = "paused"
 #: Settings of the install as a whole.
+#: Administrative acts. No reference to users: what somebody did outlives their account.
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("at", Time, nullable=False),
+    Column("actor", Id, nullable=False),
+    Column("act", Text, nullable=False),
+    #: Whom it concerns.
+    Column("user_id", Id),
+    Column("detail", Text, nullable=False),
+    Index("ix_audit_of_user", "user_id", "id"),
+)
+
 install = Table(
     "install",
     metadata,
