@@ -179,6 +179,18 @@ def test_no_folder_holds_more_than_twenty_modules() -> None:
             assert len(modules) <= 20, folder
 
 
+def test_only_one_package_knows_playwright() -> None:
+    imported = re.compile(r"^\s*(?:from|import) playwright\b", re.MULTILINE)
+    homes = {
+        path.parent.relative_to(ROOT).as_posix()
+        for top in ("src", "tests", "bench", "soak")
+        for path in (ROOT / top).rglob("*.py")
+        if imported.search(path.read_text(encoding="utf-8"))
+    }
+
+    assert homes == {"tests/support/browser"}
+
+
 def test_no_public_class_name_is_used_twice_except_by_a_port_and_its_implementation() -> None:
     homes: dict[str, list[str]] = {}
     for path in (ROOT / "src").rglob("*.py"):

@@ -1,0 +1,1 @@
+"""A real browser for tests; the only package that knows playwright."""
