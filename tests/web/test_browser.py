@@ -1,0 +1,122 @@
+"""The pages in a real browser, with a real server: signing in, and theft of the cookie."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import pytest
+from support.browser.browsing import Browser, BrowserContext, Page, browsing, expect, person
+from support.programs.programs import Start, starter
+from support.servers.web import answer, web
+
+from backburner.api.http.auth import SESSION_COOKIE, SESSION_HEADER
+
+# The first time, Chromium may have to be fetched.
+pytestmark = pytest.mark.timeout(400)
+
+#: Shows all that a script finds for its own origin.
+THIEF = """<!doctype html><link rel="icon" href="data:,"><script>
+document.title = JSON.stringify({ stored: { ...localStorage }, cookie: document.cookie });
+</script>"""
+
+
+@dataclass(frozen=True)
+class Server:
+    address: str
+    #: Signs in once.
+    printed_link: str
+    data: Path
+    start: Start
+
+    def make_link(self) -> str:
+        running = self.start("user", "link", "--data", self.data)
+        return running.read_line()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    data = tmp_path_factory.mktemp("data")
+    with starter() as start:
+        running = start("up", "--port", "0", "--data", data)
+        address = running.wait_until_ready()
+        link = [running.read_line() for _ in range(3)][-1].split()[-1]
+        yield Server(address, link, data, start)
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with browsing() as browser:
+        yield browser
+
+
+@pytest.fixture
+async def user(browser: Browser) -> AsyncIterator[BrowserContext]:
+    async with person(browser) as user:
+        yield user
+
+
+async def sign_in(user: BrowserContext, link: str) -> Page:
+    page = await user.new_page()
+    await page.goto(link)
+    await page.get_by_role("button", name="Sign in").click()
+    await expect_signed_in(page)
+    return page
+
+
+async def expect_signed_in(page: Page) -> None:
+    await expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
+
+
+async def expect_signed_out(page: Page) -> None:
+    await expect(page.get_by_label("Password")).to_be_visible()
+    # Without the key the page does not even ask whether somebody is signed in.
+    assert await page.evaluate("localStorage.length") == 0
+
+
+async def test_a_user_signs_in_by_link_stays_signed_in_and_signs_out(
+    server: Server, user: BrowserContext
+) -> None:
+    page = await sign_in(user, server.printed_link)
+    # The secret of the link is not left in the history.
+    assert page.url == f"{server.address}/sign-in"
+    await page.reload()
+    await expect_signed_in(page)
+
+    await page.get_by_role("button", name="Sign out").click()
+    await expect_signed_out(page)
+    await page.reload()
+    await expect_signed_out(page)
+
+
+async def test_a_page_on_another_port_gets_half_a_session_which_opens_nothing(
+    server: Server, user: BrowserContext
+) -> None:
+    page = await sign_in(user, server.make_link())
+    async with web(lambda _: answer(THIEF, "text/html")) as thief:
+        visited = await user.new_page()
+        await visited.goto(thief.url())
+        found = json.loads(await visited.title())
+    stolen = read_headers(thief.asked[0])
+    key = await page.evaluate("localStorage.getItem('backburner-session')")
+
+    assert stolen["cookie"].startswith(f"{SESSION_COOKIE}=")
+    assert found == {"stored": {}, "cookie": ""}
+    assert await request_statuses(server, stolen) == [401, 401]
+    # Only the other half was missing.
+    assert await request_statuses(server, {**stolen, SESSION_HEADER: key}) == [200, 201]
+
+
+def read_headers(head: str) -> dict[str, str]:
+    """Read the headers of a request, apart from the name of the server it was for."""
+    lines = (line.split(": ", 1) for line in head.splitlines()[1:] if line)
+    return {name.lower(): value for name, value in lines if name.lower() != "host"}
+
+
+async def request_statuses(server: Server, headers: dict[str, str]) -> list[int]:
+    """Try to read the account and to create a token; return the statuses."""
+    async with httpx2.AsyncClient(base_url=server.address, headers=headers) as client:
+        read = await client.get("/api/me")
+        created = await client.post("/api/tokens", json={"name": "mine", "scopes": ["read"]})
+        return [read.status_code, created.status_code]
