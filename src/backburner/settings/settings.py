@@ -91,8 +91,9 @@ class Settings(BaseSettings):
     )
     trusted_proxies: Networks = Field(
         default=(),
-        description="Networks of reverse proxies whose `X-Forwarded-*` headers are trusted."
-        " Default: this machine if `public_url` is set, else none.",
+        description="Networks of reverse proxies whose `X-Forwarded-*` headers are trusted, such as"
+        " `127.0.0.1` for one on this machine. Any program of a named machine can then claim to be"
+        " any client.",
     )
     tls_certificate: File = Field(
         default=None, description="TLS certificate with its chain, as a PEM file."
@@ -282,8 +283,7 @@ class Settings(BaseSettings):
     @property
     def proxies(self) -> tuple[str, ...]:
         """Addresses and networks of trusted reverse proxies."""
-        default = ("127.0.0.1", "::1") if self.public_url else ()
-        return tuple(str(network) for network in self.trusted_proxies) or default
+        return tuple(str(network) for network in self.trusted_proxies)
 
     @property
     def database(self) -> SecretStr:

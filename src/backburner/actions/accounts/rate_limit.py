@@ -4,14 +4,16 @@ from datetime import timedelta
 from math import ceil
 
 from backburner.actions.deps import Deps
-from backburner.core.accounts import CredentialKind, Scope, network_of, secret_digest
+from backburner.core.accounts import LOOPBACK, CredentialKind, Scope, network_of, secret_digest
 from backburner.core.errors import TooManyAttempts
 from backburner.core.ids import UserId
 
 
-def login_key(login: str) -> str:
+def login_key(login: str, address: str) -> str:
+    """Count attempts from this machine on their own: nobody elsewhere can lock its user out."""
+    place = "here" if network_of(address) == LOOPBACK else "elsewhere"
     # A digest, because users sometimes type their password into the login field.
-    return f"login:{secret_digest(login)}"
+    return f"login:{place}:{secret_digest(login)}"
 
 
 def address_key(address: str) -> str:

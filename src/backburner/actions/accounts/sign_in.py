@@ -22,7 +22,7 @@ async def sign_in(
 ) -> IssuedCredential | None:
     """Start a session; `before` is the secret of the session it replaces. None: wrong password."""
     login = login.strip().lower()
-    by_login, by_address = rate_limit.login_key(login), rate_limit.address_key(address)
+    by_login, by_address = rate_limit.login_key(login, address), rate_limit.address_key(address)
     await rate_limit.count_attempt(deps, by_login, by_address)
     user, stored_hash = await deps.store.transact(lambda tx: tx.accounts.find_login(login))
     if not await verify_password(password, stored_hash, deps.password_cost) or user is None:
@@ -140,7 +140,7 @@ def _login_and_password(tx: Tx, user: UserId, login: str | None) -> tuple[str, s
 async def _check_current(
     deps: Deps, user: UserId, current: str, stored_hash: str, *, address: str
 ) -> None:
-    by_login = rate_limit.login_key(user)
+    by_login = rate_limit.login_key(user, address)
     await rate_limit.count_attempt(deps, by_login, rate_limit.address_key(address))
     if not await verify_password(current, stored_hash, deps.password_cost):
         raise NotAllowed("The current password is wrong.")
