@@ -137,6 +137,14 @@ def test_commands_and_fetches_need_approval_and_files_do_not(use: Workspace) -> 
     }
 
 
+async def test_workspaces_are_private(tmp_path: Path) -> None:
+    folder = tmp_path / "elsewhere" / "workspaces" / "u_user"
+    await Workspace(folder).text("write_file", path="a", content="x")
+
+    for private in (folder, folder.parent):
+        assert private.stat().st_mode & 0o777 == 0o700
+
+
 async def test_writing_a_file_creates_its_folders(use: Workspace) -> None:
     assert not use.folder.exists()
 

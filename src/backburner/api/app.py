@@ -12,6 +12,7 @@ from backburner import __version__
 from backburner.actions.deps import Deps
 from backburner.api.http import openapi, problems
 from backburner.api.http.caller_limits import CallerLimits
+from backburner.api.http.headers import HeadersMiddleware
 from backburner.api.http.hosts import HostCheckMiddleware
 from backburner.api.http.limits import BodyLimitMiddleware
 from backburner.api.routes import (
@@ -118,4 +119,5 @@ def build_api(
         api.routes.append(Route(mcp.PATH, mcp.McpEndpoint(tools), include_in_schema=False))
     api.add_middleware(BodyLimitMiddleware)
     api.add_middleware(HostCheckMiddleware, hosts=hosts)
+    api.add_middleware(HeadersMiddleware)
     return api

@@ -34,10 +34,20 @@ def check_data_folder(folder: Path) -> Finding:
 
 def check_files(settings: Settings) -> list[Finding]:
     path, _ = find_settings_file({"config": settings.config, "data": settings.data})
-    message = f"{path}." if path.exists() else f"none; {path} would be read."
-    findings = [Finding("settings file", message)]
+    findings = [_check_settings_file(path, settings)]
     models = settings.data / MODELS_FILE
     return [*findings, _check_models_file(models)] if models.exists() else findings
+
+
+def _check_settings_file(path: Path, settings: Settings) -> Finding:
+    if not path.exists():
+        return Finding("settings file", f"none; {path} would be read.")
+    text = path.read_text(encoding="utf-8", errors="replace")
+    holds_secrets = any(secret and secret in text for secret in settings.secrets())
+    if holds_secrets and stat.S_IMODE(path.stat().st_mode) & 0o077:
+        message = f"{path} holds secrets but other users can read it."
+        return Finding("settings file", message, Level.PROBLEM, f"Run: chmod 600 {path}")
+    return Finding("settings file", f"{path}.")
 
 
 def _check_models_file(path: Path) -> Finding:

@@ -38,7 +38,10 @@ def open_real_parent(
 ) -> Iterator[tuple[int, str, str]]:
     """Open the parent folder of a path; also yield the path without links, from the folder."""
     with explain_errors(path):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Each of them private: `parents` alone would make the outer one for everybody.
+        if not folder.parent.exists():
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         walk = _Walk(folder, path, make=make)
         with walk.opened:
             name = walk.run()

@@ -153,6 +153,22 @@ def test_a_models_file_that_others_can_read_is_a_problem(call: Call, data: Path)
     assert call("doctor", "--offline").code == 0
 
 
+@pytest.mark.parametrize(("mode", "code"), [(0o644, 1), (0o600, 0)])
+def test_a_settings_file_with_secrets_that_others_can_read_is_a_problem(
+    call: Call, tmp_path: Path, mode: int, code: int
+) -> None:
+    config = tmp_path / "backburner.toml"
+    config.write_text(f'[profiles.claude]\nengine = "claude"\nkey = "{CANARY}"\n')
+    config.chmod(mode)
+
+    ended = call("doctor", "--offline", "--config", str(config))
+
+    assert ended.code == code
+    assert line_of(ended, "settings file").endswith(f"chmod 600 {config}") == bool(code)
+    config.write_text("[profiles.demo]\nengine = 'demo'\n")
+    assert call("doctor", "--offline", "--config", str(config)).code == 0
+
+
 def test_a_key_sent_over_plain_http_is_noted(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     far = {"engine": "openai", "model": "m", "address": "http://models.example.org", "key": CANARY}
     monkeypatch.setenv("BACKBURNER_PROFILES", json.dumps({"far": far}))
