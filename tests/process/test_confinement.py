@@ -22,6 +22,7 @@ from backburner.process.confinement import (
     confine_to,
     confinement_gaps,
     confinement_missing,
+    java_settings,
 )
 from backburner.process.refusals import not_run
 from backburner.process.run import ProcessResult, run
@@ -212,12 +213,24 @@ async def test_a_command_reads_a_path_only_if_its_confinement_says_so(
         "echo x >/dev/null; head -c 10 /dev/urandom | wc -c",
         "cat /etc/hosts /etc/passwd /etc/nsswitch.conf",
         "id; date; nproc; ps",
+        # pip ends with an error if there is one that it cannot read.
+        "[ ! -e /etc/debian_version ] || cat /etc/debian_version",
     ],
 )
 async def test_a_command_can_use_common_programs(folder: Path, text: str) -> None:
     finished = await shell(folder, f"set -e; {text}")
 
     assert finished.exit.ok, finished
+
+
+def test_the_settings_of_java_can_be_read_without_those_that_hold_passwords(tmp_path: Path) -> None:
+    java = tmp_path / "java-21-openjdk"
+    for name in ("security", "management"):
+        (java / name).mkdir(parents=True)
+    (java / "net.properties").touch()
+    (tmp_path / "javascript").mkdir()
+
+    assert sorted(java_settings(tmp_path)) == [java / "net.properties", java / "security"]
 
 
 @pytest.mark.parametrize(

@@ -22,15 +22,16 @@ MACHINE_FILES = tuple(
     sys/fs sys/kernel sys/vm
     """.split()
 )
+ETC = Path("/etc")
 #: Only these files of /etc: others may contain passwords.
 SYSTEM_SETTINGS = tuple(
-    Path("/etc") / name
+    ETC / name
     for name in """
-    alternatives ca-certificates ca-certificates.conf crypto-policies fonts gai.conf gitconfig group
-    host.conf hostname hosts inputrc java ld.so.cache ld.so.conf ld.so.conf.d locale.alias
-    locale.conf localtime mime.types nsswitch.conf os-release passwd perl pki/ca-trust pki/java
-    pki/tls/cert.pem pki/tls/certs pki/tls/openssl.cnf protocols resolv.conf services
-    ssl/cert.pem ssl/certs ssl/openssl.cnf terminfo timezone
+    alternatives ca-certificates ca-certificates.conf crypto-policies debian_version fonts gai.conf
+    gitconfig group host.conf hostname hosts inputrc java ld.so.cache ld.so.conf ld.so.conf.d
+    locale.alias locale.conf localtime lsb-release magic manpath.config mime.types nsswitch.conf
+    os-release passwd perl pki/ca-trust pki/java pki/tls/cert.pem pki/tls/certs pki/tls/openssl.cnf
+    protocols resolv.conf services ssl/cert.pem ssl/certs ssl/openssl.cnf terminfo timezone
     """.split()
 )
 #: /dev/fd and the like are links to descriptors that a program has already.
@@ -92,10 +93,24 @@ def confine_to(
     """
     processes = (PROCESSES,) if sees_processes else MACHINE_FILES
     return Confinement(
-        readable=(*SYSTEM_FOLDERS, *SYSTEM_SETTINGS, *processes, *readable),
+        readable=(
+            *SYSTEM_FOLDERS,
+            *SYSTEM_SETTINGS,
+            *java_settings(ETC),
+            *processes,
+            *readable,
+        ),
         writable=(*DEVICES, *writable),
         network=network,
     )
+
+
+def java_settings(etc: Path) -> Iterator[Path]:
+    """Find the settings of Java on Debian, except those of remote management: it has passwords.
+
+    Not a constant, because Java may be installed while the server runs.
+    """
+    return (path for path in etc.glob("java-*-openjdk/*") if path.name != "management")
 
 
 def confinement_missing() -> str | None:
