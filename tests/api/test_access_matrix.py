@@ -16,12 +16,12 @@ from support.stage.stage import Stage
 from backburner.core.accounts import Role, Scope
 from backburner.store import tables
 
-READ, WRITE, APPROVE, OPERATE = "read", "write", "approve", "operate"
+READ, WRITE, APPROVE, METRICS, OPERATE = "read", "write", "approve", "metrics", "operate"
 OPEN, ANYBODY = "open", "anybody"
 PATHS = {
     "/health": {"get": OPEN},
     "/ready": {"get": OPEN},
-    "/metrics": {"get": OPERATE},
+    "/metrics": {"get": METRICS},
     "/api/away": {"get": READ},
     "/api/away/seen": {"post": WRITE},
     "/api/backup": {"post": OPERATE},

@@ -21,6 +21,7 @@ class Scope(StrEnum):
     READ = "read"
     WRITE = "write"
     APPROVE = "approve"  #: Gives consent: answers approvals, and widens what may happen unasked.
+    METRICS = "metrics"  #: Reads the metrics of the server; only with the operator role.
     OPERATE = "operate"  #: Takes effect only with the operator role.
 
 
@@ -124,7 +125,7 @@ def role_of(scopes: frozenset[Scope]) -> Role:
 def scopes_of(role: Role) -> frozenset[Scope]:
     """Return every scope that a user in this role can have."""
     scopes = frozenset(Scope)
-    return scopes if role is Role.OPERATOR else scopes - {Scope.OPERATE}
+    return scopes if role is Role.OPERATOR else scopes - {Scope.METRICS, Scope.OPERATE}
 
 
 def check_new_token(caller: Caller, scopes: frozenset[Scope]) -> None:

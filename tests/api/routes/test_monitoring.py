@@ -83,7 +83,7 @@ async def numbers(ask: Asker) -> dict[str, float]:
 
 
 async def operator(ask_as: AskAs) -> Asker:
-    return await ask_as(USER, Scope.OPERATE, role=Role.OPERATOR)
+    return await ask_as(USER, Scope.METRICS, role=Role.OPERATOR)
 
 
 @requirement("A-starvation")

@@ -92,6 +92,7 @@ async def _require_direct_operator(request: Request) -> Caller:
 Reader = Annotated[Caller, Depends(_require(Scope.READ))]
 Writer = Annotated[Caller, Depends(_require(Scope.WRITE))]
 Approver = Annotated[Caller, Depends(_require(Scope.APPROVE))]
+MetricsReader = Annotated[Caller, Depends(_require(Scope.METRICS))]
 Operator = Annotated[Caller, Depends(_require(Scope.OPERATE))]
 #: An operator in person: for what makes credentials.
 DirectOperator = Annotated[Caller, Depends(_require_direct_operator)]

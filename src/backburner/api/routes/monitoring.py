@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from backburner.actions import browse
-from backburner.api.http.auth import Operator
+from backburner.api.http.auth import MetricsReader
 from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.openapi import COMMON_RESPONSES
 from backburner.api.schemas.monitoring import HealthOut, ReadinessOut
@@ -58,7 +58,7 @@ async def get_readiness(request: Request, response: Response) -> ReadinessOut:
     response_class=PlainTextResponse,
     responses=COMMON_RESPONSES,
 )
-async def get_metrics(deps: AppDeps, _: Operator) -> PlainTextResponse:
+async def get_metrics(deps: AppDeps, _: MetricsReader) -> PlainTextResponse:
     """Count runs, queued work, questions and deliveries of all users; needs scope `operate`."""
     return PlainTextResponse(format_metrics(await browse.gauges(deps)), media_type=PROMETHEUS_TEXT)
 

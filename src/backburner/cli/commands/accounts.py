@@ -169,7 +169,7 @@ def token() -> None:
 @click.option(
     "--scope",
     "scopes",
-    type=click.Choice(["read", "write", "approve", "operate"]),
+    type=click.Choice(["read", "write", "approve", "metrics", "operate"]),
     multiple=True,
     default=["read"],
     help="Permission of the token; repeat for several. With approve it may consent for you, except"
