@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from backburner.core import ids
 
 MAKERS = {
+    "a": ids.new_audit_id,
     "b": ids.new_batch_id,
     "t": ids.new_call_id,
     "c": ids.new_conversation_id,
