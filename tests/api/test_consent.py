@@ -96,6 +96,21 @@ async def test_no_token_approves_work_that_it_handed_out(ask_as: AskAs, stage: S
     await owner.do("POST", f"/api/questions/{asked['id']}/answer", {"answer": "yes"})
 
 
+async def test_an_answer_keeps_by_which_credential_it_came(ask_as: AskAs, stage: Stage) -> None:
+    owner, editor = await ask_as(USER), await ask_as(USER, *CLIENT, Scope.APPROVE)
+    for answering in (owner, editor):
+        stage.engine.then(Call("send", {"to": "Ann"}))
+        await stage.task()
+        await stage.work()
+        (asked,) = (await owner.get("/api/questions"))["items"]
+        await answering.do("POST", f"/api/questions/{asked['id']}/answer", {"answer": "no"})
+        (own,) = [one for one in (await answering.get("/api/tokens"))["items"] if one["is_this"]]
+
+        kept = {one["id"]: one for one in (await owner.get("/api/export"))["questions"]}
+
+        assert kept[asked["id"]]["answered_by"] == f"token {own['id']} {own['name']}"
+
+
 async def test_no_token_decides_what_it_handed_out(ask_as: AskAs, stage: Stage) -> None:
     client, owner = await ask_as(USER, *CLIENT, Scope.APPROVE), await ask_as(USER)
     place = await place_of(stage, client)

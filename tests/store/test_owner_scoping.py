@@ -250,6 +250,9 @@ ATTEMPTS: dict[str, Attempt] = {
     "notices.mark_seen_until": lambda tx, me, home: tx.notices.mark_seen_until(me, home.told),
     "questions.open_allowances": lambda tx, me, _: tx.questions.open_allowances(me),
     "questions.close": lambda tx, me, _: tx.questions.close(me, make.QUESTION, "yes"),
+    "questions.keep_answerer": lambda tx, me, _: tx.questions.keep_answerer(
+        me, make.QUESTION, "token"
+    ),
     "questions.conversation_of": lambda tx, me, _: tx.questions.conversation_of(me, make.QUESTION),
     "questions.open_of": lambda tx, me, home: tx.questions.open_of(me, home.kept.id),
     "questions.purposes": lambda tx, me, _: tx.questions.purposes(me, [make.QUESTION]),

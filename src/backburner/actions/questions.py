@@ -6,6 +6,7 @@ from backburner.actions import active_limit, spending, steps
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
 from backburner.core import notice, question, transitions
+from backburner.core.accounts import Caller
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Conflict
 from backburner.core.ids import CallId, QuestionId, UserId
@@ -23,7 +24,9 @@ _SETTLED = {
 _BATCH = 20
 
 
-async def answer(deps: Deps, user: UserId, question_id: QuestionId, text: str) -> Conversation:
+async def answer(
+    deps: Deps, user: UserId, question_id: QuestionId, text: str, *, by: Caller | None = None
+) -> Conversation:
     """Answer an open question; the first answer wins."""
 
     def work(tx: Tx) -> Conversation:
@@ -31,18 +34,28 @@ async def answer(deps: Deps, user: UserId, question_id: QuestionId, text: str) -
         if views.task_status(tx.conversations.load(user, conversation_id)) is TaskStatus.PROPOSED:
             # The user is locked before the conversation wherever work starts.
             tx.users.lock(user)
-        return settle(tx, deps, tx.conversations.lock(user, conversation_id), question_id, text)
+        conversation = tx.conversations.lock(user, conversation_id)
+        return settle(tx, deps, conversation, question_id, text, by=by)
 
     return await deps.store.transact(work)
 
 
 def settle(
-    tx: Tx, deps: Deps, before: Conversation, question_id: QuestionId, text: str
+    tx: Tx,
+    deps: Deps,
+    before: Conversation,
+    question_id: QuestionId,
+    text: str,
+    *,
+    by: Caller | None = None,
 ) -> Conversation:
-    """Store an answer and apply its consequences."""
+    """Store an answer, with the credential it came by, and apply its consequences."""
     step = transitions.answer(before, question_id, text, now=tx.now)
     active_limit.check(deps, tx, step.conversation, before=before)
     save(tx, step)
+    if by is not None:
+        credential = f"{by.kind} {by.credential} {by.name}".rstrip()
+        tx.questions.keep_answerer(before.user_id, question_id, credential)
     for asked in before.questions:
         if asked.id == question_id:
             _settle(tx, before, asked, step)

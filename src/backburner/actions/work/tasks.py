@@ -11,6 +11,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work.control import check_destinations
+from backburner.core.accounts import Caller
 from backburner.core.conversation import Conversation, Destination, Kind, Notify
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, QuestionId, UserId, new_conversation_id
@@ -125,16 +126,26 @@ async def history(
 
 
 async def approve(
-    deps: Deps, user: UserId, conversation_id: ConversationId, *, shown: QuestionId | None = None
+    deps: Deps,
+    user: UserId,
+    conversation_id: ConversationId,
+    *,
+    shown: QuestionId | None = None,
+    by: Caller | None = None,
 ) -> Conversation:
     """Approve a proposal; `shown` is the version the user has seen, if known."""
-    return await _decide(deps, user, conversation_id, YES, shown)
+    return await _decide(deps, user, conversation_id, YES, shown, by)
 
 
 async def reject(
-    deps: Deps, user: UserId, conversation_id: ConversationId, *, shown: QuestionId | None = None
+    deps: Deps,
+    user: UserId,
+    conversation_id: ConversationId,
+    *,
+    shown: QuestionId | None = None,
+    by: Caller | None = None,
 ) -> Conversation:
-    return await _decide(deps, user, conversation_id, NO, shown)
+    return await _decide(deps, user, conversation_id, NO, shown, by)
 
 
 async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:
@@ -151,7 +162,12 @@ async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> N
 
 
 async def _decide(
-    deps: Deps, user: UserId, conversation_id: ConversationId, answer: str, shown: QuestionId | None
+    deps: Deps,
+    user: UserId,
+    conversation_id: ConversationId,
+    answer: str,
+    shown: QuestionId | None,
+    by: Caller | None,
 ) -> Conversation:
     def work(tx: Tx) -> Conversation:
         tx.users.lock(user)
@@ -163,7 +179,7 @@ async def _decide(
             raise Conflict("This is not a proposal, or it has been answered.")
         if shown is not None and shown != question.id:
             raise Conflict("The proposal was changed since it was shown.", hint="Look at it again.")
-        return questions.settle(tx, deps, task, question.id, answer)
+        return questions.settle(tx, deps, task, question.id, answer, by=by)
 
     return await deps.store.transact(work)
 

@@ -38,7 +38,7 @@ async def answer_question(
     Answers to approvals, proposals, allowances and calls in doubt need the scope `approve`.
     """
     await consent.check_answer(deps, caller, question_id)
-    conversation = await questions.answer(deps, caller.user, question_id, body.text)
+    conversation = await questions.answer(deps, caller.user, question_id, body.text, by=caller)
     return await load_conversation(deps, caller, conversation.id)
 
 

@@ -91,7 +91,7 @@ async def approve_task(
     """Approve a proposed task, which becomes active."""
     await consent.check_work(deps, caller, task_id)
     question_id = None if body is None else body.question
-    await tasks.approve(deps, caller.user, task_id, shown=question_id)
+    await tasks.approve(deps, caller.user, task_id, shown=question_id, by=caller)
     return await load_task(deps, caller, task_id)
 
 
@@ -102,7 +102,7 @@ async def reject_task(
     """Reject a proposed task. The same task is not proposed again for a day."""
     await consent.check_work(deps, caller, task_id)
     question_id = None if body is None else body.question
-    await tasks.reject(deps, caller.user, task_id, shown=question_id)
+    await tasks.reject(deps, caller.user, task_id, shown=question_id, by=caller)
 
 
 @router.post("/{task_id}/cancel", summary="Cancel a task", status_code=204)

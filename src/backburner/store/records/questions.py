@@ -41,6 +41,7 @@ _close = (
     .where(_by_id, is_open)
     .values(closed_at=bindparam("at"), answer=bindparam("new_answer"))
 )
+_keep_answerer = update(table).where(_by_id).values(answered_by=bindparam("credential"))
 _snooze = (
     update(table)
     .where(_by_id, is_open)
@@ -99,6 +100,11 @@ class Questions(Group):
         values = {"owner": user, "question_id": question_id, "new_answer": answer}
         if self._execute(_close, {**values, "at": self.tx.now}).rowcount != 1:
             raise Conflict("This question has been answered or withdrawn.")
+
+    def keep_answerer(self, user: UserId, question_id: QuestionId, credential: str) -> None:
+        """Store with which credential a question was answered."""
+        values = {"owner": user, "question_id": question_id, "credential": credential}
+        self._execute(_keep_answerer, values)
 
     def snooze(self, user: UserId, question: Question) -> None:
         """Store the next reminder of a question."""

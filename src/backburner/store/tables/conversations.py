@@ -227,6 +227,8 @@ questions = Table(
     #: Answered; or withdrawn, if there is no answer.
     Column("closed_at", Time),
     Column("answer", Text),
+    #: The kind, id and name of the credential with which it was answered.
+    Column("answered_by", Text),
     # For the cascade when a conversation is deleted.
     Index("ix_questions_of_conversation", "user_id", "conversation_id"),
 )
