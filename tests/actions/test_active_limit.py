@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from datetime import timedelta
 
 import pytest
 from support.doubles.engine import ScriptedEngine
@@ -20,7 +21,7 @@ from backburner.actions.work.tasks import NewTask, add
 from backburner.bus.local import LocalBus
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
-from backburner.core.errors import LimitReached
+from backburner.core.errors import BadSchedule, LimitReached
 from backburner.core.ids import new_conversation_id
 from backburner.core.schedule import Cron
 from backburner.core.transitions import Brief
@@ -186,3 +187,30 @@ async def test_two_at_once_do_not_both_get_the_last_place(stage: Stage, way: str
 
 async def _go(way: str, stage: Stage) -> None:
     await WAYS[way](stage)
+
+
+async def test_work_with_a_real_model_does_not_run_every_few_seconds(database: Database) -> None:
+    limits = Limits(min_interval=timedelta(minutes=1))
+    stage = Stage(database, LocalBus(), ScriptedEngine(), limits=limits)
+    often, seldom = Timing(interval="59s"), Timing(interval="60s")
+    chat = await stage.chat()
+    for attempt in (
+        lambda: schedules.set_schedule(stage.deps, USER, chat.id, often, prompt="Look."),
+        lambda: tasks.add(
+            stage.deps, Origin.by_user(USER), NewTask(name="new", prompt="Look.", timing=often)
+        ),
+    ):
+        with pytest.raises(BadSchedule, match="every 60 seconds at most"):
+            await attempt()
+
+    await schedules.set_schedule(stage.deps, USER, chat.id, seldom, prompt="Look.")
+    with pytest.raises(BadSchedule):
+        await schedules.set_schedule(stage.deps, USER, chat.id, often)
+    demo = Stage(
+        database,
+        LocalBus(),
+        ScriptedEngine(),
+        limits=limits,
+        injection_proof=frozenset({"scripted"}),
+    )
+    await schedules.set_schedule(demo.deps, USER, chat.id, often)

@@ -1,10 +1,11 @@
-"""The limit on active tasks, checked whenever work starts or resumes."""
+"""The limits on active tasks, checked whenever work starts, resumes or is rescheduled."""
 
 from backburner.actions import after_schedules
 from backburner.actions.deps import Deps
 from backburner.actions.steps import Change, save
 from backburner.core.conversation import Conversation
 from backburner.core.ids import ConversationId, UserId
+from backburner.core.schedule import check_frequency
 from backburner.core.work import proposal, views
 from backburner.ports import Tx
 
@@ -27,7 +28,13 @@ async def change(
 
 
 def check(deps: Deps, tx: Tx, after: Conversation, *, before: Conversation | None = None) -> None:
-    """Refuse a task over the limit, or without its predecessor. The caller holds the user lock."""
+    """Refuse a task over the limit, too frequent, or without its predecessor.
+
+    The caller holds the user lock.
+    """
+    is_new = before is None or before.schedule != after.schedule
+    if is_new and after.schedule is not None and deps.can_be_injected(after.profile):
+        check_frequency(after.schedule, deps.limits.min_interval)
     if not views.counts_as_active(after) or (before is not None and views.counts_as_active(before)):
         return
     after_schedules.check_predecessor(tx, after)

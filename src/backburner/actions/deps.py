@@ -42,6 +42,8 @@ class Limits:
     reservation: Amount = DEFAULT_RESERVATION
     #: Active tasks of one user.
     max_tasks: int = 20
+    #: Between two runs of repeated work with a real model.
+    min_interval: timedelta = timedelta()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

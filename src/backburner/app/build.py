@@ -64,6 +64,7 @@ def build(
             background_context=settings.context,
             chat_context=settings.context_chat,
             max_tasks=settings.max_active_tasks,
+            min_interval=settings.min_interval,
         ),
         allowances=(
             parse_limit(settings.allowance_run, AllowanceScope.RUN),

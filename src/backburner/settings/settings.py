@@ -220,6 +220,10 @@ class Settings(BaseSettings):
     max_active_tasks: Count = Field(
         default=20, description="Maximum number of active tasks per user."
     )
+    min_interval: Duration = Field(
+        default=timedelta(minutes=1),
+        description="Shortest interval of repeated work with a real model. The demo has none.",
+    )
     keep_runs_days: Count = Field(
         default=30, description="Days after which records of runs are deleted."
     )

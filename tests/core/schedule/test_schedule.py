@@ -1,5 +1,6 @@
 """The kinds of schedule: first and next times, missed slots, and invalid schedules."""
 
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice, takewhile
 from time import process_time
@@ -25,6 +26,7 @@ from backburner.core.schedule import (
     Interval,
     Schedule,
     Scheduled,
+    check_frequency,
     check_schedule,
     cron,
     due,
@@ -384,3 +386,21 @@ def test_day_numbers_in_words_end_as_they_are_spoken() -> None:
 
     assert "the 10th, the 11th, the 12th, the 13th, the 21st, the 22nd, the 23rd" in words
     assert "the 31st day" in words
+
+
+@pytest.mark.parametrize(
+    ("schedule", "is_refused"),
+    [
+        (Interval(timedelta(seconds=59), anchor=NOW), True),
+        (Interval(timedelta(seconds=60), anchor=NOW), False),
+        (Cron("* * * * *", "UTC"), False),
+        (Immediate(), False),
+    ],
+)
+def test_only_an_interval_can_be_too_short(schedule: Schedule, *, is_refused: bool) -> None:
+    refusal: AbstractContextManager[object] = nullcontext()
+    if is_refused:
+        refusal = pytest.raises(BadSchedule, match="min_interval")
+
+    with refusal:
+        check_frequency(schedule, timedelta(minutes=1))

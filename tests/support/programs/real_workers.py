@@ -16,6 +16,7 @@ USUAL: Mapping[str, Any] = {
     "heartbeat": "500ms",
     "drain": "2s",
     "poll_interval": "1s",
+    "min_interval": "1s",
     "warm_chats": 0,
 }
 

@@ -134,6 +134,15 @@ def _check_interval(every: timedelta) -> None:
         raise BadSchedule("An interval must be at most ten years.", hint="Check the unit.")
 
 
+def check_frequency(schedule: Schedule, least: timedelta) -> None:
+    """Refuse an interval below the least that there may be between two runs."""
+    if isinstance(schedule, Interval) and schedule.every < least:
+        raise BadSchedule(
+            f"Work with this model runs every {least.total_seconds():.0f} seconds at most.",
+            hint="Choose a longer interval. The operator can change `min_interval`.",
+        )
+
+
 def _require_aware(moment: datetime) -> None:
     if moment.utcoffset() is None:
         raise BadSchedule(
