@@ -15,7 +15,7 @@ from support.programs.process_table import alive, environment_of, wait_until_gon
 from support.programs.programs import Start
 
 from backburner.process.confinement import ProcessLimits, confine_to
-from backburner.process.launcher import write_wrapper
+from backburner.process.launcher import CleanLauncher, write_wrapper
 
 CANARY = {"CANARY": "canary-in-our-environment"}
 #: Starts a program, prints its output, and can be killed.
@@ -185,3 +185,15 @@ async def test_a_wrapped_program_outside_its_folders_is_named(tmp_path: Path, fa
         _, err = await process.communicate()
 
     assert (err.decode(), process.returncode) == (f"{family}: Permission denied\n", 126)
+
+
+async def test_a_wrapped_agent_sees_no_other_process(tmp_path: Path) -> None:
+    """Its own tools share what it sees, and processes of other users have arguments."""
+    wrapper = tmp_path / "wrapper"
+    CleanLauncher().write(wrapper, program=Path("/bin/cat"), keep=(), writable=())
+
+    async with running(wrapper, f"/proc/{os.getpid()}/cmdline", "/proc/loadavg") as process:
+        out, err = await process.communicate()
+
+    assert b"Permission denied" in err
+    assert len(out.split()) == 5

@@ -26,7 +26,9 @@ class CleanLauncher:
         self, path: Path, *, program: Path, keep: Iterable[str], writable: Sequence[Path]
     ) -> None:
         readable = (program, *self.readable)
-        confinement = confine_to(*writable, readable=readable) if self.confined else None
+        confinement = None
+        if self.confined:
+            confinement = confine_to(*writable, readable=readable, sees_processes=False)
         write_wrapper(
             path, program=program, keep=keep, grace=PROGRAM_GRACE, confinement=confinement
         )

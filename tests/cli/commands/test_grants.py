@@ -8,7 +8,7 @@ from support.programs.cli_server import Call
 
 def test_without_grants_the_list_says_so(talk: Call, ask: Callable[..., Any]) -> None:
     listed = talk("grants", "list")
-    assert (listed.code, listed.out) == (0, ["No grants: agents ask before each call that needs approval."])
+    assert (listed.code, listed.out) == (0, ["No grants: each call that needs approval asks."])
     assert ask("grants", "list") == []
 
     missing = talk("grants", "revoke", "g_0")

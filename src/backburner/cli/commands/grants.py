@@ -33,7 +33,9 @@ def list_grants(server: Server, *, as_json: bool) -> None:
         }
         for grant in items
     ]
-    print_items(items, rows, empty="No grants: agents ask before each call that needs approval.", as_json=as_json)
+    print_items(
+        items, rows, empty="No grants: each call that needs approval asks.", as_json=as_json
+    )
 
 
 @grants.command("revoke")
