@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -322,6 +324,14 @@ def test_events_are_shown_as_data_and_cut_at_their_limit() -> None:
         : MAX_QUOTED_MESSAGE_CHARS - len(TRUNCATION_MARK)
     ] + TRUNCATION_MARK
     assert quote_outside("event", cut) in background(items=[long])
+
+
+def test_nobody_knows_the_mark_of_their_text_before() -> None:
+    """Or they could open a block with it in another text, and close it with theirs."""
+    quote = "from backburner.core.prompt import quote_outside; print(quote_outside('mail', 'hi'))"
+    elsewhere = subprocess.run([sys.executable, "-c", quote], check=True, capture_output=True)
+
+    assert elsewhere.stdout.decode().strip() != quote_outside("mail", "hi")
 
 
 def test_outside_messages_are_quoted_as_data_and_others_are_not() -> None:

@@ -9,6 +9,7 @@ from support.stage.make import NOON
 from backburner.core import tool_journal, transitions
 from backburner.core.conversation import Status
 from backburner.core.ids import CallId
+from backburner.core.prompt import quote_outside
 from backburner.core.question import Purpose
 from backburner.core.run import RunKind
 from backburner.core.tool_journal import JournalEntry
@@ -73,7 +74,8 @@ def test_an_identical_call_is_answered_once_by_each_that_was_made() -> None:
 def test_calls_that_had_an_effect_are_described_to_a_new_attempt() -> None:
     made = [entry(), entry(read_only=True), entry(done=False), entry(failed=True)]
 
-    assert tool_journal.describe_done_calls(made) == ['send {"to":"Ann"} returned: Sent.']
+    (described,) = tool_journal.describe_done_calls(made)
+    assert described == f'send {{"to":"Ann"}} returned: {quote_outside("send", "Sent.")}'
 
 
 def test_descriptions_of_earlier_calls_are_truncated() -> None:
@@ -81,7 +83,7 @@ def test_descriptions_of_earlier_calls_are_truncated() -> None:
         [entry(arguments={"to": "x" * 10_000}, result="y" * 10_000)]
     )
 
-    assert len(line) < 2 * tool_journal.MAX_RECEIPT_CHARS + 100
+    assert len(line) < 2 * tool_journal.MAX_RECEIPT_CHARS + 200
 
 
 def test_the_answer_do_it_again_approves_only_that_call() -> None:

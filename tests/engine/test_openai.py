@@ -15,6 +15,7 @@ from support.contracts.engine.harness import STALL_LIMIT, EngineHarness, Shared
 from support.model_api import CallTool, Cut, Garbage, GiveOutcome, ModelApi, Refuse, Say, Step
 
 from backburner.core.errors import EngineFailed, SessionGone
+from backburner.core.prompt import quote_outside
 from backburner.engine.openai import OpenAIEngine
 from backburner.engine.openai.history import INTERRUPTED
 from backburner.engine.openai.turn import NOT_MADE, TOO_EARLY
@@ -329,7 +330,7 @@ async def test_a_call_that_was_cut_off_is_marked_as_interrupted(
     roles = [message["role"] for message in api.requests[1].body["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "tool", "tool", "user"]
     look, slow, send = (message["content"] for message in api.requests[1].body["messages"][3:6])
-    assert look == "look is done."
+    assert look == quote_outside("look", "look is done.")
     assert INTERRUPTED in slow
     assert INTERRUPTED in send
 

@@ -17,6 +17,7 @@ from backburner.actions.origin import Origin
 from backburner.actions.work import control
 from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import Conflict, SessionGone
+from backburner.core.prompt import quote_outside
 from backburner.core.question import NO, YES, Purpose
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
@@ -25,6 +26,10 @@ from backburner.core.transitions import HAPPENED, LEAVE, REPEAT
 from backburner.runs.stopping import StopReason
 
 SEND = Call("send", {"to": "Ann"})
+#: Of that call, for a new attempt.
+RECEIPT = (
+    f'send {{"to":"Ann"}} returned: {" ".join(quote_outside("send", "send is done.").split())}'
+)
 MINUTE = timedelta(minutes=1)
 EVERY_MINUTE = Interval(MINUTE, anchor=NOON)
 
@@ -193,7 +198,7 @@ async def test_after_a_crash_what_was_done_is_not_done_again(stage: Stage, clock
     stage.engine.then(SEND, SEND)
     await stage.work()
 
-    assert 'send {"to":"Ann"} returned: send is done.' in stage.engine.requests[-1].prompt
+    assert RECEIPT in stage.engine.requests[-1].prompt
     # The first is answered from the journal, the second is one more.
     assert [result.text for result in stage.engine.results[-2:]] == ["send is done."] * 2
     assert stage.tools.count("send") == 2
@@ -344,5 +349,5 @@ async def test_an_agent_whose_memory_is_gone_gets_what_the_same_run_did_before(
 
     assert stage.tools.count("send") == 1
     prompt = stage.engine.requests[-1].prompt
-    assert 'send {"to":"Ann"} returned: send is done.' in prompt
+    assert RECEIPT in prompt
     assert f"The user answered: {ALWAYS_HERE}" in prompt

@@ -28,6 +28,11 @@ _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS = 78
 
 
+def new_mark_key() -> bytes:
+    """Make a key for marks that nobody else can compute."""
+    return uuid4().bytes
+
+
 def new_audit_id() -> str:
     return _new("a")
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from backburner.core.ids import CallId, QuestionId, RunId, derive_question_id
+from backburner.core.prompt import quote_outside
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
 from backburner.core.run import RunKind
 from backburner.core.transitions import Step, ask_owner
@@ -55,7 +56,7 @@ def describe_done_calls(entries: Sequence[JournalEntry]) -> list[str]:
     """List the calls of an earlier attempt that a new one must not repeat, with their results."""
     return [
         f"{entry.tool} {_truncate(canonical_json(dict(entry.arguments)), MAX_RECEIPT_CHARS)}"
-        f" returned: {_truncate(entry.result or '', MAX_RECEIPT_CHARS)}"
+        f" returned: {quote_outside(entry.tool, _truncate(entry.result or '', MAX_RECEIPT_CHARS))}"
         for entry in entries
         if _is_receipt(entry)
     ]

@@ -14,6 +14,7 @@ from claude_agent_sdk import McpSdkServerConfig
 from mcp.server import Server, ServerRequestContext
 
 from backburner.core.validation import canonical_json
+from backburner.engine.fence import fence
 from backburner.ports import Gate, Offer, ToolResult
 
 MAX_NAME_CHARS = 64
@@ -42,7 +43,7 @@ class TurnTools:
             return ToolResult(
                 f"The arguments of {name} have to be an object, not a list.", failed=True
             )
-        return await self.make(offer, arguments)
+        return fence(offer, await self.make(offer, arguments))
 
     async def make(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
         if self.gate is None:

@@ -9,6 +9,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 
 from backburner.core.errors import EngineFailed
 from backburner.core.ids import new_session_id
+from backburner.engine.fence import fence
 from backburner.engine.openai import history
 from backburner.engine.openai.tools import (
     OUTCOME_TOOL,
@@ -98,7 +99,7 @@ class OpenAITurn:
         if call.arguments is None:
             problem = f"{name} was not called: the arguments are not a JSON object."
             return ToolResult(f"{problem} You wrote: {call.written[:500]}", failed=True)
-        return await self._gate.call(offer, call.arguments)
+        return fence(offer, await self._gate.call(offer, call.arguments))
 
     def _is_outcome(self, calls: Sequence[ParsedCall]) -> bool:
         has_schema = self._request.schema is not None
