@@ -191,6 +191,7 @@ async def test_a_new_repository_stays_usable_without_what_it_would_run(
         "mkdir -p a/b/.vscode; echo x >a/b/.vscode/tasks.json",
         "printf '\\xff\\xfe' >.envrc",
         "mkfifo .envrc",
+        "mkdir objects; echo x >objects/.envrc",
     ],
 )
 async def test_links_and_odd_files_are_put_back_too(
@@ -199,7 +200,7 @@ async def test_links_and_odd_files_are_put_back_too(
     ran = await run(tools, command)
 
     assert len(ran.asks) == 1
-    for path in (".envrc", ".vscode", ".git/hooks", "a/b/.vscode/tasks.json"):
+    for path in (".envrc", ".vscode", ".git/hooks", "a/b/.vscode/tasks.json", "objects/.envrc"):
         assert not (folder / path).is_symlink()
         assert not (folder / path).exists()
 

@@ -33,7 +33,9 @@ MAX_DEPTH = 64
 #: Of a file that is kept, or put back.
 MAX_WATCHED_BYTES = 2**22
 #: Folders with very many files, none of which is obeyed where it lies.
-SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "objects"})
+SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
+#: The same, of a repository.
+GIT_OBJECTS = "objects"
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -218,7 +220,7 @@ def _scan(folder: int, place: str, found: Snapshot) -> None:
                 state = FileState.read(folder, name)
                 if state is not None:
                     found.files[path] = state
-            elif is_folder and name not in SKIPPED_FOLDERS and path.count("/") < MAX_DEPTH:
+            elif is_folder and not _is_skipped(path, name):
                 if repository_of(f"{path}/config") == path:
                     found.repositories.add(path)
                 below = os.open(name, OPEN_FOLDER, dir_fd=folder)
@@ -226,6 +228,11 @@ def _scan(folder: int, place: str, found: Snapshot) -> None:
                     _scan(below, path, found)
                 finally:
                     os.close(below)
+
+
+def _is_skipped(path: str, name: str) -> bool:
+    is_objects = name == GIT_OBJECTS and repository_of(path) is not None
+    return is_objects or name in SKIPPED_FOLDERS or path.count("/") >= MAX_DEPTH
 
 
 def _is_settings(path: str) -> bool:
