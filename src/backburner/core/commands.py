@@ -13,7 +13,7 @@ NETWORK_ARGUMENT = "network"
 
 
 class Cage(StrEnum):
-    """What a command can use without the network, besides the programs of the system."""
+    """The use a command has of its folder. Without the network, it can use nothing else of ours."""
 
     LOOK = "look"  #: Its folder, to read.
     WORK = "work"  #: Its folder, to read and write.

@@ -49,7 +49,7 @@ class CommandResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandBounds:
-    """What a command can use besides its folder."""
+    """The bounds of one command, which the kernel holds."""
 
     cage: Cage
     network: bool = False

@@ -286,7 +286,7 @@ class EndWatch:
 
 
 class TreeLimits:
-    """What the processes of the tree may use together."""
+    """The limits of all processes of the tree together."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self.max_memory = int(options.get("max_memory", 0))
@@ -332,7 +332,7 @@ def count_threads() -> int:
 
 
 def raise_priority() -> None:
-    """Let this process run before those it watches, where the system allows that."""
+    """Run before the processes it watches, where the system allows that."""
     try:
         os.setpriority(os.PRIO_PROCESS, 0, -10)
     except OSError:

@@ -209,7 +209,7 @@ def show_difference(old: str, new: str) -> str:
     return excerpt(shown) or "    (the same lines)"
 
 
-def _scan(folder: int, place: str, found: Snapshot) -> None:
+def _scan(folder: int, place: str, snapshot: Snapshot) -> None:
     with os.scandir(folder) as entries:
         names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     for name, is_folder in names:
@@ -219,13 +219,13 @@ def _scan(folder: int, place: str, found: Snapshot) -> None:
             if not is_folder and is_obeyed(path):
                 state = FileState.read(folder, name)
                 if state is not None:
-                    found.files[path] = state
+                    snapshot.files[path] = state
             elif is_folder and not _is_skipped(path, name):
                 if repository_of(f"{path}/config") == path:
-                    found.repositories.add(path)
+                    snapshot.repositories.add(path)
                 below = os.open(name, OPEN_FOLDER, dir_fd=folder)
                 try:
-                    _scan(below, path, found)
+                    _scan(below, path, snapshot)
                 finally:
                     os.close(below)
 

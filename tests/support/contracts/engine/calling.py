@@ -41,6 +41,8 @@ async def all_calls_of_one_message_are_made(subject: ModelSubject) -> None:
     assert calls == [("look", {"at": "b"}), ("send", {"to": "a"})]
     assert subject.api.requests[1].holds("send is done.")
     assert subject.api.requests[1].holds("look is done.")
+    # Marked as data: others may have written it.
+    assert subject.api.requests[1].holds("</outside ")
     assert result.ended
 
 
