@@ -12,7 +12,7 @@ COMMANDS = [
 ]
 
 
-def test_a_worker_does_without_the_web_framework() -> None:
+def test_a_worker_does_without_the_web_framework_and_the_driver_of_postgresql() -> None:
     assert imported_with("backburner.app.program", "backburner.app.owner") == set()
 
 
@@ -22,7 +22,7 @@ def test_commands_do_without_the_web_framework() -> None:
 
 
 def imported_with(*modules: str) -> set[str]:
-    heavy = ("fastapi", "starlette", "uvicorn", "backburner.api")
+    heavy = ("fastapi", "starlette", "uvicorn", "backburner.api", "psycopg")
     code = f"import sys, {', '.join(modules)}; print(*(sys.modules.keys() & {set(heavy)}))"
     done = subprocess.run(
         [sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True

@@ -12,7 +12,6 @@ from backburner.app.clock import Clock
 from backburner.app.folder import remove_folders
 from backburner.app.machines import Machines, NoTools
 from backburner.bus.local import LocalBus
-from backburner.bus.postgres import PostgresBus
 from backburner.core.allowance import AllowanceScope, parse_limit
 from backburner.live.drafts import Broadcast
 from backburner.ports import Bus
@@ -39,6 +38,9 @@ async def open_bus(database: Database) -> AsyncIterator[Bus]:
     if is_sqlite(database.engine):
         yield LocalBus()
     else:
+        # Not above: with SQLite, the PostgreSQL driver is not needed.
+        from backburner.bus.postgres import PostgresBus  # noqa: PLC0415
+
         url = database.engine.url.set(drivername="postgresql")
         async with PostgresBus(url.render_as_string(hide_password=False)) as bus:
             yield bus
