@@ -12,6 +12,8 @@ from backburner.core.conversation import Notify
 from backburner.core.notice import (
     Notice,
     NoticeKind,
+    of_outage,
+    of_outage_end,
     of_passing_failure,
     of_question,
     of_result,
@@ -110,3 +112,11 @@ def test_the_order_in_which_a_result_is_written_is_no_change(result: dict[str, A
     turned = dict(reversed(result.items()))
 
     assert result_hash(Complete(result=turned)) == result_hash(Complete(result=result))
+
+
+def test_an_outage_is_reported_with_what_is_wrong_and_what_happens() -> None:
+    began, ended = of_outage("The model is overloaded."), of_outage_end()
+
+    assert (began.kind, ended.kind) == (NoticeKind.FAILURE, NoticeKind.RESULT)
+    assert began.text.startswith("The model is overloaded. Background work that is due waits")
+    assert "available again" in ended.text

@@ -9,21 +9,30 @@ from hypothesis import strategies as st
 from support.stage import make
 from support.stage.make import NOON
 
-from backburner.core.conversation import Conversation, OnRepeatedFailure
+from backburner.core.conversation import Conversation, Kind, OnRepeatedFailure
 from backburner.core.question import Purpose
 from backburner.core.retry import (
+    ACCESS_DENIED_REST,
+    FIRST_REST,
+    MAX_OUTAGE_WAIT,
+    MAX_REST,
     MAX_RETRY_AFTER,
     MAX_RETRY_DELAY,
+    OUTAGE_KINDS,
     AskUser,
     AtLimit,
     RetryAt,
     count_failure,
     failure_limit,
     gives_up_replying,
+    has_waited_enough,
+    is_work_to_blame,
     judge,
+    note_trouble,
     retry_delay,
 )
 from backburner.core.run import FailureKind, Run, RunKind
+from backburner.core.schedule import Interval
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 TASK = make.conversation(on_repeated_failure=OnRepeatedFailure.PAUSE)
@@ -140,3 +149,69 @@ def test_a_reply_is_given_up_at_the_third_crash_in_a_row() -> None:
     assert not gives_up_replying([crashed, replied(), crashed, crashed])
     assert not gives_up_replying([crashed, crashed, failed, crashed])
     assert gives_up_replying([crashed, work, crashed, crashed, replied()])
+
+
+DOWN = make.failure(FailureKind.UNAVAILABLE)
+
+
+def test_a_profile_rests_longer_with_every_probe_that_fails() -> None:
+    outage, now, rests = note_trouble(None, "one", DOWN, probed=False, now=NOON), NOON, []
+    assert (outage.since, outage.probes) == (NOON, 1)
+    for _ in range(8):
+        rests.append(outage.until - now)
+        now = outage.until
+        outage = note_trouble(outage, "one", DOWN, probed=True, now=now)
+
+    assert rests[:3] == [FIRST_REST, 2 * FIRST_REST, 4 * FIRST_REST]
+    assert rests[-1] == MAX_REST
+    assert outage.since == NOON
+
+
+def test_runs_that_were_in_progress_prolong_nothing_unless_they_are_told_to_wait() -> None:
+    first = note_trouble(None, "one", DOWN, probed=False, now=NOON)
+    later = NOON + SECOND
+
+    assert note_trouble(first, "one", DOWN, probed=False, now=later) == first
+    busy = make.failure(FailureKind.UNAVAILABLE, retry_after=HOUR)
+    longer = note_trouble(first, "one", busy, probed=False, now=later)
+    assert (longer.until, longer.probes) == (later + HOUR, 1)
+    # Whoever comes after it has rested is a probe, whether it knows or not.
+    assert note_trouble(first, "one", DOWN, probed=False, now=first.until).probes == 2
+
+
+def test_a_profile_rests_as_long_as_its_provider_asks_for_up_to_a_day() -> None:
+    for wish, rest in ((HOUR, HOUR), (9 * DAY, MAX_RETRY_AFTER), (SECOND, FIRST_REST)):
+        busy = make.failure(FailureKind.UNAVAILABLE, retry_after=wish)
+        assert note_trouble(None, "one", busy, probed=False, now=NOON).until == NOON + rest
+
+
+def test_a_refused_key_is_tried_rarely() -> None:
+    denied = make.failure(FailureKind.ACCESS_DENIED)
+    assert note_trouble(None, "one", denied, probed=True, now=NOON).until == (
+        NOON + ACCESS_DENIED_REST
+    )
+
+
+@pytest.mark.parametrize("kind", sorted(FailureKind))
+def test_work_is_to_blame_for_trouble_that_nobody_else_has(kind: FailureKind) -> None:
+    run = make.run(failure=make.failure(kind))
+
+    assert is_work_to_blame(run, in_outage=False) == (kind in OUTAGE_KINDS)
+    assert not is_work_to_blame(run, in_outage=True)
+    assert not is_work_to_blame(make.run(), in_outage=False)
+
+
+def test_one_time_work_waits_a_day_a_job_as_long_as_a_run_and_recurring_work_for_ever() -> None:
+    def waits(conversation: Conversation, length: timedelta) -> bool:
+        now = NOON + length
+        return not has_waited_enough(conversation, NOON, run_timeout=HOUR, now=now)
+
+    once = make.conversation(kind=Kind.TASK)
+    assert waits(once, MAX_OUTAGE_WAIT - SECOND)
+    assert not waits(once, MAX_OUTAGE_WAIT)
+    job = make.conversation(kind=Kind.JOB)
+    assert (waits(job, HOUR - SECOND), waits(job, HOUR)) == (True, False)
+    patient = make.conversation(kind=Kind.JOB, run_timeout=2 * HOUR)
+    assert waits(patient, HOUR)
+    recurring = make.conversation(schedule=Interval(HOUR, anchor=NOON))
+    assert waits(recurring, 100 * DAY)

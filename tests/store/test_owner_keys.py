@@ -22,6 +22,7 @@ EXCEPTIONS = {
     ("credentials", ("digest",)): "says who the owner is",
     ("attempts", ("key",)): "an account or an address that somebody tries to sign in with",
     ("install", ("key",)): "a setting of the install",
+    ("outages", ("profile",)): "a model that all users share",
     ("audit", ("id",)): "what operators did, whatever becomes of those it names",
 }
 #: Whose rows are numbered, and whose have an id of their own.

@@ -15,7 +15,9 @@
     ├── Fenced                another holder has the turn; this one must discard its work
     └── MachineFailed         a part that does I/O failed; `permanent`: retrying cannot help
         ├── EngineFailed        the agent or its model
-        │   └── SessionGone       the agent's session no longer exists
+        │   ├── ModelUnavailable    the model's provider has trouble; the work is not at fault
+        │   ├── ModelAccessDenied   the key was refused, or the account has no credit left
+        │   └── SessionGone         the agent's session no longer exists
         ├── ConnectionFailed    a connection to external tools
         ├── ChannelFailed       a message that could not be sent
         ├── StoreFailed         the database
@@ -125,6 +127,14 @@ class MachineFailed(BackburnerError):
 
 class EngineFailed(MachineFailed):
     """The agent failed."""
+
+
+class ModelUnavailable(EngineFailed):
+    """The model is temporarily unavailable."""
+
+
+class ModelAccessDenied(EngineFailed):
+    """The model's provider refused the key."""
 
 
 class SessionGone(EngineFailed):

@@ -61,6 +61,17 @@ def of_stop(text: str) -> Notice:
     return Notice(NoticeKind.STOPPED, text)
 
 
+def of_outage(message: str) -> Notice:
+    """Notify that background work waits for its model, once per outage."""
+    text = f"{message} Background work that is due waits, and continues by itself afterwards."
+    return Notice(NoticeKind.FAILURE, text)
+
+
+def of_outage_end() -> Notice:
+    text = "The model is available again. Background work that waited for it continues."
+    return Notice(NoticeKind.RESULT, text)
+
+
 def result_hash(outcome: Complete) -> str | None:
     """Hash the result of a run, or else its message ignoring case and spacing; None for neither."""
     if outcome.result is not None:

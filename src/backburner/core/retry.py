@@ -1,10 +1,14 @@
-"""Consequences of a failed background run: a retry, a question to the user, or giving up."""
+"""Consequences of a failed background run: a retry, a question to the user, or giving up.
+
+Trouble of a model's provider is not the fault of the work, and does not count as its failure. It is
+an `Outage` of the profile: background work of the profile waits, and one run at a time is a probe.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from backburner.core.conversation import Conversation, OnRepeatedFailure
+from backburner.core.conversation import Conversation, Kind, OnRepeatedFailure
 from backburner.core.question import Purpose
 from backburner.core.run import Failure, FailureKind, Run, RunKind
 
@@ -13,6 +17,17 @@ MAX_RETRY_DELAY = timedelta(hours=1)
 #: However long the other side asks us to wait, we retry after a day.
 MAX_RETRY_AFTER = timedelta(days=1)
 MAX_CRASHES = 3
+#: How long a profile rests after the first trouble; doubled with each probe that fails.
+FIRST_REST = timedelta(seconds=15)
+MAX_REST = timedelta(minutes=5)
+#: A key is not tried more often: its owner has to act first.
+ACCESS_DENIED_REST = timedelta(minutes=15)
+#: How long others wait for a probe, before the next one may be made.
+PROBE_TIME = timedelta(minutes=1)
+#: How long one-time work waits for its model. A job waits for as long as a run of it may take.
+MAX_OUTAGE_WAIT = timedelta(hours=24)
+#: Failures that the work is not to blame for.
+OUTAGE_KINDS = frozenset({FailureKind.UNAVAILABLE, FailureKind.ACCESS_DENIED})
 _LIMITS = {OnRepeatedFailure.PAUSE: 2, OnRepeatedFailure.NOTIFY: 3}
 
 
@@ -45,6 +60,71 @@ def gives_up_replying(runs: Iterable[Run]) -> bool:
     replies = [run for run in runs if run.kind is RunKind.REPLY][:MAX_CRASHES]
     crashes = [run for run in replies if run.failure and run.failure.kind is FailureKind.CRASHED]
     return len(crashes) == MAX_CRASHES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """Trouble of a profile's model, one fact for all processes."""
+
+    profile: str
+    kind: FailureKind
+    message: str
+    since: datetime
+    #: The next probe is made then.
+    until: datetime
+    #: Probes that failed.
+    probes: int = 0
+
+
+def note_trouble(
+    outage: Outage | None, profile: str, failure: Failure, *, probed: bool, now: datetime
+) -> Outage:
+    """Begin or prolong an outage. `probed`: a probe, or a user's message, has met the trouble.
+
+    Runs that were in progress when it began prolong nothing: they failed for the same reason.
+    """
+    probes = 0 if outage is None else outage.probes
+    if outage is None or probed or outage.until <= now:
+        probes += 1
+        until = now + _rest(probes, failure)
+    else:
+        until = max(outage.until, now + min(failure.retry_after or timedelta(), MAX_RETRY_AFTER))
+    return Outage(
+        profile=profile,
+        kind=failure.kind,
+        message=failure.message,
+        since=now if outage is None else outage.since,
+        until=until,
+        probes=probes,
+    )
+
+
+def _rest(probes: int, failure: Failure) -> timedelta:
+    rest = min(FIRST_REST * (1 << min(probes - 1, 10)), MAX_REST)
+    if failure.kind is FailureKind.ACCESS_DENIED:
+        rest = ACCESS_DENIED_REST
+    return max(rest, min(failure.retry_after or timedelta(), MAX_RETRY_AFTER))
+
+
+def is_work_to_blame(run: Run, *, in_outage: bool) -> bool:
+    """Decide whether trouble is the fault of the work after all.
+
+    It is if the run met trouble before, and its model worked for others since: then something in
+    its request makes the provider fail.
+    """
+    met_before = run.failure is not None and run.failure.kind in OUTAGE_KINDS
+    return met_before and not in_outage
+
+
+def has_waited_enough(
+    conversation: Conversation, waiting_since: datetime, *, run_timeout: timedelta, now: datetime
+) -> bool:
+    """Decide whether work gives up waiting for its model; recurring work never does."""
+    if conversation.is_recurring:
+        return False
+    is_job = conversation.kind is Kind.JOB
+    limit = (conversation.run_timeout or run_timeout) if is_job else MAX_OUTAGE_WAIT
+    return now - waiting_since >= limit
 
 
 def judge(conversation: Conversation, failure: Failure, *, now: datetime) -> Verdict:

@@ -28,7 +28,9 @@ class FailureKind(StrEnum):
     TIMEOUT = "timeout"  #: It exceeded the time limit of a run.
     INCOMPLETE = "incomplete"  #: It ended without a valid outcome, even after a repair turn.
     CRASHED = "crashed"  #: Its process ended or was lost.
-    MODEL = "model"  #: The model was down, overloaded or refused the request.
+    UNAVAILABLE = "unavailable"  #: The model's provider has trouble; the work is not at fault.
+    ACCESS_DENIED = "access_denied"  #: The model's key was refused, or there is no credit left.
+    MODEL = "model"  #: The model refused the request.
     TOOL = "tool"  #: A tool kept failing.
     SIGNED_OUT = "signed_out"  #: A connection needs its owner to sign in again.
     ENGINE = "engine"  #: Any other failure of the agent.

@@ -1,13 +1,14 @@
 """The queue: claims, turns, leases and the agenda."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from backburner.core.conversation import Conversation
-from backburner.core.ids import ConversationId, ItemId
-from backburner.core.run import Run, RunEnding, Turn
+from backburner.core.ids import ConversationId, ItemId, UserId
+from backburner.core.retry import Outage
+from backburner.core.run import Failure, Run, RunEnding, Turn
 from backburner.core.transitions import Step
 
 
@@ -28,6 +29,10 @@ class Claim:
     zone: str | None = None
     #: False: the owner is known to have no memories.
     has_memories: bool = True
+    #: There is an outage of its profile; if the run succeeds, the outage is over.
+    in_outage: bool = False
+    #: Background work: it is the one that tries whether the model is back.
+    is_probe: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +45,8 @@ class Claimer:
     per_user_limit: int
     #: Profiles without a free seat.
     full_profiles: tuple[str, ...] = ()
+    #: The profile of conversations without one.
+    default_profile: str = ""
     #: How long a user must be inactive before discovery runs; None: discovery is off.
     discovery_quiet_period: timedelta | None = None
 
@@ -70,15 +77,53 @@ class RescuedTurn:
     step: Step
 
 
+@dataclass(frozen=True, slots=True)
+class LateWork:
+    """Work that is due and has not been claimed."""
+
+    user_id: UserId
+    conversation_id: ConversationId
+    due_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OutageReport:
+    """A user who was told about an outage, in one of their conversations."""
+
+    user_id: UserId
+    conversation_id: ConversationId
+    profile: str
+
+
+class Outages(Protocol):
+    """Outages of the models that profiles use."""
+
+    def all(self) -> Sequence[Outage]: ...
+    def note(self, profile: str, failure: Failure, *, probed: bool) -> Outage: ...
+    def end(self, profile: str) -> bool: ...
+    def probe_soon(self) -> None: ...
+    def late_work(
+        self, profiles: Sequence[str], after: LateWork | None, *, before: datetime, limit: int
+    ) -> Sequence[LateWork]: ...
+    def operators(self) -> Sequence[tuple[UserId, ConversationId]]: ...
+    def report(self, report: OutageReport) -> bool: ...
+    def take_over(self, *, limit: int) -> Sequence[OutageReport]: ...
+
+
 class Queue(Protocol):
     def claim(self, reply: Claimer | None, work: Claimer | None) -> Claim | None:
         """Claim a reply, else background work; None skips that kind."""
+
+    @property
+    def resting(self) -> Mapping[str, timedelta]:
+        """The profiles in an outage that the last claim found, and how long each rests."""
 
     def waiting_profile(self) -> str | None:
         """Find the profile of a reply that waits to be claimed; None: no reply waits."""
 
     def rescue(self, *, all_of_them: bool = False) -> RescuedTurn | None: ...
-    def agenda(self) -> Agenda: ...
+    def agenda(self, resting: tuple[str, ...] = ()) -> Agenda:
+        """Read when each kind of work is due, without background work of resting profiles."""
 
 
 class Turns(Protocol):
@@ -92,5 +137,11 @@ class Turns(Protocol):
         self, turn: Turn, step: Step, ending: RunEnding, *, served: Iterable[ItemId] = ()
     ) -> None: ...
     def hand_back(
-        self, turn: Turn, step: Step, *, until: datetime | None, served: Iterable[ItemId] = ()
+        self,
+        turn: Turn,
+        step: Step,
+        *,
+        until: datetime | None,
+        served: Iterable[ItemId] = (),
+        failure: Failure | None = None,
     ) -> None: ...

@@ -31,7 +31,7 @@ from backburner.ports.accounts import (
 )
 from backburner.ports.bus import EventKind, Events, Hint
 from backburner.ports.queries import Away, Browse, Discovery, Jobs, Replies, Tasks
-from backburner.ports.queue import Queue, Turns
+from backburner.ports.queue import Outages, Queue, Turns
 
 T = TypeVar("T")
 
@@ -281,6 +281,8 @@ class Tx(Protocol):
     def notices(self) -> Notices: ...
     @property
     def personal_data(self) -> PersonalData: ...
+    @property
+    def outages(self) -> Outages: ...
     @property
     def questions(self) -> Questions: ...
     @property

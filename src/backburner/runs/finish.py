@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from backburner.actions import spending, steps
 from backburner.actions.deps import Deps
 from backburner.actions.work.jobs import result_items
-from backburner.core import tool_journal, tool_policy, transitions
+from backburner.core import retry, tool_journal, tool_policy, transitions
 from backburner.core.allowance import Allowance, AllowanceScope
 from backburner.core.conversation import Conversation, MessageRole, Session, Source, Status
 from backburner.core.ids import ConversationId, ItemId
@@ -90,6 +90,8 @@ class _Ending:
             # Lock order: the user before the conversation.
             tx.users.lock(turn.user_id)
         before = tx.turns.hold(turn)
+        if self.claim.in_outage and self._has_used_model():
+            tx.outages.end(result.profile)
         conversation = self._renewed(before)
         if before.session is not None and before.session != conversation.session:
             self._forget(tx, before.session, conversation.session)
@@ -99,6 +101,8 @@ class _Ending:
             self._cancelled(tx, conversation)
         elif result.is_done:
             self._done(tx, conversation)
+        elif result.failure is not None and result.failure.kind in retry.OUTAGE_KINDS:
+            self._in_outage(tx, conversation, result.failure)
         elif result.failure is not None:
             self._failed(tx, conversation, result.failure)
         elif self.reason is StopReason.WAITING_FOR_JOBS:
@@ -192,6 +196,28 @@ class _Ending:
             step = transitions.fail(conversation, self.claim.run, failure, now=tx.now)
         self._commit(tx, step, ending)
 
+    def _in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
+        """Let background work wait for its model; a user who waits for a reply is told at once."""
+        claim, profile = self.claim, self.result.profile
+        waits = not self._is_for_person()
+        blamed = waits and retry.is_work_to_blame(claim.run, in_outage=claim.in_outage)
+        probed = claim.is_probe or not waits
+        tx.outages.note(profile, failure, probed=probed)
+        if blamed or not waits:
+            self._failed(tx, conversation, failure)
+            return
+        # No claim takes it before the profile has rested.
+        self._hand_back(tx, Step(conversation=conversation), until=tx.now, failure=failure)
+
+    def _has_used_model(self) -> bool:
+        result = self.result
+        if result.failure is not None and result.failure.kind in retry.OUTAGE_KINDS:
+            return False
+        return result.is_done or self.gate.tokens > 0
+
+    def _is_for_person(self) -> bool:
+        return self.claim.turn.kind is RunKind.REPLY and not self._is_unattended()
+
     def _cancelled(self, tx: Tx, conversation: Conversation) -> None:
         messages = list[NewMessage]()
         if self.claim.turn.kind is RunKind.REPLY:
@@ -247,11 +273,17 @@ class _Ending:
         steps.propagate(tx, step)
 
     def _hand_back(
-        self, tx: Tx, step: Step, *, until: datetime | None, serves: bool = True
+        self,
+        tx: Tx,
+        step: Step,
+        *,
+        until: datetime | None,
+        serves: bool = True,
+        failure: Failure | None = None,
     ) -> None:
-        step = self._ask_in_doubt(tx, step)
+        step = self._with_note(tx, self._ask_in_doubt(tx, step))
         served = self._served() if serves else []
-        tx.turns.hand_back(self.claim.turn, self._with_note(tx, step), until=until, served=served)
+        tx.turns.hand_back(self.claim.turn, step, until=until, served=served, failure=failure)
         self.outcome = "handed back"
         steps.propagate(tx, step)
 

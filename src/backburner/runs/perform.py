@@ -17,9 +17,16 @@ import structlog
 from backburner.actions import discovery
 from backburner.actions.deps import Deps
 from backburner.actions.work import jobs
-from backburner.core import prompt, routing, tool_journal
+from backburner.core import prompt, retry, routing, tool_journal
 from backburner.core.conversation import MAX_MESSAGE_CHARS, Kind
-from backburner.core.errors import BadOutcome, EngineFailed, Fenced, SessionGone
+from backburner.core.errors import (
+    BadOutcome,
+    EngineFailed,
+    Fenced,
+    ModelAccessDenied,
+    ModelUnavailable,
+    SessionGone,
+)
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import OUTCOME_SCHEMA, Outcome, parse_outcome
 from backburner.core.run import Failure, FailureKind, Item, RunKind
@@ -197,9 +204,15 @@ async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: boo
             await _read_outcome(attempt, ended)
     except EngineFailed as error:
         result.failure = Failure(
-            FailureKind.MODEL, str(error), permanent=error.permanent, retry_after=error.retry_after
+            _failure_kind(error),
+            str(error),
+            permanent=error.permanent,
+            retry_after=error.retry_after,
         )
     if result.failure is None or attempt.stop.reason is not None:
+        return
+    if result.failure.kind in retry.OUTAGE_KINDS:
+        # It waits: nobody pays for another model because of that.
         return
     other = routing.escalate(attempt.deps.routes, prepared.conversation, escalated=escalated)
     if other is None or other not in attempt.deps.engines:
@@ -213,6 +226,16 @@ async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: boo
     earlier = [entry for entry in prepared.past_calls if entry.run_id != turn.run_id]
     fresh = replace(prepared, session=None, session_entries=(), past_calls=[*earlier, *calls])
     await _attempt(attempt, fresh, escalated=True)
+
+
+def _failure_kind(error: EngineFailed) -> FailureKind:
+    match error:
+        case ModelUnavailable():
+            return FailureKind.UNAVAILABLE
+        case ModelAccessDenied():
+            return FailureKind.ACCESS_DENIED
+        case _:
+            return FailureKind.MODEL
 
 
 async def _answer(attempt: RunAttempt, prepared: PreparedRun) -> TurnEnded | None:

@@ -27,7 +27,7 @@ class Database:
     ) -> None:
         self.engine = engine
         self.bus: Bus | None = None
-        self._clock = clock
+        self.clock = clock
         #: Releases the locks that are held while the database is open.
         self._release = release
         workers = 1 if is_sqlite(engine) else 8
@@ -55,7 +55,7 @@ class Database:
 
     def _run_once(self, work: Callable[[Tx], T]) -> T:
         with self.engine.begin() as connection:
-            tx = Tx(connection, self._clock)
+            tx = Tx(connection, self.clock)
             result = work(tx)
             tx.write_events()
             if self.bus and (notify := self.bus.statement(tx.hints)):

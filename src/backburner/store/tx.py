@@ -25,6 +25,7 @@ from backburner.store.records.inbox import Inbox
 from backburner.store.records.memories import Memories
 from backburner.store.records.messages import Messages
 from backburner.store.records.notices import Deliveries, Notices
+from backburner.store.records.outages import Outages
 from backburner.store.records.questions import Questions
 from backburner.store.records.runs import Runs
 from backburner.store.records.sessions import Sessions
@@ -48,6 +49,7 @@ class Tx(Context):
     memories = cached_property(Memories)
     messages = cached_property(Messages)
     notices = cached_property(Notices)
+    outages = cached_property(Outages)
     personal_data = cached_property(PersonalData)
     questions = cached_property(Questions)
     queue = cached_property(Queue)

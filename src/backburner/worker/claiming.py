@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from backburner.ports import Claim, Claimer, Tx
 from backburner.runs import perform, prepare
 from backburner.runs.stopping import StopReason
 from backburner.worker.active_runs import ActiveRun, ActiveRuns
+from backburner.worker.resting_profiles import RestingProfiles
 from backburner.worker.seats import Seats
 
 #: The timer wakes a claim this long before work is due; see `_wait_until_due`.
@@ -40,6 +41,9 @@ class Claiming:
     closed: bool = False
     #: The timer has woken this chore early.
     woken_early: bool = False
+    resting: RestingProfiles = field(default_factory=RestingProfiles)
+    #: The resting profiles that the last claim found.
+    _resting: Mapping[str, timedelta] = field(default_factory=dict)
     #: The last claim, committed or not.
     _claimed: ConversationId | None = None
     #: Preparation failed: claimed again without it, and given up.
@@ -68,6 +72,7 @@ class Claiming:
             _log.exception("run.prepare_failed", conversation=self._claimed)
             self._unprepared.add(self._claimed)
             return True
+        self.resting.update(self._resting)
         if found is None:
             return False
         lease = self.claimer.lease.total_seconds()
@@ -83,6 +88,7 @@ class Claiming:
             self.woken_early = False
             _wait_until_due(tx)
         claim = tx.queue.claim(self._claimer(RunKind.REPLY), self._claimer(RunKind.BACKGROUND))
+        self._resting = tx.queue.resting
         if claim is None:
             return None
         self._claimed = claim.turn.conversation_id
@@ -94,7 +100,10 @@ class Claiming:
         taken = self.underway.profiles
         if not self.seats.free(kind, taken):
             return None
-        return replace(self.claimer, full_profiles=self.seats.full_profiles(kind, taken))
+        full = self.seats.full_profiles(kind, taken)
+        if kind is RunKind.BACKGROUND:
+            full = self.resting.added_to(full)
+        return replace(self.claimer, full_profiles=full)
 
     async def _perform(self, taken: ActiveRun) -> None:
         try:

@@ -23,6 +23,7 @@ from backburner.worker.active_runs import ActiveRuns
 from backburner.worker.claiming import EARLY_WAKE, Claiming
 from backburner.worker.lease import Leases
 from backburner.worker.notice_deliverer import Deliverer
+from backburner.worker.outage_reporter import OutageReporter
 from backburner.worker.pruner import Pruner
 from backburner.worker.question_reminder import Reminder
 from backburner.worker.rescuer import Rescuer
@@ -31,6 +32,7 @@ from backburner.worker.seats import Seats
 #: Delay after an error.
 CHORE_RETRY_SECONDS = 1.0
 PRUNE_EVERY = timedelta(hours=1)
+REPORT_OUTAGES_EVERY = timedelta(seconds=30)
 #: Grace period for runs that have not reached a safe point.
 HAND_BACK_GRACE = timedelta(seconds=4)
 
@@ -94,6 +96,7 @@ class Worker:
             lease=pace.lease,
             per_user_limit=pace.per_user,
             discovery_quiet_period=deps.discovery.required_idle,
+            default_profile=deps.default_profile,
         )
         self._claiming = Claiming(
             deps, claimer, seats, pace.batch, self.underway, spawn=self._spawn
@@ -106,13 +109,18 @@ class Worker:
             "rescue": _Kept(self.rescuer),
             "delivery": _Kept(Deliverer(deps, pace.delivery_lease)),
             "question": _Kept(Reminder(deps)),
+            "outage": _Kept(OutageReporter(deps)),
             "pruning": _Kept(Pruner(deps, pace.keep_runs)),
         }
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Work until told to stop, then let what is under way come to a good place."""
         chores = [asyncio.create_task(self._keep(kept)) for kept in self._kept.values()]
-        chores += [asyncio.create_task(self._keep_leases()), asyncio.create_task(self._prune())]
+        chores += [
+            asyncio.create_task(self._keep_leases()),
+            asyncio.create_task(self._wake_every("pruning", PRUNE_EVERY)),
+            asyncio.create_task(self._wake_every("outage", REPORT_OUTAGES_EVERY)),
+        ]
         timer = asyncio.create_task(self._keep_time())
         try:
             await stopping.wait()
@@ -181,9 +189,10 @@ class Worker:
     async def _look(self) -> "_NextDue":
         """Wake what is due, and find out what is next."""
         loop = asyncio.get_running_loop()
+        resting = self._claiming.resting.names
         try:
             agenda, read_at = await self._deps.store.transact(
-                lambda tx: (tx.queue.agenda(), loop.time())
+                lambda tx: (tx.queue.agenda(resting), loop.time())
             )
         except StoreFailed as error:
             _log.warning("store.unavailable", error=str(error))
@@ -219,10 +228,10 @@ class Worker:
             if len(self.underway):
                 self._kept["lease"].wake.set()
 
-    async def _prune(self) -> None:
+    async def _wake_every(self, name: str, interval: timedelta) -> None:
         while True:
-            self._kept["pruning"].wake.set()
-            await asyncio.sleep(PRUNE_EVERY.total_seconds())
+            self._kept[name].wake.set()
+            await asyncio.sleep(interval.total_seconds())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)

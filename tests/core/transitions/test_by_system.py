@@ -15,11 +15,11 @@ from support.cases.transition_cases import (
 from support.stage import make
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Kind, PauseReason, Status
+from backburner.core.conversation import Conversation, EndedAs, Kind, PauseReason, Status
 from backburner.core.notice import NoticeKind
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.schedule import After, AfterCondition
-from backburner.core.transitions import FollowerEvent
+from backburner.core.transitions import FollowerEvent, Stops
 
 
 def test_an_event_waits_behind_an_open_question() -> None:
@@ -116,3 +116,15 @@ def test_work_paused_for_an_allowance_resumes_when_it_has_room() -> None:
         transitions.resume_after_allowance(waiting, now=NINE).conversation.status
         is Status.WAITING_INPUT
     )
+
+
+def test_one_time_work_that_waited_too_long_for_its_model_ends_in_error() -> None:
+    step = transitions.end_in_outage(working(), "The model is overloaded.", now=NINE)
+
+    ended = step.conversation
+    assert (ended.status, ended.ended_as) == (Status.ACTIVE, EndedAs.ERROR)
+    assert step.stops is Stops.WORK
+    assert step.report is not None
+    assert step.report.failed
+    assert all("overloaded" in notice.text for notice in step.notices)
+    assert len(step.notices) == 1

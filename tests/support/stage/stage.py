@@ -26,8 +26,10 @@ from backburner.worker.active_runs import ActiveRun, ActiveRuns
 from backburner.worker.claiming import Claiming
 from backburner.worker.lease import Leases
 from backburner.worker.notice_deliverer import Deliverer
+from backburner.worker.outage_reporter import OutageReporter
 from backburner.worker.question_reminder import Reminder
 from backburner.worker.rescuer import Rescuer
+from backburner.worker.resting_profiles import RestingProfiles
 from backburner.worker.seats import Seats
 from support.doubles.channel import RecordingChannel
 from support.doubles.engine import ScriptedEngine
@@ -84,14 +86,28 @@ class Stage:
         self._taken_up = 0
         looks_after = self.deps.discovery.required_idle
         claimer = Claimer(
-            worker="stage", lease=LEASE, per_user_limit=20, discovery_quiet_period=looks_after
+            worker="stage",
+            lease=LEASE,
+            per_user_limit=20,
+            discovery_quiet_period=looks_after,
+            default_profile=self.deps.default_profile,
         )
         seats = seats or Seats(total=20)
-        self.claiming = Claiming(self.deps, claimer, seats, 20, self.underway, spawn=self._spawn)
+        self.claiming = Claiming(
+            self.deps,
+            claimer,
+            seats,
+            20,
+            self.underway,
+            spawn=self._spawn,
+            # By the clock of the stage, and at once when an outage is over.
+            resting=RestingProfiles(self._seconds, lambda soonest, _latest: soonest),
+        )
         self.leases = Leases(self.deps, LEASE, self.underway)
         self.rescuer = Rescuer(self.deps)
         self.deliverer = Deliverer(self.deps, concurrency=1)
         self.reminder = Reminder(self.deps)
+        self.outage_reporter = OutageReporter(self.deps)
         self._known: set[UserId] = set()
 
     def user(self, user: UserId = USER) -> UserId:
@@ -178,6 +194,9 @@ class Stage:
             ).all()
         )
         return [row.text for row in rows]
+
+    def _seconds(self) -> float:
+        return self.database.clock()[1] / 10**6
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         self._taken_up += 1

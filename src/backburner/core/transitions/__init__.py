@@ -19,6 +19,7 @@ from backburner.core.transitions.answers import (
 )
 from backburner.core.transitions.by_system import (
     apply_follower_event,
+    end_in_outage,
     pause_for_allowance,
     receive_event,
     receive_report,
@@ -93,6 +94,7 @@ __all__ = [
     "cancel_and_archive",
     "crash",
     "edit_terms",
+    "end_in_outage",
     "expire",
     "fail",
     "fail_reply",

@@ -7,6 +7,7 @@ from typing import Any
 
 from backburner.core.conversation import (
     Conversation,
+    EndedAs,
     Kind,
     MessageRole,
     PauseReason,
@@ -18,13 +19,14 @@ from backburner.core.run import ItemKind, NewItem, RunKind
 from backburner.core.schedule import After, AfterCondition
 from backburner.core.transitions.create import TEST_RUN_BATCH
 from backburner.core.transitions.shared_changes import (
+    end_work,
     is_proposal,
     pause_work,
     refuse_archived,
     report_stop,
     restart_schedule,
 )
-from backburner.core.transitions.step import FollowerEvent, NewMessage, Report, Step
+from backburner.core.transitions.step import FollowerEvent, NewMessage, Report, Step, Stops
 
 
 def receive_event(conversation: Conversation, content: Mapping[str, Any]) -> Step:
@@ -112,3 +114,14 @@ def resume_after_allowance(conversation: Conversation, *, now: datetime) -> Step
     if conversation.status is Status.ACTIVE:
         resumed = replace(resumed, status=Status.BACKGROUND)
     return Step(conversation=resumed)
+
+
+def end_in_outage(conversation: Conversation, message: str, *, now: datetime) -> Step:
+    """End one-time work that has waited too long for its model."""
+    text = f"The work was ended: it waited too long for its model. {message}"
+    return replace(
+        report_stop(end_work(conversation, EndedAs.ERROR, now=now), text),
+        stops=Stops.WORK,
+        report=Report(text, failed=True),
+        signal=FollowerEvent.ENDED,
+    )

@@ -1,32 +1,40 @@
 """Failures of the model and of the program, explained: what is wrong, and what to do."""
 
-from backburner.core.errors import EngineFailed, SessionGone
+from backburner.core.errors import (
+    EngineFailed,
+    ModelAccessDenied,
+    ModelUnavailable,
+    SessionGone,
+)
 from backburner.engine.claude.call import ModelFailure
 
 #: Parts of the API's messages for a request that is too long.
 TOO_LONG = ("prompt is too long", "exceed context limit", "request_too_large")
 RUN_SETUP = "Run `backburner setup` and enter another key."
-REFUSED = {
+DENIED = {
     401: ("The model's API refused the key.", RUN_SETUP),
     402: ("The account of the model has no credit left.", "Add credit with its provider."),
     403: ("The key of the model has no permission for this.", RUN_SETUP),
-    404: ("The model was not found.", "Run `backburner setup` and choose another."),
 }
+NOT_FOUND = "The model was not found."
+CHOOSE_ANOTHER = "Run `backburner setup` and choose another."
 TEMPORARY = (408, 409, 425, 429)
 
 
 def explain_model(failure: ModelFailure, *, resumed: bool) -> EngineFailed:
     status, message = failure.status, failure.message
     if status is None:
-        return EngineFailed(message)
+        return ModelUnavailable(message)
     if resumed and (status == 413 or any(text in message.lower() for text in TOO_LONG)):
         return SessionGone("The session has become too long for the model.")
-    if status in REFUSED:
-        refusal, hint = REFUSED[status]
-        return EngineFailed(refusal, hint=hint, permanent=True)
+    if status in DENIED:
+        refusal, hint = DENIED[status]
+        return ModelAccessDenied(refusal, hint=hint, permanent=True)
+    if status == 404:
+        return EngineFailed(NOT_FOUND, hint=CHOOSE_ANOTHER, permanent=True)
     if status in TEMPORARY or status >= 500:
-        busy = "Rate limit of the model reached." if status == 429 else _OVERLOADED
-        return EngineFailed(busy, retry_after=failure.retry_after)
+        busy = "Rate limit of the model reached." if status == 429 else ""
+        return ModelUnavailable(busy, retry_after=failure.retry_after)
     return EngineFailed(f"The model refused the request: {message[:300]}", permanent=True)
 
 
@@ -34,6 +42,3 @@ def explain_program(message: str, *, resumed: bool) -> EngineFailed:
     if resumed and "no conversation found" in message.lower():
         return SessionGone()
     return EngineFailed("Claude Code ended before the turn was complete.")
-
-
-_OVERLOADED = "The model is temporarily unavailable."

@@ -17,7 +17,7 @@ from pydantic_ai.exceptions import (
     ModelTimeoutError,
 )
 
-from backburner.core.errors import EngineFailed
+from backburner.core.errors import EngineFailed, ModelAccessDenied, ModelUnavailable
 
 #: Everything that the libraries raise when a server misbehaves.
 ERRORS = (AgentRunError, OpenAIError, ValidationError, ValueError)
@@ -36,18 +36,22 @@ def explain(error: Exception, *, model: str, server: str, key: str) -> EngineFai
         case ModelAuthenticationError():
             message = f"{server} refused the API key."
             hint = "Check the key in the settings, and that it may use this model."
+            return ModelAccessDenied(message, hint=hint, permanent=True)
         case ModelNotFoundError():
             message = f"{server} has no model {model!r}."
             hint = "Check the model name and the address in the settings."
         case ModelQuotaExceededError():
             message = f"The account at {server} has no credit left."
             hint = "Check its plan and its balance."
+            return ModelAccessDenied(message, hint=hint, permanent=True)
         case ModelRequestRejectedError():
             message = f"{server} rejected the request: {_quote(error, key)}"
             hint = ""
         case _:
             message = _explain_temporary(error, server=server, key=key)
-            return EngineFailed(message, retry_after=_retry_after(error))
+            # A response that cannot be read may be due to the request.
+            known = ModelUnavailable if isinstance(error, ModelAPIError) else EngineFailed
+            return known(message, retry_after=_retry_after(error))
     return EngineFailed(message, hint=hint, permanent=True)
 
 

@@ -77,6 +77,7 @@ LEFT_OUT = {
     "totals": "the sums of spend",
     "session_entries": "messages and calls again, in the format of an engine",
     "events": "numbers by which a client notices changes",
+    "outage_reports": "which outages of models they were told about",
     "memory_words": "the search index of memories",
     "answers": "responses to requests, kept for a day",
     "audit": "what operators did; /api/me/audit shows what concerns the user",

@@ -1,6 +1,7 @@
 """The agenda: the next time of each duty, in one statement that reads the start of indexes."""
 
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Integer, Row, Select, and_, exists, literal_column, not_, or_, select
@@ -35,6 +36,9 @@ _none_is_queued = not_(
         runs.c.kind == "background",
     )
 )
+_is_conversation_of_run = and_(
+    conversations.c.user_id == runs.c.user_id, conversations.c.id == runs.c.conversation_id
+)
 #: A queued run of the same kind serves the item when it resumes.
 _one_is_queued = exists().where(
     runs.c.user_id == inbox.c.user_id,
@@ -42,33 +46,42 @@ _one_is_queued = exists().where(
     is_queued,
     runs.c.kind == inbox.c.run_kind,
 )
-#: An item waits where nobody holds the turn, so it can be claimed, except for caps and pauses.
-_has_items = exists().where(
-    is_unserved,
-    conversations.c.user_id == inbox.c.user_id,
-    conversations.c.id == inbox.c.conversation_id,
-    conversations.c.turn_run.is_(None),
-    or_(
-        inbox.c.from_person,
-        and_(
-            not_(_one_is_queued),
-            or_(
-                inbox.c.run_kind == "reply",
-                conversations.c.status == "background",
-                and_(conversations.c.status == "active", inbox.c.at_once),
+
+
+@cache
+def next_times(resting: tuple[str, ...] = ()) -> Select[Any]:
+    """Select the next times, without background work of the resting profiles."""
+    works = [conversations.c.profile.not_in(resting)] if resting else []
+    resumes = [exists().where(_is_conversation_of_run, *works)] if resting else []
+    # An item waits where nobody holds the turn, so it can be claimed, except for caps and pauses.
+    has_items = exists().where(
+        is_unserved,
+        conversations.c.user_id == inbox.c.user_id,
+        conversations.c.id == inbox.c.conversation_id,
+        conversations.c.turn_run.is_(None),
+        or_(
+            inbox.c.from_person,
+            and_(
+                not_(_one_is_queued),
+                or_(
+                    inbox.c.run_kind == "reply",
+                    conversations.c.status == "background",
+                    and_(conversations.c.status == "active", inbox.c.at_once),
+                ),
+                *works,
             ),
         ),
-    ),
-)
-next_times: Select[Any] = select(
-    _has_items.label("has_items"),
-    _first(conversations.c.next_run_at, is_scheduled, _none_is_queued).label("due_at"),
-    _first(runs.c.wait_until, is_queued).label("resume_at"),
-    _first(conversations.c.turn_until, conversations.c.turn_run.is_not(None)).label("turn_until"),
-    _first(deliveries.c.not_before, is_unsent).label("delivery_at"),
-    _first(questions.c.remind_at, is_open).label("remind_at"),
-    _first(questions.c.expires_at, is_open).label("expires_at"),
-)
+    )
+    has_turn = conversations.c.turn_run.is_not(None)
+    return select(
+        has_items.label("has_items"),
+        _first(conversations.c.next_run_at, is_scheduled, _none_is_queued, *works).label("due_at"),
+        _first(runs.c.wait_until, is_queued, *resumes).label("resume_at"),
+        _first(conversations.c.turn_until, has_turn).label("turn_until"),
+        _first(deliveries.c.not_before, is_unsent).label("delivery_at"),
+        _first(questions.c.remind_at, is_open).label("remind_at"),
+        _first(questions.c.expires_at, is_open).label("expires_at"),
+    )
 
 
 def to_agenda(row: Row[Any], *, now: datetime, tick: int) -> Agenda:

@@ -45,6 +45,7 @@ from backburner.store.tables import (
     is_scheduled,
     is_unserved,
     memories,
+    outages,
     runs,
     users,
 )
@@ -105,6 +106,7 @@ def _how_much(now: ColumnElement[Any]) -> Any:
             + _count(is_queued, runs.c.wait_until <= now)
         ).label("more"),
         exists().where(install.c.key == text(f"'{PAUSED}'")).label("all_paused"),
+        select(_ONE).select_from(outages).limit(_ONE).scalar_subquery().label("outage"),
     )
 
 

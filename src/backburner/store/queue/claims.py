@@ -1,11 +1,14 @@
 """The queue: claims of turns. A turn is the exclusive right to act on a conversation."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Row, Text, and_, bindparam, update
 
-from backburner.core import transitions
+from backburner.core import retry, transitions
 from backburner.core.conversation import Conversation, Kind, Status
 from backburner.core.ids import UserId, new_run_id
 from backburner.core.run import Run, RunKind, RunStatus, Turn
@@ -20,6 +23,7 @@ from backburner.store.queue.agenda import next_times, to_agenda
 from backburner.store.queue.rescue import rescue
 from backburner.store.records import steps
 from backburner.store.records.conversations import Conversations
+from backburner.store.records.outages import Outages
 from backburner.store.records.runs import Runs
 from backburner.store.records.waits import Waits
 from backburner.store.tables import conversations, users
@@ -48,17 +52,27 @@ _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindpar
 
 
 class Queue(Group):
+    resting: Mapping[str, timedelta] = MappingProxyType({})
+
     def claim(self, reply: Claimer | None, work: Claimer | None) -> Claim | None:
         # One statement reads the time and how much there is to claim.
         seen, now, tick = read_by_clock(
             self.connection, self.tx.clock, claimable.how_much, claimable.how_much_now
         )
         self.tx.set_time(now, tick)
+        outages = _Outages(self.tx) if seen.outage else None
+        if outages is not None and work is not None:
+            work = outages.avoid(work)
+            self.resting = outages.resting
         claim = None
         if reply is not None and seen.people:
             claim = self.claim_reply(reply)
         if claim is None and work is not None:
             claim = self.claim_work(work, seen=seen)
+            if claim is not None and outages is not None:
+                claim = outages.probe(claim, work)
+        elif claim is not None and outages is not None and reply is not None:
+            claim = outages.mark(claim, reply)
         if claim is not None:
             self.tx.events.note(claim.turn.user_id, claim.turn.conversation_id, EventKind.RUN)
         for user, noted in self.tx.events.noted.items():
@@ -124,8 +138,8 @@ class Queue(Group):
     def rescue(self, *, all_of_them: bool = False) -> RescuedTurn | None:
         return rescue(self.tx, tick=_END_OF_TIME if all_of_them else self.tx.tick)
 
-    def agenda(self) -> Agenda:
-        row, now, tick = read_with_clock(self.connection, self.tx.clock, next_times)
+    def agenda(self, resting: tuple[str, ...] = ()) -> Agenda:
+        row, now, tick = read_with_clock(self.connection, self.tx.clock, next_times(resting))
         return to_agenda(row, now=now, tick=tick)
 
     def _lock_user(
@@ -204,6 +218,39 @@ def _skips_discovery(taker: "_Taker", conversation: Conversation) -> bool:
     skipped = transitions.skip_discovery_slot(conversation, now=taker.tx.now)
     Discovery(taker.tx).pass_over(skipped)
     return True
+
+
+class _Outages:
+    """The outages of profiles, while a claim is made."""
+
+    def __init__(self, tx: Context) -> None:
+        self._group = Outages(tx)
+        outages = {outage.profile: outage for outage in self._group.all()}
+        rested = self._group.lock_rested()
+        self._profiles = frozenset(outages)
+        self.resting = {
+            name: max(outage.until - tx.now, retry.FIRST_REST)
+            for name, outage in outages.items()
+            if name not in rested
+        }
+
+    def avoid(self, claimer: Claimer) -> Claimer:
+        """Claim no background work of a resting profile."""
+        if claimer.default_profile in self.resting:
+            self.resting[""] = self.resting[claimer.default_profile]
+        names = {*claimer.full_profiles, *self.resting}
+        return replace(claimer, full_profiles=tuple(sorted(names)))
+
+    def mark(self, claim: Claim, claimer: Claimer) -> Claim:
+        profile = claim.conversation.profile or claimer.default_profile
+        return replace(claim, in_outage=profile in self._profiles)
+
+    def probe(self, claim: Claim, claimer: Claimer) -> Claim:
+        """Make a claim the probe of its profile, if there is an outage."""
+        marked = self.mark(claim, claimer)
+        if marked.in_outage:
+            self._group.begin_probe(claim.conversation.profile or claimer.default_profile)
+        return replace(marked, is_probe=marked.in_outage)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from sqlalchemy import Text, and_, bindparam, select, true, update
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Fenced
 from backburner.core.ids import ItemId
-from backburner.core.run import RunEnding, RunStatus, Turn
+from backburner.core.run import Failure, RunEnding, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.ports import TurnFlags
 from backburner.store.context import Group
@@ -91,18 +91,24 @@ class Turns(Group):
         self.tx.announce_end(turn)
 
     def hand_back(
-        self, turn: Turn, step: Step, *, until: datetime | None, served: Iterable[ItemId] = ()
+        self,
+        turn: Turn,
+        step: Step,
+        *,
+        until: datetime | None,
+        served: Iterable[ItemId] = (),
+        failure: Failure | None = None,
     ) -> None:
         """Give up the turn; the run resumes at `until`, or None: when something resumes it.
 
-        A run that was asked to stop ends instead.
+        `failure` is why it could not continue. A run that was asked to stop ends instead.
         """
         self._give_up(turn, step, served=served)
         if self.is_cancelled(turn):
             ending = RunEnding(status=RunStatus.CANCELLED)
             Runs(self.tx).end(turn.user_id, turn.run_id, ending)
         else:
-            Runs(self.tx).queue(turn.user_id, turn.run_id, until=until)
+            Runs(self.tx).queue(turn.user_id, turn.run_id, until=until, failure=failure)
         self._write(turn, step)
         self.tx.announce_end(turn)
 

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from backburner.core.ids import ConversationId, RunId, UserId, new_run_id
-from backburner.core.run import Run, RunEnding, RunKind, RunStatus, SkippedSlots, Turn
+from backburner.core.run import Failure, Run, RunEnding, RunKind, RunStatus, SkippedSlots, Turn
 from backburner.ports import Hint, HintKind
 from backburner.store.context import Group
 from backburner.store.mapping import to_run
@@ -65,7 +65,13 @@ _resume = (
 _queue = (
     update(runs)
     .where(_by_id, is_running)
-    .values(status=RunStatus.QUEUED.value, wait_until=bindparam("until"), draft=None)
+    .values(
+        status=RunStatus.QUEUED.value,
+        wait_until=bindparam("until"),
+        failure_kind=bindparam("new_failure_kind"),
+        failure_message=bindparam("new_failure_message"),
+        draft=None,
+    )
 )
 _end = (
     update(runs)
@@ -158,8 +164,22 @@ class Runs(Group):
         values = {"owner": user, "run_id": run_id, "new_epoch": epoch, "new_worker": worker}
         self._execute(_resume, {**values, "is_unattended": unattended})
 
-    def queue(self, user: UserId, run_id: RunId, *, until: datetime | None) -> None:
-        self._execute(_queue, {"owner": user, "run_id": run_id, "until": until})
+    def queue(
+        self,
+        user: UserId,
+        run_id: RunId,
+        *,
+        until: datetime | None,
+        failure: Failure | None = None,
+    ) -> None:
+        values = {
+            "owner": user,
+            "run_id": run_id,
+            "until": until,
+            "new_failure_kind": failure and failure.kind.value,
+            "new_failure_message": failure and failure.message,
+        }
+        self._execute(_queue, values)
 
     def end(self, user: UserId, run_id: RunId, ending: RunEnding) -> None:
         failure = ending.failure

@@ -1,7 +1,7 @@
 """All tables. The key of a row that belongs to a user begins with its owner.
 
 That column will tell in which of several databases a user lives. The exceptions are the tables of
-the install as a whole: users, credentials, sign-in attempts and the settings of the install.
+the install as a whole: users, credentials, sign-in attempts, outages and settings.
 
 Rows of a conversation are deleted with it. JSON is stored as text: both databases read and write it
 as a whole.
@@ -21,7 +21,14 @@ from backburner.store.tables.conversations import (
     messages,
     questions,
 )
-from backburner.store.tables.notices import deliveries, events, is_unseen, is_unsent, notices
+from backburner.store.tables.notices import (
+    deliveries,
+    events,
+    is_unseen,
+    is_unsent,
+    notices,
+    outage_reports,
+)
 from backburner.store.tables.runs import (
     COMMITTED_EPOCH,
     grants,
@@ -46,6 +53,7 @@ from backburner.store.tables.users import (
     install,
     memories,
     memory_words,
+    outages,
     users,
 )
 
@@ -85,6 +93,8 @@ __all__ = [
     "metadata",
     "notices",
     "numbered",
+    "outage_reports",
+    "outages",
     "outcomes",
     "questions",
     "receipts",

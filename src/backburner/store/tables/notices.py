@@ -71,6 +71,18 @@ deliveries = Table(
 is_unsent = text("state IN ('waiting', 'sending')")
 partial_index("ix_deliveries_to_send", deliveries.c.not_before, where=is_unsent)
 
+#: The users who were told about an outage, and have not been told about its end.
+outage_reports = Table(
+    "outage_reports",
+    metadata,
+    owner_of_conversation(),
+    Column("profile", Text, primary_key=True),
+    *conversation_reference(),
+    Column("reported_at", Time, nullable=False),
+    # For the cascade when a conversation is deleted.
+    Index("ix_outage_reports_of_conversation", "user_id", "conversation_id"),
+)
+
 events = Table(
     "events",
     metadata,

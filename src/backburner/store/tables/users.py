@@ -106,6 +106,19 @@ audit = Table(
     Index("ix_audit_of_user", "user_id", "id"),
 )
 
+#: Trouble of the models' providers, by profile.
+outages = Table(
+    "outages",
+    metadata,
+    Column("profile", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("since", Time, nullable=False),
+    #: Background work of the profile is not claimed before; then one run is a probe.
+    Column("until", Time, nullable=False),
+    Column("probes", Integer, nullable=False),
+)
+
 install = Table(
     "install",
     metadata,

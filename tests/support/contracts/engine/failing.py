@@ -3,7 +3,12 @@
 import asyncio
 from datetime import timedelta
 
-from backburner.core.errors import EngineFailed, SessionGone
+from backburner.core.errors import (
+    EngineFailed,
+    ModelAccessDenied,
+    ModelUnavailable,
+    SessionGone,
+)
 from support.contracts.engine.harness import END_SECONDS, STALL_LIMIT, EngineHarness, ModelSubject
 from support.model_api import CallTool, Cut, Garbage, Refuse, Reply, Say, Stall
 
@@ -16,6 +21,7 @@ async def a_refused_key_is_a_permanent_failure_that_names_the_key(
 ) -> None:
     error = await _fail(subject, [Refuse(401, message="invalid x-api-key")])
 
+    assert isinstance(error, ModelAccessDenied)
     assert error.permanent
     assert "key" in str(error)
 
@@ -23,33 +29,35 @@ async def a_refused_key_is_a_permanent_failure_that_names_the_key(
 async def a_rate_limit_is_a_temporary_failure_with_the_time_to_retry(subject: ModelSubject) -> None:
     error = await _fail(subject, [Refuse(429, retry_after="7")])
 
-    assert not error.permanent
+    assert isinstance(error, ModelUnavailable)
     assert error.retry_after == timedelta(seconds=7)
 
 
 async def a_rate_limit_without_a_time_is_a_temporary_failure(subject: ModelSubject) -> None:
     error = await _fail(subject, [Refuse(429)])
 
-    assert not error.permanent
+    assert isinstance(error, ModelUnavailable)
     assert error.retry_after is None
 
 
 async def a_server_error_is_a_temporary_failure(subject: ModelSubject) -> None:
-    assert not (await _fail(subject, [Refuse(500)])).permanent
+    assert isinstance(await _fail(subject, [Refuse(500)]), ModelUnavailable)
 
 
 async def an_overloaded_model_is_a_temporary_failure(subject: ModelSubject) -> None:
-    assert not (await _fail(subject, [Refuse(529, message="Overloaded")])).permanent
+    failed = await _fail(subject, [Refuse(529, message="Overloaded")])
+    assert isinstance(failed, ModelUnavailable)
 
 
 async def a_model_overloaded_during_its_response_is_a_temporary_failure(
     subject: ModelSubject,
 ) -> None:
-    assert not (await _fail(subject, [Say("Well"), Refuse(529, message="Overloaded")])).permanent
+    failed = await _fail(subject, [Say("Well"), Refuse(529, message="Overloaded")])
+    assert isinstance(failed, ModelUnavailable)
 
 
 async def a_cut_connection_is_a_temporary_failure(subject: ModelSubject) -> None:
-    assert not (await _fail(subject, [Say("Well"), Cut()])).permanent
+    assert isinstance(await _fail(subject, [Say("Well"), Cut()]), ModelUnavailable)
 
 
 async def a_connection_cut_within_a_call_makes_no_call(subject: ModelSubject) -> None:

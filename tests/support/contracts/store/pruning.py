@@ -161,5 +161,5 @@ def _learn(claim: Claim, entries: list[str], tx: Tx) -> None:
 
 def _look(scene: Scene) -> Agenda:
     now, tick = scene.clock()
-    row = scene.run(lambda tx: tx.connection.execute(agenda.next_times).one())
+    row = scene.run(lambda tx: tx.connection.execute(agenda.next_times()).one())
     return agenda.to_agenda(row, now=now, tick=tick)

@@ -1,0 +1,174 @@
+"""Outages of models: one row per profile for all processes, and whom they were reported to."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+
+from sqlalchemy import Row, Text, and_, bindparam, delete, exists, not_, select, tuple_, update
+
+from backburner.core import retry
+from backburner.core.accounts import Role
+from backburner.core.ids import ConversationId, UserId
+from backburner.core.retry import Outage
+from backburner.core.run import Failure, FailureKind
+from backburner.ports import LateWork, OutageReport
+from backburner.store.context import Group
+from backburner.store.dialect import insert_if_absent, upsert
+from backburner.store.tables import (
+    conversations,
+    is_scheduled,
+    outage_reports,
+    outages,
+    users,
+)
+
+_of_profile = outages.c.profile == bindparam("of_profile")
+_lock = select(outages).where(_of_profile).with_for_update()
+_select_all = select(outages).order_by(outages.c.profile)
+#: Another claim that has locked one is about to probe it.
+_lock_rested = (
+    select(outages.c.profile)
+    .where(outages.c.until <= bindparam("now"))
+    .with_for_update(skip_locked=True)
+)
+_set_until = update(outages).where(_of_profile).values(until=bindparam("new_until"))
+_probe_soon = update(outages).values(until=bindparam("now"))
+_delete = delete(outages).where(_of_profile)
+
+_is_late = and_(
+    is_scheduled,
+    conversations.c.profile.in_(bindparam("profiles", expanding=True)),
+    conversations.c.next_run_at <= bindparam("before"),
+)
+_position = tuple_(conversations.c.next_run_at, conversations.c.user_id, conversations.c.id)
+_select_late = (
+    select(conversations.c.user_id, conversations.c.id, conversations.c.next_run_at)
+    .where(_is_late)
+    .order_by(conversations.c.next_run_at, conversations.c.user_id, conversations.c.id)
+    .limit(bindparam("limit"))
+)
+_select_late_after = _select_late.where(
+    _position
+    > tuple_(
+        bindparam("at", type_=conversations.c.next_run_at.type),
+        bindparam("owner", type_=Text()),
+        bindparam("which", type_=Text()),
+    )
+)
+_is_over = not_(exists().where(outages.c.profile == outage_reports.c.profile))
+_select_over = (
+    select(outage_reports)
+    .where(_is_over)
+    .order_by(outage_reports.c.user_id, outage_reports.c.profile)
+    .limit(bindparam("limit"))
+)
+_delete_report = delete(outage_reports).where(
+    outage_reports.c.user_id == bindparam("owner"),
+    outage_reports.c.profile == bindparam("of_profile"),
+)
+_newest = conversations.alias("newest")
+#: The operators, each with the conversation that changed last.
+_select_operators = select(conversations.c.user_id, conversations.c.id).where(
+    conversations.c.user_id.in_(
+        select(users.c.id).where(users.c.role != Role.MEMBER.value, users.c.disabled_at.is_(None))
+    ),
+    conversations.c.id
+    == select(_newest.c.id)
+    .where(_newest.c.user_id == conversations.c.user_id)
+    .order_by(_newest.c.updated_at.desc(), _newest.c.id.desc())
+    .limit(1)
+    .correlate(conversations)
+    .scalar_subquery(),
+)
+
+
+class Outages(Group):
+    def all(self) -> Sequence[Outage]:
+        return [_to_outage(row) for row in self._execute(_select_all, {})]
+
+    def note(self, profile: str, failure: Failure, *, probed: bool) -> Outage:
+        """Begin an outage of a profile, or prolong the one it has."""
+        row = self._execute(_lock, {"of_profile": profile}).one_or_none()
+        before = None if row is None else _to_outage(row)
+        outage = retry.note_trouble(before, profile, failure, probed=probed, now=self.tx.now)
+        row_after = {**asdict(outage), "kind": outage.kind.value}
+        upsert(self.connection, outages, row_after)
+        return outage
+
+    def end(self, profile: str) -> bool:
+        """End the outage of a profile; False: it had none."""
+        return self._execute(_delete, {"of_profile": profile}).rowcount == 1
+
+    def lock_rested(self) -> frozenset[str]:
+        """Lock the profiles that may be probed now, and that no other claim has locked."""
+        return frozenset(self._execute(_lock_rested, {"now": self.tx.now}).scalars())
+
+    def begin_probe(self, profile: str) -> None:
+        until = self.tx.now + retry.PROBE_TIME
+        self._execute(_set_until, {"of_profile": profile, "new_until": until})
+
+    def probe_soon(self) -> None:
+        """Let every profile be probed now: the settings may have changed."""
+        self._execute(_probe_soon, {"now": self.tx.now})
+
+    def late_work(
+        self,
+        profiles: Sequence[str],
+        after: LateWork | None,
+        *,
+        before: datetime,
+        limit: int,
+    ) -> Sequence[LateWork]:
+        """List work under these profiles that was due before a time, the longest waiting first."""
+        values = {"profiles": list(profiles), "before": before, "limit": limit}
+        if after is None:
+            rows = self._execute(_select_late, values)
+        else:
+            position = {
+                "at": after.due_at,
+                "owner": after.user_id,
+                "which": after.conversation_id,
+            }
+            rows = self._execute(_select_late_after, {**values, **position})
+        return [
+            LateWork(UserId(row.user_id), ConversationId(row.id), row.next_run_at) for row in rows
+        ]
+
+    def operators(self) -> Sequence[tuple[UserId, ConversationId]]:
+        """List the operators, each with the conversation that changed last."""
+        rows = self._execute(_select_operators, {})
+        return [(UserId(row.user_id), ConversationId(row.id)) for row in rows]
+
+    def report(self, report: OutageReport) -> bool:
+        """Record that a user is told about an outage; False: they were told already."""
+        return insert_if_absent(
+            self.connection,
+            outage_reports,
+            {
+                "user_id": report.user_id,
+                "conversation_id": report.conversation_id,
+                "profile": report.profile,
+                "reported_at": self.tx.now,
+            },
+        )
+
+    def take_over(self, *, limit: int) -> Sequence[OutageReport]:
+        """Delete and return reports of outages that are over."""
+        rows = self._execute(_select_over, {"limit": limit}).all()
+        for row in rows:
+            self._execute(_delete_report, {"owner": row.user_id, "of_profile": row.profile})
+        return [
+            OutageReport(UserId(row.user_id), ConversationId(row.conversation_id), row.profile)
+            for row in rows
+        ]
+
+
+def _to_outage(row: Row[tuple[object, ...]]) -> Outage:
+    return Outage(
+        profile=row.profile,
+        kind=FailureKind(row.kind),
+        message=row.message,
+        since=row.since,
+        until=row.until,
+        probes=row.probes,
+    )
