@@ -310,6 +310,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "away.recent_notices": lambda tx, me, _: tx.away.recent_notices(me, BEFORE, limit=9),
     "away.totals": lambda tx, me, _: _without(tx.away.totals(me, BEFORE), RunCounts()),
     "browse.grants": lambda tx, me, home: tx.browse.grants(me, home.kept.id),
+    "credentials.find": lambda tx, me, home: tx.credentials.find(me, home.token, now=NOON),
     "credentials.page": lambda tx, me, _: tx.credentials.page(me, TOKEN, limit=9, now=NOON),
     "credentials.revoke": lambda tx, me, home: tx.credentials.revoke(
         me, home.token, TOKEN, now=NOON

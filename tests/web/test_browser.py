@@ -1,4 +1,4 @@
-"""The pages in a real browser, with a real server: signing in, and theft of the cookie."""
+"""The pages in a real browser, with a real server: signing in, theft of the cookie, downloads."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -20,6 +20,20 @@ pytestmark = pytest.mark.timeout(400)
 THIEF = """<!doctype html><link rel="icon" href="data:,"><script>
 document.title = JSON.stringify({ stored: { ...localStorage }, cookie: document.cookie });
 </script>"""
+
+#: Puts a link to an export into a page.
+ADD_LINK = """async () => {
+  const key = localStorage.getItem("backburner-session");
+  const made = await fetch("/api/downloads", {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-backburner-session": key },
+    body: JSON.stringify({ item: "export" }),
+  });
+  const link = document.createElement("a");
+  link.href = (await made.json()).address;
+  link.textContent = "Download";
+  document.body.append(link);
+}"""
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,20 @@ async def test_a_page_on_another_port_gets_half_a_session_which_opens_nothing(
     assert await request_statuses(server, stolen) == [401, 401]
     # Only the other half was missing.
     assert await request_statuses(server, {**stolen, SESSION_HEADER: key}) == [200, 201]
+
+
+async def test_a_link_downloads_an_export(server: Server, user: BrowserContext) -> None:
+    page = await sign_in(user, server.make_link())
+    await page.evaluate(ADD_LINK)
+    async with page.expect_download() as downloading:
+        await page.get_by_role("link", name="Download").click()
+    download = await downloading.value
+
+    assert download.suggested_filename == "backburner-export.json"
+    exported = json.loads((await download.path()).read_text())
+    assert exported["format"] == "backburner"
+    # The page stays.
+    await expect_signed_in(page)
 
 
 def read_headers(head: str) -> dict[str, str]:

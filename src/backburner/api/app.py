@@ -17,8 +17,8 @@ from backburner.api.http.hosts import HostCheckMiddleware
 from backburner.api.http.limits import BodyLimitMiddleware
 from backburner.api.routes import (
     away,
-    backup,
     conversations,
+    downloads,
     events,
     grants,
     jobs,
@@ -57,7 +57,7 @@ ROUTERS = (
     spending.router,
     away.router,
     events.router,
-    backup.router,
+    downloads.router,
 )
 #: Shorter than the minute or so after which proxies close idle connections.
 HEARTBEAT_INTERVAL = timedelta(seconds=15)

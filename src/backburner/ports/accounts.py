@@ -79,6 +79,9 @@ class Credentials(Protocol):
     def identify(self, digest: str, *, now: datetime) -> Caller | None:
         """Find the caller of a valid session or token, and record its use."""
 
+    def find(self, user: UserId, credential_id: str, *, now: datetime) -> tuple[Caller, str] | None:
+        """Find the caller of a valid session or token by its id, and the digest of its secret."""
+
     def valid(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:
         """Return the ids that are still valid. `held` pairs each id with its owner."""
 

@@ -2,7 +2,9 @@
 
 One half is a cookie that scripts cannot read. Cookies know no ports, so a browser also shows it to
 whatever else listens on this host: a page that a command serves, for example. So the other half is
-kept by our page, for its own origin, and sent as a header. Neither opens anything alone.
+kept by our page, for its own origin, and sent as a header. Neither opens anything alone. A link
+cannot send a header: for downloads, a request with both halves makes an address that the cookie
+opens for a minute.
 
 Requests with a session also have to come from our own origin. A client sets the header of a token
 itself, so requests with a token need no such check.
@@ -13,7 +15,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from backburner.actions.accounts import credentials
+from backburner.actions.accounts import credentials, downloads
+from backburner.actions.accounts.downloads import DownloadItem, HeldSecret
 from backburner.api.http.caller_limits import get_limits
 from backburner.api.http.dependencies import get_deps
 from backburner.api.http.origins import check_origin, check_page
@@ -35,9 +38,30 @@ async def identify(request: Request) -> Caller:
 
 async def identify_token(request: Request) -> Caller:
     """Identify the caller by the Authorization header alone, with a new lookup each time."""
-    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-    token = secret.strip() if scheme.lower() == "bearer" else ""
-    return await _find_caller(request, token, CredentialKind.TOKEN)
+    return await _find_caller(request, _read_token(request), CredentialKind.TOKEN)
+
+
+async def identify_by_address(
+    request: Request, item: str, secret: str
+) -> tuple[Caller, DownloadItem]:
+    """Identify the caller by the address of a download, and the cookie or token that made it."""
+    if "authorization" in request.headers:
+        await identify_token(request)
+    held = read_held_secret(request)
+    if not held.text:
+        raise _not_signed_in()
+    caller, wanted = await downloads.check_address(get_deps(request), item, secret, held)
+    if caller.kind is CredentialKind.SESSION:
+        get_limits(request).count_request(caller.credential)
+        check_origin(request)
+    return caller, wanted
+
+
+def read_held_secret(request: Request) -> HeldSecret:
+    """Return what comes with a plain link: a token if there is one, or the cookie."""
+    if "authorization" in request.headers:
+        return HeldSecret(CredentialKind.TOKEN, _read_token(request))
+    return HeldSecret(CredentialKind.SESSION, request.cookies.get(SESSION_COOKIE, ""))
 
 
 def split_session_secret(secret: str) -> tuple[str, str]:
@@ -50,6 +74,11 @@ def read_session_secret(request: Request) -> str:
     """Put the halves together; half a secret opens nothing."""
     halves = request.cookies.get(SESSION_COOKIE), request.headers.get(SESSION_HEADER)
     return "".join(half for half in halves if half) if all(halves) else ""
+
+
+def _read_token(request: Request) -> str:
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
 
 
 async def _authenticate(request: Request) -> Caller:
@@ -67,9 +96,13 @@ async def _authenticate(request: Request) -> Caller:
 async def _find_caller(request: Request, secret: str, kind: CredentialKind) -> Caller:
     caller = await credentials.identify(get_deps(request), secret) if secret else None
     if caller is None or caller.kind is not kind:
-        raise Problem(401, "You are not signed in.", "Send a token, or sign in.")
+        raise _not_signed_in()
     get_limits(request).count_request(caller.credential)
     return caller
+
+
+def _not_signed_in() -> Problem:
+    return Problem(401, "You are not signed in.", "Send a token, or sign in.")
 
 
 def _require(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:

@@ -1,7 +1,6 @@
-"""`/api/me`, `/api/export` and `/api/erase`: the caller's own settings and data."""
+"""`/api/me` and `/api/erase`: the caller's own settings and data."""
 
 from fastapi import APIRouter
-from fastapi.responses import StreamingResponse
 
 from backburner.actions import personal_data
 from backburner.actions.accounts import consent, profile, users
@@ -10,7 +9,7 @@ from backburner.api.http.dependencies import AppDeps
 from backburner.api.http.openapi import error_responses
 from backburner.api.http.pages import PageOut
 from backburner.api.schemas.audit import AuditEntryOut
-from backburner.api.schemas.me import EXPORT_EXAMPLE, ErasureBody, MeChangesBody, MeOut
+from backburner.api.schemas.me import ErasureBody, MeChangesBody, MeOut
 
 #: Acts on one account that are shown.
 MAX_ACTS = 50
@@ -47,24 +46,6 @@ async def update_me(body: MeChangesBody, deps: AppDeps, caller: Writer) -> MeOut
         limits=body.allowances,
     )
     return MeOut.of(settings)
-
-
-@router.get(
-    "/export",
-    summary="Export your data",
-    response_class=StreamingResponse,
-    responses={200: {"content": {"application/json": {"example": EXPORT_EXAMPLE}}}},
-)
-async def export_data(caller: Reader, deps: AppDeps) -> StreamingResponse:
-    """Stream all your data as one JSON document: profile, conversations, messages, runs, etc."""
-    return StreamingResponse(
-        personal_data.export(deps, caller.user),
-        media_type="application/json",
-        headers={
-            "content-disposition": 'attachment; filename="backburner-export.json"',
-            "cache-control": "no-store",
-        },
-    )
 
 
 @router.post("/erase", summary="Erase your data", status_code=204, responses=error_responses(409))

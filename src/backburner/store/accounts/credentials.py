@@ -38,6 +38,11 @@ _select_valid = (
     .where(*_is_valid, users.c.disabled_at.is_(None))
 )
 _identify = _select_valid.where(credentials.c.digest == bindparam("digest"), _is_reusable)
+_find = _select_valid.where(
+    credentials.c.user_id == bindparam("owner"),
+    credentials.c.id == bindparam("credential_id"),
+    _is_reusable,
+)
 _select_still_valid = _select_valid.with_only_columns(credentials.c.id).where(
     credentials.c.user_id.in_(bindparam("user_ids", expanding=True)),
     credentials.c.id.in_(bindparam("credential_ids", expanding=True)),
@@ -127,14 +132,12 @@ class Credentials(Group):
             return None
         if row.used_at is None or now - row.used_at >= USE_RECORD_INTERVAL:
             self._record_use(row, now)
-        return Caller(
-            user=UserId(row.user_id),
-            role=Role(row.role),
-            scopes=_read_scopes(row),
-            credential=row.id,
-            kind=CredentialKind(row.kind),
-            name=row.name,
-        )
+        return _to_caller(row)
+
+    def find(self, user: UserId, credential: str, *, now: datetime) -> tuple[Caller, str] | None:
+        values = {"owner": user, "credential_id": credential, "at": now}
+        row = self._execute(_find, values).one_or_none()
+        return (_to_caller(row), row.digest) if row else None
 
     def valid(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:
         valid = set[str]()
@@ -217,6 +220,17 @@ class Credentials(Group):
 
 def _read_scopes(row: Row[Any]) -> frozenset[Scope]:
     return frozenset(Scope(name) for name in row.scopes.split())
+
+
+def _to_caller(row: Row[Any]) -> Caller:
+    return Caller(
+        user=UserId(row.user_id),
+        role=Role(row.role),
+        scopes=_read_scopes(row),
+        credential=row.id,
+        kind=CredentialKind(row.kind),
+        name=row.name,
+    )
 
 
 def _to_credential(row: Row[Any]) -> Credential:
