@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
-from support.stage.make import USER
+from support.stage.make import NOON, USER
 
 from backburner.core.accounts import (
     LOCAL_CLIENT_NAME,
     Caller,
+    Credential,
     CredentialKind,
     Role,
     Scope,
@@ -17,6 +18,7 @@ from backburner.core.accounts import (
     scopes_of,
     secret_digest,
 )
+from backburner.core.conversation import Use, Uses
 from backburner.core.errors import NotAllowed
 
 
@@ -66,6 +68,31 @@ def test_only_people_in_person_create_credentials(
     else:
         with pytest.raises(NotAllowed, match="create credentials"):
             check_new_token(maker, frozenset({Scope.READ}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "uses"),
+    [
+        ({"kind": CredentialKind.SESSION}, None),
+        ({"name": LOCAL_CLIENT_NAME}, None),
+        ({"name": "calendar"}, frozenset()),
+        ({"name": "calendar", "uses": frozenset(Use)}, frozenset(Use)),
+    ],
+)
+def test_work_of_a_token_uses_what_the_token_was_given(changes: dict[str, Any], uses: Uses) -> None:
+    maker = caller(Role.MEMBER, **changes)
+    listed = Credential(
+        id=maker.credential,
+        kind=maker.kind,
+        name=maker.name,
+        scopes=maker.scopes,
+        uses=maker.uses,
+        created_at=NOON,
+        expires_at=None,
+        used_at=None,
+    )
+
+    assert maker.work_uses == listed.work_uses == uses
 
 
 def test_a_token_is_refused_scopes_that_its_maker_lacks() -> None:

@@ -10,9 +10,12 @@ from backburner.core.conversation import (
     MAX_TITLE_CHARS,
     State,
     Status,
+    Use,
+    Uses,
     advance_state,
     check_message,
     check_state,
+    common_uses,
     make_title,
 )
 from backburner.core.errors import BadRequest, TooLarge
@@ -28,6 +31,27 @@ def test_a_new_conversation_is_an_idle_chat() -> None:
     assert chat.pending_question is None
     assert not chat.is_recurring
     assert not chat.has_work
+
+
+@pytest.mark.parametrize(
+    ("uses", "may"), [(None, True), (frozenset(Use), True), (frozenset[Use](), False)]
+)
+def test_a_conversation_uses_everything_unless_it_is_restricted(uses: Uses, *, may: bool) -> None:
+    assert make.conversation(uses=uses).may_use(Use.MEMORIES) is may
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (None, None, None),
+        (None, frozenset(Use), frozenset(Use)),
+        (frozenset(Use), None, frozenset(Use)),
+        (frozenset(Use), frozenset[Use](), frozenset[Use]()),
+        (frozenset[Use](), None, frozenset[Use]()),
+    ],
+)
+def test_what_two_restrictions_leave(one: Uses, other: Uses, both: Uses) -> None:
+    assert common_uses(one, other) == both
 
 
 def test_the_oldest_open_question_is_the_one_shown() -> None:

@@ -15,6 +15,7 @@ from backburner.actions.accounts import sign_in
 from backburner.core.accounts import MAX_SIGN_IN_ATTEMPTS, CredentialKind, Role, Scope
 from backburner.core.errors import Conflict
 from backburner.core.ids import UserId, new_user_id
+from backburner.ports import NewCredential
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
 from backburner.store.tx import Tx
@@ -47,7 +48,7 @@ def test_what_can_be_used_once_is_used_once(database: Database) -> None:
     kind = CredentialKind.INVITATION
     database.run(
         lambda tx: tx.credentials.issue(
-            USER, "d", kind, (), now=tx.now, expires_at=tx.now + timedelta(days=1)
+            USER, "d", NewCredential(kind, expires_at=tx.now + timedelta(days=1)), now=tx.now
         )
     )
     used = at_once(database, lambda tx: tx.credentials.consume("d", kind, now=tx.now))
@@ -61,8 +62,8 @@ def test_invitations_are_those_of_operators(database: Database) -> None:
 
         def invite(tx: Tx, user: UserId = user, role: Role = role) -> str:
             tx.accounts.add(user, login=user, name="", role=role, now=tx.now)
-            until = tx.now + later
-            return tx.credentials.issue(user, user, kind, Scope, now=tx.now, expires_at=until)
+            new = NewCredential(kind, Scope, expires_at=tx.now + later)
+            return tx.credentials.issue(user, user, new, now=tx.now)
 
         database.run(invite)
 
@@ -145,7 +146,7 @@ def test_operators_who_leave_at_once_leave_one(database: Database) -> None:
 def test_a_user_that_goes_takes_their_credentials_along(database: Database) -> None:
     database.run(lambda tx: add_user(tx, USER))
     kind = CredentialKind.TOKEN
-    database.run(lambda tx: tx.credentials.issue(USER, "d", kind, (), now=tx.now))
+    database.run(lambda tx: tx.credentials.issue(USER, "d", NewCredential(kind), now=tx.now))
     database.run(lambda tx: tx.connection.exec_driver_sql("DELETE FROM users"))
 
     assert database.run(lambda tx: tx.credentials.identify("d", now=tx.now)) is None

@@ -213,6 +213,40 @@ def test_lasting_grants_for_the_first_words_of_commands_end_and_their_users_are_
         assert {row["last"] for row in after["counters"] if row["name"] == "notices"} == {8}
 
 
+def test_work_that_tokens_handed_out_over_mcp_has_no_memories(
+    engine: Engine, tmp_path: Path
+) -> None:
+    bring_up_to_date(engine, versions=(first(4, OUR_VERSIONS, tmp_path / "before"),))
+    local = "command line of this machine"
+    places = {"editor": "c_editor", "idle": None, local: "c_local"}
+    parents = {"c_job": "c_editor", "c_below": "c_job", "c_own": "c_local"}
+    rows: list[tuple[str, dict[str, Any]]] = [
+        *(("conversations", {"id": one, "parent_id": None}) for one in ("c_editor", "c_local")),
+        *(("conversations", {"id": one, "parent_id": of}) for one, of in parents.items()),
+        *(
+            ("credentials", {"digest": one, "id": one, "name": one, "conversation_id": place})
+            for one, place in places.items()
+        ),
+    ]
+    with engine.begin() as connection:
+        fill(connection, "1")
+        tables = {table.name: table for table in reflect(connection)}
+        for name, changes in rows:
+            limits = inspect(connection).get_check_constraints(name)
+            row = {one.name: some_value(one, "1", limits) for one in tables[name].columns}
+            kind = {"kind": "token" if name == "credentials" else "chat"}
+            connection.execute(tables[name].insert().values(row | changes | kind))
+    bring_up_to_date(engine)
+
+    with engine.begin() as connection:
+        after = read(connection)
+    others = {row["id"] for row in after["conversations"] if row["uses"] is None}
+    assert others == {"1", "c_local", "c_own"}
+    restricted = {row["id"] for row in after["conversations"] if row["uses"] == ""}
+    assert restricted == {"c_editor", "c_job", "c_below"}
+    assert {row["uses"] for row in after["credentials"]} == {""}
+
+
 def assert_kept(before: Rows, after: Rows) -> None:
     """Compare what is in tables and columns that are still there."""
     for table in before.keys() & after.keys():

@@ -49,6 +49,7 @@ from backburner.ports import (
     ConversationFilter,
     ConversationPage,
     EventKind,
+    NewCredential,
     NewMemory,
     Reply,
     RunCounts,
@@ -380,7 +381,7 @@ ATTEMPTS: dict[str, Attempt] = {
 #: They write down what is the caller's own affair, whatever ids it names.
 OF_THEIR_OWN: dict[str, Attempt] = {
     "credentials.issue": lambda tx, me, _: tx.credentials.issue(
-        me, f"digest of {me}", TOKEN, Scope, now=NOON
+        me, f"digest of {me}", NewCredential(TOKEN, Scope), now=NOON
     ),
     "events.note": lambda tx, me, home: tx.events.note(me, home.kept.id, EventKind.RUN),
     "events.note_step": lambda tx, me, home: tx.events.note_step(held_by(me, home)),
@@ -537,7 +538,7 @@ def _job(scene: Scene, parent: Conversation) -> Conversation:
 def _tokens(place: Conversation, tx: Tx) -> str:
     """Have a token that has a place, and one that had it before."""
     former, token = (
-        tx.credentials.issue(USER, name, TOKEN, Scope, name=name, now=NOON)
+        tx.credentials.issue(USER, name, NewCredential(TOKEN, Scope, name=name), now=NOON)
         for name in ("former", "token")
     )
     for one in (former, token):

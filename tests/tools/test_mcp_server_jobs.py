@@ -17,7 +17,7 @@ from support.stage.stage import BOUND, Stage
 from backburner.actions.work import wait
 from backburner.api.app import build_api
 from backburner.core.accounts import Scope
-from backburner.core.conversation import Conversation, Kind
+from backburner.core.conversation import Conversation, Kind, Use
 from backburner.core.ids import ConversationId
 from backburner.tools.mcp_server import McpServer
 
@@ -117,7 +117,7 @@ async def test_waiting_ends_when_the_time_is_up(http: httpx2.AsyncClient, stage:
 async def test_a_client_has_tasks_and_memories_of_its_user(
     http: httpx2.AsyncClient, stage: Stage
 ) -> None:
-    async with over_http(http, await make_token(stage)) as client:
+    async with over_http(http, await make_token(stage, uses=Use)) as client:
         task = {"name": "watch-ci", "prompt": "Look at CI.", "interval": "30m"}
         assert "watch-ci" in await ask(client, "task_add", **task)
         assert "watch-ci" in await ask(client, "task_list")
@@ -129,7 +129,7 @@ async def test_a_client_has_tasks_and_memories_of_its_user(
 async def test_a_read_only_token_lists_and_creates_nothing(
     http: httpx2.AsyncClient, stage: Stage
 ) -> None:
-    async with over_http(http, await make_token(stage, scopes=[Scope.READ])) as client:
+    async with over_http(http, await make_token(stage, scopes=[Scope.READ], uses=Use)) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
         assert await ask(client, "background_list") == "There are no such jobs."
         assert "c_x" in await ask(client, "background_block", task_ids=["c_x"])
@@ -156,7 +156,7 @@ async def test_jobs_of_another_token_cannot_be_reached(
     http: httpx2.AsyncClient, stage: Stage
 ) -> None:
     stage.engine.then(End({"complete": True, "message": "There are 7 files."}))
-    async with over_http(http, await make_token(stage)) as client:
+    async with over_http(http, await make_token(stage, uses=Use)) as client:
         job = await start(client)
         await ask(client, "task_add", name="mine", prompt="Look.", interval="30m")
         await ask(client, "memory_set", key="coffee", text="They drink it black.")
@@ -164,7 +164,7 @@ async def test_jobs_of_another_token_cannot_be_reached(
     before = stage.load(load(stage, job))
 
     for user in (MATE, USER):
-        other = await make_token(stage, user, name="other")
+        other = await make_token(stage, user, name="other", uses=Use)
         async with over_http(http, other) as client:
             await ask(client, "memory_set", key="tea", text="Green.")
             for tool in ("background_output", "background_resume"):

@@ -6,7 +6,14 @@ from backburner.actions import steps
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
 from backburner.core import routing, transitions
-from backburner.core.conversation import Conversation, Message, MessageRole, Source, check_message
+from backburner.core.conversation import (
+    Conversation,
+    Message,
+    MessageRole,
+    Source,
+    Uses,
+    check_message,
+)
 from backburner.core.errors import Conflict, NotFound
 from backburner.core.ids import (
     ConversationId,
@@ -35,13 +42,15 @@ async def start(
     *,
     profile: str | None = None,
     title: str = "",
+    uses: Uses = None,
 ) -> Conversation:
     """Start a chat, optionally with its first message."""
 
     def work(tx: Tx) -> Conversation:
         started = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
         named = transitions.rename(started, title).conversation if title else started
-        chat = routing.assign(replace(named, requested_profile=profile), deps.routes)
+        asked = replace(named, requested_profile=profile, uses=uses)
+        chat = routing.assign(asked, deps.routes)
         step = Step(conversation=chat)
         if text is not None:
             step = transitions.receive_message(chat, text, message_id=new_message_id(), now=tx.now)

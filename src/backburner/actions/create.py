@@ -9,7 +9,7 @@ from backburner.actions import active_limit
 from backburner.actions.deps import Deps
 from backburner.actions.origin import Origin
 from backburner.core import routing, transitions
-from backburner.core.conversation import Author, Conversation
+from backburner.core.conversation import Author, Conversation, common_uses
 from backburner.core.errors import BadRequest, Conflict, LimitReached, NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.schedule import After
@@ -51,6 +51,7 @@ def start(
 
     The caller holds the user lock. A reason in `proposed_because` makes it a proposal in any case.
     """
+    brief = replace(brief, uses=common_uses(brief.uses, origin.uses))
     if proposed_because is None and (origin.is_user or origin.may_start(origin.hold(tx))):
         step = transitions.start_task(conversation_id, origin.user, brief, now=tx.now)
         active_limit.check(deps, tx, step.conversation)
@@ -62,10 +63,11 @@ def start(
 
 
 def as_child(here: Conversation, brief: Brief) -> Brief:
-    """Make a brief a child of a conversation, created by its agent, with its destinations."""
+    """Make a brief a child of a conversation: by its agent, with its destinations and rights."""
     return replace(
         brief,
         profile=brief.profile or here.requested_profile,
+        uses=here.uses,
         reports_to=here.reports_to,
         parent_id=here.id,
         created_by=Author.AGENT,

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from backburner.actions.deps import Deps
-from backburner.core.conversation import Conversation
+from backburner.core.accounts import Caller
+from backburner.core.conversation import Conversation, Use, Uses
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import Turn
 from backburner.core.work import proposal
@@ -20,18 +21,27 @@ class Origin:
     conversation: ConversationId
     #: The requesting run; None: a user, or a client with a user's token.
     turn: Turn | None = None
+    #: What of the user's its work may use; work below a conversation also inherits from that.
+    uses: Uses = None
 
     @classmethod
     def by_user(cls, user: UserId) -> "Origin":
         return cls(user, NO_CONVERSATION)
 
     @classmethod
-    def of(cls, turn: Turn) -> "Origin":
-        return cls(turn.user_id, turn.conversation_id, turn)
+    def by(cls, caller: Caller, conversation: ConversationId = NO_CONVERSATION) -> "Origin":
+        return cls(caller.user, conversation, uses=caller.work_uses)
+
+    @classmethod
+    def of(cls, turn: Turn, uses: Uses = None) -> "Origin":
+        return cls(turn.user_id, turn.conversation_id, turn, uses)
 
     @property
     def is_user(self) -> bool:
         return self.conversation == NO_CONVERSATION
+
+    def may_use(self, use: Use) -> bool:
+        return self.uses is None or use in self.uses
 
     def hold(self, tx: Tx) -> Conversation:
         """Lock the conversation; a run that has lost its turn is fenced."""

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from ipaddress import IPv6Address, ip_address, ip_network
 
+from backburner.core.conversation import Use, Uses
 from backburner.core.errors import NotAllowed
 from backburner.core.ids import UserId
 
@@ -66,6 +67,8 @@ class Caller:
     kind: CredentialKind
     #: The name of the credential, if it has one.
     name: str = ""
+    #: What of the user's the work of a token may use.
+    uses: frozenset[Use] = frozenset()
 
     def may(self, scope: Scope) -> bool:
         is_given = self.kind is CredentialKind.SESSION or scope in self.scopes
@@ -74,7 +77,12 @@ class Caller:
     @property
     def is_direct(self) -> bool:
         """Whether users act themselves: in a browser, or on the server's own command line."""
-        return self.kind is CredentialKind.SESSION or self.name == LOCAL_CLIENT_NAME
+        return is_direct(self.kind, self.name)
+
+    @property
+    def work_uses(self) -> Uses:
+        """What of the user's the work may use that this caller hands out."""
+        return None if self.is_direct else self.uses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +107,14 @@ class Credential:
     kind: CredentialKind
     name: str
     scopes: frozenset[Scope]
+    uses: frozenset[Use]
     created_at: datetime
     expires_at: datetime | None
     used_at: datetime | None
+
+    @property
+    def work_uses(self) -> Uses:
+        return None if is_direct(self.kind, self.name) else self.uses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +128,10 @@ class Invitation:
     made_by: UserId
     created_at: datetime
     expires_at: datetime | None
+
+
+def is_direct(kind: CredentialKind, name: str) -> bool:
+    return kind is CredentialKind.SESSION or name == LOCAL_CLIENT_NAME
 
 
 def role_of(scopes: frozenset[Scope]) -> Role:

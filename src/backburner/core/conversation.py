@@ -70,6 +70,16 @@ class Author(StrEnum):
     AGENT = "agent"
 
 
+class Use(StrEnum):
+    """Something of the user's that work may use."""
+
+    MEMORIES = "memories"
+
+
+#: What of the user's work is restricted to; None for everything.
+Uses = frozenset[Use] | None
+
+
 class MessageRole(StrEnum):
     USER = "user"
     ASSISTANT = "assistant"
@@ -170,6 +180,8 @@ class Conversation:
     run_timeout: timedelta | None = None
     #: The tools it is restricted to; None for all of the user's tools.
     tools: tuple[str, ...] | None = None
+    #: Restricted in work that a token handed out, and in all below it.
+    uses: Uses = None
     #: The profile requested by name; None to use the routes.
     requested_profile: str | None = None
     #: The name of its profile; empty for the server's default.
@@ -192,6 +204,9 @@ class Conversation:
     def has_work(self) -> bool:
         return self.schedule is not None or bool(self.state.context)
 
+    def may_use(self, use: Use) -> bool:
+        return self.uses is None or use in self.uses
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
@@ -203,6 +218,13 @@ class Message:
     run_id: RunId | None = None
     #: Outside text: shown to the agent as data, never as a request.
     outside: bool = False
+
+
+def common_uses(one: Uses, other: Uses) -> Uses:
+    """Return what both restrictions leave."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
 
 
 def advance_state(state: State, update: Mapping[str, Any], step: str | None) -> State:

@@ -5,6 +5,7 @@ from backburner.ports.accounts import Audit as Audit
 from backburner.ports.accounts import Credentials as Credentials
 from backburner.ports.accounts import ExportPage as ExportPage
 from backburner.ports.accounts import McpClients as McpClients
+from backburner.ports.accounts import NewCredential as NewCredential
 from backburner.ports.accounts import PersonalData as PersonalData
 from backburner.ports.accounts import RateLimits as RateLimits
 from backburner.ports.accounts import StoredResponse as StoredResponse

@@ -16,6 +16,7 @@ from backburner.core.accounts import (
     Scope,
     User,
 )
+from backburner.core.conversation import Use
 from backburner.core.ids import ConversationId, UserId
 from backburner.ports.queries import PageKey
 
@@ -28,6 +29,15 @@ class UserState:
     zone: str
     #: True while the user has paused all background work.
     paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewCredential:
+    kind: CredentialKind
+    scopes: Iterable[Scope] = ()
+    uses: frozenset[Use] = frozenset()
+    name: str = ""
+    expires_at: datetime | None = None
 
 
 class Accounts(Protocol):
@@ -85,17 +95,7 @@ class Credentials(Protocol):
     def valid(self, held: Collection[tuple[UserId, str]], *, now: datetime) -> frozenset[str]:
         """Return the ids that are still valid. `held` pairs each id with its owner."""
 
-    def issue(
-        self,
-        user: UserId,
-        digest: str,
-        kind: CredentialKind,
-        scopes: Iterable[Scope],
-        *,
-        name: str = "",
-        expires_at: datetime | None = None,
-        now: datetime,
-    ) -> str:
+    def issue(self, user: UserId, digest: str, new: NewCredential, *, now: datetime) -> str:
         """Save a new credential and return its id."""
 
     def peek(

@@ -9,7 +9,7 @@ from backburner.actions.deps import Deps
 from backburner.actions.work import jobs
 from backburner.core import prompt
 from backburner.core.allowance import Allowance
-from backburner.core.conversation import Conversation, Kind, Message, Session
+from backburner.core.conversation import Conversation, Kind, Message, Session, Use
 from backburner.core.ids import ConversationId
 from backburner.core.memory import Memory, topic_words
 from backburner.core.run import Item, Run, RunKind, RunStatus
@@ -85,7 +85,8 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
     can_be_injected = deps.can_be_injected(conversation.profile)
     shown = [*repeated, *items]
     memories: Sequence[Memory] = ()
-    if can_be_injected and not resumed and claim.has_memories:
+    may_recall = claim.has_memories and conversation.may_use(Use.MEMORIES)
+    if can_be_injected and not resumed and may_recall:
         memories = _recall(tx, conversation, shown, fresh=not session_entries)
     if can_be_injected and not conversation.outside_read:
         is_discovery = conversation.kind is Kind.DISCOVERY

@@ -22,6 +22,7 @@ from backburner.core.conversation import (
     Source,
     State,
     Status,
+    Use,
 )
 from backburner.core.ids import ConversationId, ItemId, MessageId, QuestionId, RunId
 from backburner.core.question import Purpose, Question, QuestionType
@@ -46,7 +47,7 @@ _PLAIN = tuple(
     if field.name
     not in (
         *("kind", "status", "created_by", "schedule", "pause_reason", "state", "questions"),
-        *("session", "ended_as", "tools", "on_repeated_failure", "notify", "reports_to"),
+        *("session", "ended_as", "tools", "uses", "on_repeated_failure", "notify", "reports_to"),
     )
 )
 
@@ -70,6 +71,7 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
         "session_tokens": session.tokens if session else 0,
         "ended_as": conversation.ended_as and conversation.ended_as.value,
         "tools": None if conversation.tools is None else json.dumps(conversation.tools),
+        "uses": None if conversation.uses is None else dump_uses(conversation.uses),
         "on_repeated_failure": conversation.on_repeated_failure.value,
         "notify": conversation.notify.value,
         "reports_to": json.dumps(
@@ -93,6 +95,7 @@ def to_conversation(row: Row[Any], questions: tuple[Question, ...]) -> Conversat
         session=_to_session(values),
         ended_as=values["ended_as"] and EndedAs(values["ended_as"]),
         tools=None if values["tools"] is None else tuple(json.loads(values["tools"])),
+        uses=None if values["uses"] is None else load_uses(values["uses"]),
         on_repeated_failure=OnRepeatedFailure(values["on_repeated_failure"]),
         notify=Notify(values["notify"]),
         reports_to=tuple(Destination(*place) for place in json.loads(values["reports_to"])),
@@ -170,6 +173,14 @@ def to_run(row: Row[Any]) -> Run:
 
 def _to_gap(row: Row[Any]) -> Gap:
     return Gap(row.gap_count, row.gap_first_at, row.gap_last_at, row.gap_or_more)
+
+
+def dump_uses(uses: frozenset[Use]) -> str:
+    return " ".join(sorted(uses))
+
+
+def load_uses(text: str) -> frozenset[Use]:
+    return frozenset(Use(name) for name in text.split())
 
 
 def dump(value: Mapping[str, Any]) -> str:

@@ -24,13 +24,14 @@ from mcp_types import (
 
 from backburner import __version__
 from backburner.actions.deps import Deps
-from backburner.actions.origin import NO_CONVERSATION, Origin
+from backburner.actions.origin import Origin
 from backburner.actions.work import mcp_clients
 from backburner.core.accounts import Caller, Scope
+from backburner.core.conversation import Use
 from backburner.core.errors import BackburnerError
 from backburner.ports import Offer, ToolResult
 from backburner.tools.jobs import job_offers
-from backburner.tools.memories import memory_offers
+from backburner.tools.memories import MEMORY_TOOLS, memory_offers
 from backburner.tools.tasks import task_offers
 
 SERVER_NAME = "backburner"
@@ -80,9 +81,7 @@ class McpServer:
         """Make the MCP server for one caller."""
         allowed = {
             offer.tool.name: offer
-            for offer in client_offers(
-                self._deps, Origin(caller.user, NO_CONVERSATION), self._groups
-            )
+            for offer in client_offers(self._deps, Origin.by(caller), self._groups)
             if _may_call(caller, offer)
         }
 
@@ -134,6 +133,8 @@ def _may_call(caller: Caller, offer: Offer) -> bool:
 def _refusal(caller: Caller, name: str) -> ToolResult:
     missing = [scope for scope in (Scope.READ, Scope.WRITE) if not caller.may(scope)]
     reason = f" This token lacks the scope: {', '.join(missing)}." if missing else ""
+    if name in MEMORY_TOOLS and not Origin.by(caller).may_use(Use.MEMORIES):
+        reason += " It was created without `--with memories`."
     return ToolResult(f"There is no tool {name!r} for this token.{reason}", failed=True)
 
 

@@ -8,11 +8,13 @@ from backburner.actions import memories
 from backburner.actions.deps import Deps
 from backburner.actions.memories import MAX_KEY_CHARS, MAX_MEMORY_CHARS, MAX_QUERY_CHARS
 from backburner.actions.origin import Origin
+from backburner.core.conversation import Use
 from backburner.core.prompt import format_memories
 from backburner.ports import Offer
 from backburner.runs.retrying_store import with_retries
 from backburner.tools.define import Arguments, define_tool
 
+MEMORY_TOOLS = ("memory_set", "memory_search", "memory_delete")
 #: Of all search results together.
 MAX_MEMORIES_CHARS = 20_000
 
@@ -42,6 +44,8 @@ class DeleteMemory(Arguments):
 
 
 def memory_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
+    if not origin.may_use(Use.MEMORIES):
+        return ()
     tools = _Tools(deps, origin)
     return (
         define_tool("memory_set", WriteMemory, tools.write, free=True),

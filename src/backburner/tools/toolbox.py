@@ -33,11 +33,12 @@ class Toolbox:
         return await self.deps.store.transact(lambda tx: len(tx.accounts.page(limit=2)) > 1)
 
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
+        origin = Origin.of(turn, conversation.uses)
         offers = (
             *conversation_offers(self.deps, turn),
-            *task_offers(self.deps, Origin.of(turn)),
-            *memory_offers(self.deps, Origin.of(turn)),
-            *job_offers(self.deps, Origin.of(turn)),
+            *task_offers(self.deps, origin),
+            *memory_offers(self.deps, origin),
+            *job_offers(self.deps, origin),
             *self.workspace(
                 turn.user_id, CommandTerms(tool_policy.choose_cage(conversation), self.has_others)
             ),

@@ -97,6 +97,20 @@ def test_a_token_is_printed_once_listed_and_revoked(
 
 
 @pytest.mark.usefixtures("address")
+def test_a_token_is_given_memories_by_name(call: Call) -> None:
+    only_line(call("token", "create", "--name", "with", "--with", "memories"))
+    only_line(call("token", "create", "--name", "without"))
+    assert call("token", "create", "--name", "x", "--with", "mail").code == 2
+
+    tokens = json.loads("".join(call("token", "list", "--json").out))
+    uses = {one["name"]: one["uses"] for one in tokens}
+    assert (uses["with"], uses["without"]) == (["memories"], [])
+    table = call("token", "list").out
+    assert "WITH" in table[0]
+    assert any("with " in line and "memories" in line for line in table)
+
+
+@pytest.mark.usefixtures("address")
 def test_a_token_has_the_lifetime_that_was_asked_for(call: Call) -> None:
     only_line(call("token", "create", "--name", "one", "--expires", "never", "--scope", "write"))
     only_line(call("token", "create", "--name", "two", "--expires", "1h"))

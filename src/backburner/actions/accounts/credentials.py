@@ -19,10 +19,11 @@ from backburner.core.accounts import (
     scopes_of,
     secret_digest,
 )
+from backburner.core.conversation import Use
 from backburner.core.errors import BadRequest, LimitReached
 from backburner.core.ids import UserId
 from backburner.core.passwords import check_name
-from backburner.ports import Hint, HintKind, PageKey, Tx
+from backburner.ports import Hint, HintKind, NewCredential, PageKey, Tx
 
 #: Makes a leaked secret recognisable, for example to secret scanners.
 CREDENTIAL_PREFIX = "bb_"
@@ -53,6 +54,7 @@ def issue(
     kind: CredentialKind,
     scopes: Iterable[Scope] = (),
     *,
+    uses: frozenset[Use] = frozenset(),
     name: str = "",
     expires_at: datetime | None = None,
 ) -> IssuedCredential:
@@ -60,16 +62,21 @@ def issue(
     secret = CREDENTIAL_PREFIX + secrets.token_urlsafe(32)
     if expires_at is None and kind in CREDENTIAL_LIFETIMES:
         expires_at = tx.now + CREDENTIAL_LIFETIMES[kind]
-    made = tx.credentials.issue(
-        user, secret_digest(secret), kind, scopes, name=name, expires_at=expires_at, now=tx.now
-    )
+    new = NewCredential(kind, scopes, uses, name, expires_at)
+    made = tx.credentials.issue(user, secret_digest(secret), new, now=tx.now)
     return IssuedCredential(id=made, secret=secret, expires_at=expires_at)
 
 
 async def create_token(
-    deps: Deps, caller: Caller, scopes: frozenset[Scope], *, name: str, lifetime: timedelta | None
+    deps: Deps,
+    caller: Caller,
+    scopes: frozenset[Scope],
+    uses: frozenset[Use] = frozenset(),
+    *,
+    name: str,
+    lifetime: timedelta | None,
 ) -> IssuedCredential:
-    """Issue a token with no more scopes than the caller's."""
+    """Issue a token with no more scopes than the caller's; its work may use `uses`."""
     check_new_token(caller, scopes)
     name = check_name(name)
     if not name or not scopes:
@@ -85,9 +92,8 @@ async def create_token(
         if len(tokens) == MAX_TOKENS:
             raise LimitReached(f"Limit reached: {MAX_TOKENS} tokens.", hint="Revoke one first.")
         expires_at = tx.now + lifetime if lifetime else None
-        return issue(
-            tx, caller.user, CredentialKind.TOKEN, scopes, name=name, expires_at=expires_at
-        )
+        token = CredentialKind.TOKEN
+        return issue(tx, caller.user, token, scopes, uses=uses, name=name, expires_at=expires_at)
 
     return await deps.store.transact(work)
 

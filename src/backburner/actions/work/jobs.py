@@ -14,7 +14,7 @@ from backburner.actions.lookup import ancestry
 from backburner.actions.origin import Origin
 from backburner.actions.steps import save
 from backburner.core import routing, transitions
-from backburner.core.conversation import Author, Conversation, Notify, make_title
+from backburner.core.conversation import Author, Conversation, Notify, common_uses, make_title
 from backburner.core.errors import BadRequest, Conflict, NotFound
 from backburner.core.ids import (
     ConversationId,
@@ -94,6 +94,7 @@ async def start(
         for job_id, request in zip(ids, requests, strict=True):
             brief = replace(
                 _brief(here, request, batch, root.id),
+                uses=common_uses(here.uses, origin.uses),
                 parent_run_id=None if origin.turn is None else origin.turn.run_id,
                 parent_message_id=message_id,
             )

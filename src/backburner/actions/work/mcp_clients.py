@@ -23,7 +23,7 @@ async def find_origin(deps: Deps, caller: Caller) -> Origin:
     conversation_id = await deps.store.transact(
         lambda tx: tx.mcp_clients.conversation_of(caller.user, caller.credential) or NO_CONVERSATION
     )
-    return Origin(caller.user, conversation_id)
+    return Origin.by(caller, conversation_id)
 
 
 async def ensure_origin(deps: Deps, caller: Caller, *, client: str = "") -> Origin:
@@ -34,27 +34,31 @@ async def ensure_origin(deps: Deps, caller: Caller, *, client: str = "") -> Orig
         known = tx.mcp_clients.conversation_of(caller.user, caller.credential)
         return known or _assign_conversation(deps, tx, caller, client, new)
 
-    return Origin(caller.user, await deps.store.transact(work))
+    return Origin.by(caller, await deps.store.transact(work))
 
 
 def _assign_conversation(
     deps: Deps, tx: Tx, caller: Caller, client: str, new: ConversationId
 ) -> ConversationId:
-    """Assign a conversation: that of a former token with the same name, or a new one."""
+    """Assign a conversation: that of a former token with the same name and uses, or a new one."""
     # Concurrent calls must not create two conversations.
     tx.users.lock(caller.user)
     conversation_id = tx.mcp_clients.conversation_of(caller.user, caller.credential)
     if conversation_id is None:
         name = tx.mcp_clients.name_of(caller.user, caller.credential)
         conversation_id = tx.mcp_clients.former_conversation_of(caller.user, name, now=tx.now)
-        if conversation_id is None:
+        if conversation_id is None or not _has_uses(tx, caller, conversation_id):
             conversation_id = new
             chat = transitions.start_chat(new, caller.user, now=tx.now).conversation
             named = transitions.rename(chat, make_title(client, name)).conversation
-            group = replace(named, keeps_only=True)
+            group = replace(named, keeps_only=True, uses=caller.work_uses)
             tx.conversations.add(Step(conversation=routing.assign(group, deps.routes)))
         tx.mcp_clients.remember_conversation(caller.user, caller.credential, conversation_id)
     return conversation_id
+
+
+def _has_uses(tx: Tx, caller: Caller, conversation_id: ConversationId) -> bool:
+    return tx.conversations.load(caller.user, conversation_id).uses == caller.work_uses
 
 
 def make_title(client: str, token: str) -> str:

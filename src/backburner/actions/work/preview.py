@@ -109,6 +109,7 @@ def _brief(task: Conversation) -> Brief:
         notify=Notify.NEVER,
         run_timeout=terms.run_timeout,
         tools=terms.tools,
+        uses=task.uses,
         profile=task.requested_profile,
         reports_to=terms.reports_to,
         parent_id=task.id,

@@ -92,11 +92,16 @@ async def create_conversation(
 ) -> ConversationOut:
     """Create a chat, with or without a first message, or a task, which starts immediately."""
     if body.what is not None:
-        report = await tasks.add(deps, Origin.by_user(caller.user), body.task())
+        report = await tasks.add(deps, Origin.by(caller), body.task())
         conversation = report.work
     else:
         conversation = await chat.start(
-            deps, caller.user, body.message, profile=body.profile, title=body.title
+            deps,
+            caller.user,
+            body.message,
+            profile=body.profile,
+            title=body.title,
+            uses=caller.work_uses,
         )
     return await load_conversation(deps, caller, conversation.id)
 

@@ -56,7 +56,7 @@ async def list_jobs(
 @router.post("", summary="Start a job", status_code=201, responses=error_responses(404, 429))
 async def start_job(body: NewJobBody, deps: AppDeps, caller: Writer) -> JobOut:
     """Start a job for a conversation, which receives the result."""
-    origin = Origin(caller.user, body.conversation)
+    origin = Origin.by(caller, body.conversation)
     (job,) = await jobs.start(deps, origin, [body.request()], batch=body.batch)
     return JobOut.of(job)
 

@@ -58,7 +58,7 @@ async def list_tasks(
 @router.post("", summary="Create a task", status_code=201, responses=error_responses(404, 429))
 async def create_task(body: NewTaskBody, deps: AppDeps, caller: Writer) -> TaskOut:
     """Create a task, which becomes active immediately."""
-    report = await tasks.add(deps, Origin.by_user(caller.user), body.task())
+    report = await tasks.add(deps, Origin.by(caller), body.task())
     return await load_task(deps, caller, report.work.id)
 
 

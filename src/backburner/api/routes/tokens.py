@@ -20,11 +20,16 @@ async def create_token(
 ) -> CreatedTokenOut:
     """Create a token, with no more scopes than the credential of this request has.
 
-    If that credential is a token, the new one expires no later.
+    Work that it hands out has only those things of yours that `uses` names.
     """
     lifetime = parse_duration(body.expires) if body.expires is not None else None
     token = await credentials.create_token(
-        deps, caller, frozenset(body.scopes), name=body.name, lifetime=lifetime
+        deps,
+        caller,
+        frozenset(body.scopes),
+        frozenset(body.uses),
+        name=body.name,
+        lifetime=lifetime,
     )
     response.headers["cache-control"] = "no-store"
     return CreatedTokenOut(id=token.id, token=token.secret, expires_at=token.expires_at)

@@ -23,6 +23,7 @@ from backburner.core.conversation import (
     Notify,
     PauseReason,
     Status,
+    Use,
     make_title,
 )
 from backburner.core.errors import BadRequest
@@ -75,6 +76,12 @@ _EXAMPLE: dict[str, Any] = {
     "task": {"status": "active", "kind": "scheduled", "needs_you": False},
     "job": None,
 }
+
+
+UsesOut = Annotated[
+    Sequence[Use] | None,
+    Field(description="What of yours it may use, if a token handed it out; null: everything."),
+]
 
 
 class NewConversationBody(RequestBody):
@@ -226,6 +233,7 @@ class ConversationOut(ConversationSummaryOut):
             "pending_question": None,
         },
         tools=None,
+        uses=None,
         reports_to=[],
         last_result_hash=None,
         run_timeout=None,
@@ -234,6 +242,7 @@ class ConversationOut(ConversationSummaryOut):
     next_times_in_words: Sequence[str]
     state: ConversationStateOut
     tools: Sequence[str] | None = Field(description="The only tools it may use; null: all.")
+    uses: UsesOut
     reports_to: Sequence[DestinationOut]
     last_result_hash: str | None
     run_timeout: float | None = Field(description="In seconds; null: the default.")
@@ -254,10 +263,15 @@ class ConversationOut(ConversationSummaryOut):
                 pending_question=common["questions"][0] if common["questions"] else None,
             ),
             tools=conversation.tools,
+            uses=list_uses(conversation),
             reports_to=list_destinations(conversation),
             last_result_hash=conversation.last_result_hash,
             run_timeout=timeout.total_seconds() if timeout else None,
         )
+
+
+def list_uses(conversation: Conversation) -> list[Use] | None:
+    return None if conversation.uses is None else sorted(conversation.uses)
 
 
 def list_destinations(conversation: Conversation) -> list[DestinationOut]:

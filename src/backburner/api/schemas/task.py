@@ -20,8 +20,10 @@ from backburner.api.schemas.conversation import (
     MaxRuns,
     RunTimeout,
     ToolNames,
+    UsesOut,
     list_destinations,
     list_next_times,
+    list_uses,
 )
 from backburner.api.schemas.question import QuestionOut
 from backburner.core.conversation import MAX_TITLE_CHARS, Author, Conversation, Destination, Notify
@@ -195,6 +197,7 @@ class TaskOut(BaseModel):
         notify="on_change",
         last_result_hash=None,
         tools=None,
+        uses=None,
         reports_to=[{"channel": "discord", "target": "42"}],
         profile="claude",
         parent_id=None,
@@ -225,6 +228,7 @@ class TaskOut(BaseModel):
     notify: Notify
     last_result_hash: str | None
     tools: Sequence[str] | None = Field(description="The only tools it may use; null: all.")
+    uses: UsesOut
     reports_to: Sequence[DestinationOut]
     profile: str = Field(description="The profile that its runs use.")
     parent_id: str | None = Field(description="The conversation that created it.")
@@ -247,6 +251,7 @@ class TaskOut(BaseModel):
             after=schedule.conversation if isinstance(schedule, After) else None,
             next_times=list_next_times(conversation),
             run_timeout=timeout.total_seconds() if timeout else None,
+            uses=list_uses(conversation),
             reports_to=list_destinations(conversation),
             profile=conversation.profile or deps.default_profile,
             questions=[

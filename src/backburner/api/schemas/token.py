@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from backburner.api.schemas.base import example, strict_example
 from backburner.core import accounts
 from backburner.core.accounts import Scope
+from backburner.core.conversation import Use
 from backburner.core.passwords import MAX_NAME_CHARS
 
 _ID = "k_6jy475abgx9xhaq0dnv4mc4j0a"
@@ -18,6 +19,9 @@ class NewTokenBody(BaseModel):
 
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope))] = [Scope.READ]
+    uses: Annotated[list[Use], Field(max_length=len(Use))] = Field(
+        default=[], description="What of yours the work may use that it hands out."
+    )
     expires: Annotated[str, Field(max_length=100)] | None = Field(
         default="90d", description="How long it is valid; null: until it is revoked."
     )
@@ -28,6 +32,7 @@ class CredentialOut(BaseModel):
         id=_ID,
         name="calendar",
         scopes=["read"],
+        uses=[],
         created_at="2026-11-16T12:00:00Z",
         expires_at=None,
         used_at=None,
@@ -37,6 +42,9 @@ class CredentialOut(BaseModel):
     id: str
     name: str
     scopes: list[Scope]
+    uses: list[Use] | None = Field(
+        description="What of yours the work may use that it hands out; null: everything."
+    )
     created_at: datetime
     expires_at: datetime | None
     used_at: datetime | None
@@ -48,6 +56,7 @@ class CredentialOut(BaseModel):
             id=credential.id,
             name=credential.name,
             scopes=sorted(credential.scopes),
+            uses=None if credential.work_uses is None else sorted(credential.work_uses),
             created_at=credential.created_at,
             expires_at=credential.expires_at,
             used_at=credential.used_at,

@@ -176,6 +176,13 @@ def token() -> None:
     " to work that it handed out itself. [default: read]",
 )
 @click.option(
+    "--with",
+    "uses",
+    type=click.Choice(["memories"]),
+    multiple=True,
+    help="What of yours the work may use that the token hands out. [default: nothing]",
+)
+@click.option(
     "--expires",
     metavar="TIME",
     default="90d",
@@ -183,11 +190,14 @@ def token() -> None:
     help="Lifetime such as 12h or 30d, or `never`.",
 )
 @with_server
-def create(server: Server, *, name: str, scopes: tuple[str, ...], expires: str) -> None:
+def create(
+    server: Server, *, name: str, scopes: tuple[str, ...], uses: tuple[str, ...], expires: str
+) -> None:
     """Create a token and print it. It is shown only once."""
     body = {
         "name": name,
         "scopes": sorted(set(scopes)),
+        "uses": sorted(set(uses)),
         "expires": None if expires == "never" else expires,
     }
     click.echo(server.post_once("/api/tokens", body)["token"])
@@ -204,6 +214,7 @@ def list_tokens(server: Server, *, as_json: bool) -> None:
             "ID": short_id(item["id"]),
             "NAME": item["name"],
             "SCOPES": " ".join(item["scopes"]),
+            "WITH": "everything" if item["uses"] is None else " ".join(item["uses"]),
             "EXPIRES": local_time(item["expires_at"]) or "never",
             "LAST USED": local_time(item["used_at"]) or "never",
         }

@@ -16,6 +16,7 @@ from backburner.core.conversation import (
     OnRepeatedFailure,
     State,
     Status,
+    Uses,
     check_state,
 )
 from backburner.core.errors import BadRequest
@@ -45,6 +46,7 @@ class Brief:
     max_runs: int | None = None
     run_timeout: timedelta | None = None
     tools: tuple[str, ...] | None = None
+    uses: Uses = None
     profile: str | None = None
     reports_to: tuple[Destination, ...] = ()
     parent_id: ConversationId | None = None
@@ -151,6 +153,7 @@ def _new_work(
         max_runs=brief.max_runs,
         run_timeout=brief.run_timeout,
         tools=brief.tools,
+        uses=brief.uses,
         requested_profile=brief.profile,
         on_repeated_failure=brief.on_repeated_failure,
         notify=brief.notify,

@@ -19,7 +19,9 @@ from backburner.core.accounts import (
     role_of,
 )
 from backburner.core.ids import UserId, new_credential_id
+from backburner.ports import NewCredential
 from backburner.store.context import Group
+from backburner.store.mapping import dump_uses, load_uses
 from backburner.store.tables import credentials, users
 
 #: How long ended and expired credentials are kept.
@@ -148,28 +150,19 @@ class Credentials(Group):
             valid.update(self._execute(_select_still_valid, values).scalars())
         return frozenset(valid)
 
-    def issue(
-        self,
-        user: UserId,
-        digest: str,
-        kind: CredentialKind,
-        scopes: Iterable[Scope],
-        *,
-        name: str = "",
-        expires_at: datetime | None = None,
-        now: datetime,
-    ) -> str:
+    def issue(self, user: UserId, digest: str, new: NewCredential, *, now: datetime) -> str:
         self._execute(_delete_old, {"owner": user, "before": now - RETENTION})
         credential_id = new_credential_id()
         values = {
             "digest": digest,
             "id": credential_id,
             "user_id": user,
-            "kind": kind.value,
-            "name": name,
-            "scopes": " ".join(sorted(scopes)),
+            "kind": new.kind.value,
+            "name": new.name,
+            "scopes": " ".join(sorted(new.scopes)),
+            "uses": dump_uses(new.uses),
             "created_at": now,
-            "expires_at": expires_at,
+            "expires_at": new.expires_at,
         }
         self._execute(_insert, values)
         return credential_id
@@ -230,6 +223,7 @@ def _to_caller(row: Row[Any]) -> Caller:
         credential=row.id,
         kind=CredentialKind(row.kind),
         name=row.name,
+        uses=load_uses(row.uses),
     )
 
 
@@ -239,6 +233,7 @@ def _to_credential(row: Row[Any]) -> Credential:
         kind=CredentialKind(row.kind),
         name=row.name,
         scopes=_read_scopes(row),
+        uses=load_uses(row.uses),
         created_at=row.created_at,
         expires_at=row.expires_at,
         used_at=row.used_at,

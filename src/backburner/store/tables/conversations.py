@@ -85,6 +85,8 @@ conversations = Table(
     Column("parent_message_id", Id),
     Column("root_id", Id),
     Column("keeps_only", Boolean, nullable=False, server_default=false()),
+    #: What of the user's it is restricted to, in words; none: nothing of it is withheld.
+    Column("uses", Text),
     CheckConstraint(
         "status IN ('active', 'background', 'waiting_input', 'archived')", name="status"
     ),

@@ -53,6 +53,8 @@ credentials = Table(
     Column("ended_at", Time),
     #: Of a token: the parent of the jobs started with it over MCP. It may have been deleted.
     Column("conversation_id", Id),
+    #: What of the user's the work of a token may use.
+    Column("uses", Text, nullable=False, server_default=""),
     Index("uq_credentials_id", "user_id", "id", unique=True),
 )
 
@@ -91,7 +93,6 @@ Index("ix_users_served_at", users.c.served_at)
 
 #: The key in `install` that exists while all background work is paused.
 PAUSED = "paused"
-#: Settings of the install as a whole.
 #: Administrative acts. No reference to users: what somebody did outlives their account.
 audit = Table(
     "audit",
@@ -119,6 +120,7 @@ outages = Table(
     Column("probes", Integer, nullable=False),
 )
 
+#: Settings of the install as a whole.
 install = Table(
     "install",
     metadata,

@@ -7,6 +7,7 @@ from backburner.core.accounts import CredentialKind, Scope
 from backburner.core.conversation import Conversation
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId
+from backburner.ports import NewCredential
 from support.stage.make import MATE, USER
 from support.stage.scene import Scene
 
@@ -78,10 +79,12 @@ def _token(scene: Scene, *, lives: timedelta | None = None) -> str:
         lambda tx: tx.credentials.issue(
             USER,
             digest,
-            CredentialKind.TOKEN,
-            [Scope.WRITE],
-            name="editor",
-            expires_at=now + lives if lives else None,
+            NewCredential(
+                CredentialKind.TOKEN,
+                [Scope.WRITE],
+                name="editor",
+                expires_at=now + lives if lives else None,
+            ),
             now=now,
         )
     )

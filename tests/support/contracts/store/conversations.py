@@ -22,6 +22,7 @@ from backburner.core.conversation import (
     Session,
     State,
     Status,
+    Use,
     check_state,
 )
 from backburner.core.ids import ConversationId, new_conversation_id
@@ -101,6 +102,7 @@ FULL = Conversation(
     last_run_at=NOON,
     run_timeout=timedelta(minutes=1, microseconds=1),
     tools=("read", ANY_TEXT),
+    uses=frozenset(Use),
     requested_profile=ANY_TEXT,
     profile=ANY_TEXT,
     on_repeated_failure=OnRepeatedFailure.PAUSE,
