@@ -24,6 +24,7 @@ from backburner.core.prompt import (
     ABOUT_OUTSIDE_TEXT,
     HOW_TO_END,
     HOW_TO_REPLY,
+    INTERRUPTED_TITLE,
     MAX_PROMPT_MESSAGES,
     MAX_QUOTED_MESSAGE_CHARS,
     MAX_SECTION_CHARS,
@@ -32,6 +33,7 @@ from backburner.core.prompt import (
     for_continuation,
     for_repair,
     for_reply,
+    prepend_interrupted_calls,
     prepend_job_summary,
     quote_outside,
     select_items,
@@ -309,6 +311,13 @@ def test_results_of_jobs_are_shown_as_data_and_cut_at_their_limit() -> None:
 def test_a_run_that_waited_for_jobs_starts_with_their_summary() -> None:
     assert prepend_job_summary("1 of 1.", "Go.") == "# The jobs you waited for\n1 of 1.\n\nGo."
     assert prepend_job_summary("", "Go.") == "Go."
+
+
+def test_interrupted_commands_come_before_the_prompt_if_there_are_any() -> None:
+    shown = prepend_interrupted_calls(["run_command a\n# b"], "Go.")
+
+    assert shown == f"# {INTERRUPTED_TITLE}\n- run_command a # b\n\nGo."
+    assert prepend_interrupted_calls([], "Go.") == "Go."
     going_on = for_continuation(
         WORK, RunKind.REPLY, items=(), job_summary="1 of 1.", now=NOON, zone="UTC"
     )

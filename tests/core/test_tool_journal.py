@@ -7,6 +7,7 @@ from support.stage import make
 from support.stage.make import NOON
 
 from backburner.core import tool_journal, transitions
+from backburner.core.commands import Cage
 from backburner.core.conversation import Status
 from backburner.core.ids import CallId
 from backburner.core.prompt import quote_outside
@@ -38,10 +39,9 @@ def entry(**changes: Any) -> JournalEntry:
 
 def test_only_calls_that_may_have_had_an_effect_are_in_doubt() -> None:
     unknown = entry(done=False)
+    harmless = [entry(done=False, read_only=True), entry(done=False, cage=Cage.WORK)]
 
-    assert tool_journal.calls_in_doubt([entry(), unknown, entry(done=False, read_only=True)]) == [
-        unknown
-    ]
+    assert tool_journal.calls_in_doubt([entry(), unknown, *harmless]) == [unknown]
 
 
 def test_the_owner_is_asked_about_each_call_in_doubt() -> None:
@@ -76,6 +76,13 @@ def test_calls_that_had_an_effect_are_described_to_a_new_attempt() -> None:
 
     (described,) = tool_journal.describe_done_calls(made)
     assert described == f'send {{"to":"Ann"}} returned: {quote_outside("send", "Sent.")}'
+
+
+def test_interrupted_calls_that_changed_only_files_of_the_workspace_are_described() -> None:
+    caged = entry(cage=Cage.WORK, done=False)
+    others = [replace(caged, done=True), replace(caged, read_only=True), replace(caged, cage=None)]
+
+    assert tool_journal.describe_interrupted_calls([*others, caged]) == ['send {"to":"Ann"}']
 
 
 def test_descriptions_of_earlier_calls_are_truncated() -> None:

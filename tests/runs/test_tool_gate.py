@@ -15,9 +15,10 @@ from support.stage.stage import LEASE, Stage
 from backburner.actions import questions
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
+from backburner.core.commands import Cage
 from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import Conflict, SessionGone
-from backburner.core.prompt import quote_outside
+from backburner.core.prompt import INTERRUPTED_TITLE, quote_outside
 from backburner.core.question import NO, YES, Purpose
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
@@ -30,6 +31,10 @@ SEND = Call("send", {"to": "Ann"})
 RECEIPT = (
     f'send {{"to":"Ann"}} returned: {" ".join(quote_outside("send", "send is done.").split())}'
 )
+BUILD = Call("shell", {"command": "make"})
+INTERRUPTED = f"""\
+# {INTERRUPTED_TITLE}
+- shell {{"command":"make"}}"""
 MINUTE = timedelta(minutes=1)
 EVERY_MINUTE = Interval(MINUTE, anchor=NOON)
 
@@ -204,26 +209,31 @@ async def test_after_a_crash_what_was_done_is_not_done_again(stage: Stage, clock
     assert stage.tools.count("send") == 2
 
 
-async def crash_while_sending(stage: Stage, clock: SetClock, *, consent: str) -> Conversation:
-    """Let a process die in the middle of a call that its owner agreed to."""
-    stage.engine.then(SEND)
-    task = await stage.task()
-    await stage.work()
-    await stage.answer(task, consent)
+async def crash_in_call(stage: Stage, clock: SetClock, call: Call) -> None:
+    """Let the process vanish in a call, and somebody find out."""
 
     async def hang(arguments: Mapping[str, Any]) -> str:
         del arguments
         await asyncio.Event().wait()
         return ""
 
-    stage.tools.handlers["send"] = hang
-    stage.engine.then(SEND)
+    stage.tools.handlers[call.tool] = hang
+    stage.engine.then(call)
     await stage.take_up()
-    await stage.tools.started["send"].wait()
+    await stage.tools.started[call.tool].wait()
     stage.kill()
-    del stage.tools.handlers["send"]
+    del stage.tools.handlers[call.tool]
     clock.advance(2 * LEASE)
     await stage.rescuer.run_once()
+
+
+async def crash_while_sending(stage: Stage, clock: SetClock, *, consent: str) -> Conversation:
+    """Let a process die in the middle of a call that its owner agreed to."""
+    stage.engine.then(SEND)
+    task = await stage.task()
+    await stage.work()
+    await stage.answer(task, consent)
+    await crash_in_call(stage, clock, SEND)
     return task
 
 
@@ -246,6 +256,58 @@ async def test_a_call_that_a_crash_cut_off_is_asked_about_and_not_repeated(
     assert stage.tools.count("send") == calls
     if said == HAPPENED:
         assert stage.engine.results[-1].text == "The owner says that this call was made."
+
+
+@pytest.mark.parametrize("kind", ["chat", "task"])
+@pytest.mark.parametrize("cage", [Cage.LOOK, Cage.WORK])
+async def test_a_command_in_a_cage_that_a_crash_cut_off_asks_nobody_and_its_agent_is_told(
+    stage: Stage, clock: SetClock, cage: Cage, kind: str
+) -> None:
+    stage.tools.cage = cage
+    here = await stage.chat() if kind == "chat" else await stage.task()
+    if kind == "chat":
+        await stage.say(here, "Build it.")
+    await crash_in_call(stage, clock, BUILD)
+    assert stage.load(here).questions == ()
+    stage.engine.then(BUILD)
+
+    await stage.work()
+
+    assert stage.tools.count("shell") == 2
+    assert stage.engine.results[-1].text == "shell is done."
+    assert (INTERRUPTED in stage.engine.requests[-1].prompt) is (cage is Cage.WORK)
+
+
+async def test_a_command_with_the_network_that_a_crash_cut_off_is_asked_about(
+    stage: Stage, clock: SetClock
+) -> None:
+    fetch = Call("shell", {"command": "make", "network": True})
+    task = await stage.task()
+    stage.engine.then(fetch)
+    await stage.work()
+    await stage.answer(task, YES)
+
+    await crash_in_call(stage, clock, fetch)
+
+    assert stage.question(task).purpose is Purpose.IN_DOUBT
+
+
+async def test_an_agent_that_goes_on_is_told_that_its_command_was_interrupted(
+    stage: Stage,
+) -> None:
+    stage.tools.handlers["shell"] = lambda _arguments: stage.tools.let_go.wait()  # type: ignore[assignment, return-value]
+    stage.engine.then(BUILD)
+    task = await stage.task()
+    await stage.take_up()
+    await stage.tools.started["shell"].wait()
+    stage.only_run().stop.request(StopReason.SHUTDOWN)
+    await stage.idle()
+    assert stage.load(task).questions == ()
+
+    await stage.work()
+
+    assert stage.engine.requests[-1].prompt.startswith(INTERRUPTED)
+    assert "# You were interrupted" in stage.engine.requests[-1].prompt
 
 
 @requirement("A-pause")

@@ -1,7 +1,8 @@
 """The journal of tool calls: receipts for a repeated run, and questions about calls in doubt.
 
 A call is recorded before it is made and again with its result. A call without a result may or may
-not have taken effect: a read-only call is made again, and for any other the owner is asked.
+not have taken effect: a read-only call is made again, and about any other the owner is asked; but a
+command that could change nothing outside its folder is left to the agent, which can look there.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from backburner.core.commands import Cage
 from backburner.core.ids import CallId, QuestionId, RunId, derive_question_id
 from backburner.core.prompt import quote_outside
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
@@ -35,11 +37,13 @@ class JournalEntry:
     done: bool
     result: str | None = None
     failed: bool = False
+    #: What kept it from reaching anything outside its folder.
+    cage: Cage | None = None
 
 
 def calls_in_doubt(entries: Sequence[JournalEntry]) -> Sequence[JournalEntry]:
     """Find the calls that must not be repeated before the owner has said whether they happened."""
-    return [entry for entry in entries if not entry.done and not entry.read_only]
+    return [entry for entry in entries if _may_be_done(entry) and entry.cage is None]
 
 
 def find_receipt(
@@ -55,11 +59,16 @@ def find_receipt(
 def describe_done_calls(entries: Sequence[JournalEntry]) -> list[str]:
     """List the calls of an earlier attempt that a new one must not repeat, with their results."""
     return [
-        f"{entry.tool} {_truncate(canonical_json(dict(entry.arguments)), MAX_RECEIPT_CHARS)}"
-        f" returned: {quote_outside(entry.tool, _truncate(entry.result or '', MAX_RECEIPT_CHARS))}"
+        f"{_describe(entry)} returned:"
+        f" {quote_outside(entry.tool, _truncate(entry.result or '', MAX_RECEIPT_CHARS))}"
         for entry in entries
         if _is_receipt(entry)
     ]
+
+
+def describe_interrupted_calls(entries: Sequence[JournalEntry]) -> list[str]:
+    """List the calls that may have changed files of their folder, and nothing else."""
+    return [_describe(entry) for entry in entries if _may_be_done(entry) and entry.cage is not None]
 
 
 def doubt_question_id(entry: JournalEntry) -> QuestionId:
@@ -102,6 +111,14 @@ def ask_about(step: Step, entries: Sequence[JournalEntry], kind: RunKind, *, now
     for entry in entries:
         step = step.then(ask_owner(step.conversation, doubt_question(entry, kind, now=now)))
     return step
+
+
+def _describe(entry: JournalEntry) -> str:
+    return f"{entry.tool} {_truncate(canonical_json(dict(entry.arguments)), MAX_RECEIPT_CHARS)}"
+
+
+def _may_be_done(entry: JournalEntry) -> bool:
+    return not entry.done and not entry.read_only
 
 
 def _is_receipt(entry: JournalEntry) -> bool:

@@ -155,6 +155,11 @@ def choose_cage(conversation: Conversation) -> Cage:
     return Cage.WORK if allowed is None or WRITING_TOOL in allowed else Cage.LOOK
 
 
+def find_cage(call: ToolCall) -> Cage | None:
+    """Return what keeps a call from reaching anything outside its folder; None: nothing does."""
+    return call.tool.cage if call.arguments.get(NETWORK_ARGUMENT, False) is False else None
+
+
 def call_digest(call: ToolCall) -> str:
     """Hash server, tool, definition and exact arguments: any difference is another call."""
     tool = call.tool
@@ -219,8 +224,7 @@ def _is_free(call: ToolCall) -> bool:
     tool, arguments = call.tool, call.arguments
     if tool.guards_files and is_obeyed(str(arguments.get("path"))):
         return False
-    is_caged = tool.cage is not None and arguments.get(NETWORK_ARGUMENT, False) is False
-    return tool.free or is_caged
+    return tool.free or find_cage(call) is not None
 
 
 def _matches(grant: Grant, call: ToolCall, now: datetime) -> bool:

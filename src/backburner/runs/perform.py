@@ -343,7 +343,7 @@ def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
             now=prepared.now,
             zone=prepared.zone,
         )
-        return prompt.prepend_memories(prepared.memories, text, surroundings=attempt.surroundings)
+        return _prepend(attempt, prepared, text)
     # The agent starts over, and does not remember what it did in this run itself.
     attempt.gate.past_calls = prepared.past_calls
     attempt.shown = items = [*prepared.repeated, *prepared.items]
@@ -367,7 +367,12 @@ def _prompt(attempt: RunAttempt, prepared: PreparedRun, *, fresh: bool) -> str:
             zone=prepared.zone,
             fresh=fresh,
         )
-    text = prompt.prepend_job_summary(_awaited_jobs(prepared), text)
+    return _prepend(attempt, prepared, prompt.prepend_job_summary(_awaited_jobs(prepared), text))
+
+
+def _prepend(attempt: RunAttempt, prepared: PreparedRun, text: str) -> str:
+    interrupted = tool_journal.describe_interrupted_calls(prepared.past_calls)
+    text = prompt.prepend_interrupted_calls(interrupted, text)
     return prompt.prepend_memories(prepared.memories, text, surroundings=attempt.surroundings)
 
 

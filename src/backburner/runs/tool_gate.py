@@ -14,6 +14,7 @@ import structlog
 
 from backburner.core import tool_journal, tool_policy
 from backburner.core.allowance import Allowance, Usage
+from backburner.core.commands import Cage
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BackburnerError, Conflict, Fenced
 from backburner.core.ids import CallId, ItemId, derive_question_id, new_call_id
@@ -183,9 +184,8 @@ class Gate:
                 with suppress(Conflict):
                     if offer.outside and self.can_be_injected and not conversation.outside_read:
                         tx.turns.mark_outside_text(self.turn)
-                    tx.tool_calls.begin(
-                        self.turn, call_id, call, read_only=offer.read_only, uses=uses
-                    )
+                    read_only = offer.read_only or tool_policy.find_cage(call) is Cage.LOOK
+                    tx.tool_calls.begin(self.turn, call_id, call, read_only=read_only, uses=uses)
                     return _Admitted(call_id)
                 return self._ask(call)
 

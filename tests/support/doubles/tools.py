@@ -24,7 +24,10 @@ ALONE = CommandTerms(Cage.WORK, nobody_else)
 
 
 class TestTools:
-    """`look` only reads; `send` and `command` need consent; `slow` waits to be let go."""
+    """`look` only reads; `send` and `command` need consent; `slow` waits to be let go.
+
+    `shell` is held in a cage, unless it is to have the network.
+    """
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
@@ -32,6 +35,7 @@ class TestTools:
         self.started = defaultdict[str, asyncio.Event](asyncio.Event)
         self.let_go = asyncio.Event()
         self.handlers: dict[str, Handler] = {}
+        self.cage = Cage.WORK
 
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         del turn, conversation
@@ -40,6 +44,7 @@ class TestTools:
             self.offer("send"),
             self.offer("command", grant_match=GrantMatch.COMMAND),
             self.offer("slow", free=True),
+            self.offer("shell", cage=self.cage),
         ]
 
     def offer(
@@ -49,6 +54,7 @@ class TestTools:
         free: bool = False,
         read_only: bool = False,
         grant_match: GrantMatch = GrantMatch.TOOL,
+        cage: Cage | None = None,
     ) -> Offer:
         async def run(arguments: Mapping[str, Any]) -> ToolResult:
             self.calls.append((name, arguments))
@@ -60,7 +66,14 @@ class TestTools:
             return ToolResult(f"{name} is done.")
 
         return Offer(
-            tool=Tool(server="test", name=name, definition="d", free=free, grant_match=grant_match),
+            tool=Tool(
+                server="test",
+                name=name,
+                definition="d",
+                free=free,
+                grant_match=grant_match,
+                cage=cage,
+            ),
             description=name,
             parameters={"type": "object"},
             read_only=read_only,

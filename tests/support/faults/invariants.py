@@ -63,13 +63,16 @@ def _find(rows: Rows, queries: dict[str, str]) -> list[str]:
 
 
 def _unasked(rows: Rows) -> list[str]:
-    """Find calls that nobody knows about, and whose owner was not asked."""
+    """Find calls that nobody knows about, and whose owner was not asked.
+
+    Commands in a cage had no effect outside their folder, where the agent can look itself.
+    """
     asked = {which for (which,) in rows("SELECT id FROM questions WHERE purpose = 'in_doubt'")}
     unknown = rows(
         "SELECT t.id FROM tool_calls t JOIN runs r ON r.id = t.run_id"
         " JOIN conversations c ON c.id = r.conversation_id"
-        " WHERE t.state = 'unknown' AND NOT t.read_only AND r.status <> 'cancelled'"
-        " AND c.status <> 'archived'"
+        " WHERE t.state = 'unknown' AND NOT t.read_only AND t.cage IS NULL"
+        " AND r.status <> 'cancelled' AND c.status <> 'archived'"
     )
     return [
         f"a call in doubt that nobody was asked about: {call}"

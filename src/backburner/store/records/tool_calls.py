@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from sqlalchemy import Row, and_, bindparam, insert, select, update
 
 from backburner.core import tool_policy
+from backburner.core.commands import Cage
 from backburner.core.errors import Fenced
 from backburner.core.ids import CallId, GrantId, RunId, UserId
 from backburner.core.run import Turn
@@ -64,6 +65,7 @@ class ToolCalls(Group):
             "arguments": dump(call.arguments),
             "digest": tool_policy.call_digest(call),
             "read_only": read_only,
+            "cage": tool_policy.find_cage(call),
             "state": "started",
             "grant_id": uses,
             "started_at": self.tx.now,
@@ -119,4 +121,5 @@ def _to_entry(row: Row[tuple[object, ...]]) -> JournalEntry:
         done=row.state == "done",
         result=row.result,
         failed=row.failed,
+        cage=row.cage and Cage(row.cage),
     )

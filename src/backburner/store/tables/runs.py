@@ -119,6 +119,8 @@ tool_calls = Table(
     Column("definition", Text, nullable=False, server_default=""),
     #: It was made and returned an error.
     Column("failed", Boolean, nullable=False, server_default=false()),
+    #: What kept a command from reaching anything outside its folder.
+    Column("cage", Text),
     CheckConstraint("state IN ('started', 'done', 'unknown')", name="state"),
     Index("ix_tool_calls_of_run", "user_id", "run_id"),
     Index("ix_tool_calls_of_conversation", "user_id", "conversation_id", "started_at"),

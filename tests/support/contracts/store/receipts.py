@@ -1,5 +1,6 @@
 """What was done, what it cost, and what may be spent is written down, and stays what it is."""
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -8,6 +9,7 @@ from sqlalchemy import func, select
 
 from backburner.core import transitions
 from backburner.core.allowance import Allowance, AllowanceScope, Amount, Cost
+from backburner.core.commands import Cage
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Conflict, Fenced, NotFound
 from backburner.core.ids import CallId, GrantId, new_call_id
@@ -75,6 +77,23 @@ def a_call_that_a_crash_cut_off_is_asked_about(scene: Scene) -> None:
     assert (question.purpose, question.binds_to["call_id"]) == (Purpose.IN_DOUBT, which)
     assert read != which
     assert scene.claim_work() is None
+
+
+def a_call_in_a_cage_that_a_crash_cut_off_is_not_asked_about(scene: Scene) -> None:
+    task = scene.task()
+    claim = scene.begin_work()
+    caged = ToolCall(replace(CALL.tool, cage=Cage.WORK), CALL.arguments)
+    reaching = ToolCall(caged.tool, {"network": True})
+    for call in (caged, reaching):
+        _begin(scene, claim, call=call)
+
+    scene.crash(claim)
+
+    entries = {entry.digest: entry for entry in _calls(scene, claim)}
+    assert entries[call_digest(caged)].cage is Cage.WORK
+    assert entries[call_digest(reaching)].cage is None
+    (question,) = scene.load(task).questions
+    assert question.binds_to["call_id"] == entries[call_digest(reaching)].id
 
 
 def what_the_owner_says_of_a_call_is_written_down(scene: Scene) -> None:
@@ -174,9 +193,9 @@ def a_run_that_is_to_be_cancelled_asks_about_what_it_left_undecided(scene: Scene
     assert [question.purpose for question in scene.load(task).questions] == [Purpose.IN_DOUBT]
 
 
-def _begin(scene: Scene, claim: Claim, *, read_only: bool = False) -> CallId:
+def _begin(scene: Scene, claim: Claim, *, call: ToolCall = CALL, read_only: bool = False) -> CallId:
     which = new_call_id()
-    scene.run(lambda tx: tx.tool_calls.begin(claim.turn, which, CALL, read_only=read_only))
+    scene.run(lambda tx: tx.tool_calls.begin(claim.turn, which, call, read_only=read_only))
     return which
 
 
