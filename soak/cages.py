@@ -12,12 +12,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from support.cases.coding_day import DAY, NETWORK, PROJECT, asked_before
+from support.doubles.tools import ALONE
 
 from backburner.core.commands import Cage
 from backburner.core.ids import QuestionId
@@ -37,7 +38,7 @@ from backburner.gateway.network import CheckedNetwork
 from backburner.ports import Offer, ToolResult
 from backburner.process.command import COMMAND_PATH
 from backburner.process.shell import ConfinedShell
-from backburner.tools.workspace import CommandTerms, workspace_offers
+from backburner.tools.workspace import workspace_offers
 
 #: As an operator allows it: the interpreter of this project, which has pytest.
 READABLE = (Path(sys.prefix), Path(sys.base_prefix))
@@ -333,7 +334,7 @@ class Cages:
             return has_others
 
         shell = ConfinedShell(readable=READABLE, variables={"PATH": SEARCHED}, disk=self.root)
-        terms = CommandTerms(cage, others)
+        terms = replace(ALONE, cage=cage, has_others=others)
         offers = workspace_offers(folder, self.root / "kept", shell, CheckedNetwork(), terms)
         return {offer.tool.name: offer for offer in offers}
 

@@ -133,6 +133,7 @@ def test_commands_and_fetches_need_approval_and_files_do_not(use: Workspace) -> 
         "list_files": (True, True, True, GrantMatch.TOOL),
         "run_command": (False, False, True, GrantMatch.COMMAND),
         "keep_change": (False, False, False, GrantMatch.NOTHING),
+        "undo_change": (False, False, False, GrantMatch.NOTHING),
         "fetch_url": (False, True, True, GrantMatch.HOST),
     }
 
@@ -515,7 +516,7 @@ async def test_where_there_are_others_a_command_sees_no_processes(tmp_path: Path
     async def has_others() -> bool:
         return True
 
-    use = Workspace(tmp_path, terms=CommandTerms(Cage.WORK, has_others))
+    use = Workspace(tmp_path, terms=replace(ALONE, has_others=has_others))
     await use.text("run_command", command="ps")
 
     assert use.shell.bounds == [CommandBounds(cage=Cage.WORK, sees_processes=False)]

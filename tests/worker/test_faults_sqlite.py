@@ -10,6 +10,7 @@ from support.faults.outside import Outside
 from support.programs.programs import Start
 from support.programs.workers import Workers, assert_sound
 from support.requirements import requirement
+from support.stage.make import USER
 
 
 @pytest.fixture
@@ -51,3 +52,28 @@ def test_what_a_killed_program_left_is_finished_when_it_is_started_again(
     assert file.said(chat) == ["Good morning."]
     assert programs.sent() == ["letter"]
     assert programs.delivered() == ["It is done."]
+
+
+@requirement("B-command")
+def test_what_a_command_changed_before_the_program_was_killed_is_shown_and_left_as_it_is(
+    file: Outside, programs: Workers, tmp_path: Path
+) -> None:
+    changed = tmp_path / "data" / "workspaces" / USER / ".envrc"
+    line = "test -e .envrc && exit; echo 'export A=1' >.envrc; sleep 600"
+    done = End({"complete": True, "message": "It is done."})
+    task = file.task(Call("run_command", {"command": line}), done)
+    dies = programs.start()
+    file.wait_for(lambda: changed.exists() and changed.read_text())
+    dies.kill()
+
+    programs.start("--poll-interval", "100ms")
+
+    file.wait_for(lambda: file.said(task))
+    question = file.question(task)
+    assert question.prompt.startswith("This command was interrupted")
+    assert line in question.prompt
+    assert question.prompt.endswith("Created: the file .envrc:\n    @@ -0,0 +1 @@\n    +export A=1")
+    assert changed.read_text() == "export A=1\n"
+    # Nor is anybody asked whether the command was run.
+    assert file.rows("SELECT purpose FROM questions") == [("approval",)]
+    assert file.said(task) == ["It is done."]

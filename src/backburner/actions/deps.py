@@ -1,7 +1,7 @@
 """The dependencies of the actions, built by `app`."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import IO
@@ -18,6 +18,7 @@ from backburner.ports import (
     DraftEvent,
     DraftListener,
     Engine,
+    InterruptedCommand,
     ReplyDraft,
     Store,
     Toolbox,
@@ -64,6 +65,10 @@ async def no_repository(_user: UserId) -> str:
 
 async def no_files(_user: UserId) -> None:
     pass
+
+
+def no_interrupted_commands() -> AbstractAsyncContextManager[Sequence[InterruptedCommand]]:
+    return nullcontext(())
 
 
 async def no_copy() -> IO[bytes]:
@@ -119,6 +124,10 @@ class Deps:
     describe_repository: Callable[[UserId], Awaitable[str]] = no_repository
     #: Deletes the files of a user on this machine.
     remove_files: Callable[[UserId], Awaitable[None]] = no_files
+    #: Yields the commands on this machine that were interrupted, and then forgets them.
+    interrupted_commands: Callable[
+        [], AbstractAsyncContextManager[Sequence[InterruptedCommand]]
+    ] = no_interrupted_commands
     #: Copies the database to a file that is deleted when closed.
     copy_database: Callable[[], Awaitable[IO[bytes]]] = no_copy
 

@@ -18,6 +18,7 @@ from backburner.ports import Bus
 from backburner.settings import PriceList, Settings
 from backburner.store.db import Database
 from backburner.store.dialect import is_sqlite
+from backburner.tools.interrupted_commands import InterruptedCommands
 from backburner.tools.toolbox import Toolbox as Tools
 from backburner.worker.seats import Seats
 from backburner.worker.service import Pace, Worker
@@ -82,6 +83,7 @@ def build(
         ),
         describe_repository=machines.repository,
         remove_files=partial(remove_folders, (settings.workspaces, settings.kept_changes)),
+        interrupted_commands=InterruptedCommands(settings.workspaces, settings.kept_changes).take,
         copy_database=lambda: back_up_to_unnamed_file(database, settings.data),
     )
     # Tools call actions, and the actions of a run need the tools.

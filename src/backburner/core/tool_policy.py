@@ -59,6 +59,8 @@ class Tool:
     cage: Cage | None = None
     #: Why nothing holds them here, so that each needs approval.
     cage_missing: str = ""
+    #: The tool whose results it is for; it is allowed wherever that one is.
+    belongs_to: str | None = None
 
 
 #: The same calls in a row, with the same result, after which a run ends.
@@ -138,7 +140,7 @@ def decide(
 
 
 def is_tool_allowed(tool: Tool, allowed: tuple[str, ...] | None) -> bool:
-    return allowed is None or _qualified_name(tool) in allowed
+    return allowed is None or _qualified_name(tool) in allowed or tool.belongs_to in allowed
 
 
 def allowed_tools(conversation: Conversation) -> tuple[str, ...] | None:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Protocol
 
 from backburner.core.commands import Cage
+from backburner.core.run import Turn
+from backburner.core.tool_policy import ToolCall
 
 
 class Channel(Protocol):
@@ -55,6 +57,17 @@ class CommandBounds:
     network: bool = False
     #: Also processes of others on this machine.
     sees_processes: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterruptedCommand:
+    """A command that ended with its process, after which files that are obeyed differ."""
+
+    id: str
+    turn: Turn
+    line: str
+    #: A call for each file that puts it back, with the difference since the command began.
+    calls: Sequence[tuple[ToolCall, str]]
 
 
 class Shell(Protocol):

@@ -133,6 +133,7 @@ class Inbox(Protocol):
 
 class Questions(Protocol):
     def conversation_of(self, user: UserId, question_id: QuestionId) -> ConversationId: ...
+    def exists(self, user: UserId, question_id: QuestionId) -> bool: ...
     def open_allowances(self, user: UserId) -> frozenset[str]:
         """Return the allowances that open questions ask about."""
 

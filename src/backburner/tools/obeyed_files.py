@@ -1,10 +1,12 @@
 """Watches the files of a workspace that other programs obey, around each command.
 
 What a command changed in them is kept aside, and the files are put back. With approval a change is
-made again, unless the file is no longer what it was put back to. Blocking: call in threads.
+made again, unless the file is no longer what it was put back to. What may be an edit of the user is
+kept aside too, but put back only with approval. Blocking: call in threads.
 """
 
 import difflib
+import hashlib
 import json
 import os
 import secrets
@@ -37,6 +39,8 @@ SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
 #: The same, of a repository.
 GIT_OBJECTS = "objects"
 
+#: Names of files that are no text.
+_AS_STORED = ("utf-8", "surrogateescape")
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -89,6 +93,25 @@ class Snapshot:
     #: The folders of repositories.
     repositories: set[str] = field(default_factory=set)
 
+    def digest(self) -> str:
+        """Hash all of it; the sizes keep apart what stands side by side."""
+        digest = hashlib.sha256("\0".join(sorted(self.repositories)).encode(*_AS_STORED))
+        for path, state in sorted(self.files.items()):
+            facts = f"\0{path}\0{state.mode} {state.size} {len(state.data)}\0"
+            digest.update(facts.encode(*_AS_STORED))
+            digest.update(state.data)
+        return digest.hexdigest()
+
+    def to_json(self) -> str:
+        files = {path: _state_to_json(state) for path, state in self.files.items()}
+        return json.dumps({"files": files, "repositories": sorted(self.repositories)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        value = json.loads(text)
+        files = {path: _state_from_json(state) for path, state in value["files"].items()}
+        return cls(files, set(value["repositories"]))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptChange:
@@ -100,14 +123,14 @@ class KeptChange:
     old: FileState | None
     new: FileState
 
-    def show(self) -> str:
-        """Show it as a difference."""
+    def show(self, *, happened: bool = False) -> str:
+        """Show it as a difference: one to be made, or one that has happened."""
         mode = " (executable)" if self.new.mode & 0o111 and not self.new.is_link else ""
         what = "link" if self.new.is_link else "file"
         old = "" if self.old is None else self.old.text
         verb = "Create" if self.old is None else "Change"
-        shown = show_difference(old, self.new.text)
-        return f"{verb} the {what} {escape_hidden(self.path)}{mode}:\n{shown}"
+        shown = f"{escape_hidden(self.path)}{mode}:\n{show_difference(old, self.new.text)}"
+        return f"{verb}d: the {what} {shown}" if happened else f"{verb} the {what} {shown}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +154,17 @@ class ObeyedFiles:
 
         What was deleted stays so: the file is obeyed no longer.
         """
-        kept = []
+        return [change for change in self._compare(before) if self._put_back(change)]
+
+    def keep_changes(self, before: Snapshot) -> Sequence[KeptChange]:
+        """Keep what was made or changed since, and leave the files as they are."""
+        changes = self._compare(before)
+        for change in changes:
+            self._keep(change)
+        return changes
+
+    def _compare(self, before: Snapshot) -> Sequence[KeptChange]:
+        changes = []
         for path, new in sorted(self.scan().files.items()):
             old, settings = before.files.get(path), _is_settings(path)
             if settings and old is None and repository_of(path) not in before.repositories:
@@ -141,8 +174,8 @@ class ObeyedFiles:
             is_plain = settings and adds_plain_settings(old.text if old else "", new.text)
             if new != old and not is_plain:
                 change_id = f"change-{secrets.token_hex(8)}"
-                kept.append(KeptChange(id=change_id, path=path, old=old, new=new))
-        return [change for change in kept if self._put_back(change)]
+                changes.append(KeptChange(id=change_id, path=path, old=old, new=new))
+        return changes
 
     def read_text(self, path: str) -> str:
         """Read a file, or nothing where there is none."""
@@ -170,6 +203,21 @@ class ObeyedFiles:
         (self.kept / f"{change_id}.json").unlink()
         return f"{change.path} is now as the command had left it."
 
+    def undo(self, change_id: str) -> str:
+        """Put a file back that was left as it was; the change stays kept."""
+        change = self.find(change_id)
+        if not self._put_back(change):
+            raise Conflict(
+                f"{change.path} has changed since, or was too large, so it was not put back.",
+                hint="Read the file, and write what it should be now.",
+            )
+        return f"{change.path} is now as it was before the command."
+
+    def _keep(self, change: KeptChange) -> None:
+        self.kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+        text = json.dumps(_to_json(change))
+        (self.kept / f"{change.id}.json").write_text(text, encoding="ascii")
+
     def _put_back(self, change: KeptChange) -> bool:
         """Return False if it cannot be, or somebody else has changed it since: theirs stays."""
         with _open_parent(self.folder, change.path) as (parent, name):
@@ -177,9 +225,7 @@ class ObeyedFiles:
                 return False
             if change.old is not None and not change.old.is_whole:
                 return False
-            self.kept.mkdir(mode=0o700, parents=True, exist_ok=True)
-            text = json.dumps(_to_json(change))
-            (self.kept / f"{change.id}.json").write_text(text, encoding="ascii")
+            self._keep(change)
             if change.old is not None:
                 change.old.write(parent, name)
             else:

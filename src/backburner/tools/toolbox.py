@@ -40,7 +40,8 @@ class Toolbox:
             *memory_offers(self.deps, origin),
             *job_offers(self.deps, origin),
             *self.workspace(
-                turn.user_id, CommandTerms(tool_policy.choose_cage(conversation), self.has_others)
+                turn.user_id,
+                CommandTerms(turn, tool_policy.choose_cage(conversation), self.has_others),
             ),
         )
         allowed = tool_policy.allowed_tools(conversation)

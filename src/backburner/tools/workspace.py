@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from backburner.core.commands import Cage
+from backburner.core.run import Turn
 from backburner.core.tool_policy import GrantMatch, ToolCall
 from backburner.core.validation import escape_hidden
 from backburner.ports import (
@@ -21,10 +22,12 @@ from backburner.ports import (
     ToolResult,
     WebPage,
 )
+from backburner.tools.command_records import CommandRecord, record_command
 from backburner.tools.define import Arguments, define_tool
 from backburner.tools.files import MAX_LINES, read_lines, write_text
+from backburner.tools.interrupted_commands import undo_change_offer
 from backburner.tools.listing import list_files
-from backburner.tools.obeyed_files import KeptChange, ObeyedFiles, show_difference
+from backburner.tools.obeyed_files import KeptChange, ObeyedFiles, Snapshot, show_difference
 from backburner.tools.workspace_paths import open_parent
 
 DEFAULT_TIMEOUT_SECONDS = 120
@@ -74,6 +77,8 @@ class KeepChange(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class CommandTerms:
+    #: The run whose commands they are.
+    turn: Turn
     cage: Cage
     #: Whether there are other users, whose processes are none of this one's business.
     has_others: Callable[[], Awaitable[bool]]
@@ -114,7 +119,14 @@ def workspace_offers(
             "list_files", ListFiles, tools.list_files, free=True, read_only=True, outside=True
         ),
         replace(run_command, tool=tool),
-        replace(tools.keep_change_offer, preview=tools.preview_change),
+        *(
+            replace(
+                offer,
+                tool=replace(offer.tool, belongs_to=run_command.tool.name),
+                preview=tools.preview_change,
+            )
+            for offer in (tools.keep_change_offer, undo_change_offer(tools.obeyed))
+        ),
         define_tool(
             "fetch_url",
             FetchUrl,
@@ -130,7 +142,7 @@ class _Workspace:
     def __init__(
         self, obeyed: ObeyedFiles, shell: Shell, network: Network, terms: CommandTerms
     ) -> None:
-        self._obeyed = obeyed
+        self.obeyed = obeyed
         self._folder = obeyed.folder
         self._terms = terms
         self.keep_change_offer = define_tool(
@@ -164,7 +176,7 @@ class _Workspace:
 
     async def preview_write(self, arguments: Mapping[str, Any]) -> str:
         write = WriteFile.model_validate(dict(arguments))
-        old = await asyncio.to_thread(self._obeyed.read_text, write.path)
+        old = await asyncio.to_thread(self.obeyed.read_text, write.path)
         return f"Write the file {escape_hidden(write.path)}:\n{show_difference(old, write.content)}"
 
     async def run_command(self, arguments: RunCommand) -> ToolResult:
@@ -175,8 +187,7 @@ class _Workspace:
         Of long output you get the beginning and the end, 50 kB in all; a command that writes more
         than 20 MB is ended.
         """
-        await asyncio.to_thread(self._make)
-        before = await asyncio.to_thread(self._obeyed.scan)
+        before, record = await asyncio.to_thread(self._begin, arguments.command)
         try:
             result = await self._shell.run(
                 arguments.command,
@@ -190,7 +201,7 @@ class _Workspace:
             )
         finally:
             # Also if the run is cancelled: a thread that has begun goes on.
-            changes = await asyncio.to_thread(self._obeyed.put_back, before)
+            changes = await asyncio.to_thread(self._end, before, record)
         text = _describe_run(result, arguments) + self._hint(result, arguments)
         tool = self.keep_change_offer.tool
         asks = [(ToolCall(tool, {"change": change.id}), change.show()) for change in changes]
@@ -201,10 +212,10 @@ class _Workspace:
 
         Such changes are put back after the command, because they need approval.
         """
-        return await asyncio.to_thread(self._obeyed.make_again, arguments.change)
+        return await asyncio.to_thread(self.obeyed.make_again, arguments.change)
 
     async def preview_change(self, arguments: Mapping[str, Any]) -> str:
-        change = await asyncio.to_thread(self._obeyed.find, str(arguments.get("change")))
+        change = await asyncio.to_thread(self.obeyed.find, str(arguments.get("change")))
         return change.show()
 
     async def fetch_url(self, arguments: FetchUrl) -> str:
@@ -222,9 +233,19 @@ class _Workspace:
         writing = " It could not write in the workspace." if self._terms.cage is Cage.LOOK else ""
         return f"\n[{network}{writing}]"
 
-    def _make(self) -> None:
+    def _begin(self, line: str) -> tuple[Snapshot, CommandRecord | None]:
         with open_parent(self._folder, "."):
-            pass
+            before = self.obeyed.scan()
+        if self._terms.cage is Cage.LOOK and self._shell.cage_missing is None:
+            # It cannot change anything.
+            return before, None
+        return before, record_command(self.obeyed.kept, before, self._terms.turn, line)
+
+    def _end(self, before: Snapshot, record: CommandRecord | None) -> Sequence[KeptChange]:
+        changes = self.obeyed.put_back(before)
+        if record is not None:
+            record.remove()
+        return changes
 
 
 def _describe_run(result: CommandResult, arguments: RunCommand) -> str:

@@ -21,6 +21,7 @@ from backburner.ports import Agenda, Bus, Claimer, Hint, HintKind
 from backburner.runs.stopping import StopReason
 from backburner.worker.active_runs import ActiveRuns
 from backburner.worker.claiming import EARLY_WAKE, Claiming
+from backburner.worker.interruption_reporter import InterruptionReporter
 from backburner.worker.lease import Leases
 from backburner.worker.notice_deliverer import Deliverer
 from backburner.worker.outage_reporter import OutageReporter
@@ -110,17 +111,20 @@ class Worker:
             "delivery": _Kept(Deliverer(deps, pace.delivery_lease)),
             "question": _Kept(Reminder(deps)),
             "outage": _Kept(OutageReporter(deps)),
+            "interruptions": _Kept(InterruptionReporter(deps)),
             "pruning": _Kept(Pruner(deps, pace.keep_runs)),
         }
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Work until told to stop, then let what is under way come to a good place."""
         chores = [asyncio.create_task(self._keep(kept)) for kept in self._kept.values()]
-        chores += [
-            asyncio.create_task(self._keep_leases()),
-            asyncio.create_task(self._wake_every("pruning", PRUNE_EVERY)),
-            asyncio.create_task(self._wake_every("outage", REPORT_OUTAGES_EVERY)),
-        ]
+        repeated = {
+            "interruptions": self._pace.poll,
+            "outage": REPORT_OUTAGES_EVERY,
+            "pruning": PRUNE_EVERY,
+        }
+        chores += [asyncio.create_task(self._repeat(*each)) for each in repeated.items()]
+        chores.append(asyncio.create_task(self._keep_leases()))
         timer = asyncio.create_task(self._keep_time())
         try:
             await stopping.wait()
@@ -228,7 +232,7 @@ class Worker:
             if len(self.underway):
                 self._kept["lease"].wake.set()
 
-    async def _wake_every(self, name: str, interval: timedelta) -> None:
+    async def _repeat(self, name: str, interval: timedelta) -> None:
         while True:
             self._kept[name].wake.set()
             await asyncio.sleep(interval.total_seconds())

@@ -26,6 +26,7 @@ from backburner.core.tool_policy import (
     call_digest,
     choose_cage,
     decide,
+    is_tool_allowed,
 )
 from backburner.core.validation import canonical_json
 
@@ -164,6 +165,13 @@ def test_a_restriction_denies_even_free_tools() -> None:
     denied = decide(ToolCall(READ, {}), [], allowed=(), in_doubt=False, now=NOON)
 
     assert isinstance(denied, Deny)
+
+
+def test_a_tool_for_the_results_of_another_is_allowed_where_that_one_is() -> None:
+    keep = replace(READ, name="keep_change", belongs_to="run_command")
+
+    assert is_tool_allowed(keep, ("run_command",))
+    assert not is_tool_allowed(keep, ("read_file",))
 
 
 @pytest.mark.parametrize("call", [SEND, ToolCall(READ, {"path": "x"})])

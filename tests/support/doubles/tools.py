@@ -7,10 +7,12 @@ from typing import Any
 
 from backburner.core.commands import Cage
 from backburner.core.conversation import Conversation
-from backburner.core.run import Turn
+from backburner.core.ids import ConversationId
+from backburner.core.run import RunKind, Turn
 from backburner.core.tool_policy import GrantMatch, Tool
 from backburner.ports import Offer, ToolResult
 from backburner.tools.workspace import CommandTerms
+from support.stage.make import RUN, USER
 
 Handler = Callable[[Mapping[str, Any]], Awaitable[str]]
 
@@ -20,7 +22,9 @@ async def nobody_else() -> bool:
 
 
 #: Of commands that may write, where there is one user.
-ALONE = CommandTerms(Cage.WORK, nobody_else)
+ALONE = CommandTerms(
+    Turn(USER, ConversationId("c_place"), RUN, 1, RunKind.REPLY), Cage.WORK, nobody_else
+)
 
 
 class TestTools:

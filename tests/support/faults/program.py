@@ -5,12 +5,18 @@ a PostgreSQL; with `--serve`, it serves as well, as `backburner up` does, and so
 """
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from backburner import log
 from backburner.app.machines import Machines
 from backburner.app.program import run
-from backburner.settings import load
+from backburner.core.ids import UserId
+from backburner.gateway.network import CheckedNetwork
+from backburner.ports import Offer
+from backburner.process.shell import ConfinedShell
+from backburner.settings import Settings, load
+from backburner.tools.workspace import CommandTerms, workspace_offers
 from support.doubles.engine import ScriptedEngine
 from support.faults import script
 from support.faults.halting import (
@@ -42,12 +48,17 @@ SETTINGS = {
 }
 
 
-def machines(traces: Traces, halt: Halt) -> Machines:
+def machines(settings: Settings, traces: Traces, halt: Halt) -> Machines:
+    def workspace(user: UserId, terms: CommandTerms) -> Sequence[Offer]:
+        folder, kept = settings.workspaces / user, settings.kept_changes / user
+        real = workspace_offers(folder, kept, ConfinedShell(), CheckedNetwork(), terms)
+        return [*LastingTools(traces)(user, terms), *real]
+
     agent = ScriptedEngine(otherwise=script.read)
     return Machines(
         engines={ENGINE: HaltingEngine(agent, halt)},
         default_profile=ENGINE,
-        workspace=HaltingTools(LastingTools(traces), halt),
+        workspace=HaltingTools(workspace, halt),
         channels={CHANNEL: HaltingChannel(LastingChannel(traces), halt)},
         store=lambda store: HaltingStore(store, halt),
     )
@@ -67,7 +78,7 @@ def main() -> None:
         settings,
         announce=lambda name: say(f"ready as {name}"),
         serves=given["serve"],
-        machines=machines(Traces(given["traces"]), Halt(given["halt_at"])),
+        machines=machines(settings, Traces(given["traces"]), Halt(given["halt_at"])),
     )
     say("stopped")
 

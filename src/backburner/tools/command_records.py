@@ -1,0 +1,116 @@
+"""Records of commands under way: what was there before each, so that it outlives this process.
+
+A record is locked by the process that runs its command. One that nobody has locked was left behind:
+nobody has compared the files since. Blocking: call in threads.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import astuple
+from pathlib import Path
+
+from backburner.core.ids import ConversationId, RunId, UserId
+from backburner.core.run import RunKind, Turn
+from backburner.tools.files import replace_file
+from backburner.tools.obeyed_files import Snapshot
+from backburner.tools.workspace_paths import explain_errors, stat_entry
+
+RECORDS = "command-*.json"
+#: Named by their content: files that are obeyed rarely change between two commands.
+_SNAPSHOTS = "before-*.json"
+#: Of writes that never ended.
+_UNFINISHED = ".new-*"
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+class CommandRecord:
+    """The record of one command, locked until this is released, or its process ends."""
+
+    def __init__(self, file: Path, descriptor: int) -> None:
+        self.file = file
+        #: Runs by itself once nobody refers to this: a cancelled call forgets it.
+        self.release = weakref.finalize(self, os.close, descriptor)
+
+    def read(self) -> tuple[Turn, str, Snapshot]:
+        """Return whose command it was, its line, and what was there before it."""
+        value = json.loads(self.file.read_text(encoding="ascii"))
+        user, conversation, run, epoch, kind = value["turn"]
+        turn = Turn(UserId(user), ConversationId(conversation), RunId(run), epoch, RunKind(kind))
+        before = self.file.with_name(value["before"]).read_text(encoding="ascii")
+        return turn, value["line"], Snapshot.from_json(before)
+
+    def remove(self) -> None:
+        self.file.unlink(missing_ok=True)
+        self.release()
+
+
+def record_command(kept: Path, before: Snapshot, turn: Turn, line: str) -> CommandRecord:
+    """Write the record of a command, and wait until it is on the disk."""
+    name = f"before-{before.digest()}.json"
+    with explain_errors("the data folder"):
+        kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _lock(kept) as folder:
+            if stat_entry(folder, name) is None:
+                _remove_unused(kept)
+                replace_file(folder, name, before.to_json().encode(), 0o600)
+            content = {"turn": astuple(turn), "line": line, "before": name}
+            record = _write(kept / f"command-{secrets.token_hex(8)}.json", json.dumps(content))
+            os.fsync(folder)
+    return record
+
+
+def left_behind(kept: Path) -> Sequence[CommandRecord]:
+    """Find the records that no process has locked, and lock them."""
+    if next(kept.glob(RECORDS), None) is None:
+        return ()
+    with _lock(kept):
+        found = (_try_to_lock(file) for file in sorted(kept.glob(RECORDS)))
+        return [record for record in found if record is not None]
+
+
+@contextmanager
+def _lock(kept: Path) -> Iterator[int]:
+    """Keep others from adding records and looking for them meanwhile."""
+    folder = os.open(kept, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _write(file: Path, content: str) -> CommandRecord:
+    descriptor = os.open(file, _CREATE, 0o600)
+    record = CommandRecord(file, descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with os.fdopen(descriptor, "wb", closefd=False) as opened:
+            opened.write(content.encode())
+        os.fsync(descriptor)
+    except OSError:
+        record.remove()
+        raise
+    return record
+
+
+def _try_to_lock(file: Path) -> CommandRecord | None:
+    with suppress(FileNotFoundError, BlockingIOError):
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        record = CommandRecord(file, descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Its command may have ended just now.
+        return record if os.fstat(descriptor).st_nlink else None
+    return None
+
+
+def _remove_unused(kept: Path) -> None:
+    """Remove the snapshots that no record refers to, before a new one is written."""
+    records = [file.read_text(encoding="ascii") for file in kept.glob(RECORDS)]
+    for file in (*kept.glob(_SNAPSHOTS), *kept.glob(_UNFINISHED)):
+        if not any(file.name in record for record in records):
+            file.unlink(missing_ok=True)

@@ -1,0 +1,85 @@
+"""Finds commands that ended with their process, and what has changed since they began.
+
+Only files that other programs obey are compared. Nobody can tell what a command has changed in them
+from what their user has, so they are left as they are.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import structlog
+from pydantic import Field
+
+from backburner.core.errors import NotFound
+from backburner.core.tool_policy import GrantMatch, ToolCall
+from backburner.ports import InterruptedCommand, Offer
+from backburner.tools.command_records import CommandRecord, left_behind
+from backburner.tools.define import Arguments, define_tool
+from backburner.tools.obeyed_files import ObeyedFiles
+
+_log = structlog.get_logger(__name__)
+
+
+class UndoChange(Arguments):
+    change: str = Field(description="The id of the change, from the question about it.")
+
+
+def undo_change_offer(obeyed: ObeyedFiles) -> Offer:
+    async def undo_change(arguments: UndoChange) -> str:
+        """Put a file back to what it was before a command that was interrupted.
+
+        Only after the user was asked about that change and has approved.
+        """
+        return await asyncio.to_thread(obeyed.undo, arguments.change)
+
+    return define_tool("undo_change", UndoChange, undo_change, grant_match=GrantMatch.NOTHING)
+
+
+class InterruptedCommands:
+    """Those of all users whose workspaces are on this machine."""
+
+    def __init__(self, workspaces: Path, kept: Path) -> None:
+        self._workspaces = workspaces
+        self._kept = kept
+        #: Found at the last look. The processes of a command may outlive ours for some seconds.
+        self._seen = frozenset[Path]()
+
+    @asynccontextmanager
+    async def take(self) -> AsyncIterator[Sequence[InterruptedCommand]]:
+        """Yield them, and forget them afterwards unless there is an error."""
+        records = await asyncio.to_thread(self._find)
+        try:
+            commands = await asyncio.to_thread(lambda: [*map(self._compare, records)])
+            yield [command for command in commands if command is not None]
+            for record in records:
+                await asyncio.to_thread(record.remove)
+        finally:
+            for record in records:
+                record.release()
+
+    def _find(self) -> Sequence[CommandRecord]:
+        folders = self._kept.iterdir() if self._kept.exists() else ()
+        found = [record for folder in folders for record in left_behind(folder)]
+        seen, self._seen = self._seen, frozenset(record.file for record in found)
+        return [record for record in found if record.file in seen]
+
+    def _compare(self, record: CommandRecord) -> InterruptedCommand | None:
+        try:
+            turn, line, before = record.read()
+        except (OSError, ValueError, LookupError) as error:
+            _log.warning("command_record.unreadable", file=str(record.file), error=repr(error))
+            return None
+        obeyed = ObeyedFiles(self._workspaces / turn.user_id, self._kept / turn.user_id)
+        tool = undo_change_offer(obeyed).tool
+        calls = []
+        with suppress(NotFound):
+            calls = [
+                (ToolCall(tool, {"change": change.id}), change.show(happened=True))
+                for change in obeyed.keep_changes(before)
+            ]
+        _log.info("command.interrupted", run=turn.run_id, changed_files=len(calls))
+        if not calls:
+            return None
+        return InterruptedCommand(id=record.file.stem, turn=turn, line=line, calls=calls)
