@@ -68,7 +68,7 @@ class House:
             (self.folder / f".{name}").write_text(content)
 
     def records(self) -> list[str]:
-        return sorted(file.name.partition("-")[0] for file in self.kept.iterdir())
+        return sorted(file.name.partition("-")[0] for file in self.kept.glob("[!.]*"))
 
 
 @pytest.fixture
@@ -296,6 +296,15 @@ def test_snapshots_that_no_record_needs_are_removed(house: House) -> None:
     first.release()
     (found,) = left_behind(house.kept)
     assert found.read() == (ALONE.turn, LINE, Snapshot())
+
+
+def test_a_record_that_goes_meanwhile_does_no_harm(house: House) -> None:
+    house.kept.mkdir(parents=True)
+    (house.kept / "command-gone.json").symlink_to("nowhere")
+
+    record_command(house.kept, house.obeyed.scan(), ALONE.turn, LINE).release()
+
+    assert len(left_behind(house.kept)) == 1
 
 
 def test_a_record_keeps_everything_that_was_there(house: House) -> None:

@@ -23,6 +23,7 @@ from backburner.tools.workspace_paths import explain_errors, stat_entry
 RECORDS = "command-*.json"
 #: Named by their content: files that are obeyed rarely change between two commands.
 _SNAPSHOTS = "before-*.json"
+_LOCK = ".lock"
 #: Of writes that never ended.
 _UNFINISHED = ".new-*"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -78,8 +79,12 @@ def _lock(kept: Path) -> Iterator[int]:
     """Keep others from adding records and looking for them meanwhile."""
     folder = os.open(kept, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield folder
+        lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield folder
+        finally:
+            os.close(lock)
     finally:
         os.close(folder)
 
@@ -100,7 +105,8 @@ def _write(file: Path, content: str) -> CommandRecord:
 
 def _try_to_lock(file: Path) -> CommandRecord | None:
     with suppress(FileNotFoundError, BlockingIOError):
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        # To write, or some network file systems do not lock it.
+        descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC)
         record = CommandRecord(file, descriptor)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Its command may have ended just now.
@@ -110,7 +116,11 @@ def _try_to_lock(file: Path) -> CommandRecord | None:
 
 def _remove_unused(kept: Path) -> None:
     """Remove the snapshots that no record refers to, before a new one is written."""
-    records = [file.read_text(encoding="ascii") for file in kept.glob(RECORDS)]
+    records = b""
+    for file in kept.glob(RECORDS):
+        # Commands end at any time.
+        with suppress(FileNotFoundError):
+            records += file.read_bytes()
     for file in (*kept.glob(_SNAPSHOTS), *kept.glob(_UNFINISHED)):
-        if not any(file.name in record for record in records):
+        if file.name.encode() not in records:
             file.unlink(missing_ok=True)
