@@ -1,5 +1,6 @@
 """Copies of a database: made while it is in use or not, looked at, and put back."""
 
+import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ from backburner.core.errors import BadRequest, Conflict, StoreFailed
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.lifecycle import backup
-from backburner.store.lifecycle.opening import open_database
+from backburner.store.lifecycle.opening import look_at_database, open_database
+from backburner.store.lifecycle.schema import OUR_VERSIONS, known_revisions
 
 
 @pytest.fixture
@@ -102,7 +104,7 @@ def test_no_file_is_written_over(in_use: Database, tmp_path: Path) -> None:
     assert not (tmp_path / "there.part").exists()
 
 
-@pytest.mark.parametrize("what", ["text", "empty", "other", "cut", "missing"])
+@pytest.mark.parametrize("what", ["text", "empty", "other", "alembic", "cut", "missing"])
 def test_what_is_no_copy_is_refused_and_nothing_is_changed(
     in_use: Database, url: str, clock: SetClock, tmp_path: Path, what: str
 ) -> None:
@@ -117,6 +119,10 @@ def test_what_is_no_copy_is_refused_and_nothing_is_changed(
     elif what == "other":
         with closing(sqlite3.connect(wrong)) as other:
             other.execute("CREATE TABLE notes (text)")
+    elif what == "alembic":
+        with closing(sqlite3.connect(wrong)) as other:
+            other.execute("CREATE TABLE alembic_version (version_num)")
+            other.execute("CREATE TABLE users (id)")
     elif what == "cut":
         wrong.write_bytes(copy.read_bytes()[:20_000])
     with pytest.raises((BadRequest, StoreFailed)):
@@ -124,6 +130,31 @@ def test_what_is_no_copy_is_refused_and_nothing_is_changed(
 
     assert load(url, clock, task) == task
     assert sorted(path.name for path in tmp_path.glob("*restoring*")) == []
+
+
+def test_a_copy_of_a_newer_version_is_refused_and_one_of_an_older_version_is_migrated(
+    url: str, clock: SetClock, tmp_path: Path
+) -> None:
+    oldest = known_revisions(OUR_VERSIONS)[0]
+    (versions := tmp_path / "versions").mkdir()
+    for file in OUR_VERSIONS[0].glob(f"{oldest}_*.py"):
+        shutil.copy(file, versions)
+    older, newer = tmp_path / "older", tmp_path / "newer"
+    open_database(f"sqlite:///{older}", clock, versions=(versions,)).close()
+    with closing(open_database(url, clock)) as database:
+        task = Scene(database).task()
+        backup.copy_in_use(database, newer)
+    with closing(sqlite3.connect(newer)) as other:
+        other.execute("UPDATE alembic_version SET version_num = '9999'")
+        other.commit()
+    with pytest.raises(StoreFailed, match="newer Backburner: its tables have revision 9999"):
+        backup.put_back(url, newer, clock)
+    assert load(url, clock, task) == task
+    put = backup.put_back(url, older, clock)
+
+    assert look_at_database(url).revision == known_revisions(OUR_VERSIONS)[-1]
+    assert put.kept == tmp_path / "data.sqlite3.before-1"
+    assert load(f"sqlite:///{put.kept}", clock, task) == task
 
 
 def test_a_damaged_copy_is_found_out(in_use: Database, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Back up, restore, check and migrate the database."""
 
 import asyncio
-import tempfile
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -20,14 +19,7 @@ from backburner.store.lifecycle.restore import Restored
 
 async def back_up_to_unnamed_file(database: Database, folder: Path) -> IO[bytes]:
     """Back up a database in use to a deleted file, whose space is freed when it is closed."""
-
-    def back_up() -> IO[bytes]:
-        with tempfile.TemporaryDirectory(dir=folder, prefix="backup-") as temporary:
-            file = Path(temporary) / "backup"
-            backup.copy_in_use(database, file)
-            return file.open("rb")
-
-    return await asyncio.to_thread(back_up)
+    return await asyncio.to_thread(backup.copy_to_unnamed_file, database, folder)
 
 
 def is_sqlite(settings: Settings) -> bool:

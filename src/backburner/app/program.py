@@ -14,9 +14,11 @@ from backburner.app.folder import prepare_data_folder
 from backburner.app.machines import Machines, build_machines
 from backburner.app.signals import stop_on_signals
 from backburner.bus.local import LocalBus
+from backburner.private_file import remove_abandoned
 from backburner.process.confinement import RUNS_AS_ROOT
 from backburner.settings import Settings
 from backburner.store.db import Database
+from backburner.store.lifecycle.backup import UNNAMED_COPY
 from backburner.store.lifecycle.opening import open_database
 
 #: Grace period for asyncio tasks that are left when the program has stopped.
@@ -41,6 +43,8 @@ def run(
     password.
     """
     prepare_data_folder(settings.data)
+    # The rest of a backup that was killed, with all conversations.
+    remove_abandoned(settings.data / UNNAMED_COPY)
     clock = Clock()
 
     def announce_and_warn(name: str) -> None:

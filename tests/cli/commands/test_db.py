@@ -1,5 +1,6 @@
 """`backburner db`: backups made while the server runs, restored, and checked."""
 
+import fcntl
 import signal
 import sqlite3
 from collections.abc import Callable
@@ -13,15 +14,20 @@ from sqlalchemy import update
 from support.people.a_token import TOKEN, put_token
 from support.people.users import add_user
 from support.programs.programs import Ended, Start
+from support.servers.postgres_tools import pg_dump, pg_restore
 from support.stage.make import USER
+from support.stage.scene import Scene
 
 from backburner.app.clock import Clock
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, PauseReason
+from backburner.core.errors import NotFound
 from backburner.core.ids import new_conversation_id
 from backburner.core.schedule import Interval
 from backburner.core.transitions import Brief
 from backburner.store import tables
+from backburner.store.db import Database
+from backburner.store.dialect import make_engine
 from backburner.store.lifecycle.opening import open_database
 from backburner.store.tx import Tx
 
@@ -150,3 +156,55 @@ def test_with_postgres_the_errors_name_pg_dump_and_pg_restore(
     assert "pg_restore" in restore.err[0]
     assert "--loaded" in restore.err[0]
     assert call("db", "check", *options).out == ["No errors found."]
+
+
+def test_a_postgres_is_dumped_loaded_and_settled(
+    call: Call, migrated_postgres_url: str, data: Path, tmp_path: Path
+) -> None:
+    dump, options = tmp_path / "dump", ("--data", str(data))
+    options = (*options, "--database-url", migrated_postgres_url)
+    with closing(Database(make_engine(migrated_postgres_url), Clock().read)) as database:
+        scene = Scene(database)
+        kept = scene.task(Interval(timedelta(days=1), anchor=scene.clock.now))
+        pg_dump(migrated_postgres_url, dump)
+        lost = scene.chat()
+    pg_restore(migrated_postgres_url, dump)
+    settled = call("db", "restore", "--loaded", *options)
+
+    assert settled.code == 0, settled.err
+    assert settled.out[0].startswith("Restored. Paused conversations: 1.")
+    assert call("db", "check", *options).out == ["No errors found."]
+    with closing(open_database(migrated_postgres_url, Clock().read)) as database:
+        scene = Scene(database)
+        assert scene.load(kept).pause_reason is PauseReason.USER
+        with pytest.raises(NotFound):
+            scene.load(lost)
+
+
+def test_no_command_takes_a_set_aside_database_for_an_empty_place(
+    call: Call, data: Path, task: Conversation, tmp_path: Path
+) -> None:
+    options = ("--data", str(data))
+    assert call("db", "backup", str(tmp_path / "backup"), *options).code == 0
+    (data / "backburner.sqlite3").rename(data / "backburner.sqlite3.before-1")
+    for command in (("db", "check"), ("db", "migrate"), ("up", "--port", "0")):
+        refused = call(*command, *options)
+        assert refused.code == 1
+        assert "backburner.sqlite3.before-1" in refused.err[0]
+    assert call("db", "restore", str(tmp_path / "backup"), *options).code == 0
+
+    assert load(data, task).pause_reason is PauseReason.USER
+
+
+def test_a_start_removes_what_a_killed_backup_left_and_nothing_that_is_in_use(
+    start: Start, data: Path
+) -> None:
+    left, busy = data / ".backup.aaaaaaaa.part", data / ".backup.bbbbbbbb.part"
+    for file in (left, busy):
+        file.write_bytes(b"half of all conversations")
+    with busy.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        start("up", "--port", "0", "--data", data).wait_until_ready()
+
+    assert not left.exists()
+    assert busy.exists()

@@ -70,7 +70,7 @@ def stopped_postgres(
 
     try:
         runner = _choose_runner(folder)
-        programs = _find_programs(folder)
+        programs = find_programs(folder)
         data = folder / "data"
         _make_cluster(programs, data, runner)
         with (data / "postgresql.auto.conf").open("a") as options:
@@ -121,7 +121,7 @@ def _choose_runner(folder: Path) -> Runner:
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
 
 
-def _find_programs(folder: Path) -> Path:
+def find_programs(folder: Path) -> Path:
     # Not imported: that looks for a folder, and warns on systems that have none.
     spec = importlib.util.find_spec(PACKAGE)
     assert spec is not None

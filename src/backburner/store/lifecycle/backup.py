@@ -6,18 +6,19 @@ PostgreSQL has its own programs for this; a database that they have loaded is se
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import IO, cast
 from urllib.parse import quote
 
 from sqlalchemy import Connection
 
 from backburner.core.errors import BadRequest, Conflict, StoreFailed
+from backburner.private_file import draft_file
 from backburner.store.db import Database
 from backburner.store.dialect import Clock, count_other_connections, is_sqlite
-from backburner.store.lifecycle import restore, sqlite_file
+from backburner.store.lifecycle import restore, set_aside, sqlite_file
 from backburner.store.lifecycle.check import find_faults
 from backburner.store.lifecycle.opening import file_of, open_database
 from backburner.store.lifecycle.restore import Restored
@@ -26,6 +27,8 @@ from backburner.store.lifecycle.schema import check_tables, find_revision
 #: Pages that are copied at a time, and the pause in which transactions can run.
 _BATCH_PAGES = 256
 _PAUSE_SECONDS = 0.005
+#: The draft of a copy that gets no name.
+UNNAMED_COPY = "backup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +40,18 @@ class RestoreResult:
 
 def copy_in_use(database: Database, to: Path) -> None:
     """Copy the database that this process has open, without blocking transactions for long."""
-    if not is_sqlite(database.engine):
-        raise use_pg_dump()
-    # The same connection, not a second one: writes in the meantime get into the copy too, and older
-    # versions of SQLite do not bear two. It is checked out of the pool only for a moment.
-    source = database.run(lambda tx: _driver_of(tx.connection))
+    source = _connection_of(database)
     with _writing(to) as target:
         source.backup(target, pages=_BATCH_PAGES, sleep=_PAUSE_SECONDS)
+
+
+def copy_to_unnamed_file(database: Database, folder: Path) -> IO[bytes]:
+    """Copy it to a deleted file in a folder, whose space is freed when it is closed."""
+    source = _connection_of(database)
+    with draft_file(folder / UNNAMED_COPY) as draft:
+        with _open_new(draft) as target:
+            source.backup(target, pages=_BATCH_PAGES, sleep=_PAUSE_SECONDS)
+        return draft.open("rb")
 
 
 def copy_at_rest(url: str, to: Path) -> None:
@@ -59,17 +67,17 @@ def put_back(url: str, copy: Path, clock: Clock) -> RestoreResult:
     """Replace a database with a copy; it is left unchanged until the copy has been settled."""
     path = _need_file(url)
     with sqlite_file.owned(path):
-        fresh = path.with_name(f"{path.name}.restoring")
-        _remove_files(fresh)
+        set_aside.undo_interrupted(path)
+        fresh = set_aside.restoring(path)
         try:
             _copy_checked(copy, fresh)
             with closing(open_database(f"sqlite:///{quote(str(fresh))}", clock)) as database:
                 what = database.run(restore.settle)
-            kept = _set_aside(path)
+            kept = set_aside.keep(path)
             fresh.replace(path)
             _sync(path.parent)
         finally:
-            _remove_files(fresh)
+            set_aside.undo_interrupted(path)
     return RestoreResult(what, kept)
 
 
@@ -140,6 +148,14 @@ def _copy_checked(copy: Path, fresh: Path) -> None:
             _driver_of(source).backup(target)
 
 
+def _connection_of(database: Database) -> sqlite3.Connection:
+    if not is_sqlite(database.engine):
+        raise use_pg_dump()
+    # The same connection, not a second one: writes in the meantime get into the copy too, and older
+    # versions of SQLite do not bear two. It is checked out of the pool only for a moment.
+    return database.run(lambda tx: _driver_of(tx.connection))
+
+
 def _driver_of(connection: Connection) -> sqlite3.Connection:
     return cast("sqlite3.Connection", connection.connection.driver_connection)
 
@@ -147,20 +163,16 @@ def _driver_of(connection: Connection) -> sqlite3.Connection:
 @contextmanager
 def _writing(to: Path) -> Iterator[sqlite3.Connection]:
     """Open a private new file, which gets its name when it is complete."""
-    part = to.with_name(f"{to.name}.part")
     try:
-        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        try:
-            with closing(sqlite3.connect(part)) as target:
+        with draft_file(to) as draft:
+            with _open_new(draft) as target:
                 yield target
-            _sync(part)
+            _sync(draft)
             # Unlike a rename, this never replaces an existing file.
-            to.hardlink_to(part)
-        finally:
-            part.unlink(missing_ok=True)
+            to.hardlink_to(draft)
     except FileExistsError as error:
         raise Conflict(
-            f"{error.filename2 or part} exists already.", hint="Choose another name."
+            f"{error.filename2 or to} exists already.", hint="Choose another name."
         ) from None
     except OSError as error:
         raise StoreFailed(
@@ -168,28 +180,9 @@ def _writing(to: Path) -> Iterator[sqlite3.Connection]:
         ) from error
 
 
-def _set_aside(path: Path) -> Path | None:
-    """Rename a database with its log; it may be damaged."""
-    if not path.exists():
-        return None
-    kept = next(
-        name
-        for number in range(1, 10_000)
-        if not (name := path.with_name(f"{path.name}.before-{number}")).exists()
-    )
-    # Truncate the log if possible: the file is incomplete without it.
-    with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    for ending in ("", "-wal", "-shm"):
-        part = Path(f"{path}{ending}")
-        if part.exists():
-            part.replace(f"{kept}{ending}")
-    return kept
-
-
-def _remove_files(fresh: Path) -> None:
-    for ending in ("", ".part", "-wal", "-shm", "-journal", ".lock"):
-        Path(f"{fresh}{ending}").unlink(missing_ok=True)
+def _open_new(draft: Path) -> closing[sqlite3.Connection]:
+    # Without the locks of SQLite: some systems do not tell them from the lock of the draft.
+    return closing(sqlite3.connect(f"file:{quote(str(draft))}?nolock=1", uri=True))
 
 
 def _sync(path: Path) -> None:

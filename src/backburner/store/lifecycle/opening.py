@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from backburner.core.errors import BadSetting, StoreFailed
 from backburner.store.db import Database
 from backburner.store.dialect import Clock, is_sqlite, make_engine
-from backburner.store.lifecycle import postgres_server, sqlite_file
+from backburner.store.lifecycle import postgres_server, set_aside, sqlite_file
 from backburner.store.lifecycle.schema import (
     OUR_VERSIONS,
     Versions,
@@ -45,6 +45,8 @@ def open_database(url: str, clock: Clock, *, versions: Versions = OUR_VERSIONS) 
     with ExitStack() as stack, _explained(engine):
         if path := _file_of(engine):
             stack.enter_context(sqlite_file.owned(path))
+            set_aside.refuse_empty(path)
+            set_aside.undo_interrupted(path)
             if sqlite_file.check(path):
                 with sqlite_file.look(path) as connection:
                     check_tables(connection, f"The database file {path}", versions=versions)
@@ -83,6 +85,7 @@ def ask_for_an_answer(tx: Tx) -> None:
 
 def _look_at_file(path: Path, versions: Versions) -> DatabaseState:
     newest = known_revisions(versions)[-1]
+    set_aside.refuse_empty(path)
     if not path.exists() or not path.stat().st_size:
         return DatabaseState(None, newest)
     with ExitStack() as stack:
