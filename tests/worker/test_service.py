@@ -1,14 +1,14 @@
 """The worker as a whole: it wakes when there is something to do, keeps its seats, and drains."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar
 
 from support.doubles.engine import Call, End, Say, ScriptedEngine, Wait
 from support.requirements import requirement
 from support.stage.stage import PLACE, Stage
+from support.stage.whole_worker import NEVER, until, working
 
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
@@ -20,37 +20,9 @@ from backburner.core.schedule import Scheduled
 from backburner.ports import Hint, Tx
 from backburner.store.db import Database
 from backburner.worker.seats import Seats
-from backburner.worker.service import Pace, Worker
+from backburner.worker.service import Pace
 
 T = TypeVar("T")
-#: Longer than any test: whatever happens is not because of it.
-NEVER = timedelta(hours=1)
-PACE = Pace(poll=NEVER, lease=timedelta(seconds=2), heartbeat=timedelta(milliseconds=300))
-SEATS = Seats(total=5)
-
-
-@asynccontextmanager
-async def working(
-    stage: Stage, *, pace: Pace = PACE, seats: Seats = SEATS
-) -> AsyncIterator[Worker]:
-    bus = stage.database.bus
-    assert bus
-    worker = Worker(stage.deps, bus, seats=seats, pace=pace)
-    stopping = asyncio.Event()
-    task = asyncio.create_task(worker.run(stopping))
-    try:
-        yield worker
-    finally:
-        stopping.set()
-        async with asyncio.timeout(10):
-            await task
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until something is so."""
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 (what is in a database sets no event)
-            await asyncio.sleep(0.005)
 
 
 def make_stage(database: Database, *scripts: Any, bus: LocalBus | None = None) -> Stage:

@@ -2,9 +2,10 @@
 
 import asyncio
 import tempfile
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
+from backburner.app.clock import Clock
 from backburner.core.errors import MachineFailed
 from backburner.engine import installed, trial
 from backburner.engine.trial import Target
@@ -21,10 +22,14 @@ __all__ = [
     "confinement_gaps",
     "confinement_missing",
     "describe_database",
+    "find_later_change",
     "free_memory",
     "list_models",
     "try_profile",
 ]
+
+#: Clocks of two machines may differ this much.
+MAX_CLOCK_LEAD = timedelta(minutes=1)
 
 
 async def try_profile(profile: Profile) -> Trial:
@@ -70,3 +75,10 @@ def describe_database(settings: Settings) -> str:
     if state.revision == state.newest:
         return f"revision {state.revision}, up to date"
     return f"revision {state.revision}; the next start migrates it to {state.newest}"
+
+
+def find_later_change(settings: Settings) -> datetime | None:
+    """Return the time of the last change in the database, if it is later than now."""
+    changed_at = opening.look_at_database(settings.database.get_secret_value()).changed_at
+    is_later = changed_at is not None and changed_at - Clock().now() > MAX_CLOCK_LEAD
+    return changed_at if is_later else None

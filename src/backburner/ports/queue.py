@@ -63,6 +63,8 @@ class TurnFlags:
 class Agenda:
     """Time until each kind of work is due; zero or less: due now; None: none is scheduled."""
 
+    #: By the clock of the database.
+    now: datetime
     work: timedelta | None
     rescue: timedelta | None
     delivery: timedelta | None
@@ -124,6 +126,13 @@ class Queue(Protocol):
     def rescue(self, *, all_of_them: bool = False) -> RescuedTurn | None: ...
     def agenda(self, resting: tuple[str, ...] = ()) -> Agenda:
         """Read when each kind of work is due, without background work of resting profiles."""
+
+    def put_clock_right(self, *, lease: timedelta, jumped: bool) -> int:
+        """Correct the times that a clock wrote which ran ahead; return how much work has new ones.
+
+        Leases end after `lease` at the latest. Unless the clock has just `jumped` back, it is
+        checked first whether it ran ahead.
+        """
 
 
 class Turns(Protocol):

@@ -20,9 +20,13 @@ class Rescuer:
         return await self._rescue(all_of_them=False)
 
     async def rescue_all(self) -> None:
-        """Rescue every turn. Only for a process that owns the database alone."""
+        """Rescue every turn and delivery. Only for a process that owns the database alone.
+
+        Their leases may be those of the clock before a reboot.
+        """
         while await self._rescue(all_of_them=True):
             pass
+        await self.deps.store.transact(lambda tx: tx.deliveries.release_all())
 
     async def _rescue(self, *, all_of_them: bool) -> bool:
         def work(tx: Tx) -> RescuedTurn | None:

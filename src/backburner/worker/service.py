@@ -21,6 +21,7 @@ from backburner.ports import Agenda, Bus, Claimer, Hint, HintKind
 from backburner.runs.stopping import StopReason
 from backburner.worker.active_runs import ActiveRuns
 from backburner.worker.claiming import EARLY_WAKE, Claiming
+from backburner.worker.clock_watch import ClockWatch
 from backburner.worker.interruption_reporter import InterruptionReporter
 from backburner.worker.lease import Leases
 from backburner.worker.notice_deliverer import Deliverer
@@ -104,6 +105,7 @@ class Worker:
         )
         self._leases = Leases(deps, pace.lease, self.underway)
         self.rescuer = Rescuer(deps)
+        self._clock = ClockWatch(deps, max(pace.lease, pace.delivery_lease))
         self._kept = {
             "work": _Kept(self._claiming),
             "lease": _Kept(self._leases),
@@ -113,6 +115,7 @@ class Worker:
             "outage": _Kept(OutageReporter(deps)),
             "interruptions": _Kept(InterruptionReporter(deps)),
             "pruning": _Kept(Pruner(deps, pace.keep_runs)),
+            "clock": _Kept(self._clock),
         }
 
     async def run(self, stopping: asyncio.Event) -> None:
@@ -201,6 +204,8 @@ class Worker:
         except StoreFailed as error:
             _log.warning("store.unavailable", error=str(error))
             return _NextDue(CHORE_RETRY_SECONDS)
+        if self._clock.sees_jump(agenda.now, read_at):
+            self._kept["clock"].wake.set()
         # Often enough to see every lease before it runs out.
         found = _NextDue(min(self._pace.poll, self._pace.lease).total_seconds())
         for name, left in _of(agenda).items():

@@ -161,8 +161,8 @@ def test_with_postgres_the_errors_name_pg_dump_and_pg_restore(
 def test_a_postgres_is_dumped_loaded_and_settled(
     call: Call, migrated_postgres_url: str, data: Path, tmp_path: Path
 ) -> None:
-    dump, options = tmp_path / "dump", ("--data", str(data))
-    options = (*options, "--database-url", migrated_postgres_url)
+    dump = tmp_path / "dump"
+    options = ("--data", str(data), "--database-url", migrated_postgres_url)
     with closing(Database(make_engine(migrated_postgres_url), Clock().read)) as database:
         scene = Scene(database)
         kept = scene.task(Interval(timedelta(days=1), anchor=scene.clock.now))

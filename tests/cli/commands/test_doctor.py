@@ -5,13 +5,18 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.doubles.clock import SetClock
 from support.programs.programs import Ended, Start
 from support.servers.model_servers import ModelServer, model_server
+from support.stage.scene import Scene
 
+from backburner.app.clock import Clock
 from backburner.app.machines import CLAUDE_MEMORY_BYTES
 from backburner.cli.commands.doctor import check_confinement
 from backburner.cli.findings import Level
@@ -19,6 +24,7 @@ from backburner.cli.machine_checks import check_memory
 from backburner.process.confinement import confinement_gaps, confinement_missing
 from backburner.process.memory import free_memory
 from backburner.settings import load
+from backburner.store.lifecycle.opening import open_database
 
 CANARY = "sk-ant-canary-314159265358979"
 Call = Callable[..., Ended]
@@ -69,6 +75,26 @@ def test_a_fresh_installation_is_ok_and_suggests_setup(call: Call, data: Path) -
     assert line_of(ended, "profile demo").startswith("[ok]")
     assert line_of(ended, "models in use").endswith("To use a real model, run: backburner setup")
     assert not data.exists()
+
+
+def test_a_clock_that_ran_ahead_is_reported(call: Call, data: Path) -> None:
+    data.mkdir()
+    ahead = SetClock(now=Clock().now() + timedelta(days=1))
+    with closing(open_database(f"sqlite:///{data / 'backburner.sqlite3'}", ahead)) as database:
+        scene = Scene(database)
+        scene.clock.now = Clock().now()
+        scene.chat()
+    right = call("doctor", "--offline")
+    with closing(open_database(f"sqlite:///{data / 'backburner.sqlite3'}", ahead)) as database:
+        scene.database = database
+        scene.clock.now = ahead.now
+        scene.chat()
+    ended = call("doctor", "--offline")
+
+    assert not any(line[5:].startswith("clock") for line in right.out)
+    assert ended.code == 0
+    assert f"{ahead.now:%Y-%m-%d %H:%M} UTC" in line_of(ended, "clock")
+    assert "recurring work" in line_of(ended, "clock")
 
 
 @pytest.mark.usefixtures("profiles")

@@ -48,7 +48,7 @@ def doctor(*, offline: bool, as_json: bool, **options: str | None) -> int:
 def check_installation(settings: Settings, *, offline: bool) -> Iterator[Finding]:
     yield check_data_folder(settings.data)
     yield from check_files(settings)
-    yield check_database(settings)
+    yield from check_database(settings)
     yield from asyncio.run(check_models(settings, offline=offline))
     if settings.commands == "confined":
         yield from check_confinement(checks.confinement_missing(), checks.confinement_gaps())
@@ -57,12 +57,18 @@ def check_installation(settings: Settings, *, offline: bool) -> Iterator[Finding
         yield finding
 
 
-def check_database(settings: Settings) -> Finding:
+def check_database(settings: Settings) -> Iterator[Finding]:
     kind = "SQLite" if settings.database_url is None else "as configured"
     try:
-        return Finding("database", f"{kind}, {checks.describe_database(settings)}.")
+        yield Finding("database", f"{kind}, {checks.describe_database(settings)}.")
+        later = checks.find_later_change(settings)
     except BackburnerError as error:
-        return Finding("database", error.message, Level.PROBLEM, error.hint)
+        yield Finding("database", error.message, Level.PROBLEM, error.hint)
+        return
+    if later is not None:
+        message = f"the database was last changed at {later:%Y-%m-%d %H:%M} UTC, later than now."
+        hint = "If the clock is right now, the next start corrects the times of recurring work."
+        yield Finding("clock", message, Level.NOTE, hint)
 
 
 def check_confinement(missing: str | None, gaps: Sequence[str]) -> Iterator[Finding]:

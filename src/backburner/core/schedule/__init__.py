@@ -12,6 +12,7 @@ from backburner.core.schedule.due_slots import Gap as Gap
 from backburner.core.schedule.due_slots import due as due
 from backburner.core.schedule.due_slots import first_run_at as first_run_at
 from backburner.core.schedule.due_slots import gap as gap
+from backburner.core.schedule.due_slots import is_too_far_ahead as is_too_far_ahead
 from backburner.core.schedule.due_slots import next_run_at as next_run_at
 from backburner.core.schedule.due_slots import slots as slots
 from backburner.core.schedule.due_slots import upcoming as upcoming

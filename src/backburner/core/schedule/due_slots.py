@@ -119,6 +119,18 @@ def due(
     return Due(runs=True, slot_at=passed.last_at, missed=_without_newest(schedule, passed))
 
 
+def is_too_far_ahead(schedule: Schedule, moment: datetime, *, now: datetime) -> bool:
+    """Decide whether a time of recurring work was computed by a clock that ran ahead.
+
+    It is so if more than one slot lies between. After a smaller correction of the clock, the slots
+    that have had a run are not repeated.
+    """
+    if not isinstance(schedule, Cron | Interval):
+        return False
+    coming = tuple(islice(slots(schedule, after=now), 2))
+    return bool(coming) and moment > coming[-1]
+
+
 def upcoming(schedule: Schedule, *, now: datetime, count: int = 3) -> tuple[datetime, ...]:
     """List the next times of a schedule."""
     first = first_run_at(schedule, now=now)

@@ -24,6 +24,7 @@ from backburner.core.transitions.by_system import (
     receive_event,
     receive_report,
     resume_after_allowance,
+    set_clock_back,
 )
 from backburner.core.transitions.by_user import (
     archive,
@@ -114,6 +115,7 @@ __all__ = [
     "resume",
     "resume_after_allowance",
     "run_now",
+    "set_clock_back",
     "set_schedule",
     "skip_discovery_slot",
     "start_chat",

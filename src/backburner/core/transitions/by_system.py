@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from backburner.core import schedule
 from backburner.core.conversation import (
     Conversation,
     EndedAs,
@@ -16,7 +17,7 @@ from backburner.core.conversation import (
 )
 from backburner.core.errors import Conflict
 from backburner.core.run import ItemKind, NewItem, RunKind
-from backburner.core.schedule import After, AfterCondition
+from backburner.core.schedule import After, AfterCondition, Cron, Interval, Scheduled
 from backburner.core.transitions.create import TEST_RUN_BATCH
 from backburner.core.transitions.shared_changes import (
     end_work,
@@ -125,3 +126,25 @@ def end_in_outage(conversation: Conversation, message: str, *, now: datetime) ->
         report=Report(text, failed=True),
         signal=FollowerEvent.ENDED,
     )
+
+
+def set_clock_back(
+    conversation: Conversation, *, changed_at: datetime, now: datetime
+) -> Conversation:
+    """Compute the times anew that were set by a clock which ran ahead, and was put right since.
+
+    `changed_at` is the last change of the conversation. A time that was asked for stays.
+    """
+    timed, due_at = conversation.schedule, conversation.next_run_at
+    if isinstance(timed, Cron | Interval):
+        times = (due_at, conversation.settled_until)
+        if not any(time and schedule.is_too_far_ahead(timed, time, now=now) for time in times):
+            return conversation
+        next_slot = schedule.next_run_at(timed, after=now)
+        sooner = None if due_at is None or next_slot is None else min(due_at, next_slot)
+        return replace(conversation, next_run_at=sooner, settled_until=None)
+    asked_for = isinstance(timed, Scheduled) and due_at == timed.run_at
+    if timed is None or due_at is None or asked_for or min(changed_at, due_at) <= now:
+        return conversation
+    # A retry keeps its delay.
+    return replace(conversation, next_run_at=now + max(due_at - changed_at, timedelta()))

@@ -7,9 +7,10 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, make_url, text
+from sqlalchemy import Connection, Engine, func, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from backburner.core.errors import BadSetting, StoreFailed
@@ -24,9 +25,11 @@ from backburner.store.lifecycle.schema import (
     find_revision,
     known_revisions,
 )
+from backburner.store.tables import conversations
 from backburner.store.tx import Tx
 
 _SELECT_1 = text("SELECT 1")
+_SELECT_LAST_CHANGE = select(func.max(conversations.c.updated_at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class DatabaseState:
     newest: str
     #: Another Backburner process has it open.
     in_use: bool = False
+    #: When a conversation was last changed, if the tables are up to date.
+    changed_at: datetime | None = None
 
 
 def open_database(url: str, clock: Clock, *, versions: Versions = OUR_VERSIONS) -> Database:
@@ -103,7 +108,11 @@ def _look_at_file(path: Path, versions: Versions) -> DatabaseState:
 
 def _look(connection: Connection, name: str, versions: Versions) -> DatabaseState:
     check_tables(connection, name, versions=versions)
-    return DatabaseState(find_revision(connection), known_revisions(versions)[-1])
+    revision, newest = find_revision(connection), known_revisions(versions)[-1]
+    if revision != newest:
+        return DatabaseState(revision, newest)
+    changed_at = connection.execute(_SELECT_LAST_CHANGE).scalar_one()
+    return DatabaseState(revision, newest, changed_at=changed_at)
 
 
 def _make_engine(url: str) -> Engine:

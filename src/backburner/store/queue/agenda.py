@@ -88,6 +88,7 @@ def to_agenda(row: Row[Any], *, now: datetime, tick: int) -> Agenda:
     """Convert a row of times to the time left until each of them."""
     lease = None if row.turn_until is None else (row.turn_until - tick) * MICROSECOND
     return Agenda(
+        now=now,
         work=timedelta() if row.has_items else _until(now, row.due_at, row.resume_at),
         rescue=lease if lease is None else max(lease, timedelta()),
         delivery=_until(now, row.delivery_at),

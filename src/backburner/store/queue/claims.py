@@ -20,6 +20,7 @@ from backburner.store.dialect import read_by_clock, read_with_clock
 from backburner.store.queries.discovery import Discovery
 from backburner.store.queue import claimable
 from backburner.store.queue.agenda import next_times, to_agenda
+from backburner.store.queue.clock import put_right
 from backburner.store.queue.rescue import rescue
 from backburner.store.records import steps
 from backburner.store.records.conversations import Conversations
@@ -137,6 +138,9 @@ class Queue(Group):
 
     def rescue(self, *, all_of_them: bool = False) -> RescuedTurn | None:
         return rescue(self.tx, tick=_END_OF_TIME if all_of_them else self.tx.tick)
+
+    def put_clock_right(self, *, lease: timedelta, jumped: bool) -> int:
+        return put_right(self.tx, lease=lease, jumped=jumped)
 
     def agenda(self, resting: tuple[str, ...] = ()) -> Agenda:
         row, now, tick = read_with_clock(self.connection, self.tx.clock, next_times(resting))

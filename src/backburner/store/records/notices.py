@@ -54,6 +54,11 @@ _settle = (
         error=bindparam("reason"),
     )
 )
+_release_all = (
+    update(deliveries)
+    .where(deliveries.c.state == "sending")
+    .values(leased_until=None, not_before=bindparam("at"))
+)
 _mark_seen = (
     update(notices)
     .where(notices.c.user_id == bindparam("owner"), is_unseen)
@@ -160,6 +165,10 @@ class Deliveries(Group):
             attempts=row.attempts + 1,
             lease=row.lease + 1,
         )
+
+    def release_all(self) -> None:
+        """End every lease."""
+        self._execute(_release_all, {"at": self.tx.now})
 
     def mark_sent(self, delivery: Delivery, *, provider_id: str | None = None) -> bool:
         self.tx.changed(delivery.user_id, delivery.conversation_id, EventKind.NOTICE)

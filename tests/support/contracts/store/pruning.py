@@ -1,5 +1,6 @@
 """What is to be done next is known, and what is over for long is forgotten."""
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -16,7 +17,7 @@ from support.stage import make
 from support.stage.make import NOON, USER
 from support.stage.scene import LEASE, Scene
 
-NOTHING = Agenda(work=None, rescue=None, delivery=None, question=None)
+NOTHING = Agenda(now=NOON, work=None, rescue=None, delivery=None, question=None)
 MINUTE, NOW = timedelta(minutes=1), timedelta()
 
 
@@ -38,7 +39,7 @@ def the_next_thing_to_be_done_is_known_in_advance(scene: Scene) -> None:
     assert _look(scene).rescue == LEASE
     scene.hand_back(claim, after=MINUTE)
 
-    assert _look(scene) == Agenda(work=MINUTE, rescue=None, delivery=None, question=None)
+    assert _look(scene) == replace(NOTHING, work=MINUTE)
 
 
 def somebody_who_waits_is_to_be_answered_now(scene: Scene) -> None:
