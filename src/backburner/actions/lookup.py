@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Conversation, normalize_title
 from backburner.core.errors import BadRequest, NotFound
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.work import lookup, views
@@ -19,7 +19,7 @@ def find(
     tx: Tx, user: UserId, reference: str, *, here: ConversationId | None = None
 ) -> Conversation:
     """Find one task of a user; `here` is the conversation that "this" refers to."""
-    name = reference.strip()
+    name = normalize_title(reference)
     if not name:
         raise BadRequest("The task is missing.", hint="Give its name or id.")
     scheduled = tx.tasks.scheduled(user, limit=MAX_TASKS_SEARCHED)

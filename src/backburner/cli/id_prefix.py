@@ -6,6 +6,7 @@ from typing import Any
 
 from backburner.cli.client import Server
 from backburner.cli.output import truncate
+from backburner.core.conversation import normalize_title
 from backburner.core.errors import BadRequest, NotFound
 
 #: Characters of a complete id: the type letter, an underscore and 26 more.
@@ -25,7 +26,8 @@ def find_task(server: Server, name: str, **query: Any) -> str:
     if len(name) == FULL_ID_CHARS:
         return name
     tasks = {task["id"]: task for task in _tasks(server, query)}
-    named = [task for task in tasks.values() if task["name"].casefold() == name.casefold()]
+    wanted = normalize_title(name).casefold()
+    named = [task for task in tasks.values() if task["name"].casefold() == wanted]
     if len(named) == 1:
         return str(named[0]["id"])
     if len(named) > 1:

@@ -1,5 +1,6 @@
 """A conversation, its messages, and the state of its background work."""
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -249,9 +250,14 @@ def check_chat_message(text: str) -> None:
         raise BadRequest("The message is empty.", hint="Write a text.")
 
 
+def normalize_title(text: str) -> str:
+    """Write titles that look the same in the same way."""
+    return unicodedata.normalize("NFC", " ".join(text.split()))
+
+
 def make_title(text: str) -> str:
     """Make a title from the first line of a message, cut at a word."""
-    line = next(iter(text.strip().splitlines()), "").strip()
+    line = unicodedata.normalize("NFC", next(iter(text.strip().splitlines()), "").strip())
     if len(line) <= 60:
         return line
     return line[:60].rsplit(" ", 1)[0].rstrip(" ,.;:") + "…"

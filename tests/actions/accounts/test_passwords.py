@@ -3,7 +3,7 @@
 import pytest
 
 from backburner.actions.accounts.passwords import hash_password, verify_password
-from backburner.core.passwords import DEFAULT_HASH_COST
+from backburner.core.passwords import DEFAULT_HASH_COST, HashCost
 
 
 async def test_what_is_kept_is_slow_to_guess_and_never_the_same_twice() -> None:
@@ -19,3 +19,11 @@ async def test_what_is_kept_is_slow_to_guess_and_never_the_same_twice() -> None:
 @pytest.mark.parametrize("password", ["", "three words or more"])
 async def test_without_one_nothing_is_right(kept: str | None, password: str) -> None:
     assert not await verify_password(password, kept, DEFAULT_HASH_COST)
+
+
+async def test_a_password_is_right_however_a_keyboard_writes_its_accents() -> None:
+    cheap = HashCost(rounds=1, memory_kib=8)
+    kept = await hash_password("three caf\u00e9s or more", cheap)
+
+    assert await verify_password("three cafe\u0301s or more", kept, cheap)
+    assert not await verify_password("three cafes or more", kept, cheap)

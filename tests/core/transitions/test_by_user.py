@@ -100,6 +100,17 @@ def test_new_work_in_an_old_conversation_counts_from_zero() -> None:
     assert (after.run_count, after.last_result_hash, after.ended_as) == (0, None, None)
 
 
+def test_titles_that_look_the_same_are_the_same() -> None:
+    renamed = transitions.rename(make.conversation(), "Cafe\u0301  menu")
+    brief = replace(BRIEF, title="Cafe\u0301  menu")
+    task = transitions.start_task(make.conversation().id, USER, brief, now=NOON)
+    said = transitions.receive_message(
+        make.conversation(), "Cafe\u0301 menu", message_id=MESSAGE, now=NOON
+    )
+
+    assert {step.conversation.title for step in (renamed, task, said)} == {"Caf\u00e9 menu"}
+
+
 def test_a_conversation_can_be_renamed() -> None:
     renamed = transitions.rename(make.conversation(), "  The  build ").conversation
 

@@ -45,6 +45,12 @@ def test_a_name_means_the_work_that_matches_best(called: str, found: list[str]) 
     assert named(called) == found
 
 
+def test_a_name_is_found_however_its_accents_are_written() -> None:
+    for title, called in (("Caf\u00e9", "cafe\u0301"), ("Cafe\u0301", "caf\u00e9")):
+        work = make.conversation(schedule=Immediate(), title=title)
+        assert find_named(called, None, [work]) == [work]
+
+
 def test_without_own_work_this_is_an_ordinary_name() -> None:
     assert named("this", own=None) == []
     assert named("", own=None) == ["c_tea", "c_green"]

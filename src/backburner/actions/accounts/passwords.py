@@ -1,6 +1,7 @@
 """Password hashing with Argon2, in its own threads and with limited concurrency."""
 
 import asyncio
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -14,7 +15,7 @@ _threads = ThreadPoolExecutor(2, thread_name_prefix="passwords")
 
 async def hash_password(password: str, cost: HashCost) -> str:
     loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_threads, _hasher(cost).hash, password)
+    return await loop.run_in_executor(_threads, _hasher(cost).hash, _normalize(password))
 
 
 async def verify_password(password: str, stored_hash: str | None, cost: HashCost) -> bool:
@@ -26,9 +27,14 @@ async def verify_password(password: str, stored_hash: str | None, cost: HashCost
 
 def _verify(password: str, stored_hash: str | None, cost: HashCost) -> bool:
     try:
-        return _hasher(cost).verify(stored_hash or _dummy_hash(cost), password)
+        return _hasher(cost).verify(stored_hash or _dummy_hash(cost), _normalize(password))
     except (VerificationError, InvalidHashError):
         return False
+
+
+def _normalize(password: str) -> str:
+    # Keyboards write an accented letter as one character or as two.
+    return unicodedata.normalize("NFC", password)
 
 
 @cache

@@ -19,6 +19,7 @@ from backburner.core.conversation import (
     check_message,
     check_state,
     make_title,
+    normalize_title,
 )
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import MessageId, QuestionId
@@ -95,7 +96,7 @@ def rename(conversation: Conversation, title: str) -> Step:
     check_text("The title", title, limit=MAX_TITLE_CHARS)
     if not title.strip():
         raise BadRequest("The title is empty.", hint="Give it a name.")
-    return Step(conversation=replace(conversation, title=" ".join(title.split())))
+    return Step(conversation=replace(conversation, title=normalize_title(title)))
 
 
 def pause(conversation: Conversation) -> Step:

@@ -18,6 +18,7 @@ from backburner.core.conversation import (
     Status,
     Uses,
     check_state,
+    normalize_title,
 )
 from backburner.core.errors import BadRequest
 from backburner.core.ids import ConversationId, MessageId, QuestionId, RunId, UserId
@@ -139,7 +140,7 @@ def _new_work(
         kind=kind,
         created_at=now,
         status=Status.BACKGROUND,
-        title=" ".join(brief.title.split()),
+        title=normalize_title(brief.title),
         created_by=brief.created_by,
         parent_id=brief.parent_id,
         parent_run_id=brief.parent_run_id,

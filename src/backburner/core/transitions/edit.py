@@ -12,6 +12,7 @@ from backburner.core.conversation import (
     Status,
     check_message,
     check_state,
+    normalize_title,
 )
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.schedule import Schedule
@@ -62,7 +63,7 @@ def edit_terms(
     }
     edited = replace(
         conversation,
-        title=" ".join(terms.title.split()),
+        title=normalize_title(terms.title),
         state=replace(conversation.state, context=context),
         notify=terms.notify,
         max_runs=terms.max_runs,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from backburner.core.conversation import Conversation, Status
+from backburner.core.conversation import Conversation, Status, normalize_title
 
 _ALL = frozenset({"all", "everything", "all of it", "all of them"})
 _THIS = frozenset({"this", "it", "this conversation"})
@@ -45,4 +45,4 @@ def _names(work: Conversation) -> Sequence[str]:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold().strip(" .!?\"'“”")
+    return normalize_title(text).casefold().strip(" .!?\"'“”")
