@@ -83,7 +83,7 @@ def guarded_url(migrated_postgres_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def spied(workers: RealWorkers, guarded_url: str, tmp_path: Path) -> Iterator[Spied]:
-    assert secret_names() == ("database_url", "profiles")
+    assert secret_names() == ("database_url", "database_direct_url", "profiles")
     data, home = workers.data(), tmp_path / "home"
     for folder in (data, home, home / ".aws"):
         folder.mkdir()
@@ -104,7 +104,8 @@ def spied(workers: RealWorkers, guarded_url: str, tmp_path: Path) -> Iterator[Sp
             "key_file": key_file,
         },
     }
-    workers.settings |= {"profile": "claude", "database_url": guarded_url}
+    urls = {"database_url": guarded_url, "database_direct_url": guarded_url}
+    workers.settings |= {"profile": "claude", **urls}
     with tempfile.NamedTemporaryFile("w", prefix="loose-") as loose:
         loose.write(f"{LOOSE}\n")
         loose.flush()

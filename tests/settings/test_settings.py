@@ -7,11 +7,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from pydantic import ValidationError
+from sqlalchemy import make_url
 from support.requirements import requirement
 
 from backburner.core.errors import BadSetting
 from backburner.settings import Settings, load, takes, variable
+from backburner.store.dialect import make_engine
 
 ROOT = Path(__file__).parents[2]
 
@@ -250,6 +253,37 @@ def test_an_invalid_database_url_is_refused_without_showing_it(url: str) -> None
 )
 def test_valid_urls_of_servers_are_accepted(rest: str) -> None:
     assert load(database_url=f"postgresql://{rest}").database_url
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("me:pw@a:1,b:2/b", "me:pw@/b?host=a,b&port=1,2&target_session_attrs=read-write"),
+        ("a,[::1]:2", "/?host=a,::1&port=5432,2&target_session_attrs=read-write"),
+        (
+            "me@a,b/b?target_session_attrs=any&sslmode=require",
+            "me@/b?host=a,b&port=5432,5432&target_session_attrs=any&sslmode=require",
+        ),
+        ("me@/b?host=a,b&port=1,2", "me@/b?host=a,b&port=1,2"),
+    ],
+)
+def test_several_hosts_may_be_named_as_libpq_takes_them(given: str, read: str) -> None:
+    url = load(database_url=f"postgresql://{given}").database.get_secret_value()
+
+    assert url == f"postgresql://{read}"
+    # The driver gets all of them, with the libraries between.
+    parameters = conninfo_to_dict(make_url(url).render_as_string(hide_password=False))
+    arguments = make_engine(url).dialect.create_connect_args(make_url(url))[1]
+    for found in (parameters, arguments):
+        assert str(found["host"]).count(",") == str(found["port"]).count(",") == 1
+        assert "target_session_attrs" in found or "any" in given or given == read
+
+
+def test_the_direct_url_is_as_secret_as_the_other() -> None:
+    settings = load(database_direct_url="postgresql://me:open%20sesame@db/b")
+
+    assert "sesame" not in repr(settings)
+    assert {"open%20sesame", "open sesame"} <= set(settings.secrets())
 
 
 def test_a_secret_can_be_read_from_a_file_without_its_last_newline(

@@ -43,7 +43,9 @@ def restore(settings: Settings, file: Path) -> RestoreResult:
 
 def settle_loaded(settings: Settings) -> Restored:
     """Finish a restore for which another program has loaded the data."""
-    return backup.settle_loaded(_url(settings), Clock().read)
+    # Connections that a pooler keeps would count as others.
+    url = settings.database_direct_url or settings.database
+    return backup.settle_loaded(url.get_secret_value(), Clock().read)
 
 
 def migrate(settings: Settings) -> str:

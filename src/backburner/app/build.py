@@ -13,11 +13,12 @@ from backburner.app.folder import remove_folders
 from backburner.app.machines import Machines, NoTools
 from backburner.bus.local import LocalBus
 from backburner.core.allowance import AllowanceScope, parse_limit
+from backburner.core.errors import BadSetting
 from backburner.live.drafts import Broadcast
 from backburner.ports import Bus
 from backburner.settings import PriceList, Settings
 from backburner.store.db import Database
-from backburner.store.dialect import is_sqlite
+from backburner.store.dialect import is_pooled, is_sqlite
 from backburner.tools.interrupted_commands import InterruptedCommands
 from backburner.tools.toolbox import Toolbox as Tools
 from backburner.worker.seats import Seats
@@ -35,16 +36,24 @@ class App:
 
 
 @asynccontextmanager
-async def open_bus(database: Database) -> AsyncIterator[Bus]:
+async def open_bus(settings: Settings, database: Database) -> AsyncIterator[Bus]:
     if is_sqlite(database.engine):
         yield LocalBus()
-    else:
-        # Not above: with SQLite, the PostgreSQL driver is not needed.
-        from backburner.bus.postgres import PostgresBus  # noqa: PLC0415
+        return
+    direct = settings.database_direct_url
+    if direct is None and is_pooled(database.engine):
+        raise BadSetting(
+            "The database is behind a connection pooler in transaction mode, which does not pass"
+            " on notifications.",
+            hint="Set database_direct_url to the URL of the server itself,"
+            " or use the pooler in session mode.",
+        )
+    # Not above: with SQLite, the PostgreSQL driver is not needed.
+    from backburner.bus.postgres import PostgresBus  # noqa: PLC0415
 
-        url = database.engine.url.set(drivername="postgresql")
-        async with PostgresBus(url.render_as_string(hide_password=False)) as bus:
-            yield bus
+    url = database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    async with PostgresBus(direct.get_secret_value() if direct else url) as bus:
+        yield bus
 
 
 def build(

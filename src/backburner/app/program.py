@@ -74,7 +74,7 @@ async def _run(
     machines: Machines,
     until_stopped: Callable[[App], Awaitable[None]],
 ) -> None:
-    async with open_bus(database) as bus, AsyncExitStack() as stack:
+    async with open_bus(settings, database) as bus, AsyncExitStack() as stack:
         stack.push_async_callback(machines.close)
         app = build(settings, clock, database, bus, machines)
         # The settings may have changed, or whatever was wrong with a model.

@@ -78,6 +78,11 @@ class Settings(BaseSettings):
         default=None,
         description="URL of the database. Default: a SQLite file in the data folder.",
     )
+    database_direct_url: DatabaseUrl = Field(
+        default=None,
+        description="URL of the PostgreSQL server itself, if `database_url` is that of a pooler in"
+        " transaction mode. For notifications between processes, and for `db restore --loaded`.",
+    )
     host: Host = Field(
         default="127.0.0.1",
         description="Address to listen on. An address that other machines can reach requires an"
@@ -327,9 +332,9 @@ class Settings(BaseSettings):
         for profile in self.profiles.values():
             if profile.secret:
                 yield profile.secret.get_secret_value()
-        if self.database_url:
-            yield self.database_url.get_secret_value()
-            password = urlsplit(self.database_url.get_secret_value()).password or ""
+        for url in filter(None, (self.database_url, self.database_direct_url)):
+            yield url.get_secret_value()
+            password = urlsplit(url.get_secret_value()).password or ""
             yield from (password, unquote(password))
 
 

@@ -99,11 +99,31 @@ def _check_database_url(url: SecretStr | None) -> SecretStr | None:
     scheme = "postgresql" if scheme == "postgres" else scheme
     if not separator or scheme not in ("sqlite", "postgresql"):
         raise ValueError("it must start with sqlite:// or postgresql://")
+    if scheme == "postgresql":
+        rest = _name_hosts(rest)
     if scheme == "postgresql" and not _has_server(rest):
         raise ValueError(
             "its host or port is unclear; special characters in a password must be percent-encoded"
         )
     return SecretStr(f"{scheme}://{rest}")
+
+
+def _name_hosts(rest: str) -> str:
+    """Move several hosts, as libpq takes them (a:1,b:2), to the query: nobody else reads them.
+
+    Of several servers one can be written; unless told otherwise, that one is used.
+    """
+    end = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
+    user, at, hosts = rest[:end].rpartition("@")
+    places = [re.fullmatch(r"(\[[^]]*]|[^:]*)(?::(\d*))?", host) for host in hosts.split(",")]
+    if len(places) < 2 or None in places:
+        return rest
+    names = ",".join(place[1].strip("[]") for place in places if place)
+    ports = ",".join(place[2] or "5432" for place in places if place)
+    path, _, query = rest[end:].partition("?")
+    if "target_session_attrs" not in query:
+        query = f"{query}&target_session_attrs=read-write".lstrip("&")
+    return f"{user}{at}{path or '/'}?host={names}&port={ports}&{query}"
 
 
 def _has_server(rest: str) -> bool:

@@ -33,10 +33,14 @@ from backburner.store.types import to_micros
 
 #: How long a writer waits for the lock of another one.
 BUSY_MILLISECONDS = 5000
-POSTGRES_OPTIONS = (
-    "-c timezone=UTC -c synchronous_commit=on -c lock_timeout=10s"
-    " -c idle_in_transaction_session_timeout=30s -c statement_timeout=60s"
-)
+#: Set on every connection, after its start: poolers refuse options there.
+POSTGRES_SETTINGS = {
+    "timezone": "UTC",
+    "synchronous_commit": "on",
+    "lock_timeout": "10s",
+    "idle_in_transaction_session_timeout": "30s",
+    "statement_timeout": "60s",
+}
 _SERIALIZATION, _DEADLOCK = "40001", "40P01"
 
 #: Returns the time, and the tick of the lease clock in microseconds.
@@ -55,11 +59,16 @@ class ImmediateSqlite(SQLiteDialect_pysqlite):
 registry.register("sqlite.immediate", __name__, ImmediateSqlite.__name__)
 
 
-def make_engine(url: str) -> Engine:
+def make_engine(url: str, *, pooled: bool = False) -> Engine:
+    """Connect to a database; `pooled` is for a PostgreSQL pooler in transaction mode.
+
+    There the next transaction may have another connection to the server: settings are made in each
+    transaction, and no statement is prepared.
+    """
     parsed = make_url(url)
     if parsed.get_backend_name() == "sqlite":
         return _make_sqlite_engine(parsed)
-    return create_engine(
+    engine = create_engine(
         parsed.set(drivername="postgresql+psycopg"),
         pool_size=5,
         max_overflow=5,
@@ -68,13 +77,24 @@ def make_engine(url: str) -> Engine:
         pool_timeout=10,
         connect_args={
             "connect_timeout": 10,
-            "options": POSTGRES_OPTIONS,
+            **({"prepare_threshold": None} if pooled else {}),
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
             "tcp_user_timeout": 20_000,
         },
+        execution_options={"pooled": pooled},
     )
+    if pooled:
+        event.listen(engine, "begin", _set_for_transaction)
+    else:
+        event.listen(engine, "connect", _set_for_connection)
+    return engine
+
+
+def is_pooled(engine: Engine) -> bool:
+    """See whether this is an engine for a pooler in transaction mode."""
+    return bool(engine.get_execution_options().get("pooled"))
 
 
 def is_sqlite(engine: Engine) -> bool:
@@ -242,6 +262,23 @@ _COUNT_CONNECTIONS = text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     " AND usename = current_user AND pid <> pg_backend_pid()"
 )
+
+
+def _set_for_connection(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    # Without a transaction, in one round trip.
+    connection.autocommit = True
+    connection.execute(_select_settings("false"))
+    connection.autocommit = False
+
+
+def _set_for_transaction(connection: Connection) -> None:
+    connection.exec_driver_sql(_select_settings("true"))
+
+
+@cache
+def _select_settings(local: str) -> str:
+    calls = (f"set_config('{name}', '{to}', {local})" for name, to in POSTGRES_SETTINGS.items())
+    return f"SELECT {', '.join(calls)}"
 
 
 def _make_sqlite_engine(url: URL) -> Engine:

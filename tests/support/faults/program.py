@@ -36,6 +36,7 @@ ENGINE, CHANNEL = "scripted", "outside"
 SETTINGS = {
     "data": None,
     "database_url": None,
+    "database_direct_url": None,
     "port": "0",
     "lease": "2s",
     "heartbeat": "500ms",

@@ -65,14 +65,14 @@ def stopped_postgres(
     @contextmanager
     def start() -> Iterator[str]:
         url = f"postgresql://postgres@/postgres?host={folder}"
-        with _running([str(programs / "postgres"), "-D", str(data)], url, folder, runner):
+        with running([str(programs / "postgres"), "-D", str(data)], url, folder, runner):
             yield url
 
     try:
-        runner = _choose_runner(folder)
+        runner = choose_runner(folder)
         programs = find_programs(folder)
         data = folder / "data"
-        _make_cluster(programs, data, runner)
+        make_cluster(programs, data, runner)
         with (data / "postgresql.auto.conf").open("a") as options:
             options.write(f"{OPTIONS}unix_socket_directories = '{folder}'\n")
         (data / "pg_hba.conf").write_text(ACCESS)
@@ -112,7 +112,7 @@ def _is_root() -> bool:
     return os.geteuid() == 0
 
 
-def _choose_runner(folder: Path) -> Runner:
+def choose_runner(folder: Path) -> Runner:
     """Say who runs the server, which refuses to be root, and give them the folder."""
     if not _is_root():
         return {}
@@ -137,7 +137,7 @@ def find_programs(folder: Path) -> Path:
     return folder / installed.relative_to(site) / "bin"
 
 
-def _make_cluster(programs: Path, data: Path, runner: Runner) -> None:
+def make_cluster(programs: Path, data: Path, runner: Runner) -> None:
     options = "-U postgres -E UTF8 -A trust --no-locale --no-sync --no-instructions".split()
     done = subprocess.run(
         [str(programs / "initdb"), "-D", str(data), *options],
@@ -151,7 +151,7 @@ def _make_cluster(programs: Path, data: Path, runner: Runner) -> None:
 
 
 @contextmanager
-def _running(command: list[str], url: str, folder: Path, runner: Runner) -> Iterator[None]:
+def running(command: list[str], url: str, folder: Path, runner: Runner) -> Iterator[None]:
     with (
         (folder / "log").open("wb") as log,
         # A session of their own: an interrupt from the keyboard is for the tests.

@@ -57,10 +57,11 @@ def open_database(url: str, clock: Clock, *, versions: Versions = OUR_VERSIONS) 
                     check_tables(connection, f"The database file {path}", versions=versions)
         stack.callback(engine.dispose)
         if not is_sqlite(engine):
-            name = postgres_server.name_of(engine.url)
-            with engine.begin() as connection:
-                postgres_server.check(connection, name)
-                check_tables(connection, name, versions=versions)
+            _check_server(engine, versions)
+            if not postgres_server.is_transaction_pooler(engine):
+                engine.dispose()
+                engine = make_engine(url)
+                stack.callback(engine.dispose)
         bring_up_to_date(engine, versions=versions)
         return Database(engine, clock, release=stack.pop_all().close)
 
@@ -86,6 +87,13 @@ def file_of(url: str) -> Path | None:
 def ask_for_an_answer(tx: Tx) -> None:
     """Check that the database answers."""
     tx.connection.execute(_SELECT_1)
+
+
+def _check_server(engine: Engine, versions: Versions) -> None:
+    name = postgres_server.name_of(engine.url)
+    with engine.begin() as connection:
+        postgres_server.check(connection, name)
+        check_tables(connection, name, versions=versions)
 
 
 def _look_at_file(path: Path, versions: Versions) -> DatabaseState:
@@ -128,7 +136,8 @@ def _make_engine(url: str) -> Engine:
             raise BadSetting(
                 "--database-url has more than one @ in it.", hint="Write it as %40 in a password."
             )
-        return make_engine(url)
+        # For a first look, which leaves no setting behind on a connection that is shared.
+        return make_engine(url, pooled=True)
     except (ArgumentError, ValueError):
         # The text of these errors may quote any part of the URL.
         raise BadSetting(

@@ -5,8 +5,9 @@ recognized is passed on as it is.
 """
 
 import re
+from typing import Any
 
-from sqlalchemy import URL, Connection, text
+from sqlalchemy import URL, Connection, Engine, text
 
 from backburner.core.errors import StoreFailed
 
@@ -14,6 +15,9 @@ _SELECT_PROPERTIES = text(
     "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on',"
     " current_setting('server_encoding')"
 )
+_SELECT_PROCESS = text("SELECT pg_backend_pid()")
+#: On a busy pooler the process may be another one each time, but not always.
+_PROBES = 8
 _NO_DATABASE = re.compile(r'database "(.*)" does not exist')
 _NO_RIGHT, _LOCK_TIMEOUT = "42501", "55P03"
 #: Classes of server errors: connection, state, resources, operator, system.
@@ -36,6 +40,27 @@ def check(connection: Connection, name: str) -> None:
             f"{name} has the encoding {encoding}, and Backburner needs UTF8.",
             "Create one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0.",
         )
+
+
+def is_transaction_pooler(engine: Engine) -> bool:
+    """See whether the server is behind a pooler whose connections are shared by transactions.
+
+    A pooler gives its clients another process id than the server's. In transaction mode, two of
+    them get the same server process one after the other; in session mode never.
+    """
+    with engine.connect() as first:
+        process = first.execute(_SELECT_PROCESS).scalar_one()
+        driver: Any = first.connection.driver_connection
+        if process == driver.info.backend_pid:
+            return False
+        first.commit()
+        with engine.connect() as second:
+            seen: dict[Connection, set[int]] = {first: {process}, second: set()}
+            for _ in range(_PROBES):
+                for connection, processes in seen.items():
+                    processes.add(connection.execute(_SELECT_PROCESS).scalar_one())
+                    connection.commit()
+    return bool(seen[first] & seen[second]) or max(map(len, seen.values())) > 1
 
 
 def explain(url: URL, error: BaseException) -> StoreFailed | None:
