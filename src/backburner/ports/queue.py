@@ -127,11 +127,11 @@ class Queue(Protocol):
     def agenda(self, resting: tuple[str, ...] = ()) -> Agenda:
         """Read when each kind of work is due, without background work of resting profiles."""
 
-    def put_clock_right(self, *, lease: timedelta, jumped: bool) -> int:
+    def put_clock_right(self, *, lease: timedelta, delivery_lease: timedelta, jumped: bool) -> int:
         """Correct the times that a clock wrote which ran ahead; return how much work has new ones.
 
-        Leases end after `lease` at the latest. Unless the clock has just `jumped` back, it is
-        checked first whether it ran ahead.
+        Leases end after `lease` or `delivery_lease` at the latest. Unless the clock has just
+        `jumped` back, it is checked first whether it ran ahead.
         """
 
 

@@ -16,8 +16,8 @@ _log = structlog.get_logger(__name__)
 @dataclass(slots=True)
 class ClockWatch:
     deps: Deps
-    #: The longest that this worker asks for.
     lease: timedelta
+    delivery_lease: timedelta
     #: Of the clock of the database to that of the event loop.
     _offset: float | None = None
     _jumped: bool = False
@@ -35,7 +35,9 @@ class ClockWatch:
         jumped, self._jumped = self._jumped, False
         try:
             count = await self.deps.store.transact(
-                lambda tx: tx.queue.put_clock_right(lease=self.lease, jumped=jumped)
+                lambda tx: tx.queue.put_clock_right(
+                    lease=self.lease, delivery_lease=self.delivery_lease, jumped=jumped
+                )
             )
         except BaseException:
             self._jumped = jumped

@@ -105,7 +105,7 @@ class Worker:
         )
         self._leases = Leases(deps, pace.lease, self.underway)
         self.rescuer = Rescuer(deps)
-        self._clock = ClockWatch(deps, max(pace.lease, pace.delivery_lease))
+        self._clock = ClockWatch(deps, pace.lease, pace.delivery_lease)
         self._kept = {
             "work": _Kept(self._claiming),
             "lease": _Kept(self._leases),

@@ -27,7 +27,9 @@ def scene(database: Database) -> Scene:
 
 
 def put_right(scene: Scene, *, jumped: bool = False) -> int:
-    return scene.run(lambda tx: tx.queue.put_clock_right(lease=LEASE, jumped=jumped))
+    return scene.run(
+        lambda tx: tx.queue.put_clock_right(lease=LEASE, delivery_lease=MINUTE, jumped=jumped)
+    )
 
 
 def set_back(scene: Scene, by: timedelta = DAY) -> None:

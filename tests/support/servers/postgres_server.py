@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
@@ -47,15 +47,17 @@ _numbers = count(1)
 
 
 @contextmanager
-def postgres_server(*, standby: bool = False) -> Iterator[str]:
+def postgres_server(
+    *, standby: bool = False, env: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """Run a server in a folder of its own and give its URL; everything goes with it."""
-    with stopped_postgres(standby=standby) as start, start() as url:
+    with stopped_postgres(standby=standby, env=env) as start, start() as url:
         yield url
 
 
 @contextmanager
 def stopped_postgres(
-    *, standby: bool = False
+    *, standby: bool = False, env: Mapping[str, str] | None = None
 ) -> Iterator[Callable[[], AbstractContextManager[str]]]:
     """Make a server and give what starts it, also again after it was stopped."""
     # The path of a socket has to be short, and the server must be able to get there.
@@ -69,7 +71,7 @@ def stopped_postgres(
             yield url
 
     try:
-        runner = choose_runner(folder)
+        runner = choose_runner(folder) | ({"env": os.environ | env} if env else {})
         programs = find_programs(folder)
         data = folder / "data"
         make_cluster(programs, data, runner)

@@ -139,8 +139,8 @@ class Queue(Group):
     def rescue(self, *, all_of_them: bool = False) -> RescuedTurn | None:
         return rescue(self.tx, tick=_END_OF_TIME if all_of_them else self.tx.tick)
 
-    def put_clock_right(self, *, lease: timedelta, jumped: bool) -> int:
-        return put_right(self.tx, lease=lease, jumped=jumped)
+    def put_clock_right(self, *, lease: timedelta, delivery_lease: timedelta, jumped: bool) -> int:
+        return put_right(self.tx, leases=(lease, delivery_lease), jumped=jumped)
 
     def agenda(self, resting: tuple[str, ...] = ()) -> Agenda:
         row, now, tick = read_with_clock(self.connection, self.tx.clock, next_times(resting))

@@ -105,7 +105,7 @@ _shorten_leases = (
 )
 
 
-def put_right(tx: Context, *, lease: timedelta, jumped: bool) -> int:
+def put_right(tx: Context, *, leases: tuple[timedelta, timedelta], jumped: bool) -> int:
     """Return the number of conversations with new times.
 
     Unless the clock has just `jumped` back, this only looks for a sign that it ran ahead.
@@ -120,7 +120,7 @@ def put_right(tx: Context, *, lease: timedelta, jumped: bool) -> int:
     tx.connection.execute(_forget_attempts, ahead)
     for statement in (_resume, _deliver):
         tx.connection.execute(statement, {"now": tx.now, "later": tx.now + USUAL_WAIT})
-    for statement in _shorten_leases:
+    for statement, lease in zip(_shorten_leases, leases, strict=True):
         tx.connection.execute(statement, {"lease_end": tx.tick + lease // MICROSECOND})
     return changed
 
