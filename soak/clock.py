@@ -30,7 +30,7 @@ BOUND = 10.0
 
 def main(arguments: list[str]) -> int:
     seconds = float(arguments[0]) if arguments else SECONDS
-    (library,) = list(Path("/usr/lib").glob("**/faketime/libfaketime.so.1"))[:1] or [None]
+    library = next(Path("/usr/lib").glob("**/faketime/libfaketime.so.1"), None)
     if library is None:
         print("Install libfaketime first, on Debian: apt-get install faketime")
         return 1
