@@ -6,7 +6,7 @@ Both run with full durability: a transaction that has committed is on disk.
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import (
     URL,
@@ -24,6 +24,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects import postgresql, registry, sqlite
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -41,6 +42,8 @@ POSTGRES_SETTINGS = {
     "idle_in_transaction_session_timeout": "30s",
     "statement_timeout": "60s",
 }
+#: A statement is prepared when it is executed once more than this.
+_PREPARE_AFTER = 5
 _SERIALIZATION, _DEADLOCK = "40001", "40P01"
 
 #: Returns the time, and the tick of the lease clock in microseconds.
@@ -56,7 +59,19 @@ class ImmediateSqlite(SQLiteDialect_pysqlite):
         dbapi_connection.execute("BEGIN IMMEDIATE")
 
 
+class PooledPostgres(PGDialect_psycopg):
+    """Makes the settings in each transaction, while it is used for a pooler."""
+
+    supports_statement_cache = True
+    pooled = True
+
+    def do_begin(self, dbapi_connection: Any) -> None:
+        if self.pooled:
+            dbapi_connection.execute(_select_settings("true"))
+
+
 registry.register("sqlite.immediate", __name__, ImmediateSqlite.__name__)
+registry.register("postgresql.pooled", __name__, PooledPostgres.__name__)
 
 
 def make_engine(url: str, *, pooled: bool = False) -> Engine:
@@ -69,7 +84,7 @@ def make_engine(url: str, *, pooled: bool = False) -> Engine:
     if parsed.get_backend_name() == "sqlite":
         return _make_sqlite_engine(parsed)
     engine = create_engine(
-        parsed.set(drivername="postgresql+psycopg"),
+        parsed.set(drivername="postgresql+pooled"),
         pool_size=5,
         max_overflow=5,
         # The connection used last has its statements prepared.
@@ -77,24 +92,29 @@ def make_engine(url: str, *, pooled: bool = False) -> Engine:
         pool_timeout=10,
         connect_args={
             "connect_timeout": 10,
-            **({"prepare_threshold": None} if pooled else {}),
+            "prepare_threshold": None,
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
             "tcp_user_timeout": 20_000,
         },
-        execution_options={"pooled": pooled},
     )
-    if pooled:
-        event.listen(engine, "begin", _set_for_transaction)
-    else:
-        event.listen(engine, "connect", _set_for_connection)
+    if not pooled:
+        leave_pooled_mode(engine)
     return engine
+
+
+def leave_pooled_mode(engine: Engine) -> None:
+    """Make the settings once per connection, and prepare statements."""
+    cast("PooledPostgres", engine.dialect).pooled = False
+    event.listen(engine, "connect", _set_for_connection)
+    # Connections that were opened before have no settings.
+    engine.dispose()
 
 
 def is_pooled(engine: Engine) -> bool:
     """See whether this is an engine for a pooler in transaction mode."""
-    return bool(engine.get_execution_options().get("pooled"))
+    return bool(getattr(engine.dialect, "pooled", False))
 
 
 def is_sqlite(engine: Engine) -> bool:
@@ -269,10 +289,7 @@ def _set_for_connection(connection: DBAPIConnection, _entry: ConnectionPoolEntry
     connection.autocommit = True
     connection.execute(_select_settings("false"))
     connection.autocommit = False
-
-
-def _set_for_transaction(connection: Connection) -> None:
-    connection.exec_driver_sql(_select_settings("true"))
+    connection.prepare_threshold = _PREPARE_AFTER
 
 
 @cache

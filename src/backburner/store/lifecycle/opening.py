@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from backburner.core.errors import BadSetting, StoreFailed
 from backburner.store.db import Database
-from backburner.store.dialect import Clock, is_sqlite, make_engine
+from backburner.store.dialect import Clock, is_sqlite, leave_pooled_mode, make_engine
 from backburner.store.lifecycle import postgres_server, set_aside, sqlite_file
 from backburner.store.lifecycle.schema import (
     OUR_VERSIONS,
@@ -59,9 +59,7 @@ def open_database(url: str, clock: Clock, *, versions: Versions = OUR_VERSIONS) 
         if not is_sqlite(engine):
             _check_server(engine, versions)
             if not postgres_server.is_transaction_pooler(engine):
-                engine.dispose()
-                engine = make_engine(url)
-                stack.callback(engine.dispose)
+                leave_pooled_mode(engine)
         bring_up_to_date(engine, versions=versions)
         return Database(engine, clock, release=stack.pop_all().close)
 
