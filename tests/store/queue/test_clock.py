@@ -164,3 +164,22 @@ def test_a_lease_that_the_clock_measured_ends(scene: Scene) -> None:
     scene.clock.tick -= DAY // MICROSECOND
     put_right(scene, jumped=True)
     scene.crash(claim)
+
+
+@pytest.mark.parametrize("began_before", [True, False])
+def test_a_model_in_an_outage_is_tried_soon(scene: Scene, *, began_before: bool) -> None:
+    def note(profile: str) -> None:
+        failure = Failure(FailureKind.UNAVAILABLE, "It is down.")
+        scene.run(lambda tx: tx.outages.note(profile, failure, probed=True))
+
+    began = scene.clock.now
+    if began_before:
+        note("one")
+    scene.clock.advance(DAY)
+    note("one")
+    set_back(scene)
+
+    put_right(scene, jumped=True)
+
+    (outage,) = scene.run(lambda tx: tx.outages.all())
+    assert (outage.since, outage.until) == (began, scene.clock.now)

@@ -8,6 +8,7 @@ from sqlalchemy import (
     BindParameter,
     Text,
     bindparam,
+    case,
     delete,
     exists,
     not_,
@@ -27,6 +28,7 @@ from backburner.store.tables import (
     is_open,
     is_queued,
     is_unsent,
+    outages,
     questions,
     runs,
     users,
@@ -52,6 +54,11 @@ _any_ahead = select(
     )
 )
 _serve_users = update(users).where(users.c.served_at > _ahead).values(served_at=_now)
+_try_models = (
+    update(outages)
+    .where(or_(outages.c.since > _now, outages.c.until > _later))
+    .values(since=case((outages.c.since > _now, _now), else_=outages.c.since), until=_now)
+)
 _forget_attempts = delete(attempts).where(attempts.c.since > _ahead)
 _select_ahead = (
     select(conversations)
@@ -118,7 +125,7 @@ def put_right(tx: Context, *, leases: tuple[timedelta, timedelta], jumped: bool)
     _set_questions(tx, ahead)
     tx.connection.execute(_set_changes, {**ahead, "now": tx.now})
     tx.connection.execute(_forget_attempts, ahead)
-    for statement in (_resume, _deliver):
+    for statement in (_resume, _deliver, _try_models):
         tx.connection.execute(statement, {"now": tx.now, "later": tx.now + USUAL_WAIT})
     for statement, lease in zip(_shorten_leases, leases, strict=True):
         tx.connection.execute(statement, {"lease_end": tx.tick + lease // MICROSECOND})
