@@ -1,5 +1,6 @@
 """A database that goes away while runs are under way, or whose answers are lost."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -129,3 +130,45 @@ def test_a_claim_whose_answer_is_lost_is_given_again_after_its_lease(
 
     assert_all_done(outside, workers, tasks)
     assert outside.rows("SELECT failure_kind FROM runs WHERE status <> 'success'") == [("crashed",)]
+
+
+def test_connections_that_fall_silent_for_ever_are_replaced_and_work_goes_on(
+    outside: Outside, proxy: Proxy, workers: Workers
+) -> None:
+    workers.start()
+    first = outside.task(End({"complete": True, "message": "Done."}), reports_to=())
+    outside.wait_for(lambda: outside.said(first))
+
+    proxy.fall_silent()
+    proxy.let_new_connections_through()
+
+    tasks = give_work(outside, seconds=0, reports_to=())
+    outside.wait_for(lambda: all(map(outside.said, tasks)), within=2 * SOON)
+    assert_all_done(outside, workers, tasks)
+
+
+def test_a_worker_ends_in_time_though_its_database_is_silent(
+    outside: Outside, proxy: Proxy, workers: Workers
+) -> None:
+    tasks = give_work(outside, seconds=1.5, reports_to=())
+    worker = workers.start("--drain", "1s")
+    outside.wait_for(lambda: len(workers.traces.read("look")) == len(tasks))
+
+    proxy.fall_silent()
+
+    # Its own bound is how long `end` waits.
+    assert worker.running.end(signal.SIGTERM).code == 0
+
+
+def test_a_table_that_is_away_for_a_moment_costs_a_moment(
+    outside: Outside, workers: Workers
+) -> None:
+    worker = workers.start()
+    outside.rename_table("questions", "elsewhere")
+    worker.running.wait_for_error("store.failed")
+    outside.rename_table("elsewhere", "questions")
+
+    tasks = give_work(outside, seconds=0, reports_to=())
+
+    assert_all_done(outside, workers, tasks)
+    assert outside.rows("SELECT status, count(*) FROM runs GROUP BY status") == [("success", 4)]

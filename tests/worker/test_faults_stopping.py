@@ -4,6 +4,7 @@ import signal
 import time
 
 from support.doubles.engine import Call, End, Ignore, Say
+from support.faults.halting import Point
 from support.faults.outside import Outside
 from support.programs import process_table
 from support.programs.families import MEMBERS, family_argv
@@ -47,6 +48,23 @@ def test_a_worker_that_drains_hands_everything_back_in_time_and_another_finishes
     assert [outside.said(task) for task in tasks] == [["Done."]] * 4
     # They were not given up, and went on as the same runs.
     assert outside.rows("SELECT status, count(*) FROM runs GROUP BY status") == [("success", 4)]
+
+
+def test_a_run_that_is_just_being_claimed_when_a_worker_stops_is_handed_back(
+    outside: Outside, workers: Workers
+) -> None:
+    task = outside.task(done("task"))
+    stops = workers.start(halt_at=Point.AFTER_CLAIM)
+    stops.wait_until_halted(Point.AFTER_CLAIM)
+
+    stops.running.process.send_signal(signal.SIGTERM)
+    stops.running.process.send_signal(signal.SIGUSR1)
+
+    assert stops.running.end().code == 0
+    assert outside.rows("SELECT 1 FROM runs WHERE status = 'running'") == []
+    workers.start()
+    assert_sound(outside, workers)
+    assert len(outside.said(task)) == 1
 
 
 def test_an_agent_that_ignores_everything_does_not_keep_a_worker_that_drains(

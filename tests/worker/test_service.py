@@ -172,10 +172,10 @@ class Broken:
         self.database = database
         self.gone = False
 
-    async def transact(self, work: Callable[[Tx], T]) -> T:
+    async def transact(self, work: Callable[[Tx], T], **limits: Any) -> T:
         if self.gone:
             raise StoreFailed
-        return await self.database.transact(work)
+        return await self.database.transact(work, **limits)
 
     async def commit(self, turn: Any, work: Callable[[Tx], None]) -> None:
         if self.gone:

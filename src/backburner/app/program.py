@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack
 
 import structlog
 
@@ -62,9 +62,13 @@ def run(
             await work(app, announce=announce_and_warn)
 
     # Outside of the loop, where a signal can interrupt a slow migration.
-    with closing(open_database(settings.database.get_secret_value(), clock.read)) as database:
+    database = open_database(settings.database.get_secret_value(), clock.read)
+    try:
         machines = machines or build_machines(settings)
         asyncio.run(_run(settings, clock, database, machines, until_stopped))
+    finally:
+        if not database.close():
+            _force_exit(threads=1)
 
 
 async def _run(
@@ -93,9 +97,13 @@ async def _end_tasks() -> None:
         task.cancel()
     stuck = (await asyncio.wait(left, timeout=EXIT_GRACE_SECONDS))[1] if left else set()
     if stuck:
-        _log.error("program.exit_forced", tasks=len(stuck))
-        logging.shutdown()
-        os._exit(0)
+        _force_exit(tasks=len(stuck))
+
+
+def _force_exit(**stuck: int) -> None:
+    _log.error("program.exit_forced", **stuck)
+    logging.shutdown()
+    os._exit(0)
 
 
 async def work(app: App, *, announce: Callable[[str], None]) -> None:

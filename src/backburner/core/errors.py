@@ -21,6 +21,7 @@
         ├── ConnectionFailed    a connection to external tools
         ├── ChannelFailed       a message that could not be sent
         ├── StoreFailed         the database
+        │   └── StoreBusy         another transaction holds a lock
         └── ProcessFailed       a program that could not be started or stopped
 
 The default message of an error is its docstring. Facts are attributes, not text to be parsed.
@@ -151,6 +152,10 @@ class ChannelFailed(MachineFailed):
 
 class StoreFailed(MachineFailed):
     """The database failed."""
+
+
+class StoreBusy(StoreFailed):
+    """Another transaction holds a lock."""
 
 
 class ProcessFailed(MachineFailed):

@@ -83,6 +83,9 @@ from backburner.ports.queue import Queue as Queue
 from backburner.ports.queue import RescuedTurn as RescuedTurn
 from backburner.ports.queue import TurnFlags as TurnFlags
 from backburner.ports.queue import Turns as Turns
+from backburner.ports.store import LONG_DEADLINE as LONG_DEADLINE
+from backburner.ports.store import RUN_DEADLINE as RUN_DEADLINE
+from backburner.ports.store import URGENT_DEADLINE as URGENT_DEADLINE
 from backburner.ports.store import Conversations as Conversations
 from backburner.ports.store import Deliveries as Deliveries
 from backburner.ports.store import Delivery as Delivery

@@ -34,6 +34,12 @@ from backburner.ports.queries import Away, Browse, Discovery, Jobs, Replies, Tas
 from backburner.ports.queue import Outages, Queue, Turns
 
 T = TypeVar("T")
+#: Longer than the server's own limit of a minute for a statement.
+LONG_DEADLINE = timedelta(seconds=75)
+#: For transactions of a run, which are retried: its lease should outlast one of them.
+RUN_DEADLINE = timedelta(seconds=20)
+#: For claims and the agenda. Transactions with this deadline or less never wait for others.
+URGENT_DEADLINE = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +318,8 @@ class Tx(Protocol):
 
 
 class Store(Protocol):
-    async def transact(self, work: Callable[[Tx], T]) -> T: ...
+    async def transact(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
+        """Run a transaction; raise `StoreFailed` if the database takes longer than `within`."""
+
     async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
         """Run a transaction that gives up a turn, exactly once even if its result is lost."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TypeVar
 
 import structlog
@@ -10,7 +11,7 @@ import structlog
 from backburner.actions.deps import Deps
 from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import Turn
-from backburner.ports import Store, Tx
+from backburner.ports import RUN_DEADLINE, Store, Tx
 from backburner.runs.stopping import StopReason, StopRequests
 
 T = TypeVar("T")
@@ -26,8 +27,8 @@ class RetryingStore:
     store: Store
     stop: StopRequests
 
-    async def transact(self, work: Callable[[Tx], T]) -> T:
-        return await self._retry(lambda: self.store.transact(work))
+    async def transact(self, work: Callable[[Tx], T], *, within: timedelta = RUN_DEADLINE) -> T:
+        return await self._retry(lambda: self.store.transact(work, within=within))
 
     async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
         await self._retry(lambda: self.store.commit(turn, work))

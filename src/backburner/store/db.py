@@ -1,22 +1,42 @@
-"""The database: runs transactions, each a plain function of a `Tx`."""
+"""The database: runs transactions, each a plain function of a `Tx`.
+
+On PostgreSQL every transaction has a deadline on this side of the connection: a server that stands
+still, or a line that swallows everything, ends neither by the timeouts of the server nor of TCP.
+"""
 
 import asyncio
+import time
+from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from datetime import timedelta
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import Turn
-from backburner.ports import Bus
-from backburner.store.dialect import Clock, is_connection_lost, is_retryable, is_sqlite
+from backburner.ports import LONG_DEADLINE, RUN_DEADLINE, URGENT_DEADLINE, Bus
+from backburner.store.attempt import Attempt
+from backburner.store.dialect import Clock, is_sqlite
+from backburner.store.failures import (
+    DISK_FULL,
+    LOCKED,
+    NO_ANSWER,
+    explain,
+    is_connection_lost,
+    is_retryable,
+)
 from backburner.store.tx import Tx
 
 T = TypeVar("T")
 #: Attempts at a transaction that conflicts with others.
 MAX_TRIES = 3
+#: Together they use all connections of the pool.
+THREADS, URGENT_THREADS = 8, 3
+#: When the database is closed, for transactions to end, and then for threads that were cut off.
+CLOSE_GRACE_SECONDS, CUT_GRACE_SECONDS = 1.0, 1.0
 
 
 class Database:
@@ -27,34 +47,77 @@ class Database:
     ) -> None:
         self.engine = engine
         self.bus: Bus | None = None
+        #: Failed transactions, by what failed.
+        self.errors = Counter[str]()
+        #: The last time, of the monotonic clock, at which a transaction found the disk full.
+        self.disk_full_at: float | None = None
         self.clock = clock
         #: Releases the locks that are held while the database is open.
         self._release = release
-        workers = 1 if is_sqlite(engine) else 8
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="store")
+        self._is_file = is_sqlite(engine)
+        self._threads = ThreadPoolExecutor(
+            1 if self._is_file else THREADS, thread_name_prefix="store"
+        )
+        # Apart: other transactions may wait for locks or for a silent server much longer.
+        self._urgent_threads = (
+            self._threads
+            if self._is_file
+            else ThreadPoolExecutor(URGENT_THREADS, thread_name_prefix="store-urgent")
+        )
+        self._underway: dict[Future[Any], Attempt] = {}
 
-    def run(self, work: Callable[[Tx], T]) -> T:
+    def run(self, work: Callable[[Tx], T], attempt: Attempt | None = None) -> T:
         """Run one transaction in this thread."""
-        for attempt in range(1, MAX_TRIES + 1):
+        attempt = attempt or Attempt()
+        for count in range(1, MAX_TRIES + 1):
             try:
-                return self._run_once(work)
+                return self._run_once(work, attempt)
             except DBAPIError as error:
-                if not is_retryable(error) or attempt == MAX_TRIES:
+                if not is_retryable(error) or count == MAX_TRIES:
                     raise
         raise AssertionError
 
-    async def transact(self, work: Callable[[Tx], T]) -> T:
-        """Run one transaction in a thread of the store."""
-        loop = asyncio.get_running_loop()
-        try:
-            return await loop.run_in_executor(self._threads, self.run, work)
-        except DBAPIError as error:
-            if is_connection_lost(error):
-                raise StoreFailed("The database does not answer.") from error
-            raise
+    async def transact(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
+        """Run one transaction in a thread of the store; after `within` its connection is cut."""
+        return await self._in_thread(within, lambda attempt: self.run(work, attempt))
 
-    def _run_once(self, work: Callable[[Tx], T]) -> T:
-        with self.engine.begin() as connection:
+    async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
+        """Run the transaction that gives up a turn in a thread; it takes effect once."""
+        await self._in_thread(RUN_DEADLINE, lambda attempt: self.commit_here(turn, work, attempt))
+
+    async def _in_thread(self, within: timedelta, call: Callable[[Attempt], T]) -> T:
+        threads = self._urgent_threads if within <= URGENT_DEADLINE else self._threads
+        attempt = Attempt()
+        job = threads.submit(call, attempt)
+        self._underway[job] = attempt
+        job.add_done_callback(self._forget)
+        try:
+            # A file has no connection to cut, and no deadline.
+            async with asyncio.timeout(None if self._is_file else within.total_seconds()) as limit:
+                return await asyncio.wrap_future(job)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            attempt.expire()
+            raise self._count(StoreFailed(NO_ANSWER)) from error
+        except SQLAlchemyError as error:
+            failure = explain(error)
+            if failure is None:
+                raise
+            raise self._count(failure) from error
+
+    def _count(self, failure: StoreFailed) -> StoreFailed:
+        kinds = {NO_ANSWER: "no_answer", DISK_FULL: "disk_full", LOCKED: "locked"}
+        self.errors[kinds.get(failure.message, "failed")] += 1
+        if failure.message == DISK_FULL:
+            self.disk_full_at = time.monotonic()
+        return failure
+
+    def _forget(self, job: "Future[Any]") -> None:
+        self._underway.pop(job, None)
+
+    def _run_once(self, work: Callable[[Tx], T], attempt: Attempt) -> T:
+        with self.engine.connect() as connection, attempt.covers(connection), connection.begin():
             tx = Tx(connection, self.clock)
             result = work(tx)
             tx.write_events()
@@ -65,32 +128,38 @@ class Database:
             self.bus.hint(*tx.mentions)
         return result
 
-    async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
-        """Run the transaction that gives up a turn in a thread; it takes effect once."""
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._threads, self.commit_here, turn, work)
-
-    def commit_here(self, turn: Turn, work: Callable[[Tx], None]) -> None:
+    def commit_here(
+        self, turn: Turn, work: Callable[[Tx], None], attempt: Attempt | None = None
+    ) -> None:
         """Run the transaction that gives up a turn, and retry if its answer is lost."""
         for _ in range(MAX_TRIES):
             try:
-                self._commit_once(turn, work)
+                self._commit_once(turn, work, attempt)
             except DBAPIError as error:
                 if not is_connection_lost(error):
                     raise
+                failure = explain(error)
             else:
                 return
-        raise StoreFailed("The database was lost while a run was being committed.")
+        raise failure or StoreFailed(NO_ANSWER)
 
-    def _commit_once(self, turn: Turn, work: Callable[[Tx], None]) -> None:
+    def _commit_once(self, turn: Turn, work: Callable[[Tx], None], attempt: Attempt | None) -> None:
         try:
-            self.run(work)
+            self.run(work, attempt)
         except Fenced:
             # An earlier attempt may have committed, and only its answer was lost.
-            if not self.run(lambda tx: tx.turns.is_committed(turn)):
+            if not self.run(lambda tx: tx.turns.is_committed(turn), attempt):
                 raise
 
-    def close(self) -> None:
-        self._threads.shutdown()
+    def close(self) -> bool:
+        """Close all connections; False: a thread is left that does not end."""
+        left = wait(tuple(self._underway), CLOSE_GRACE_SECONDS).not_done
+        for job in left:
+            if attempt := self._underway.get(job):
+                attempt.expire()
+        left = wait(left, CUT_GRACE_SECONDS).not_done
+        for threads in (self._threads, self._urgent_threads):
+            threads.shutdown(wait=not left, cancel_futures=True)
         self.engine.dispose()
         self._release()
+        return not left

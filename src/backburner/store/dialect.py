@@ -3,7 +3,11 @@
 Both run with full durability: a transaction that has committed is on disk.
 """
 
+import os
+import socket
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, cast
@@ -27,7 +31,6 @@ from sqlalchemy.dialects import postgresql, registry, sqlite
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from backburner.store.types import to_micros
@@ -44,7 +47,6 @@ POSTGRES_SETTINGS = {
 }
 #: A statement is prepared when it is executed once more than this.
 _PREPARE_AFTER = 5
-_SERIALIZATION, _DEADLOCK = "40001", "40P01"
 
 #: Returns the time, and the tick of the lease clock in microseconds.
 Clock = Callable[[], tuple[datetime, int]]
@@ -86,7 +88,7 @@ def make_engine(url: str, *, pooled: bool = False) -> Engine:
     engine = create_engine(
         parsed.set(drivername="postgresql+pooled"),
         pool_size=5,
-        max_overflow=5,
+        max_overflow=6,
         # The connection used last has its statements prepared.
         pool_use_lifo=True,
         pool_timeout=10,
@@ -121,6 +123,16 @@ def is_sqlite(engine: Engine) -> bool:
     return engine.dialect.name == "sqlite"
 
 
+def cut(connection: Any) -> None:
+    """End what a connection of the driver is doing in another thread, whatever the server does."""
+    if isinstance(connection, sqlite3.Connection):
+        connection.interrupt()
+        return
+    # Below the driver, which then finds that the connection was lost; or it has just found out.
+    with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as same:
+        same.shutdown(socket.SHUT_RDWR)
+
+
 def read_clock(connection: Connection, clock: Clock) -> tuple[datetime, int]:
     """Read the time from PostgreSQL, which several machines may share; for SQLite from `clock`."""
     if connection.dialect.name == "sqlite":
@@ -153,16 +165,6 @@ def read_with_clock(
 @cache
 def _with_clock(statement: Select[Any]) -> Select[Any]:
     return statement.add_columns(func.clock_timestamp().label("clock"))
-
-
-def is_retryable(error: DBAPIError) -> bool:
-    return getattr(error.orig, "sqlstate", None) in (_SERIALIZATION, _DEADLOCK)
-
-
-def is_connection_lost(error: DBAPIError) -> bool:
-    return bool(error.connection_invalidated) or isinstance(
-        error, OperationalError | InterfaceError
-    )
 
 
 def insert_if_absent(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:

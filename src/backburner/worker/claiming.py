@@ -10,10 +10,10 @@ from typing import Any
 import structlog
 
 from backburner.actions.deps import Deps
-from backburner.core.errors import StoreFailed
+from backburner.core.errors import StoreBusy, StoreFailed
 from backburner.core.ids import ConversationId
 from backburner.core.run import RunKind
-from backburner.ports import Claim, Claimer, Tx
+from backburner.ports import URGENT_DEADLINE, Claim, Claimer, Tx
 from backburner.runs import perform, prepare
 from backburner.runs.stopping import StopReason
 from backburner.worker.active_runs import ActiveRun, ActiveRuns
@@ -59,10 +59,17 @@ class Claiming:
             await self._make_room()
         return not self.closed and count == self.batch
 
+    @property
+    def _deadline(self) -> timedelta:
+        return min(URGENT_DEADLINE, self.claimer.lease)
+
     async def _take_one(self) -> bool:
         asked_at = asyncio.get_running_loop().time()
         try:
-            found = await self.deps.store.transact(self._claim_and_prepare)
+            found = await self.deps.store.transact(self._claim_and_prepare, within=URGENT_DEADLINE)
+        except StoreBusy:
+            # Only work of somebody whose row is locked is left; the next look finds it again.
+            return False
         except StoreFailed:
             raise
         except Exception:
@@ -122,7 +129,9 @@ class Claiming:
         """Stop a background run if a reply waits and has no seat."""
         if not len(self.underway):
             return
-        waits_for = await self.deps.store.transact(lambda tx: tx.queue.waiting_profile())
+        waits_for = await self.deps.store.transact(
+            lambda tx: tx.queue.waiting_profile(), within=self._deadline
+        )
         if waits_for is None:
             return
         wanted = self.seats.profile(waits_for)

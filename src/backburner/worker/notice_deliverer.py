@@ -11,7 +11,7 @@ from backburner.actions.deps import Deps
 from backburner.core.errors import ChannelFailed, StoreFailed
 from backburner.core.transitions import Step
 from backburner.core.transitions.step import system_message
-from backburner.ports import Delivery, Tx
+from backburner.ports import RUN_DEADLINE, Delivery, Tx
 
 #: A sender that does not report back loses its part after this time.
 DELIVERY_LEASE = timedelta(minutes=1)
@@ -42,7 +42,9 @@ class Deliverer:
         return any(results)
 
     async def _deliver(self) -> bool:
-        part = await self.deps.store.transact(lambda tx: tx.deliveries.lease(lease=self.lease))
+        part = await self.deps.store.transact(
+            lambda tx: tx.deliveries.lease(lease=self.lease), within=RUN_DEADLINE
+        )
         if part is None:
             return False
         try:
@@ -85,7 +87,7 @@ class Deliverer:
         deadline = loop.time() + self.lease.total_seconds()
         while True:
             try:
-                await self.deps.store.transact(work)
+                await self.deps.store.transact(work, within=RUN_DEADLINE)
             except StoreFailed:
                 if loop.time() + RECORD_RETRY_SECONDS > deadline:
                     raise

@@ -6,7 +6,7 @@ import structlog
 
 from backburner.actions import steps
 from backburner.actions.deps import Deps
-from backburner.ports import RescuedTurn, Tx
+from backburner.ports import RUN_DEADLINE, RescuedTurn, Tx
 
 _log = structlog.get_logger(__name__)
 
@@ -35,7 +35,7 @@ class Rescuer:
                 steps.propagate(tx, rescued.step)
             return rescued
 
-        rescued = await self.deps.store.transact(work)
+        rescued = await self.deps.store.transact(work, within=RUN_DEADLINE)
         if rescued is not None:
             _log.warning("run.rescued", run=rescued.turn.run_id)
         return rescued is not None

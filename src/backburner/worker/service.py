@@ -8,16 +8,18 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Protocol
 
 import structlog
 
 from backburner.actions.deps import Deps
-from backburner.core.errors import StoreFailed
-from backburner.ports import Agenda, Bus, Claimer, Hint, HintKind
+from backburner.core.errors import MachineFailed, StoreFailed
+from backburner.ports import URGENT_DEADLINE, Agenda, Bus, Claimer, Hint, HintKind
 from backburner.runs.stopping import StopReason
 from backburner.worker.active_runs import ActiveRuns
 from backburner.worker.claiming import EARLY_WAKE, Claiming
@@ -37,6 +39,8 @@ PRUNE_EVERY = timedelta(hours=1)
 REPORT_OUTAGES_EVERY = timedelta(seconds=30)
 #: Grace period for runs that have not reached a safe point.
 HAND_BACK_GRACE = timedelta(seconds=4)
+#: Grace period for a claim that is being made when the worker stops.
+CLAIM_GRACE = timedelta(seconds=3)
 
 _log = structlog.get_logger(__name__)
 
@@ -93,6 +97,8 @@ class Worker:
         self._pace = pace
         self._tasks = set[asyncio.Task[None]]()
         self.underway = ActiveRuns()
+        #: The time of the event loop when the agenda was last read; None: not yet.
+        self.looked_at: float | None = None
         claimer = Claimer(
             worker=self.name,
             lease=pace.lease,
@@ -120,33 +126,56 @@ class Worker:
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Work until told to stop, then let what is under way come to a good place."""
-        chores = [asyncio.create_task(self._keep(kept)) for kept in self._kept.values()]
         repeated = {
             "interruptions": self._pace.poll,
             "outage": REPORT_OUTAGES_EVERY,
             "pruning": PRUNE_EVERY,
         }
-        chores += [asyncio.create_task(self._repeat(*each)) for each in repeated.items()]
-        chores.append(asyncio.create_task(self._keep_leases()))
-        timer = asyncio.create_task(self._keep_time())
+        loops: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
+            **{name: partial(self._keep, kept) for name, kept in self._kept.items()},
+            **{f"{each[0]} timer": partial(self._repeat, *each) for each in repeated.items()},
+            "leases": self._keep_leases,
+            "timer": self._keep_time,
+        }
+        watched = {asyncio.create_task(self._watch(name, work)) for name, work in loops.items()}
+        told = asyncio.create_task(stopping.wait())
         try:
-            await stopping.wait()
+            ended, _ = await asyncio.wait({told, *watched}, return_when=asyncio.FIRST_COMPLETED)
             self._claiming.closed = True
             await self._drain()
+            if told not in ended:
+                raise MachineFailed("A part of the worker was ended from outside.")
         finally:
-            for task in (timer, *chores, *self._tasks):
+            for task in (told, *watched, *self._tasks):
                 task.cancel()
-            await asyncio.gather(timer, *chores, *self._tasks, return_exceptions=True)
+            await asyncio.gather(told, *watched, *self._tasks, return_exceptions=True)
+
+    async def _watch(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a part of the worker again if it fails, whatever it was."""
+        while True:
+            try:
+                await work()
+            except Exception:  # noqa: BLE001 (a worker without one of its parts looks healthy)
+                _log.exception("worker.part_failed", part=name)
+            await asyncio.sleep(CHORE_RETRY_SECONDS)
 
     async def _drain(self) -> None:
         """Ask runs to hand back at the next safe point, and after the grace period at once."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        self.underway.stop_all(StopReason.DRAINING)
+        # What is just being claimed is a run to hand back, too.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLAIM_GRACE.total_seconds()):
+                await self._kept["work"].rest()
+        left = self._pace.drain - timedelta(seconds=loop.time() - began)
         for reason, limit in (
-            (StopReason.DRAINING, self._pace.drain),
+            (StopReason.DRAINING, left),
             (StopReason.SHUTDOWN, HAND_BACK_GRACE),
         ):
             self.underway.stop_all(reason)
             if self._tasks:
-                await asyncio.wait(self._tasks, timeout=limit.total_seconds())
+                await asyncio.wait(self._tasks, timeout=max(0, limit.total_seconds()))
 
     async def _keep(self, kept: _Kept) -> None:
         """Do a chore whenever it is woken, until there is no more of it."""
@@ -199,11 +228,16 @@ class Worker:
         resting = self._claiming.resting.names
         try:
             agenda, read_at = await self._deps.store.transact(
-                lambda tx: (tx.queue.agenda(resting), loop.time())
+                lambda tx: (tx.queue.agenda(resting), loop.time()),
+                within=min(URGENT_DEADLINE, self._pace.lease),
             )
         except StoreFailed as error:
             _log.warning("store.unavailable", error=str(error))
             return _NextDue(CHORE_RETRY_SECONDS)
+        except Exception:  # noqa: BLE001 (whatever it was, it costs one look)
+            _log.exception("agenda.failed")
+            return _NextDue(CHORE_RETRY_SECONDS)
+        self.looked_at = loop.time()
         if self._clock.sees_jump(agenda.now, read_at):
             self._kept["clock"].wake.set()
         # Often enough to see every lease before it runs out.

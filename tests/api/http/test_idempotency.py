@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx2
 import pytest
@@ -42,11 +42,11 @@ class LossyStore:
     whole: int
     done: bool
 
-    async def transact(self, work: Callable[[Tx], T]) -> T:
+    async def transact(self, work: Callable[[Tx], T], **limits: Any) -> T:
         self.whole -= 1
         if self.whole < 0 and not self.done:
             raise StoreFailed("The database does not answer.")
-        result = await self.store.transact(work)
+        result = await self.store.transact(work, **limits)
         if self.whole < 0:
             raise StoreFailed("The database does not answer.")
         return result
@@ -120,9 +120,9 @@ class CountingStore:
     store: Store
     transactions: int = 0
 
-    async def transact(self, work: Callable[[Tx], T]) -> T:
+    async def transact(self, work: Callable[[Tx], T], **limits: Any) -> T:
         self.transactions += 1
-        return await self.store.transact(work)
+        return await self.store.transact(work, **limits)
 
     async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
         await self.store.commit(turn, work)

@@ -167,9 +167,9 @@ class Noticing:
         self._database = database
         self.failed = asyncio.Event()
 
-    async def transact(self, work: Callable[[Tx], T]) -> T:
+    async def transact(self, work: Callable[[Tx], T], **limits: Any) -> T:
         try:
-            return await self._database.transact(work)
+            return await self._database.transact(work, **limits)
         except StoreFailed:
             self.failed.set()
             raise

@@ -63,8 +63,8 @@ class HaltingStore:
     store: Store
     halt: Halt
 
-    async def transact(self, work: Callable[[Tx], T]) -> T:
-        result = await self.store.transact(work)
+    async def transact(self, work: Callable[[Tx], T], **limits: Any) -> T:
+        result = await self.store.transact(work, **limits)
         if isinstance(result, tuple) and any(isinstance(part, Claim) for part in result):
             await self.halt.at(Point.AFTER_CLAIM)
         return result

@@ -139,6 +139,11 @@ class Outside:
         """Lose something."""
         self.database.run(lambda tx: tx.connection.execute(text(query)))
 
+    def rename_table(self, name: str, to: str) -> None:
+        self.database.run(
+            lambda tx: tx.connection.execute(text(f"ALTER TABLE {name} RENAME TO {to}"))
+        )
+
     def wait_for(self, what: Callable[[], T], *, within: float = BOUND) -> T:
         """Look until there is something to see."""
         until = time.monotonic() + within

@@ -14,6 +14,7 @@ from sqlalchemy.exc import OperationalError
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import Turn
 from backburner.ports import Claim
+from backburner.store.attempt import Attempt
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.store.tables import metadata
@@ -74,11 +75,11 @@ class FlakyDatabase(Database):
     #: When it breaks in the next transactions: "before" or "after".
     breaks: Sequence[str] = ()
 
-    def run(self, work: Callable[[Tx], T]) -> T:
+    def run(self, work: Callable[[Tx], T], attempt: Attempt | None = None) -> T:
         breaks, self.breaks = next(iter(self.breaks), None), self.breaks[1:]
         if breaks == "before":
             raise OperationalError("COMMIT", {}, LostAnswer(), connection_invalidated=True)
-        result = super().run(work)
+        result = super().run(work, attempt)
         if breaks == "after":
             raise OperationalError("COMMIT", {}, LostAnswer(), connection_invalidated=True)
         return result

@@ -1,0 +1,73 @@
+"""Errors of the database driver: lost connections, full disks, locks, and unexpected ones."""
+
+import sqlite3
+
+import structlog
+from sqlalchemy.exc import (
+    DatabaseError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    SQLAlchemyError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from backburner.core.errors import StoreBusy, StoreFailed
+
+NO_ANSWER = "The database does not answer."
+DISK_FULL = "The disk is full."
+LOCKED = "Another transaction has locked this for too long."
+#: How an operator ends a full disk.
+FREE_SPACE = "Free some space; then it works again by itself."
+_SERIALIZATION, _DEADLOCK = "40001", "40P01"
+_DISK_FULL, _LOCK_TIMEOUT = "53100", "55P03"
+#: The driver reports it as text while it connects.
+_NO_HANDLES = "Too many open files"
+
+_log = structlog.get_logger(__name__)
+
+
+def is_retryable(error: DBAPIError) -> bool:
+    return _state(error) in (_SERIALIZATION, _DEADLOCK)
+
+
+def is_connection_lost(error: DBAPIError) -> bool:
+    return bool(error.connection_invalidated) or isinstance(
+        error, OperationalError | InterfaceError
+    )
+
+
+def is_disk_full(error: BaseException | None) -> bool:
+    """Recognize a full disk in an error of either driver."""
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
+    return code & 0xFF == sqlite3.SQLITE_FULL or getattr(error, "sqlstate", None) == _DISK_FULL
+
+
+def explain(error: SQLAlchemyError) -> StoreFailed | None:
+    """Explain an error that is not due to one statement; None: it is, so it is a bug."""
+    if isinstance(error, PoolTimeout):
+        return StoreFailed("All connections to the database are in use.", hint="Try again.")
+    if not isinstance(error, DBAPIError) or isinstance(error, DataError | IntegrityError):
+        return None
+    if is_disk_full(error.orig):
+        return StoreFailed(DISK_FULL, hint=FREE_SPACE)
+    if _state(error) == _LOCK_TIMEOUT:
+        return StoreBusy(LOCKED, hint="Try again.")
+    if _NO_HANDLES in str(error.orig):
+        return StoreFailed(
+            "This process has no free file handles to connect to the database.",
+            hint="Raise its limit (ulimit -n, or LimitNOFILE of systemd).",
+        )
+    if is_connection_lost(error):
+        return StoreFailed(NO_ANSWER)
+    if isinstance(error, DatabaseError):
+        _log.error("store.failed", error=str(error.orig).partition("\n")[0])
+        return StoreFailed("The database failed.", hint="The log of the server says why.")
+    return None
+
+
+def _state(error: DBAPIError) -> str | None:
+    state: str | None = getattr(error.orig, "sqlstate", None)
+    return state

@@ -1,0 +1,103 @@
+"""A database that stands still: a transaction ends at its deadline, and the next one works."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import closing
+from datetime import timedelta
+
+import psycopg
+import pytest
+from sqlalchemy import text
+from support.doubles.clock import SetClock
+from support.faults.postgres_proxy import Proxy
+
+from backburner.core.errors import StoreFailed
+from backburner.store.db import THREADS, Database
+from backburner.store.dialect import make_engine
+from backburner.store.failures import NO_ANSWER
+from backburner.store.tx import Tx
+
+SHORT = timedelta(milliseconds=300)
+
+
+@pytest.fixture
+def proxy(migrated_postgres_url: str) -> Proxy:
+    return Proxy(migrated_postgres_url)
+
+
+@pytest.fixture
+async def database(proxy: Proxy) -> AsyncIterator[Database]:
+    """Open a database behind the proxy, with connections in its pool."""
+    async with proxy.url() as url:
+        with closing(Database(make_engine(url), SetClock())) as database:
+            await asyncio.gather(*(database.transact(ask, within=SHORT * 10) for _ in range(3)))
+            yield database
+
+
+def ask(tx: Tx) -> int:
+    found: int = tx.connection.execute(text("SELECT 1")).scalar_one()
+    return found
+
+
+async def test_a_silent_connection_is_cut_and_all_old_ones_are_replaced(
+    database: Database, proxy: Proxy
+) -> None:
+    proxy.fall_silent()
+    proxy.let_new_connections_through()
+    with pytest.raises(StoreFailed, match=NO_ANSWER):
+        await database.transact(ask, within=SHORT)
+
+    async with asyncio.timeout(20):
+        assert await database.transact(ask) == 1
+    assert database.errors == {"no_answer": 1}
+
+
+async def test_transactions_that_wait_leave_room_for_urgent_ones(
+    database: Database, migrated_postgres_url: str
+) -> None:
+    read = text("SELECT count(*) FROM install")
+    with psycopg.connect(migrated_postgres_url) as holder:
+        holder.execute("LOCK TABLE install")
+        waiting = asyncio.gather(
+            *(
+                database.transact(lambda tx: tx.connection.execute(read).scalar_one())
+                for _ in range(2 * THREADS)
+            )
+        )
+        async with asyncio.timeout(5):
+            assert await database.transact(ask, within=timedelta(seconds=3)) == 1
+        assert not waiting.done()
+    assert await waiting == [0] * 2 * THREADS
+
+
+async def test_a_silent_database_is_closed_all_the_same(database: Database, proxy: Proxy) -> None:
+    proxy.fall_silent()
+    asking = asyncio.create_task(database.transact(ask))
+    await asyncio.sleep(0)
+
+    async with asyncio.timeout(20):
+        assert await asyncio.to_thread(database.close)
+        with pytest.raises(StoreFailed):
+            await asking
+
+
+async def test_a_transaction_that_was_given_up_never_begins(
+    database: Database, migrated_postgres_url: str
+) -> None:
+    with psycopg.connect(migrated_postgres_url) as holder:
+        holder.execute("LOCK TABLE install")
+        add = text("INSERT INTO install (key, value) VALUES ('late', '')")
+        with pytest.raises(StoreFailed, match=NO_ANSWER):
+            await database.transact(lambda tx: tx.connection.execute(add), within=SHORT)
+
+    count = text("SELECT count(*) FROM install")
+    assert await database.transact(lambda tx: tx.connection.execute(count).scalar_one()) == 0
+
+
+@pytest.mark.parametrize("broken", ["SELECT * FROM nothing", "SELECT nonsense("])
+async def test_an_unexpected_error_of_the_database_is_a_failure_of_the_store(
+    database: Database, broken: str
+) -> None:
+    with pytest.raises(StoreFailed, match=r"^The database failed\."):
+        await database.transact(lambda tx: tx.connection.execute(text(broken)))
+    assert await database.transact(ask) == 1
