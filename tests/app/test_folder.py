@@ -1,13 +1,16 @@
 """Folders in the data folder are removed whole, and no others."""
 
 import asyncio
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support.faults.limits import no_bytes_can_be_written
 
-from backburner.app.folder import remove_folder, remove_folders
+from backburner.app.folder import _unusable, check_writable, remove_folder, remove_folders
 from backburner.core.errors import MachineFailed
 
 #: Deeper than Python recurses, and a longer path than a call may have.
@@ -60,3 +63,15 @@ async def test_folders_that_may_not_be_read_are_removed(tmp_path: Path) -> None:
     await remove_folder(tmp_path, "folder")
 
     assert not (tmp_path / "folder").exists()
+
+
+def test_a_full_disk_is_called_a_full_disk(tmp_path: Path) -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    assert "the disk is full. Free some space" in str(_unusable(tmp_path, full))
+
+
+def test_a_folder_in_which_nothing_can_be_written_is_refused(tmp_path: Path) -> None:
+    with no_bytes_can_be_written(), pytest.raises(MachineFailed, match="data folder"):
+        check_writable(tmp_path)
+    check_writable(tmp_path)

@@ -1,5 +1,6 @@
 """Opening a database: what is made, what is refused in a sentence, and that nothing is harmed."""
 
+import errno
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url, text
 from support.doubles.clock import SetClock
+from support.faults.limits import no_bytes_can_be_written
 from support.programs.programs import AS_NOBODY, Start
 
 from backburner.core.errors import BackburnerError, BadSetting, StoreFailed
@@ -32,6 +34,7 @@ import sys, sqlalchemy.dialects.sqlite.pysqlite
 from backburner.core.errors import StoreFailed
 from backburner.store.lifecycle.opening import open_database
 from support.doubles.clock import SetClock
+from support.faults.limits import no_bytes_can_be_written
 {AS_NOBODY}
 for url in sys.argv[1:]:
     try:
@@ -46,6 +49,7 @@ import signal, sys
 from sqlalchemy import text
 from backburner.store.lifecycle.opening import open_database
 from support.doubles.clock import SetClock
+from support.faults.limits import no_bytes_can_be_written
 database = open_database(sys.argv[1], SetClock())
 database.run(lambda tx: tx.connection.execute(text(
     "INSERT INTO users (id, served_at, created_at) VALUES ('u_held', 1, 1)")))
@@ -377,3 +381,14 @@ def test_a_file_or_folder_that_may_only_be_read_is_refused(
     for line in said[1:]:
         assert f"The database folder {locked} cannot be used: permission denied." in line
     assert snapshot(open_folder) == snapshot(locked) == {file.name: file.read_bytes()}
+
+
+def test_a_disk_without_space_for_the_lock_is_explained(tmp_path: Path) -> None:
+    path = tmp_path / "backburner.sqlite3"
+    with no_bytes_can_be_written(), pytest.raises(StoreFailed, match="cannot be used"):
+        open_database(f"sqlite:///{path}", SetClock())
+
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert str(sqlite_file._unusable(tmp_path, "folder", full)).endswith(
+        "is full. Free some space: nothing can be saved until then."
+    )

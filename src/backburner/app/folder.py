@@ -1,5 +1,6 @@
 """The data folder, and folders in it."""
 
+import os
 import tempfile
 from collections.abc import Iterable
 from datetime import timedelta
@@ -7,6 +8,7 @@ from pathlib import Path
 
 from backburner.core.errors import MachineFailed
 from backburner.process.removal import remove_tree
+from backburner.store.failures import is_disk_full
 
 #: For very many files.
 REMOVAL_TIMEOUT = timedelta(minutes=5)
@@ -22,9 +24,11 @@ def prepare_data_folder(folder: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
+    """Write some bytes to the disk: an empty file can be made on a full one."""
     try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            file.write(b"backburner")
+            os.fsync(file.fileno())
     except OSError as error:
         raise _unusable(folder, error) from error
 
@@ -50,9 +54,10 @@ async def remove_folder(parent: Path, name: str) -> None:
 
 
 def _unusable(folder: Path, error: OSError) -> MachineFailed:
-    reason = (error.strerror or str(error)).lower()
+    if is_disk_full(error):
+        reason, hint = "the disk is full", "Free some space, or choose another with --data."
+    else:
+        reason, hint = (error.strerror or str(error)).lower(), "Choose another with --data."
     return MachineFailed(
-        f"Cannot use the data folder {folder}: {reason}.",
-        hint="Choose another with --data.",
-        permanent=True,
+        f"Cannot use the data folder {folder}: {reason}.", hint=hint, permanent=True
     )

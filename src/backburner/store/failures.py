@@ -1,5 +1,6 @@
 """Errors of the database driver: lost connections, full disks, locks, and unexpected ones."""
 
+import errno
 import sqlite3
 
 import structlog
@@ -20,7 +21,7 @@ NO_ANSWER = "The database does not answer."
 DISK_FULL = "The disk is full."
 LOCKED = "Another transaction has locked this for too long."
 #: How an operator ends a full disk.
-FREE_SPACE = "Free some space; then it works again by itself."
+FREE_SPACE = "Free some space: nothing can be saved until then."
 _SERIALIZATION, _DEADLOCK = "40001", "40P01"
 _DISK_FULL, _LOCK_TIMEOUT = "53100", "55P03"
 #: The driver reports it as text while it connects.
@@ -40,7 +41,9 @@ def is_connection_lost(error: DBAPIError) -> bool:
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Recognize a full disk in an error of either driver."""
+    """Recognize a full disk in an error of either driver, or of the system."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
     return code & 0xFF == sqlite3.SQLITE_FULL or getattr(error, "sqlstate", None) == _DISK_FULL
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from backburner.core.errors import BadSetting, StoreFailed
 from backburner.store.db import Database
-from backburner.store.dialect import Clock, is_sqlite, leave_pooled_mode, make_engine
+from backburner.store.dialect import Clock, is_sqlite, leave_pooled_mode, make_engine, upsert
 from backburner.store.lifecycle import postgres_server, set_aside, sqlite_file
 from backburner.store.lifecycle.schema import (
     OUR_VERSIONS,
@@ -25,9 +25,11 @@ from backburner.store.lifecycle.schema import (
     find_revision,
     known_revisions,
 )
-from backburner.store.tables import conversations
+from backburner.store.tables import conversations, install
 from backburner.store.tx import Tx
 
+#: The key in `install` of the row that is written to see whether rows can be.
+WRITTEN = "written"
 _SELECT_1 = text("SELECT 1")
 _SELECT_LAST_CHANGE = select(func.max(conversations.c.updated_at))
 
@@ -85,6 +87,11 @@ def file_of(url: str) -> Path | None:
 def ask_for_an_answer(tx: Tx) -> None:
     """Check that the database answers."""
     tx.connection.execute(_SELECT_1)
+
+
+def write_something(tx: Tx) -> None:
+    """Check that the database can be written; it does not grow."""
+    upsert(tx.connection, install, {"key": WRITTEN, "value": "true"})
 
 
 def _check_server(engine: Engine, versions: Versions) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, text
 
 from backburner.core.errors import StoreFailed
+from backburner.store.failures import FREE_SPACE, is_disk_full
 
 _SELECT_PROPERTIES = text(
     "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on',"
@@ -72,6 +73,8 @@ def explain(url: URL, error: BaseException) -> StoreFailed | None:
             f"{name_of(url)} denies its user access: {message}.",
             "Make that user the owner of the database.",
         )
+    if is_disk_full(error):
+        return StoreFailed(f"The disk of {_server(url)} is full.", hint=FREE_SPACE)
     if state == _LOCK_TIMEOUT:
         return StoreFailed(
             f"{name_of(url)} is locked by another process: {message}.",

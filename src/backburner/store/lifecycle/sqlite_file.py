@@ -18,6 +18,7 @@ from urllib.parse import quote
 from sqlalchemy import Connection, NullPool, create_engine
 
 from backburner.core.errors import StoreFailed
+from backburner.store.failures import FREE_SPACE, is_disk_full
 from backburner.store.lifecycle.schema import APPLICATION_ID, REVISIONS, foreign_database
 
 MAGIC = b"SQLite format 3\0"
@@ -27,7 +28,6 @@ _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _UNUSABLE = (
     sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_READONLY,
@@ -44,14 +44,16 @@ def owned(path: Path) -> Iterator[None]:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise _unusable(path.parent, "folder", error) from error
-    with open(handle, "r+") as file:  # noqa: PTH123 (it is a descriptor)
+    # Unbuffered: what could not be written would fail again when it is closed.
+    with open(handle, "r+b", buffering=0) as file:  # noqa: PTH123 (it is a descriptor)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n".encode())
         except BlockingIOError:
-            raise _taken(path, file.read().strip()) from None
-        file.truncate()
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+            raise _taken(path, file.read(20).decode().strip()) from None
+        except OSError as error:
+            raise _unusable(path.parent, "folder", error) from error
         try:
             yield
         finally:
@@ -106,10 +108,12 @@ def explain(path: Path, error: BaseException) -> StoreFailed | None:
             f"The database file {path} is in use by another program.",
             hint="Close that program.",
         )
+    if is_disk_full(error):
+        return StoreFailed(f"The disk of the database file {path} is full.", hint=FREE_SPACE)
     if code in _UNUSABLE:
         return StoreFailed(
             f"The database file {path} cannot be used: {_shorten(str(error))}.",
-            hint="Check that it and its folder can be written, and that the disk has space.",
+            hint="Check that it and its folder can be written.",
         )
     return None
 
@@ -187,6 +191,8 @@ def _shorten(message: str) -> str:
 
 
 def _unusable(path: Path, what: str, error: OSError) -> StoreFailed:
+    if is_disk_full(error):
+        return StoreFailed(f"The disk of the database {what} {path} is full.", hint=FREE_SPACE)
     return StoreFailed(
         f"The database {what} {path} cannot be used: {(error.strerror or str(error)).lower()}.",
         hint="Make it writable, or choose another with --data or --database-url.",
