@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar
 
+import pytest
 from support.doubles.engine import Call, End, Say, ScriptedEngine, Wait
 from support.requirements import requirement
 from support.stage.stage import PLACE, Stage
@@ -14,7 +15,7 @@ from backburner.actions.origin import Origin
 from backburner.actions.work import control
 from backburner.bus.local import LocalBus
 from backburner.core.conversation import Conversation, Destination, EndedAs, Notify, Status
-from backburner.core.errors import StoreFailed
+from backburner.core.errors import MachineFailed, StoreFailed
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Scheduled
 from backburner.ports import Hint, Tx
@@ -229,3 +230,49 @@ async def test_an_answer_lets_work_go_on_at_once(database: Database) -> None:
         await until(lambda: stage.load(task).questions)
         await stage.answer(task, "yes")
         await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
+
+
+class FailingOnceBus(LocalBus):
+    """Cannot be listened to at first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failed = False
+
+    def listen(self, *kinds: Any, **whom: Any) -> Any:
+        if not self.failed:
+            self.failed = True
+            raise RuntimeError("Nobody expects this.")
+        return super().listen(*kinds, **whom)
+
+
+async def test_a_part_that_fails_is_started_again(database: Database) -> None:
+    stage = make_stage(database, bus=FailingOnceBus())
+    async with working(stage):
+        task = await stage.task()
+        await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
+
+
+async def test_a_worker_without_one_of_its_parts_ends_with_words(database: Database) -> None:
+    stage = make_stage(database)
+    bus = stage.database.bus
+    assert bus
+    worker = Worker(stage.deps, bus, seats=SEATS, pace=PACE)
+    before = asyncio.all_tasks()
+    running = asyncio.create_task(worker.run(asyncio.Event()))
+    await asyncio.sleep(0)
+    parts = [task for task in asyncio.all_tasks() - before if "_watch" in repr(task.get_coro())]
+    parts[0].cancel()
+
+    with pytest.raises(MachineFailed, match="A part of the worker was ended"):
+        await asyncio.wait_for(running, 10)
+
+
+async def test_a_worker_that_reads_nothing_is_not_alive(database: Database) -> None:
+    stage = make_stage(database)
+    async with working(stage) as worker:
+        await until(lambda: worker.looked_at)
+
+        worker.check()
+        with pytest.raises(MachineFailed, match="has stood still"):
+            worker.check(stalled_after=timedelta())

@@ -1,5 +1,6 @@
 """The HTTP application."""
 
+from collections import Counter
 from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
@@ -109,7 +110,11 @@ def build_api(
         routes=list(_root.routes),
     )
     api.state.deps = deps
-    api.state.checks = checks
+    api.state.readiness = monitoring.Readiness(checks)
+    responses = Counter[str]()
+    api.state.counters = [
+        monitoring.CounterMetric("responses", "Responses.", "status", responses),
+    ]
     api.state.public_url = public_url
     api.state.feed = Feed(deps)
     api.state.limits = CallerLimits()
@@ -119,5 +124,5 @@ def build_api(
         api.routes.append(Route(mcp.PATH, mcp.McpEndpoint(tools), include_in_schema=False))
     api.add_middleware(BodyLimitMiddleware)
     api.add_middleware(HostCheckMiddleware, hosts=hosts)
-    api.add_middleware(HeadersMiddleware)
+    api.add_middleware(HeadersMiddleware, responses=responses)
     return api

@@ -1,6 +1,7 @@
 """The server: builds the API, and serves it until a signal."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from typing import Any
@@ -12,15 +13,20 @@ from backburner.actions.deps import Deps
 from backburner.api.app import build_api
 from backburner.api.http.caller_limits import CallerLimits
 from backburner.api.routes.mcp import ServeTools
+from backburner.api.routes.monitoring import Checks, CounterMetric
 from backburner.app import owner
 from backburner.app.build import App
 from backburner.app.folder import check_writable
 from backburner.app.http_server import HttpServer, listen, server_config, wait_until_healthy
 from backburner.app.signals import stop_on_signals
 from backburner.app.urls import host_in_url
-from backburner.core.errors import MachineFailed
-from backburner.store.lifecycle.opening import ask_for_an_answer
+from backburner.core.errors import MachineFailed, StoreFailed
+from backburner.store.failures import DISK_FULL, FREE_SPACE
+from backburner.store.lifecycle.opening import file_of, write_something
 from backburner.web import pages
+
+#: A server whose database had no space this many seconds ago is not ready.
+DISK_FULL_SECONDS = 15.0
 
 
 async def serve(
@@ -31,7 +37,7 @@ async def serve(
     works: bool = True,
 ) -> None:
     """Run the server, and a worker if it `works`, until a signal."""
-    settings, api = app.settings, build_server_api(app)
+    settings, api = app.settings, build_server_api(app, works=works)
     await owner.check_open(app)
     config = server_config(
         api,
@@ -65,28 +71,51 @@ async def serve(
                 raise MachineFailed("The server does not respond to its own requests.")
 
 
-def build_server_api(app: App) -> FastAPI:
+def build_server_api(app: App, *, works: bool = True) -> FastAPI:
     settings = app.settings
     hosts = {"localhost", "127.0.0.1", "[::1]", host_in_url(settings.host)}
     if public_host := urlsplit(settings.public_url).hostname:
         hosts.add(host_in_url(public_host))
 
-    async def check_database() -> None:
-        await app.database.transact(ask_for_an_answer)
-
-    async def check_data_folder() -> None:
-        await asyncio.to_thread(check_writable, settings.data)
-
     api = build_api(
         app.deps,
         hosts=hosts,
-        checks={"data folder": check_data_folder, "database": check_database},
+        checks=_checks(app, works=works),
         public_url=settings.public_url,
         tools=serve_tools(app.deps),
     )
+    api.state.counters += [
+        CounterMetric("store_errors", "Failed transactions.", "kind", app.database.errors)
+    ]
+    if works:
+        finished = app.worker.finished
+        api.state.counters.append(CounterMetric("runs_finished", "Runs.", "outcome", finished))
     api.state.limits = CallerLimits(settings.requests_per_minute, settings.connections_per_user)
     api.routes.extend(pages.build_routes())
     return api
+
+
+def _checks(app: App, *, works: bool) -> Checks:
+    data = app.settings.data
+    file = file_of(app.settings.database.get_secret_value())
+
+    async def check_data_folder() -> None:
+        await asyncio.to_thread(check_writable, data)
+
+    async def check_database() -> None:
+        full_at = app.database.disk_full_at
+        if full_at is not None and time.monotonic() - full_at < DISK_FULL_SECONDS:
+            # Some writes need no more space, and this one is small.
+            raise StoreFailed(DISK_FULL, hint=FREE_SPACE)
+        if file is not None and not file.exists():
+            raise StoreFailed(f"The database file {file} is gone.", hint="Restore a backup.")
+        await app.database.transact(write_something)
+
+    async def check_worker() -> None:
+        app.worker.check()
+
+    checks = {"data folder": check_data_folder, "database": check_database}
+    return checks | ({"worker": check_worker} if works else {})
 
 
 def serve_tools(deps: Deps) -> ServeTools:

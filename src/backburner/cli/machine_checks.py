@@ -78,11 +78,17 @@ def check_port(settings: Settings) -> Finding | None:
     if port == 0:
         return None
     address = f"{host}:{port}"
-    connection = http.client.HTTPConnection(host, port, timeout=2)
+    connection = http.client.HTTPConnection(host, port, timeout=6)
     try:
         connection.request("GET", "/health")
         health = json.loads(connection.getresponse().read(10_000))
-        return Finding("server", f"Backburner {health['version']} is running at {address}.")
+        running = f"Backburner {health['version']} is running at {address}"
+        connection.request("GET", "/ready")
+        checks = json.loads(connection.getresponse().read(10_000))["checks"]
+        if failed := [name for name, result in checks.items() if result != "ok"]:
+            message = f"{running}, but is not ready: {', '.join(failed)}."
+            return Finding("server", message, Level.PROBLEM, "Its log says why.")
+        return Finding("server", f"{running}.")
     except ConnectionRefusedError:
         return Finding("server", f"not running; {address} is free.")
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):

@@ -69,7 +69,8 @@ class RunAttempt:
     session_entries: list[str] = field(default_factory=list)
 
 
-async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopRequests) -> None:
+async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopRequests) -> str:
+    """Perform a claimed run and commit it; returns how it ended, for log and metrics."""
     turn = claim.turn
     deps = with_retries(deps, stop)
     profile = claim.conversation.profile or deps.default_profile
@@ -106,6 +107,7 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         ending = await finish.commit(deps, claim, stop, gate, result)
     except Fenced:
         log.warning("run.fenced")
+        return "fenced"
     else:
         log.info(
             "run.finished",
@@ -115,6 +117,7 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
             tokens=gate.tokens,
             failure=result.failure and result.failure.kind.value,
         )
+        return ending
     finally:
         await drafts.close()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -39,6 +40,8 @@ class Claiming:
     spawn: Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
     #: Set to stop claiming.
     closed: bool = False
+    #: Finished runs by outcome.
+    finished: Counter[str] = field(default_factory=Counter)
     #: The timer has woken this chore early.
     woken_early: bool = False
     resting: RestingProfiles = field(default_factory=RestingProfiles)
@@ -117,9 +120,12 @@ class Claiming:
             if taken.prepared is None:
                 await perform.give_up(self.deps, taken.claim, taken.stop)
                 self._unprepared.discard(taken.claim.turn.conversation_id)
+                self.finished["failure"] += 1
             else:
-                await perform.perform(self.deps, taken.claim, taken.prepared, taken.stop)
+                run = perform.perform(self.deps, taken.claim, taken.prepared, taken.stop)
+                self.finished[await run] += 1
         except Exception:  # noqa: BLE001 (whatever it was, the worker goes on)
+            self.finished["crashed"] += 1
             # Its lease runs out, and it is given again.
             _log.exception("run.crashed", run=taken.claim.run.id)
         finally:

@@ -8,6 +8,7 @@ import asyncio
 import os
 import secrets
 import socket
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,8 @@ REPORT_OUTAGES_EVERY = timedelta(seconds=30)
 HAND_BACK_GRACE = timedelta(seconds=4)
 #: Grace period for a claim that is being made when the worker stops.
 CLAIM_GRACE = timedelta(seconds=3)
+#: A worker whose timer or claims have not succeeded for so long is not ready.
+STALL_TIMEOUT = timedelta(seconds=30)
 
 _log = structlog.get_logger(__name__)
 
@@ -73,6 +76,8 @@ class _Kept:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     #: Set while the chore is idle.
     rests: asyncio.Event = field(default_factory=asyncio.Event)
+    #: The time of the event loop since when it has neither succeeded nor had nothing to do.
+    due_since: float | None = None
 
     async def rest(self) -> None:
         """Wait until it has been done, if it was woken."""
@@ -97,7 +102,7 @@ class Worker:
         self._pace = pace
         self._tasks = set[asyncio.Task[None]]()
         self.underway = ActiveRuns()
-        #: The time of the event loop when the agenda was last read; None: not yet.
+        #: The time of the event loop when the agenda was last read; None: it has not started.
         self.looked_at: float | None = None
         claimer = Claimer(
             worker=self.name,
@@ -139,6 +144,7 @@ class Worker:
         }
         watched = {asyncio.create_task(self._watch(name, work)) for name, work in loops.items()}
         told = asyncio.create_task(stopping.wait())
+        self.looked_at = asyncio.get_running_loop().time()
         try:
             ended, _ = await asyncio.wait({told, *watched}, return_when=asyncio.FIRST_COMPLETED)
             self._claiming.closed = True
@@ -149,6 +155,22 @@ class Worker:
             for task in (told, *watched, *self._tasks):
                 task.cancel()
             await asyncio.gather(told, *watched, *self._tasks, return_exceptions=True)
+
+    def check(self, *, stalled_after: timedelta = STALL_TIMEOUT) -> None:
+        """Raise if the timer or an urgent chore has stood still for too long."""
+        if self.looked_at is None:
+            return
+        since = {name: self._kept[name].due_since for name in ("work", "lease", "rescue")}
+        since["timer"] = self.looked_at
+        now = asyncio.get_running_loop().time()
+        for name, at in since.items():
+            if at is not None and now - at > stalled_after.total_seconds():
+                raise MachineFailed(f"The worker's {name} has stood still for {now - at:.0f} s.")
+
+    @property
+    def finished(self) -> Counter[str]:
+        """Count the runs that this process has finished, by outcome."""
+        return self._claiming.finished
 
     async def _watch(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Start a part of the worker again if it fails, whatever it was."""
@@ -184,9 +206,13 @@ class Worker:
             await kept.wake.wait()
             kept.rests.clear()
             kept.wake.clear()
+            clock = asyncio.get_running_loop().time
             try:
-                while await kept.chore.run_once():
-                    pass
+                goes_on = True
+                while goes_on:
+                    kept.due_since = kept.due_since or clock()
+                    goes_on = await kept.chore.run_once()
+                    kept.due_since = None
             except StoreFailed as error:
                 _log.warning("store.unavailable", error=str(error))
                 await self._try_again(kept)

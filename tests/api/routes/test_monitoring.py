@@ -1,5 +1,6 @@
 """`/health`, `/ready` and `/metrics`."""
 
+import asyncio
 import re
 from datetime import timedelta
 from typing import cast
@@ -17,7 +18,7 @@ from backburner import __version__
 from backburner.actions import conversations
 from backburner.actions.deps import Deps
 from backburner.api.app import build_api
-from backburner.api.routes.monitoring import Check
+from backburner.api.routes.monitoring import Check, Readiness
 from backburner.app.machines import NoTools
 from backburner.core.accounts import Role, Scope
 from backburner.core.schedule import Scheduled
@@ -66,6 +67,36 @@ async def test_readiness_names_the_failed_check_but_not_the_reason() -> None:
     assert answer.json() == {"status": "not ready", "checks": {"database": "failed", "disk": "ok"}}
 
 
+async def test_checks_run_once_however_many_ask() -> None:
+    asked = []
+
+    async def count() -> None:
+        asked.append(1)
+
+    api = build(database=count)
+    await asyncio.gather(*(get(api, "/ready") for _ in range(5)))
+    await get(api, "/ready")
+
+    assert len(asked) == 1
+
+
+async def test_a_check_that_hangs_fails_and_is_not_started_again() -> None:
+    asked = []
+    ends = asyncio.Event()
+
+    async def hang() -> None:
+        asked.append(1)
+        await ends.wait()
+
+    quick = timedelta(milliseconds=10)
+    readiness = Readiness({"database": hang}, timeout=quick, keep=timedelta())
+    for _ in range(3):
+        assert await readiness.check() == {"database": False}
+    assert len(asked) == 1
+    ends.set()
+    assert await readiness.check() == {"database": True}
+
+
 async def test_openapi_is_served_without_pages_that_load_scripts() -> None:
     api = build()
 
@@ -109,6 +140,7 @@ async def test_metrics_show_the_length_and_age_of_the_queue(
     assert done["backburner_users"] == 2
     clock.advance(80 * MINUTE)
     later = await numbers(ask)
+    assert later['backburner_responses_total{status="2xx"}'] > 0
     assert later["backburner_queue_depth"] == 1
     assert later["backburner_queue_oldest_seconds"] == 22 * 60
     assert later['backburner_runs_ended_last_hour{status="success"}'] == 0
@@ -155,6 +187,23 @@ async def test_every_line_is_in_the_prometheus_text_format(ask_as: AskAs) -> Non
 
     for line in text.splitlines():
         assert re.fullmatch(
-            r'# (HELP|TYPE) backburner_\w+ .+|backburner_\w+(\{status="\w+"\})? \d+(\.\d+)?', line
+            r'# (HELP|TYPE) backburner_\w+ .+|backburner_\w+(\{\w+="\w+"\})? \d+(\.\d+)?', line
         ), line
     assert text.endswith("\n")
+
+
+async def test_a_full_disk_is_named_in_the_response(ask: Asker, stage: Stage) -> None:
+    here = await stage.chat()
+    pages = stage.database.run(
+        lambda tx: tx.connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+    )
+    limit = f"PRAGMA max_page_count = {pages}"
+    stage.database.run(lambda tx: tx.connection.exec_driver_sql(limit).all())
+
+    body = {"content": "x" * 50_000}
+    answer = await ask("POST", f"/api/conversations/{here.id}/messages", json=body)
+
+    assert answer.status_code == 503
+    problem = answer.json()
+    assert problem["detail"] == "The disk is full."
+    assert problem["hint"].startswith("Free some space")

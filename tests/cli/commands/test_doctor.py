@@ -5,8 +5,10 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from backburner.app.clock import Clock
 from backburner.app.machines import CLAUDE_MEMORY_BYTES
 from backburner.cli.commands.doctor import check_confinement
 from backburner.cli.findings import Level
-from backburner.cli.machine_checks import check_memory
+from backburner.cli.machine_checks import check_memory, check_port
 from backburner.process.confinement import confinement_gaps, confinement_missing
 from backburner.process.memory import free_memory
 from backburner.settings import load
@@ -240,6 +242,32 @@ def test_a_running_server_is_found_and_not_disturbed(
     assert f"is running at 127.0.0.1:{port}." in line_of(ended, "server")
     assert "in use by a running server" in line_of(ended, "database")
     assert running.end(signal.SIGTERM).code == 0
+
+
+def test_a_running_server_that_is_not_ready_is_a_problem() -> None:
+    answers = {"/health": {"version": "1.2"}, "/ready": {"checks": {"a": "ok", "disk": "failed"}}}
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = json.dumps(answers[self.path]).encode()
+            self.send_response(503 if self.path == "/ready" else 200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server, ThreadPoolExecutor(1) as thread:
+        thread.submit(server.serve_forever, 0.01)
+        finding = check_port(load(port=str(server.server_port)))
+        server.shutdown()
+
+    assert finding
+    assert finding.level is Level.PROBLEM
+    assert finding.message.endswith(", but is not ready: disk.")
 
 
 def test_a_port_used_by_another_program_is_a_problem(

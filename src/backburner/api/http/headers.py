@@ -1,4 +1,9 @@
-"""Headers of every response: a browser takes none of it for a page, or into a page of others."""
+"""Headers of every response: a browser takes none of it for a page, or into a page of others.
+
+Responses are counted here as well, by the class of their status.
+"""
+
+from collections import Counter
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -11,12 +16,14 @@ HEADERS = {
 
 
 class HeadersMiddleware:
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, responses: Counter[str]) -> None:
         self._app = app
+        self._responses = responses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
+                self._responses[f"{message['status'] // 100}xx"] += 1
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)

@@ -1,0 +1,91 @@
+"""The server as it is put together: what `/ready` finds out."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx2
+import pytest
+from sqlalchemy import text
+
+from backburner.app.build import App, build
+from backburner.app.clock import Clock
+from backburner.app.machines import Machines
+from backburner.app.server import build_server_api
+from backburner.bus.local import LocalBus
+from backburner.core.errors import StoreFailed
+from backburner.settings import load
+from backburner.store.db import Database
+from backburner.store.lifecycle.opening import open_database
+from backburner.store.tx import Tx
+
+OK = {"data folder": "ok", "database": "ok", "worker": "ok"}
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> AsyncIterator[App]:
+    settings, clock = load(data=str(tmp_path / "data")), Clock()
+    settings.data.mkdir()
+    url = settings.database.get_secret_value()
+    with closing(open_database(url, clock.read)) as database:
+        yield build(settings, clock, database, LocalBus(), Machines())
+
+
+async def ready(app: App) -> tuple[int, dict[str, str]]:
+    transport = httpx2.ASGITransport(app=build_server_api(app))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        answer = await client.get("/ready")
+    return answer.status_code, answer.json()["checks"]
+
+
+def fill_disk(database: Database) -> None:
+    """Let the file grow no more, as on a full disk."""
+    pages = database.run(lambda tx: tx.connection.exec_driver_sql("PRAGMA page_count").scalar_one())
+    limit_pages(database, pages)
+
+
+def limit_pages(database: Database, pages: int) -> None:
+    statement = f"PRAGMA max_page_count = {pages}"
+    database.run(lambda tx: tx.connection.exec_driver_sql(statement).all())
+
+
+def write_much(tx: Tx) -> None:
+    tx.connection.execute(
+        text("INSERT INTO install (key, value) VALUES ('much', :much)"), {"much": "x" * 100_000}
+    )
+
+
+async def test_a_server_is_ready(app: App) -> None:
+    assert await ready(app) == (200, OK)
+
+
+async def test_a_server_on_a_full_disk_is_not_ready_and_says_that_it_is_full(app: App) -> None:
+    fill_disk(app.database)
+
+    with pytest.raises(StoreFailed, match=r"^The disk is full\. Free some space"):
+        await app.database.transact(write_much)
+
+    assert await ready(app) == (503, OK | {"database": "failed"})
+    limit_pages(app.database, 2**30)
+    await app.database.transact(write_much)
+    assert app.database.errors == {"disk_full": 1}
+
+
+async def test_a_server_whose_database_is_read_only_is_not_ready(app: App) -> None:
+    app.database.run(lambda tx: tx.connection.exec_driver_sql("PRAGMA query_only = ON"))
+
+    assert await ready(app) == (503, OK | {"database": "failed"})
+
+
+async def test_a_server_whose_data_folder_is_gone_is_not_ready(app: App) -> None:
+    shutil.rmtree(app.settings.data)
+
+    assert await ready(app) == (503, OK | {"data folder": "failed", "database": "failed"})
+
+
+async def test_a_server_whose_worker_stands_still_is_not_ready(app: App) -> None:
+    app.worker.looked_at = asyncio.get_running_loop().time() - 60
+
+    assert await ready(app) == (503, OK | {"worker": "failed"})
