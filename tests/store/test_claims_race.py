@@ -1,5 +1,6 @@
 """Those who claim at the same time: real processes on PostgreSQL, threads on SQLite."""
 
+import asyncio
 import json
 import signal
 from collections.abc import Callable, Iterator
@@ -15,7 +16,9 @@ from support.requirements import requirement
 from support.stage.make import MATE, USER
 from support.stage.scene import CLAIMER, Scene
 
+from backburner.core.errors import StoreBusy
 from backburner.core.ids import UserId
+from backburner.ports import Claim
 from backburner.store import tables
 from backburner.store.db import Database
 from backburner.store.tx import Tx
@@ -204,3 +207,52 @@ def test_a_conversation_that_somebody_is_changing_holds_up_no_other(postgres: Da
 
     assert sorted(claimed) == sorted(task.id for task in (behind, *others))
     assert scene.begin_work().conversation.id == changing.id
+
+
+@contextmanager
+def locked(scene: Scene, table: str, row: str) -> Iterator[None]:
+    """Lock a row as strongly as can be, as somebody with a database client may."""
+    with scene.database.engine.begin() as holder:
+        lock = f"SELECT 1 FROM {table} WHERE id = :id FOR UPDATE"  # noqa: S608 (a constant)
+        holder.execute(text(lock), {"id": row})
+        yield
+
+
+async def claim(scene: Scene) -> Claim | None:
+    """Claim in much less time than others may hold a lock."""
+    work = scene.timed(lambda tx: tx.queue.claim(CLAIMER, CLAIMER))
+    return await asyncio.wait_for(scene.database.transact(work), 5)
+
+
+async def test_a_user_who_is_locked_holds_up_nobody(postgres: Database) -> None:
+    scene = Scene(postgres)
+    scene.clock.sleep(LONG_AGO)
+    first, task, chat = scene.chat(), scene.task(), scene.chat(MATE)
+    scene.say(first)
+    scene.clock.sleep(timedelta(seconds=1))
+    scene.say(chat)
+
+    with locked(scene, "users", USER):
+        found = await claim(scene)
+        assert found
+        assert found.conversation.id == chat.id
+        with pytest.raises(StoreBusy):
+            await claim(scene)
+
+    claimed = {found.conversation.id for _ in range(2) if (found := await claim(scene))}
+    assert claimed == {first.id, task.id}
+
+
+def test_leases_of_locked_conversations_hold_up_no_other(postgres: Database) -> None:
+    scene = Scene(postgres)
+    scene.task()
+    scene.task()
+    stuck, free = scene.begin_work(), scene.begin_work()
+    turns = [stuck.turn, free.turn]
+
+    with locked(scene, "conversations", stuck.conversation.id):
+        renewed = scene.run(lambda tx: tx.turns.renew(turns, lease=CLAIMER.lease))
+    assert {run: flags.renewed for run, flags in renewed.items()} == {
+        stuck.run.id: False,
+        free.run.id: True,
+    }

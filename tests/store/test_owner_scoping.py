@@ -178,7 +178,7 @@ ATTEMPTS: dict[str, Attempt] = {
         replace(home.queued.turn, user_id=me)
     ),
     "turns.mark_outside_text": lambda tx, me, home: tx.turns.mark_outside_text(turn_of(me, home)),
-    "turns.renew": lambda tx, me, home: tx.turns.renew(turn_of(me, home), lease=LEASE),
+    "turns.renew": lambda tx, me, home: tx.turns.renew([turn_of(me, home)], lease=LEASE),
     "conversations.children": lambda tx, me, home: tx.conversations.children(me, home.kept.id),
     "conversations.followers": lambda tx, me, home: tx.conversations.followers(me, home.kept.id),
     "conversations.load": lambda tx, me, home: tx.conversations.load(me, home.kept.id),
@@ -188,9 +188,6 @@ ATTEMPTS: dict[str, Attempt] = {
     ),
     "conversations.paused_for_allowance": lambda tx, me, _: tx.conversations.paused_for_allowance(
         me
-    ),
-    "conversations.person_waits": lambda tx, me, home: tx.conversations.person_waits(
-        me, home.kept.id
     ),
     "conversations.delete": lambda tx, me, home: tx.conversations.delete(me, home.kept.id),
     "conversations.update": lambda tx, me, home: tx.conversations.update(kept_by(me, home)),

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from backburner.core.conversation import Conversation
-from backburner.core.ids import ConversationId, ItemId, UserId
+from backburner.core.ids import ConversationId, ItemId, RunId, UserId
 from backburner.core.retry import Outage
 from backburner.core.run import Failure, Run, RunEnding, Turn
 from backburner.core.transitions import Step
@@ -47,6 +47,8 @@ class Claimer:
     full_profiles: tuple[str, ...] = ()
     #: The profile of conversations without one.
     default_profile: str = ""
+    #: Users whose rows were found locked a moment ago.
+    passed_over: tuple[UserId, ...] = ()
     #: How long a user must be inactive before discovery runs; None: discovery is off.
     discovery_quiet_period: timedelta | None = None
 
@@ -57,6 +59,8 @@ class TurnFlags:
 
     cancelled: bool
     user_waiting: bool
+    #: False: the lease was not extended, because another transaction has locked the conversation.
+    renewed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +140,9 @@ class Queue(Protocol):
 
 
 class Turns(Protocol):
-    def renew(self, turn: Turn, *, lease: timedelta) -> TurnFlags: ...
+    def renew(self, turns: Iterable[Turn], *, lease: timedelta) -> Mapping[RunId, TurnFlags]:
+        """Extend leases; turns that are not held any more are left out of the result."""
+
     def hold(self, turn: Turn) -> Conversation: ...
     def is_cancelled(self, turn: Turn) -> bool: ...
     def mark_outside_text(self, turn: Turn) -> None:

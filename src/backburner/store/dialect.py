@@ -123,6 +123,11 @@ def is_sqlite(engine: Engine) -> bool:
     return engine.dialect.name == "sqlite"
 
 
+def has_row_locks(connection: Connection) -> bool:
+    """See whether others may hold locks; a transaction of SQLite has the whole file."""
+    return connection.dialect.name != "sqlite"
+
+
 def cut(connection: Any) -> None:
     """End what a connection of the driver is doing in another thread, whatever the server does."""
     if isinstance(connection, sqlite3.Connection):

@@ -12,8 +12,8 @@ import structlog
 
 from backburner.actions.deps import Deps
 from backburner.core.errors import StoreBusy, StoreFailed
-from backburner.core.ids import ConversationId
-from backburner.core.run import RunKind
+from backburner.core.ids import ConversationId, UserId
+from backburner.core.run import RunKind, Turn
 from backburner.ports import URGENT_DEADLINE, Claim, Claimer, Tx
 from backburner.runs import perform, prepare
 from backburner.runs.stopping import StopReason
@@ -25,6 +25,8 @@ from backburner.worker.seats import Seats
 EARLY_WAKE = timedelta(milliseconds=5)
 #: Iterations of the event loop until the agent of a new run has started; see `_let_it_start`.
 LOOP_STEPS_TO_START = 5
+#: How long the work of a user is left alone whose rows were locked.
+PASS_OVER_SECONDS = 5.0
 
 _log = structlog.get_logger(__name__)
 
@@ -42,19 +44,23 @@ class Claiming:
     closed: bool = False
     #: Finished runs by outcome.
     finished: Counter[str] = field(default_factory=Counter)
+    #: Others have locked the users whose work is left: it is to be claimed again soon.
+    is_blocked: bool = False
     #: The timer has woken this chore early.
     woken_early: bool = False
     resting: RestingProfiles = field(default_factory=RestingProfiles)
     #: The resting profiles that the last claim found.
     _resting: Mapping[str, timedelta] = field(default_factory=dict)
     #: The last claim, committed or not.
-    _claimed: ConversationId | None = None
+    _claimed: Turn | None = None
+    #: Users whose rows were locked, and the time of the event loop until when they are left out.
+    _passed_over: dict[UserId, float] = field(default_factory=dict)
     #: Preparation failed: claimed again without it, and given up.
     _unprepared: set[ConversationId] = field(default_factory=set)
 
     async def run_once(self) -> bool:
         """Claim work for all free seats; return whether there may be more."""
-        count = 0
+        count, self.is_blocked = 0, False
         while not self.closed and count < self.batch and await self._take_one():
             count += 1
             await _let_it_start()
@@ -68,19 +74,27 @@ class Claiming:
 
     async def _take_one(self) -> bool:
         asked_at = asyncio.get_running_loop().time()
+        for user, until in list(self._passed_over.items()):
+            if until <= asked_at:
+                del self._passed_over[user]
         try:
             found = await self.deps.store.transact(self._claim_and_prepare, within=URGENT_DEADLINE)
         except StoreBusy:
-            # Only work of somebody whose row is locked is left; the next look finds it again.
-            return False
+            if self._claimed is None:
+                # Only work of users whose row is locked is left.
+                self.is_blocked = True
+                return False
+            # Somebody has locked rows of this user; others need not wait for them.
+            self._passed_over[self._claimed.user_id] = asked_at + PASS_OVER_SECONDS
+            return True
         except StoreFailed:
             raise
         except Exception:
             if self._claimed is None:
                 raise
             # Left as it was it would be the first to be claimed again, for ever.
-            _log.exception("run.prepare_failed", conversation=self._claimed)
-            self._unprepared.add(self._claimed)
+            _log.exception("run.prepare_failed", conversation=self._claimed.conversation_id)
+            self._unprepared.add(self._claimed.conversation_id)
             return True
         self.resting.update(self._resting)
         if found is None:
@@ -101,8 +115,8 @@ class Claiming:
         self._resting = tx.queue.resting
         if claim is None:
             return None
-        self._claimed = claim.turn.conversation_id
-        if self._claimed in self._unprepared:
+        self._claimed = claim.turn
+        if claim.turn.conversation_id in self._unprepared:
             return claim, None
         return claim, prepare.prepare(self.deps, tx, claim)
 
@@ -113,7 +127,7 @@ class Claiming:
         full = self.seats.full_profiles(kind, taken)
         if kind is RunKind.BACKGROUND:
             full = self.resting.added_to(full)
-        return replace(self.claimer, full_profiles=full)
+        return replace(self.claimer, full_profiles=full, passed_over=tuple(self._passed_over))
 
     async def _perform(self, taken: ActiveRun) -> None:
         try:

@@ -273,6 +273,8 @@ class Worker:
                 self._kept[name].wake.set()
             elif left is not None and left.total_seconds() < found.pause:
                 found = _NextDue(left.total_seconds(), (name,))
+        if self._claiming.is_blocked and found.pause > CHORE_RETRY_SECONDS:
+            found = _NextDue(CHORE_RETRY_SECONDS)
         pause = read_at + found.pause - loop.time()
         if "work" in found.names:
             # The rest is waited for where it is claimed, with the database at hand.

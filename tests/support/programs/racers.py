@@ -5,9 +5,11 @@ It does what it reads from stdin, a line at a time, and answers each with a line
 
 import json
 import sys
+from contextlib import suppress
 from datetime import timedelta
 
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from backburner.core import transitions
 from backburner.core.errors import Fenced
@@ -36,9 +38,12 @@ class Racer:
     def claim_all(self) -> int:
         """Claim as long as there is anything, and count."""
         count = 0
-        while self._database.run(self._claim):
-            count += 1
-        return count
+        while True:
+            # Somebody may hold a lock for longer than one waits for it.
+            with suppress(OperationalError):
+                if self._database.run(self._claim) is None:
+                    return count
+                count += 1
 
     def claim(self) -> int | None:
         """Take a turn and keep it; answers with its epoch."""
@@ -54,11 +59,8 @@ class Racer:
     def renew(self) -> str:
         assert self._held
         turn = self._held.turn
-        try:
-            self._database.run(lambda tx: tx.turns.renew(turn, lease=self._lease))
-        except Fenced:
-            return "fenced"
-        return "renewed"
+        found = self._database.run(lambda tx: tx.turns.renew([turn], lease=self._lease))
+        return "renewed" if turn.run_id in found else "fenced"
 
     def commit(self) -> str:
         """Commit without a look at what has become of the turn."""

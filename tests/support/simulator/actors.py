@@ -152,12 +152,11 @@ def _go_on(world: World, worker: Worker) -> None:
 
 def renew(world: World, worker: Worker) -> None:
     turn = _turn(worker)
-    try:
-        flags = world.transact(lambda tx: tx.turns.renew(turn, lease=LEASE))
-    except Fenced:
+    found = world.transact(lambda tx: tx.turns.renew([turn], lease=LEASE))
+    if turn.run_id not in found:
         worker.forget()
         return
-    if flags.user_waiting and turn.kind is RunKind.BACKGROUND:
+    if found[turn.run_id].user_waiting and turn.kind is RunKind.BACKGROUND:
         end(world, worker, _hand_back(world, worker))
 
 

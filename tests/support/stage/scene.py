@@ -10,9 +10,11 @@ from itertools import count
 from typing import Any, TypeVar
 
 from sqlalchemy import Text, cast, insert, literal, select, true
+from sqlalchemy.exc import OperationalError
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation
+from backburner.core.errors import StoreBusy
 from backburner.core.ids import UserId, new_conversation_id, new_message_id
 from backburner.core.outcome import Complete, Outcome
 from backburner.core.run import Failure, Item, Run, RunEnding, RunKind, RunStatus, Turn
@@ -21,6 +23,7 @@ from backburner.core.transitions import Brief, Step
 from backburner.ports import Claim, Claimer
 from backburner.store import tables
 from backburner.store.db import Database
+from backburner.store.failures import explain
 from backburner.store.tx import Tx
 from support.doubles.clock import SetClock
 from support.people.users import add_user
@@ -146,7 +149,13 @@ class Scene:
         claimer = replace(
             CLAIMER, per_user_limit=cap, full_profiles=full, discovery_quiet_period=discovers_after
         )
-        return self.run(lambda tx: tx.queue.claim_work(claimer))
+        while True:
+            try:
+                return self.run(lambda tx: tx.queue.claim_work(claimer))
+            except OperationalError as error:
+                # On a busy machine others may hold a lock for longer than one waits for it.
+                if not isinstance(explain(error), StoreBusy):
+                    raise
 
     def begin_reply(self) -> Claim:
         """Claim a reply that there has to be."""

@@ -90,6 +90,8 @@ _ONE = literal_column("1", Integer)
 _MAX_CANDIDATES = literal_column("5", Integer)
 #: A source with this many rows is probed user by user.
 A_LOT = 200
+#: How long a claim waits for locks, and for the row of a user whom others may be serving.
+CLAIM_LOCK_TIMEOUT, USER_LOCK_TIMEOUT = "1s", "100ms"
 
 
 def _count(*conditions: ColumnElement[bool]) -> ScalarSelect[int]:
@@ -112,10 +114,20 @@ def _how_much(now: ColumnElement[Any]) -> Any:
 
 #: How much there may be to claim, counted up to `A_LOT`.
 how_much = _how_much(bindparam("now", type_=conversations.c.next_run_at.type))
-#: The same by the clock of the database, and its time.
+#: The same by the clock of PostgreSQL, and its time. The claim that follows waits for no lock
+#: longer than a second, because others wait for it.
 how_much_now = _how_much(func.statement_timestamp()).add_columns(
-    func.statement_timestamp().label("clock")
+    func.statement_timestamp().label("clock"),
+    func.set_config(text("'lock_timeout'"), text(f"'{CLAIM_LOCK_TIMEOUT}'"), true()).label("lock"),
 )
+#: Evaluated once, before the first row is locked.
+_waits_briefly = (
+    select(func.set_config(text("'lock_timeout'"), text(f"'{USER_LOCK_TIMEOUT}'"), true()))
+    .scalar_subquery()
+    .is_not(None)
+)
+#: The end of a short wait for a user.
+wait_longer = text(f"SET LOCAL lock_timeout = '{CLAIM_LOCK_TIMEOUT}'")
 _at_cap = (
     select(runs.c.user_id)
     .where(is_running, runs.c.unattended)
@@ -153,7 +165,7 @@ class Statements:
     #: The conversation whose user has waited longest for a reply.
     person_first: Select[Any]
     #: The user whose work is next; the key says whether a lot is due, whether there is a lot of
-    #: other work, and whether to wait for locks.
+    #: other work, and whether to wait for locks, which only PostgreSQL has.
     whose_turn: Mapping[tuple[bool, bool, bool], Select[Any]]
     #: The longest waiting work of a user whose row is locked and who is below the cap.
     longest_waiting: Select[Any]
@@ -176,17 +188,17 @@ def statements(full: tuple[str, ...] = ()) -> Statements:
     )
 
 
-_is_enabled = exists().where(users.c.id == inbox.c.user_id, users.c.disabled_at.is_(None))
-
-
 def _person_first(is_served: ColumnElement[bool]) -> Select[Any]:
     return (
         select(conversations)
         .join(inbox, _same_conversation)
-        .where(is_unserved, inbox.c.from_person, is_open, is_served, _is_enabled)
+        .join(users, users.c.id == inbox.c.user_id)
+        .where(is_unserved, inbox.c.from_person, is_open, is_served, users.c.disabled_at.is_(None))
         .order_by(inbox.c.arrived_at, inbox.c.id)
         .limit(_ONE)
         .with_for_update(of=conversations, skip_locked=True, key_share=True)
+        # The rows of the run refer to the user, and would wait for that lock.
+        .suffix_with("FOR KEY SHARE OF users SKIP LOCKED", dialect="postgresql")
     )
 
 
@@ -264,12 +276,13 @@ class _Sources:
         if read_whole:
             owners = [source.with_only_columns(_owner_of(source)) for source in read_whole]
             conditions.append(users.c.id.in_(union_all(*owners)))
+        waiting = [_waits_briefly] if waits else []
         # For few users: the same order as an expression, or PostgreSQL may scan the whole index.
         without_index = case((users.c.paused, users.c.created_at), else_=users.c.served_at)
         return (
             select(users.c.id, users.c.zone, _remembers)
             .where(not_(users.c.paused), users.c.disabled_at.is_(None))
-            .where(users.c.id.not_in(_at_cap), or_(*conditions))
+            .where(users.c.id.not_in(_at_cap), or_(*conditions), *waiting)
             .order_by(users.c.served_at if probed else without_index, users.c.id)
             .limit(_ONE)
             # FOR NO KEY UPDATE, so that inserts of their rows do not wait.

@@ -16,7 +16,7 @@ from backburner.core.transitions import Step
 from backburner.core.work.discovery import may_discover
 from backburner.ports import Agenda, Claim, Claimer, EventKind, Hint, HintKind, RescuedTurn
 from backburner.store.context import Context, Group
-from backburner.store.dialect import read_by_clock, read_with_clock
+from backburner.store.dialect import has_row_locks, read_by_clock, read_with_clock
 from backburner.store.queries.discovery import Discovery
 from backburner.store.queue import claimable
 from backburner.store.queue.agenda import next_times, to_agenda
@@ -82,9 +82,10 @@ class Queue(Group):
 
     def claim_reply(self, claimer: Claimer) -> Claim | None:
         """Claim the conversation whose user has waited longest for a reply."""
-        row = self.connection.execute(
-            claimable.statements(claimer.full_profiles).person_first
-        ).first()
+        person_first = claimable.statements(claimer.full_profiles).person_first
+        if claimer.passed_over:
+            person_first = person_first.where(users.c.id.not_in(claimer.passed_over))
+        row = self.connection.execute(person_first).first()
         if row is None:
             return None
         conversation = Conversations(self.tx).read(row)
@@ -109,7 +110,7 @@ class Queue(Group):
         taker = _Taker(self.tx, claimer)
         statements = claimable.statements(claimer.full_profiles)
         values: dict[str, Any] = {"now": self.tx.now, "cap": claimer.per_user_limit}
-        passed_over: list[UserId] = []
+        passed_over = list(claimer.passed_over)
         # By the time the lock is granted, the work may be gone, or all its slots missed.
         for _ in range(MAX_CLAIM_ROUNDS):
             seen = seen or self.connection.execute(claimable.how_much, {"now": self.tx.now}).one()
@@ -158,11 +159,13 @@ class Queue(Group):
         if seen.all_paused or not (seen.due or seen.more):
             return None
         # Users whose row is locked come last.
-        for waits in (False, True):
+        for waits in (False, True) if has_row_locks(self.connection) else (False,):
             whose_turn = statements.whose_turn[seen.due >= a_lot, seen.more >= a_lot, waits]
             if passed_over:
                 whose_turn = whose_turn.where(users.c.id.not_in(passed_over))
             user = self.connection.execute(whose_turn, values).first()
+            if user is not None and waits:
+                self.connection.execute(claimable.wait_longer)
             if user is not None:
                 return user
         return None

@@ -4,15 +4,15 @@ Every write of a holder is guarded by its run and epoch. A turn whose lease has 
 only `rescue` frees it, settles its run and increases the epoch, in one transaction.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Text, and_, bindparam, select, true, update
+from sqlalchemy import Text, and_, bindparam, exists, select, true, tuple_, update
 
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Fenced
-from backburner.core.ids import ItemId
+from backburner.core.ids import ItemId, RunId
 from backburner.core.run import Failure, RunEnding, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.ports import TurnFlags
@@ -22,7 +22,7 @@ from backburner.store.records import steps
 from backburner.store.records.conversations import Conversations
 from backburner.store.records.inbox import Inbox
 from backburner.store.records.runs import Runs
-from backburner.store.tables import conversations, runs
+from backburner.store.tables import conversations, inbox, is_unserved, runs
 from backburner.store.types import MICROSECOND
 
 _by_id = and_(
@@ -32,10 +32,42 @@ _by_id = and_(
 _is_held = and_(
     conversations.c.turn_run == bindparam("run"), conversations.c.epoch == bindparam("held")
 )
+#: The turns whose lease has not expired, of those given as `held`.
+_are_held = and_(
+    tuple_(
+        conversations.c.user_id, conversations.c.id, conversations.c.turn_run, conversations.c.epoch
+    ).in_(bindparam("held", expanding=True)),
+    conversations.c.turn_until >= bindparam("tick"),
+)
+_unlocked = (
+    select(conversations.c.user_id, conversations.c.id)
+    .where(_are_held)
+    .with_for_update(key_share=True, skip_locked=True)
+)
 _renew = (
     update(conversations)
-    .where(_by_id, _is_held, conversations.c.turn_until >= bindparam("tick"))
+    .where(tuple_(conversations.c.user_id, conversations.c.id).in_(_unlocked))
     .values(turn_until=bindparam("until"))
+    .returning(conversations.c.turn_run)
+)
+_select_flags = (
+    select(
+        runs.c.id,
+        runs.c.cancel_requested_at.is_not(None).label("cancelled"),
+        exists()
+        .where(
+            inbox.c.user_id == conversations.c.user_id,
+            inbox.c.conversation_id == conversations.c.id,
+            is_unserved,
+            inbox.c.from_person,
+        )
+        .label("user_waiting"),
+    )
+    .join(
+        conversations,
+        and_(runs.c.user_id == conversations.c.user_id, runs.c.id == conversations.c.turn_run),
+    )
+    .where(_are_held)
 )
 _select_cancel_request = select(runs.c.cancel_requested_at).where(
     runs.c.user_id == bindparam("owner"), runs.c.id == bindparam("run")
@@ -57,17 +89,23 @@ _commit = (
 
 
 class Turns(Group):
-    def renew(self, turn: Turn, *, lease: timedelta) -> TurnFlags:
-        """Extend a lease that has not expired, and read whether to stop or to make room."""
-        values = {
-            **turn_key(turn),
-            "tick": self.tx.tick,
-            "until": self.tx.tick + lease // MICROSECOND,
+    def renew(self, turns: Iterable[Turn], *, lease: timedelta) -> Mapping[RunId, TurnFlags]:
+        """Extend leases that have not expired, and read which runs should stop or make room.
+
+        One statement for all, which waits for no lock: a locked conversation concerns no other.
+        """
+        held = [(turn.user_id, turn.conversation_id, turn.run_id, turn.epoch) for turn in turns]
+        values = {"held": held, "tick": self.tx.tick}
+        until = self.tx.tick + lease // MICROSECOND
+        renewed = set(self._execute(_renew, {**values, "until": until}).scalars())
+        return {
+            row.id: TurnFlags(
+                cancelled=bool(row.cancelled),
+                user_waiting=bool(row.user_waiting),
+                renewed=row.id in renewed,
+            )
+            for row in self._execute(_select_flags, values)
         }
-        if self._execute(_renew, values).rowcount != 1:
-            raise Fenced
-        waits = Conversations(self.tx).person_waits(turn.user_id, turn.conversation_id)
-        return TurnFlags(cancelled=self.is_cancelled(turn), user_waiting=waits)
 
     def hold(self, turn: Turn) -> Conversation:
         """Lock and read the conversation, to apply an outcome to it; only its holder can."""

@@ -26,7 +26,7 @@ from backburner.store.mapping import to_conversation, to_row
 from backburner.store.records import steps
 from backburner.store.records.questions import Questions
 from backburner.store.records.waits import Waits
-from backburner.store.tables import conversations, inbox, is_unserved, receipts, tool_calls
+from backburner.store.tables import conversations, receipts, tool_calls
 
 _by_id = and_(
     conversations.c.user_id == bindparam("owner"),
@@ -86,16 +86,6 @@ _select_followers = (
 _select_parked = select(conversations.c.id).where(
     conversations.c.user_id == bindparam("owner"),
     conversations.c.pause_reason == text("'allowance'"),
-)
-_select_message_of_user = (
-    select(inbox.c.id)
-    .where(
-        inbox.c.user_id == bindparam("owner"),
-        inbox.c.conversation_id == bindparam("conversation_id"),
-        is_unserved,
-        inbox.c.from_person,
-    )
-    .limit(1)
 )
 
 
@@ -175,8 +165,3 @@ class Conversations(Group):
     def paused_for_allowance(self, user: UserId) -> tuple[ConversationId, ...]:
         """Find the conversations that are paused because an allowance is used up."""
         return tuple(self._execute(_select_parked, {"owner": user}).scalars())
-
-    def person_waits(self, user: UserId, conversation_id: ConversationId) -> bool:
-        """See whether the user waits for a reply; derived from the inbox, never stored."""
-        values = {"owner": user, "conversation_id": conversation_id}
-        return self._exists(_select_message_of_user, values)

@@ -32,8 +32,7 @@ def a_lease_can_be_extended_until_it_has_run_out(scene: Scene) -> None:
         assert scene.rescue() is None
     scene.clock.advance(LEASE + timedelta.resolution)
 
-    with pytest.raises(Fenced):
-        _renew(scene, claim)
+    assert _renew(scene, claim) is None
 
 
 def leases_stand_still_while_the_machine_sleeps(scene: Scene) -> None:
@@ -42,7 +41,7 @@ def leases_stand_still_while_the_machine_sleeps(scene: Scene) -> None:
     scene.clock.sleep(DAY)
 
     assert scene.rescue() is None
-    _renew(scene, claim)
+    assert _renew(scene, claim)
 
 
 def a_holder_hears_that_it_is_to_stop_and_that_a_person_waits(scene: Scene) -> None:
@@ -153,7 +152,7 @@ def stopping_the_work_leaves_replies_alone(scene: Scene) -> None:
 
     scene.change(task, lambda found: transitions.cancel(found, now=NOON))
 
-    assert not _renew(scene, reply).cancelled
+    assert _renew(scene, reply) == TurnFlags(cancelled=False, user_waiting=True)
     scene.hand_back(reply, served=scene.items(reply))
     scene.change(task, lambda found: transitions.set_schedule(found, DAILY, now=NOON))
     scene.change(task, lambda found: transitions.cancel(found, now=NOON))
@@ -166,18 +165,34 @@ def _changes_nothing(scene: Scene, stale: Claim) -> None:
     ending = RunEnding(status=RunStatus.SUCCESS)
     attempts: tuple[Callable[[Tx], object], ...] = (
         lambda tx: tx.turns.hold(stale.turn),
-        lambda tx: tx.turns.renew(stale.turn, lease=LEASE),
         lambda tx: tx.turns.commit(stale.turn, step, ending),
         lambda tx: tx.turns.hand_back(stale.turn, step, until=now),
     )
     for attempt in attempts:
         with pytest.raises(Fenced):
             scene.run(attempt)
+    assert _renew(scene, stale) is None
     assert scene.dump() == before
 
 
-def _renew(scene: Scene, claim: Claim) -> TurnFlags:
-    return scene.run(lambda tx: tx.turns.renew(claim.turn, lease=LEASE))
+def leases_are_renewed_together_and_only_those_that_are_held(scene: Scene) -> None:
+    for _ in range(3):
+        scene.task()
+    lost, *held = (scene.begin_work() for _ in range(3))
+    scene.hand_back(lost)
+    scene.clock.advance(LEASE)
+
+    found = scene.run(lambda tx: tx.turns.renew([one.turn for one in (lost, *held)], lease=LEASE))
+
+    flags = TurnFlags(cancelled=False, user_waiting=False)
+    assert found == {claim.run.id: flags for claim in held}
+    scene.clock.advance(LEASE)
+    assert scene.rescue() is None
+
+
+def _renew(scene: Scene, claim: Claim) -> TurnFlags | None:
+    found = scene.run(lambda tx: tx.turns.renew([claim.turn], lease=LEASE))
+    return found.get(claim.run.id)
 
 
 def _is_committed(scene: Scene, claim: Claim) -> bool:

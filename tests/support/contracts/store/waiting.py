@@ -6,7 +6,7 @@ from backburner.core import transitions
 from backburner.core.run import RunKind
 from backburner.core.schedule import Event
 from backburner.store import tables
-from support.stage.make import NOON, USER
+from support.stage.make import NOON
 from support.stage.scene import Scene
 
 
@@ -67,7 +67,8 @@ def a_person_waits_from_the_message_to_the_reply(scene: Scene) -> None:
     chat = scene.chat()
 
     def waits() -> bool:
-        return scene.run(lambda tx: tx.conversations.person_waits(USER, chat.id))
+        rows = select(tables.inbox).where(tables.is_unserved, tables.inbox.c.from_person)
+        return scene.run(lambda tx: tx.connection.execute(rows).first()) is not None
 
     assert not waits()
     scene.say(chat)
