@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 from support.contracts.engine.harness import RecordingGate
+from support.faults.limits import few_files_can_be_opened
 from support.model_api import Cut, Garbage, ModelApi, Refuse, Say, Stall, Usage
 
 from backburner.core.errors import EngineFailed
@@ -230,3 +231,10 @@ async def test_the_relay_of_a_test_run_cannot_reach_a_model_elsewhere() -> None:
     relay = Relay(address="https://models.example", headers={}, stall=timedelta(seconds=1))
     with pytest.raises(EngineFailed):
         await relay.open()
+
+
+async def test_a_relay_without_free_file_handles_says_so_and_opens_later(relay: Relay) -> None:
+    with few_files_can_be_opened(), pytest.raises(EngineFailed, match="Too many open files"):
+        await relay.open()
+
+    assert (await relay.open()).address.startswith("http://127.0.0.1:")

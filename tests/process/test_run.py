@@ -8,9 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from support.faults.limits import few_files_can_be_opened
 from support.programs.families import GRACE, SOON, command, family, script
 from support.programs.process_table import alive
 
+from backburner.core.errors import ProcessFailed
 from backburner.process.command import Exit
 from backburner.process.run import ExitReason, Output, ProcessResult, run
 
@@ -116,3 +118,24 @@ def receive_descriptor(outside: socket.socket) -> int:
     with giver:
         _, [descriptor], *_ = socket.recv_fds(giver, 100, 1)
     return descriptor
+
+
+def count_open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_without_free_file_handles_a_program_is_not_started_and_none_is_lost() -> None:
+    assert (await run(command("true"), within=SOON)).exit.ok
+    before = count_open_files()
+    refused = set[str]()
+
+    for spare in range(12):
+        try:
+            with few_files_can_be_opened(spare):
+                await run(command("true"), within=SOON)
+        except ProcessFailed as error:
+            refused.add(str(error))
+
+    assert refused == {"true could not be started: Too many open files."}
+    assert count_open_files() == before
+    assert (await run(command("true"), within=SOON)).exit.ok

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from sqlalchemy import text
 from support.doubles.clock import SetClock
+from support.faults.limits import few_files_can_be_opened
 from support.faults.postgres_proxy import Proxy
 
 from backburner.core.errors import StoreFailed
@@ -101,3 +102,17 @@ async def test_an_unexpected_error_of_the_database_is_a_failure_of_the_store(
     with pytest.raises(StoreFailed, match=r"^The database failed\."):
         await database.transact(lambda tx: tx.connection.execute(text(broken)))
     assert await database.transact(ask) == 1
+
+
+@pytest.mark.parametrize("spare", [0, 1])
+async def test_a_process_without_free_file_handles_says_so_and_recovers(
+    migrated_postgres_url: str, spare: int
+) -> None:
+    with closing(Database(make_engine(migrated_postgres_url), SetClock())) as database:
+        with (
+            few_files_can_be_opened(spare),
+            pytest.raises(StoreFailed, match="no free file handles"),
+        ):
+            await database.transact(ask)
+
+        assert await database.transact(ask) == 1

@@ -200,6 +200,26 @@ async def test_a_run_that_cannot_renew_its_lease_stops_by_itself(database: Datab
         broken.gone = False
 
 
+async def test_a_call_that_takes_several_leases_is_made_once_by_one_holder(
+    database: Database,
+) -> None:
+    stage = make_stage(database, [Call("slow"), Say("Found.")])
+    quick = Pace(
+        poll=NEVER, lease=timedelta(milliseconds=600), heartbeat=timedelta(milliseconds=100)
+    )
+    async with working(stage, pace=quick) as worker:
+        task = await stage.task()
+        await until(lambda: stage.tools.count("slow"))
+        (run,) = worker.underway
+        taken_until = run.lease_until
+        await until(lambda: run.lease_until > taken_until + 3 * quick.lease.total_seconds())
+        stage.tools.let_go.set()
+        await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
+
+    assert stage.tools.count("slow") == 1
+    assert [(run.status, run.epoch) for run in stage.history(task)] == [(RunStatus.SUCCESS, 1)]
+
+
 async def test_it_goes_on_when_the_database_is_back(database: Database) -> None:
     stage = make_stage(database, [Call("slow"), Say("Found.")])
     broken = Broken(database)

@@ -24,9 +24,11 @@ from backburner.store.failures import (
     DISK_FULL,
     LOCKED,
     NO_ANSWER,
+    NO_HANDLES,
     explain,
     is_connection_lost,
     is_retryable,
+    no_handles,
 )
 from backburner.store.tx import Tx
 
@@ -100,6 +102,10 @@ class Database:
                 raise
             attempt.expire()
             raise self._count(StoreFailed(NO_ANSWER)) from error
+        except OSError as error:
+            if error.errno not in NO_HANDLES:
+                raise
+            raise self._count(no_handles()) from error
         except SQLAlchemyError as error:
             failure = explain(error)
             if failure is None:

@@ -1,6 +1,7 @@
 """Errors of the database driver: lost connections, full disks, locks, and unexpected ones."""
 
 import errno
+import os
 import sqlite3
 
 import structlog
@@ -24,8 +25,8 @@ LOCKED = "Another transaction has locked this for too long."
 FREE_SPACE = "Free some space: nothing can be saved until then."
 _SERIALIZATION, _DEADLOCK = "40001", "40P01"
 _DISK_FULL, _LOCK_TIMEOUT = "53100", "55P03"
-#: The driver reports it as text while it connects.
-_NO_HANDLES = "Too many open files"
+#: Of this process, or of the system.
+NO_HANDLES = (errno.EMFILE, errno.ENFILE)
 
 _log = structlog.get_logger(__name__)
 
@@ -58,17 +59,28 @@ def explain(error: SQLAlchemyError) -> StoreFailed | None:
         return StoreFailed(DISK_FULL, hint=FREE_SPACE)
     if _state(error) == _LOCK_TIMEOUT:
         return StoreBusy(LOCKED, hint="Try again.")
-    if _NO_HANDLES in str(error.orig):
-        return StoreFailed(
-            "This process has no free file handles to connect to the database.",
-            hint="Raise its limit (ulimit -n, or LimitNOFILE of systemd).",
-        )
     if is_connection_lost(error):
-        return StoreFailed(NO_ANSWER)
+        # The driver does not tell why it could not connect.
+        return StoreFailed(NO_ANSWER) if _has_free_handle() else no_handles()
     if isinstance(error, DatabaseError):
         _log.error("store.failed", error=str(error.orig).partition("\n")[0])
         return StoreFailed("The database failed.", hint="The log of the server says why.")
     return None
+
+
+def no_handles() -> StoreFailed:
+    return StoreFailed(
+        "This process has no free file handles to connect to the database.",
+        hint="Raise its limit (ulimit -n, or LimitNOFILE of systemd).",
+    )
+
+
+def _has_free_handle() -> bool:
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno not in NO_HANDLES
+    return True
 
 
 def _state(error: DBAPIError) -> str | None:

@@ -1,5 +1,6 @@
 """Limits of this process that are reached: nothing can be written, nothing can be opened."""
 
+import os
 import resource
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -10,9 +11,11 @@ def no_bytes_can_be_written() -> AbstractContextManager[None]:
     return _limited(resource.RLIMIT_FSIZE, 0)
 
 
-def no_file_can_be_opened() -> AbstractContextManager[None]:
-    """Let there be no free file handle."""
-    return _limited(resource.RLIMIT_NOFILE, 0)
+def few_files_can_be_opened(spare: int = 0) -> AbstractContextManager[None]:
+    """Leave so many file handles free at most."""
+    first_free = os.dup(0)
+    os.close(first_free)
+    return _limited(resource.RLIMIT_NOFILE, first_free + spare)
 
 
 @contextmanager

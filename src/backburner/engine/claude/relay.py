@@ -19,6 +19,7 @@ import httpx2
 import structlog
 import uvicorn
 
+from backburner.core.errors import EngineFailed
 from backburner.engine.addresses import check_address
 from backburner.engine.claude.call import (
     COUNT,
@@ -84,7 +85,12 @@ class Relay:
     async def open(self) -> Line:
         """Open a line; calls are allowed once it has a gate."""
         if self._serving is None:
-            self._start()
+            try:
+                self._start()
+            except OSError as error:
+                raise EngineFailed(
+                    f"Claude Code could not be connected: {error.strerror}."
+                ) from error
         secret = secrets.token_urlsafe(32)
         line = self._lines[secret] = Line(f"http://127.0.0.1:{self._port}/{secret}")
         return line
