@@ -24,7 +24,7 @@ KILLS = 200
 
 
 def main(arguments: list[str]) -> int:
-    count = int(arguments[0]) if arguments else KILLS
+    kills = int(arguments[0]) if arguments else KILLS
     seed = int(arguments[1]) if len(arguments) > 1 else random.SystemRandom().randrange(10**6)
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, postgres_server() as url, starter() as start:
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
         workers = Workers(start, Path(folder), url)
         with Outside(url) as outside:
             people = People(outside, random.Random(seed))  # noqa: S311 (it has to be repeatable)
-            broken = kill_again_and_again(people, workers, count)
+            broken = kill_again_and_again(people, workers, kills)
             broken += people.settle()
             broken += violations_at_rest(outside.rows, workers.traces)
             broken += people.disappointments(workers)
@@ -43,16 +43,16 @@ def main(arguments: list[str]) -> int:
     for violation in broken:
         print(violation)
     print(
-        f"{count} kills with seed {seed}: {summary}, {len(broken)} violations"
+        f"{kills} kills with seed {seed}: {summary}, {len(broken)} violations"
         f" in {time.monotonic() - began:,.0f} s"
     )
     return 1 if broken else 0
 
 
-def kill_again_and_again(people: People, workers: Workers, count: int) -> list[str]:
+def kill_again_and_again(people: People, workers: Workers, kills: int) -> list[str]:
     broken: list[str] = []
     at_work = [workers.start(), workers.start()]
-    for _ in range(count):
+    for _ in range(kills):
         for _ in range(people.dice.randrange(2, 9)):
             people.want_something()
             time.sleep(people.dice.uniform(0, 0.25))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import cached_property
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, Update
@@ -23,27 +22,31 @@ class Context:
     def __init__(self, connection: Connection, clock: Clock) -> None:
         self.connection = connection
         self.clock = clock
+        self._times: tuple[datetime, int] | None = None
         self.hints: dict[Hint, None] = {}
         #: Hints that may be lost: they are sent after the commit, not with it.
         self.mentions: dict[Hint, None] = {}
         self.events = Events(connection)
 
-    @cached_property
-    def _times(self) -> tuple[datetime, int]:
-        return read_clock(self.connection, self.clock)
-
     @property
     def now(self) -> datetime:
-        return self._times[0]
+        return self._read_times()[0]
 
     @property
     def tick(self) -> int:
         """The lease clock, in microseconds."""
-        return self._times[1]
+        return self._read_times()[1]
 
     def set_time(self, now: datetime, tick: int) -> None:
         """Use a time that another statement has just read."""
         self._times = (now, tick)
+
+    def _read_times(self) -> tuple[datetime, int]:
+        # Not a cached property: in Python 3.11 all instances share its lock, so a transaction
+        # whose server is silent would hold up all others.
+        if self._times is None:
+            self._times = read_clock(self.connection, self.clock)
+        return self._times
 
     def hint(self, *hints: Hint) -> None:
         self.hints |= dict.fromkeys(hints)

@@ -101,6 +101,8 @@ class Database:
             if not limit.expired():
                 raise
             attempt.expire()
+            # Idle connections are as silent, probably: new ones take their place.
+            self.engine.dispose()
             raise self._count(StoreFailed(NO_ANSWER)) from error
         except OSError as error:
             if error.errno not in NO_HANDLES:

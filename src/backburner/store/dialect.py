@@ -42,7 +42,7 @@ POSTGRES_SETTINGS = {
     "timezone": "UTC",
     "synchronous_commit": "on",
     "lock_timeout": "10s",
-    "idle_in_transaction_session_timeout": "30s",
+    "idle_in_transaction_session_timeout": "15s",
     "statement_timeout": "60s",
 }
 #: A statement is prepared when it is executed once more than this.

@@ -1,9 +1,13 @@
-"""People who want more things at once than people do, and remember what they wanted."""
+"""People who want things of workers in trouble, and remember what they wanted."""
 
 import random
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
+
+from sqlalchemy.exc import DBAPIError
 
 from backburner.core.conversation import Conversation, EndedAs
 from backburner.core.errors import BackburnerError
@@ -31,6 +35,8 @@ class People:
     #: What each message is to be answered with, and where.
     replies: dict[str, Conversation] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    #: Never given twice, even if a wish fails.
+    numbers: Iterator[int] = field(default_factory=count)
     #: What was said about calls in doubt, by what they send.
     doubted: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
@@ -40,11 +46,13 @@ class People:
         try:
             self.dice.choice(wishes)()
         except BackburnerError:
-            # It was over already.
+            # It was over already, or the database is in trouble.
             self.counts["too late"] += 1
+        except DBAPIError:
+            self.counts["refused"] += 1
 
     def work(self) -> None:
-        text = f"letter {len(self.tasks)};"
+        text = f"letter {next(self.numbers)};"
         self.tasks[text] = self.outside.task(
             Spend(10),
             Call("look", {"seconds": self.dice.uniform(0, 0.4)}),
@@ -60,7 +68,7 @@ class People:
     def talk(self) -> None:
         if len(self.chats) < 2 * len(USERS):
             self.chats.append(self.outside.chat(user=self.dice.choice(USERS)))
-        chat, text = self.dice.choice(self.chats), f"reply {len(self.replies)};"
+        chat, text = self.dice.choice(self.chats), f"reply {next(self.numbers)};"
         self.outside.say(
             chat, Spend(3), Sleep(self.dice.uniform(0, 0.3)), Say(text), Call("look"), Say(" ")
         )

@@ -71,6 +71,23 @@ async def test_transactions_that_wait_leave_room_for_urgent_ones(
     assert await waiting == [0] * 2 * THREADS
 
 
+async def test_a_transaction_that_waits_for_the_time_holds_up_no_other(
+    database: Database, proxy: Proxy
+) -> None:
+    proxy.fall_silent()
+    proxy.let_new_connections_through()
+    waiting = asyncio.create_task(database.transact(lambda tx: tx.now))
+    # The first takes the silent connection that was used last.
+    await asyncio.sleep(0)
+    others = [database.transact(lambda tx: tx.now, within=SHORT) for _ in range(3)]
+
+    failed = await asyncio.gather(*others, return_exceptions=True)
+    async with asyncio.timeout(20):
+        assert await database.transact(lambda tx: tx.tick, within=SHORT * 10)
+    assert StoreFailed in map(type, failed)
+    waiting.cancel()
+
+
 async def test_a_silent_database_is_closed_all_the_same(database: Database, proxy: Proxy) -> None:
     proxy.fall_silent()
     asking = asyncio.create_task(database.transact(ask))
