@@ -9,7 +9,7 @@ import pytest
 from support.doubles.engine import Call, End, Say, ScriptedEngine, Wait
 from support.requirements import requirement
 from support.stage.stage import PLACE, Stage
-from support.stage.whole_worker import NEVER, until, working
+from support.stage.whole_worker import NEVER, PACE, SEATS, until, working
 
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
@@ -21,7 +21,7 @@ from backburner.core.schedule import Scheduled
 from backburner.ports import Hint, Tx
 from backburner.store.db import Database
 from backburner.worker.seats import Seats
-from backburner.worker.service import Pace
+from backburner.worker.service import Pace, Worker
 
 T = TypeVar("T")
 
