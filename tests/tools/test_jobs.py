@@ -91,9 +91,7 @@ async def test_a_job_tool_that_fails_gives_the_reason(house: House) -> None:
     wrong = await call(house, chat, "background_block", task_ids=[])
 
     assert all(result.failed for result in (unknown, neither, nobody, wrong))
-    assert unknown.text == (
-        "This conversation has no job c_nowhere. List its jobs with background_list."
-    )
+    assert unknown.text == ("There is no such job: c_nowhere. List the jobs with background_list.")
     assert neither.text == "There are no jobs to cancel. Give their ids or a batch."
     assert "There is no profile 'nobody'. Available: " in nobody.text
     assert wrong.text.startswith("background_block was not called.")
@@ -110,9 +108,7 @@ async def test_a_batch_is_cancelled_and_cleared(house: House) -> None:
     rest = await call(house, chat, "background_clear")
 
     assert cancelled.text == (f"Cancelled: {two} 'ask somebody'.\nAlready ended: {one} 'say One.'.")
-    assert cleared.text == (
-        f"Removed: {one} 'say One.'.\nNot jobs of this conversation: c_nowhere."
-    )
+    assert cleared.text == (f"Removed: {one} 'say One.'.\nThere are no such jobs: c_nowhere.")
     assert rest.text == f"Removed: {two} 'ask somebody'."
     assert (await call(house, chat, "background_clear")).text == "There are no such jobs."
 
@@ -140,7 +136,7 @@ async def test_a_client_gets_a_summary_with_results(house: House) -> None:
     assert running.text.startswith("0 of 2 have settled.")
     assert done.text.startswith("2 of 2 have settled.\n")
     assert f"{one}:\n<outside" in done.text
-    assert done.text.endswith("Not jobs of this conversation: x.")
+    assert done.text.endswith("There are no such jobs: x.")
     assert done.wait is None
 
 

@@ -67,6 +67,40 @@ async def test_a_client_starts_a_job_waits_for_it_and_fetches_its_result(
         assert await ask(client, "background_list") == "There are no such jobs."
 
 
+@requirement("C-mcp")
+async def test_a_client_is_told_to_fetch_results_and_not_that_they_are_sent(
+    http: httpx2.AsyncClient, stage: Stage
+) -> None:
+    stage.engine.then(End({"complete": True, "message": "There are 7 files."}))
+    async with over_http(http, await make_token(stage)) as client:
+        texts = [str(tool.description) for tool in (await client.list_tools()).tools]
+        started = text(await client.call_tool("background_task", JOB))
+        await stage.work()
+        job = (re.findall(r"c_\w{26}", started) or [""])[0]
+        resumed = await ask(client, "background_resume", task_id=job, message="Again.")
+        added = await ask(client, "task_add", name="watch", prompt="Look.", interval="30m")
+
+    promised = ("sent here", "sent to this conversation", "to this conversation", "reports here")
+    for words in (*texts, started, resumed, added):
+        assert not [promise for promise in promised if promise in words], words
+    assert "background_output" in started
+    assert "background_output" in resumed
+    assert "task_history" in added
+
+
+async def test_a_second_task_of_one_name_is_refused(http: httpx2.AsyncClient, stage: Stage) -> None:
+    task = {"name": "watch-ci", "prompt": "Look at CI.", "interval": "30m"}
+    async with over_http(http, await make_token(stage)) as client:
+        await ask(client, "task_add", **task)
+        again = await client.call_tool("task_add", task | {"name": "Watch-CI"})
+        await ask(client, "task_cancel", task="watch-ci")
+        await ask(client, "task_add", **task)
+
+    assert again.is_error
+    assert "already" in text(again)
+    assert "task_update" in text(again)
+
+
 async def test_job_results_are_stored_in_the_clients_conversation_without_a_reply(
     http: httpx2.AsyncClient, stage: Stage
 ) -> None:
@@ -172,7 +206,7 @@ async def test_jobs_of_another_token_cannot_be_reached(
                 assert (await client.call_tool(tool, asked)).is_error
             for tool in ("background_cancel", "background_clear", "background_block"):
                 result = await ask(client, tool, task_ids=[job])
-                assert result == f"Not jobs of this conversation: {job}."
+                assert result == f"There are no such jobs: {job}."
             assert await ask(client, "background_list") == "There are no such jobs."
             if user == MATE:
                 assert "mine" not in await ask(client, "task_list")

@@ -5,7 +5,8 @@ The docstring of the function and the descriptions of the arguments are what the
 
 import hashlib
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
 
@@ -63,6 +64,14 @@ def define_tool(
         run=checked,
         outside=outside,
     )
+
+
+def describe_for_clients(offers: Iterable[Offer], texts: Mapping[str, str]) -> Sequence[Offer]:
+    """Replace descriptions by those for clients outside: they are not part of a conversation."""
+    return [
+        replace(offer, description=texts.get(offer.tool.name, offer.description))
+        for offer in offers
+    ]
 
 
 @cache

@@ -18,7 +18,7 @@ from backburner.core.work.jobs import MAX_BATCH_CHARS, describe_job, summarize_j
 from backburner.core.work.views import JobStatus, JobView
 from backburner.ports import JobWait, Offer, ToolResult
 from backburner.runs.retrying_store import with_retries
-from backburner.tools.define import Arguments, define_tool
+from backburner.tools.define import Arguments, define_tool, describe_for_clients
 
 #: Of all results that one call returns; the gate passes no more.
 MAX_RESULTS_CHARS = 90_000
@@ -56,6 +56,14 @@ class StartJob(Arguments):
     )
 
 
+class StartClientJob(StartJob):
+    batch: str = Field(
+        default="",
+        max_length=MAX_BATCH_CHARS,
+        description="A name for jobs that belong together. Default: a batch of its own.",
+    )
+
+
 class JobId(Arguments):
     task_id: str = Field(min_length=1, description="The id of a job, or its beginning.")
 
@@ -87,7 +95,29 @@ class ListJobs(Arguments):
     batch: str = Field(default="", description=_BATCH)
 
 
+#: Descriptions for clients outside, to which no result is sent.
+CLIENT_TEXTS = {
+    "background_task": "Start a job in the background and return its id immediately; continue"
+    " meanwhile. Use it for work that takes a while and can be done without you; start several if"
+    " useful. The result is not sent to you: wait for it with background_block, or read it later"
+    " with background_output.",
+    "background_resume": "Give a completed job a follow-up; it remembers its work. Returns"
+    " immediately; wait for the new result with background_block, or read it later with"
+    " background_output.",
+    "background_list": "List the jobs that were started with this client's token, newest first,"
+    " without their results.",
+}
+
+
 def job_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
+    offers = _offers(deps, origin)
+    if origin.turn is not None:
+        return offers
+    start = define_tool("background_task", StartClientJob, _Tools(deps, origin).start, free=True)
+    return describe_for_clients([start, *offers[1:]], CLIENT_TEXTS)
+
+
+def _offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
     tools = _Tools(deps, origin)
     output = define_tool(
         "background_output", JobId, tools.output, free=True, read_only=True, outside=True
@@ -126,7 +156,7 @@ class _Tools:
         (job,) = await jobs.start(self._deps, self._origin, [request], batch=arguments.batch)
         return (
             f"Started {job.id} {job.description!r}, batch {job.batch}: {job.status}."
-            " Its result will be sent here; use background_block to wait for it."
+            f" {self._how_to_get_the_result()}"
         )
 
     async def output(self, arguments: JobId) -> ToolResult:
@@ -164,8 +194,13 @@ class _Tools:
         job = await jobs.resume(self._deps, self._origin, arguments.task_id, arguments.message)
         return (
             f"Resumed {job.id} {job.description!r} for the {ordinal(job.resume_count)} time:"
-            f" {job.status}. Its result will be sent here; use background_block to wait for it."
+            f" {job.status}. {self._how_to_get_the_result()}"
         )
+
+    def _how_to_get_the_result(self) -> str:
+        if self._origin.turn is None:
+            return "Wait for its result with background_block, or read it with background_output."
+        return "Its result will be sent here; use background_block to wait for it."
 
     async def cancel(self, arguments: JobSelector) -> str:
         """Cancel jobs that are no longer needed: by id, or a whole batch."""
@@ -232,7 +267,7 @@ def _names(selected: Sequence[JobView]) -> str:
 
 
 def _unknown(unknown: Sequence[str]) -> Sequence[str]:
-    return [f"Not jobs of this conversation: {', '.join(unknown)}."] if unknown else []
+    return [f"There are no such jobs: {', '.join(unknown)}."] if unknown else []
 
 
 def _batch(job: JobView) -> str:

@@ -20,7 +20,7 @@ from backburner.core.work.views import TaskKind, TaskStatus
 from backburner.ports import Offer
 from backburner.runs.retrying_store import with_retries
 from backburner.tools import phrasing
-from backburner.tools.define import Arguments, define_tool
+from backburner.tools.define import Arguments, define_tool, describe_for_clients
 
 MAX_RUN_LIMIT = 1_000_000
 
@@ -173,7 +173,23 @@ class TaskHistory(TaskName):
     runs: int = Field(default=10, ge=1, le=50, description="The maximum number of runs to list.")
 
 
+#: Descriptions for clients outside. They act for the user, and are not told of results.
+CLIENT_TEXTS = {
+    "task_add": "Create a task: named background work for the user. It is active immediately. The"
+    " result says when it runs: tell the user those times. The user is notified of its results,"
+    " you are not: read them with task_history.",
+    "task_update": "Change a task: its name, prompt, schedule, notifications, tools or run limit."
+    " The user is asked again about a changed proposal.",
+}
+HOW_TO_READ_RESULTS = "Read the results of its runs with task_history."
+
+
 def task_offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
+    offers = _offers(deps, origin)
+    return offers if origin.turn is not None else describe_for_clients(offers, CLIENT_TEXTS)
+
+
+def _offers(deps: Deps, origin: Origin) -> Sequence[Offer]:
     tools = _Tools(deps, origin)
     return (
         define_tool("task_add", AddTask, tools.add, free=True),
@@ -204,7 +220,8 @@ class _Tools:
         user's approval; the result says so.
         """
         task = await tasks.add(self._deps, self._origin, arguments.task())
-        return phrasing.describe_task(task)
+        text = phrasing.describe_task(task)
+        return text if self._origin.turn is not None else f"{text} {HOW_TO_READ_RESULTS}"
 
     async def propose(self, arguments: ProposeTask) -> str:
         """Propose a task that the user did not ask for; nothing runs before they approve it.

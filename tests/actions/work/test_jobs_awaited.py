@@ -118,7 +118,7 @@ async def test_who_waits_for_what_has_settled_goes_on_at_once(house: House) -> N
 
     (told,) = house.results()
     assert told.startswith("2 of 2 have settled.")
-    assert all(words in told for words in ("One.", "Two.", "Not jobs of this conversation: c_now"))
+    assert all(words in told for words in ("One.", "Two.", "There are no such jobs: c_now"))
     assert (house.waiting(), house.said(chat)[-1]) == ([], "Done.")
     assert (await house.job(chat, one)).retrieved_at is not None
 

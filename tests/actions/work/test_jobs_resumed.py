@@ -82,7 +82,7 @@ async def test_a_follow_up_says_something_to_a_job_that_is_there(house: House) -
 
     with pytest.raises(BadRequest, match="empty"):
         await jobs.resume(house.deps, outside(chat), which, " ")
-    with pytest.raises(NotFound, match="This conversation has no job c_nowhere"):
+    with pytest.raises(NotFound, match="There is no such job: c_nowhere"):
         await jobs.resume(house.deps, outside(chat), "c_nowhere", "say More.")
 
 

@@ -32,11 +32,17 @@ def all_offers() -> Sequence[Offer]:
     )
     return (
         *conversation_offers(deps, turn),
-        *client_offers(deps, Origin(_USER, _PLACE)),
+        *client_offers(deps, Origin.of(turn)),
         *workspace_offers(
             Path("workspace"), Path("kept"), ConfinedShell(), CheckedNetwork(), ALONE
         ),
     )
+
+
+def outside_offers() -> Sequence[Offer]:
+    """Make the tools as clients outside read them."""
+    deps = Deps(store=cast("Store", None), engines={}, default_profile="", toolbox=TestTools())
+    return client_offers(deps, Origin(_USER, _PLACE))
 
 
 def describe(offer: Offer) -> dict[str, Any]:
@@ -54,6 +60,7 @@ def collect() -> dict[str, Any]:
     return {
         "instructions": SERVER_INSTRUCTIONS,
         "tools": [describe(offer) for offer in all_offers()],
+        "clients": [describe(offer) for offer in outside_offers()],
     }
 
 

@@ -309,9 +309,7 @@ def _find_one(tx: Tx, origin: Origin, reference: str) -> Conversation:
 
 def jobs_not_found(references: Sequence[str]) -> NotFound:
     names = ", ".join(reference[:80] for reference in references)
-    return NotFound(
-        f"This conversation has no job {names}.", hint="List its jobs with background_list."
-    )
+    return NotFound(f"There is no such job: {names}.", hint="List the jobs with background_list.")
 
 
 def _view(job: Conversation, work: WorkSummary | None = None) -> JobView:

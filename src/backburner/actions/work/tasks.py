@@ -64,6 +64,7 @@ async def add(
         task = create.find_committed(tx, origin.user, task_id, attempts)
         attempts.append(True)
         if task is None:
+            _refuse_same_name(tx, origin.user, new.name)
             schedule = schedules.resolve(tx, origin.user, new.timing)
             brief = _brief(new, schedule, here)
             task = create.start(tx, deps, origin, task_id, brief, proposed_because=proposed_because)
@@ -198,6 +199,18 @@ def _brief(new: NewTask, schedule: Schedule, here: Conversation | None) -> Brief
         reports_to=new.reports_to,
     )
     return brief if here is None else create.as_child(here, brief)
+
+
+def _refuse_same_name(tx: Tx, user: UserId, name: str) -> None:
+    """Refuse a second open task of one name: by name, neither could be reached."""
+    plain = " ".join(name.split()).casefold()
+    for task in tx.tasks.scheduled(user, limit=lookup.MAX_TASKS_SEARCHED):
+        is_same = task.kind is Kind.TASK and task.title.casefold() == plain
+        if is_same and task_status(task) is not TaskStatus.PROPOSED:
+            raise Conflict(
+                f"There is already a task named {task.title!r} ({task.id}).",
+                hint="Choose another name, or change that task (agents: task_update).",
+            )
 
 
 def _is_unvetted(conversation: Conversation) -> bool:
