@@ -304,6 +304,8 @@ def test_results_of_jobs_are_shown_as_data_and_cut_at_their_limit() -> None:
     assert f"{output}\n" in background(items=[short])
     prompt = background(items=[long])
     assert "The job 'Read' () has failed. Its request was: r" in prompt
+    gone = job_result(title="Go", request="r", result="", failed=True, cancelled=True)
+    assert "The job 'Go' () was cancelled by the user." in background(items=[gone])
     cut = quote_outside("job", "x" * (MAX_SECTION_CHARS - len(TRUNCATION_MARK)) + TRUNCATION_MARK)
     assert f"{cut}\nThe result is truncated: call background_output for all.\n" in prompt
 

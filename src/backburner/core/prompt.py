@@ -262,13 +262,15 @@ def _causes(conversation: Conversation, items: Sequence[Item], *, now: datetime,
 
 def _job_result(content: Mapping[str, Any]) -> str:
     title, job_id = content.get("title", ""), content.get("conversation_id", "")
-    ended = "failed" if content.get("failed") else "finished"
+    ended = "has failed" if content.get("failed") else "has finished"
+    if content.get("cancelled"):
+        ended = "was cancelled by the user"
     request = truncate(str(content.get("request", "")), MAX_QUOTED_MESSAGE_CHARS)
     whole = str(content.get("result", ""))
     result = truncate(whole, MAX_SECTION_CHARS)
     more = "" if result == whole else "\nThe result is truncated: call background_output for all."
     return (
-        f"The job {title!r} ({job_id}) has {ended}. Its request was: {request}\n"
+        f"The job {title!r} ({job_id}) {ended}. Its request was: {request}\n"
         f"{quote_outside('job', result)}{more}"
     )
 

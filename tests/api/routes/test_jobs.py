@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from support.doubles.clock import SetClock
-from support.doubles.engine import Call, End, Fail, Say, Wait
+from support.doubles.engine import Call, End, Fail, Wait
 from support.requirements import requirement
 from support.stage.api_stage import Asker, read_rows
 from support.stage.stage import Stage
@@ -46,6 +46,20 @@ async def test_a_job_is_started_done_and_seen_with_its_result(
     assert (done["calls"], done["recent_tools"]) == (1, ["look"])
     assert done["completed_at"]
     assert done["prompt"] == "Count the files."
+
+
+async def test_a_job_that_a_user_started_reports_itself(
+    ask: Asker, stage: Stage, chat: Conversation
+) -> None:
+    stage.engine.then(DONE)
+    job = await start(ask, chat)
+    await stage.work()
+
+    (notice,) = (await ask.get("/api/notices"))["items"]
+    assert (notice["text"], notice["conversation_id"]) == ("There are 7 files.", job["id"])
+    assert any("There are 7 files." in said for said in stage.said(chat))
+    # Nobody asked the agent of the chat for a comment.
+    assert [request.conversation.id for request in stage.engine.requests] == [job["id"]]
 
 
 async def test_looking_at_jobs_changes_nothing(
@@ -91,7 +105,6 @@ async def test_a_completed_job_is_followed_up_and_no_other(
     ask: Asker, stage: Stage, chat: Conversation
 ) -> None:
     stage.engine.then(DONE)
-    stage.engine.then(Say("Seven."))
     stage.engine.then(End({"complete": True, "message": "Two are empty."}))
     job = await start(ask, chat)
     path, more = f"/api/jobs/{job['id']}/resume", {"message": "And empty ones?"}
@@ -119,7 +132,10 @@ async def test_a_job_is_cancelled_once_and_its_parent_told(
     assert cancelled["status"] == "cancelled"
     again = await ask("POST", f"/api/jobs/{job['id']}/cancel")
     assert (again.status_code, again.json()["detail"]) == (409, "This job is not running.")
-    assert any("It was cancelled." in said for said in stage.said(chat))
+    (said,) = stage.said(chat)
+    assert said.startswith("The job 'Count' was cancelled by the user.")
+    assert [request.conversation.id for request in stage.engine.requests] == [job["id"]]
+    assert (await ask.get("/api/notices"))["items"] == []
 
 
 async def test_a_batch_is_cancelled_and_what_cannot_be_is_named(
@@ -146,7 +162,6 @@ async def test_jobs_that_have_ended_are_removed_and_the_others_stay(
     ask: Asker, stage: Stage, chat: Conversation
 ) -> None:
     stage.engine.then(DONE)
-    stage.engine.then(Say("Seven."))
     stage.engine.then(DONE)
     done = await start(ask, chat)
     await stage.work()

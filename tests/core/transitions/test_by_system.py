@@ -15,7 +15,7 @@ from support.cases.transition_cases import (
 from support.stage import make
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, EndedAs, Kind, PauseReason, Status
+from backburner.core.conversation import Author, Conversation, EndedAs, Kind, PauseReason, Status
 from backburner.core.notice import NoticeKind
 from backburner.core.run import ItemKind, RunKind
 from backburner.core.schedule import After, AfterCondition
@@ -31,7 +31,7 @@ def test_an_event_waits_behind_an_open_question() -> None:
 
 def test_the_result_of_a_job_is_answered_and_that_of_a_task_only_written_down() -> None:
     parent, report = make.conversation(), transitions.Report("Found it.")
-    job = make.conversation(id=make.OTHER, kind=Kind.JOB, title="search")
+    job = make.conversation(id=make.OTHER, kind=Kind.JOB, title="search", created_by=Author.AGENT)
     task = replace(job, kind=Kind.TASK)
     answered = transitions.receive_report(parent, job, report)
     noted = transitions.receive_report(parent, task, report)
@@ -40,6 +40,22 @@ def test_the_result_of_a_job_is_answered_and_that_of_a_task_only_written_down() 
     assert answered.inbox[0].content["result"] == "Found it."
     assert noted.inbox == ()
     assert [(m.content, m.outside) for m in noted.messages] == [("search: Found it.", True)]
+
+
+def test_a_job_of_the_user_and_one_they_cancelled_are_stored_without_a_reply() -> None:
+    parent, found = make.conversation(), transitions.Report("Found it.")
+    ended = transitions.Report("It was cancelled.", failed=True, cancelled=True)
+    mine = make.conversation(id=make.OTHER, kind=Kind.JOB, title="search")
+    agents = replace(mine, created_by=Author.AGENT)
+    kept = transitions.receive_report(parent, mine, found)
+    cancelled = transitions.receive_report(parent, agents, ended)
+    awaited = transitions.receive_report(parent, agents, ended, awaited_by=RunKind.REPLY)
+
+    assert kept.inbox == cancelled.inbox == ()
+    assert kept.messages[0].content.startswith("The job 'search' has finished.")
+    assert cancelled.messages[0].content.startswith("The job 'search' was cancelled by the user.")
+    # An agent that waits for the job has to go on.
+    assert [item.content["cancelled"] for item in awaited.inbox] == [True]
 
 
 def test_the_result_of_a_test_run_is_stored_without_a_reply() -> None:

@@ -8,7 +8,7 @@ from support.stage import make
 from support.stage.make import NOON, OTHER, USER
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, EndedAs, PauseReason, Status
+from backburner.core.conversation import Author, Conversation, EndedAs, PauseReason, Status
 from backburner.core.errors import BadRequest, Conflict, LimitReached
 from backburner.core.ids import ConversationId
 from backburner.core.notice import of_question
@@ -30,7 +30,13 @@ CHAT = make.conversation()
 JOB = transitions.start_job(
     OTHER,
     USER,
-    Brief(title="Search", prompt="Find it.", schedule=Immediate(), parent_id=CHAT.id),
+    Brief(
+        title="Search",
+        prompt="Find it.",
+        schedule=Immediate(),
+        parent_id=CHAT.id,
+        created_by=Author.AGENT,
+    ),
     now=NOON,
 ).conversation
 DONE = transitions.finish(

@@ -65,9 +65,17 @@ class JobsChanged:
 
 
 async def start(
-    deps: Deps, origin: Origin, requests: Sequence[JobRequest], *, batch: str = ""
+    deps: Deps,
+    origin: Origin,
+    requests: Sequence[JobRequest],
+    *,
+    batch: str = "",
+    by_user: bool = False,
 ) -> Sequence[JobView]:
-    """Start jobs. Without a name, those of one run or one external call are a batch."""
+    """Start jobs. Without a name, those of one run or one external call are a batch.
+
+    `by_user`: no agent waits for them, so they notify the user themselves.
+    """
     if not requests:
         raise BadRequest("There are no jobs to start.", hint="Describe at least one.")
     check_text("The batch", batch, limit=jobs.MAX_BATCH_CHARS)
@@ -98,6 +106,8 @@ async def start(
                 parent_run_id=None if origin.turn is None else origin.turn.run_id,
                 parent_message_id=message_id,
             )
+            if by_user:
+                brief = replace(brief, created_by=Author.USER, notify=here.notify)
             step = transitions.start_job(job_id, here.user_id, brief, now=tx.now)
             # Outside text that was read here may have suggested the prompt.
             job = replace(step.conversation, outside_read=here.outside_read)

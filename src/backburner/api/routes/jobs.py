@@ -55,15 +55,15 @@ async def list_jobs(
 
 @router.post("", summary="Start a job", status_code=201, responses=error_responses(404, 429))
 async def start_job(body: NewJobBody, deps: AppDeps, caller: Writer) -> JobOut:
-    """Start a job for a conversation, which receives the result."""
+    """Start a job for a conversation, which keeps the result. You are notified of it."""
     origin = Origin.by(caller, body.conversation)
-    (job,) = await jobs.start(deps, origin, [body.request()], batch=body.batch)
+    (job,) = await jobs.start(deps, origin, [body.request()], batch=body.batch, by_user=True)
     return JobOut.of(job)
 
 
 @router.post("/cancel", summary="Cancel jobs", responses=error_responses(404))
 async def cancel_jobs(body: JobSelectionBody, deps: AppDeps, caller: Writer) -> JobChangesOut:
-    """Cancel running jobs. Their conversation is notified."""
+    """Cancel running jobs. That is noted in their conversation."""
     changed = await user_jobs.cancel_many(
         deps, caller.user, body.conversation, ids=body.jobs, batch=body.batch
     )
@@ -94,7 +94,7 @@ async def delete_job(job_id: JobIdPath, deps: AppDeps, caller: Writer) -> None:
 
 @router.post("/{job_id}/cancel", summary="Cancel a job")
 async def cancel_job(job_id: JobIdPath, deps: AppDeps, caller: Writer) -> JobOut:
-    """Cancel it and all jobs that it started. Its conversation is notified."""
+    """Cancel it and all jobs that it started. That is noted in its conversation."""
     return JobOut.of(await user_jobs.cancel(deps, caller.user, job_id))
 
 

@@ -150,7 +150,7 @@ def _stop(conversation: Conversation, question: Question, *, now: datetime) -> S
     return Step(
         conversation=end_work(closed, EndedAs.CANCELLED, now=now),
         stops=Stops.WORK,
-        report=Report("It was stopped.", failed=True),
+        report=Report("It was stopped.", failed=True, cancelled=True),
         signal=FollowerEvent.ENDED,
     )
 

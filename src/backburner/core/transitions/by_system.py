@@ -7,6 +7,7 @@ from typing import Any
 
 from backburner.core import schedule
 from backburner.core.conversation import (
+    Author,
     Conversation,
     EndedAs,
     Kind,
@@ -46,12 +47,15 @@ def receive_report(
     *,
     awaited_by: RunKind | None = None,
 ) -> Step:
-    """Receive a child's report: a job's is answered, a task's is only stored as a message.
+    """Receive a child's report: that of a job which an agent started is answered.
 
-    `awaited_by` is the kind of the run that waits for the job and gets the result.
+    All others are only stored as a message. `awaited_by` is the kind of the run that waits for the
+    job and gets the result.
     """
-    is_answered = child.kind is Kind.JOB and child.batch != TEST_RUN_BATCH
-    text = _result(child, report) if is_answered else f"{child.title}: {report.text}"
+    is_job = child.kind is Kind.JOB and child.batch != TEST_RUN_BATCH
+    is_news = child.created_by is Author.AGENT and not report.cancelled
+    is_answered = is_job and (is_news or awaited_by is not None)
+    text = _result(child, report) if is_job else f"{child.title}: {report.text}"
     message = NewMessage(role=MessageRole.SYSTEM, content=text, source=Source.WORKER, outside=True)
     archived = conversation.status is Status.ARCHIVED
     if not is_answered or archived or conversation.keeps_only:
@@ -65,12 +69,15 @@ def receive_report(
             "request": _request(child),
             "result": report.text,
             "failed": report.failed,
+            "cancelled": report.cancelled,
         },
     )
     return Step(conversation=conversation, messages=(message,), inbox=(item,))
 
 
 def _result(job: Conversation, report: Report) -> str:
+    if report.cancelled:
+        return f"The job {job.title!r} was cancelled by the user. Its request was: {_request(job)}"
     ended = "failed" if report.failed else "finished"
     return f"The job {job.title!r} has {ended}. Its request was: {_request(job)}\n\n{report.text}"
 

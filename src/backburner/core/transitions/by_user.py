@@ -159,7 +159,7 @@ def cancel(
         conversation=replace(cancelled, status=Status.ACTIVE, questions=()),
         withdrawn=_open_question_ids(conversation),
         stops=Stops.WORK,
-        report=Report("It was cancelled.", failed=True) if reports else None,
+        report=Report("It was cancelled.", failed=True, cancelled=True) if reports else None,
         signal=FollowerEvent.ENDED if has_work else None,
     )
 

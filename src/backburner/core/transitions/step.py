@@ -46,6 +46,8 @@ class Report:
     text: str
     #: The work failed or was cancelled.
     failed: bool = False
+    #: The user cancelled it, and so knows it already.
+    cancelled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

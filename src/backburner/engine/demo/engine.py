@@ -183,6 +183,8 @@ class _Agent:
         match item.kind:
             case ItemKind.JOB_RESULT:
                 outcome = "has failed" if item.content.get("failed") else "has finished"
+                if item.content.get("cancelled"):
+                    outcome = "was cancelled"
                 return f"“{_quote(str(item.content.get('title', '')))}” {outcome}."
             case _:
                 return "All right."

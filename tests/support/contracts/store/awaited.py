@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Author, Conversation
 from backburner.core.ids import ConversationId, ItemId, UserId, new_conversation_id
 from backburner.core.run import Item, RunKind
 from backburner.core.schedule import Immediate
@@ -175,7 +175,12 @@ def _family(scene: Scene) -> tuple[Conversation, Conversation, Conversation]:
 
 def _job(scene: Scene, chat: Conversation) -> Conversation:
     brief = Brief(
-        title="Job", prompt="Do it.", schedule=Immediate(), parent_id=chat.id, root_id=chat.id
+        title="Job",
+        prompt="Do it.",
+        schedule=Immediate(),
+        parent_id=chat.id,
+        root_id=chat.id,
+        created_by=Author.AGENT,
     )
     born = transitions.start_job(new_conversation_id(), USER, brief, now=NOON)
     return scene.add(Step(conversation=replace(born.conversation, next_run_at=None)))

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import select, update
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Kind, Status
+from backburner.core.conversation import Author, Conversation, Kind, Status
 from backburner.core.ids import QuestionId, new_item_id
 from backburner.core.outcome import NeedsInput
 from backburner.core.question import NewQuestion, QuestionType
@@ -242,7 +242,7 @@ def events_wait_behind_a_question(scene: Scene) -> None:
 
 
 def a_result_of_a_job_starts_a_reply_with_nobody_there(scene: Scene) -> None:
-    chat, job = scene.chat(), make.conversation(kind=Kind.JOB, title="Job")
+    chat, job = scene.chat(), make.conversation(kind=Kind.JOB, title="Job", created_by=Author.AGENT)
     scene.change(chat, lambda found: transitions.receive_report(found, job, Report("Done.")))
     assert scene.claim_reply() is None
     assert scene.claim_work(cap=0) is None
