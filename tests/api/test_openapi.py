@@ -63,6 +63,33 @@ async def test_every_operation_says_how_it_may_be_refused(described: dict[str, A
             assert content["application/problem+json"]["schema"]["$ref"].endswith("/Problem")
 
 
+async def test_generators_learn_where_the_server_is_and_how_to_sign_in(
+    described: dict[str, Any],
+) -> None:
+    schemes = described["components"]["securitySchemes"]
+    assert described["servers"] == [{"url": "/"}]
+    assert schemes["token"] == {"type": "http", "scheme": "bearer"}
+    assert {one["in"] for name, one in schemes.items() if name != "token"} == {"cookie", "header"}
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            ways = [] if OPEN.fullmatch(path) else [{"token": []}, {"cookie": [], "page": []}]
+            assert operation["security"] == ways, (method, path)
+
+
+async def test_only_media_types_that_generators_know_are_used(described: dict[str, Any]) -> None:
+    used = {
+        media_type
+        for _, _, operation in operations(described)
+        for response in operation["responses"].values()
+        for media_type in response.get("content", {})
+    }
+
+    assert used <= {
+        *("application/json", "application/problem+json", "text/event-stream", "text/plain"),
+        "application/octet-stream",
+    }
+
+
 async def test_component_names_are_unique_and_leak_nothing_of_the_code(ask: Asker) -> None:
     document = await ask.get("/api/openapi.json")
     generated = get_openapi(title="", version="", routes=ask.api.routes)["components"]["schemas"]

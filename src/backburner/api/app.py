@@ -79,7 +79,9 @@ _root.include_router(monitoring.router)
 class Api(FastAPI):
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            self.openapi_schema = openapi.complete(super().openapi())
+            self.openapi_schema = openapi.complete(
+                super().openapi(), public_url=self.state.public_url
+            )
         return self.openapi_schema
 
 

@@ -1,4 +1,4 @@
-"""Parts of the OpenAPI document that FastAPI does not derive: errors and component names.
+"""Parts of the OpenAPI document that FastAPI does not derive: errors, sign-in, component names.
 
 Errors that follow from the shape of a request are added here; routes declare all others.
 
@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from backburner.api.http import problems
+from backburner.api.http.auth import SESSION_COOKIE, SESSION_HEADER
 
 REF = "#/components/schemas/"
 _PAGE = re.compile(r"PageOut_(\w+)_")
@@ -28,6 +29,15 @@ _MEANINGS = {
     429: "Limit reached.",
     503: "The database is unavailable.",
 }
+#: Ways to sign in, as generators of clients read them; a browser's session has two halves.
+SECURITY_SCHEMES = {
+    "token": {"type": "http", "scheme": "bearer"},
+    "cookie": {"type": "apiKey", "in": "cookie", "name": SESSION_COOKIE},
+    "page": {"type": "apiKey", "in": "header", "name": SESSION_HEADER},
+}
+SIGNED_IN: list[dict[str, list[str]]] = [{"token": []}, {"cookie": [], "page": []}]
+#: Paths for callers who are not signed in.
+OPEN_PATHS = frozenset({"/health", "/ready", "/api/sign-in", "/api/invitations/accept"})
 #: Of requests with a body.
 BODY_ERRORS = (408, 413)
 
@@ -68,20 +78,24 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 COMMON_RESPONSES = error_responses(400, 401, 403, 422, 503)
 
 
-def complete(document: dict[str, Any]) -> dict[str, Any]:
-    """Add implied errors and the component they refer to; give components their public names."""
+def complete(document: dict[str, Any], *, public_url: str = "") -> dict[str, Any]:
+    """Add implied errors, the address and the ways to sign in; give components public names."""
+    document["servers"] = [{"url": public_url or "/"}]
     for path, operations in document["paths"].items():
         for operation in operations.values():
+            operation["security"] = [] if path in OPEN_PATHS else SIGNED_IN
             not_found = (404,) if "{" in path else ()
             body_errors = BODY_ERRORS if "requestBody" in operation else ()
             for status, response in error_responses(*not_found, *body_errors).items():
                 operation["responses"].setdefault(str(status), response)
-    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    components = document.setdefault("components", {})
+    components["securitySchemes"] = SECURITY_SCHEMES
+    schemas = components.setdefault("schemas", {})
     schemas[ProblemOut.__name__] = ProblemOut.model_json_schema()
     for name, schema in schemas.items():
         if "title" in schema:
             schema["title"] = public_name(name)
-    document["components"]["schemas"] = {public_name(name): schemas[name] for name in schemas}
+    components["schemas"] = {public_name(name): schemas[name] for name in schemas}
     renamed: dict[str, Any] = _rename_references(document)
     return renamed
 

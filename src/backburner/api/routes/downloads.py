@@ -24,7 +24,7 @@ from backburner.api.schemas.download import DownloadOut, NewDownloadBody
 from backburner.api.schemas.me import EXPORT_EXAMPLE
 from backburner.core.accounts import Caller
 
-BACKUP_TYPE = "application/vnd.sqlite3"
+BACKUP_TYPE = "application/octet-stream"
 #: Whatever a browser makes of the bytes, they are no page of ours.
 CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'"
 _CHUNK_BYTES = 2**18
@@ -49,7 +49,10 @@ async def export_data(caller: Reader, deps: AppDeps) -> StreamingResponse:
     summary="Back up the database",
     tags=["operations"],
     response_class=StreamingResponse,
-    responses={200: {"content": {BACKUP_TYPE: {}}}, **error_responses(409)},
+    responses={
+        200: {"content": {BACKUP_TYPE: {"schema": {"type": "string", "format": "binary"}}}},
+        **error_responses(409),
+    },
 )
 async def create_backup(caller: Operator, deps: AppDeps) -> StreamingResponse:
     """Stream a consistent SQLite file. The server keeps working meanwhile."""
