@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -71,6 +72,8 @@ def any_command(arguments: list[str]) -> int:
 
 def become(command: str, arguments: list[str]) -> int:
     make_environment(TO_RUN)
+    # Hints of the program name its commands like this.
+    os.environ["BACKBURNER_COMMAND"] = f"python3 {shlex.quote(sys.argv[0])} run"
     # In place of this process, so that Ctrl-C and signals reach it; -P keeps whatever lies in the
     # current folder from being imported.
     os.execv(str(PYTHON), [str(PYTHON), "-P", "-m", "backburner", command, *arguments])  # noqa: S606

@@ -228,3 +228,26 @@ def test_lock_files_that_do_not_fit_pyproject_are_noticed(checkout: Path) -> Non
     assert fits.returncode == 0
     assert stale.returncode == 1
     assert "python3 dev.py lock" in stale.stderr
+
+
+def test_the_program_learns_how_it_was_started(checkout: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "dev.py", "run", "--version"],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode != 0
+    # In place of the real one.
+    (checkout / ".venv" / "bin" / "python").unlink()
+    write_program(checkout / ".venv" / "bin" / "python", '#!/bin/sh\necho "$BACKBURNER_COMMAND"\n')
+    named = subprocess.run(
+        [sys.executable, "dev.py", "run", "--version"],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert named.stdout == "python3 dev.py run\n", named.stderr

@@ -72,7 +72,9 @@ async def test_generators_learn_where_the_server_is_and_how_to_sign_in(
     assert {one["in"] for name, one in schemes.items() if name != "token"} == {"cookie", "header"}
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
-            ways = [] if OPEN.fullmatch(path) else [{"token": []}, {"cookie": [], "page": []}]
+            ways: list[Any] = (
+                [] if OPEN.fullmatch(path) else [{"token": []}, {"cookie": [], "page": []}]
+            )
             assert operation["security"] == ways, (method, path)
 
 

@@ -33,11 +33,11 @@ def test_an_unknown_or_empty_prefix_is_refused(talk: Call) -> None:
 
     assert (unknown.code, unknown.err) == (
         3,
-        ["No conversation has an id that starts with zzzzzzzz."],
+        ["No conversation is named zzzzzzzz or has an id that starts with it."],
     )
     assert (empty.code, empty.err) == (
         2,
-        ["No conversation given. Use its id, or the start of it."],
+        ["No conversation given. Use its name, its id, or the start of it."],
     )
 
 
@@ -46,3 +46,15 @@ def test_a_complete_id_that_does_not_exist_is_not_found(talk: Call) -> None:
 
     assert ended.code == 3
     assert len(ended.err) == 1
+
+
+def test_names_work_for_conversations_and_jobs_as_for_tasks(
+    ask: Callable[..., Any], talk: Call
+) -> None:
+    said = ask("say", "--no-wait", "a name of its own")
+    job = ask("jobs", "start", "Count.", "--name", "tiny")
+    waited = talk("jobs", "block", "Tiny")
+
+    assert ask("conversations", "A name of its own")["id"] == said["conversation_id"]
+    assert waited.code == 0
+    assert ask("jobs", "show", "tiny")["id"] == job["id"]

@@ -1,6 +1,6 @@
 """The command itself: its help, its version, and unexpected errors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -15,6 +15,12 @@ from backburner.settings import load
 
 pytestmark = pytest.mark.starts
 
+#: Commands that print nothing or one value, or write a file or a stream.
+ONE_VALUE = {
+    *("mcp", "export", "erase", "db backup", "memories forget", "grants revoke"),
+    *("discovery on", "discovery off", "discovery status", "token create", "token revoke"),
+    *("user add", "user invite", "user uninvite", "user reset", "user disable", "user link"),
+}
 HEAVY = ("fastapi", "pydantic", "sqlalchemy", "structlog", "uvicorn")
 
 
@@ -41,6 +47,33 @@ def test_each_command_has_its_help_line() -> None:
             name,
             True,
         )
+
+
+def test_commands_are_listed_in_groups(call: Callable[..., Ended]) -> None:
+    titles = [line for line in call("--help").out if line.endswith(":")]
+
+    assert titles == ["Options:", "Talk:", "Work:", "Answer:", "Account:", "Operate:"]
+
+
+def test_every_command_that_asks_a_server_prints_json() -> None:
+    missing = [
+        path
+        for path, command in walk(backburner, "")
+        if (options := {one.name for one in command.params}) >= {"url", "token_file"}
+        and "as_json" not in options
+    ]
+
+    assert set(missing) == ONE_VALUE
+
+
+def walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    yield path.strip(), command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from walk(inner, f"{path} {name}")
 
 
 def test_the_version_is_printed(call: Callable[..., Ended]) -> None:

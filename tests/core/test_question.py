@@ -30,6 +30,29 @@ WHICH = make.question(type=CHOICE, prompt="Which one?", options=("The first", "T
 WHERE = make.question(type=INPUT, prompt="Where?", options=())
 
 
+@pytest.mark.parametrize(
+    ("options", "text", "meant"),
+    [
+        (("red", "blue"), "2", "blue"),
+        (("red", "blue"), " 1. ", "red"),
+        (("red", "blue"), "3", None),
+        (("red", "blue"), "0", None),
+        (("red", "blue"), "1" * 30, None),
+        (("red", "blue"), "two", None),
+        # Which is meant cannot be known.
+        (("10", "1"), "2", None),
+        (("10", "1"), "1", "1"),
+    ],
+)
+def test_a_choice_is_answered_by_number(
+    options: tuple[str, ...], text: str, meant: str | None
+) -> None:
+    question = make.question(type=CHOICE, options=options)
+
+    assert match_chat_message(question, text) == meant
+    assert match_chat_message(make.question(options=("yes", "no")), "1") is None
+
+
 @requirement("A-question")
 def test_a_question_has_a_type_a_prompt_and_options_and_names_them_when_it_refuses() -> None:
     asked = new_question(CHOICE, "Which one?", ("this", "that"))

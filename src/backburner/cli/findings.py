@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+from backburner.cli.command_name import name_commands
+
 
 class Level(StrEnum):
     OK = "ok"
@@ -32,7 +34,7 @@ def as_lines(findings: Sequence[Finding]) -> list[str]:
         f"{marks[finding.level]} {finding.check:<{width}}  {finding.message} {finding.hint}"
         for finding in findings
     )
-    return [line.rstrip() for line in lines]
+    return [name_commands(line.rstrip()) for line in lines]
 
 
 def as_json(findings: Sequence[Finding]) -> str:

@@ -1,4 +1,4 @@
-"""Find an object by a unique prefix of its id, with or without the type letter."""
+"""Find an object by its name, or by a unique prefix of its id, with or without the type letter."""
 
 from collections.abc import Iterable
 from itertools import chain
@@ -14,32 +14,26 @@ FULL_ID_CHARS = 28
 MAX_MATCHES_SHOWN = 5
 
 
-def find_conversation(server: Server, prefix: str) -> str:
+def find_conversation(server: Server, reference: str) -> str:
     conversations = chain(
         server.items("/api/conversations"), server.items("/api/conversations", archived=True)
     )
-    return _find(prefix, conversations, "conversation", label="title")
+    return _find(reference, conversations, "conversation", name="title")
 
 
-def find_task(server: Server, name: str, **query: Any) -> str:
-    """Find a task by its name, else by a prefix of its id; finished tasks too."""
-    if len(name) == FULL_ID_CHARS:
-        return name
-    tasks = {task["id"]: task for task in _tasks(server, query)}
-    wanted = normalize_title(name).casefold()
-    named = [task for task in tasks.values() if task["name"].casefold() == wanted]
-    if len(named) == 1:
+def find_task(server: Server, reference: str) -> str:
+    """Find a task; of several with one name, the one that is not done."""
+    if len(reference) == FULL_ID_CHARS:
+        return reference
+    open_tasks = list(server.items("/api/tasks"))
+    if len(named := select_named(reference, open_tasks, "name")) == 1:
         return str(named[0]["id"])
-    if len(named) > 1:
-        ids = "; ".join(task["id"] for task in named[:MAX_MATCHES_SHOWN])
-        raise BadRequest(f"{len(named)} tasks are named {name}: {ids}.", hint="Use an id.")
-    return match_prefix(name, tasks.values(), "task", label="name")
+    tasks = chain(open_tasks, server.items("/api/tasks", status="done"))
+    return match(reference, tasks, "task", name="name")
 
 
-def _tasks(server: Server, query: dict[str, Any]) -> Iterable[Any]:
-    yield from server.items("/api/tasks", **query)
-    if not query:
-        yield from server.items("/api/tasks", status="done")
+def find_job(server: Server, reference: str) -> str:
+    return _find(reference, server.items("/api/jobs"), "job", name="description")
 
 
 def find_question(server: Server, prefix: str) -> str:
@@ -50,37 +44,60 @@ def find_grant(server: Server, prefix: str) -> str:
     return _find(prefix, server.items("/api/grants"), "grant", label="tool")
 
 
-def find_job(server: Server, prefix: str) -> str:
-    return _find(prefix, server.items("/api/jobs"), "job", label="description")
-
-
 def find_run(server: Server, conversation_id: str, prefix: str) -> str:
     runs = server.items(f"/api/conversations/{conversation_id}/runs")
     return _find(prefix, runs, "run", label="status")
 
 
-def _find(prefix: str, items: Iterable[Any], noun: str, *, label: str) -> str:
+def _find(
+    reference: str, items: Iterable[Any], noun: str, *, name: str | None = None, label: str = ""
+) -> str:
     # A complete id needs no request: items are only fetched when they are read.
-    is_complete = len(prefix) == FULL_ID_CHARS
-    return prefix if is_complete else match_prefix(prefix, items, noun, label=label)
+    if len(reference) == FULL_ID_CHARS:
+        return reference
+    if name is None:
+        return match_prefix(reference, items, noun, label=label)
+    return match(reference, items, noun, name=name)
+
+
+def match(reference: str, items: Iterable[Any], noun: str, *, name: str) -> str:
+    """Return the id of the one object with this name, or else with this prefix of an id."""
+    if not reference.strip(" _"):
+        raise BadRequest(f"No {noun} given.", hint="Use its name, its id, or the start of it.")
+    known = list({item["id"]: item for item in items}.values())
+    named = select_named(reference, known, name)
+    if len(named) == 1:
+        return str(named[0]["id"])
+    if len(named) > 1:
+        ids = "; ".join(item["id"] for item in named[:MAX_MATCHES_SHOWN])
+        raise BadRequest(f"{len(named)} {noun}s are named {reference}: {ids}.", hint="Use an id.")
+    if not any(matches(item["id"], reference) for item in known):
+        raise NotFound(f"No {noun} is named {reference} or has an id that starts with it.")
+    return match_prefix(reference, known, noun, label=name)
+
+
+def select_named(reference: str, items: Iterable[Any], name: str) -> list[Any]:
+    """Select the objects with this name; case does not matter."""
+    wanted = normalize_title(reference).casefold()
+    return [item for item in items if item[name].casefold() == wanted]
 
 
 def match_prefix(prefix: str, items: Iterable[Any], noun: str, *, label: str) -> str:
     """Return the one id that starts with the prefix; `label` is the field shown in errors."""
     if not prefix.strip("_"):
         raise BadRequest(f"No {noun} given.", hint="Use its id, or the start of it.")
-    matches = {item["id"]: item for item in items if _matches(item["id"], prefix)}
-    if not matches:
+    found = {item["id"]: item for item in items if matches(item["id"], prefix)}
+    if not found:
         raise NotFound(f"No {noun} has an id that starts with {prefix}.")
-    if len(matches) > 1:
-        shown = list(matches.values())[:MAX_MATCHES_SHOWN]
+    if len(found) > 1:
+        shown = list(found.values())[:MAX_MATCHES_SHOWN]
         names = "; ".join(f"{item['id']} ({truncate(item[label])})" for item in shown)
         raise BadRequest(
-            f"{len(matches)} ids start with {prefix}: {names}.",
+            f"{len(found)} ids start with {prefix}: {names}.",
             hint="Use more characters of the id.",
         )
-    return str(next(iter(matches)))
+    return str(next(iter(found)))
 
 
-def _matches(full_id: str, prefix: str) -> bool:
+def matches(full_id: str, prefix: str) -> bool:
     return full_id.startswith(prefix) or full_id.partition("_")[2].startswith(prefix)

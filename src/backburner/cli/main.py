@@ -11,50 +11,63 @@ import click
 from click.shell_completion import CompletionItem
 
 from backburner import __version__
+from backburner.cli.command_name import command_name, name_commands
 from backburner.core.errors import BackburnerError, BadRequest, Conflict, NotFound
 
 #: The help line of each command, kept here so that listing the commands does not import them.
-COMMANDS = {
-    "up": "Start the server and a worker on this machine.",
-    "setup": "Set up a model.",
-    "doctor": "Check this installation and suggest fixes.",
-    "say": "Send a message and print the reply.",
-    "status": "Show the state of the server and your work.",
-    "away": "Show what happened while you were away.",
-    "conversations": "List conversations, or show one.",
-    "runs": "List the runs of a conversation, or show one.",
-    "tasks": "Manage tasks.",
-    "approve": "Approve a proposed task.",
-    "reject": "Reject a proposed task.",
-    "jobs": "Manage jobs.",
-    "questions": "List open questions.",
-    "answer": "Answer a question.",
-    "grants": "Manage the calls that agents may make without asking.",
-    "pause": "Pause background work.",
-    "resume": "Resume background work.",
-    "run-now": "Run background work now.",
-    "cancel": "Cancel background work permanently.",
-    "notices": "List notices.",
-    "memories": "Manage memories.",
-    "discovery": "Turn discovery on or off.",
-    "user": "Manage user accounts.",
-    "token": "Manage API tokens.",
-    "mcp": "Serve the tools over stdio (MCP).",
-    "export": "Export all your data as JSON.",
-    "erase": "Erase your account and all your data.",
-    "db": "Back up, restore, check or migrate the database.",
-    "serve": "Start a server without a worker (PostgreSQL only).",
-    "worker": "Start a worker without a server (PostgreSQL only).",
-    "completion": "Print the shell completion script.",
+GROUPS = {
+    "Talk": {
+        "say": "Send a message and print the reply.",
+        "stop": "Stop a reply.",
+        "conversations": "List conversations, or show one.",
+        "memories": "Manage memories.",
+        "mcp": "Serve the tools over stdio (MCP).",
+    },
+    "Work": {
+        "tasks": "Manage tasks.",
+        "jobs": "Manage jobs.",
+        "runs": "List the runs of a conversation, or show one.",
+        "pause": "Pause background work.",
+        "resume": "Resume background work.",
+        "run-now": "Run background work now.",
+        "cancel": "Cancel background work permanently.",
+        "discovery": "Turn discovery on or off.",
+    },
+    "Answer": {
+        "questions": "List open questions, or show one.",
+        "answer": "Answer a question.",
+        "approve": "Say yes to a proposed task, a call or a question.",
+        "reject": "Say no to a proposed task, a call or a question.",
+        "grants": "Manage the calls that agents may make without asking.",
+        "away": "Show what happened while you were away.",
+        "notices": "List notices.",
+    },
+    "Account": {
+        "user": "Manage user accounts.",
+        "token": "Manage API tokens.",
+        "export": "Export all your data as JSON.",
+        "erase": "Erase your account and all your data.",
+    },
+    "Operate": {
+        "up": "Start the server and a worker on this machine.",
+        "setup": "Set up a model.",
+        "doctor": "Check this installation and suggest fixes.",
+        "status": "Show the state of the server and your work.",
+        "db": "Back up, restore, check or migrate the database.",
+        "serve": "Start a server without a worker (PostgreSQL only).",
+        "worker": "Start a worker without a server (PostgreSQL only).",
+        "completion": "Print the shell completion script.",
+    },
 }
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 #: Modules of the commands that do not have one of their own name.
 MODULES = {
     "up": "serve",
     "worker": "serve",
     "away": "status",
     "runs": "conversations",
-    "approve": "tasks",
-    "reject": "tasks",
+    "stop": "say",
+    "reject": "approve",
     "answer": "questions",
     "pause": "pause_resume",
     "resume": "pause_resume",
@@ -65,6 +78,9 @@ MODULES = {
     "export": "personal_data",
     "erase": "personal_data",
 }
+COMPLETE_VARIABLE = "_BACKBURNER_COMPLETE"
+#: As shells report SIGINT.
+INTERRUPTED = 130
 EXIT_CODES = """\b
 Exit codes: 0 success, 1 failure, 2 usage error, 3 not found,
 4 conflict, 5 not signed in, 6 server unavailable."""
@@ -84,8 +100,11 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                # One width for all groups, so that the texts stand below each other.
+                width = max(map(len, COMMANDS))
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
         items = [
@@ -109,16 +128,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Until a command handles signals itself, SIGTERM acts like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        code = backburner.main(arguments, prog_name="backburner", standalone_mode=False)
+        code = backburner.main(
+            arguments,
+            prog_name=command_name(),
+            complete_var=COMPLETE_VARIABLE,
+            standalone_mode=False,
+        )
     except BackburnerError as error:
         sys.exit(fail(str(error), code=exit_code(error)))
     except click.UsageError as error:
-        path = error.ctx.command_path if error.ctx else "backburner"
+        path = error.ctx.command_path if error.ctx else command_name()
         sys.exit(fail(f"{error.format_message()} Run `{path} --help` for usage.", code=2))
     except click.ClickException as error:
         sys.exit(fail(error.format_message(), code=error.exit_code))
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(fail("Interrupted.", code=130))
+        sys.exit(fail("Interrupted.", code=INTERRUPTED))
     except Exception as error:  # noqa: BLE001 (the outermost edge)
         if os.environ.get("BACKBURNER_LOG_LEVEL") == "debug":
             traceback.print_exc()
@@ -141,5 +165,5 @@ def describe_bug(error: BaseException) -> str:
 
 
 def fail(message: str, *, code: int) -> int:
-    click.echo(message, err=True)
+    click.echo(name_commands(message), err=True)
     return code

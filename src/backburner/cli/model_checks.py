@@ -19,7 +19,7 @@ async def check_models(settings: Settings, *, offline: bool) -> list[Finding]:
     routes = settings.routes
     message = f"chats use {routes.chat}; background work uses {routes.background or routes.chat}."
     if settings.profiles[routes.chat].engine == "demo":
-        hint = "To use a real model, run: backburner setup"
+        hint = "To use a real model, run `backburner setup`."
         return [*findings, Finding("models in use", message, Level.NOTE, hint)]
     return [*findings, Finding("models in use", message)]
 

@@ -127,7 +127,18 @@ def match_answer(kind: QuestionType, options: tuple[str, ...], text: str) -> str
         return text if answer else None
     if kind is QuestionType.CONFIRMATION:
         answer = _ABBREVIATIONS.get(answer, answer)
-    return next((option for option in options if _plain(option) == answer), None)
+    named = next((option for option in options if _plain(option) == answer), None)
+    is_choice = kind is QuestionType.CHOICE
+    return match_number(options, answer) if named is None and is_choice else named
+
+
+def match_number(options: tuple[str, ...], text: str) -> str | None:
+    """Return the option with this number, unless options are numbers themselves."""
+    number = _plain(text)
+    if not number.isdecimal() or any(option.strip().isdecimal() for option in options):
+        return None
+    position = int(number) - 1 if len(number) <= len(str(MAX_OPTIONS)) else -1
+    return options[position] if 0 <= position < len(options) else None
 
 
 def remind(question: Question, *, now: datetime) -> Question:

@@ -18,7 +18,7 @@ PREFIX = "BACKBURNER_"
 #: Variables of this project's tests, which are not settings.
 TEST_PREFIX = "BACKBURNER_TEST_"
 #: Variables of the commands that talk to a server, without the prefix.
-CLIENT_VARIABLES = ("URL", "TOKEN")
+CLIENT_VARIABLES = ("URL", "TOKEN", "COMMAND")
 SETTINGS_FILE = "backburner.toml"
 #: Written by `backburner setup`, and the settings that it may contain.
 MODELS_FILE = "models.toml"

@@ -75,7 +75,7 @@ def test_a_fresh_installation_is_ok_and_suggests_setup(call: Call, data: Path) -
     assert "first start creates it" in line_of(ended, "data folder")
     assert "empty" in line_of(ended, "database")
     assert line_of(ended, "profile demo").startswith("[ok]")
-    assert line_of(ended, "models in use").endswith("To use a real model, run: backburner setup")
+    assert line_of(ended, "models in use").endswith("To use a real model, run `backburner setup`.")
     assert not data.exists()
 
 

@@ -85,3 +85,24 @@ def test_arguments_that_select_no_jobs_are_refused(jobs: Call) -> None:
     assert jobs("cancel").code == 2
     assert jobs("clear").code == 2
     assert jobs("list", "--status", "odd").code == 2
+
+
+def test_a_job_is_started_and_awaited_in_one_command(jobs: Call) -> None:
+    waited = jobs("start", "Count.", "--name", "Waited", "--wait")
+    late = jobs("start", "Count.", "--name", "Late", "--wait", "--timeout", "0")
+
+    assert waited.code == 0
+    assert any(REPLY in line for line in waited.out)
+    assert late.code == 1
+    assert late.err[0].startswith("Not completed: c_")
+
+
+def test_one_job_is_one_row_among_conversations(
+    ask: Callable[..., Any], ask_jobs: Callable[..., Any]
+) -> None:
+    started = ask_jobs("start", "Count.", "--name", "Single", "--wait")
+    (row,) = ask("conversations")
+    by_kind = ask("conversations", "--kind", "job")
+
+    assert row["id"] == started["parent_id"]
+    assert [one["id"] for one in by_kind] == [started["id"]]

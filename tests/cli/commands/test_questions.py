@@ -34,7 +34,7 @@ def test_a_question_is_listed_and_answered_once(ask: Callable[..., Any], talk: C
 
     assert listed.out[0].split() == ["ID", "PURPOSE", "ASKED", "QUESTION", "OPTIONS"]
     assert any(first["id"][:12] in line for line in listed.out)
-    assert (answered.code, answered.out) == (0, ["Answered."])
+    assert (answered.code, answered.out) == (0, ["Answered: yes. The work continues."])
     assert late.code == 4
     assert open_questions() == []
 
@@ -77,8 +77,8 @@ def test_the_whole_call_is_shown_before_it_is_approved(
     assert refused.code == 2
     assert "--yes" in refused.err[0]
     assert ask("questions", approval)["id"] == approval
-    assert talk("answer", approval, "yes", "--yes").out == ["Answered."]
+    assert talk("answer", approval, "yes", "--yes").out == ["Answered: yes. The work continues."]
 
 
 def test_a_no_to_an_approval_needs_no_second_word(approval: str, talk: Call) -> None:
-    assert talk("answer", approval, "no").out == ["Answered."]
+    assert talk("answer", approval, "no").out == ["Answered: no. The work continues."]

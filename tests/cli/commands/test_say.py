@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.programs.cli_server import Running
@@ -10,7 +11,10 @@ from support.programs.programs import Ended, Start
 from support.servers.losing import losing
 
 from backburner.cli.commands.say import Reply
+from backburner.core import transitions
 from backburner.core.errors import BackburnerError
+from backburner.core.ids import new_message_id
+from backburner.ports import Tx
 
 Call = Callable[..., Ended]
 
@@ -91,3 +95,61 @@ def test_a_restarted_reply_begins_on_a_new_line(capsys: pytest.CaptureFixture[st
 def test_a_stream_that_is_cut_short_is_an_error() -> None:
     with pytest.raises(BackburnerError, match="connection was lost"):
         Reply(echo=False).follow(iter([("message", {})]))
+
+
+def test_the_last_conversation_is_continued(talk: Call, ask: Callable[..., Any]) -> None:
+    first = ask("say", "--no-wait", "first")
+    ask("say", "--no-wait", "second")
+    ask("say", "--no-wait", "--in", "first", "again")
+    ask("jobs", "start", "Count.", "--name", "Job", "--in", "second", "--wait")
+    more = ask("say", "--no-wait", "-c", "more")
+    both = talk("say", "-c", "--in", "first", "more")
+
+    assert more["conversation_id"] == first["conversation_id"]
+    assert both.code == 2
+
+
+def test_without_a_conversation_there_is_nothing_to_continue(talk: Call) -> None:
+    ended = talk("say", "-c", "more")
+
+    assert (ended.code, ended.err) == (3, ["There is no conversation to continue. Leave out -c."])
+
+
+def test_ctrl_c_leaves_the_reply_running_and_says_how_to_stop_it(
+    talk: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Reply, "follow", interrupted)
+    ended = talk("say", "Hello.")
+
+    assert ended.code == 130
+    assert "goes on" in ended.err[-1]
+    assert "`backburner stop c_" in ended.err[-1]
+
+
+def test_a_reply_is_stopped(talk: Call, ask: Callable[..., Any], running: Running) -> None:
+    def put_message(tx: Tx) -> None:
+        # The server does not hear of it at once.
+        chat = tx.conversations.lock(running.user, conversation_id)
+        now, new = tx.now, new_message_id()
+        tx.conversations.save(transitions.receive_message(chat, "So?", message_id=new, now=now))
+
+    conversation_id = ask("say", "Hello there.")["conversation_id"]
+    none = talk("stop", "hello there.")
+    running.transact(put_message)
+    stopped = talk("stop", conversation_id[:20])
+
+    assert (none.code, none.err) == (4, ["There is no reply to stop."])
+    assert stopped.out == ["Stopped the reply in 'Hello there.'."]
+
+
+def test_a_failed_reply_gives_its_reason_once(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "I could not answer: The model is gone. You can try again."
+    data = {"messages": [{"role": "system", "content": text}], "detail": "The model is gone."}
+    reply = Reply(echo=True)
+    reply.follow(iter([("error", data)]))
+
+    assert reply.failed
+    assert capsys.readouterr().out == ""

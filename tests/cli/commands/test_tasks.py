@@ -1,5 +1,6 @@
 """`backburner tasks`, `approve` and `reject`, with a real server and the demo agent."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -46,14 +47,22 @@ def test_a_task_is_paused_resumed_run_and_cancelled(ask: Callable[..., Any], tal
     ran = talk("tasks", "run-now", which[2:12])
     wait_for(lambda: [one for one in ask("tasks", "history", which) if one["status"] == "success"])
     listed = talk("tasks", "history", "steered")
+    shown = dict(re.split(r"  +", line, maxsplit=1) for line in talk("tasks", "show", which).out)
+    runs = talk("runs", which)
     cancelled = talk("tasks", "cancel", "steered", "--reason", "Enough.")
+    ended = [line.split()[0] for line in talk("conversations", which).out if line.strip()]
 
     assert paused.out == ["Paused: steered."]
     assert resumed.out == ["Resumed: steered."]
     assert ran.out == ["Running now: steered."]
     assert listed.out[0].split() == ["STARTED", "STATUS", "TOKENS", "RESULT"]
     assert " success " in listed.out[1]
-    assert cancelled.out == ["Cancelled."]
+    assert cancelled.out == ["Cancelled: steered."]
+    # What the run said, and not the data that the next one compares.
+    assert listed.out[1].endswith(" Time to stretch.")
+    assert shown["last result"] == "Time to stretch."
+    assert runs.out[1].endswith(" Time to stretch.")
+    assert "step" not in ended
     assert ask("tasks", "show", which)["status"] == "done"
     messages = ask("conversations", which)["messages"]
     assert messages[-1]["content"] == "It was cancelled: Enough."
@@ -103,14 +112,21 @@ def test_an_unknown_ambiguous_or_unscheduled_task_is_one_line(
 ) -> None:
     for _ in range(2):
         ask("tasks", "add", "twin", "Look.", *LATER)
-    unknown, both = talk("tasks", "show", "nothing"), talk("tasks", "pause", "twin")
+        ask("tasks", "pause", "twin")
+        talk("tasks", "cancel", "twin")
+    unknown, both = talk("tasks", "show", "nothing"), talk("tasks", "history", "twin")
+    ask("tasks", "add", "twin", "Look.", *LATER)
     untimed = talk("tasks", "add", "never", "Look.")
 
     assert (unknown.code, len(unknown.err)) == (3, 1)
     assert both.code == 2
     assert both.err[0].startswith("2 tasks are named twin: c_")
     assert untimed.code == 2
-    assert untimed.err[0].startswith("The schedule is missing. Give one of ")
+    assert untimed.err[0] == (
+        "The schedule is missing. Pass one of --when, --interval, --after and --once."
+    )
+    # Of several with one name, the one that is not done is meant.
+    assert ask("tasks", "show", "twin")["status"] == "active"
 
 
 @requirement("B-chaining")

@@ -282,8 +282,12 @@ def list_destinations(conversation: Conversation) -> list[DestinationOut]:
 
 
 def list_next_times(conversation: Conversation, count: int = 3) -> tuple[datetime, ...]:
-    """List the next times, starting with `next_run_at`, which may be a retry off the schedule."""
-    if conversation.schedule is None or conversation.next_run_at is None:
+    """List the next times, starting with `next_run_at`, which may be a retry off the schedule.
+
+    Work that waits for an answer has none: they are computed from the time of the answer.
+    """
+    waits = conversation.status is Status.WAITING_INPUT
+    if conversation.schedule is None or conversation.next_run_at is None or waits:
         return ()
     later = schedules.slots(conversation.schedule, after=conversation.next_run_at)
     return (conversation.next_run_at, *islice(later, count - 1))

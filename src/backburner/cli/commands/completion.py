@@ -3,7 +3,7 @@
 import click
 from click.shell_completion import get_completion_class
 
-from backburner.cli.main import backburner
+from backburner.cli.main import COMPLETE_VARIABLE, backburner
 
 _INSTALLATION = """\b
 To install it:
@@ -19,4 +19,4 @@ def completion(shell: str) -> None:
     script = get_completion_class(shell)
     if script is None:
         raise click.UsageError(f"{shell} is not supported.")
-    click.echo(script(backburner, {}, "backburner", "_BACKBURNER_COMPLETE").source())
+    click.echo(script(backburner, {}, "backburner", COMPLETE_VARIABLE).source())

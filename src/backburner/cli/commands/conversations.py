@@ -1,11 +1,14 @@
 """`backburner conversations` and `runs`."""
 
+import json
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import click
 
 from backburner.cli import id_prefix
-from backburner.cli.client import Server
+from backburner.cli.client import PAGE_SIZE, Server
 from backburner.cli.output import (
     local_time,
     print_fields,
@@ -42,22 +45,23 @@ def conversations(
 ) -> None:
     """List conversations, or show one.
 
-    CONVERSATION is an id, or the start of it.
+    CONVERSATION is a title, an id, or the start of an id. Jobs are listed by the command jobs, or
+    with --kind job.
     """
     if conversation is not None:
         conversation_id = id_prefix.find_conversation(server, conversation)
         show_conversation(server, conversation_id, as_json=as_json)
         return
     archived = filters.pop("archived") or None
-    items = list(
-        server.items("/api/conversations", limit=limit, q=search, archived=archived, **filters)
-    )
+    found = server.items("/api/conversations", q=search, archived=archived, **filters)
+    is_wanted = filters["kind"] is not None or search is not None
+    items = list(islice((item for item in found if is_wanted or item["kind"] != "job"), limit))
     rows = [
         {
             "ID": short_id(item["id"]),
             "STATUS": describe_status(item),
             "KIND": item["kind"],
-            "NEXT RUN": local_time(item["next_run_at"]),
+            "NEXT RUN": next_run(item),
             "TITLE": truncate(item["title"]),
         }
         for item in items
@@ -80,7 +84,7 @@ def show_conversation(server: Server, conversation_id: str, *, as_json: bool) ->
             "status": describe_status(conversation),
             "schedule": conversation["schedule_in_words"],
             "next runs": ", ".join(local_time(time) for time in conversation["next_times"]),
-            "step": conversation["state"]["step"],
+            "step": conversation["state"]["step"] if conversation["schedule"] else "",
             "questions": "; ".join(questions),
         }
     )
@@ -106,34 +110,40 @@ def describe_status(conversation: Any) -> str:
 def runs(server: Server, *, conversation: str, run: str | None, limit: int, as_json: bool) -> None:
     """List the runs of a conversation, or show one.
 
-    CONVERSATION and RUN are ids, or the start of them. A single run is shown with its tool calls.
+    CONVERSATION is a title, an id, or the start of an id; RUN is an id, or the start of it. A
+    single run is shown with its tool calls.
     """
     conversation_id = id_prefix.find_conversation(server, conversation)
     if run is not None:
         run_id = id_prefix.find_run(server, conversation_id, run)
-        show_run(server.get(f"/api/runs/{run_id}"), as_json=as_json)
+        show_run(
+            server.get(f"/api/runs/{run_id}"),
+            messages_by_run(server, conversation_id),
+            as_json=as_json,
+        )
         return
     items = list(server.items(f"/api/conversations/{conversation_id}/runs", limit=limit))
+    said = messages_by_run(server, conversation_id)
     rows = [
         {
             "ID": short_id(item["id"]),
             "KIND": item["kind"],
             "STATUS": item["status"],
             "STARTED": local_time(item["started_at"]),
-            "RESULT": truncate(describe_result(item)),
+            "RESULT": truncate(describe_result(item, said)),
         }
         for item in items
     ]
     print_items(items, rows, empty="No runs yet.", as_json=as_json)
 
 
-def show_run(run: Any, *, as_json: bool) -> None:
+def show_run(run: Any, said: Mapping[str, str], *, as_json: bool) -> None:
     if as_json:
         print_json(run)
         return
     fields = {name: run[name] for name in ("id", "kind", "status", "tokens", "profile")}
     times = {"started": local_time(run["started_at"]), "ended": local_time(run["ended_at"])}
-    print_fields({**fields, **times, "result": describe_result(run)})
+    print_fields({**fields, **times, "result": describe_result(run, said)})
     rows = [
         {
             "TOOL": call["tool"],
@@ -147,10 +157,26 @@ def show_run(run: Any, *, as_json: bool) -> None:
     print_table(rows, empty="No tool calls.")
 
 
-def describe_result(run: Any) -> str:
-    """Return the result of a run, the error it failed with, or why it was skipped."""
+def next_run(item: Any) -> str:
+    """Format the next time of work; none while it waits for an answer."""
+    waits = item["status"] == "waiting_input" or (item.get("needs_you") and item["questions"])
+    return "" if waits else local_time(item["next_run_at"])
+
+
+def messages_by_run(server: Server, conversation_id: str) -> dict[str, str]:
+    """Read the last messages, and return what each run said first."""
+    path = f"/api/conversations/{conversation_id}/messages"
+    messages = server.items(path, limit=PAGE_SIZE)
+    return {one["run_id"]: one["content"] for one in messages if one["run_id"]}
+
+
+def describe_result(run: Any, said: Mapping[str, str]) -> str:
+    """Return what a run said or found, the error it failed with, or why it was skipped."""
     if run["failure"]:
         return f"{run['failure']['kind']}: {run['failure']['message']}"
     if run["skipped"]:
         return f"skipped {run['skipped']['count']} times: {run['skipped']['reason']}"
-    return str(run["result"] or "")
+    if run["id"] in said or run["result"] is None:
+        return said.get(run["id"], "")
+    result = json.loads(run["result"])
+    return result if isinstance(result, str) else str(run["result"])

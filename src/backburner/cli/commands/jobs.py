@@ -28,6 +28,14 @@ RUNNING_STATUSES = ("running", "resumed")
 _in_option = click.option(
     "--in", "conversation", metavar="CONVERSATION", help="Jobs of this conversation."
 )
+_timeout_option = click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="Maximum time to wait.",
+)
 _batch_option = click.option("--batch", metavar="NAME", help="Jobs of this batch.")
 
 
@@ -39,7 +47,8 @@ class NotCompleted(MachineFailed):
 def jobs() -> None:
     """Manage jobs. Without a command, list them.
 
-    A job is a piece of work that a conversation delegates. JOB is an id, or the start of it.
+    A job is a piece of work that a conversation delegates. JOB is a name, an id, or the
+    start of an id.
     """
 
 
@@ -81,28 +90,29 @@ def list_jobs(
 )
 @click.option("--agent", metavar="PROFILE", help="Profile to use.")
 @click.option("--batch", metavar="NAME", default="", help="Batch that the job belongs to.")
+@click.option("--wait", is_flag=True, help="Wait until it has ended, and show its result.")
+@_timeout_option
 @json_option
 @with_server
 def start(
-    server: Server,
-    *,
-    prompt: tuple[str, ...],
-    name: str | None,
-    conversation: str | None,
-    agent: str | None,
-    batch: str,
-    as_json: bool,
+    server: Server, *, prompt: tuple[str, ...], wait: bool, timeout: float, **options: Any
 ) -> None:
     """Start a job and print its id."""
-    text = " ".join(prompt)
-    title = truncate(name or text)
+    text, as_json, conversation = " ".join(prompt), options["as_json"], options["conversation"]
+    title = truncate(options["name"] or text)
     if conversation is None:
         parent_id = server.post("/api/conversations", {"title": title})["id"]
     else:
         parent_id = id_prefix.find_conversation(server, conversation)
     body = {"conversation": parent_id, "description": title, "prompt": text}
-    job = server.post("/api/jobs", {**body, "agent": agent, "batch": batch})
-    print_result(job, f"Started: {job['id']}", as_json=as_json)
+    body |= {"agent": options["agent"], "batch": options["batch"]}
+    job = server.post("/api/jobs", body)
+    if wait:
+        (job,) = _wait(server, [job["id"]], until=time.monotonic() + timeout)
+        (print_json if as_json else print_job)(job)
+        _require_completed([job])
+    else:
+        print_result(job, f"Started: {job['id']}", as_json=as_json)
 
 
 @jobs.command("show")
@@ -120,14 +130,7 @@ def show(server: Server, *, job: str, as_json: bool) -> None:
 
 @jobs.command("block")
 @click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
-@click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    help="Maximum time to wait.",
-)
+@_timeout_option
 @json_option
 @with_server
 def block(server: Server, *, jobs: tuple[str, ...], timeout: float, as_json: bool) -> None:
@@ -139,6 +142,10 @@ def block(server: Server, *, jobs: tuple[str, ...], timeout: float, as_json: boo
     for job in items if not as_json else ():
         print_job(job)
         click.echo()
+    _require_completed(items)
+
+
+def _require_completed(items: Sequence[Any]) -> None:
     if unfinished := [job for job in items if job["status"] != "completed"]:
         states = ", ".join(f"{short_id(job['id'])} {describe_status(job)}" for job in unfinished)
         raise NotCompleted(f"Not completed: {states}.")

@@ -5,6 +5,8 @@ it may have been restarted.
 """
 
 import asyncio
+import json
+import shlex
 import signal
 import ssl
 from collections.abc import Callable, Mapping
@@ -28,29 +30,31 @@ from mcp_types import (
 
 from backburner import __version__
 from backburner.cli.client import NoServer, NotSignedIn, Server, check_address
+from backburner.cli.command_name import command_name, program_path
 from backburner.cli.server_options import FindServer, with_server_finder
 from backburner.core.errors import BackburnerError
 from backburner.tools.mcp_server import SERVER_INSTRUCTIONS, SERVER_NAME
 
 #: For connecting only; a tool call may take as long as it needs.
 CONNECT_TIMEOUT_SECONDS = 10.0
-_HELP = """Serve the tools over stdio (MCP).
+_CONFIGURATION = {"command": program_path(), "args": ["mcp"]}
+_HELP = f"""Serve the tools over stdio (MCP).
 
 An editor or agent starts this command; the server must be running. To add it to Claude Code:
 
 \b
-    claude mcp add backburner -- backburner mcp
+    claude mcp add backburner -- {shlex.quote(program_path())} mcp
 
 Other clients have a configuration file:
 
 \b
-    {"mcpServers": {"backburner": {"command": "backburner", "args": ["mcp"]}}}
+    {json.dumps({"mcpServers": {"backburner": _CONFIGURATION}})}
 
 Clients that support HTTP can connect to the server directly, with a token:
 
 \b
     claude mcp add --transport http backburner http://127.0.0.1:8484/mcp \\
-      --header "Authorization: Bearer $(backburner token create --name editor \\
+      --header "Authorization: Bearer $({command_name()} token create --name editor \\
       --scope read --scope write)"
 """
 Context = ServerRequestContext[Any, Any]

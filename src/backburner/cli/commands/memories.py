@@ -6,7 +6,7 @@ from urllib.parse import quote
 import click
 
 from backburner.cli.client import Server
-from backburner.cli.output import local_time, print_items, truncate
+from backburner.cli.output import local_time, print_items, print_result, truncate
 from backburner.cli.server_options import json_option, limit_option, with_server
 
 
@@ -44,10 +44,12 @@ def search(server: Server, *, words: tuple[str, ...], limit: int, as_json: bool)
 @memories.command("set")
 @click.argument("key")
 @click.argument("text")
+@json_option
 @with_server
-def set_memory(server: Server, *, key: str, text: str) -> None:
+def set_memory(server: Server, *, key: str, text: str, as_json: bool) -> None:
     """Create or replace a memory."""
-    server.put(_path(key), {"text": text})
+    memory = server.put(_path(key), {"text": text})
+    print_result(memory, f"Remembered: {key}.", as_json=as_json)
 
 
 @memories.command("forget")

@@ -11,7 +11,7 @@ from backburner.cli.main import COMMANDS
 from backburner.cli.output import local_time, print_result
 from backburner.cli.server_options import json_option, with_server
 
-_ARGUMENT = "CONVERSATION is an id, or the start of it."
+_ARGUMENT = "CONVERSATION is a title, an id, or the start of an id."
 
 
 def _one(name: str, describe: Callable[[Any], str]) -> click.Command:

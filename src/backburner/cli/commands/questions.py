@@ -19,8 +19,8 @@ from backburner.cli.output import (
     truncate,
 )
 from backburner.cli.server_options import json_option, with_server
-from backburner.core.errors import BadRequest
-from backburner.core.question import NO, Purpose
+from backburner.core.errors import BadRequest, Conflict
+from backburner.core.question import NO, Purpose, QuestionType, match_number
 
 
 @click.command("questions")
@@ -30,7 +30,7 @@ from backburner.core.question import NO, Purpose
 def questions(server: Server, *, question: str | None, as_json: bool) -> None:
     """List open questions, or show one with everything that its answer is for.
 
-    QUESTION is its id, or the start of it. Answer it with `backburner answer`.
+    QUESTION is its id, or the start of it. The commands answer, approve and reject answer it.
     """
     if question is not None:
         one = _load(server, id_prefix.find_question(server, question))
@@ -46,7 +46,7 @@ def questions(server: Server, *, question: str | None, as_json: bool) -> None:
             "PURPOSE": item["purpose"],
             "ASKED": local_time(item["asked_at"]),
             "QUESTION": truncate(item["prompt"]),
-            "OPTIONS": " / ".join(item["options"]),
+            "OPTIONS": " / ".join(_options(item)),
         }
         for item in items
     ]
@@ -64,35 +64,60 @@ def answer(
 ) -> None:
     """Answer a question.
 
-    QUESTION is its id, or the start of it. TEXT is the answer. Before a call is approved, the whole
-    call is shown.
+    QUESTION is its id, or the start of it. TEXT is the answer; for a choice, its number
+    is enough. Before a call is approved, the whole call is shown.
     """
-    question_id, said = id_prefix.find_question(server, question), " ".join(text)
+    one = _load(server, id_prefix.find_question(server, question))
+    said = _meant(one, " ".join(text))
     if not is_sure and said.strip().lower() != NO:
-        _confirm(server, question_id, said)
-    conversation = server.post(f"/api/questions/{question_id}/answer", {"answer": said})
-    print_result(conversation, "Answered.", as_json=as_json)
+        confirm(one, said)
+    conversation = server.post(f"/api/questions/{one['id']}/answer", {"answer": said})
+    answered = f"Answered: {truncate(said)}. {describe_continuation(conversation)}"
+    print_result(conversation, answered.strip(), as_json=as_json)
 
 
-def _confirm(server: Server, question_id: str, said: str) -> None:
-    open_questions = {one["id"]: one for one in server.items("/api/questions")}
-    shown = open_questions.get(question_id)
-    if shown is None or shown["purpose"] != Purpose.APPROVAL:
+def confirm(question: Any, said: str) -> None:
+    """Show a call before it is approved, and ask once more."""
+    if question["purpose"] != Purpose.APPROVAL:
         return
+    short = short_id(question["id"])
     if not sys.stdin.isatty():
         raise BadRequest(
             "An approval is shown before it is given.",
-            hint=f"Look at it with `backburner questions {short_id(question_id)}`, and add --yes.",
+            hint=f"Look at it with `backburner questions {short}`, and add --yes.",
         )
-    _show(shown)
+    _show(question)
     click.confirm(f"Answer {said!r} to this?", abort=True)
+
+
+def describe_continuation(conversation: Any) -> str:
+    """Say what follows from an answer."""
+    texts = {
+        "background": "The work continues.",
+        "waiting_input": "It has another question for you.",
+        "archived": "It is archived.",
+    }
+    return texts.get(conversation["status"], "")
 
 
 def _load(server: Server, question_id: str) -> Any:
     for one in server.items("/api/questions"):
         if one["id"] == question_id:
             return one
-    raise BadRequest("This question is not open.", hint="List open ones: `backburner questions`.")
+    raise Conflict("This question is not open.", hint="List open ones: `backburner questions`.")
+
+
+def _meant(question: Any, text: str) -> str:
+    """Return the option that a number stands for, so that it can be shown; else the text."""
+    options = question["options"] if question["type"] == QuestionType.CHOICE else ()
+    return match_number(tuple(options), text) or text
+
+
+def _options(question: Any) -> list[str]:
+    """List the options, with the numbers that a choice is answered by."""
+    if question["type"] != QuestionType.CHOICE:
+        return list(question["options"])
+    return [f"{number} {option}" for number, option in enumerate(question["options"], 1)]
 
 
 def _show(question: Any) -> None:
@@ -101,10 +126,11 @@ def _show(question: Any) -> None:
             "Question": question["id"],
             "Of": question["title"],
             "Asked": local_time(question["asked_at"]),
-            "Options": " / ".join(question["options"]),
         }
     )
     click.echo(f"\n{printable(question['prompt'])}")
+    for option in _options(question):
+        click.echo(printable(f"  {option.replace(' ', '  ', 1)}"))
     for call in question["binds_to"].get("calls", ()):
         arguments = json.dumps(call["arguments"], indent=2, ensure_ascii=False)
         click.echo(f"\nThe whole call of {printable(call['tool'])}:\n{printable(arguments)}")

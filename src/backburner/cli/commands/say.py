@@ -1,4 +1,4 @@
-"""`backburner say`: send a message and stream the reply."""
+"""`backburner say` and `stop`: send a message, stream the reply, stop it."""
 
 import sys
 from collections.abc import Iterator
@@ -8,10 +8,21 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
-from backburner.cli.output import print_json, printable, short_id
+from backburner.cli.command_name import split_unfinished
+from backburner.cli.main import INTERRUPTED
+from backburner.cli.output import print_json, print_result, printable, short_id
 from backburner.cli.server_options import json_option, with_server
 from backburner.core.conversation import check_chat_message
-from backburner.core.errors import BackburnerError
+from backburner.core.errors import BackburnerError, NotFound
+
+#: Where `--continue` looks for the last message of the user.
+CHATS_SEARCHED, MESSAGES_SEARCHED = 10, 20
+
+
+class ReplyGoesOn(BackburnerError):
+    """The reply goes on without you."""
+
+    exit_code = INTERRUPTED
 
 
 @click.command("say")
@@ -20,8 +31,9 @@ from backburner.core.errors import BackburnerError
     "--in",
     "conversation",
     metavar="CONVERSATION",
-    help="Conversation to continue: its id, or the start of it. Default: a new one.",
+    help="Conversation to continue: its title, its id, or the start of it. Default: a new one.",
 )
+@click.option("-c", "--continue", "is_continued", is_flag=True, help="Continue the last one.")
 @click.option("--no-wait", is_flag=True, help="Do not wait for the reply.")
 @json_option
 @with_server
@@ -30,6 +42,7 @@ def say(
     *,
     text: tuple[str, ...],
     conversation: str | None,
+    is_continued: bool,
     no_wait: bool,
     as_json: bool,
 ) -> None:
@@ -37,10 +50,13 @@ def say(
 
     With - as TEXT, the message is read from standard input.
     """
+    if is_continued and conversation is not None:
+        raise click.UsageError("Pass either --in or --continue.")
     content = sys.stdin.read() if text == ("-",) else " ".join(text)
     # Before a conversation is created for it.
     check_chat_message(content)
-    conversation_id = _find_or_create(server, conversation)
+    found = _find_last(server) if is_continued else conversation
+    conversation_id = _find_or_create(server, found)
     path, body = f"/api/conversations/{conversation_id}/messages", {"content": content}
     if no_wait:
         message = server.post(path, body)
@@ -48,10 +64,46 @@ def say(
         _print_end(result, conversation_id, as_json=as_json)
         return
     reply = Reply(echo=not as_json)
-    end = reply.follow(server.stream(path, body))
+    try:
+        end = reply.follow(server.stream(path, body))
+    except KeyboardInterrupt:
+        short = short_id(conversation_id)
+        raise ReplyGoesOn(
+            "The reply goes on without you.",
+            hint=f"Read it with `backburner conversations {short}`, or stop it with"
+            f" `backburner stop {short}`.",
+        ) from None
     _print_end({"conversation_id": conversation_id, **end}, conversation_id, as_json=as_json)
     if reply.failed:
         raise BackburnerError(end.get("detail", "The reply failed."))
+
+
+@click.command("stop")
+@click.argument("conversation")
+@json_option
+@with_server
+def stop(server: Server, *, conversation: str, as_json: bool) -> None:
+    """Stop a reply. What was written so far is kept.
+
+    CONVERSATION is a title, an id, or the start of an id. To stop background work, use the command
+    cancel.
+    """
+    conversation_id = id_prefix.find_conversation(server, conversation)
+    stopped = server.post(f"/api/conversations/{conversation_id}/stop")
+    print_result(stopped, f"Stopped the reply in {stopped['title']!r}.", as_json=as_json)
+
+
+def _find_last(server: Server) -> str:
+    """Find the conversation that the user wrote to last."""
+    last = ("", "")
+    for chat in server.items("/api/conversations", limit=CHATS_SEARCHED, kind="chat"):
+        path = f"/api/conversations/{chat['id']}/messages"
+        messages = server.items(path, limit=MESSAGES_SEARCHED)
+        written = (one["created_at"] for one in messages if one["role"] == "user")
+        last = max(last, (next(written, ""), str(chat["id"])))
+    if not last[0]:
+        raise NotFound("There is no conversation to continue.", hint="Leave out -c.")
+    return last[1]
 
 
 def _find_or_create(server: Server, conversation: str | None) -> str:
@@ -74,6 +126,8 @@ class Reply:
     def __init__(self, *, echo: bool) -> None:
         self._echo = echo
         self._text = ""
+        #: Not printed yet, because it may begin the name of a command.
+        self._held = ""
         self.failed = False
 
     def follow(self, events: Iterator[tuple[str, Any]]) -> dict[str, Any]:
@@ -100,7 +154,9 @@ class Reply:
 
     def _finish(self, name: str, data: Any) -> None:
         messages = data.get("messages", ())
-        texts = [message["content"] for message in messages if message["role"] != "user"]
+        # The reason of a failure is printed once, as the error.
+        left_out = ("user", "system") if name == "error" else ("user",)
+        texts = [message["content"] for message in messages if message["role"] not in left_out]
         self._print("\n" if self._text else "")
         for text in texts:
             if text.strip() != self._text.strip():
@@ -109,5 +165,6 @@ class Reply:
             self._print(f"{data['detail']}\n")
 
     def _print(self, text: str) -> None:
+        text, self._held = split_unfinished(self._held + text)
         if self._echo:
             click.echo(printable(text), nl=False)

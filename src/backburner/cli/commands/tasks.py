@@ -1,4 +1,4 @@
-"""`backburner tasks`, `approve` and `reject`: standing work, and proposals for it."""
+"""`backburner tasks`: standing work."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
-from backburner.cli.commands.conversations import describe_result
+from backburner.cli.commands.conversations import describe_result, messages_by_run, next_run
 from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
     local_time,
@@ -18,6 +18,7 @@ from backburner.cli.output import (
     truncate,
 )
 from backburner.cli.server_options import json_option, limit_option, with_server
+from backburner.core.errors import BadRequest
 
 STATUSES = ("proposed", "active", "paused", "done", "failed")
 
@@ -43,7 +44,7 @@ def list_tasks(server: Server, *, status: str | None, limit: int, as_json: bool)
             "ID": short_id(task["id"]),
             "STATUS": describe_status(task),
             "RUNS": task["run_count"],
-            "NEXT RUN": local_time(task["next_run_at"]),
+            "NEXT RUN": next_run(task),
             "NAME": truncate(task["name"]),
             "SCHEDULE": truncate(task["schedule_in_words"]),
         }
@@ -62,6 +63,8 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
     if as_json:
         print_json(details)
         return
+    last = next(server.items(f"/api/tasks/{details['id']}/runs", limit=1), None)
+    said = messages_by_run(server, details["id"])
     print_fields(
         {
             "id": details["id"],
@@ -72,6 +75,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
             "schedule": details["schedule_in_words"],
             "next runs": ", ".join(local_time(time) for time in details["next_times"]),
             "runs": _run_count(details),
+            "last result": describe_result(last, said) if last else "",
             "notify": details["notify"],
             "tools": _tools(details),
             "reports to": _destinations(details),
@@ -113,12 +117,16 @@ def add(server: Server, *, on: str | None, once: bool, as_json: bool, **options:
 
     PROMPT says what to do in each run.
     """
+    given = [name for name in ("when", "interval", "after") if options[name] is not None]
+    if len(given) > 1 or not (given or once):
+        problem = "There is more than one schedule." if given else "The schedule is missing."
+        raise BadRequest(problem, hint="Pass one of --when, --interval, --after and --once.")
     tools = list(options.pop("tools")) or None
     body = {"after_on": on, "kind": "oneshot" if once else None, "tools": tools, **options}
     task = server.post(
         "/api/tasks", {name: value for name, value in body.items() if value is not None}
     )
-    print_result(task, f"Created: {_summarize(task)}", as_json=as_json)
+    print_result(task, f"Created: {summarize(task)}", as_json=as_json)
 
 
 @tasks.command("preview")
@@ -154,7 +162,7 @@ def preview(server: Server, *, task: str, as_json: bool) -> None:
 def test_run(server: Server, *, task: str, as_json: bool) -> None:
     """Run the prompt of a task once as a test. Its schedule does not change."""
     started = server.post(f"/api/tasks/{id_prefix.find_task(server, task)}/test-run")
-    text = f"Test run started. Its result: backburner conversations {started['task_id']}"
+    text = f"Test run started. Its result: `backburner conversations {started['task_id']}`"
     print_result(started, text, as_json=as_json)
 
 
@@ -167,12 +175,13 @@ def history(server: Server, *, task: str, limit: int, as_json: bool) -> None:
     """List the runs of a task, newest first."""
     task_id = id_prefix.find_task(server, task)
     items = list(server.items(f"/api/tasks/{task_id}/runs", limit=limit))
+    said = messages_by_run(server, task_id)
     rows = [
         {
             "STARTED": local_time(run["started_at"]),
             "STATUS": run["status"],
             "TOKENS": run["tokens"],
-            "RESULT": truncate(describe_result(run)),
+            "RESULT": truncate(describe_result(run, said)),
         }
         for run in items
     ]
@@ -182,12 +191,14 @@ def history(server: Server, *, task: str, limit: int, as_json: bool) -> None:
 @tasks.command("cancel")
 @click.argument("task")
 @click.option("--reason", metavar="TEXT", default="", help="Reason, stored with the task.")
+@json_option
 @with_server
-def cancel(server: Server, *, task: str, reason: str) -> None:
+def cancel(server: Server, *, task: str, reason: str, as_json: bool) -> None:
     """Cancel a task permanently and archive it."""
     task_id = id_prefix.find_task(server, task)
     server.post(f"/api/tasks/{task_id}/cancel", {"reason": reason})
-    click.echo("Cancelled.")
+    cancelled = server.get(f"/api/conversations/{task_id}")
+    print_result(cancelled, f"Cancelled: {cancelled['title']}.", as_json=as_json)
 
 
 def _add_command(name: str, help_text: str, verb: str) -> None:
@@ -205,51 +216,12 @@ _add_command("resume", "Resume a task.", "Resumed")
 _add_command("run-now", "Run a task now.", "Running now")
 
 
-@click.command("approve")
-@click.argument("task")
-@json_option
-@with_server
-def approve(server: Server, *, task: str, as_json: bool) -> None:
-    """Approve a proposed task.
-
-    TASK is its name, its id, or the start of the id.
-    """
-    proposal = _find_proposal(server, task)
-    body = {"question_id": _proposal_question(proposal)}
-    approved = server.post(f"/api/tasks/{proposal['id']}/approve", body)
-    print_result(approved, f"Approved: {_summarize(approved)}", as_json=as_json)
-
-
-@click.command("reject")
-@click.argument("task")
-@with_server
-def reject(server: Server, *, task: str) -> None:
-    """Reject a proposed task.
-
-    TASK is its name, its id, or the start of the id.
-    """
-    proposal = _find_proposal(server, task)
-    body = {"question_id": _proposal_question(proposal)}
-    server.post(f"/api/tasks/{proposal['id']}/reject", body)
-    print_result(None, f"Rejected: {proposal['name']}.", as_json=False)
-
-
-def _find_proposal(server: Server, task: str) -> Any:
-    return server.get(f"/api/tasks/{id_prefix.find_task(server, task, status='proposed')}")
-
-
-def _proposal_question(task: Any) -> str | None:
-    """Return the question as shown: an answer to a proposal that changed since is refused."""
-    ids = [question["id"] for question in task["questions"] if question["purpose"] == "proposal"]
-    return ids[0] if ids else None
-
-
 def describe_status(task: Any) -> str:
     needs_user = task["needs_you"] and task["status"] != "proposed"
     return f"{task['status']}, needs you" if needs_user else str(task["status"])
 
 
-def _summarize(task: Any) -> str:
+def summarize(task: Any) -> str:
     next_at = local_time(task["next_run_at"])
     next_run = f", next run at {next_at}" if next_at else ""
     return f"{task['name']}, {task['schedule_in_words']}{next_run}."

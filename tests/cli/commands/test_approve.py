@@ -1,0 +1,103 @@
+"""`backburner approve` and `reject`: whatever waits for a yes or no."""
+
+from collections.abc import Callable
+from typing import Any
+
+from support.programs.cli_server import Call, Running
+from support.stage import make
+
+from backburner.core import transitions
+from backburner.core.ids import derive_question_id, new_conversation_id
+from backburner.core.question import Purpose, QuestionType
+from backburner.core.schedule import Immediate
+from backburner.core.transitions import Brief
+from backburner.ports import Tx
+
+CALL = {
+    "server": "s",
+    "tool": "run_command",
+    "definition": "d",
+    "arguments": {"command": "rm x"},
+    "digest": "x",
+    "words": None,
+}
+LATER = ("--when", "33 3 * * 1")
+
+
+def put_question(running: Running, title: str, **changes: Any) -> str:
+    """Have a task ask something, and give the id of the question."""
+    question_id = derive_question_id(running.user, title)
+
+    def work(tx: Tx) -> None:
+        brief = Brief(title=title, prompt="Do it.", schedule=Immediate())
+        task = transitions.start_task(new_conversation_id(), running.user, brief, now=tx.now)
+        asked = {"type": QuestionType.CONFIRMATION, "options": ("yes", "no"), **changes}
+        tx.conversations.add(task)
+        question = make.question(id=question_id, prompt="Go on?", **asked)
+        tx.conversations.save(transitions.ask_owner(task.conversation, question))
+
+    running.transact(work)
+    return question_id
+
+
+def put_approval(running: Running, title: str) -> str:
+    return put_question(
+        running,
+        title,
+        purpose=Purpose.APPROVAL,
+        type=QuestionType.CHOICE,
+        options=("yes", "no"),
+        binds_to={"calls": [CALL]},
+    )
+
+
+def test_a_call_is_approved_by_its_question_or_by_the_name_of_the_work(
+    talk: Call, running: Running, ask: Callable[..., Any]
+) -> None:
+    first, _ = put_approval(running, "Runner"), put_approval(running, "Second")
+    unseen = talk("approve", first[:12])
+    by_id = talk("approve", first[:12], "--yes")
+    by_name = talk("reject", "second")
+
+    # Nobody is there to see the call.
+    assert (unseen.code, "--yes" in unseen.err[0]) == (2, True)
+    assert by_id.out == ["Approved: Runner. The work continues."]
+    assert by_name.out == ["Rejected: Second. The work continues."]
+    assert ask("questions") == []
+
+
+def test_a_confirmation_is_given_and_json_is_printed(
+    running: Running, ask: Callable[..., Any]
+) -> None:
+    put_question(running, "Deploy")
+
+    assert ask("approve", "deploy")["title"] == "Deploy"
+    assert ask("questions") == []
+
+
+def test_what_takes_another_answer_or_none_is_said_truly(talk: Call, running: Running) -> None:
+    asked = put_question(running, "Choose", type=QuestionType.CHOICE, options=("red", "blue"))
+    talk("tasks", "add", "Quiet", "Look.", *LATER)
+    choice, quiet = talk("approve", "Choose"), talk("reject", "quiet")
+    unknown = talk("approve", "nothing")
+
+    assert choice.code == 2
+    assert f"`backburner answer {asked[:12]} TEXT`" in choice.err[0]
+    assert (quiet.code, quiet.err[0]) == (4, "'Quiet' waits for no approval.")
+    assert unknown.code == 3
+    assert unknown.err[0].startswith("No open question, task or job is named nothing")
+
+
+def test_a_choice_is_answered_by_its_number(talk: Call, running: Running) -> None:
+    asked = put_question(running, "Colour", type=QuestionType.CHOICE, options=("red", "blue"))
+    shown, listed = talk("questions", asked), talk("questions")
+    works, tasks = talk("conversations").out, talk("tasks").out
+    one, task = talk("conversations", "Colour").out, talk("tasks", "show", "Colour").out
+    answered = talk("answer", asked[:12], "2")
+
+    assert "  2  blue" in shown.out
+    assert any("1 red / 2 blue" in line for line in listed.out)
+    # Work that waits for an answer has no next time.
+    assert not [line for line in [*works, *tasks] if "20" in line]
+    assert not [line for line in [*one, *task] if line.startswith("next runs")]
+    assert answered.out == ["Answered: blue. The work continues."]
