@@ -129,3 +129,15 @@ def test_routine_messages_of_uvicorn_are_logged_at_debug_level_only(
     log.set_up(level="debug", style="json")
     logging.getLogger("uvicorn.error").info("Started")
     assert "Started" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("level", "shown"), [("info", False), ("debug", True)])
+def test_each_request_of_a_library_is_told_when_debugging_only(
+    capsys: pytest.CaptureFixture[str], *, level: str, shown: bool
+) -> None:
+    log.set_up(level=level, style="text")
+    for name in ("httpx", "httpx2", "openai", "mcp.client"):
+        logging.getLogger(name).info("HTTP Request: POST http://x")
+    err = capsys.readouterr().err
+
+    assert ("HTTP Request" in err) is shown

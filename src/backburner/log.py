@@ -61,6 +61,8 @@ class Redactor:
                 return value if cleaned == text else cleaned
 
 
+#: Their routine messages, such as one for each request, are useful for debugging only.
+_LIBRARIES = ("alembic", "mcp", "httpx", "httpx2", "httpcore", "httpcore2", "openai", "anthropic")
 _redactor = Redactor()
 
 
@@ -123,8 +125,7 @@ def _formatter(style: Literal["text", "json"], shared: list[Processor]) -> loggi
 
 
 def _quieten(level: str) -> None:
-    # Their routine messages are useful for debugging only.
-    for name in ("alembic", "mcp", "uvicorn", "uvicorn.error", "uvicorn.access"):
+    for name in (*_LIBRARIES, "uvicorn", "uvicorn.error", "uvicorn.access"):
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True

@@ -79,6 +79,7 @@ _ERRORS: Mapping[int, type[BackburnerError]] = {
 class Server:
     address: str
     token: str = field(repr=False)
+    timeout: float = TIMEOUT_SECONDS
 
     def get(self, path: str, **query: Any) -> Any:
         return self._request("GET", _with_query(path, query))
@@ -162,7 +163,7 @@ class Server:
             headers["content-type"] = "application/json"
         data = None if body is None else json.dumps(body)
         try:
-            with closing(_connect(self.address)) as connection:
+            with closing(_connect(self.address, self.timeout)) as connection:
                 connection.request(method, urlsplit(self.address).path + path, data, headers)
                 response = connection.getresponse()
                 if response.status >= 300:
@@ -194,10 +195,10 @@ def _new_key() -> str:
     return secrets.token_urlsafe(16)
 
 
-def _connect(address: str) -> http.client.HTTPConnection:
+def _connect(address: str, timeout: float) -> http.client.HTTPConnection:
     url = check_address(address)
     kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-    return kind(url.hostname or "", url.port, timeout=TIMEOUT_SECONDS)
+    return kind(url.hostname or "", url.port, timeout=timeout)
 
 
 def check_address(address: str) -> SplitResult:

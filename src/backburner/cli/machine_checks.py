@@ -1,4 +1,4 @@
-"""Doctor's checks of this machine: Python, folders, files, memory, the port."""
+"""Doctor's checks of this machine: Python, folders, files, memory, the server."""
 
 import http.client
 import json
@@ -9,9 +9,13 @@ from pathlib import Path
 
 from backburner.app.folder import check_writable
 from backburner.app.machines import CLAUDE_MEMORY_BYTES
+from backburner.cli.client import Server
 from backburner.cli.findings import Finding, Level
-from backburner.core.errors import MachineFailed
-from backburner.settings import MODELS_FILE, Settings, find_settings_file
+from backburner.cli.server_options import read_client_file
+from backburner.core.errors import BackburnerError, MachineFailed, NotAllowed
+from backburner.settings import CLIENT_FILE, MODELS_FILE, Settings, find_settings_file
+
+CHECK_TIMEOUT_SECONDS = 2.0
 
 
 def check_python() -> Finding:
@@ -72,27 +76,63 @@ def check_memory(settings: Settings, free: int | None) -> Finding:
     return Finding("memory", message, Level.NOTE, hint)
 
 
-def check_port(settings: Settings) -> Finding | None:
-    """Report whether Backburner already runs on the configured port, or another program does."""
+def check_server(settings: Settings) -> Finding | None:
+    """Report whether a server runs with this data folder, else who uses the configured port."""
+    try:
+        stored = read_client_file(str(settings.data))
+        server = Server(str(stored["address"]), str(stored["token"]), CHECK_TIMEOUT_SECONDS)
+        version = server.get("/health")["version"]
+    except BackburnerError:
+        return _check_port(settings)
+    running = f"Backburner {version} is running at {server.address} with this data folder"
+    try:
+        # Another server that listens there by now does not know the token.
+        server.get("/api/me")
+        server.get("/ready")
+    except NotAllowed:
+        return _check_port(settings)
+    except BackburnerError:
+        hint = f"{server.address}/ready says what is wrong, and so does its log."
+        return Finding("server", f"{running}, but is not ready.", Level.PROBLEM, hint)
+    message = f"{running}."
+    if changed := _changed_since_start(settings):
+        hint = "Restart it to use the new settings."
+        message = f"{message} {changed} was changed after it started."
+        return Finding("server", message, Level.NOTE, hint)
+    return Finding("server", message)
+
+
+def _changed_since_start(settings: Settings) -> str:
+    """Name a settings file that is newer than the file which each start writes."""
+    started_at = (settings.data / CLIENT_FILE).stat().st_mtime
+    path, _ = find_settings_file({"config": settings.config, "data": settings.data})
+    for file in (settings.data / MODELS_FILE, path):
+        if file.exists() and file.stat().st_mtime > started_at:
+            return file.name
+    return ""
+
+
+def _check_port(settings: Settings) -> Finding | None:
     host, port = settings.host, settings.port
     if port == 0:
         return None
-    address = f"{host}:{port}"
-    connection = http.client.HTTPConnection(host, port, timeout=6)
+    address = f"http://{host}:{port}"
+    connection = http.client.HTTPConnection(host, port, timeout=CHECK_TIMEOUT_SECONDS)
     try:
         connection.request("GET", "/health")
         health = json.loads(connection.getresponse().read(10_000))
-        running = f"Backburner {health['version']} is running at {address}"
-        connection.request("GET", "/ready")
-        checks = json.loads(connection.getresponse().read(10_000))["checks"]
-        if failed := [name for name, result in checks.items() if result != "ok"]:
-            message = f"{running}, but is not ready: {', '.join(failed)}."
-            return Finding("server", message, Level.PROBLEM, "Its log says why.")
-        return Finding("server", f"{running}.")
     except ConnectionRefusedError:
-        return Finding("server", f"not running; {address} is free.")
-    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
-        message = f"Another program uses {address}."
-        return Finding("server", message, Level.PROBLEM, "Stop it, or set another port.")
+        return Finding("server", f"not running; {host}:{port} is free.")
+    except (OSError, http.client.HTTPException, ValueError):
+        health = None
     finally:
         connection.close()
+    if not isinstance(health, dict) or "version" not in health:
+        message = f"Another program uses {host}:{port}."
+        return Finding("server", message, Level.PROBLEM, "Stop it, or set another port.")
+    found = f"Backburner {health['version']} is running at {address}"
+    if not (settings.data / CLIENT_FILE).exists():
+        message = f"{found}; whether it uses this data folder is not known."
+        return Finding("server", message)
+    hint = "To start one for this folder too, set another port."
+    return Finding("server", f"{found}, with another data folder.", Level.NOTE, hint)

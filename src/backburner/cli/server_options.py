@@ -68,7 +68,7 @@ def find_server(url: str | None, token_file: str | None, data: str | None) -> Se
     address = url or os.environ.get(URL_VARIABLE)
     token = _read_token(token_file)
     if address is None:
-        stored = _read_client_file(data)
+        stored = read_client_file(data)
         return Server(str(stored["address"]), token or str(stored["token"]))
     check_address(address)
     if not token:
@@ -88,7 +88,7 @@ def _read_token(file: str | None) -> str:
         raise BadSetting(f"Cannot read --token-file {file}: {error}.") from None
 
 
-def _read_client_file(data: str | None) -> dict[str, Any]:
+def read_client_file(data: str | None) -> dict[str, Any]:
     # Imported late: with --url, importing the settings would take longer than the request.
     from backburner.settings import CLIENT_FILE, find_data_folder  # noqa: PLC0415
 

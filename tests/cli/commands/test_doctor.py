@@ -1,14 +1,16 @@
 """`backburner doctor`: problems are found, and each comes with its fix."""
 
 import json
+import os
 import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from backburner.app.clock import Clock
 from backburner.app.machines import CLAUDE_MEMORY_BYTES
 from backburner.cli.commands.doctor import check_confinement
 from backburner.cli.findings import Level
-from backburner.cli.machine_checks import check_memory, check_port
+from backburner.cli.machine_checks import check_memory
 from backburner.process.confinement import confinement_gaps, confinement_missing
 from backburner.process.memory import free_memory
 from backburner.settings import load
@@ -239,35 +241,70 @@ def test_a_running_server_is_found_and_not_disturbed(
     ended = call("doctor")
 
     assert ended.code == 0
-    assert f"is running at 127.0.0.1:{port}." in line_of(ended, "server")
+    assert f"is running at http://127.0.0.1:{port} with this" in line_of(ended, "server")
     assert "in use by a running server" in line_of(ended, "database")
     assert running.end(signal.SIGTERM).code == 0
 
 
-def test_a_running_server_that_is_not_ready_is_a_problem() -> None:
-    answers = {"/health": {"version": "1.2"}, "/ready": {"checks": {"a": "ok", "disk": "failed"}}}
+def test_the_server_of_this_folder_is_found_wherever_it_listens(
+    call: Call, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data.mkdir()
+    with serving() as mine, serving() as others:
+        write_client_file(data, mine)
+        monkeypatch.setenv("BACKBURNER_PORT", others.rsplit(":", 1)[1])
+        found = line_of(call("doctor", "--offline"), "server")
+        models = data / "models.toml"
+        models.write_text("")
+        models.chmod(0o600)
+        os.utime(models, (time.time() + 60,) * 2)
+        older = line_of(call("doctor", "--offline"), "server")
+        write_client_file(data, "http://127.0.0.1:1")
+        unknown = line_of(call("doctor", "--offline"), "server")
+
+    assert (
+        found == f"[ok] server         Backburner 9.9 is running at {mine} with this data folder."
+    )
+    assert "models.toml was changed after it started. Restart it" in older
+    assert older.startswith("[--]")
+    assert f"Backburner 9.9 is running at {others}, with another data folder" in unknown
+
+
+def write_client_file(data: Path, address: str) -> None:
+    path = data / "client.toml"
+    path.write_text(f'address = "{address}"\ntoken = "bb_x"\n')
+    path.chmod(0o600)
+
+
+def test_a_running_server_that_is_not_ready_is_a_problem(call: Call, data: Path) -> None:
+    data.mkdir()
+    with serving(ready=503) as mine:
+        write_client_file(data, mine)
+        found = line_of(call("doctor", "--offline"), "server")
+
+    assert not found.startswith("[ok]")
+    assert "with this data folder, but is not ready." in found
+
+
+@contextmanager
+def serving(*, ready: int = 200) -> Iterator[str]:
+    """Answer as a server does that is asked for its health."""
 
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
         def do_GET(self) -> None:
-            body = json.dumps(answers[self.path]).encode()
-            self.send_response(503 if self.path == "/ready" else 200)
-            self.send_header("content-length", str(len(body)))
+            self.send_response(ready if self.path == "/ready" else 200)
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(b'{"version": "9.9"}')
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_: Any) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server, ThreadPoolExecutor(1) as thread:
-        thread.submit(server.serve_forever, 0.01)
-        finding = check_port(load(port=str(server.server_port)))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
-
-    assert finding
-    assert finding.level is Level.PROBLEM
-    assert finding.message.endswith(", but is not ready: disk.")
+        thread.join()
 
 
 def test_a_port_used_by_another_program_is_a_problem(

@@ -12,8 +12,8 @@ from backburner.cli.machine_checks import (
     check_data_folder,
     check_files,
     check_memory,
-    check_port,
     check_python,
+    check_server,
 )
 from backburner.cli.model_checks import check_models
 from backburner.cli.output import print_line
@@ -53,7 +53,7 @@ def check_installation(settings: Settings, *, offline: bool) -> Iterator[Finding
     if settings.commands == "confined":
         yield from check_confinement(checks.confinement_missing(), checks.confinement_gaps())
     yield check_memory(settings, checks.free_memory())
-    if finding := check_port(settings):
+    if finding := check_server(settings):
         yield finding
 
 
