@@ -17,6 +17,8 @@ KINDS = {
     "openai": "a local model, or any server with an OpenAI-compatible API",
     "demo": "the demo, without a model",
 }
+#: In a sentence.
+MAX_MODELS_SHOWN = 20
 LOCAL_ADDRESS = "http://127.0.0.1:11434/v1"
 
 
@@ -60,7 +62,9 @@ def ask_openai(*, secret: str | None, address: str | None, model: str | None) ->
     if secret is None and is_terminal() and not is_near(address):
         secret = _ask_secret("API key (empty for none)", may_be_empty=True)
     if model is None:
-        _require_terminal("--model")
+        if not is_terminal():
+            names = " or ".join(_list_models(address, secret)[:MAX_MODELS_SHOWN])
+            _require_terminal("--model", f": {names}" if names else "")
         model = _ask_model(address, secret)
     table = {"engine": "openai", "address": address, "model": model}
     return {**table, "key": secret} if secret else table
@@ -81,8 +85,10 @@ def read_secret(file: str) -> str:
 
 def _ask_secret(label: str, *, may_be_empty: bool = False) -> str | None:
     _require_terminal("--key-file")
-    default = "" if may_be_empty else None
-    text = click.prompt(label, hide_input=True, default=default, show_default=False)
+    text = click.prompt(label, hide_input=True, default="", show_default=False)
+    if not text and not may_be_empty:
+        click.echo("Nothing was entered.")
+        return _ask_secret(label)
     try:
         return clean_secret(text) if text else None
     except ValueError:
@@ -110,6 +116,22 @@ def _parse_address(text: str) -> str:
         raise click.BadParameter("use a URL such as https://host or http://host:1234") from None
 
 
-def _require_terminal(option: str) -> None:
+def find_unlisted(address: str, secret: str | None, model: str) -> str:
+    """Say so if a server does not list a model; some answer to any name with the one they have."""
+    names = _list_models(address, secret)
+    if not names or model in names:
+        return ""
+    return f"The server does not list {model}. It lists: {', '.join(names[:MAX_MODELS_SHOWN])}."
+
+
+def _list_models(address: str, secret: str | None) -> tuple[str, ...]:
+    """List the models of a server; none if it cannot tell them."""
+    try:
+        return asyncio.run(list_models(address, secret))
+    except (EngineFailed, ValueError):
+        return ()
+
+
+def _require_terminal(option: str, choices: str = "") -> None:
     if not is_terminal():
-        raise click.UsageError(f"Without a terminal, {option} is required.")
+        raise click.UsageError(f"Without a terminal, {option} is required{choices}.")

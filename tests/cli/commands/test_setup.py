@@ -335,3 +335,28 @@ def test_a_symbolic_link_in_place_of_the_file_is_not_followed(
 
     assert (tmp_path / "public").read_text() == ""
     assert modes(data)[1] == 0o600
+
+
+def test_models_are_named_where_one_is_missing_or_not_offered(
+    call: Call, server: ModelServer
+) -> None:
+    local = ("setup", "--kind", "openai", "--address", f"{server.address}/v1")
+    missing, unlisted = call(*local), call(*local, "--model", "nosuch")
+    listed = call(*local, "--model", "small")
+
+    assert missing.code == 2
+    assert "--model is required: large or small." in missing.err[0]
+    assert unlisted.code == 0
+    assert "The server does not list nosuch. It lists: large, small." in unlisted.out
+    assert not [line for line in listed.out if "does not list" in line]
+
+
+def test_an_empty_key_is_asked_for_again_with_the_reason(data: Path, server: ModelServer) -> None:
+    with terminal("setup", "--kind", "claude-key", "--address", server.address) as shown:
+        shown.answer("API key", "")
+        shown.answer("API key", CANARY)
+        shown.answer("Model", "")
+        assert shown.end() == 0, shown.seen
+
+    assert "Nothing was entered." in shown.seen
+    assert stored(data)["profiles"]["claude"]["key"] == CANARY

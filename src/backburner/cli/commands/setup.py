@@ -16,6 +16,7 @@ from backburner.cli.setup_prompts import (
     ask_claude,
     ask_kind,
     ask_openai,
+    find_unlisted,
     is_terminal,
     read_secret,
 )
@@ -91,6 +92,10 @@ def setup(
     if test and (code := try_model(profile, keep=keep)):
         print_line("Nothing was stored.")
         return code
+    if test and kind == "openai" and model is not None:
+        secret_text = profile.secret.get_secret_value() if profile.secret else None
+        if note := find_unlisted(profile.address, secret_text, profile.model):
+            print_line(note)
     prepare_data_folder(folder)
     print_line(f"Stored in {write_models_file(folder, content)}, which only you can read.")
     print_model_in_use(profile, files, background=background)
