@@ -19,6 +19,7 @@ from backburner.core import conversation as conversations
 from backburner.core import question as questions
 from backburner.core.conversation import Conversation, Kind, Message, MessageRole, Source, State
 from backburner.core.errors import BadOutcome
+from backburner.core.ids import MessageId
 from backburner.core.outcome import VERDICTS
 from backburner.core.prompt import (
     ABOUT_OUTSIDE_TEXT,
@@ -105,6 +106,40 @@ def event(**content: Any) -> Item:
 
 def job_result(**content: Any) -> Item:
     return make.item(kind=ItemKind.JOB_RESULT, content=content)
+
+
+def test_a_message_to_be_answered_stands_once_in_the_prompt() -> None:
+    first, second = make.message("First words."), make.message("Before.", id=MessageId("m_2"))
+    item = make.item(content={"text": "First words.", "message_id": first.id})
+
+    assert reply(fresh=True, items=[item], recent=[second, first]).count("First words.") == 1
+    assert "Before." in reply(fresh=True, items=[item], recent=[second, first])
+    assert background(items=[item], recent=[second, first]).count("First words.") == 1
+
+
+@pytest.mark.parametrize(
+    ("purpose", "answer", "told"),
+    [
+        ("approval", "yes", "Make exactly this call again now"),
+        ("approval", "always here", "Make exactly this call again now"),
+        ("approval", "no", "Do not make this call"),
+        ("in_doubt", "do it again", "Make exactly this call again now"),
+        ("in_doubt", "it happened", ""),
+        ("question", "yes", ""),
+    ],
+)
+def test_the_prompt_says_whether_a_call_may_be_made_now(
+    purpose: str, answer: str, told: str
+) -> None:
+    content = {"prompt": "May I?", "answer": answer, "purpose": purpose}
+    cause = part(
+        background(items=[make.item(kind=ItemKind.ANSWER, content=content)]),
+        "Why this run started",
+    )
+
+    assert f"The user answered: {answer}" in cause
+    assert told in cause
+    assert ("call" in cause) is bool(told)
 
 
 @requirement("A-prompt-context")

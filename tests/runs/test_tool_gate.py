@@ -1,7 +1,7 @@
 """Every tool call passes the gate: consent, receipts, doubt."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +22,7 @@ from backburner.core.prompt import INTERRUPTED_TITLE, quote_outside
 from backburner.core.question import NO, YES, Purpose
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
-from backburner.core.tool_policy import ALWAYS_HERE
+from backburner.core.tool_policy import ALWAYS_HERE, Grant
 from backburner.core.transitions import HAPPENED, LEAVE, REPEAT
 from backburner.runs.stopping import StopReason
 
@@ -70,6 +70,27 @@ async def test_a_call_that_needs_consent_ends_the_run_and_is_made_once_after_the
     # The second call of the same run is another call.
     assert stage.question(task).purpose is Purpose.APPROVAL
     assert "The user answered: yes" in stage.engine.requests[-1].prompt
+
+
+async def test_a_yes_that_was_not_used_ends_with_the_work(stage: Stage) -> None:
+    task, chat = await stage.task(), await stage.chat()
+    stage.engine.then(SEND)
+    await stage.work()
+    stage.engine.then(SEND)
+    await stage.say(chat, "Send it.")
+    await stage.work()
+    for asked in (task, chat):
+        await stage.answer(asked, YES)
+        assert len(grants(stage, asked)) == 1
+        await stage.work()
+
+    assert stage.tools.calls == []
+    assert [grants(stage, asked) for asked in (task, chat)] == [(), ()]
+
+
+def grants(stage: Stage, conversation: Conversation) -> Sequence[Grant]:
+    user = conversation.user_id
+    return stage.database.run(lambda tx: tx.grants.valid(user, conversation.id))
 
 
 async def test_other_arguments_are_asked_about_anew(stage: Stage) -> None:

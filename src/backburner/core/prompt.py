@@ -12,6 +12,7 @@ from backburner.core.conversation import Conversation, Kind, Message, MessageRol
 from backburner.core.errors import BadOutcome
 from backburner.core.ids import new_mark_key
 from backburner.core.memory import Memory
+from backburner.core.question import NO, REPEAT, Purpose
 from backburner.core.run import Item, ItemKind, RunKind
 from backburner.core.schedule.cron import find_zone
 from backburner.core.validation import canonical_json
@@ -67,7 +68,7 @@ def for_background(
         _section("Your work", _json(state.context)),
         _section("Progress", state.step or "Not started yet."),
         _section("Known facts", _json(state.data)),
-        _section("Recent messages", _transcript(recent)),
+        _section("Recent messages", _transcript(_without(recent, items))),
         _section("Why this run started", _causes(conversation, items, now=now, zone=zone)),
         _section(_DONE_TITLE, _bullets(done_before)),
         _section("Outside text", ABOUT_OUTSIDE_TEXT),
@@ -92,7 +93,7 @@ def for_reply(
         _section("The work of this conversation", _json(state.context)),
         _section("Progress", state.step),
         _section("Known facts", _json(state.data)),
-        _section("Recent messages", _transcript(recent)),
+        _section("Recent messages", _transcript(_without(recent, items))),
     )
     sections = [
         *(background if fresh else ()),
@@ -251,6 +252,12 @@ def _transcript(messages: Sequence[Message]) -> str:
     return "\n".join(lines)
 
 
+def _without(messages: Sequence[Message], items: Iterable[Item]) -> Sequence[Message]:
+    """Leave out messages that the prompt quotes as causes of the run."""
+    quoted = {item.content.get("message_id") for item in items}
+    return [message for message in messages if message.id not in quoted]
+
+
 def _causes(conversation: Conversation, items: Sequence[Item], *, now: datetime, zone: str) -> str:
     local = now.astimezone(find_zone(zone))
     lines = [f"It is {local:%A %d %B %Y, %H:%M} ({zone})."]
@@ -275,6 +282,16 @@ def _job_result(content: Mapping[str, Any]) -> str:
     )
 
 
+def _consent(content: Mapping[str, Any]) -> str:
+    """Say what an answer means for the call that it is about."""
+    purpose, answer = content.get("purpose"), content.get("answer")
+    if purpose == Purpose.APPROVAL and answer == NO:
+        return "\nDo not make this call. Continue without it, or say that you cannot."
+    if purpose == Purpose.APPROVAL or (purpose == Purpose.IN_DOUBT and answer == REPEAT):
+        return "\nIt has not been made yet. Make exactly this call again now, then continue."
+    return ""
+
+
 def _cause(item: Item) -> str:
     content = item.content
     match item.kind:
@@ -282,7 +299,7 @@ def _cause(item: Item) -> str:
             return f"The user says: {content.get('text', '')}"
         case ItemKind.ANSWER:
             prompt, answer = content.get("prompt", ""), content.get("answer", "")
-            return f"You asked: {prompt}\nThe user answered: {answer}"
+            return f"You asked: {prompt}\nThe user answered: {answer}{_consent(content)}"
         case ItemKind.RUN_NOW:
             return "The user asked for a run now."
         case ItemKind.JOB_RESULT:

@@ -20,6 +20,8 @@ FIRST_REMINDER = timedelta(days=1)
 MIN_EXPIRY = timedelta(minutes=10)
 MAX_EXPIRY = timedelta(days=366)
 YES, NO = "yes", "no"
+#: Answer when it is unknown whether a tool call happened.
+REPEAT = "do it again"
 _ABBREVIATIONS = {"y": YES, "n": NO}
 
 

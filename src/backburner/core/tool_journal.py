@@ -13,10 +13,10 @@ from typing import Any
 from backburner.core.commands import Cage
 from backburner.core.ids import CallId, QuestionId, RunId, derive_question_id
 from backburner.core.prompt import quote_outside
-from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
+from backburner.core.question import FIRST_REMINDER, REPEAT, Purpose, Question, QuestionType
 from backburner.core.run import RunKind
 from backburner.core.transitions import Step, ask_owner
-from backburner.core.transitions.answers import HAPPENED, LEAVE, REPEAT
+from backburner.core.transitions.answers import HAPPENED, LEAVE
 from backburner.core.validation import canonical_json
 
 MAX_ASKED_ARGUMENT_CHARS = 2_000

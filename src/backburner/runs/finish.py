@@ -12,7 +12,7 @@ from backburner.core.allowance import Allowance, AllowanceScope
 from backburner.core.conversation import Conversation, MessageRole, Session, Source, Status
 from backburner.core.ids import ConversationId, ItemId
 from backburner.core.outcome import Complete, Outcome
-from backburner.core.question import Question
+from backburner.core.question import Purpose, Question
 from backburner.core.run import (
     Failure,
     FailureKind,
@@ -186,7 +186,7 @@ class _Ending:
             )
         else:
             step = transitions.finish(conversation, run, result.outcome, now=tx.now)
-        self._commit(tx, step, ending)
+        self._commit(tx, replace(step, ends_grants=self._has_used_approval()), ending)
 
     def _failed(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         ending = RunEnding(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
@@ -309,6 +309,15 @@ class _Ending:
         """Return the items in the prompt, and those that the agent has read since."""
         loaded = self._loaded()
         return [*loaded, *sorted(self.gate.read.difference(loaded))]
+
+    def _has_used_approval(self) -> bool:
+        """Check whether a run that is done was started by an approval, and so has made its call."""
+        items = [*self.result.served_before, *self.result.items]
+        is_final = self.result.outcome is None or isinstance(self.result.outcome, Complete)
+        return is_final and any(
+            item.kind is ItemKind.ANSWER and item.content.get("purpose") == Purpose.APPROVAL
+            for item in items
+        )
 
     def _is_unattended(self) -> bool:
         items = [*self.result.served_before, *self.result.items]

@@ -89,6 +89,21 @@ def test_an_answer_in_a_conversation_without_work_starts_its_run_at_once() -> No
     assert step.conversation.status is Status.ACTIVE
 
 
+def test_a_question_stays_in_the_transcript_with_its_answer() -> None:
+    waiting = transitions.finish(working(), RUN, ASKS, now=NINE).conversation
+    question = waiting.questions[0]
+    explicit = transitions.answer(waiting, question.id, "Blue.", now=NINE)
+    read = replace(waiting, outside_read=True)
+    said = transitions.receive_message(read, "Blue.", message_id=make.MESSAGE, now=NINE)
+
+    note = f"Question: {question.prompt}\nAnswer: Blue."
+    assert [(one.role, one.content) for one in explicit.messages] == [(MessageRole.SYSTEM, note)]
+    assert [(one.content, one.outside) for one in said.messages] == [
+        (note, True),
+        ("Blue.", False),
+    ]
+
+
 def test_the_first_answer_wins() -> None:
     waiting = transitions.finish(working(), RUN, ASKS, now=NINE).conversation
     question = waiting.questions[0]
@@ -114,7 +129,8 @@ def test_a_question_that_nobody_answered_in_time_counts_as_its_default() -> None
     step = transitions.expire(waiting.conversation, question.id, now=NINE + HOUR)
 
     assert step.answered == ((question.id, "no"),)
-    assert [message.role for message in step.messages] == [MessageRole.SYSTEM]
+    assert [message.role for message in step.messages] == [MessageRole.SYSTEM] * 2
+    assert step.messages[0].content.startswith("Nobody answered in time")
 
 
 COMMAND = Tool(server="backburner", name="run", definition="d", grant_match=GrantMatch.COMMAND)

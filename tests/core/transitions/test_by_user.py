@@ -61,7 +61,7 @@ def test_a_message_that_fits_the_shown_question_answers_it() -> None:
     )
 
     assert step.conversation.status is Status.BACKGROUND
-    assert step.messages[0].content == "The blue one."
+    assert step.messages[1].content == "The blue one."
     assert [(item.kind, item.content["answer"]) for item in step.inbox] == [
         (ItemKind.ANSWER, "The blue one.")
     ]

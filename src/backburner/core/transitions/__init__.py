@@ -5,11 +5,11 @@ the records to store, and the notices and reports to send. Nothing here saves, s
 reads a clock. An event that the current state does not allow raises `Conflict`.
 """
 
+from backburner.core.question import REPEAT
 from backburner.core.transitions.answers import (
     HAPPENED,
     LEAVE,
     RAISE_ALLOWANCE,
-    REPEAT,
     SKIP,
     STOP,
     TRY_AGAIN,

@@ -8,7 +8,7 @@ from backburner.core import schedule, tool_policy
 from backburner.core.conversation import Conversation, EndedAs, Status
 from backburner.core.errors import Conflict
 from backburner.core.ids import QuestionId
-from backburner.core.question import NO, YES, Purpose, Question, accept_answer
+from backburner.core.question import NO, REPEAT, YES, Purpose, Question, accept_answer
 from backburner.core.run import ItemKind, NewItem, RunKind, SkipReason
 from backburner.core.schedule import Interval
 from backburner.core.transitions.shared_changes import (
@@ -17,14 +17,21 @@ from backburner.core.transitions.shared_changes import (
     close_question,
     end_work,
 )
-from backburner.core.transitions.step import FollowerEvent, Report, Step, Stops, system_message
+from backburner.core.transitions.step import (
+    FollowerEvent,
+    NewMessage,
+    Report,
+    Step,
+    Stops,
+    system_message,
+)
 
 #: Answers when the work cannot continue.
 TRY_AGAIN, SKIP, STOP = "try again", "skip", "stop"
 #: Answers when an allowance is used up.
 RAISE_ALLOWANCE, WAIT_UNTIL_TOMORROW = "raise", "wait until tomorrow"
 #: Answers when it is unknown whether a tool call happened.
-HAPPENED, REPEAT, LEAVE = "it happened", "do it again", "leave it"
+HAPPENED, LEAVE = "it happened", "leave it"
 
 
 def answer(
@@ -41,7 +48,19 @@ def answer(
         step = replace(step, grants=tool_policy.grants_given(question, YES, now=now))
     else:
         step = _EFFECTS[question.purpose](conversation, question, accepted, now=now)
-    return replace(step, answered=((question.id, accepted),))
+    messages = (*_record(conversation, question, accepted), *step.messages)
+    return replace(step, answered=((question.id, accepted),), messages=messages)
+
+
+def _record(
+    conversation: Conversation, question: Question, accepted: str
+) -> tuple[NewMessage, ...]:
+    """Keep the question and its answer in the transcript; a proposal becomes the work itself."""
+    if question.purpose is Purpose.PROPOSAL:
+        return ()
+    note = system_message(f"Question: {question.prompt}\nAnswer: {accepted}")
+    # The agent wrote the question, perhaps after it read outside text.
+    return (replace(note, outside=conversation.outside_read),)
 
 
 def expire(conversation: Conversation, question_id: QuestionId, *, now: datetime) -> Step:

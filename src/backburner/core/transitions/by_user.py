@@ -59,7 +59,9 @@ def receive_message(
     answer = None if question is None else match_chat_message(question, text)
     if question is not None and answer is not None:
         step = answers.answer(changed, question.id, answer, now=now)
-        return replace(step, messages=(message, *step.messages))
+        # What was asked stands before the answer.
+        asked, *others = step.messages
+        return replace(step, messages=(asked, message, *others))
     item = _message_item(text, message_id, RunKind.REPLY)
     return Step(conversation=changed, messages=(message,), inbox=(item,))
 

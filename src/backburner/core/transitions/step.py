@@ -60,6 +60,8 @@ class Step:
     answered: tuple[tuple[QuestionId, str], ...] = ()
     withdrawn: tuple[QuestionId, ...] = ()
     grants: tuple[Grant, ...] = ()
+    #: The work that single-use grants were given for has ended.
+    ends_grants: bool = False
     inbox: tuple[NewItem, ...] = ()
     skipped: tuple[SkippedSlots, ...] = ()
     stops: Stops = Stops.NOTHING

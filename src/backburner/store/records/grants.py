@@ -33,6 +33,17 @@ _use = _revoke.where(
     grants.c.conversation_id == bindparam("conversation"), grants.c.call.is_not(None)
 )
 
+_end_unused = (
+    update(grants)
+    .where(
+        grants.c.user_id == bindparam("owner"),
+        grants.c.conversation_id == bindparam("conversation"),
+        grants.c.call.is_not(None),
+        is_unended,
+    )
+    .values(ended_at=bindparam("at"))
+)
+
 
 class Grants(Group):
     def give(self, user: UserId, conversation_id: ConversationId, given: Iterable[Grant]) -> None:
@@ -59,6 +70,11 @@ class Grants(Group):
         values = {"owner": user, "conversation": conversation_id, "grant_id": grant_id}
         if self._execute(_use, {**values, "at": self.tx.now}).rowcount != 1:
             raise Conflict("This permission has been used or taken back.")
+
+    def end_unused(self, user: UserId, conversation_id: ConversationId) -> None:
+        """End the grants of a conversation that are for one call."""
+        values = {"owner": user, "conversation": conversation_id, "at": self.tx.now}
+        self._execute(_end_unused, values)
 
     def valid(self, user: UserId, conversation_id: ConversationId) -> tuple[Grant, ...]:
         values = {"owner": user, "conversation": conversation_id}

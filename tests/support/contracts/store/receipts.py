@@ -121,6 +121,19 @@ def a_grant_for_one_call_is_used_once(scene: Scene) -> None:
         scene.run(lambda tx: tx.grants.use(USER, task.id, ONCE.id))
 
 
+def a_grant_for_one_call_ends_with_the_work_and_a_lasting_one_stays(scene: Scene) -> None:
+    task, other = scene.task(), scene.task()
+    lasting = replace(ONCE, id=GrantId("g_lasting"), call=None)
+    elsewhere = replace(ONCE, id=GrantId("g_elsewhere"))
+    scene.change(task, lambda found: Step(conversation=found, grants=(ONCE, lasting)))
+    scene.change(other, lambda found: Step(conversation=found, grants=(elsewhere,)))
+
+    scene.change(task, lambda found: transitions.cancel(found, now=NOON))
+
+    assert scene.run(lambda tx: tx.grants.valid(USER, task.id)) == (lasting,)
+    assert scene.run(lambda tx: tx.grants.valid(USER, other.id)) == (elsewhere,)
+
+
 def sums_are_those_of_the_receipts(scene: Scene) -> None:
     scene.task()
     claim = scene.begin_work()
