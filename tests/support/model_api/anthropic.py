@@ -11,12 +11,14 @@ from support.model_api.steps import (
     Cut,
     Delay,
     Fault,
+    Finish,
     Garbage,
     GiveOutcome,
     Refuse,
     Reply,
     Say,
     Stall,
+    finish_of,
     split,
     usage_of,
 )
@@ -62,7 +64,7 @@ def stream(request: ModelRequest, reply: Reply, number: int) -> Iterator[bytes |
                 return
             case Cut() | Stall() | Garbage() | Delay():
                 yield step
-            case Usage():
+            case Usage() | Finish():
                 pass
     used = {"output_tokens": usage_of(reply, request).output}
     yield _event("message_delta", delta={"stop_reason": _stop(reply)}, usage=used)
@@ -131,7 +133,8 @@ def _usage(usage: Usage) -> dict[str, int]:
 
 def _stop(reply: Reply) -> str:
     calls = any(isinstance(step, CallTool | GiveOutcome) for step in reply)
-    return "tool_use" if calls else "end_turn"
+    reasons = {"length": "max_tokens", "filter": "refusal"}
+    return reasons.get(finish_of(reply), "tool_use" if calls else "end_turn")
 
 
 def _event(kind: str, **data: Any) -> bytes:

@@ -17,6 +17,7 @@ from support.model_api.steps import (
     Reply,
     Say,
     Stall,
+    finish_of,
     split,
     usage_of,
 )
@@ -39,7 +40,7 @@ def whole(
     message: dict[str, Any] = {"role": "assistant", "content": text or None}
     if calls:
         message |= {"tool_calls": calls}
-    choice = {"index": 0, "message": message, "finish_reason": _finish(calls=bool(calls))}
+    choice = {"index": 0, "message": message, "finish_reason": _finish(reply, calls=bool(calls))}
     usage = {"usage": _usage(usage_of(reply, request))} if reports_usage else {}
     return _frame(request, number, "chat.completion") | {"choices": [choice]} | usage
 
@@ -60,7 +61,7 @@ def stream(
             case _:
                 yield from (_chunk(frame, delta) for delta in deltas.get(at, ()))
     calls = any("tool_calls" in delta for given in deltas.values() for delta in given)
-    yield _chunk(frame, {}, finish=_finish(calls=calls))
+    yield _chunk(frame, {}, finish=_finish(reply, calls=calls))
     if reports_usage:
         yield _data(frame | {"choices": [], "usage": _usage(usage_of(reply, request))})
     yield b"data: [DONE]\n\n"
@@ -107,8 +108,9 @@ def _data(value: object) -> bytes:
     return f"data: {json.dumps(value)}\n\n".encode()
 
 
-def _finish(*, calls: bool) -> str:
-    return "tool_calls" if calls else "stop"
+def _finish(reply: Reply, *, calls: bool) -> str:
+    reasons = {"length": "length", "filter": "content_filter"}
+    return reasons.get(finish_of(reply), "tool_calls" if calls else "stop")
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

@@ -35,6 +35,13 @@ class GiveOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Finish:
+    """End for another reason than being done: "length" or "filter"."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Refuse:
     """Answer with an error; after other steps, in the middle of the stream."""
 
@@ -68,13 +75,18 @@ class Delay:
 
 
 Fault = Cut | Stall | Garbage | Delay
-Step = Say | CallTool | GiveOutcome | Usage | Refuse | Fault
+Step = Say | CallTool | GiveOutcome | Usage | Finish | Refuse | Fault
 Reply = Sequence[Step]
 #: A reply as a function of the request.
 Script = Callable[[ModelRequest], Reply]
 
 #: Roughly.
 BYTES_PER_TOKEN = 4
+
+
+def finish_of(reply: Reply) -> str:
+    """Return why a reply ends, if not because it is done."""
+    return next((step.reason for step in reply if isinstance(step, Finish)), "")
 
 
 def usage_of(reply: Reply, request: ModelRequest) -> Usage:

@@ -16,12 +16,14 @@ from claude_agent_sdk import (
     SystemMessage,
 )
 
+from backburner.core.errors import EngineFailed
 from backburner.engine.claude import failures, options
 from backburner.engine.claude.builtins import Hooks
 from backburner.engine.claude.homes import ProgramFolder
 from backburner.engine.claude.relay import Line
 from backburner.engine.claude.sessions import TranscriptMirror
 from backburner.engine.claude.tools import TurnTools, digest, expose
+from backburner.engine.endings import explain_nothing, note_for
 from backburner.ports import EngineEvent, Gate, Offer, SessionEntries, TextDelta, TurnEnded
 
 
@@ -77,9 +79,15 @@ class Program:
         # The results of calls are kept, even if the turn failed after them.
         if entries := self._take(ended=not has_failed):
             yield entries
-        if has_failed:
+        note = "" if is_cut_short or self.line.failure else note_for(self.line.stop_reason)
+        if note and not text:
+            raise EngineFailed(explain_nothing(self.line.stop_reason))
+        if has_failed and not note:
             raise self._failure(" ".join([result.result or "", *(result.errors or ())]))
-        self.is_reusable = not self.line.spent and not self.line.refused
+        self.is_reusable = not (self.line.spent or self.line.refused or has_failed)
+        if note and result.structured_output is None:
+            yield TextDelta(f"\n\n{note}")
+            text = f"{text}\n\n{note}"
         if not is_cut_short:
             yield TurnEnded(text, result.structured_output)
 

@@ -60,11 +60,13 @@ class Line:
     refused: bool = False
     #: Why the last call failed, if it did.
     failure: ModelFailure | None = None
+    #: Why the model ended its last response.
+    stop_reason: str | None = None
     #: Tokens of the session in the last call, estimated, without system prompt and tools.
     context: int = 0
 
     def begin(self, gate: Gate) -> None:
-        self.gate, self.failure = gate, None
+        self.gate, self.failure, self.stop_reason = gate, None, None
         self.spent = self.ended = self.refused = False
 
 
@@ -187,6 +189,7 @@ class Relay:
                     meter.read(chunk)
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
             line.failure = _judge(call, response, meter)
+            line.stop_reason = line.stop_reason if call.counts else meter.stop_reason
         except httpx2.HTTPError as error:
             line.failure = interruption(error)
             if not answered:

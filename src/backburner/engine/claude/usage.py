@@ -17,6 +17,8 @@ class UsageMeter:
     streamed: bool
     #: The response reached its end.
     is_complete: bool = False
+    #: Why the model ended its response.
+    stop_reason: str | None = None
     _reported: dict[str, int] = field(default_factory=dict)
     #: Bytes of text since the last report.
     _uncounted_bytes: int = 0
@@ -57,6 +59,9 @@ class UsageMeter:
         if isinstance(delta, dict):
             texts = (str(delta.get(key, "")) for key in ("text", "thinking", "partial_json"))
             self._uncounted_bytes += sum(len(text.encode(errors="replace")) for text in texts)
+        for holder in (event, delta):
+            if isinstance(holder, dict) and isinstance(holder.get("stop_reason"), str):
+                self.stop_reason = holder["stop_reason"]
         for holder in (event, event.get("message")):
             usage = holder.get("usage") if isinstance(holder, dict) else None
             if isinstance(usage, dict):

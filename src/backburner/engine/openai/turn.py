@@ -9,6 +9,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 
 from backburner.core.errors import EngineFailed
 from backburner.core.ids import new_session_id
+from backburner.engine.endings import explain_nothing, note_for
 from backburner.engine.fence import fence
 from backburner.engine.openai import history
 from backburner.engine.openai.tools import (
@@ -20,7 +21,15 @@ from backburner.engine.openai.tools import (
     read_calls,
 )
 from backburner.engine.openai.usage import call_usage, session_tokens
-from backburner.ports import EngineEvent, Gate, SessionEntries, ToolResult, TurnEnded, TurnRequest
+from backburner.ports import (
+    EngineEvent,
+    Gate,
+    SessionEntries,
+    TextDelta,
+    ToolResult,
+    TurnEnded,
+    TurnRequest,
+)
 
 ACCEPTED = "The outcome was accepted."
 TOO_EARLY = "Not accepted: read the results of the other calls first, then give the outcome alone."
@@ -71,13 +80,16 @@ class OpenAITurn:
         usage = call_usage(response, self.messages, self.parameters)
         tokens = session_tokens(usage, self.messages, self.parameters)
         may_continue = await self._gate.pay(self._model, usage)
+        reason = response.finish_reason
         if not (calls or self._turn_text):
-            raise EngineFailed("The model gave no answer.")
+            raise EngineFailed(explain_nothing(reason))
         if calls or text:
             yield self._remember(response, tokens=tokens)
         if not calls:
             self.is_over = True
             wants_outcome = self._request.schema is not None
+            if (note := note_for(reason)) and not wants_outcome:
+                yield TextDelta(self.add_text(note))
             yield TurnEnded(self._turn_text, _outcome_in(text) if wants_outcome else None)
         elif self._is_outcome(calls):
             self.is_over = True

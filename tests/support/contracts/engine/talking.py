@@ -1,7 +1,14 @@
 """Text, in pieces and across turns."""
 
+import pytest
+
+from backburner.core.errors import EngineFailed
+from backburner.engine.endings import CUT, WITHHELD
 from support.contracts.engine.harness import EngineHarness, ModelSubject
-from support.model_api import CallTool, Say
+from support.model_api import CallTool, Finish, Say
+
+#: Programs may ask a model to go on a few times.
+MOST_ATTEMPTS = 10
 
 
 async def text_is_streamed_in_pieces(subject: ModelSubject) -> None:
@@ -11,6 +18,36 @@ async def text_is_streamed_in_pieces(subject: ModelSubject) -> None:
 
     assert len(result.texts) > 1
     assert "".join(result.texts) == result.end.text == "One two three four."
+
+
+async def an_answer_that_was_cut_says_so(subject: ModelSubject) -> None:
+    for _ in range(MOST_ATTEMPTS):
+        subject.api.then(Say("One two"), Finish("length"))
+    result = await EngineHarness(subject).turn()
+
+    assert result.end.text.startswith("One two")
+    assert result.end.text.endswith(f"\n\n{CUT}")
+    assert "".join(result.texts) == result.end.text
+
+
+async def an_answer_that_was_withheld_says_so(subject: ModelSubject) -> None:
+    for _ in range(MOST_ATTEMPTS):
+        subject.api.then(Say("I could"), Finish("filter"))
+    result = await EngineHarness(subject).turn()
+
+    assert result.end.text.startswith("I could")
+    assert result.end.text.endswith(f"\n\n{WITHHELD}")
+    assert "".join(result.texts) == result.end.text
+
+
+async def an_answer_of_which_all_was_withheld_is_a_failure_that_says_so(
+    subject: ModelSubject,
+) -> None:
+    for _ in range(MOST_ATTEMPTS):
+        subject.api.then(Say(""), Finish("filter"))
+
+    with pytest.raises(EngineFailed, match="withheld"):
+        await EngineHarness(subject).turn()
 
 
 async def text_before_and_after_a_call_is_separated(subject: ModelSubject) -> None:
