@@ -10,7 +10,7 @@ from support.stage.stage import Stage
 from support.stage.talks import SECOND, say, wait
 
 from backburner.core import transitions
-from backburner.core.conversation import EndedAs, Status
+from backburner.core.conversation import Author, EndedAs, Status
 from backburner.core.ids import new_conversation_id
 from backburner.core.question import QuestionType
 from backburner.core.schedule import Immediate, Interval
@@ -172,7 +172,10 @@ async def test_a_job_that_has_finished_is_reported(stage: Stage) -> None:
     chat = await stage.chat()
     brief = Brief(title="Stretching", prompt="Remind me to stretch.", schedule=Immediate())
     born = transitions.start_job(
-        new_conversation_id(), chat.user_id, replace(brief, parent_id=chat.id), now=NOON
+        new_conversation_id(),
+        chat.user_id,
+        replace(brief, parent_id=chat.id, created_by=Author.AGENT),
+        now=NOON,
     )
     stage.database.run(lambda tx: tx.conversations.add(born))
     await stage.work()

@@ -189,6 +189,11 @@ async def test_without_a_valid_outcome_a_run_has_failed(stage: Stage) -> None:
     (run,) = stage.history(task)
     assert run.failure is not None
     assert run.failure.kind is FailureKind.INCOMPLETE
+    # For a person: what the model did wrong in which field is in the log.
+    assert run.failure.message == (
+        "The model 'scripted' did not end its work in the required form, twice in a row. It may be"
+        " too small for background work: try another."
+    )
     assert stage.load(task).ended_as is None
 
 

@@ -23,6 +23,7 @@ from support.stage.stage import Stage
 
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
+from backburner.core import transitions
 from backburner.core.conversation import Author, Destination, Kind, Notify, Status
 from backburner.core.question import Purpose
 from backburner.core.routing import Routes
@@ -63,6 +64,16 @@ async def test_work_asked_for_in_a_chat_becomes_the_work_of_that_conversation(
     await stage.work()
     assert WATCH["what"] in stage.engine.requests[-1].prompt
     assert stage.load(chat).run_count == 1
+
+
+async def test_work_names_a_chat_that_nobody_has_named(stage: Stage) -> None:
+    chat, named = await stage.chat(), await stage.chat()
+    rename = transitions.rename(stage.load(named), "Mine")
+    stage.database.run(lambda tx: tx.conversations.save(rename))
+    for one in (chat, named):
+        await ask(stage, one, schedule(**WATCH, title="Watch CI"))
+
+    assert [stage.load(one).title for one in (chat, named)] == ["Watch CI", "Mine"]
 
 
 @requirement("A-from-chat", "B-origin")

@@ -62,6 +62,11 @@ class Failure:
     #: How long the other side asked us to wait before the next attempt.
     retry_after: timedelta | None = None
 
+    @property
+    def sentence(self) -> str:
+        """The message, to be followed by others; words of a server may have no full stop."""
+        return self.message if self.message.endswith((".", "!", "?")) else f"{self.message}."
+
 
 @dataclass(frozen=True, slots=True)
 class SkippedSlots:

@@ -43,6 +43,11 @@ from backburner.runs.retrying_store import with_retries
 from backburner.runs.stopping import IMMEDIATE_REASONS, StopReason, StopRequests
 from backburner.runs.tool_gate import Gate
 
+#: For people; what was wrong with the outcome is for the model and the log.
+NO_OUTCOME = (
+    "The model {!r} did not end its work in the required form, twice in a row. It may be too small"
+    " for background work: try another."
+)
 NO_MODEL_HINT = "Run `backburner setup`, or name another profile in the settings."
 #: How often a tool call in progress is checked, once the run is asked to stop.
 _CALL_CHECK_SECONDS = 0.1
@@ -286,7 +291,9 @@ async def _read_outcome(attempt: RunAttempt, ended: TurnEnded) -> None:
         try:
             result.outcome = _parse(attempt, repaired)
         except BadOutcome as again:
-            result.failure = Failure(FailureKind.INCOMPLETE, str(again))
+            _log.warning("run.outcome_refused", run=attempt.claim.run.id, error=str(again))
+            message = NO_OUTCOME.format(result.profile)
+            result.failure = Failure(FailureKind.INCOMPLETE, message)
             return
     result.is_done = True
 

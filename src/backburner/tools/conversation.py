@@ -27,7 +27,7 @@ class ScheduleWork(Arguments):
         " or an ISO time with an offset."
     )
     title: str = Field(
-        default="", max_length=MAX_TITLE_CHARS, description="A short name for a separate task."
+        default="", max_length=MAX_TITLE_CHARS, description="A short name for the work."
     )
     separate: bool = Field(
         default=False,

@@ -20,6 +20,7 @@ from backburner.actions import away
 from backburner.actions.deps import Limits
 from backburner.api.app import build_api
 from backburner.core.accounts import Scope
+from backburner.core.conversation import EndedAs
 from backburner.core.errors import EngineFailed
 from backburner.core.ids import UserId
 from backburner.core.schedule import Interval
@@ -92,6 +93,31 @@ async def test_whoever_comes_back_sees_what_ran_what_needs_them_and_what_it_cost
     assert found["spent"]["tokens"] == 120
     assert "All is well." in [one["text"] for one in found["told"]]
     assert found["until"].endswith("Z")
+
+
+async def test_what_recovered_or_was_answered_is_not_told_again(
+    stage: Stage, client: httpx2.AsyncClient, clock: SetClock
+) -> None:
+    headers = await header(stage)
+    recovers = await stage.task(title="Recovers")
+    stage.engine.then(Fail(EngineFailed("The model is busy.")))
+    stage.engine.then(End({"complete": True, "message": "All is well."}))
+    await stage.work()
+    clock.advance(HOUR)
+    await stage.work()
+    asks = await stage.task(title="Asks")
+    stage.engine.then(End(ASKS))
+    await stage.work()
+    before = await look(client, headers, since=(NOON - HOUR).isoformat())
+    await stage.answer(asks, "yes")
+    await stage.work()
+    after = await look(client, headers, since=(NOON - HOUR).isoformat())
+
+    assert stage.load(recovers).ended_as is EndedAs.COMPLETED
+    (row,) = [one for one in after["ran"] if one["title"] == "Recovers"]
+    assert (row["counts"]["failed"], row["failure"]) == (1, None)
+    assert "question" in {one["kind"] for one in before["told"]}
+    assert "question" not in {one["kind"] for one in after["told"]}
 
 
 async def test_a_summary_begins_where_the_last_one_was_seen(

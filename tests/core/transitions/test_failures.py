@@ -161,3 +161,13 @@ def test_a_success_forgets_earlier_troubles() -> None:
     step = transitions.finish(working(failures=2, crashes=2), RUN, DONE, now=NINE)
 
     assert (step.conversation.failures, step.conversation.crashes) == (0, 0)
+
+
+@pytest.mark.parametrize("reason", ["It said: boom", "It said: boom."])
+def test_a_reason_without_a_full_stop_gets_one(reason: str) -> None:
+    failure = Failure(FailureKind.MODEL, reason, permanent=True)
+    replied = transitions.fail_reply(make.conversation(), failure)
+    worked = transitions.fail(working(), RUN, failure, now=NINE)
+
+    assert replied.messages[0].content == "I could not answer: It said: boom. You can try again."
+    assert "It said: boom. It" in worked.messages[0].content

@@ -22,6 +22,8 @@ from backburner.core.validation import check_text
 from backburner.core.work import lookup
 from backburner.ports import Tx
 
+#: For the message that a chat has its title from.
+MESSAGES_SEARCHED = 20
 FIRST_STEP = "At the beginning."
 
 
@@ -140,7 +142,8 @@ def _schedule_here(
     if not request.prompt.strip():
         raise BadRequest("Work needs a description.", hint="Describe the work.")
     state = State(context={"prompt": request.prompt, "description": ""}, step=FIRST_STEP)
-    step = transitions.set_schedule(_with_notify(here, request), schedule, now=tx.now, state=state)
+    named = _with_title(tx, _with_notify(here, request), request)
+    step = transitions.set_schedule(named, schedule, now=tx.now, state=state)
     active_limit.check(deps, tx, step.conversation, before=here)
     save(tx, step)
     return step.conversation
@@ -157,6 +160,16 @@ def _brief(here: Conversation, request: WorkRequest, schedule: Schedule) -> Brie
         tools=here.tools,
     )
     return create.as_child(here, brief)
+
+
+def _with_title(tx: Tx, here: Conversation, request: WorkRequest) -> Conversation:
+    """Name a chat after its work, unless the user has named it."""
+    if not request.title.strip():
+        return here
+    said = tx.messages.recent(here.user_id, here.id, limit=MESSAGES_SEARCHED)
+    if here.title not in ("", *(make_title(message.content) for message in said)):
+        return here
+    return transitions.rename(here, request.title).conversation
 
 
 def _with_notify(conversation: Conversation, request: WorkRequest) -> Conversation:

@@ -190,7 +190,7 @@ def reply(
 
 def fail_reply(conversation: Conversation, failure: Failure) -> Step:
     """Record that a reply failed; the items it was for count as served."""
-    text = f"I could not answer: {failure.message} You can try again."
+    text = f"I could not answer: {failure.sentence} You can try again."
     return Step(conversation=conversation, messages=(system_message(text),))
 
 
@@ -270,7 +270,7 @@ def _try_again(
 
 def _give_up(conversation: Conversation, failure: Failure, *, newly: bool, now: datetime) -> Step:
     kind = "repeatedly" if conversation.failures > 1 else "and retrying cannot help"
-    text = f"The work failed {kind}: {failure.message}"
+    text = f"The work failed {kind}: {failure.sentence}"
     if not conversation.is_recurring or _has_reached_max_runs(conversation):
         return _end_in_error(conversation, text, now=now)
     if conversation.on_repeated_failure is OnRepeatedFailure.PAUSE:

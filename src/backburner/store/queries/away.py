@@ -12,6 +12,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    exists,
     func,
     select,
     update,
@@ -58,13 +59,13 @@ _is_unattended = and_(runs.c.user_id == _owner, runs.c.ended_at > _since, runs.c
 _select_totals = select(*_counts).where(_is_unattended)
 _last_at = func.max(runs.c.ended_at).label("last_at")
 _failed = runs.alias("failed")
-#: The last failure of a conversation; read only where one happened since then.
+#: The failure that a conversation ended with last; read only where one happened since then.
 _last_failure = (
-    select(_failed.c.failure_message)
+    select(case((_failed.c.status == RunStatus.FAILURE.value, _failed.c.failure_message)))
     .where(
         _failed.c.user_id == _owner,
         _failed.c.conversation_id == runs.c.conversation_id,
-        _failed.c.status == RunStatus.FAILURE.value,
+        _failed.c.status.in_([RunStatus.SUCCESS.value, RunStatus.FAILURE.value]),
         _failed.c.unattended,
     )
     .order_by(_failed.c.started_at.desc())
@@ -99,9 +100,17 @@ _newest = (
     .limit(_limit)
     .subquery()
 )
+_is_answered = and_(
+    _newest.c.question_id.is_not(None),
+    ~exists().where(
+        questions.c.user_id == _owner, questions.c.id == _newest.c.question_id, is_open
+    ),
+)
 #: Among the newest only, so that old notices are not scanned.
 _select_notices = (
-    select(_newest).where(_newest.c.created_at > _since).order_by(_newest.c.number.desc())
+    select(_newest)
+    .where(_newest.c.created_at > _since, ~_is_answered)
+    .order_by(_newest.c.number.desc())
 )
 
 
