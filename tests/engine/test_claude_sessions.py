@@ -50,6 +50,13 @@ async def take(*entries: Any, ended: bool = False) -> list[Any]:
     return [load_entry(text)[1] for text in mirror.take(ended=ended)]
 
 
+async def test_the_mirror_is_a_session_store_as_the_sdk_defines_it() -> None:
+    def fresh() -> Any:
+        return TranscriptMirror()
+
+    await run_session_store_conformance(fresh)
+
+
 async def test_during_a_turn_only_entries_up_to_complete_results_are_taken() -> None:
     question, call, result, answer = asked("Look."), called("1"), gave("1"), said("Seen.")
     assert await take(question, said("Let me look.")) == []
@@ -127,7 +134,10 @@ class StoredSessions:
         kept = self.database.run(lambda tx: tx.sessions.load(self.turn, _session(key)))
         mirror = TranscriptMirror()
         for subpath, entry in map(load_entry, kept):
-            main: SessionKey = {"project_key": "p", "session_id": "s"}
+            main: SessionKey = {
+                "project_key": key["project_key"],
+                "session_id": key["session_id"],
+            }
             await mirror.append({**main, "subpath": subpath} if subpath else main, [entry])
         return await mirror.load(key)
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import partial
 
 from backburner.core import transitions
-from backburner.core.conversation import Conversation, Destination, State
+from backburner.core.conversation import Author, Conversation, Destination, State
 from backburner.core.errors import Conflict, Fenced
 from backburner.core.ids import (
     ConversationId,
@@ -74,7 +74,14 @@ def _households(user: UserId, number: int) -> list[Step]:
         for schedule in schedules
     ]
     below = chat.conversation.id
-    what = Brief(title="job", prompt="Do it.", schedule=Immediate(), parent_id=below, root_id=below)
+    what = Brief(
+        title="job",
+        prompt="Do it.",
+        schedule=Immediate(),
+        parent_id=below,
+        root_id=below,
+        created_by=Author.AGENT,
+    )
     job = transitions.start_job(new_conversation_id(), user, what, now=START)
     return [chat, *tasks, job]
 

@@ -15,20 +15,22 @@ from backburner.core.errors import SessionGone
 
 #: Set in a line that only reports a failed call of the model.
 API_ERROR_FIELD = "isApiErrorMessage"
+#: Project, session and the path below it.
+_Key = tuple[str, str, str]
 
 
 class TranscriptMirror:
     """A `SessionStore` that collects what the program adds to its transcripts."""
 
     def __init__(self) -> None:
-        self._added: list[tuple[str, SessionStoreEntry]] = []
+        self._added: list[tuple[_Key, SessionStoreEntry]] = []
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
-        self._added += [(key.get("subpath", ""), entry) for entry in entries]
+        self._added += [(_read_key(key), entry) for entry in entries]
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         # Earlier entries are in the transcript in the program's own folder.
-        added = [entry for subpath, entry in self._added if subpath == key.get("subpath", "")]
+        added = [entry for other, entry in self._added if other == _read_key(key)]
         return added or None
 
     def take(self, *, ended: bool) -> tuple[str, ...]:
@@ -37,7 +39,15 @@ class TranscriptMirror:
         """
         complete = len(self._added) if ended else _count_complete(self._added)
         taken, self._added = self._added[:complete], self._added[complete:]
-        return tuple(dump_entry(*item) for item in taken if not item[1].get(API_ERROR_FIELD))
+        return tuple(
+            dump_entry(subpath, entry)
+            for (_, _, subpath), entry in taken
+            if not entry.get(API_ERROR_FIELD)
+        )
+
+
+def _read_key(key: SessionKey) -> _Key:
+    return key["project_key"], key["session_id"], key.get("subpath", "")
 
 
 def dump_entry(subpath: str, entry: SessionStoreEntry) -> str:
@@ -69,7 +79,7 @@ def write_transcripts(config: Path, cwd: Path, session: str, memory: Sequence[st
         file.write_text("\n".join(entries) + "\n", encoding="utf-8")
 
 
-def _count_complete(added: Iterable[tuple[str, SessionStoreEntry]]) -> int:
+def _count_complete(added: Iterable[tuple[_Key, SessionStoreEntry]]) -> int:
     """Count the entries up to the last result of a call after which no call is open."""
     open_calls, complete = set[str](), 0
     for count, (_, entry) in enumerate(added, 1):
