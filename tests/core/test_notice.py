@@ -1,5 +1,6 @@
 """When the user is notified of the end of a run, and which results count as changed."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from support.requirements import requirement
 from support.stage import make
 
-from backburner.core.conversation import Notify
+from backburner.core.conversation import Kind, Notify
 from backburner.core.notice import (
     Notice,
     NoticeKind,
@@ -120,3 +121,16 @@ def test_an_outage_is_reported_with_what_is_wrong_and_what_happens() -> None:
     assert (began.kind, ended.kind) == (NoticeKind.FAILURE, NoticeKind.RESULT)
     assert began.text.startswith("The model is overloaded. Background work that is due waits")
     assert "available again" in ended.text
+
+
+def test_a_job_that_ends_without_a_message_is_told_with_its_result() -> None:
+    job = make.conversation(kind=Kind.JOB)
+    told = of_result(job, Complete(result={"files": 7}))
+    done = of_result(job, Complete())
+
+    assert told is not None
+    assert told.text == '{"files":7}'
+    assert done is not None
+    assert done.text == "It is done."
+    assert of_result(replace(job, notify=Notify.NEVER), Complete()) is None
+    assert of_result(make.conversation(), Complete(result=7)) is None

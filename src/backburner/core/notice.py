@@ -10,6 +10,7 @@ from backburner.core.outcome import Complete
 from backburner.core.question import Question
 from backburner.core.run import Failure
 from backburner.core.validation import canonical_json
+from backburner.core.work.jobs import result_text
 
 
 class NoticeKind(StrEnum):
@@ -27,6 +28,9 @@ class Notice:
 
 
 def of_result(conversation: Conversation, outcome: Complete) -> Notice | None:
+    if conversation.kind is Kind.JOB and conversation.notify in (Notify.ALWAYS, Notify.ON_CHANGE):
+        # Whoever started a job waits for its result, also for the same one again.
+        return Notice(NoticeKind.RESULT, outcome.message or result_text(outcome))
     if outcome.message is None:
         return None
     notifies = {
