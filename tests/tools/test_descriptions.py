@@ -2,8 +2,11 @@
 
 import json
 import re
+from pathlib import Path
 
 from support.cases.tool_texts import FILE, all_offers, collect
+
+import backburner
 
 #: About how many characters make a token, and how many tokens all our tools may take together.
 CHARACTERS_IN_TOKEN = 4
@@ -35,3 +38,19 @@ def test_every_tool_and_every_argument_can_be_used_by_any_model() -> None:
         assert not one.parameters["additionalProperties"], one.tool.name
         written = json.dumps(dict(one.parameters))
         assert not [sign for sign in DIFFICULT if f'"{sign}"' in written], one.tool.name
+
+
+def test_hints_that_people_see_too_name_no_tools() -> None:
+    """Actions answer agents, the API and the command line alike."""
+    names = "|".join(one.tool.name for one in all_offers())
+    pattern = re.compile(rf'hint(?:=|_HINT = )f?"[^"]*\b(?:{names})\b', re.IGNORECASE)
+    package = Path(backburner.__file__).parent
+    found = {
+        str(path.relative_to(package)): match[0]
+        for room in ("actions", "core")
+        for path in (package / room).rglob("*.py")
+        if (match := pattern.search(path.read_text(encoding="utf-8")))
+    }
+
+    # These refuse agents only.
+    assert set(found) == {"actions/work/conversation_work.py", "actions/work/control.py"}, found

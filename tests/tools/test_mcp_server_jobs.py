@@ -98,7 +98,7 @@ async def test_a_second_task_of_one_name_is_refused(http: httpx2.AsyncClient, st
 
     assert again.is_error
     assert "already" in text(again)
-    assert "task_update" in text(again)
+    assert "change that task" in text(again)
 
 
 async def test_job_results_are_stored_in_the_clients_conversation_without_a_reply(

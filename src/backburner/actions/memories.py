@@ -75,7 +75,7 @@ async def forget_from(deps: Deps, origin: Origin, key: str) -> None:
             if attempts:
                 return
             raise NotFound(
-                f"There is no memory {key[:80]!r}.", hint="Find its key with memory_search."
+                f"There is no memory {key[:80]!r}.", hint="Search for its key."
             ) from None
         attempts.append(tx)
         if not deleted:

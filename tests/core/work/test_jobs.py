@@ -69,7 +69,7 @@ def test_jobs_of_jobs_start_no_jobs() -> None:
 
 def test_the_number_of_open_jobs_is_limited() -> None:
     check_new_jobs([CHAT], open_jobs=MAX_OPEN_JOBS - 3, new_jobs=3)
-    with pytest.raises(LimitReached, match=r"64 open jobs; 62 are open now.*background_block"):
+    with pytest.raises(LimitReached, match=r"64 open jobs; 62 are open now.*cancel some"):
         check_new_jobs([CHAT], open_jobs=MAX_OPEN_JOBS - 2, new_jobs=3)
 
 

@@ -36,7 +36,7 @@ from backburner.ports import Tx
 
 MAX_JOBS_PER_CALL = 500
 JOB_SESSION_GONE = "The agent no longer remembers this job."
-JOB_SESSION_GONE_HINT = "Start a new background_task with a complete prompt."
+JOB_SESSION_GONE_HINT = "Start a new job with a complete prompt."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +319,7 @@ def _find_one(tx: Tx, origin: Origin, reference: str) -> Conversation:
 
 def jobs_not_found(references: Sequence[str]) -> NotFound:
     names = ", ".join(reference[:80] for reference in references)
-    return NotFound(f"There is no such job: {names}.", hint="List the jobs with background_list.")
+    return NotFound(f"There is no such job: {names}.", hint="List the jobs to see their ids.")
 
 
 def _view(job: Conversation, work: WorkSummary | None = None) -> JobView:

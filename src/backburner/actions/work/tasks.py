@@ -209,7 +209,7 @@ def _refuse_same_name(tx: Tx, user: UserId, name: str) -> None:
         if is_same and task_status(task) is not TaskStatus.PROPOSED:
             raise Conflict(
                 f"There is already a task named {task.title!r} ({task.id}).",
-                hint="Choose another name, or change that task (agents: task_update).",
+                hint="Choose another name, or change that task.",
             )
 
 

@@ -39,13 +39,13 @@ def questions(server: Server, *, question: str | None, as_json: bool) -> None:
         else:
             _show(one)
         return
-    items = list(server.items("/api/questions"))
+    items, is_terminal = list(server.items("/api/questions")), sys.stdout.isatty()
     rows = [
         {
             "ID": short_id(item["id"]),
             "PURPOSE": item["purpose"],
             "ASKED": local_time(item["asked_at"]),
-            "QUESTION": truncate(item["prompt"]),
+            "QUESTION": truncate(item["prompt"]) if is_terminal else _one_line(item["prompt"]),
             "OPTIONS": " / ".join(_options(item)),
         }
         for item in items
@@ -105,6 +105,10 @@ def _load(server: Server, question_id: str) -> Any:
         if one["id"] == question_id:
             return one
     raise Conflict("This question is not open.", hint="List open ones: `backburner questions`.")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _meant(question: Any, text: str) -> str:

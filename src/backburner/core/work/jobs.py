@@ -34,7 +34,7 @@ def check_new_jobs(ancestry: Sequence[Conversation], *, open_jobs: int, new_jobs
     if open_jobs + new_jobs > MAX_OPEN_JOBS:
         raise LimitReached(
             f"Limit reached: {MAX_OPEN_JOBS} open jobs; {open_jobs} are open now.",
-            hint="Wait for some with background_block, or cancel some with background_cancel.",
+            hint="Wait for some of them, or cancel some.",
         )
 
 
