@@ -22,7 +22,7 @@ from backburner.core.errors import BackburnerError, BadSetting, StoreFailed
 from backburner.settings import load
 from backburner.store.db import Database
 from backburner.store.lifecycle import sqlite_file
-from backburner.store.lifecycle.opening import ask_for_an_answer, open_database
+from backburner.store.lifecycle.opening import open_database, write_something
 from backburner.store.lifecycle.schema import APPLICATION_ID
 
 #: Bait: it must not be shown anywhere.
@@ -116,7 +116,7 @@ def count_users(database: Database) -> int:
 def test_a_new_file_is_made_for_its_owner_alone_and_is_marked_as_ours(tmp_path: Path) -> None:
     path = tmp_path / "new.sqlite3"
     with opened(path) as database:
-        database.run(ask_for_an_answer)
+        database.run(write_something)
         assert Path(f"{path}.lock").read_text() == f"{os.getpid()}\n"
         modes = {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
 
@@ -143,7 +143,7 @@ def test_to_open_one_that_is_up_to_date_does_not_load_alembic(file: Path, start:
 
 def test_a_database_can_be_in_memory() -> None:
     with opened("sqlite://") as database:
-        database.run(ask_for_an_answer)
+        database.run(write_something)
 
 
 @pytest.mark.parametrize("made", ["empty", "marked"])
@@ -156,7 +156,7 @@ def test_a_file_without_tables_is_new_even_if_a_first_start_was_cut_off(
         execute(path, "PRAGMA journal_mode = WAL")
         assert path.stat().st_size > 0
     with opened(path) as database:
-        database.run(ask_for_an_answer)
+        database.run(write_something)
 
 
 def test_a_name_with_letters_that_mean_something_in_a_url_is_the_name_of_the_file(
@@ -192,9 +192,9 @@ def test_a_file_has_one_owner_even_within_a_process_and_under_another_name(file:
     link.symlink_to(file)
     with opened(file) as database:
         assert str(os.getpid()) in str(refusal(link))
-        database.run(ask_for_an_answer)
+        database.run(write_something)
     with opened(link) as database:
-        database.run(ask_for_an_answer)
+        database.run(write_something)
 
 
 def test_something_else_than_a_database_is_refused(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_one_that_was_made_from_its_own_sql_is_ours_without_the_mark(file: Path)
     with closing(sqlite3.connect(file)) as old, closing(sqlite3.connect(copy)) as new:
         new.executescript("\n".join(old.iterdump()))
     with opened(copy) as database:
-        database.run(ask_for_an_answer)
+        database.run(write_something)
 
 
 def test_a_newer_one_is_refused(file: Path) -> None:

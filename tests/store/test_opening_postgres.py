@@ -15,7 +15,7 @@ from support.servers.postgres_server import postgres_server, somebody_waits
 
 from backburner.core.errors import StoreFailed
 from backburner.store.db import Database
-from backburner.store.lifecycle.opening import ask_for_an_answer, open_database
+from backburner.store.lifecycle.opening import open_database, write_something
 from backburner.store.lifecycle.schema import MIGRATION_LOCK
 
 #: Bait: it must not be shown anywhere.
@@ -50,14 +50,14 @@ def refusal(url: str) -> str:
 def test_an_empty_postgresql_database_gets_its_tables_once(empty_postgres_url: str) -> None:
     for _ in range(2):
         with opened(empty_postgres_url) as database:
-            database.run(ask_for_an_answer)
+            database.run(write_something)
 
 
 def test_tables_of_others_may_share_a_postgresql_database(empty_postgres_url: str) -> None:
     with psycopg.connect(empty_postgres_url) as connection:
         connection.execute("CREATE TABLE recipes (name TEXT)")
     with opened(empty_postgres_url) as database:
-        database.run(ask_for_an_answer)
+        database.run(write_something)
 
 
 @pytest.mark.parametrize(

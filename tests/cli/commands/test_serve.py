@@ -62,7 +62,8 @@ def test_up_starts_in_an_empty_folder_and_stops_at_a_signal(
     ended = running.end(number)
 
     assert health == {"status": "ok", "version": __version__}
-    assert ready == {"status": "ready", "checks": {"data folder": "ok", "database": "ok"}}
+    checks = {"data folder": "ok", "database": "ok", "worker": "ok"}
+    assert ready == {"status": "ready", "checks": checks}
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
     assert ended.code == 0
     assert ended.out[:2] == [f"Data: {data}", "Press Ctrl-C to stop."]

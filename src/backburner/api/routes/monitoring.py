@@ -28,7 +28,7 @@ Checks = Mapping[str, Check]
 
 CHECK_TIMEOUT = timedelta(seconds=5)
 #: How long a result of the checks is given out again.
-KEEP_RESULT = timedelta(seconds=2)
+KEEP_RESULT = timedelta(seconds=1)
 PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 _log = structlog.get_logger(__name__)
@@ -46,7 +46,7 @@ async def get_health() -> HealthOut:
     "/ready", summary="Check that the server is ready", responses={503: {"model": ReadinessOut}}
 )
 async def get_readiness(request: Request, response: Response) -> ReadinessOut:
-    """Check everything that the server depends on; a result is kept for two seconds."""
+    """Check everything that the server depends on; a result is kept for a second."""
     readiness: Readiness = request.app.state.readiness
     passed = await readiness.check()
     is_ready = all(passed.values())

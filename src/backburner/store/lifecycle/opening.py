@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, func, make_url, select, text
+from sqlalchemy import Connection, Engine, func, make_url, select
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from backburner.core.errors import BadSetting, StoreFailed
@@ -30,7 +30,6 @@ from backburner.store.tx import Tx
 
 #: The key in `install` of the row that is written to see whether rows can be.
 WRITTEN = "written"
-_SELECT_1 = text("SELECT 1")
 _SELECT_LAST_CHANGE = select(func.max(conversations.c.updated_at))
 
 
@@ -82,11 +81,6 @@ def look_at_database(url: str, *, versions: Versions = OUR_VERSIONS) -> Database
 def file_of(url: str) -> Path | None:
     """Return the file of a URL; None: it names a server."""
     return _file_of(_make_engine(url))
-
-
-def ask_for_an_answer(tx: Tx) -> None:
-    """Check that the database answers."""
-    tx.connection.execute(_SELECT_1)
 
 
 def write_something(tx: Tx) -> None:
