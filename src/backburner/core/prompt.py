@@ -12,7 +12,7 @@ from backburner.core.conversation import Conversation, Kind, Message, MessageRol
 from backburner.core.errors import BadOutcome
 from backburner.core.ids import new_mark_key
 from backburner.core.memory import Memory
-from backburner.core.question import NO, REPEAT, Purpose
+from backburner.core.question import NO, REPEAT, Purpose, answer_note
 from backburner.core.run import Item, ItemKind, RunKind
 from backburner.core.schedule.cron import find_zone
 from backburner.core.validation import canonical_json
@@ -255,7 +255,16 @@ def _transcript(messages: Sequence[Message]) -> str:
 def _without(messages: Sequence[Message], items: Iterable[Item]) -> Sequence[Message]:
     """Leave out messages that the prompt quotes as causes of the run."""
     quoted = {item.content.get("message_id") for item in items}
-    return [message for message in messages if message.id not in quoted]
+    answers = {_answer_note(item) for item in items if item.kind is ItemKind.ANSWER}
+    return [
+        message
+        for message in messages
+        if message.id not in quoted and message.content not in answers
+    ]
+
+
+def _answer_note(item: Item) -> str:
+    return answer_note(str(item.content.get("prompt", "")), str(item.content.get("answer", "")))
 
 
 def _causes(conversation: Conversation, items: Sequence[Item], *, now: datetime, zone: str) -> str:

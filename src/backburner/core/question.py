@@ -116,6 +116,11 @@ def accept_answer(question: Question, text: str) -> str:
     return answer
 
 
+def answer_note(prompt: str, answer: str) -> str:
+    """Return the message that keeps a question and its answer in the transcript."""
+    return f"Question: {prompt}\nAnswer: {answer}"
+
+
 def match_chat_message(question: Question, text: str) -> str | None:
     """Return the answer that a chat message gives to this question; None if it gives none."""
     if question.purpose in CONSENT or len(text) > MAX_ANSWER_CHARS:

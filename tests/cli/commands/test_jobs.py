@@ -87,9 +87,11 @@ def test_arguments_that_select_no_jobs_are_refused(jobs: Call) -> None:
     assert jobs("list", "--status", "odd").code == 2
 
 
-def test_a_job_is_started_and_awaited_in_one_command(jobs: Call) -> None:
+def test_a_job_is_started_and_awaited_in_one_command(jobs: Call, talk: Call) -> None:
     waited = jobs("start", "Count.", "--name", "Waited", "--wait")
+    talk("pause", "--everything")
     late = jobs("start", "Count.", "--name", "Late", "--wait", "--timeout", "0")
+    talk("resume", "--everything")
 
     assert waited.code == 0
     assert any(REPLY in line for line in waited.out)

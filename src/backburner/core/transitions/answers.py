@@ -8,7 +8,15 @@ from backburner.core import schedule, tool_policy
 from backburner.core.conversation import Conversation, EndedAs, Status
 from backburner.core.errors import Conflict
 from backburner.core.ids import QuestionId
-from backburner.core.question import NO, REPEAT, YES, Purpose, Question, accept_answer
+from backburner.core.question import (
+    NO,
+    REPEAT,
+    YES,
+    Purpose,
+    Question,
+    accept_answer,
+    answer_note,
+)
 from backburner.core.run import ItemKind, NewItem, RunKind, SkipReason
 from backburner.core.schedule import Interval
 from backburner.core.transitions.shared_changes import (
@@ -58,7 +66,7 @@ def _record(
     """Keep the question and its answer in the transcript; a proposal becomes the work itself."""
     if question.purpose is Purpose.PROPOSAL:
         return ()
-    note = system_message(f"Question: {question.prompt}\nAnswer: {accepted}")
+    note = system_message(answer_note(question.prompt, accepted))
     # The agent wrote the question, perhaps after it read outside text.
     return (replace(note, outside=conversation.outside_read),)
 
