@@ -1,5 +1,6 @@
 """A clock that ran ahead and was put right, and a machine that was started anew."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,7 +19,7 @@ from backburner.store import tables
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
 from backburner.worker.rescuer import Rescuer
-from backburner.worker.service import Pace
+from backburner.worker.service import Pace, Worker
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 OFTEN = Pace(poll=timedelta(milliseconds=20))
@@ -49,18 +50,20 @@ def stage(migrated_sqlite_url: str, clock: WrongClock) -> Iterator[Stage]:
         yield Stage(database, LocalBus(), ScriptedEngine())
 
 
-async def run_ahead(stage: Stage, clock: WrongClock, task: Conversation) -> None:
-    """Let recurring work run while the clock is a day ahead."""
+async def run_ahead(stage: Stage, clock: WrongClock, worker: Worker, task: Conversation) -> None:
+    """Let recurring work run while the clock is a day ahead, until the worker has seen that."""
     clock.ahead = DAY
     await until(lambda: (stage.load(task).next_run_at or clock.now) > clock.now)
+    ran_at = asyncio.get_running_loop().time()
+    await until(lambda: (worker.looked_at or 0) > ran_at)
 
 
 async def test_recurring_work_goes_on_when_a_clock_that_ran_ahead_is_put_right(
     stage: Stage, clock: WrongClock
 ) -> None:
-    async with working(stage, pace=OFTEN):
+    async with working(stage, pace=OFTEN) as worker:
         task = await stage.task(Interval(HOUR, anchor=clock.now - timedelta(minutes=1)))
-        await run_ahead(stage, clock, task)
+        await run_ahead(stage, clock, worker, task)
         clock.ahead = timedelta()
         await until(lambda: (stage.load(task).next_run_at or clock.now) < clock.now + HOUR)
 
@@ -68,9 +71,9 @@ async def test_recurring_work_goes_on_when_a_clock_that_ran_ahead_is_put_right(
 async def test_recurring_work_goes_on_when_the_clock_was_put_right_while_nothing_ran(
     stage: Stage, clock: WrongClock
 ) -> None:
-    async with working(stage, pace=OFTEN):
+    async with working(stage, pace=OFTEN) as worker:
         task = await stage.task(Interval(HOUR, anchor=clock.now - timedelta(minutes=1)))
-        await run_ahead(stage, clock, task)
+        await run_ahead(stage, clock, worker, task)
     clock.ahead = timedelta()
     async with working(stage, pace=OFTEN):
         await until(lambda: (stage.load(task).next_run_at or clock.now) < clock.now + HOUR)
