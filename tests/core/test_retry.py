@@ -25,14 +25,13 @@ from backburner.core.retry import (
     count_failure,
     failure_limit,
     gives_up_replying,
-    has_waited_enough,
-    is_work_to_blame,
     judge,
+    max_outage_wait,
     note_trouble,
+    own_delay,
     retry_delay,
 )
 from backburner.core.run import FailureKind, Run, RunKind
-from backburner.core.schedule import Interval
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 TASK = make.conversation(on_repeated_failure=OnRepeatedFailure.PAUSE)
@@ -193,25 +192,17 @@ def test_a_refused_key_is_tried_rarely() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(FailureKind))
-def test_work_is_to_blame_for_trouble_that_nobody_else_has(kind: FailureKind) -> None:
-    run = make.run(failure=make.failure(kind))
+def test_a_run_that_alone_meets_trouble_waits_as_long_as_it_has_tried(kind: FailureKind) -> None:
+    run, hour = make.run(failure=make.failure(kind), started_at=NOON), NOON + HOUR / 2
 
-    assert is_work_to_blame(run, in_outage=False) == (kind in OUTAGE_KINDS)
-    assert not is_work_to_blame(run, in_outage=True)
-    assert not is_work_to_blame(make.run(), in_outage=False)
+    expected = HOUR / 2 if kind in OUTAGE_KINDS else timedelta()
+    assert own_delay(run, in_outage=False, now=hour) == expected
+    assert own_delay(run, in_outage=True, now=hour) == timedelta()
+    assert own_delay(make.run(), in_outage=False, now=hour) == timedelta()
+    assert own_delay(run, in_outage=False, now=NOON + DAY) <= MAX_RETRY_DELAY
 
 
-def test_one_time_work_waits_a_day_a_job_as_long_as_a_run_and_recurring_work_for_ever() -> None:
-    def waits(conversation: Conversation, length: timedelta) -> bool:
-        now = NOON + length
-        return not has_waited_enough(conversation, NOON, run_timeout=HOUR, now=now)
-
-    once = make.conversation(kind=Kind.TASK)
-    assert waits(once, MAX_OUTAGE_WAIT - SECOND)
-    assert not waits(once, MAX_OUTAGE_WAIT)
-    job = make.conversation(kind=Kind.JOB)
-    assert (waits(job, HOUR - SECOND), waits(job, HOUR)) == (True, False)
-    patient = make.conversation(kind=Kind.JOB, run_timeout=2 * HOUR)
-    assert waits(patient, HOUR)
-    recurring = make.conversation(schedule=Interval(HOUR, anchor=NOON))
-    assert waits(recurring, 100 * DAY)
+def test_one_time_work_waits_a_day_and_a_job_as_long_as_a_run() -> None:
+    assert max_outage_wait(Kind.TASK, HOUR) == MAX_OUTAGE_WAIT
+    assert max_outage_wait(Kind.CHAT, HOUR) == MAX_OUTAGE_WAIT
+    assert max_outage_wait(Kind.JOB, HOUR) == HOUR

@@ -5,10 +5,11 @@ from datetime import timedelta
 
 import pytest
 from support.doubles.clock import SetClock
-from support.doubles.engine import End, Fail, Say, ScriptedEngine, Wait
+from support.doubles.engine import End, Fail, Say, ScriptedEngine, Spend, Wait
 from support.requirements import requirement
 from support.stage.make import MATE, NOON, USER
 from support.stage.stage import Stage
+from support.stage.whole_worker import until
 
 from backburner.actions.deps import Limits
 from backburner.actions.origin import Origin
@@ -16,13 +17,14 @@ from backburner.actions.work import jobs
 from backburner.core import retry
 from backburner.core.accounts import Role
 from backburner.core.conversation import EndedAs, Status
-from backburner.core.errors import ModelAccessDenied, ModelUnavailable
+from backburner.core.errors import EngineFailed, ModelAccessDenied, ModelUnavailable
 from backburner.core.retry import FIRST_REST, MAX_REST, Outage
 from backburner.core.routing import Routes
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
 from backburner.ports import TurnRequest
 from backburner.store import tables
+from backburner.worker.outage_reporter import OutageReporter
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 EVERY_HOUR = Interval(HOUR, anchor=NOON)
@@ -200,19 +202,100 @@ async def test_work_under_another_profile_goes_on(set_up: Callable[..., Stage]) 
     assert stage.load(second).ended_as is EndedAs.COMPLETED
 
 
-async def test_work_that_always_makes_its_provider_fail_has_failed(stage: Stage) -> None:
-    stage.engine.then(DOWN)
-    stage.engine.then(Say("Hello."))
-    stage.engine.then(DOWN)
+async def test_work_that_always_makes_its_provider_fail_tries_ever_more_rarely(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=lambda request: [Say("Hello.") if request.schema is None else DOWN])
     task = await stage.task(EVERY_HOUR)
-    await stage.work()
     chat = await stage.chat()
-    await stage.say(chat, "Hello?")
+    for _ in range(20):
+        await stage.work()
+        await stage.say(chat, "Hello?")
+        await stage.work()
+        assert stage.said(chat)[-1] == "Hello."
+        clock.advance(MINUTE)
+
+    # It meets trouble, and the model works for others: it is not paused, and holds up nobody.
+    assert stage.load(task).failures == 0
+    (run,) = stage.history(task)
+    assert run.status is RunStatus.QUEUED
+    tried = [request for request in stage.engine.requests if request.conversation.id == task.id]
+    assert 2 <= len(tried) <= 12
+
+
+async def test_a_herd_that_meets_trouble_twice_is_not_paused(stage: Stage, clock: SetClock) -> None:
+    tasks = [await stage.task(EVERY_HOUR) for _ in range(5)]
+    for _ in range(3):
+        for _ in tasks:
+            stage.engine.then(DOWN)
+        await stage.work()
+        chat = await stage.chat()
+        await stage.say(chat, "Hello?")
+        stage.engine.then(Say("Hello."))
+        await stage.take_up()
+        await stage.idle()
+        clock.advance(timedelta(seconds=1))
+
+    assert [stage.load(task).failures for task in tasks] == [0] * 5
+    assert {stage.load(task).status for task in tasks} == {Status.BACKGROUND}
+
+
+async def test_an_outage_of_the_fallback_is_a_failure_under_the_own_model(
+    set_up: Callable[..., Stage],
+) -> None:
+    local = ScriptedEngine([Fail(EngineFailed("It is confused."))])
+    stage = set_up(
+        engines={"remote": ScriptedEngine([DOWN]), "local": local},
+        default_profile="remote",
+        routes=Routes(names=("remote", "local"), chat="remote", background="local"),
+        limits=Limits(),
+    )
+    task = await stage.task()
+
     await stage.work()
 
-    assert stage.said(chat)[-1] == "Hello."
-    assert stage.load(task).failures == 1
-    assert stage.history(task)[0].status is RunStatus.FAILURE
+    (run,) = stage.history(task)
+    assert (run.status, run.profile) == (RunStatus.FAILURE, "local")
+    assert run.failure is not None
+    assert run.failure.message == "It is confused."
+    assert len(local.requests) == 1
+    assert outages(stage) == []
+
+
+async def test_an_outage_ends_with_the_first_answer_of_the_model(
+    stage: Stage, clock: SetClock
+) -> None:
+    stage.engine.then(DOWN)
+    await stage.task()
+    await stage.work()
+    clock.advance(FIRST_REST)
+    stage.engine.then(Spend(10), Wait())
+
+    await stage.take_up()
+    await until(lambda: not outages(stage))
+
+    stage.kill()
+
+
+async def test_work_that_nobody_tries_is_not_ended(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider())
+    task = await stage.task()
+    await stage.work()
+    stage.database.run(lambda tx: tx.users.set_paused(USER, paused=True))
+
+    await pass_time(stage, clock, 2 * retry.MAX_OUTAGE_WAIT, 6 * HOUR)
+    assert stage.notices() == []
+    stage.database.run(lambda tx: tx.users.set_paused(USER, paused=False))
+    await stage.outage_reporter.run_once()
+
+    assert stage.load(task).status is Status.BACKGROUND
+    # A process that has just started has not tried it, either.
+    clock.advance(retry.MAX_OUTAGE_WAIT)
+    await stage.work()
+    await OutageReporter(stage.deps).run_once()
+    assert stage.load(task).status is Status.BACKGROUND
 
 
 async def test_one_time_work_ends_after_a_day(
@@ -277,7 +360,7 @@ async def test_a_refused_key_is_reported_to_operators_and_pauses_nothing(
     assert len(stage.engine.requests) <= 2 * HOUR / retry.ACCESS_DENIED_REST + 1
 
     provider.trouble = None
-    stage.database.run(lambda tx: tx.outages.probe_soon())
+    stage.database.run(lambda tx: tx.outages.probe_soon(["scripted"]))
     clock.advance(timedelta(seconds=31))
     await stage.work()
     assert outages(stage) == []

@@ -88,6 +88,24 @@ async def test_a_yes_that_was_not_used_ends_with_the_work(stage: Stage) -> None:
     assert [grants(stage, asked) for asked in (task, chat)] == [(), ()]
 
 
+async def test_a_yes_lasts_until_the_run_that_it_is_for(stage: Stage) -> None:
+    task = await stage.task()
+    stage.engine.then(SEND)
+    await stage.work()
+    stage.engine.then(Call("send", {"to": "Bob"}))
+    await stage.say(task, "Send it to Bob.")
+    await stage.work()
+    for asked in stage.load(task).questions:
+        await questions.answer(stage.deps, task.user_id, asked.id, YES)
+
+    # The reply comes first, and does not use its own.
+    stage.engine.then(Say("Never mind."))
+    stage.engine.then(SEND)
+    await stage.work()
+
+    assert stage.tools.calls == [("send", {"to": "Ann"})]
+
+
 def grants(stage: Stage, conversation: Conversation) -> Sequence[Grant]:
     user = conversation.user_id
     return stage.database.run(lambda tx: tx.grants.valid(user, conversation.id))

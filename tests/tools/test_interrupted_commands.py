@@ -215,7 +215,9 @@ async def test_a_process_that_ends_after_the_question_does_not_have_it_asked_twi
 
 @pytest.mark.parametrize("gone", ["archived", "deleted"])
 async def test_where_the_conversation_is_gone_a_new_one_asks(house: House, gone: str) -> None:
-    stage, chat = house.stage, await house.stage.chat()
+    stage = house.stage
+    chat = replace(await stage.chat(), uses=frozenset(), tools=("run_command",))
+    stage.database.run(lambda tx: tx.conversations.update(chat))
     await interrupt(house, chat)
     await conversations.archive(stage.deps, USER, chat.id)
     if gone == "deleted":
@@ -228,6 +230,9 @@ async def test_where_the_conversation_is_gone_a_new_one_asks(house: House, gone:
     assert place != chat.id
     other = stage.database.run(lambda tx: tx.conversations.load(USER, place))
     assert (other.title, other.status) == ("Interrupted command", Status.WAITING_INPUT)
+    # It has no more rights than the one that is gone.
+    assert (other.uses, other.outside_read) == (frozenset(), True)
+    assert other.tools == (None if gone == "deleted" else chat.tools)
     house.stage.engine.then_as(undo_all)
     await stage.answer(other, YES)
     await stage.work()

@@ -82,7 +82,7 @@ async def _run(
         stack.push_async_callback(machines.close)
         app = build(settings, clock, database, bus, machines)
         # The settings may have changed, or whatever was wrong with a model.
-        await database.transact(lambda tx: tx.outages.probe_soon())
+        await database.transact(lambda tx: tx.outages.probe_soon([*machines.engines]))
         if isinstance(bus, LocalBus):
             # No other process has this database open, so all leases are from before.
             await app.worker.rescuer.rescue_all()

@@ -106,25 +106,21 @@ def _rest(probes: int, failure: Failure) -> timedelta:
     return max(rest, min(failure.retry_after or timedelta(), MAX_RETRY_AFTER))
 
 
-def is_work_to_blame(run: Run, *, in_outage: bool) -> bool:
-    """Decide whether trouble is the fault of the work after all.
+def own_delay(run: Run, *, in_outage: bool, now: datetime) -> timedelta:
+    """Return how long a run waits by itself, after its profile has rested.
 
-    It is if the run met trouble before, and its model worked for others since: then something in
-    its request makes the provider fail.
+    If it meets trouble again and again while the model works for others, something in its request
+    may make the provider fail: it waits as long as it has tried so far.
     """
     met_before = run.failure is not None and run.failure.kind in OUTAGE_KINDS
-    return met_before and not in_outage
+    if in_outage or not met_before:
+        return timedelta()
+    return min(now - run.started_at, MAX_RETRY_DELAY)
 
 
-def has_waited_enough(
-    conversation: Conversation, waiting_since: datetime, *, run_timeout: timedelta, now: datetime
-) -> bool:
-    """Decide whether work gives up waiting for its model; recurring work never does."""
-    if conversation.is_recurring:
-        return False
-    is_job = conversation.kind is Kind.JOB
-    limit = (conversation.run_timeout or run_timeout) if is_job else MAX_OUTAGE_WAIT
-    return now - waiting_since >= limit
+def max_outage_wait(kind: Kind, run_timeout: timedelta) -> timedelta:
+    """Return how long one-time work waits for its model; recurring work waits for ever."""
+    return run_timeout if kind is Kind.JOB else MAX_OUTAGE_WAIT
 
 
 def judge(conversation: Conversation, failure: Failure, *, now: datetime) -> Verdict:

@@ -217,6 +217,12 @@ def grants_given(question: Question, answer: str, *, now: datetime) -> tuple[Gra
     )
 
 
+def grant_ids(answer: Mapping[str, Any]) -> tuple[GrantId, ...]:
+    """Return the ids of the grants that an answer gave, from the inbox item that it left."""
+    calls = answer.get("binds_to", {}).get("calls", ())
+    return tuple(derive_grant_id(answer["question_id"], number) for number in range(len(calls)))
+
+
 def _qualified_name(tool: Tool) -> str:
     """Name a tool as restrictions do: built-in tools by name, others as `connection/name`."""
     return tool.name if tool.server == OWN_SERVER else f"{tool.server}/{tool.name}"

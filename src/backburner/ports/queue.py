@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Conversation, Kind
 from backburner.core.ids import ConversationId, ItemId, RunId, UserId
 from backburner.core.retry import Outage
 from backburner.core.run import Failure, Run, RunEnding, Turn
@@ -90,6 +90,8 @@ class LateWork:
     user_id: UserId
     conversation_id: ConversationId
     due_at: datetime
+    kind: Kind
+    run_timeout: timedelta | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +109,13 @@ class Outages(Protocol):
     def all(self) -> Sequence[Outage]: ...
     def note(self, profile: str, failure: Failure, *, probed: bool) -> Outage: ...
     def end(self, profile: str) -> bool: ...
-    def probe_soon(self) -> None: ...
+    def probe_soon(self, profiles: Sequence[str]) -> None: ...
     def late_work(
         self, profiles: Sequence[str], after: LateWork | None, *, before: datetime, limit: int
     ) -> Sequence[LateWork]: ...
     def operators(self) -> Sequence[tuple[UserId, ConversationId]]: ...
     def report(self, report: OutageReport) -> bool: ...
-    def take_over(self, *, limit: int) -> Sequence[OutageReport]: ...
+    def take_ended(self, *, limit: int) -> Sequence[OutageReport]: ...
 
 
 class Queue(Protocol):

@@ -10,9 +10,9 @@ from backburner.actions.work.jobs import result_items
 from backburner.core import retry, tool_journal, tool_policy, transitions
 from backburner.core.allowance import Allowance, AllowanceScope
 from backburner.core.conversation import Conversation, MessageRole, Session, Source, Status
-from backburner.core.ids import ConversationId, ItemId
+from backburner.core.ids import ConversationId, GrantId, ItemId
 from backburner.core.outcome import Complete, Outcome
-from backburner.core.question import Purpose, Question
+from backburner.core.question import Question
 from backburner.core.run import (
     Failure,
     FailureKind,
@@ -91,7 +91,7 @@ class _Ending:
             tx.users.lock(turn.user_id)
         before = tx.turns.hold(turn)
         if self.claim.in_outage and self._has_used_model():
-            tx.outages.end(result.profile)
+            tx.outages.end(result.escalated_from or result.profile)
         conversation = self._renewed(before)
         if before.session is not None and before.session != conversation.session:
             self._forget(tx, before.session, conversation.session)
@@ -186,7 +186,7 @@ class _Ending:
             )
         else:
             step = transitions.finish(conversation, run, result.outcome, now=tx.now)
-        self._commit(tx, replace(step, ends_grants=self._has_used_approval()), ending)
+        self._commit(tx, replace(step, ends_grants=self._unused_grants()), ending)
 
     def _failed(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         ending = RunEnding(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
@@ -198,16 +198,14 @@ class _Ending:
 
     def _in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         """Let background work wait for its model; a user who waits for a reply is told at once."""
-        claim, profile = self.claim, self.result.profile
-        waits = not self._is_for_person()
-        blamed = waits and retry.is_work_to_blame(claim.run, in_outage=claim.in_outage)
-        probed = claim.is_probe or not waits
-        tx.outages.note(profile, failure, probed=probed)
-        if blamed or not waits:
+        claim, is_for_person = self.claim, self._is_for_person()
+        tx.outages.note(self.result.profile, failure, probed=claim.is_probe or is_for_person)
+        if is_for_person:
             self._failed(tx, conversation, failure)
             return
-        # No claim takes it before the profile has rested.
-        self._hand_back(tx, Step(conversation=conversation), until=tx.now, failure=failure)
+        # No claim takes it before the profile has rested, either.
+        until = tx.now + retry.own_delay(claim.run, in_outage=claim.in_outage, now=tx.now)
+        self._hand_back(tx, Step(conversation=conversation), until=until, failure=failure)
 
     def _has_used_model(self) -> bool:
         result = self.result
@@ -310,13 +308,15 @@ class _Ending:
         loaded = self._loaded()
         return [*loaded, *sorted(self.gate.read.difference(loaded))]
 
-    def _has_used_approval(self) -> bool:
-        """Check whether a run that is done was started by an approval, and so has made its call."""
+    def _unused_grants(self) -> tuple[GrantId, ...]:
+        """Return the single-use grants of the answers that a run was started by, if it is done."""
         items = [*self.result.served_before, *self.result.items]
         is_final = self.result.outcome is None or isinstance(self.result.outcome, Complete)
-        return is_final and any(
-            item.kind is ItemKind.ANSWER and item.content.get("purpose") == Purpose.APPROVAL
+        return tuple(
+            grant_id
             for item in items
+            if is_final and item.kind is ItemKind.ANSWER
+            for grant_id in tool_policy.grant_ids(item.content)
         )
 
     def _is_unattended(self) -> bool:

@@ -96,7 +96,7 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         turn,
         stop,
         [entry for entry in prepared.past_calls if entry.run_id != turn.run_id],
-        Budget(deps, turn, prepared.root),
+        Budget(deps, turn, prepared.root, ends_outage_of=profile if claim.in_outage else None),
         can_be_injected=deps.can_be_injected(profile),
         over=prepared.over,
     )
@@ -219,7 +219,7 @@ async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: boo
         )
     if result.failure is None or attempt.stop.reason is not None:
         return
-    if result.failure.kind in retry.OUTAGE_KINDS:
+    if _is_in_outage(result):
         # It waits: nobody pays for another model because of that.
         return
     other = routing.escalate(attempt.deps.routes, prepared.conversation, escalated=escalated)
@@ -229,11 +229,19 @@ async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: boo
     calls = await attempt.deps.store.transact(
         lambda tx: tx.tool_calls.of_run(turn.user_id, turn.run_id)
     )
+    first, profile = result.failure, result.profile
     result.failure, result.text = None, ""
-    result.escalated_from, result.profile = result.profile, other
+    result.escalated_from, result.profile = profile, other
     earlier = [entry for entry in prepared.past_calls if entry.run_id != turn.run_id]
     fresh = replace(prepared, session=None, session_entries=(), past_calls=[*earlier, *calls])
     await _attempt(attempt, fresh, escalated=True)
+    if _is_in_outage(result):
+        # The other model was of no use: the run has failed under its own.
+        result.failure, result.profile, result.escalated_from = first, profile, None
+
+
+def _is_in_outage(result: RunResult) -> bool:
+    return result.failure is not None and result.failure.kind in retry.OUTAGE_KINDS
 
 
 def _failure_kind(error: EngineFailed) -> FailureKind:

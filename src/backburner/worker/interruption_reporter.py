@@ -8,7 +8,7 @@ from functools import partial
 from backburner.actions import steps
 from backburner.actions.deps import Deps
 from backburner.core import routing, tool_policy, transitions
-from backburner.core.conversation import Status
+from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import NotFound
 from backburner.core.ids import UserId, derive_question_id, new_conversation_id
 from backburner.core.question import FIRST_REMINDER, Purpose, Question, QuestionType
@@ -35,18 +35,31 @@ class InterruptionReporter:
         # It may have been asked before the record of the command could be removed.
         if tx.questions.exists(turn.user_id, question.id):
             return
+        archived: Conversation | None = None
         with suppress(NotFound):
-            conversation = tx.conversations.lock(turn.user_id, turn.conversation_id)
-            if conversation.status is not Status.ARCHIVED:
-                steps.save(tx, transitions.ask_owner(conversation, question))
+            archived = tx.conversations.lock(turn.user_id, turn.conversation_id)
+            if archived.status is not Status.ARCHIVED:
+                steps.save(tx, transitions.ask_owner(archived, question))
                 return
         with suppress(NotFound):
-            self._ask_in_new_chat(tx, turn.user_id, question)
+            self._ask_in_new_chat(tx, turn.user_id, archived, question)
 
-    def _ask_in_new_chat(self, tx: Tx, user: UserId, question: Question) -> None:
+    def _ask_in_new_chat(
+        self, tx: Tx, user: UserId, archived: Conversation | None, question: Question
+    ) -> None:
         # An erased user has none.
         tx.users.load(user)
         chat = transitions.start_chat(new_conversation_id(), user, now=tx.now).conversation
+        # It has no more rights than the one before, and the command may have written the question.
+        chat = replace(chat, outside_read=True, uses=frozenset())
+        if archived is not None:
+            chat = replace(
+                chat,
+                uses=archived.uses,
+                tools=archived.tools,
+                requested_profile=archived.requested_profile,
+                parent_id=archived.parent_id,
+            )
         chat = routing.assign(transitions.rename(chat, TITLE).conversation, self.deps.routes)
         question = replace(question, run_id=None, run_kind=RunKind.REPLY)
         tx.conversations.add(transitions.ask_owner(chat, question))

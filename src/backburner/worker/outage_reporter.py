@@ -5,7 +5,7 @@ One-time work that has waited too long is ended.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
@@ -33,9 +33,12 @@ class OutageReporter:
     deps: Deps
     #: The profiles that were in an outage the last time, for the log.
     _known: frozenset[str] = frozenset()
+    #: The first look: work that waited before, while nothing tried its model, waits anew.
+    _began_at: datetime | None = None
 
     async def run_once(self) -> bool:
-        outages = await self.deps.store.transact(lambda tx: tx.outages.all())
+        outages, now = await self.deps.store.transact(lambda tx: (tx.outages.all(), tx.now))
+        self._began_at = self._began_at or now
         self._log_changes(outages)
         for outage in outages:
             await self._report(outage)
@@ -67,20 +70,22 @@ class OutageReporter:
             profiles.append("")
         before = tx.now - MIN_LATENESS
         late = tx.outages.late_work(profiles, after, before=before, limit=_BATCH)
-        for work in late:
-            _tell(tx, outage, work.user_id, work.conversation_id)
-            self._end_if_too_late(tx, outage, work)
+        for user, conversation_id in {work.user_id: work.conversation_id for work in late}.items():
+            _tell(tx, outage, user, conversation_id)
+        # A profile that does not rest has not been tried lately.
+        if outage.until > tx.now:
+            for work in late:
+                self._end_if_too_late(tx, outage, work)
         return late
 
     def _end_if_too_late(self, tx: Tx, outage: Outage, work: LateWork) -> None:
-        conversation = tx.conversations.load(work.user_id, work.conversation_id)
-        since = max(work.due_at, outage.since)
-        timeout = self.deps.limits.run_timeout
-        if not retry.has_waited_enough(conversation, since, run_timeout=timeout, now=tx.now):
+        waited = tx.now - max(work.due_at, outage.since, self._began_at or tx.now)
+        run_timeout = work.run_timeout or self.deps.limits.run_timeout
+        if waited < retry.max_outage_wait(work.kind, run_timeout):
             return
-        locked = tx.conversations.lock(work.user_id, work.conversation_id)
-        if locked.next_run_at == work.due_at:
-            steps.save(tx, transitions.end_in_outage(locked, outage.message, now=tx.now))
+        conversation = tx.conversations.lock(work.user_id, work.conversation_id)
+        if conversation.next_run_at == work.due_at and not conversation.is_recurring:
+            steps.save(tx, transitions.end_in_outage(conversation, outage.message, now=tx.now))
 
 
 def _tell_operators(tx: Tx, outage: Outage) -> None:
@@ -94,10 +99,10 @@ def _tell(tx: Tx, outage: Outage, user: UserId, conversation_id: ConversationId)
 
 
 def _report_ends(tx: Tx) -> bool:
-    over = tx.outages.take_over(limit=_BATCH)
-    for report in over:
+    ended = tx.outages.take_ended(limit=_BATCH)
+    for report in ended:
         _notify(tx, report.user_id, report.conversation_id, notice.of_outage_end())
-    return len(over) == _BATCH
+    return len(ended) == _BATCH
 
 
 def _notify(tx: Tx, user: UserId, conversation_id: ConversationId, new: Notice) -> None:

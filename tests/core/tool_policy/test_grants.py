@@ -8,6 +8,7 @@ from support.cases.policy_cases import MAIL, SEND, command, fetch, granted, judg
 from support.stage.make import NOON
 
 from backburner.core.conversation import Kind
+from backburner.core.ids import derive_grant_id
 from backburner.core.question import NO, YES
 from backburner.core.tool_policy import (
     ALWAYS_HERE,
@@ -21,6 +22,7 @@ from backburner.core.tool_policy import (
     approval_options,
     call_digest,
     decide,
+    grant_ids,
     inherits_grants,
 )
 
@@ -124,3 +126,11 @@ def test_an_approval_records_its_calls_to_the_last_byte() -> None:
             }
         ]
     }
+
+
+def test_the_grants_of_an_answer_are_found_by_what_it_left_in_the_inbox() -> None:
+    binding: dict[str, list[object]] = {"calls": [{}, {}]}
+    found = grant_ids({"question_id": "q_1", "binds_to": binding})
+
+    assert found == (derive_grant_id("q_1", 0), derive_grant_id("q_1", 1))
+    assert grant_ids({"question_id": "q_1"}) == ()

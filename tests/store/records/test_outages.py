@@ -33,7 +33,7 @@ def begin_outage(scene: Scene) -> None:
 
 
 def end_rest(tx: Tx) -> None:
-    tx.outages.probe_soon()
+    tx.outages.probe_soon([PROFILE])
 
 
 def test_nothing_is_claimed_while_a_profile_rests_and_then_one_run(scene: Scene) -> None:
@@ -92,13 +92,13 @@ def test_a_user_is_told_once_until_the_outage_is_over(scene: Scene) -> None:
     for report in reports:
         assert scene.database.run(lambda tx, report=report: tx.outages.report(report))  # type: ignore[misc]
         assert not scene.database.run(lambda tx, report=report: tx.outages.report(report))  # type: ignore[misc]
-    assert scene.database.run(lambda tx: tx.outages.take_over(limit=9)) == []
+    assert scene.database.run(lambda tx: tx.outages.take_ended(limit=9)) == []
 
     scene.database.run(lambda tx: tx.outages.end(PROFILE))
 
-    over = scene.database.run(lambda tx: tx.outages.take_over(limit=9))
+    over = scene.database.run(lambda tx: tx.outages.take_ended(limit=9))
     assert sorted(over, key=str) == sorted(reports, key=str)
-    assert scene.database.run(lambda tx: tx.outages.take_over(limit=9)) == []
+    assert scene.database.run(lambda tx: tx.outages.take_ended(limit=9)) == []
 
 
 def test_late_work_is_listed_page_by_page(scene: Scene) -> None:
@@ -126,3 +126,11 @@ def test_late_work_is_listed_page_by_page(scene: Scene) -> None:
         )
         == []
     )
+
+
+def test_outages_of_profiles_that_are_gone_are_forgotten(scene: Scene) -> None:
+    begin_outage(scene)
+
+    scene.database.run(lambda tx: tx.outages.probe_soon(["another"]))
+
+    assert scene.database.run(lambda tx: tx.outages.all()) == []

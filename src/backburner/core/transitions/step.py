@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from backburner.core.conversation import Conversation, MessageRole, Source
-from backburner.core.ids import MessageId, QuestionId
+from backburner.core.ids import GrantId, MessageId, QuestionId
 from backburner.core.notice import Notice
 from backburner.core.question import Question
 from backburner.core.run import NewItem, SkippedSlots
@@ -61,7 +61,7 @@ class Step:
     withdrawn: tuple[QuestionId, ...] = ()
     grants: tuple[Grant, ...] = ()
     #: The work that single-use grants were given for has ended.
-    ends_grants: bool = False
+    ends_grants: tuple[GrantId, ...] = ()
     inbox: tuple[NewItem, ...] = ()
     skipped: tuple[SkippedSlots, ...] = ()
     stops: Stops = Stops.NOTHING

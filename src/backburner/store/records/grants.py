@@ -1,7 +1,7 @@
 """Grants: approvals that an owner has given."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Row, Text, bindparam, insert, select, tuple_, update
@@ -43,6 +43,7 @@ _end_unused = (
     )
     .values(ended_at=bindparam("at"))
 )
+_end_unused_by_id = _end_unused.where(grants.c.id.in_(bindparam("grant_ids", expanding=True)))
 
 
 class Grants(Group):
@@ -71,10 +72,18 @@ class Grants(Group):
         if self._execute(_use, {**values, "at": self.tx.now}).rowcount != 1:
             raise Conflict("This permission has been used or taken back.")
 
-    def end_unused(self, user: UserId, conversation_id: ConversationId) -> None:
-        """End the grants of a conversation that are for one call."""
+    def end_unused(
+        self,
+        user: UserId,
+        conversation_id: ConversationId,
+        grant_ids: Collection[GrantId] | None = None,
+    ) -> None:
+        """End grants of a conversation that are for one call: these, or all."""
         values = {"owner": user, "conversation": conversation_id, "at": self.tx.now}
-        self._execute(_end_unused, values)
+        if grant_ids is None:
+            self._execute(_end_unused, values)
+        else:
+            self._execute(_end_unused_by_id, {**values, "grant_ids": list(grant_ids)})
 
     def valid(self, user: UserId, conversation_id: ConversationId) -> tuple[Grant, ...]:
         values = {"owner": user, "conversation": conversation_id}

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Row, Text, and_, bindparam, delete, exists, not_, select, tuple_, update
 
 from backburner.core import retry
 from backburner.core.accounts import Role
+from backburner.core.conversation import Kind
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.retry import Outage
 from backburner.core.run import Failure, FailureKind
@@ -15,7 +17,9 @@ from backburner.ports import LateWork, OutageReport
 from backburner.store.context import Group
 from backburner.store.dialect import insert_if_absent, upsert
 from backburner.store.tables import (
+    PAUSED,
     conversations,
+    install,
     is_scheduled,
     outage_reports,
     outages,
@@ -33,16 +37,30 @@ _lock_rested = (
 )
 _set_until = update(outages).where(_of_profile).values(until=bindparam("new_until"))
 _probe_soon = update(outages).values(until=bindparam("now"))
+_delete_others = delete(outages).where(
+    outages.c.profile.not_in(bindparam("profiles", expanding=True))
+)
 _delete = delete(outages).where(_of_profile)
 
 _is_late = and_(
     is_scheduled,
     conversations.c.profile.in_(bindparam("profiles", expanding=True)),
     conversations.c.next_run_at <= bindparam("before"),
+    # Nothing would run anyway while work is paused.
+    exists().where(
+        users.c.id == conversations.c.user_id, not_(users.c.paused), users.c.disabled_at.is_(None)
+    ),
+    not_(exists().where(install.c.key == PAUSED)),
 )
 _position = tuple_(conversations.c.next_run_at, conversations.c.user_id, conversations.c.id)
 _select_late = (
-    select(conversations.c.user_id, conversations.c.id, conversations.c.next_run_at)
+    select(
+        conversations.c.user_id,
+        conversations.c.id,
+        conversations.c.next_run_at,
+        conversations.c.kind,
+        conversations.c.run_timeout,
+    )
     .where(_is_late)
     .order_by(conversations.c.next_run_at, conversations.c.user_id, conversations.c.id)
     .limit(bindparam("limit"))
@@ -55,10 +73,10 @@ _select_late_after = _select_late.where(
         bindparam("which", type_=Text()),
     )
 )
-_is_over = not_(exists().where(outages.c.profile == outage_reports.c.profile))
-_select_over = (
+_has_ended = not_(exists().where(outages.c.profile == outage_reports.c.profile))
+_select_ended = (
     select(outage_reports)
-    .where(_is_over)
+    .where(_has_ended)
     .order_by(outage_reports.c.user_id, outage_reports.c.profile)
     .limit(bindparam("limit"))
 )
@@ -107,8 +125,9 @@ class Outages(Group):
         until = self.tx.now + retry.PROBE_TIME
         self._execute(_set_until, {"of_profile": profile, "new_until": until})
 
-    def probe_soon(self) -> None:
-        """Let every profile be probed now: the settings may have changed."""
+    def probe_soon(self, profiles: Sequence[str]) -> None:
+        """Let these profiles be probed now, and forget others: the settings may have changed."""
+        self._execute(_delete_others, {"profiles": list(profiles)})
         self._execute(_probe_soon, {"now": self.tx.now})
 
     def late_work(
@@ -131,7 +150,14 @@ class Outages(Group):
             }
             rows = self._execute(_select_late_after, {**values, **position})
         return [
-            LateWork(UserId(row.user_id), ConversationId(row.id), row.next_run_at) for row in rows
+            LateWork(
+                UserId(row.user_id),
+                ConversationId(row.id),
+                row.next_run_at,
+                Kind(row.kind),
+                row.run_timeout,
+            )
+            for row in rows
         ]
 
     def operators(self) -> Sequence[tuple[UserId, ConversationId]]:
@@ -152,15 +178,18 @@ class Outages(Group):
             },
         )
 
-    def take_over(self, *, limit: int) -> Sequence[OutageReport]:
-        """Delete and return reports of outages that are over."""
-        rows = self._execute(_select_over, {"limit": limit}).all()
-        for row in rows:
-            self._execute(_delete_report, {"owner": row.user_id, "of_profile": row.profile})
+    def take_ended(self, *, limit: int) -> Sequence[OutageReport]:
+        """Delete and return reports of outages that have ended."""
         return [
             OutageReport(UserId(row.user_id), ConversationId(row.conversation_id), row.profile)
-            for row in rows
+            for row in self._execute(_select_ended, {"limit": limit}).all()
+            # Another process may be faster.
+            if self._delete_report(row)
         ]
+
+    def _delete_report(self, row: Row[Any]) -> bool:
+        values = {"owner": row.user_id, "of_profile": row.profile}
+        return self._execute(_delete_report, values).rowcount == 1
 
 
 def _to_outage(row: Row[tuple[object, ...]]) -> Outage:

@@ -34,8 +34,10 @@ def write(tx: Context, step: Step, *, cause: str | None, run_id: RunId | None = 
         Questions(tx).close(user, question_id, None)
     Questions(tx).put(user, conversation_id, step.asked)
     Messages(tx).append(user, conversation_id, step.messages, run_id=run_id)
-    if step.ends_grants or step.stops in (Stops.WORK, Stops.EVERYTHING):
+    if step.stops in (Stops.WORK, Stops.EVERYTHING):
         Grants(tx).end_unused(user, conversation_id)
+    elif step.ends_grants:
+        Grants(tx).end_unused(user, conversation_id, step.ends_grants)
     Grants(tx).give(user, conversation_id, step.grants)
     Inbox(tx).put(user, conversation_id, step.inbox)
     Runs(tx).skip(user, conversation_id, step.skipped, revision=conversation.schedule_revision)
