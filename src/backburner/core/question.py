@@ -121,6 +121,11 @@ def answer_note(prompt: str, answer: str) -> str:
     return f"Question: {prompt}\nAnswer: {answer}"
 
 
+def default_note(prompt: str, default: str) -> str:
+    """Return the same for a question that nobody answered."""
+    return f"Question: {prompt}\nNobody answered in time; the default applies: {default}"
+
+
 def match_chat_message(question: Question, text: str) -> str | None:
     """Return the answer that a chat message gives to this question; None if it gives none."""
     if question.purpose in CONSENT or len(text) > MAX_ANSWER_CHARS:

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from support.doubles.engine import Call, Fail, Say, Step, Wait
+from support.people.tool_calls import reply_turn
 from support.requirements import requirement
 from support.stage.job_stage import House, hand_out, started
 
 from backburner.actions import conversations
 from backburner.actions.origin import Origin
-from backburner.actions.work import control
+from backburner.actions.work import control, conversation_work
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, MessageRole, Source
 from backburner.core.errors import EngineFailed
@@ -174,3 +175,15 @@ async def test_a_job_that_its_user_cancels_is_noted_without_a_reply(house: House
     assert house.said(chat) == ["The job 'hang' was cancelled by the user. Its request was: hang"]
     assert house.prompts(chat) == []
     assert (await house.job(chat, which)).is_settled
+
+
+async def test_a_job_that_stops_itself_is_told_to_its_parent_as_a_failure(house: House) -> None:
+    chat = await house.chat()
+    (which,) = await house.start(chat, "ask")
+    job = house.database.run(lambda tx: tx.conversations.load(chat.user_id, which))
+    await conversation_work.stop(house.deps, await reply_turn(house, job), "this")
+    await house.work()
+
+    text = "The job 'ask' has failed. Its request was: ask\n\nIts agent stopped it."
+    assert house.said(chat) == [text, "I see."]
+    assert len(house.prompts(chat)) == 1

@@ -129,6 +129,14 @@ def test_an_unknown_ambiguous_or_unscheduled_task_is_one_line(
     assert ask("tasks", "show", "twin")["status"] == "active"
 
 
+def test_a_name_that_looks_the_same_is_refused(talk: Call) -> None:
+    first = talk("tasks", "add", "Caf\N{LATIN SMALL LETTER E WITH ACUTE}", "Look.", *LATER)
+    again = talk("tasks", "add", "cafe\N{COMBINING ACUTE ACCENT}", "Look.", *LATER)
+
+    assert (first.code, again.code) == (0, 4)
+    assert again.err[0].startswith("There is already a task named")
+
+
 @requirement("B-chaining")
 def test_a_task_is_created_to_run_after_another(ask: Callable[..., Any]) -> None:
     first = ask("tasks", "add", "before", "Look.", *LATER)

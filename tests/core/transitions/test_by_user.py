@@ -186,7 +186,10 @@ def test_cancelling_ends_the_work_and_tells_who_waits_for_it() -> None:
     assert (after.schedule, after.ended_as, after.questions) == (None, EndedAs.CANCELLED, ())
     assert (step.stops, step.signal) == (Stops.WORK, FollowerEvent.ENDED)
     assert step.report is not None
+    assert step.report.cancelled
     assert transitions.cancel(waiting, now=NINE, by_parent=True).report is None
+    by_itself = transitions.cancel(waiting, now=NINE, by_itself=True).report
+    assert by_itself == transitions.Report("Its agent stopped it.", failed=True)
 
 
 def test_a_run_by_hand_can_be_cancelled_where_there_is_no_other_work() -> None:

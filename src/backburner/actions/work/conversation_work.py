@@ -219,6 +219,7 @@ def _stop(tx: Tx, turn: Turn, conversation_id: ConversationId) -> Conversation:
     work = tx.conversations.lock(turn.user_id, conversation_id)
     # It may have ended meanwhile, or been stopped by an attempt whose result was lost.
     if lookup.is_open(work):
-        by_parent = conversation_id != turn.conversation_id
-        save(tx, transitions.cancel(work, now=tx.now, by_parent=by_parent))
+        by_itself = conversation_id == turn.conversation_id
+        step = transitions.cancel(work, now=tx.now, by_parent=not by_itself, by_itself=by_itself)
+        save(tx, step)
     return work

@@ -12,7 +12,7 @@ from backburner.actions.origin import Origin
 from backburner.actions.schedules import Timing
 from backburner.actions.work.control import check_destinations
 from backburner.core.accounts import Caller
-from backburner.core.conversation import Conversation, Destination, Kind, Notify
+from backburner.core.conversation import Conversation, Destination, Kind, Notify, normalize_title
 from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, QuestionId, UserId, new_conversation_id
 from backburner.core.question import NO, YES, Purpose
@@ -203,7 +203,7 @@ def _brief(new: NewTask, schedule: Schedule, here: Conversation | None) -> Brief
 
 def _refuse_same_name(tx: Tx, user: UserId, name: str) -> None:
     """Refuse a second open task of one name: by name, neither could be reached."""
-    plain = " ".join(name.split()).casefold()
+    plain = normalize_title(name).casefold()
     for task in tx.tasks.scheduled(user, limit=lookup.MAX_TASKS_SEARCHED):
         is_same = task.kind is Kind.TASK and task.title.casefold() == plain
         if is_same and task_status(task) is not TaskStatus.PROPOSED:

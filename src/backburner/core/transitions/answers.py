@@ -16,6 +16,7 @@ from backburner.core.question import (
     Question,
     accept_answer,
     answer_note,
+    default_note,
 )
 from backburner.core.run import ItemKind, NewItem, RunKind, SkipReason
 from backburner.core.schedule import Interval
@@ -48,6 +49,13 @@ def answer(
     """Answer an open question and apply its effects."""
     question = _find(conversation, question_id)
     accepted = accept_answer(question, text)
+    note = answer_note(question.prompt, accepted)
+    return _apply(conversation, question, accepted, note, now=now)
+
+
+def _apply(
+    conversation: Conversation, question: Question, accepted: str, note: str, *, now: datetime
+) -> Step:
     if question.purpose is Purpose.APPROVAL:
         step = _resume_with_answer(conversation, question, accepted, now=now)
         step = replace(step, grants=tool_policy.grants_given(question, accepted, now=now))
@@ -56,19 +64,16 @@ def answer(
         step = replace(step, grants=tool_policy.grants_given(question, YES, now=now))
     else:
         step = _EFFECTS[question.purpose](conversation, question, accepted, now=now)
-    messages = (*_record(conversation, question, accepted), *step.messages)
+    messages = (*_record(conversation, question, note), *step.messages)
     return replace(step, answered=((question.id, accepted),), messages=messages)
 
 
-def _record(
-    conversation: Conversation, question: Question, accepted: str
-) -> tuple[NewMessage, ...]:
+def _record(conversation: Conversation, question: Question, note: str) -> tuple[NewMessage, ...]:
     """Keep the question and its answer in the transcript; a proposal becomes the work itself."""
     if question.purpose is Purpose.PROPOSAL:
         return ()
-    note = system_message(answer_note(question.prompt, accepted))
     # The agent wrote the question, perhaps after it read outside text.
-    return (replace(note, outside=conversation.outside_read),)
+    return (replace(system_message(note), outside=conversation.outside_read),)
 
 
 def expire(conversation: Conversation, question_id: QuestionId, *, now: datetime) -> Step:
@@ -76,9 +81,9 @@ def expire(conversation: Conversation, question_id: QuestionId, *, now: datetime
     question = _find(conversation, question_id)
     if question.expires_at is None or question.default is None or question.expires_at > now:
         raise Conflict("This question has not expired.")
-    step = answer(conversation, question_id, question.default, now=now)
-    note = system_message(f"Nobody answered in time; the default applies: {question.default}")
-    return replace(step, messages=(note, *step.messages))
+    accepted = accept_answer(question, question.default)
+    note = default_note(question.prompt, accepted)
+    return _apply(conversation, question, accepted, note, now=now)
 
 
 def _find(conversation: Conversation, question_id: QuestionId) -> Question:

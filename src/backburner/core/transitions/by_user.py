@@ -148,20 +148,30 @@ def run_now(conversation: Conversation) -> Step:
 
 
 def cancel(
-    conversation: Conversation, *, now: datetime, by_parent: bool = False, running: bool = False
+    conversation: Conversation,
+    *,
+    now: datetime,
+    by_parent: bool = False,
+    by_itself: bool = False,
+    running: bool = False,
 ) -> Step:
-    """Cancel the work; the conversation stays. `running`: a background run is in progress."""
+    """Cancel the work; the conversation stays. `running`: a background run is in progress.
+
+    The parent is told unless it did it itself; by whom, the user or the agent of the work.
+    """
     refuse_archived(conversation)
     has_work = conversation.schedule is not None
     if not has_work and not running and conversation.status is not Status.WAITING_INPUT:
         raise Conflict("There is no background work to cancel.")
     cancelled = end_work(conversation, EndedAs.CANCELLED, now=now) if has_work else conversation
-    reports = has_work and not by_parent
+    report = Report("It was cancelled.", failed=True, cancelled=True)
+    if by_itself:
+        report = Report("Its agent stopped it.", failed=True)
     return Step(
         conversation=replace(cancelled, status=Status.ACTIVE, questions=()),
         withdrawn=_open_question_ids(conversation),
         stops=Stops.WORK,
-        report=Report("It was cancelled.", failed=True, cancelled=True) if reports else None,
+        report=report if has_work and not by_parent else None,
         signal=FollowerEvent.ENDED if has_work else None,
     )
 
