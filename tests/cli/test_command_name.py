@@ -54,15 +54,25 @@ def test_errors_usage_and_findings_use_it(
     assert any(f"claude mcp add backburner -- {script} mcp" in line for line in client.out)
 
 
-def test_a_reply_that_names_a_command_uses_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("end", ["`ls`", "Run `backburner", "`backburner setup`", "`", "`b\n"])
+def test_a_reply_is_printed_as_it_was_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     monkeypatch.setenv(COMMAND_VARIABLE, DEV)
-    pieces = ["Run `back", "burner", " set", "up`, or", " not: `b", "` and `backb", "one`."]
+    pieces = ["Run `back", "burner", " set", "up`. ", end]
     at = [len("".join(pieces[:number])) for number in range(len(pieces))]
     deltas = [("delta", {"text": piece, "at": at[n]}) for n, piece in enumerate(pieces)]
     text = "".join(pieces)
     done = ("done", {"messages": [{"role": "assistant", "content": text}]})
     Reply(echo=True).follow(iter([*deltas, done]))
 
-    assert capsys.readouterr().out == f"Run `{DEV} setup`, or not: `b` and `backbone`.\n"
+    assert capsys.readouterr().out == f"{text}\n"
+
+
+def test_why_a_reply_comes_later_uses_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(COMMAND_VARIABLE, DEV)
+    Reply(echo=True).follow(iter([("later", {"detail": "Run `backburner setup`."})]))
+
+    assert capsys.readouterr().out == f"Run `{DEV} setup`.\n"

@@ -12,8 +12,6 @@ COMMAND_VARIABLE = "BACKBURNER_COMMAND"
 PLAIN_NAME = "backburner"
 #: A command in a text; the backtick tells it from the name of the product.
 _QUOTED = re.compile(rf"`{PLAIN_NAME}(?= [a-z])")
-#: The end of a text that may become a quoted command.
-_UNFINISHED = re.compile(rf"`(?:{PLAIN_NAME} ?|[a-r]{{0,{len(PLAIN_NAME)}}})$")
 
 
 def command_name() -> str:
@@ -36,11 +34,8 @@ def program_path() -> str:
 
 
 def name_commands(text: str) -> str:
-    """Let the commands that a text quotes begin with the name of this program."""
+    """Let the commands that a text quotes begin with the name of this program.
+
+    Only for texts of the program itself: what agents and users wrote is shown as it is.
+    """
     return _QUOTED.sub(lambda _: f"`{command_name()}", text)
-
-
-def split_unfinished(text: str) -> tuple[str, str]:
-    """Split off the end of a text that still arrives, if it may begin a quoted command."""
-    found = _UNFINISHED.search(text)
-    return (text, "") if found is None else (text[: found.start()], text[found.start() :])

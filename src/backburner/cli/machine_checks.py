@@ -82,7 +82,7 @@ def check_server(settings: Settings) -> Finding | None:
         stored = read_client_file(str(settings.data))
         server = Server(str(stored["address"]), str(stored["token"]), CHECK_TIMEOUT_SECONDS)
         version = server.get("/health")["version"]
-    except BackburnerError:
+    except (BackburnerError, KeyError, TypeError):
         return _check_port(settings)
     running = f"Backburner {version} is running at {server.address} with this data folder"
     try:

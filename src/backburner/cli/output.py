@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from backburner.cli.command_name import name_commands
 from backburner.core.validation import escape_hidden, hidden_characters
 
 #: Long enough to be unique, short enough to type.
@@ -81,11 +80,8 @@ def truncate(text: str | None) -> str:
 
 
 def printable(text: str) -> str:
-    """Show control and invisible characters by their codes: text must not control the terminal.
-
-    Commands that a text names are named the way this program was started.
-    """
-    return name_commands(escape_hidden(text))
+    """Show control and invisible characters by their codes: text must not control the terminal."""
+    return escape_hidden(text)
 
 
 def _escape(text: str) -> str:

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from support.programs.cli_server import Call, Running
 from support.stage import make
 
+from backburner.cli.command_name import COMMAND_VARIABLE
 from backburner.core import transitions
 from backburner.core.ids import derive_question_id, new_conversation_id
 from backburner.core.question import Purpose, QuestionType
@@ -31,9 +33,14 @@ def put_question(running: Running, title: str, **changes: Any) -> str:
     def work(tx: Tx) -> None:
         brief = Brief(title=title, prompt="Do it.", schedule=Immediate())
         task = transitions.start_task(new_conversation_id(), running.user, brief, now=tx.now)
-        asked = {"type": QuestionType.CONFIRMATION, "options": ("yes", "no"), **changes}
+        asked = {
+            "prompt": "Go on?",
+            "type": QuestionType.CONFIRMATION,
+            "options": ("yes", "no"),
+            **changes,
+        }
         tx.conversations.add(task)
-        question = make.question(id=question_id, prompt="Go on?", **asked)
+        question = make.question(id=question_id, **asked)
         tx.conversations.save(transitions.ask_owner(task.conversation, question))
 
     running.transact(work)
@@ -101,3 +108,36 @@ def test_a_choice_is_answered_by_its_number(talk: Call, running: Running) -> Non
     assert not [line for line in [*works, *tasks] if "20" in line]
     assert not [line for line in [*one, *task] if line.startswith("next runs")]
     assert answered.out == ["Answered: blue. The work continues."]
+
+
+def test_what_is_approved_is_shown_as_it_was_written(
+    talk: Call, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = "Run `backburner db restore`?"
+    call = {**CALL, "arguments": {"command": "echo `backburner token list`"}}
+    asked = put_question(running, "Shown", prompt=written, binds_to={"calls": [call]})
+    talk("tasks", "add", "Tried", "Look.", *LATER)
+    monkeypatch.setenv(COMMAND_VARIABLE, "python3 dev.py run")
+    shown, tried = talk("questions", asked).out, talk("tasks", "test-run", "Tried").out
+
+    assert written in shown
+    assert '  "command": "echo `backburner token list`"' in shown
+    # A text of the program itself names the command that started it.
+    assert "`python3 dev.py run conversations " in tried[0]
+
+
+def test_a_name_is_not_taken_for_the_start_of_an_id(talk: Call, running: Running) -> None:
+    first = put_question(running, "First")
+    plain = first.partition("_")[2]
+    short, named = plain[:5], put_question(running, plain[:3])
+    too_short, by_name = talk("approve", short), talk("approve", plain[:3])
+    namesake = put_question(running, plain[:8], type=QuestionType.CHOICE, options=("red", "blue"))
+    both, whole = talk("approve", plain[:8]), talk("approve", first)
+
+    assert named != first
+    assert too_short.code == 3
+    assert by_name.out == [f"Approved: {plain[:3]}. The work continues."]
+    assert both.code == 2
+    assert first in both.err[0]
+    assert namesake in both.err[0]
+    assert whole.out == ["Approved: First. The work continues."]

@@ -286,15 +286,28 @@ def test_a_running_server_that_is_not_ready_is_a_problem(call: Call, data: Path)
     assert "with this data folder, but is not ready." in found
 
 
+@pytest.mark.parametrize("health", [b"{}", b"[]", b"1"])
+def test_another_program_at_the_stored_address_is_no_server(
+    call: Call, data: Path, monkeypatch: pytest.MonkeyPatch, health: bytes
+) -> None:
+    data.mkdir()
+    with serving(health=health) as other:
+        write_client_file(data, other)
+        monkeypatch.setenv("BACKBURNER_PORT", other.rsplit(":", 1)[1])
+        found = line_of(call("doctor", "--offline"), "server")
+
+    assert "Another program uses" in found
+
+
 @contextmanager
-def serving(*, ready: int = 200) -> Iterator[str]:
+def serving(*, ready: int = 200, health: bytes = b'{"version": "9.9"}') -> Iterator[str]:
     """Answer as a server does that is asked for its health."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(ready if self.path == "/ready" else 200)
             self.end_headers()
-            self.wfile.write(b'{"version": "9.9"}')
+            self.wfile.write(health)
 
         def log_message(self, *_: Any) -> None:
             pass

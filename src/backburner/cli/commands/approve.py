@@ -11,13 +11,16 @@ from backburner.cli.client import Server
 from backburner.cli.commands.questions import confirm, describe_continuation
 from backburner.cli.commands.tasks import summarize
 from backburner.cli.main import COMMANDS
-from backburner.cli.output import print_result, short_id
+from backburner.cli.output import print_result, short_id, truncate
 from backburner.cli.server_options import json_option, with_server
 from backburner.core.errors import BadRequest, Conflict, NotFound
 from backburner.core.question import NO, YES, Purpose
 
+#: Of the start of an id, after its type letter: a name as short may be meant instead.
+MIN_PREFIX_CHARS = 6
 _ARGUMENT = (
-    "WHAT is an open question, or the task or job that asks: a name, an id, or the start of one."
+    "WHAT is an open question, or the task or job that asks: its name, its id, or the first"
+    f" {MIN_PREFIX_CHARS} or more characters of the id."
 )
 
 
@@ -69,19 +72,34 @@ def _find_question(server: Server, reference: str) -> Any:
     if not reference.strip(" _"):
         raise BadRequest("Nothing given.", hint="Use a name, an id, or the start of an id.")
     asked = list(server.items("/api/questions"))
-    found = [one for one in asked if id_prefix.matches(one["id"], reference)]
-    found = found or id_prefix.select_named(reference, asked, "title")
-    found = found or [one for one in asked if id_prefix.matches(one["conversation_id"], reference)]
+    found = [one for one in asked if reference in (one["id"], one["conversation_id"])]
+    if not found:
+        found = id_prefix.select_named(reference, asked, "title")
+        begun = [one for one in asked if _begins(one["id"], reference)]
+        begun = begun or [one for one in asked if _begins(one["conversation_id"], reference)]
+        others = [one for one in begun if one not in found]
+        if found and others:
+            raise _several([*found, *others])
+        found = found or begun
     answerable = [one for one in found if {YES, NO} <= set(one["options"])]
     if len(answerable) == 1:
         return answerable[0]
     if answerable:
-        ids = ", ".join(short_id(one["id"]) for one in answerable)
-        raise BadRequest(f"Several questions match: {ids}.", hint="Use the id of one.")
+        raise _several(answerable)
     if found:
         answer = f"`backburner answer {short_id(found[0]['id'])} TEXT`"
         raise BadRequest("This question is not answered by yes or no.", hint=f"Use {answer}.")
     raise _nothing_asked(server, reference)
+
+
+def _begins(full_id: str, reference: str) -> bool:
+    typed = reference.removeprefix(f"{full_id.partition('_')[0]}_")
+    return len(typed) >= MIN_PREFIX_CHARS and id_prefix.matches(full_id, reference)
+
+
+def _several(questions: Sequence[Any]) -> BadRequest:
+    names = ", ".join(f"{one['id']} ({truncate(one['title'])})" for one in questions)
+    return BadRequest(f"Several questions match: {names}.", hint="Use the whole id of one.")
 
 
 def _nothing_asked(server: Server, reference: str) -> Conflict | NotFound:
@@ -93,8 +111,7 @@ def _nothing_asked(server: Server, reference: str) -> Conflict | NotFound:
     known: Sequence[Any] = [
         one
         for one in work
-        if id_prefix.matches(one["id"], reference)
-        or one["name"].casefold() == reference.strip().casefold()
+        if _begins(one["id"], reference) or one["name"].casefold() == reference.strip().casefold()
     ]
     if known:
         return Conflict(f"{known[0]['name']!r} waits for no approval.")

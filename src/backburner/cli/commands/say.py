@@ -8,7 +8,7 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
-from backburner.cli.command_name import split_unfinished
+from backburner.cli.command_name import name_commands
 from backburner.cli.main import INTERRUPTED
 from backburner.cli.output import print_json, print_result, printable, short_id
 from backburner.cli.server_options import json_option, with_server
@@ -126,8 +126,6 @@ class Reply:
     def __init__(self, *, echo: bool) -> None:
         self._echo = echo
         self._text = ""
-        #: Not printed yet, because it may begin the name of a command.
-        self._held = ""
         self.failed = False
 
     def follow(self, events: Iterator[tuple[str, Any]]) -> dict[str, Any]:
@@ -162,9 +160,8 @@ class Reply:
             if text.strip() != self._text.strip():
                 self._print(f"{text}\n")
         if name == "later":
-            self._print(f"{data['detail']}\n")
+            self._print(f"{name_commands(data['detail'])}\n")
 
     def _print(self, text: str) -> None:
-        text, self._held = split_unfinished(self._held + text)
         if self._echo:
             click.echo(printable(text), nl=False)

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from backburner.cli.client import NoServer, Server
+from backburner.cli.command_name import name_commands
 from backburner.cli.output import (
     local_time,
     print_fields,
@@ -62,7 +63,7 @@ def is_ready(server: Server) -> bool:
 def print_state(state: dict[str, Any]) -> None:
     user = state["user"]
     paused_for = "all users" if user["all_paused"] else "you" if user["paused"] else ""
-    ready = "ready" if state["ready"] else "not ready; run `backburner doctor`"
+    ready = "ready" if state["ready"] else name_commands("not ready; run `backburner doctor`")
     print_fields(
         {
             "server": f"Backburner {state['version']} at {state['address']}, {ready}",
@@ -84,7 +85,8 @@ def describe_reset(acts: list[Any]) -> str:
     if not times:
         return ""
     at = local_time(max(times))
-    return f"an operator reset your password at {at}; see `backburner user audit --mine`"
+    see = name_commands("see `backburner user audit --mine`")
+    return f"an operator reset your password at {at}; {see}"
 
 
 @click.command("away")

@@ -6,6 +6,7 @@ import click
 
 from backburner.cli import id_prefix
 from backburner.cli.client import Server
+from backburner.cli.command_name import name_commands
 from backburner.cli.commands.conversations import describe_result, messages_by_run, next_run
 from backburner.cli.list_group import LIST, ListGroup
 from backburner.cli.output import (
@@ -163,7 +164,7 @@ def test_run(server: Server, *, task: str, as_json: bool) -> None:
     """Run the prompt of a task once as a test. Its schedule does not change."""
     started = server.post(f"/api/tasks/{id_prefix.find_task(server, task)}/test-run")
     text = f"Test run started. Its result: `backburner conversations {started['task_id']}`"
-    print_result(started, text, as_json=as_json)
+    print_result(started, name_commands(text), as_json=as_json)
 
 
 @tasks.command("history")
