@@ -111,6 +111,6 @@ def _check_scope(caller: Caller, item: DownloadItem) -> None:
 
 def _not_found() -> NotFound:
     return NotFound(
-        "This address of a download has expired, or is not for you.",
-        hint="Download it again: an address works for a minute, where it was asked for.",
+        "This download link has expired, or belongs to another session.",
+        hint="Links work for one minute, in the browser or with the token that asked.",
     )

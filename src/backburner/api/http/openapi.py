@@ -37,7 +37,14 @@ SECURITY_SCHEMES = {
 }
 SIGNED_IN: list[dict[str, list[str]]] = [{"token": []}, {"cookie": [], "page": []}]
 #: Paths for callers who are not signed in.
-OPEN_PATHS = frozenset({"/health", "/ready", "/api/sign-in", "/api/invitations/accept"})
+OPEN_PATHS = frozenset(
+    {"/health", "/ready", "/api/sign-in", "/api/invitations/accept", "/api/password/reset"}
+)
+#: Other ways into a path: a browser that follows a link sends its cookie alone.
+OTHER_WAYS: dict[str, list[dict[str, list[str]]]] = {
+    **{path: [] for path in OPEN_PATHS},
+    "/api/downloads/{item}/{secret}": [{"token": []}, {"cookie": []}],
+}
 #: Of requests with a body.
 BODY_ERRORS = (408, 413)
 
@@ -83,7 +90,7 @@ def complete(document: dict[str, Any], *, public_url: str = "") -> dict[str, Any
     document["servers"] = [{"url": public_url or "/"}]
     for path, operations in document["paths"].items():
         for operation in operations.values():
-            operation["security"] = [] if path in OPEN_PATHS else SIGNED_IN
+            operation["security"] = OTHER_WAYS.get(path, SIGNED_IN)
             not_found = (404,) if "{" in path else ()
             body_errors = BODY_ERRORS if "requestBody" in operation else ()
             for status, response in error_responses(*not_found, *body_errors).items():

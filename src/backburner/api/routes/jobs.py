@@ -55,7 +55,7 @@ async def list_jobs(
 
 @router.post("", summary="Start a job", status_code=201, responses=error_responses(404, 429))
 async def start_job(body: NewJobBody, deps: AppDeps, caller: Writer) -> JobOut:
-    """Start a job for a conversation, which keeps the result. You are notified of it."""
+    """Start a job for a conversation; its result is kept there."""
     origin = Origin.by(caller, body.conversation)
     (job,) = await jobs.start(deps, origin, [body.request()], batch=body.batch, by_user=True)
     return JobOut.of(job)

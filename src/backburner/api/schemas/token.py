@@ -20,7 +20,7 @@ class NewTokenBody(BaseModel):
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope))] = [Scope.READ]
     uses: Annotated[list[Use], Field(max_length=len(Use))] = Field(
-        default=[], description="What of yours the work may use that it hands out."
+        default=[], description="What of yours may be used by work that this token hands out."
     )
     expires: Annotated[str, Field(max_length=100)] | None = Field(
         default="90d", description="How long it is valid; null: until it is revoked."
@@ -43,7 +43,7 @@ class CredentialOut(BaseModel):
     name: str
     scopes: list[Scope]
     uses: list[Use] | None = Field(
-        description="What of yours the work may use that it hands out; null: everything."
+        description="What of yours may be used by work that this token hands out; null: everything."
     )
     created_at: datetime
     expires_at: datetime | None

@@ -180,7 +180,7 @@ def token() -> None:
     "uses",
     type=click.Choice(["memories"]),
     multiple=True,
-    help="What of yours the work may use that the token hands out. [default: nothing]",
+    help="What of yours may be used by work that this token hands out. [default: nothing]",
 )
 @click.option(
     "--expires",
