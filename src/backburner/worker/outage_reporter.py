@@ -70,7 +70,9 @@ class OutageReporter:
             profiles.append("")
         before = tx.now - MIN_LATENESS
         late = tx.outages.late_work(profiles, after, before=before, limit=_BATCH)
-        for user, conversation_id in {work.user_id: work.conversation_id for work in late}.items():
+        # Each in the conversation that waits longest.
+        places = {work.user_id: work.conversation_id for work in reversed(late)}
+        for user, conversation_id in places.items():
             _tell(tx, outage, user, conversation_id)
         # A profile that does not rest has not been tried lately.
         if outage.until > tx.now:
