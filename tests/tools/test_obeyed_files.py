@@ -1,11 +1,14 @@
 """Files that other programs obey, when a command changes them: put back, kept, asked about."""
 
 import asyncio
+import errno
 import os
 import re
 import shutil
+import stat
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +206,52 @@ async def test_links_and_odd_files_are_put_back_too(
     for path in (".envrc", ".vscode", ".git/hooks", "a/b/.vscode/tasks.json", "objects/.envrc"):
         assert not (folder / path).is_symlink()
         assert not (folder / path).exists()
+
+
+def refuse_as_to_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `os.open` refuse what the owner has no right to read, also if the tests run as root."""
+    real = os.open
+
+    def checked(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        with suppress(FileNotFoundError):
+            if not os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode & stat.S_IRUSR:
+                raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", checked)
+
+
+@requirement("B-command")
+@pytest.mark.parametrize("hides", ["chmod 311 .git/hooks", "chmod 111 .git/hooks/pre-push"])
+async def test_no_rights_hide_a_file_that_a_command_made(
+    folder: Path, tools: Mapping[str, Offer], monkeypatch: pytest.MonkeyPatch, hides: str
+) -> None:
+    refuse_as_to_its_owner(monkeypatch)
+    plants = "mkdir -p .git/hooks; echo evil >.git/hooks/pre-push; chmod +x .git/hooks/pre-push"
+
+    ran = await run(tools, f"{plants}; {hides}")
+
+    assert [text for _, text in ran.asks] == [
+        "Create the file .git/hooks/pre-push (executable):\n    @@ -0,0 +1 @@\n    +evil"
+    ]
+    assert not (folder / ".git" / "hooks" / "pre-push").exists()
+
+
+async def test_what_belongs_to_another_user_is_shown_if_new_and_else_in_nobodys_way(
+    folder: Path, tools: Mapping[str, Offer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, *_arguments: object, **_names: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", path)
+
+    refuse_as_to_its_owner(monkeypatch)
+    (folder / "database").mkdir(mode=0o300)
+    (folder / ".npmrc").touch(mode=0o200)
+    monkeypatch.setattr(os, "chmod", refuse)
+
+    ran = await run(tools, "echo x >.envrc; chmod 200 .envrc")
+
+    assert [text for _, text in ran.asks] == ["Create the file .envrc:\n    (the same lines)"]
+    assert sorted(os.listdir(folder)) == [".npmrc", "database"]  # noqa: PTH208
 
 
 async def test_a_deleted_file_stays_deleted(folder: Path, tools: Mapping[str, Offer]) -> None:

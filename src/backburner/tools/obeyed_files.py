@@ -6,6 +6,7 @@ kept aside too, but put back only with approval. Blocking: call in threads.
 """
 
 import difflib
+import errno
 import hashlib
 import json
 import os
@@ -41,6 +42,7 @@ GIT_OBJECTS = "objects"
 
 #: Names of files that are no text.
 _AS_STORED = ("utf-8", "surrogateescape")
+_OPEN_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -74,9 +76,12 @@ class FileState:
         if stat.S_ISLNK(status.st_mode):
             data = os.fsencode(os.readlink(name, dir_fd=folder))
         elif stat.S_ISREG(status.st_mode):
-            with os.fdopen(os.open(name, _READ, dir_fd=folder), "rb") as file:
+            # Of a file that belongs to another user, we know that it is there.
+            with suppress(PermissionError), os.fdopen(_open(name, _READ, folder), "rb") as file:
                 data = file.read(MAX_WATCHED_BYTES)
-        return cls(status.st_mode, status.st_size, data)
+                status = os.fstat(file.fileno())
+        size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
+        return cls(status.st_mode, size, data)
 
     def write(self, folder: int, name: str) -> None:
         if self.is_link:
@@ -142,7 +147,7 @@ class ObeyedFiles:
     def scan(self) -> Snapshot:
         found = Snapshot()
         with explain_errors("."):
-            root = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            root = _open(self.folder, _OPEN_ROOT)
             try:
                 _scan(root, "", found)
             finally:
@@ -238,14 +243,36 @@ def _open_parent(folder: Path, path: str) -> Iterator[tuple[int, str]]:
     """Open the folder of a path through no link; its last part may be one."""
     *folders, name = path.split("/")
     with explain_errors(path), ExitStack() as opened:
-        parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        parent = _open(folder, _OPEN_ROOT)
         opened.callback(os.close, parent)
         for part in folders:
             with suppress(FileExistsError):
                 os.mkdir(part, 0o755, dir_fd=parent)
-            parent = os.open(part, OPEN_FOLDER, dir_fd=parent)
+            parent = _open(part, OPEN_FOLDER, parent)
             opened.callback(os.close, parent)
+        _regain(parent, os.W_OK | os.X_OK)
         yield parent, name
+
+
+def _open(path: str | Path, flags: int, folder: int | None = None) -> int:
+    """Open a file or folder, also if a command has taken our right to read it away.
+
+    Others obey a file that they can execute, or reach, but not read.
+    """
+    try:
+        return os.open(path, flags, dir_fd=folder)
+    except PermissionError:
+        follow = not flags & os.O_NOFOLLOW
+        mode = os.stat(path, dir_fd=folder, follow_symlinks=follow).st_mode
+        rights = stat.S_IRWXU if stat.S_ISDIR(mode) else stat.S_IRUSR
+        os.chmod(path, stat.S_IMODE(mode) | rights, dir_fd=folder, follow_symlinks=follow)
+        return os.open(path, flags, dir_fd=folder)
+
+
+def _regain(folder: int, access: int) -> None:
+    """Take back rights to an open folder that a command has taken away."""
+    if not os.access(".", access, dir_fd=folder):
+        os.fchmod(folder, stat.S_IMODE(os.fstat(folder).st_mode) | stat.S_IRWXU)
 
 
 def show_difference(old: str, new: str) -> str:
@@ -256,24 +283,45 @@ def show_difference(old: str, new: str) -> str:
 
 
 def _scan(folder: int, place: str, snapshot: Snapshot) -> None:
+    _regain(folder, os.X_OK)
     with os.scandir(folder) as entries:
         names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     for name, is_folder in names:
         path = f"{place}/{name}" if place else name
-        # A name that is not text is none that is obeyed.
-        with suppress(OSError, UnicodeError):
-            if not is_folder and is_obeyed(path):
-                state = FileState.read(folder, name)
-                if state is not None:
-                    snapshot.files[path] = state
-            elif is_folder and not _is_skipped(path, name):
+        with _skip_what_is_gone():
+            if is_folder and not _is_skipped(path, name):
                 if repository_of(f"{path}/config") == path:
                     snapshot.repositories.add(path)
-                below = os.open(name, OPEN_FOLDER, dir_fd=folder)
-                try:
-                    _scan(below, path, snapshot)
-                finally:
-                    os.close(below)
+                # One that belongs to another user is watched as a whole.
+                with suppress(PermissionError):
+                    _scan_below(folder, name, path, snapshot)
+                    continue
+            elif is_folder or not is_obeyed(path):
+                continue
+            state = FileState.read(folder, name)
+            if state is not None:
+                snapshot.files[path] = state
+
+
+def _scan_below(folder: int, name: str, path: str, snapshot: Snapshot) -> None:
+    below = _open(name, OPEN_FOLDER, folder)
+    try:
+        _scan(below, path, snapshot)
+    finally:
+        os.close(below)
+
+
+@contextmanager
+def _skip_what_is_gone() -> Iterator[None]:
+    """Skip an entry that was removed or replaced meanwhile, but none that cannot be read."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError, UnicodeError):
+        # A name that is not text is none that is obeyed.
+        pass
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
 
 
 def _is_skipped(path: str, name: str) -> bool:
