@@ -305,6 +305,19 @@ async def test_a_write_is_shown_as_a_difference(folder: Path, tools: Mapping[str
     )
 
 
+@requirement("Z-approve")
+async def test_a_path_is_shown_on_one_line(tools: Mapping[str, Offer]) -> None:
+    preview = tools["write_file"].preview
+    assert preview is not None
+
+    ran = await run(tools, "mkdir .vscode; echo x >$'.vscode/a\\n\\tb'")
+    written = await preview({"path": ".vscode/a\n\tb", "content": "x"})
+
+    difference = ".vscode/a\\n\\tb:\n    @@ -0,0 +1 @@\n    +x"
+    assert [text for _, text in ran.asks] == [f"Create the file {difference}"]
+    assert written == f"Write the file {difference}"
+
+
 async def test_nobody_brings_back_what_is_not_kept(tools: Mapping[str, Offer]) -> None:
     for change in ("change-0", "../../x", ""):
         result = await tools["keep_change"].run({"change": change})

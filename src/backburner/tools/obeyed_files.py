@@ -134,7 +134,7 @@ class KeptChange:
         what = "link" if self.new.is_link else "file"
         old = "" if self.old is None else self.old.text
         verb = "Create" if self.old is None else "Change"
-        shown = f"{escape_hidden(self.path)}{mode}:\n{show_difference(old, self.new.text)}"
+        shown = f"{show_path(self.path)}{mode}:\n{show_difference(old, self.new.text)}"
         return f"{verb}d: the {what} {shown}" if happened else f"{verb} the {what} {shown}"
 
 
@@ -273,6 +273,11 @@ def _regain(folder: int, access: int) -> None:
     """Take back rights to an open folder that a command has taken away."""
     if not os.access(".", access, dir_fd=folder):
         os.fchmod(folder, stat.S_IMODE(os.fstat(folder).st_mode) | stat.S_IRWXU)
+
+
+def show_path(path: str) -> str:
+    """Show it on one line, so that no part of it can be taken for a line of ours."""
+    return escape_hidden(path).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def show_difference(old: str, new: str) -> str:

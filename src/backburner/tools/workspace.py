@@ -12,7 +12,6 @@ from pydantic import Field
 from backburner.core.commands import Cage
 from backburner.core.run import Turn
 from backburner.core.tool_policy import GrantMatch, ToolCall
-from backburner.core.validation import escape_hidden
 from backburner.ports import (
     CommandBounds,
     CommandResult,
@@ -27,7 +26,13 @@ from backburner.tools.define import Arguments, define_tool
 from backburner.tools.files import MAX_LINES, read_lines, write_text
 from backburner.tools.interrupted_commands import undo_change_offer
 from backburner.tools.listing import list_files
-from backburner.tools.obeyed_files import KeptChange, ObeyedFiles, Snapshot, show_difference
+from backburner.tools.obeyed_files import (
+    KeptChange,
+    ObeyedFiles,
+    Snapshot,
+    show_difference,
+    show_path,
+)
 from backburner.tools.workspace_paths import open_parent
 
 DEFAULT_TIMEOUT_SECONDS = 120
@@ -177,7 +182,7 @@ class _Workspace:
     async def preview_write(self, arguments: Mapping[str, Any]) -> str:
         write = WriteFile.model_validate(dict(arguments))
         old = await asyncio.to_thread(self.obeyed.read_text, write.path)
-        return f"Write the file {escape_hidden(write.path)}:\n{show_difference(old, write.content)}"
+        return f"Write the file {show_path(write.path)}:\n{show_difference(old, write.content)}"
 
     async def run_command(self, arguments: RunCommand) -> ToolResult:
         """Run a command line in bash, in the workspace. With network it needs approval.
