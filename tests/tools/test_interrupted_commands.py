@@ -1,5 +1,6 @@
 """Commands that ended with their process: what has changed since is shown, and left as it is."""
 
+import errno
 import os
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -18,6 +19,7 @@ from backburner.bus.local import LocalBus
 from backburner.core.commands import Cage
 from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import StoreFailed
+from backburner.core.ids import UserId
 from backburner.core.question import NO, YES, Purpose
 from backburner.gateway.network import CheckedNetwork
 from backburner.ports import InterruptedCommand, Offer, TurnRequest
@@ -202,7 +204,7 @@ async def test_a_process_that_ends_after_the_question_does_not_have_it_asked_twi
             raise StoreFailed
 
     dies = InterruptionReporter(replace(house.stage.deps, interrupted_commands=end_early))
-    for _ in range(2):
+    for _ in range(3):
         with pytest.raises(StoreFailed):
             await dies.run_once()
     assert "command" in house.records()
@@ -210,7 +212,26 @@ async def test_a_process_that_ends_after_the_question_does_not_have_it_asked_twi
     await house.report()
 
     assert len(house.stage.load(chat).questions) == 1
-    assert "command" not in house.records()
+    # Each change is kept once.
+    assert house.records() == ["before", "change", "change"]
+
+
+async def test_an_edit_that_the_question_did_not_show_is_not_undone(house: House) -> None:
+    chat = await house.stage.chat()
+    await interrupt(house, chat)
+    await house.reporter.run_once()
+    # The record stays, as if the process ended right after the question.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CommandRecord, "remove", lambda record: record.release())
+        await house.reporter.run_once()
+    house.write(envrc="edited by the user\n")
+    await house.report()
+
+    house.stage.engine.then_as(undo_all)
+    await house.stage.answer(chat, YES)
+    await house.stage.work()
+
+    assert (house.folder / ".envrc").read_text() == "edited by the user\n"
 
 
 @pytest.mark.parametrize("gone", ["archived", "deleted"])
@@ -256,6 +277,40 @@ async def test_a_record_that_cannot_be_read_is_dropped(house: House) -> None:
     await house.report()
 
     assert house.records() == []
+
+
+async def test_a_broken_workspace_holds_up_nobody_else(house: House) -> None:
+    chat = await house.stage.chat()
+    await interrupt(house, chat)
+    kept, folder = house.kept.with_name("user-broken"), house.folder.with_name("user-broken")
+    turn = replace(ALONE.turn, user_id=UserId("user-broken"))
+    record_command(kept, Snapshot(), turn, LINE).release()
+    folder.symlink_to(folder)
+
+    await house.report()
+
+    assert len(house.stage.load(chat).questions) == 1
+    assert "command" not in house.records()
+    # It is compared once that is possible.
+    assert len(left_behind(kept)) == 1
+
+
+async def test_a_record_that_cannot_be_read_now_stays(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_record: CommandRecord) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    chat = await house.stage.chat()
+    await interrupt(house, chat)
+    with monkeypatch.context() as patch:
+        patch.setattr(CommandRecord, "read", fail)
+        await house.report()
+    assert house.stage.load(chat).questions == ()
+
+    await house.report()
+
+    assert len(house.stage.load(chat).questions) == 1
 
 
 async def test_a_record_lasts_as_long_as_its_command_and_is_private(

@@ -5,14 +5,14 @@ from what their user has, so they are left as they are.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import structlog
 from pydantic import Field
 
-from backburner.core.errors import NotFound
+from backburner.core.errors import BackburnerError, NotFound
 from backburner.core.tool_policy import GrantMatch, ToolCall
 from backburner.ports import InterruptedCommand, Offer
 from backburner.tools.command_records import CommandRecord, left_behind
@@ -51,9 +51,9 @@ class InterruptedCommands:
         """Yield them, and forget them afterwards unless there is an error."""
         records = await asyncio.to_thread(self._find)
         try:
-            commands = await asyncio.to_thread(lambda: [*map(self._compare, records)])
-            yield [command for command in commands if command is not None]
-            for record in records:
+            compared = await asyncio.to_thread(self._compare_all, records)
+            yield [command for command in compared.values() if command is not None]
+            for record in compared:
                 await asyncio.to_thread(record.remove)
         finally:
             for record in records:
@@ -65,10 +65,22 @@ class InterruptedCommands:
         seen, self._seen = self._seen, frozenset(record.file for record in found)
         return [record for record in found if record.file in seen]
 
+    def _compare_all(
+        self, records: Sequence[CommandRecord]
+    ) -> Mapping[CommandRecord, InterruptedCommand | None]:
+        """Leave out what fails: it holds up nobody else, and is tried again at the next look."""
+        compared = dict[CommandRecord, InterruptedCommand | None]()
+        for record in records:
+            try:
+                compared[record] = self._compare(record)
+            except (BackburnerError, OSError) as error:
+                _log.warning("command_record.failed", file=str(record.file), error=repr(error))
+        return compared
+
     def _compare(self, record: CommandRecord) -> InterruptedCommand | None:
         try:
             turn, line, before = record.read()
-        except (OSError, ValueError, LookupError) as error:
+        except (FileNotFoundError, ValueError, LookupError) as error:
             _log.warning("command_record.unreadable", file=str(record.file), error=repr(error))
             return None
         obeyed = ObeyedFiles(self._workspaces / turn.user_id, self._kept / turn.user_id)
@@ -77,7 +89,7 @@ class InterruptedCommands:
         with suppress(NotFound):
             calls = [
                 (ToolCall(tool, {"change": change.id}), change.show(happened=True))
-                for change in obeyed.keep_changes(before)
+                for change in obeyed.keep_changes(before, source=record.file.stem)
             ]
         _log.info("command.interrupted", run=turn.run_id, changed_files=len(calls))
         if not calls:

@@ -161,9 +161,14 @@ class ObeyedFiles:
         """
         return [change for change in self._compare(before) if self._put_back(change)]
 
-    def keep_changes(self, before: Snapshot) -> Sequence[KeptChange]:
-        """Keep what was made or changed since, and leave the files as they are."""
-        changes = self._compare(before)
+    def keep_changes(self, before: Snapshot, *, source: str) -> Sequence[KeptChange]:
+        """Keep what was made or changed since, and leave the files as they are.
+
+        The same change is kept once for each source.
+        """
+        changes = [
+            replace(change, id=_derive_id(source, change)) for change in self._compare(before)
+        ]
         for change in changes:
             self._keep(change)
         return changes
@@ -336,6 +341,12 @@ def _is_skipped(path: str, name: str) -> bool:
 
 def _is_settings(path: str) -> bool:
     return path == f"{repository_of(path)}/config"
+
+
+def _derive_id(source: str, change: KeptChange) -> str:
+    # With the content: what was approved is what was shown.
+    content = Snapshot({change.path: change.new}).digest()
+    return f"change-{hashlib.sha256(f'{source} {content}'.encode()).hexdigest()[:16]}"
 
 
 def _to_json(change: KeptChange) -> dict[str, Any]:
