@@ -119,12 +119,27 @@ async def test_the_difference_is_shown_once_and_put_back_after_a_yes(house: Hous
 
     assert [result.text for result in house.stage.engine.results] == [
         ".envrc is now as it was before the command.",
-        ".npmrc is now as it was before the command.",
+        ".npmrc was removed: it was not there before the command.",
     ]
     assert (house.folder / ".envrc").read_text() == "export A=1\n"
     assert not (house.folder / ".npmrc").exists()
     # What was there is not lost.
     assert house.records() == ["before", "change", "change"]
+
+
+async def test_the_preview_of_an_undo_shows_what_it_does(house: House) -> None:
+    await interrupt(house, await house.stage.chat())
+    (undo,) = [one for one in house.offers(ALONE) if one.tool.name == "undo_change"]
+    assert undo.preview is not None
+    await house.reporter.run_once()
+
+    async with house.stage.deps.interrupted_commands() as (command,):
+        shown = [await undo.preview(call.arguments) for call, _ in command.calls]
+
+    assert shown == [
+        "Put back the file .envrc:\n    @@ -1 +1 @@\n    -export A=2\n    +export A=1",
+        "Remove the file .npmrc, which was not there before:\n    @@ -1 +0,0 @@\n    -new",
+    ]
 
 
 async def test_after_a_no_the_files_stay_and_nobody_asks_again(house: House) -> None:

@@ -7,7 +7,9 @@ from what their user has, so they are left as they are.
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import structlog
 from pydantic import Field
@@ -34,7 +36,12 @@ def undo_change_offer(obeyed: ObeyedFiles) -> Offer:
         """
         return await asyncio.to_thread(obeyed.undo, arguments.change)
 
-    return define_tool("undo_change", UndoChange, undo_change, grant_match=GrantMatch.NOTHING)
+    async def preview(arguments: Mapping[str, Any]) -> str:
+        change = await asyncio.to_thread(obeyed.find, str(arguments.get("change")))
+        return change.show_undo()
+
+    offer = define_tool("undo_change", UndoChange, undo_change, grant_match=GrantMatch.NOTHING)
+    return replace(offer, preview=preview)
 
 
 class InterruptedCommands:

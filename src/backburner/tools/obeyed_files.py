@@ -130,12 +130,23 @@ class KeptChange:
 
     def show(self, *, happened: bool = False) -> str:
         """Show it as a difference: one to be made, or one that has happened."""
-        mode = " (executable)" if self.new.mode & 0o111 and not self.new.is_link else ""
-        what = "link" if self.new.is_link else "file"
         old = "" if self.old is None else self.old.text
         verb = "Create" if self.old is None else "Change"
-        shown = f"{show_path(self.path)}{mode}:\n{show_difference(old, self.new.text)}"
-        return f"{verb}d: the {what} {shown}" if happened else f"{verb} the {what} {shown}"
+        shown = f"{self._show_name(self.new)}:\n{show_difference(old, self.new.text)}"
+        return f"{verb}d: the {shown}" if happened else f"{verb} the {shown}"
+
+    def show_undo(self) -> str:
+        """Show what putting it back does to what is there now."""
+        if self.old is None:
+            what = f"Remove the {self._show_name(self.new)}, which was not there before"
+            return f"{what}:\n{show_difference(self.new.text, '')}"
+        difference = show_difference(self.new.text, self.old.text)
+        return f"Put back the {self._show_name(self.old)}:\n{difference}"
+
+    def _show_name(self, state: FileState) -> str:
+        if state.is_link:
+            return f"link {show_path(self.path)}"
+        return f"file {show_path(self.path)}{' (executable)' if state.mode & 0o111 else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +232,8 @@ class ObeyedFiles:
                 f"{change.path} has changed since, or was too large, so it was not put back.",
                 hint="Read the file, and write what it should be now.",
             )
+        if change.old is None:
+            return f"{change.path} was removed: it was not there before the command."
         return f"{change.path} is now as it was before the command."
 
     def _keep(self, change: KeptChange) -> None:

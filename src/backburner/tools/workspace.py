@@ -125,12 +125,11 @@ def workspace_offers(
         ),
         replace(run_command, tool=tool),
         *(
-            replace(
-                offer,
-                tool=replace(offer.tool, belongs_to=run_command.tool.name),
-                preview=tools.preview_change,
+            replace(offer, tool=replace(offer.tool, belongs_to=run_command.tool.name))
+            for offer in (
+                replace(tools.keep_change_offer, preview=tools.preview_change),
+                undo_change_offer(tools.obeyed),
             )
-            for offer in (tools.keep_change_offer, undo_change_offer(tools.obeyed))
         ),
         define_tool(
             "fetch_url",
