@@ -296,3 +296,29 @@ async def test_a_worker_that_reads_nothing_is_not_alive(database: Database) -> N
         worker.check()
         with pytest.raises(MachineFailed, match="has stood still"):
             worker.check(stalled_after=timedelta())
+
+
+class FailingChore:
+    """Fails whenever it is woken, until it is mended."""
+
+    def __init__(self) -> None:
+        self.failed = asyncio.Event()
+        self.mended = False
+
+    async def run_once(self) -> bool:
+        if not self.mended:
+            self.failed.set()
+            raise StoreFailed
+        return False
+
+
+async def test_the_other_chores_are_woken_while_claims_fail(database: Database) -> None:
+    stage = make_stage(database, [End({"complete": True, "message": "Found."})])
+    claims = FailingChore()
+    async with working(stage) as worker:
+        worker._kept["work"].chore = claims
+        await stage.task(notify=Notify.ALWAYS, reports_to=(Destination(PLACE, "me"),))
+        await asyncio.wait_for(claims.failed.wait(), 10)
+        await stage.work()
+        await until(lambda: stage.channel.sent)
+        claims.mended = True

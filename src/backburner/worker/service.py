@@ -245,8 +245,10 @@ class Worker:
                         self._kept[name].wake.set()
                 for task in (took, ended):
                     task.cancel()
-                # What is due is begun before anything else is looked at.
-                await self._kept["work"].rest()
+                # What is due is begun before anything else is looked at, unless claims fail.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(CHORE_RETRY_SECONDS):
+                        await self._kept["work"].rest()
 
     async def _look(self) -> "_NextDue":
         """Wake what is due, and find out what is next."""
