@@ -100,10 +100,13 @@ class Database:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            attempt.expire()
-            # Idle connections are as silent, probably: new ones take their place.
-            self.engine.dispose()
+            self._cut_off(attempt)
             raise self._count(StoreFailed(NO_ANSWER)) from error
+        except asyncio.CancelledError:
+            # Its thread works on, within the same deadline.
+            if (deadline := limit.when()) is not None and not job.done():
+                asyncio.get_running_loop().call_at(deadline, self._cut_off_abandoned, job, attempt)
+            raise
         except OSError as error:
             if error.errno not in NO_HANDLES:
                 raise
@@ -113,6 +116,15 @@ class Database:
             if failure is None:
                 raise
             raise self._count(failure) from error
+
+    def _cut_off(self, attempt: Attempt) -> None:
+        attempt.expire()
+        # Idle connections are as silent, probably: new ones take their place.
+        self.engine.dispose()
+
+    def _cut_off_abandoned(self, job: "Future[Any]", attempt: Attempt) -> None:
+        if not job.done():
+            self._cut_off(attempt)
 
     def _count(self, failure: StoreFailed) -> StoreFailed:
         kinds = {NO_ANSWER: "no_answer", DISK_FULL: "disk_full", LOCKED: "locked"}

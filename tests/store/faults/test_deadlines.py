@@ -1,6 +1,7 @@
 """A database that stands still: a transaction ends at its deadline, and the next one works."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import timedelta
@@ -11,6 +12,7 @@ from sqlalchemy import text
 from support.doubles.clock import SetClock
 from support.faults.limits import few_files_can_be_opened
 from support.faults.postgres_proxy import Proxy
+from support.stage.whole_worker import until
 
 from backburner.core.errors import StoreFailed
 from backburner.store.db import THREADS, Database
@@ -133,3 +135,22 @@ async def test_a_process_without_free_file_handles_says_so_and_recovers(
             await database.transact(ask)
 
         assert await database.transact(ask) == 1
+
+
+async def test_a_transaction_whose_caller_was_cancelled_keeps_its_deadline(
+    database: Database, proxy: Proxy
+) -> None:
+    began = threading.Event()
+
+    def begin_and_ask(tx: Tx) -> int:
+        began.set()
+        return ask(tx)
+
+    proxy.fall_silent()
+    asking = asyncio.create_task(database.transact(begin_and_ask, within=SHORT))
+    assert await asyncio.to_thread(began.wait, 10)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+    await until(lambda: not database._underway)
