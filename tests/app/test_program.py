@@ -1,10 +1,20 @@
-"""The program: what it imports for what it does."""
+"""The program: what it imports for what it does, and how it ends."""
 
+import os
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
+from typing import cast
 
+import pytest
+from structlog.testing import capture_logs
+
+from backburner.app import program
+from backburner.app.machines import Machines
 from backburner.cli import commands
+from backburner.settings import load
+from backburner.store.db import Database
 
 #: `mcp` speaks a protocol whose library imports the other two.
 COMMANDS = [
@@ -28,3 +38,18 @@ def imported_with(*modules: str) -> set[str]:
         [sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True
     )
     return set(done.stdout.split())
+
+
+def test_an_error_ends_the_program_with_1_even_if_a_thread_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = Database.close
+    # As if one of its threads did not end.
+    monkeypatch.setattr(Database, "close", lambda database: not close(database))
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    with capture_logs() as logs, pytest.raises(SystemExit) as ended:
+        program.run(load(data=tmp_path), announce=print, machines=cast(Machines, "broken"))
+
+    assert ended.value.code == 1
+    (forced,) = (entry for entry in logs if entry["event"] == "program.exit_forced")
+    assert isinstance(forced["exc_info"], AttributeError)

@@ -63,12 +63,17 @@ def run(
 
     # Outside of the loop, where a signal can interrupt a slow migration.
     database = open_database(settings.database.get_secret_value(), clock.read)
+    failure: BaseException | None = None
     try:
         machines = machines or build_machines(settings)
         asyncio.run(_run(settings, clock, database, machines, until_stopped))
+    except BaseException as error:
+        # Ctrl+C is no failure.
+        failure = None if isinstance(error, KeyboardInterrupt) else error
+        raise
     finally:
         if not database.close():
-            _force_exit(threads=1)
+            _force_exit(failure, threads=1)
 
 
 async def _run(
@@ -100,10 +105,10 @@ async def _end_tasks() -> None:
         _force_exit(tasks=len(stuck))
 
 
-def _force_exit(**stuck: int) -> None:
-    _log.error("program.exit_forced", **stuck)
+def _force_exit(failure: BaseException | None = None, **stuck: int) -> None:
+    _log.error("program.exit_forced", exc_info=failure, **stuck)
     logging.shutdown()
-    os._exit(0)
+    os._exit(1 if failure else 0)
 
 
 async def work(app: App, *, announce: Callable[[str], None]) -> None:
