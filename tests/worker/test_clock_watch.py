@@ -18,6 +18,7 @@ from backburner.core.schedule import Interval
 from backburner.store import tables
 from backburner.store.db import Database
 from backburner.store.dialect import make_engine
+from backburner.worker.clock_watch import ClockWatch
 from backburner.worker.rescuer import Rescuer
 from backburner.worker.service import Pace, Worker
 
@@ -77,6 +78,19 @@ async def test_recurring_work_goes_on_when_the_clock_was_put_right_while_nothing
     clock.ahead = timedelta()
     async with working(stage, pace=OFTEN):
         await until(lambda: (stage.load(task).next_run_at or clock.now) < clock.now + HOUR)
+
+
+def test_an_answer_that_took_long_says_nothing_about_the_clock(
+    stage: Stage, clock: WrongClock
+) -> None:
+    watch = ClockWatch(stage.deps, HOUR, HOUR)
+    now = clock.now
+    assert watch.sees_jump(now, asked_at=100, read_at=100.1)
+
+    # The time was read at the beginning of these ten seconds.
+    assert not watch.sees_jump(now, asked_at=100.1, read_at=110)
+    assert not watch.sees_jump(now + timedelta(seconds=10), asked_at=110, read_at=110.1)
+    assert watch.sees_jump(now, asked_at=111, read_at=111.1)
 
 
 async def test_a_delivery_under_way_at_a_reboot_goes_on(stage: Stage) -> None:

@@ -9,6 +9,8 @@ from backburner.actions.deps import Deps
 
 #: A smaller difference may be the time that the database took to answer.
 MIN_JUMP = timedelta(seconds=5)
+#: Of an answer that took longer, nobody knows when the time in it was read.
+MAX_ANSWER_TIME = timedelta(seconds=1)
 
 _log = structlog.get_logger(__name__)
 
@@ -22,9 +24,14 @@ class ClockWatch:
     _offset: float | None = None
     _jumped: bool = False
 
-    def sees_jump(self, now: datetime, loop_time: float) -> bool:
-        """Compare both clocks; True: this chore is due, as it is at the start."""
-        last, self._offset = self._offset, now.timestamp() - loop_time
+    def sees_jump(self, now: datetime, *, asked_at: float, read_at: float) -> bool:
+        """Compare both clocks; True: this chore is due, as it is at the start.
+
+        `asked_at` and `read_at` are times of the event loop, before and after `now` was read.
+        """
+        if read_at - asked_at > MAX_ANSWER_TIME.total_seconds():
+            return self._offset is None
+        last, self._offset = self._offset, now.timestamp() - read_at
         if last is None:
             return True
         jumped = last - self._offset > MIN_JUMP.total_seconds()

@@ -254,6 +254,7 @@ class Worker:
         """Wake what is due, and find out what is next."""
         loop = asyncio.get_running_loop()
         resting = self._claiming.resting.names
+        asked_at = loop.time()
         try:
             agenda, read_at = await self._deps.store.transact(
                 lambda tx: (tx.queue.agenda(resting), loop.time()),
@@ -266,7 +267,7 @@ class Worker:
             _log.exception("agenda.failed")
             return _NextDue(CHORE_RETRY_SECONDS)
         self.looked_at = loop.time()
-        if self._clock.sees_jump(agenda.now, read_at):
+        if self._clock.sees_jump(agenda.now, asked_at=asked_at, read_at=read_at):
             self._kept["clock"].wake.set()
         # Often enough to see every lease before it runs out.
         found = _NextDue(min(self._pace.poll, self._pace.lease).total_seconds())

@@ -157,6 +157,18 @@ def test_users_runs_and_deliveries_wait_no_longer(scene: Scene) -> None:
     assert scene.run(lambda tx: tx.rate_limits.count(["login"], now=now)) is None
 
 
+def test_a_run_that_was_to_wait_before_the_clock_ran_ahead_waits_on(scene: Scene) -> None:
+    scene.task()
+    scene.hand_back(scene.begin_work(), after=DAY)
+    resumes_at = one(scene, tables.runs.c.wait_until)
+    scene.clock.advance(2 * HOUR)
+    set_back(scene, HOUR)
+
+    put_right(scene, jumped=True)
+
+    assert one(scene, tables.runs.c.wait_until) == resumes_at
+
+
 def test_a_lease_that_the_clock_measured_ends(scene: Scene) -> None:
     scene.task()
     claim = scene.begin_work()

@@ -82,9 +82,15 @@ _set_changes = (
 )
 #: A run that waits for jobs goes on when they have settled.
 _waits_for_jobs = exists().where(waits.c.user_id == runs.c.user_id, waits.c.run_id == runs.c.id)
+#: The times that other runs wait for were set by a clock that was right.
+_was_queued_ahead = exists().where(
+    conversations.c.user_id == runs.c.user_id,
+    conversations.c.id == runs.c.conversation_id,
+    conversations.c.updated_at > _ahead,
+)
 _resume = (
     update(runs)
-    .where(is_queued, runs.c.wait_until > _later, not_(_waits_for_jobs))
+    .where(is_queued, runs.c.wait_until > _later, not_(_waits_for_jobs), _was_queued_ahead)
     .values(wait_until=_now)
 )
 _deliver = (
@@ -123,10 +129,9 @@ def put_right(tx: Context, *, leases: tuple[timedelta, timedelta], jumped: bool)
     tx.connection.execute(_serve_users, {**ahead, "now": tx.now})
     changed = _set_conversations(tx, ahead)
     _set_questions(tx, ahead)
-    tx.connection.execute(_set_changes, {**ahead, "now": tx.now})
-    tx.connection.execute(_forget_attempts, ahead)
-    for statement in (_resume, _deliver, _try_models):
-        tx.connection.execute(statement, {"now": tx.now, "later": tx.now + USUAL_WAIT})
+    times = {**ahead, "now": tx.now, "later": tx.now + USUAL_WAIT}
+    for statement in (_resume, _set_changes, _forget_attempts, _deliver, _try_models):
+        tx.connection.execute(statement, times)
     for statement, lease in zip(_shorten_leases, leases, strict=True):
         tx.connection.execute(statement, {"lease_end": tx.tick + lease // MICROSECOND})
     return changed
