@@ -44,8 +44,7 @@ def restore(settings: Settings, file: Path) -> RestoreResult:
 def settle_loaded(settings: Settings) -> Restored:
     """Finish a restore for which another program has loaded the data."""
     # Connections that a pooler keeps would count as others.
-    url = settings.database_direct_url or settings.database
-    return backup.settle_loaded(url.get_secret_value(), Clock().read)
+    return backup.settle_loaded(_direct_url(settings), Clock().read)
 
 
 def migrate(settings: Settings) -> str:
@@ -57,7 +56,9 @@ def migrate(settings: Settings) -> str:
 
 def check(settings: Settings) -> Sequence[str]:
     """Return the errors found in the database."""
-    state = look_at_database(_url(settings))
+    # Behind a pooler transactions begin with settings, after which no snapshot can be taken.
+    url = _direct_url(settings)
+    state = look_at_database(url)
     if state.in_use:
         raise StoreFailed(
             "The database is in use by a running server.",
@@ -65,7 +66,7 @@ def check(settings: Settings) -> Sequence[str]:
         )
     if state.revision is None:
         return []
-    with closing(open_database(_url(settings), Clock().read)) as database:
+    with closing(open_database(url, Clock().read)) as database:
         return database.run(lambda tx: find_faults(tx.connection))
 
 
@@ -75,3 +76,7 @@ def check_backup(file: Path) -> Sequence[str]:
 
 def _url(settings: Settings) -> str:
     return settings.database.get_secret_value()
+
+
+def _direct_url(settings: Settings) -> str:
+    return (settings.database_direct_url or settings.database).get_secret_value()

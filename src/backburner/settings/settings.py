@@ -81,7 +81,8 @@ class Settings(BaseSettings):
     database_direct_url: DatabaseUrl = Field(
         default=None,
         description="URL of the PostgreSQL server itself, if `database_url` is that of a pooler in"
-        " transaction mode. For notifications between processes, and for `db restore --loaded`.",
+        " transaction mode. For notifications between processes, `db check` and"
+        " `db restore --loaded`.",
     )
     host: Host = Field(
         default="127.0.0.1",

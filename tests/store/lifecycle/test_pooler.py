@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import Engine, text
 from support.doubles.clock import SetClock
 
+from backburner.app.backup import check
 from backburner.app.build import open_bus
 from backburner.core.errors import BadSetting
 from backburner.settings import load
@@ -90,3 +91,9 @@ async def test_a_pooler_in_transaction_mode_needs_the_server_itself(
         direct = load(database_url=migrated_postgres_url, database_direct_url=migrated_postgres_url)
         async with open_bus(direct, database):
             pass
+
+
+def test_a_check_asks_the_server_itself(migrated_postgres_url: str) -> None:
+    nobody = "postgresql://nobody@127.0.0.1:1/none"
+
+    assert check(load(database_url=nobody, database_direct_url=migrated_postgres_url)) == []
