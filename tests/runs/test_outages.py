@@ -1,5 +1,6 @@
 """Trouble of a model's provider: work waits for it and is not blamed; its owner is told once."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -25,6 +26,7 @@ from backburner.core.schedule import Interval
 from backburner.ports import TurnRequest
 from backburner.store import tables
 from backburner.worker.outage_reporter import OutageReporter
+from backburner.worker.resting_profiles import RestingProfiles
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 EVERY_HOUR = Interval(HOUR, anchor=NOON)
@@ -223,18 +225,20 @@ async def test_work_that_always_makes_its_provider_fail_tries_ever_more_rarely(
     assert 2 <= len(tried) <= 12
 
 
-async def test_a_herd_that_meets_trouble_twice_is_not_paused(stage: Stage, clock: SetClock) -> None:
+async def test_a_herd_that_meets_trouble_twice_is_not_blamed(stage: Stage) -> None:
     tasks = [await stage.task(EVERY_HOUR) for _ in range(5)]
-    for _ in range(3):
+    for _ in range(2):
+        # All are in progress when the first one fails.
+        fails = asyncio.Event()
         for _ in tasks:
-            stage.engine.then(DOWN)
-        await stage.work()
-        chat = await stage.chat()
-        await stage.say(chat, "Hello?")
-        stage.engine.then(Say("Hello."))
+            stage.engine.then(Wait(fails), DOWN)
         await stage.take_up()
+        assert len(stage.underway) == len(tasks)
+        fails.set()
         await stage.idle()
-        clock.advance(timedelta(seconds=1))
+        # Somebody else's reply ends the outage, and all of them come back together.
+        stage.database.run(lambda tx: tx.outages.end("scripted"))
+        stage.claiming.resting = RestingProfiles(lambda: 0)
 
     assert [stage.load(task).failures for task in tasks] == [0] * 5
     assert {stage.load(task).status for task in tasks} == {Status.BACKGROUND}
