@@ -53,7 +53,7 @@ async def test_a_question_that_is_put_off_is_brought_up_then(stage: Stage, clock
         await questions.snooze(stage.deps, task.user_id, question.id, timedelta())
 
 
-async def test_a_question_that_runs_out_counts_as_answered(stage: Stage, clock: SetClock) -> None:
+async def test_a_question_that_runs_out_has_its_default(stage: Stage, clock: SetClock) -> None:
     stage.engine.then(asking(default="left", expires_in="12h"))
     task = await stage.task()
     await stage.work()
@@ -62,7 +62,9 @@ async def test_a_question_that_runs_out_counts_as_answered(stage: Stage, clock: 
     await stage.reminder.run_once()
     await stage.work()
 
-    assert "The user answered: left" in stage.engine.requests[-1].prompt
+    told = stage.engine.requests[-1].prompt
+    assert "Nobody answered in time; the default applies: left" in told
+    assert "The user answered" not in told
     assert any("Nobody answered in time" in text for text in stage.said(task))
 
 

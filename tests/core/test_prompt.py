@@ -118,6 +118,17 @@ def test_an_answer_that_starts_a_run_stands_once_in_the_prompt() -> None:
     assert background(items=[], recent=[kept]).count("Which one?") == 1
 
 
+def test_the_prompt_says_that_nobody_answered_in_time_and_which_answer_holds() -> None:
+    content = {"prompt": "Go on?", "answer": "no", "purpose": "question", "expired": True}
+    item = make.item(kind=ItemKind.ANSWER, content=content)
+    kept = make.message(questions.default_note("Go on?", "no"), role=MessageRole.SYSTEM)
+
+    for prompt in (background(items=[item], recent=[kept]), reply(fresh=True, items=[item])):
+        assert "You asked: Go on?\nNobody answered in time; the default applies: no" in prompt
+        assert "The user answered" not in prompt
+        assert prompt.count("Go on?") == 1
+
+
 def test_a_message_to_be_answered_stands_once_in_the_prompt() -> None:
     first, second = make.message("First words."), make.message("Before.", id=MessageId("m_2"))
     item = make.item(content={"text": "First words.", "message_id": first.id})

@@ -12,7 +12,14 @@ from backburner.core.conversation import Conversation, Kind, Message, MessageRol
 from backburner.core.errors import BadOutcome
 from backburner.core.ids import new_mark_key
 from backburner.core.memory import Memory
-from backburner.core.question import NO, REPEAT, Purpose, answer_note
+from backburner.core.question import (
+    NO,
+    REPEAT,
+    Purpose,
+    answer_note,
+    default_note,
+    describe_default,
+)
 from backburner.core.run import Item, ItemKind, RunKind
 from backburner.core.schedule.cron import find_zone
 from backburner.core.validation import canonical_json
@@ -264,7 +271,8 @@ def _without(messages: Sequence[Message], items: Iterable[Item]) -> Sequence[Mes
 
 
 def _answer_note(item: Item) -> str:
-    return answer_note(str(item.content.get("prompt", "")), str(item.content.get("answer", "")))
+    note = default_note if item.content.get("expired") else answer_note
+    return note(str(item.content.get("prompt", "")), str(item.content.get("answer", "")))
 
 
 def _causes(conversation: Conversation, items: Sequence[Item], *, now: datetime, zone: str) -> str:
@@ -307,8 +315,11 @@ def _cause(item: Item) -> str:
         case ItemKind.MESSAGE:
             return f"The user says: {content.get('text', '')}"
         case ItemKind.ANSWER:
-            prompt, answer = content.get("prompt", ""), content.get("answer", "")
-            return f"You asked: {prompt}\nThe user answered: {answer}{_consent(content)}"
+            answer = content.get("answer", "")
+            ended = f"The user answered: {answer}"
+            if content.get("expired"):
+                ended = describe_default(str(answer))
+            return f"You asked: {content.get('prompt', '')}\n{ended}{_consent(content)}"
         case ItemKind.RUN_NOW:
             return "The user asked for a run now."
         case ItemKind.JOB_RESULT:

@@ -123,7 +123,16 @@ def answer_note(prompt: str, answer: str) -> str:
 
 def default_note(prompt: str, default: str) -> str:
     """Return the same for a question that nobody answered."""
-    return f"Question: {prompt}\nNobody answered in time; the default applies: {default}"
+    return f"Question: {prompt}\n{describe_default(default)}"
+
+
+def withdrawal_note(prompt: str) -> str:
+    """Return the same for a question that was withdrawn."""
+    return f"Question: {prompt}\nIt was withdrawn; nobody answered it."
+
+
+def describe_default(default: str) -> str:
+    return f"Nobody answered in time; the default applies: {default}"
 
 
 def match_chat_message(question: Question, text: str) -> str | None:

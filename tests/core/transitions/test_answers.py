@@ -134,6 +134,10 @@ def test_a_question_that_nobody_answered_in_time_counts_as_its_default() -> None
     assert note.content == (
         f"Question: {question.prompt}\nNobody answered in time; the default applies: no"
     )
+    (item,) = step.inbox
+    assert (item.content["answer"], item.content["expired"]) == ("no", True)
+    answered = transitions.answer(waiting.conversation, question.id, "no", now=NINE + HOUR)
+    assert "expired" not in answered.inbox[0].content
 
 
 COMMAND = Tool(server="backburner", name="run", definition="d", grant_match=GrantMatch.COMMAND)

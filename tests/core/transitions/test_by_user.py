@@ -142,6 +142,27 @@ def test_pausing_withdraws_open_questions() -> None:
 
 
 @pytest.mark.parametrize(
+    "withdraw",
+    [
+        transitions.pause,
+        lambda waiting: transitions.cancel(waiting, now=NINE),
+        lambda waiting: transitions.archive(waiting, now=NINE),
+    ],
+)
+def test_the_next_run_learns_that_a_question_was_withdrawn(
+    withdraw: Callable[[Conversation], Step],
+) -> None:
+    read = replace(working(), outside_read=True)
+    waiting = transitions.finish(read, RUN, ASKS, now=NINE).conversation
+    note = withdraw(waiting).messages[0]
+
+    prompt = waiting.questions[0].prompt
+    assert note.content == f"Question: {prompt}\nIt was withdrawn; nobody answered it."
+    # The agent wrote the question after it had read outside text.
+    assert (note.role, note.outside) == (MessageRole.SYSTEM, True)
+
+
+@pytest.mark.parametrize(
     "conversation",
     [
         make.conversation(),

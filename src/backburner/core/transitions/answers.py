@@ -64,12 +64,12 @@ def _apply(
         step = replace(step, grants=tool_policy.grants_given(question, YES, now=now))
     else:
         step = _EFFECTS[question.purpose](conversation, question, accepted, now=now)
-    messages = (*_record(conversation, question, note), *step.messages)
+    messages = (*record(conversation, question, note), *step.messages)
     return replace(step, answered=((question.id, accepted),), messages=messages)
 
 
-def _record(conversation: Conversation, question: Question, note: str) -> tuple[NewMessage, ...]:
-    """Keep the question and its answer in the transcript; a proposal becomes the work itself."""
+def record(conversation: Conversation, question: Question, note: str) -> tuple[NewMessage, ...]:
+    """Keep the end of a question in the transcript; a proposal becomes the work itself."""
     if question.purpose is Purpose.PROPOSAL:
         return ()
     # The agent wrote the question, perhaps after it read outside text.
@@ -83,7 +83,10 @@ def expire(conversation: Conversation, question_id: QuestionId, *, now: datetime
         raise Conflict("This question has not expired.")
     accepted = accept_answer(question, question.default)
     note = default_note(question.prompt, accepted)
-    return _apply(conversation, question, accepted, note, now=now)
+    step = _apply(conversation, question, accepted, note, now=now)
+    # The agent is not told that the user has answered.
+    items = (replace(item, content={**item.content, "expired": True}) for item in step.inbox)
+    return replace(step, inbox=tuple(items))
 
 
 def _find(conversation: Conversation, question_id: QuestionId) -> Question:

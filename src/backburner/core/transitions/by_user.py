@@ -23,7 +23,7 @@ from backburner.core.conversation import (
 )
 from backburner.core.errors import BadRequest, Conflict
 from backburner.core.ids import MessageId, QuestionId
-from backburner.core.question import match_chat_message
+from backburner.core.question import match_chat_message, withdrawal_note
 from backburner.core.run import ItemKind, NewItem, RunKind
 from backburner.core.schedule import Immediate, Schedule
 from backburner.core.transitions import answers, create
@@ -117,7 +117,12 @@ def pause(conversation: Conversation) -> Step:
         pause_reason=PauseReason.USER,
         questions=(),
     )
-    return Step(conversation=paused, withdrawn=_open_question_ids(conversation), drops_queued=True)
+    return Step(
+        conversation=paused,
+        messages=_withdrawal_notes(conversation),
+        withdrawn=_open_question_ids(conversation),
+        drops_queued=True,
+    )
 
 
 def resume(conversation: Conversation, *, now: datetime) -> Step:
@@ -169,6 +174,7 @@ def cancel(
         report = Report("Its agent stopped it.", failed=True)
     return Step(
         conversation=replace(cancelled, status=Status.ACTIVE, questions=()),
+        messages=_withdrawal_notes(conversation),
         withdrawn=_open_question_ids(conversation),
         stops=Stops.WORK,
         report=report if has_work and not by_parent else None,
@@ -190,7 +196,7 @@ def archive(conversation: Conversation, *, now: datetime, stopped: Sequence[str]
     messages = (system_message(" ".join(["Archived.", *notes])),) if notes else ()
     return Step(
         conversation=replace(closed, status=Status.ARCHIVED, questions=()),
-        messages=messages,
+        messages=(*_withdrawal_notes(conversation), *messages),
         withdrawn=_open_question_ids(conversation),
         stops=Stops.EVERYTHING,
         signal=FollowerEvent.GONE,
@@ -247,3 +253,12 @@ def _message_item(text: str, message_id: MessageId, run_kind: RunKind) -> NewIte
 
 def _open_question_ids(conversation: Conversation) -> tuple[QuestionId, ...]:
     return tuple(question.id for question in conversation.questions)
+
+
+def _withdrawal_notes(conversation: Conversation) -> tuple[NewMessage, ...]:
+    """Tell the next run which of its questions nobody will answer."""
+    return tuple(
+        message
+        for question in conversation.questions
+        for message in answers.record(conversation, question, withdrawal_note(question.prompt))
+    )

@@ -107,7 +107,7 @@ def cancel_and_archive(
     if is_busy:
         step = by_user.cancel(conversation, now=now, by_parent=by_parent, running=running)
     report = None if step.report is None else Report(text, failed=True, cancelled=True)
-    step = replace(step, messages=(system_message(text),), report=report)
+    step = replace(step, messages=(*step.messages, system_message(text)), report=report)
     if is_chat:
         return step
     return replace(
