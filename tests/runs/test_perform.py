@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 import structlog
 from support.doubles.clock import SetClock
-from support.doubles.engine import Call, End, Fail, Say, Spend, Wait
+from support.doubles.engine import Call, End, Fail, Say, ScriptedEngine, Spend, Wait
 from support.requirements import requirement
 from support.stage.make import MATE, NOON
 from support.stage.stage import Stage, prompts
@@ -382,6 +382,41 @@ async def test_what_can_be_prepared_again_is_done(stage: Stage, clock: SetClock)
     await stage.work()
 
     assert stage.history(task)[0].status is RunStatus.SUCCESS
+
+
+async def test_what_another_process_could_prepare_is_not_given_up_later(
+    stage: Stage, clock: SetClock
+) -> None:
+    task = await stage.task(EVERY_MINUTE)
+    zones = tables.users.update()
+    stage.database.run(lambda tx: tx.connection.execute(zones.values(zone="Nowhere/At_All")))
+    stage.claiming.batch = 1
+    await stage.claiming.run_once()
+    stage.database.run(lambda tx: tx.connection.execute(zones.values(zone="UTC")))
+    other = Stage(stage.database, stage.deps.bus, ScriptedEngine())
+    await other.work()
+    assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS]
+    clock.advance(MINUTE)
+
+    await stage.work()
+
+    assert {run.status for run in stage.history(task)} == {RunStatus.SUCCESS}
+    assert len(stage.history(task)) == 2
+
+
+async def test_a_reply_is_not_given_up_for_work_that_could_not_be_prepared(stage: Stage) -> None:
+    task = await stage.task(EVERY_MINUTE)
+    zones = tables.users.update()
+    stage.database.run(lambda tx: tx.connection.execute(zones.values(zone="Nowhere/At_All")))
+    stage.claiming.batch = 1
+    await stage.claiming.run_once()
+    stage.database.run(lambda tx: tx.connection.execute(zones.values(zone="UTC")))
+    await stage.say(task, "Hello?")
+
+    await stage.work()
+
+    assert "Hello." in stage.said(task)
+    assert {run.status for run in stage.history(task)} == {RunStatus.SUCCESS}
 
 
 @pytest.mark.parametrize("bad", ["half \ud83d of one", "nothing\0 here"])

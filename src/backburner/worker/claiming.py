@@ -55,8 +55,9 @@ class Claiming:
     _claimed: Turn | None = None
     #: Users whose rows were locked, and the time of the event loop until when they are left out.
     _passed_over: dict[UserId, float] = field(default_factory=dict)
-    #: Preparation failed: claimed again without it, and given up.
-    _unprepared: set[ConversationId] = field(default_factory=set)
+    #: Preparation of this turn failed: claimed again without it, and given up. With another epoch
+    #: or kind it is another turn, which may well be prepared.
+    _unprepared: dict[ConversationId, tuple[int, RunKind]] = field(default_factory=dict)
 
     async def run_once(self) -> bool:
         """Claim work for all free seats; return whether there may be more."""
@@ -94,7 +95,7 @@ class Claiming:
                 raise
             # Left as it was it would be the first to be claimed again, for ever.
             _log.exception("run.prepare_failed", conversation=self._claimed.conversation_id)
-            self._unprepared.add(self._claimed.conversation_id)
+            self._unprepared[self._claimed.conversation_id] = _identify(self._claimed)
             return True
         self.resting.update(self._resting)
         if found is None:
@@ -116,7 +117,7 @@ class Claiming:
         if claim is None:
             return None
         self._claimed = claim.turn
-        if claim.turn.conversation_id in self._unprepared:
+        if self._unprepared.get(claim.turn.conversation_id) == _identify(claim.turn):
             return claim, None
         return claim, prepare.prepare(self.deps, tx, claim)
 
@@ -133,7 +134,7 @@ class Claiming:
         try:
             if taken.prepared is None:
                 await perform.give_up(self.deps, taken.claim, taken.stop)
-                self._unprepared.discard(taken.claim.turn.conversation_id)
+                self._unprepared.pop(taken.claim.turn.conversation_id, None)
                 self.finished["failure"] += 1
             else:
                 run = perform.perform(self.deps, taken.claim, taken.prepared, taken.stop)
@@ -167,6 +168,11 @@ class Claiming:
         ]
         if in_the_way and not any(other.is_stopping for other in in_the_way):
             in_the_way[-1].stop.request(StopReason.USER_WAITING)
+
+
+def _identify(turn: Turn) -> tuple[int, RunKind]:
+    """Tell the turns of a conversation apart; the id of a new run is lost with its transaction."""
+    return turn.epoch, turn.kind
 
 
 async def _let_it_start() -> None:
