@@ -98,7 +98,7 @@ async def open_all(address: str, folder: Path, opened: AsyncExitStack) -> dict[s
     completions = "model, as OpenAI is asked"
     relay, long_relay = await enter(through_relay(address)), through_relay(address, size=LONG)
     scripted = await enter(whole_runs(ScriptedEngine(), folder / "scripted"))
-    demo = await enter(whole_runs(DemoEngine(), folder / "demo"))
+    demo = await enter(whole_runs(DemoEngine("backburner"), folder / "demo"))
     return {
         messages: Measure(await enter(direct(address, MESSAGES))),
         long: Measure(await enter(direct(address, MESSAGES, size=LONG))),

@@ -41,7 +41,7 @@ def set_up(database: Database, folder: Path) -> Callable[..., Stage]:
             LocalBus(),
             ScriptedEngine(),
             toolbox=lambda deps: Toolbox(deps, lambda _user, _cage: [offer]),
-            engines={"demo": DemoEngine()},
+            engines={"demo": DemoEngine("backburner")},
             default_profile="demo",
         )
 

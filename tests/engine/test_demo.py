@@ -15,9 +15,11 @@ from backburner.core.ids import new_conversation_id
 from backburner.core.question import QuestionType
 from backburner.core.schedule import Immediate, Interval
 from backburner.core.transitions import Brief
-from backburner.engine.demo.engine import HELP, NO_TIME
+from backburner.engine.demo import engine
+from backburner.engine.demo.engine import NO_TIME
 from backburner.ports import DraftEvent, DraftPiece
 
+HELP = engine.HELP.format(command="backburner")
 NOT_UNDERSTOOD = "I did not understand “Sing a song!”. Say `help` to see what I do."
 
 

@@ -12,7 +12,7 @@ from backburner.engine.demo import DemoEngine
 class Demo:
     def engine(self, *, stall: timedelta = STALL_LIMIT) -> DemoEngine:
         del stall
-        return DemoEngine()
+        return DemoEngine("backburner")
 
 
 @pytest.mark.parametrize("promise", OF_ANY_ENGINE.values(), ids=OF_ANY_ENGINE)

@@ -11,6 +11,7 @@ from support.stage.make import MATE, NOON
 from support.stage.stage import Stage, prompts
 
 from backburner.actions import conversations
+from backburner.bus.local import LocalBus
 from backburner.core.conversation import MAX_MESSAGE_CHARS, EndedAs, Notify, PauseReason, Status
 from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.question import Purpose
@@ -393,7 +394,7 @@ async def test_what_another_process_could_prepare_is_not_given_up_later(
     stage.claiming.batch = 1
     await stage.claiming.run_once()
     stage.database.run(lambda tx: tx.connection.execute(zones.values(zone="UTC")))
-    other = Stage(stage.database, stage.deps.bus, ScriptedEngine())
+    other = Stage(stage.database, LocalBus(), ScriptedEngine())
     await other.work()
     assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS]
     clock.advance(MINUTE)

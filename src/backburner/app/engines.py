@@ -11,7 +11,8 @@ from backburner.process.launcher import CleanLauncher
 from backburner.settings import Profile, Settings
 
 
-def build_engine(profile: Profile, settings: Settings) -> Engine:
+def build_engine(profile: Profile, settings: Settings, command: str) -> Engine:
+    """Build an engine. `command` is how the user calls this program."""
     need_library(profile.engine)
     match profile.engine:
         case "claude":
@@ -19,7 +20,7 @@ def build_engine(profile: Profile, settings: Settings) -> Engine:
         case "openai":
             return _openai(profile, settings)
         case "demo":
-            return DemoEngine()
+            return DemoEngine(command)
 
 
 def closer(engines: Iterable[Engine]) -> Callable[[], Awaitable[None]]:

@@ -65,11 +65,14 @@ class Machines:
     close: Callable[[], Awaitable[None]] = nothing_to_close
 
 
-def build_machines(settings: Settings) -> Machines:
-    """Build an engine for each profile, and the tools of workspaces."""
+def build_machines(settings: Settings, command: str) -> Machines:
+    """Build an engine for each profile, and the tools of workspaces.
+
+    `command` is how the user calls this program.
+    """
     _check_secrets_hidden(settings)
     profiles = settings.profiles.values()
-    engines = {profile.name: build_engine(profile, settings) for profile in profiles}
+    engines = {profile.name: build_engine(profile, settings, command) for profile in profiles}
     shell = _shell(settings)
     claude = {profile.name for profile in profiles if profile.engine == "claude"}
     return Machines(

@@ -35,12 +35,13 @@ def run(
     serves: bool = True,
     works: bool = True,
     machines: Machines | None = None,
+    command: str = "backburner",
 ) -> None:
     """Run a server, a worker or both until SIGINT or SIGTERM.
 
     `announce` is called when it is ready, with the address of the server, or the name of the
     worker if there is no server. `welcome` is called with a sign-in link while the owner has no
-    password.
+    password. `command` is how the user calls this program.
     """
     prepare_data_folder(settings.data)
     # The rest of a backup that was killed, with all conversations.
@@ -65,7 +66,7 @@ def run(
     database = open_database(settings.database.get_secret_value(), clock.read)
     failure: BaseException | None = None
     try:
-        machines = machines or build_machines(settings)
+        machines = machines or build_machines(settings, command)
         asyncio.run(_run(settings, clock, database, machines, until_stopped))
     except BaseException as error:
         # Ctrl+C is no failure.

@@ -9,6 +9,7 @@ import click
 
 from backburner import log
 from backburner.app.program import run
+from backburner.cli.command_name import command_name
 from backburner.cli.main import describe_bug
 from backburner.cli.output import print_line
 from backburner.core.errors import BackburnerError, BadSetting
@@ -44,7 +45,14 @@ def run_until_stopped(
 
     # Before the program installs its signal handlers, a signal arrives as KeyboardInterrupt.
     with bugs_reported(settings), suppress(KeyboardInterrupt):
-        run(settings, announce=announce, welcome=welcome, serves=serves, works=works)
+        run(
+            settings,
+            announce=announce,
+            welcome=welcome,
+            serves=serves,
+            works=works,
+            command=command_name(),
+        )
     print_line("Stopped.")
 
 

@@ -10,6 +10,7 @@ from support.programs.cli_server import Running
 from support.programs.programs import Ended, Start
 from support.servers.losing import losing
 
+from backburner.cli.command_name import COMMAND_VARIABLE
 from backburner.cli.commands.say import Reply
 from backburner.core import transitions
 from backburner.core.errors import BackburnerError
@@ -23,13 +24,17 @@ def test_a_fresh_installation_replies_at_once(
     call: Call, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BACKBURNER_DATA", str(tmp_path))
+    monkeypatch.setenv(COMMAND_VARIABLE, "python3 dev.py run")
     running = start("up", "--port", "0")
     running.wait_until_ready()
-    said = call("say", "remind me in 1 hour to stretch")
+    helped = call("say", "help")
+    said = call("say", "-c", "remind me in 1 hour to stretch")
     (conversation,) = json.loads("\n".join(call("conversations", "--json").out))
     more = call("say", "--in", conversation["id"][:8], "--json", "what are you working on?")
     away = call("away", "--seen")
 
+    # The demo names the program the way the server was started.
+    assert helped.out[-1] == "To talk to a real model, run `python3 dev.py run setup`."
     assert said.code == 0, said.err
     assert said.out[0].startswith("All right.")
     assert said.err == [f"[in {conversation['id'][:12]}]"]

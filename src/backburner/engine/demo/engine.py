@@ -28,29 +28,33 @@ I am a demo without a language model: I understand a handful of sentences and no
 - what are you working on?
 - stop
 
-To talk to a real model, run `backburner setup`."""
+To talk to a real model, run `{command} setup`."""
 NO_TIME = "When? Say, for example: remind me in 20 seconds to stretch."
 CANNOT = (
-    "I am a demo without a language model, and I do not know how to do this: “{}”. I have done"
-    " nothing, and this task ends here. Run `backburner setup` to set up a real model, then ask"
+    "I am a demo without a language model, and I do not know how to do this: “{prompt}”. I have"
+    " done nothing, and this task ends here. Run `{command} setup` to set up a real model, then ask"
     " again."
 )
 MAX_QUOTE_CHARS = 200
 #: In `state.data`: the last snapshot of the watched file.
 SNAPSHOT_KEY = "demo_file"
 _TALK = {
-    Talk.HELP: HELP,
-    Talk.HELLO: f"Hello! {HELP}",
     Talk.THANKS: "You are welcome.",
     Talk.ANSWER: "There is no open question here.",
 }
 
 
 class DemoEngine:
-    """Needs no key, no network and no session: all its state is in the conversation."""
+    """Needs no key, no network and no session: all its state is in the conversation.
+
+    `command` is how the user calls this program: what an agent writes is shown as it is.
+    """
+
+    def __init__(self, command: str) -> None:
+        self._command = command
 
     async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
-        agent = _Agent(request, gate)
+        agent = _Agent(request, gate, self._command)
         try:
             if request.kind is RunKind.BACKGROUND:
                 yield TurnEnded("", await agent.work())
@@ -70,9 +74,11 @@ class _TurnEnds(Exception):
 class _Agent:
     """One turn."""
 
-    def __init__(self, request: TurnRequest, gate: Gate) -> None:
+    def __init__(self, request: TurnRequest, gate: Gate, command: str) -> None:
         self._request = request
         self._gate = gate
+        self._command = command
+        self._help = HELP.format(command=command)
         self._offers = {offer.tool.name: offer for offer in request.tools}
 
     async def reply(self) -> str:
@@ -83,12 +89,12 @@ class _Agent:
         # Greetings are answered only if there is nothing else to answer.
         parsed = [pair for pair in parsed if pair[1] not in (Talk.HELLO, Talk.THANKS)] or parsed
         if parsed and all(meaning is None for _, meaning in parsed):
-            return HELP
+            return self._help
         parts = [
             self._acknowledge(item) for item in self._request.items if item.kind is not _MESSAGE
         ]
         parts += [await self._answer(*pair, several=several) for pair in parsed]
-        return "\n\n".join(parts) or HELP
+        return "\n\n".join(parts) or self._help
 
     async def work(self) -> Mapping[str, Any]:
         """Do the work that is due, and return its outcome."""
@@ -103,7 +109,7 @@ class _Agent:
             case WatchFile(path):
                 return await self._watch(path)
             case None:
-                message = CANNOT.format(_quote(prompt))
+                message = CANNOT.format(prompt=_quote(prompt), command=self._command)
                 return {"complete": True, "final": True, "message": message}
 
     async def _answer(self, sentence: str, meaning: Meaning | None, *, several: bool) -> str:
@@ -116,6 +122,10 @@ class _Agent:
                 return (await self._call("list_work", {})).text
             case None:
                 return f"I did not understand “{_quote(sentence)}”. Say `help` to see what I do."
+            case Talk.HELP:
+                return self._help
+            case Talk.HELLO:
+                return f"Hello! {self._help}"
             case _:
                 return _TALK[meaning]
 
