@@ -1,18 +1,17 @@
 """A user with very much: lists walk indexes, and nothing takes more statements or memory for it."""
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Table, event, func, select, text
+from sqlalchemy import Table, func, select, text
+from support.cases.large_data import multiply
 from support.stage import make
 from support.stage.make import MATE, NOON, USER
 from support.stage.scene import Scene
+from support.statements import scans, watched
 
 from backburner.core import transitions
 from backburner.core.conversation import Conversation, Status
@@ -30,12 +29,6 @@ MESSAGES, NOTICES, OTHERS, EVENTS = 10_000, 100_000, 2_000, 20_000
 PAGE = 50
 #: Of these another user has many.
 MULTIPLIED = ("conversations", "runs", "questions", "grants", "memories", "tool_calls")
-
-_NUMBERS = (
-    "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :count)"
-)
-#: Other rows: they differ from the one that they are copies of in whatever is unique.
-_CHANGED = {"id": "t.id || CAST(n AS text)", "number": "1000 + n", "key": "'k' || n"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +74,6 @@ def _first(scene: Scene, table: Table, user: UserId) -> str:
     return scene.run(lambda tx: str(tx.connection.execute(asked).scalar_one()))
 
 
-def multiply(connection: Connection, table: Table, user: UserId, count: int, **more: str) -> None:
-    """Make many rows of one that is there."""
-    changed = {name: sql for name, sql in _CHANGED.items() if name in table.c} | more
-    values = {column.name: changed.get(column.name, f"t.{column.name}") for column in table.columns}
-    connection.execute(
-        text(
-            f"{_NUMBERS} INSERT INTO {table.name} ({', '.join(values)})"  # noqa: S608
-            f" SELECT {', '.join(values.values())} FROM numbers,"
-            f" (SELECT * FROM {table.name} WHERE user_id = :owner LIMIT 1) AS t"
-        ),
-        {"count": count, "owner": user},
-    )
-
-
 def crowd(scene: Scene) -> Home:
     """Give one user very much, and another some of everything."""
     home = settle_in(scene, USER)
@@ -117,31 +96,6 @@ def crowd(scene: Scene) -> Home:
 
 def _change(user: UserId, tx: Tx) -> None:
     tx.changed(user, None, EventKind.USER)
-
-
-@contextmanager
-def watched(database: Database) -> Iterator[list[tuple[str, Any]]]:
-    """Note every statement that is executed, with its values."""
-    seen: list[tuple[str, Any]] = []
-
-    def note(_conn: Any, _cursor: Any, statement: str, values: Any, *_more: Any) -> None:
-        seen.append((statement, values))
-
-    event.listen(database.engine, "before_cursor_execute", note)
-    try:
-        yield seen
-    finally:
-        event.remove(database.engine, "before_cursor_execute", note)
-
-
-def scans(database: Database, statement: str, values: Any) -> list[str]:
-    """Name the tables that a database would read from one end to the other."""
-    explain = "EXPLAIN QUERY PLAN" if is_sqlite(database.engine) else "EXPLAIN"
-    rows = database.run(
-        lambda tx: tx.connection.exec_driver_sql(f"{explain} {statement}", values).all()
-    )
-    found = re.findall(r"(?:Seq Scan on|SCAN) (\w+)", "\n".join(str(row[-1]) for row in rows))
-    return [name for name in found if name in tables.metadata.tables]
 
 
 Look = Callable[[Tx, Home], object]

@@ -1,13 +1,20 @@
-"""Compiled statements that all databases of a test process share.
+"""Statements: which ones are executed, and compiled ones that all databases of a process share.
 
 SQLAlchemy keeps them with each engine, and nearly every test has its own: compiling the same
 statements again took a fifth of the time of all tests that use a database.
 """
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import Dialect
+
+from backburner.store import tables
+from backburner.store.db import Database
+from backburner.store.dialect import is_sqlite
 
 _dialects: dict[type[Dialect], Dialect] = {}
 _compiled: dict[Any, Any] = {}
@@ -22,3 +29,28 @@ def _share(connection: Connection) -> None:
     # The dialect is a part of the key.
     connection.dialect = _dialects.setdefault(type(dialect), dialect)
     connection.execution_options(compiled_cache=_compiled)
+
+
+@contextmanager
+def watched(database: Database) -> Iterator[list[tuple[str, Any]]]:
+    """Note every statement that is executed, with its values."""
+    seen: list[tuple[str, Any]] = []
+
+    def note(_conn: Any, _cursor: Any, statement: str, values: Any, *_more: Any) -> None:
+        seen.append((statement, values))
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        event.remove(database.engine, "before_cursor_execute", note)
+
+
+def scans(database: Database, statement: str, values: Any) -> list[str]:
+    """Name the tables that a database would read from one end to the other."""
+    explain = "EXPLAIN QUERY PLAN" if is_sqlite(database.engine) else "EXPLAIN"
+    rows = database.run(
+        lambda tx: tx.connection.exec_driver_sql(f"{explain} {statement}", values).all()
+    )
+    found = re.findall(r"(?:Seq Scan on|SCAN) (\w+)", "\n".join(str(row[-1]) for row in rows))
+    return [name for name in found if name in tables.metadata.tables]
