@@ -1,31 +1,35 @@
 """Trouble of a model's provider: work waits for it and is not blamed; its owner is told once."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from support.doubles.clock import SetClock
 from support.doubles.engine import End, Fail, Say, ScriptedEngine, Spend, Wait
 from support.requirements import requirement
-from support.stage.make import MATE, NOON, USER
+from support.stage.make import MATE, NOON, STRANGER, USER
 from support.stage.stage import Stage
 from support.stage.whole_worker import until
+from support.statements import watched
 
+from backburner.actions import steps
 from backburner.actions.deps import Limits
 from backburner.actions.origin import Origin
 from backburner.actions.work import jobs
-from backburner.core import retry
-from backburner.core.accounts import Role
-from backburner.core.conversation import EndedAs, Status
+from backburner.core import retry, transitions
+from backburner.core.conversation import Author, Conversation, EndedAs, Kind, Status
 from backburner.core.errors import EngineFailed, ModelAccessDenied, ModelUnavailable
+from backburner.core.ids import UserId
 from backburner.core.retry import FIRST_REST, MAX_REST, Outage
 from backburner.core.routing import Routes
-from backburner.core.run import FailureKind, RunStatus
-from backburner.core.schedule import Interval
-from backburner.ports import TurnRequest
+from backburner.core.run import Failure, FailureKind, RunStatus
+from backburner.core.schedule import After, Interval, Scheduled
+from backburner.core.transitions import Report
+from backburner.ports import TurnRequest, Tx
 from backburner.store import tables
-from backburner.worker.outage_reporter import OutageReporter
+from backburner.worker.outage_reporter import BATCH, OutageReporter
 from backburner.worker.resting_profiles import RestingProfiles
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -342,12 +346,7 @@ async def test_a_refused_key_is_reported_to_operators_and_pauses_nothing(
 ) -> None:
     provider = Provider(DENIED)
     stage = set_up(otherwise=provider)
-    stage.user(MATE)
-    stage.database.run(
-        lambda tx: tx.connection.execute(
-            tables.users.update().where(tables.users.c.id == MATE).values(role=Role.OPERATOR.value)
-        )
-    )
+    make_operator(stage, MATE)
     await stage.chat(MATE)
     task = await stage.task(EVERY_HOUR, user=USER)
     await stage.work()
@@ -355,11 +354,8 @@ async def test_a_refused_key_is_reported_to_operators_and_pauses_nothing(
     await pass_time(stage, clock, 2 * HOUR, 4 * MINUTE)
 
     assert stage.load(task).status is Status.BACKGROUND
-    told = stage.database.run(
-        lambda tx: tx.connection.execute(tables.notices.select()).mappings().all()
-    )
-    assert sorted(row["user_id"] for row in told) == sorted([USER, MATE])
-    assert all("The key was refused. Enter another." in row["text"] for row in told)
+    assert sorted(user for user, _ in told(stage)) == sorted([USER, MATE])
+    assert all("The key was refused. Enter another." in text for _, text in told(stage))
     # Its owner has to act first.
     assert len(stage.engine.requests) <= 2 * HOUR / retry.ACCESS_DENIED_REST + 1
 
@@ -368,6 +364,200 @@ async def test_a_refused_key_is_reported_to_operators_and_pauses_nothing(
     clock.advance(timedelta(seconds=31))
     await stage.work()
     assert outages(stage) == []
+
+
+def told(stage: Stage) -> list[tuple[str, str]]:
+    """List whom the notices are for, and their text."""
+    asked = tables.notices.select().order_by(tables.notices.c.created_at)
+    rows = stage.database.run(lambda tx: tx.connection.execute(asked).all())
+    return [(row.user_id, row.text) for row in rows]
+
+
+def make_operator(stage: Stage, user: UserId) -> None:
+    stage.user(user)
+    change = tables.users.update().where(tables.users.c.id == user).values(role="operator")
+    stage.database.run(lambda tx: tx.connection.execute(change))
+
+
+async def test_an_operator_without_a_conversation_is_told_in_a_new_one(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    provider = Provider(DENIED)
+    stage = set_up(otherwise=provider)
+    make_operator(stage, MATE)
+    stage.user(STRANGER)
+    await stage.task(EVERY_HOUR)
+    await stage.work()
+
+    await pass_time(stage, clock, 10 * MINUTE, MINUTE)
+
+    assert sorted(user for user, _ in told(stage)) == [MATE, USER]
+    find = tables.conversations.select().where(tables.conversations.c.user_id == MATE)
+    row = stage.database.run(lambda tx: tx.connection.execute(find).one())
+    chat = stage.database.run(lambda tx: tx.conversations.load(MATE, row.id))
+    assert chat.title == "Model not available"
+    assert "The key was refused. Enter another." in stage.said(chat)[0]
+
+    provider.trouble = None
+    stage.database.run(lambda tx: tx.outages.probe_soon(["scripted"]))
+    await pass_time(stage, clock, 2 * MINUTE, MINUTE)
+    assert sorted(user for user, text in told(stage) if text == BACK) == [MATE, USER]
+    assert sum(user == MATE for user, _ in told(stage)) == 2
+
+
+async def run_now(stage: Stage) -> Conversation:
+    task = await stage.task(Scheduled(NOON + 400 * HOUR))
+
+    def ask(tx: Tx) -> None:
+        steps.save(tx, transitions.run_now(tx.conversations.lock(task.user_id, task.id)))
+
+    stage.database.run(ask)
+    return task
+
+
+async def event(stage: Stage) -> Conversation:
+    first = await stage.task(Scheduled(NOON + 400 * HOUR))
+    task = await stage.task(After(first.id))
+
+    def receive(tx: Tx) -> None:
+        before = tx.conversations.lock(task.user_id, task.id)
+        steps.save(tx, transitions.receive_event(before, {"source": "test"}))
+
+    stage.database.run(receive)
+    return task
+
+
+async def job_result(stage: Stage) -> Conversation:
+    chat = await stage.chat()
+    job = await stage.task(Scheduled(NOON + 400 * HOUR))
+
+    def receive(tx: Tx) -> None:
+        before = tx.conversations.lock(chat.user_id, chat.id)
+        child = replace(job, kind=Kind.JOB, created_by=Author.AGENT)
+        steps.save(tx, transitions.receive_report(before, child, Report("Found it.")))
+
+    stage.database.run(receive)
+    return chat
+
+
+@pytest.mark.parametrize("begin", [run_now, event, job_result])
+@pytest.mark.parametrize("is_tried", [True, False])
+@requirement("B-retry")
+async def test_every_background_run_that_waits_is_reported_once(
+    set_up: Callable[..., Stage],
+    clock: SetClock,
+    begin: Callable[[Stage], Awaitable[Conversation]],
+    *,
+    is_tried: bool,
+) -> None:
+    provider = Provider()
+    stage = set_up(otherwise=provider)
+    if not is_tried:
+        # Somebody else's work is the probe, and has the profile rest.
+        await stage.task(EVERY_HOUR, user=MATE)
+        await stage.work()
+    waiting = await begin(stage)
+    await stage.work()
+
+    await pass_time(stage, clock, 40 * MINUTE, MINUTE)
+
+    assert [user for user, _ in told(stage)].count(USER) == 1
+    find = tables.notices.select().where(tables.notices.c.user_id == USER)
+    row = stage.database.run(lambda tx: tx.connection.execute(find).one())
+    assert row.conversation_id == waiting.id
+    provider.trouble = None
+    await pass_time(stage, clock, 2 * MAX_REST, MINUTE)
+    assert told(stage).count((USER, BACK)) == 1
+
+
+async def test_a_user_who_deletes_the_conversation_is_told_once_and_of_the_end(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    provider = Provider()
+    stage = set_up(otherwise=provider)
+    first = await stage.task(EVERY_HOUR)
+    await stage.work()
+    clock.advance(timedelta(seconds=1))
+    await stage.task()
+    await pass_time(stage, clock, 10 * MINUTE, MINUTE)
+    assert len(stage.notices()) == 1
+
+    stage.database.run(lambda tx: tx.conversations.delete(USER, first.id))
+    await pass_time(stage, clock, 10 * MINUTE, MINUTE)
+    assert stage.notices() == []
+
+    provider.trouble = None
+    await pass_time(stage, clock, 2 * MAX_REST, MINUTE)
+    assert stage.notices().count(BACK) == 1
+
+
+async def test_a_user_who_had_paused_all_work_is_told_when_it_waits_again(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider())
+    await stage.task(EVERY_HOUR)
+    await stage.work()
+    stage.database.run(lambda tx: tx.users.set_paused(USER, paused=True))
+    await pass_time(stage, clock, 10 * MINUTE, MINUTE)
+    assert stage.notices() == []
+
+    stage.database.run(lambda tx: tx.users.set_paused(USER, paused=False))
+    await pass_time(stage, clock, 2 * MINUTE, MINUTE)
+
+    assert len(stage.notices()) == 1
+
+
+async def test_a_look_at_an_outage_costs_the_same_however_much_waits(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(), limits=Limits(max_tasks=1000))
+    for user in (USER, MATE):
+        await stage.task(EVERY_HOUR, user=user)
+    await stage.work()
+    clock.advance(2 * MINUTE)
+
+    async def look() -> int:
+        with watched(stage.database) as seen:
+            await stage.outage_reporter.run_once()
+        return len(seen)
+
+    first, again = await look(), await look()
+    assert len(stage.notices()) == 2
+    assert first > again
+    for _ in range(250):
+        await stage.task()
+    clock.advance(2 * MINUTE)
+    assert [await look(), await look()] == [again, again]
+    stage.user(STRANGER)
+    await stage.task(user=STRANGER)
+    clock.advance(2 * MINUTE)
+    assert [await look(), await look()] == [again + (first - again) // 2, again]
+
+
+async def test_a_look_at_an_outage_continues_where_the_last_one_ended(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(), limits=Limits(max_tasks=1000))
+    # Before this user, by their ids, and before this work, by its time.
+    many = [{"id": f"a_{number}", "served_at": NOON, "created_at": NOON} for number in range(BATCH)]
+    stage.database.run(lambda tx: tx.connection.execute(tables.users.insert(), many))
+    for _ in range(BATCH):
+        await stage.task(EVERY_HOUR)
+    clock.advance(timedelta(seconds=1))
+    task = await stage.task()
+    failure = Failure(FailureKind.UNAVAILABLE, "It is down.", retry_after=retry.MAX_RETRY_AFTER)
+    stage.database.run(lambda tx: tx.outages.note("scripted", failure, probed=True))
+    clock.advance(2 * MINUTE)
+    for count in (0, 1):
+        await stage.outage_reporter.run_once()
+        assert len(stage.notices()) == count
+
+    clock.advance(retry.MAX_OUTAGE_WAIT)
+    stage.database.run(lambda tx: tx.outages.note("scripted", failure, probed=True))
+    for _ in range(2):
+        assert stage.load(task).ended_as is None
+        await stage.outage_reporter.run_once()
+    assert stage.load(task).ended_as is EndedAs.ERROR
 
 
 async def test_an_outage_of_seconds_is_reported_to_nobody(stage: Stage, clock: SetClock) -> None:

@@ -6,6 +6,7 @@ The methods are found by their parameters, so a new one needs an entry here.
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property, partial
 from importlib import import_module
 from inspect import getmembers, isfunction
@@ -326,6 +327,9 @@ ATTEMPTS: dict[str, Attempt] = {
         me, home.held.conversation.id, "s"
     ),
     "jobs.lock": lambda tx, me, home: tx.jobs.lock(me, [home.job.id]),
+    "outages.longest_waiting": lambda tx, me, _: tx.outages.longest_waiting(
+        me, [""], before=tx.now + timedelta(days=999)
+    ),
     "jobs.load": lambda tx, me, home: tx.jobs.load(me, [home.job.id]),
     "jobs.redirect": lambda tx, me, home: tx.jobs.redirect(me, [home.item], RunKind.BACKGROUND),
     "jobs.mark_retrieved": lambda tx, me, home: tx.jobs.mark_retrieved(me, [home.job.id]),

@@ -79,6 +79,7 @@ from backburner.ports.queue import Claimer as Claimer
 from backburner.ports.queue import LateWork as LateWork
 from backburner.ports.queue import OutageReport as OutageReport
 from backburner.ports.queue import Outages as Outages
+from backburner.ports.queue import OutageUser as OutageUser
 from backburner.ports.queue import Queue as Queue
 from backburner.ports.queue import RescuedTurn as RescuedTurn
 from backburner.ports.queue import TurnFlags as TurnFlags

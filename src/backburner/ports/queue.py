@@ -103,6 +103,17 @@ class OutageReport:
     profile: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutageUser:
+    """A user, and what an outage means to them."""
+
+    user_id: UserId
+    was_told: bool
+    #: They were not told, and background work of theirs waits for the model.
+    work_waits: bool
+    is_operator: bool
+
+
 class Outages(Protocol):
     """Outages of the models that profiles use."""
 
@@ -113,7 +124,12 @@ class Outages(Protocol):
     def late_work(
         self, profiles: Sequence[str], after: LateWork | None, *, before: datetime, limit: int
     ) -> Sequence[LateWork]: ...
-    def operators(self) -> Sequence[tuple[UserId, ConversationId]]: ...
+    def users(
+        self, outage: str, profiles: Sequence[str], after: str, *, before: datetime, limit: int
+    ) -> Sequence[OutageUser]: ...
+    def longest_waiting(
+        self, user: UserId, profiles: Sequence[str], *, before: datetime
+    ) -> ConversationId | None: ...
     def report(self, report: OutageReport) -> bool: ...
     def take_ended(self, *, limit: int) -> Sequence[OutageReport]: ...
 

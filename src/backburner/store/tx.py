@@ -17,6 +17,7 @@ from backburner.store.queries.jobs import Jobs
 from backburner.store.queries.replies import Replies
 from backburner.store.queries.tasks import Tasks
 from backburner.store.queue.claims import Queue
+from backburner.store.queue.outages import Outages
 from backburner.store.queue.turns import Turns
 from backburner.store.records.conversations import Conversations
 from backburner.store.records.grants import Grants
@@ -25,7 +26,6 @@ from backburner.store.records.inbox import Inbox
 from backburner.store.records.memories import Memories
 from backburner.store.records.messages import Messages
 from backburner.store.records.notices import Deliveries, Notices
-from backburner.store.records.outages import Outages
 from backburner.store.records.questions import Questions
 from backburner.store.records.runs import Runs
 from backburner.store.records.sessions import Sessions

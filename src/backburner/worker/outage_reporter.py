@@ -1,10 +1,11 @@
 """Reports outages of models: each user is told once when work waits, and once when it is over.
 
-One-time work that has waited too long is ended.
+One-time work that has waited too long is ended. Each look reads a limited number of users and of
+late work, and the next one continues where it ended.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -12,18 +13,22 @@ import structlog
 
 from backburner.actions import steps
 from backburner.actions.deps import Deps
-from backburner.core import notice, retry, transitions
+from backburner.core import notice, retry, routing, transitions
 from backburner.core.errors import NotFound
-from backburner.core.ids import ConversationId, UserId
+from backburner.core.ids import ConversationId, UserId, new_conversation_id
 from backburner.core.notice import Notice
 from backburner.core.retry import Outage
 from backburner.core.run import FailureKind
 from backburner.core.transitions import Step
-from backburner.ports import LateWork, OutageReport, Tx
+from backburner.core.transitions.step import system_message
+from backburner.ports import ConversationFilter, LateWork, OutageReport, OutageUser, Tx
 
 #: Nobody is told about an outage that keeps their work waiting for less.
 MIN_LATENESS = timedelta(minutes=1)
-_BATCH = 100
+#: Users, and late work, that one look at an outage reads.
+BATCH = 200
+#: Of a conversation that is created because its user has none to be told in.
+TITLE = "Model not available"
 
 _log = structlog.get_logger(__name__)
 
@@ -35,6 +40,9 @@ class OutageReporter:
     _known: frozenset[str] = frozenset()
     #: The first look: work that waited before, while nothing tried its model, waits anew.
     _began_at: datetime | None = None
+    #: Where the last look at each outage ended, if there was more.
+    _last_user: dict[str, str] = field(default_factory=dict)
+    _last_work: dict[str, LateWork] = field(default_factory=dict)
 
     async def run_once(self) -> bool:
         outages, now = await self.deps.store.transact(lambda tx: (tx.outages.all(), tx.now))
@@ -42,7 +50,10 @@ class OutageReporter:
         self._log_changes(outages)
         for outage in outages:
             await self._report(outage)
-        return await self.deps.store.transact(_report_ends)
+            # A profile that does not rest has not been tried lately.
+            if outage.until > now:
+                await self._end_late_work(outage)
+        return await self.deps.store.transact(self._report_ends)
 
     def _log_changes(self, outages: Sequence[Outage]) -> None:
         now = frozenset(outage.profile for outage in outages)
@@ -51,33 +62,57 @@ class OutageReporter:
                 _log.warning("profile.unavailable", profile=outage.profile, error=outage.message)
         for profile in sorted(self._known - now):
             _log.info("profile.available", profile=profile)
+            self._last_user.pop(profile, None)
+            self._last_work.pop(profile, None)
         self._known = now
 
     async def _report(self, outage: Outage) -> None:
-        """Go through all work that waits, some at a time."""
-        if outage.kind is FailureKind.ACCESS_DENIED:
-            await self.deps.store.transact(lambda tx: _tell_operators(tx, outage))
-        last: LateWork | None = None
-        while True:
-            late = await self.deps.store.transact(partial(self._page, outage, last))
-            if len(late) < _BATCH:
-                return
-            last = late[-1]
+        after = self._last_user.pop(outage.profile, "")
+        users, now = await self.deps.store.transact(
+            lambda tx: (self._list_users(tx, outage, after), tx.now)
+        )
+        if len(users) == BATCH:
+            self._last_user[outage.profile] = users[-1].user_id
+        is_denied = outage.kind is FailureKind.ACCESS_DENIED
+        is_long = outage.since <= now - MIN_LATENESS
+        for user in users:
+            is_told = (user.work_waits and is_long) or (user.is_operator and is_denied)
+            if is_told and not user.was_told:
+                await self.deps.store.transact(partial(self._tell, outage, user))
 
-    def _page(self, outage: Outage, after: LateWork | None, tx: Tx) -> Sequence[LateWork]:
-        profiles = [outage.profile]
-        if outage.profile == self.deps.default_profile:
-            profiles.append("")
+    async def _end_late_work(self, outage: Outage) -> None:
+        after = self._last_work.pop(outage.profile, None)
+        late = await self.deps.store.transact(partial(self._end_too_late, outage, after))
+        if len(late) == BATCH:
+            self._last_work[outage.profile] = late[-1]
+
+    def _list_users(self, tx: Tx, outage: Outage, after: str) -> Sequence[OutageUser]:
         before = tx.now - MIN_LATENESS
-        late = tx.outages.late_work(profiles, after, before=before, limit=_BATCH)
-        # Each in the conversation that waits longest.
-        places = {work.user_id: work.conversation_id for work in reversed(late)}
-        for user, conversation_id in places.items():
-            _tell(tx, outage, user, conversation_id)
-        # A profile that does not rest has not been tried lately.
-        if outage.until > tx.now:
-            for work in late:
-                self._end_if_too_late(tx, outage, work)
+        profiles = self._profiles(outage)
+        return tx.outages.users(outage.profile, profiles, after, before=before, limit=BATCH)
+
+    def _profiles(self, outage: Outage) -> Sequence[str]:
+        is_default = outage.profile == self.deps.default_profile
+        return [outage.profile, ""] if is_default else [outage.profile]
+
+    def _tell(self, outage: Outage, user: OutageUser, tx: Tx) -> None:
+        """Tell a user in the conversation that waits longest, if one does."""
+        chosen: ConversationId | None = None
+        if user.work_waits:
+            before, profiles = tx.now - MIN_LATENESS, self._profiles(outage)
+            chosen = tx.outages.longest_waiting(user.user_id, profiles, before=before)
+        chosen = chosen or _find_newest(tx, user.user_id)
+        new_id = new_conversation_id()
+        if tx.outages.report(OutageReport(user.user_id, chosen or new_id, outage.profile)):
+            new = notice.of_outage(outage.message)
+            self._notify(tx, user.user_id, chosen, new, new_id=new_id)
+
+    def _end_too_late(self, outage: Outage, after: LateWork | None, tx: Tx) -> Sequence[LateWork]:
+        """End one-time work that has waited too long; return the work that was looked at."""
+        before, profiles = tx.now - MIN_LATENESS, self._profiles(outage)
+        late = tx.outages.late_work(profiles, after, before=before, limit=BATCH)
+        for work in late:
+            self._end_if_too_late(tx, outage, work)
         return late
 
     def _end_if_too_late(self, tx: Tx, outage: Outage, work: LateWork) -> None:
@@ -89,27 +124,40 @@ class OutageReporter:
         if conversation.next_run_at == work.due_at and not conversation.is_recurring:
             steps.save(tx, transitions.end_in_outage(conversation, outage.message, now=tx.now))
 
+    def _report_ends(self, tx: Tx) -> bool:
+        ended = tx.outages.take_ended(limit=BATCH)
+        for report in ended:
+            place: ConversationId | None = report.conversation_id
+            try:
+                tx.conversations.load(report.user_id, report.conversation_id)
+            except NotFound:
+                # It was deleted since.
+                place = _find_newest(tx, report.user_id)
+            self._notify(tx, report.user_id, place, notice.of_outage_end())
+        return len(ended) == BATCH
 
-def _tell_operators(tx: Tx, outage: Outage) -> None:
-    for user, conversation_id in tx.outages.operators():
-        _tell(tx, outage, user, conversation_id)
+    def _notify(
+        self,
+        tx: Tx,
+        user: UserId,
+        place: ConversationId | None,
+        new: Notice,
+        *,
+        new_id: ConversationId | None = None,
+    ) -> None:
+        """Notify a user in one of their conversations, or in a new one."""
+        if place is not None:
+            conversation = tx.conversations.lock(user, place)
+            tx.conversations.save(Step(conversation=conversation, notices=(new,)))
+            return
+        chat_id = new_id or new_conversation_id()
+        chat = transitions.start_chat(chat_id, user, now=tx.now).conversation
+        chat = routing.assign(transitions.rename(chat, TITLE).conversation, self.deps.routes)
+        told = Step(conversation=chat, messages=(system_message(new.text),), notices=(new,))
+        tx.conversations.add(told)
 
 
-def _tell(tx: Tx, outage: Outage, user: UserId, conversation_id: ConversationId) -> None:
-    if tx.outages.report(OutageReport(user, conversation_id, outage.profile)):
-        _notify(tx, user, conversation_id, notice.of_outage(outage.message))
-
-
-def _report_ends(tx: Tx) -> bool:
-    ended = tx.outages.take_ended(limit=_BATCH)
-    for report in ended:
-        _notify(tx, report.user_id, report.conversation_id, notice.of_outage_end())
-    return len(ended) == _BATCH
-
-
-def _notify(tx: Tx, user: UserId, conversation_id: ConversationId, new: Notice) -> None:
-    try:
-        conversation = tx.conversations.lock(user, conversation_id)
-    except NotFound:
-        return
-    tx.conversations.save(Step(conversation=conversation, notices=(new,)))
+def _find_newest(tx: Tx, user: UserId) -> ConversationId | None:
+    """Find the conversation that changed last, to tell a user something in."""
+    page = tx.browse.conversations(user, ConversationFilter(archived=False), None, limit=1)
+    return page.conversations[0].conversation.id if page.conversations else None

@@ -2,15 +2,23 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
+from sqlalchemy import text
+from support.cases.large_data import multiply
 from support.stage import make
 from support.stage.make import MATE, USER
 from support.stage.scene import CLAIMER, Scene
+from support.statements import scans, watched
 
+from backburner.core.ids import UserId
 from backburner.core.run import FailureKind
 from backburner.ports import Claim, LateWork, OutageReport
+from backburner.store import tables
 from backburner.store.db import Database
+from backburner.store.dialect import is_sqlite
+from backburner.store.queue.outages import Outages
 from backburner.store.tx import Tx
 
 PROFILE = "one"
@@ -126,6 +134,75 @@ def test_late_work_is_listed_page_by_page(scene: Scene) -> None:
         )
         == []
     )
+
+
+def test_users_are_listed_page_by_page_and_their_work_is_looked_at_until_they_are_told(
+    scene: Scene,
+) -> None:
+    waiting, told, idle = (UserId(f"u_{number}") for number in (1, 2, 3))
+    work = {user: scene.task(user=user).id for user in (waiting, told)}
+    scene.user(idle)
+    scene.clock.advance(2 * MINUTE)
+    before = scene.clock.now - MINUTE
+    scene.database.run(lambda tx: tx.outages.report(OutageReport(told, work[told], PROFILE)))
+
+    def page(after: UserId, limit: int) -> list[tuple[UserId, bool, bool]]:
+        users = scene.database.run(
+            lambda tx: tx.outages.users(PROFILE, [PROFILE, ""], after, before=before, limit=limit)
+        )
+        return [(user.user_id, user.was_told, user.work_waits) for user in users]
+
+    assert page(UserId(""), 2) == [(waiting, False, True), (told, True, False)]
+    assert page(told, 2) == [(idle, False, False)]
+    for user, found in ((waiting, work[waiting]), (idle, None)):
+        longest = partial(Outages.longest_waiting, user=user, profiles=[""], before=before)
+        assert scene.database.run(lambda tx, longest=longest: longest(tx.outages)) == found  # type: ignore[misc]
+
+
+def test_a_look_at_an_outage_walks_indexes(scene: Scene) -> None:
+    scene.task()
+    scene.finish(scene.begin_work())
+    task = scene.task()
+    scene.say(scene.chat())
+    scene.clock.advance(2 * MINUTE)
+    begin_outage(scene)
+    before = scene.clock.now - MINUTE
+    profiles = [PROFILE, ""]
+
+    def crowd(tx: Tx) -> None:
+        due_at = f"(SELECT next_run_at FROM conversations WHERE id = '{task.id}')"  # noqa: S608
+        apart = "n" if is_sqlite(scene.database.engine) else "n * interval '1 microsecond'"
+        late = {"status": "'background'", "next_run_at": f"{due_at} - {apart}"}
+        many = [
+            {"id": f"u_{number}", "served_at": tx.now, "created_at": tx.now}
+            for number in range(3000)
+        ]
+        tx.connection.execute(tables.users.insert(), many)
+        multiply(tx.connection, tables.conversations, USER, 3000, **late)
+        multiply(tx.connection, tables.conversations, USER, 2999, **late, user_id="'u_' || n")
+        multiply(tx.connection, tables.runs, USER, 3000)
+        multiply(tx.connection, tables.inbox, USER, 3000, served_at="t.arrived_at")
+        told = {"profile": PROFILE, "conversation_id": task.id, "reported_at": tx.now}
+        reports = [{"user_id": user["id"], **told} for user in many]
+        tx.connection.execute(tables.outage_reports.insert(), reports)
+        if not is_sqlite(scene.database.engine):
+            tx.connection.execute(text("ANALYZE"))
+
+    scene.run(crowd)
+    looks = (
+        lambda tx: tx.outages.users(PROFILE, profiles, UserId(""), before=before, limit=200),
+        lambda tx: tx.outages.longest_waiting(USER, profiles, before=before),
+        lambda tx: tx.outages.late_work(profiles, None, before=before, limit=200),
+    )
+    for look in looks:
+        with watched(scene.database) as seen:
+            assert scene.database.run(look)
+        # One more asks for the time.
+        assert len(seen) <= 2
+        for statement, values in seen:
+            # The settings of the install are a few rows.
+            found = set(scans(scene.database, statement, values)) - {"install"}
+            assert found == set(), statement
 
 
 def test_outages_of_profiles_that_are_gone_are_forgotten(scene: Scene) -> None:

@@ -202,7 +202,7 @@ def _person_first(is_served: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-def _due(is_served: ColumnElement[bool]) -> Select[Any]:
+def due(is_served: ColumnElement[bool]) -> Select[Any]:
     """Select the conversations that are due."""
     return select(
         conversations.c.user_id, conversations.c.id, conversations.c.next_run_at.label("since")
@@ -215,7 +215,7 @@ def _due(is_served: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-def _items(is_served: ColumnElement[bool]) -> Select[Any]:
+def items(is_served: ColumnElement[bool]) -> Select[Any]:
     """Select the conversations whose inbox has an item for a run."""
     is_for_reply = and_(inbox.c.run_kind == text("'reply'"), _none_is_queued(RunKind.REPLY))
     is_for_work = and_(
@@ -236,7 +236,7 @@ def _items(is_served: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-def _queued(is_served: ColumnElement[bool]) -> Select[Any]:
+def queued(is_served: ColumnElement[bool]) -> Select[Any]:
     """Select the conversations with a queued run that may resume."""
     may_resume = or_(
         runs.c.kind == text("'reply'"), conversations.c.status != text("'waiting_input'")
@@ -264,17 +264,17 @@ class _Sources:
     """The sources of work: schedules, inboxes, and queued runs."""
 
     def __init__(self, is_served: ColumnElement[bool]) -> None:
-        self._due = _due(is_served)
-        self._items = _items(is_served)
-        self._queued = _queued(is_served)
+        self._due = due(is_served)
+        self._items = items(is_served)
+        self._queued = queued(is_served)
 
     def whose_turn(self, *, much_due: bool, much_more: bool, waits: bool) -> Select[Any]:
         more = [self._items, self._queued]
         probed = [*([self._due] if much_due else []), *(more if much_more else [])]
         read_whole = [*([] if much_due else [self._due]), *([] if much_more else more)]
-        conditions = [_has_row(source) for source in probed]
+        conditions = [has_row(source) for source in probed]
         if read_whole:
-            owners = [source.with_only_columns(_owner_of(source)) for source in read_whole]
+            owners = [source.with_only_columns(owner_of(source)) for source in read_whole]
             conditions.append(users.c.id.in_(union_all(*owners)))
         waiting = [_waits_briefly] if waits else []
         # For few users: the same order as an expression, or PostgreSQL may scan the whole index.
@@ -292,7 +292,7 @@ class _Sources:
     def longest_waiting(self) -> Select[Any]:
         oldest = [
             select(
-                source.where(_owner_of(source) == _owner)
+                source.where(owner_of(source) == _owner)
                 .order_by(source.selected_columns.since)
                 .limit(_MAX_CANDIDATES)
                 .subquery()
@@ -310,13 +310,13 @@ class _Sources:
         )
 
 
-def _owner_of(source: Select[Any]) -> ColumnElement[str]:
+def owner_of(source: Select[Any]) -> ColumnElement[str]:
     owner: ColumnElement[str] = source.selected_columns.user_id
     return owner
 
 
-def _has_row(source: Select[Any]) -> ColumnElement[bool]:
+def has_row(source: Select[Any]) -> ColumnElement[bool]:
     """Probe a source for a user; with EXISTS PostgreSQL might read the rows of all users."""
-    owner = _owner_of(source)
+    owner = owner_of(source)
     first = source.with_only_columns(owner).where(owner == users.c.id).limit(_ONE)
     return first.scalar_subquery().is_not(None)

@@ -21,10 +21,10 @@ from backburner.store.queries.discovery import Discovery
 from backburner.store.queue import claimable
 from backburner.store.queue.agenda import next_times, to_agenda
 from backburner.store.queue.clock import put_right
+from backburner.store.queue.outages import Outages
 from backburner.store.queue.rescue import rescue
 from backburner.store.records import steps
 from backburner.store.records.conversations import Conversations
-from backburner.store.records.outages import Outages
 from backburner.store.records.runs import Runs
 from backburner.store.records.waits import Waits
 from backburner.store.tables import conversations, users

@@ -8,14 +8,14 @@ from typing import Any
 from sqlalchemy import Row, Text, and_, bindparam, delete, exists, not_, select, tuple_, update
 
 from backburner.core import retry
-from backburner.core.accounts import Role
 from backburner.core.conversation import Kind
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.retry import Outage
 from backburner.core.run import Failure, FailureKind
-from backburner.ports import LateWork, OutageReport
+from backburner.ports import LateWork, OutageReport, OutageUser
 from backburner.store.context import Group
 from backburner.store.dialect import insert_if_absent, upsert
+from backburner.store.queue import late_work
 from backburner.store.tables import (
     PAUSED,
     conversations,
@@ -84,20 +84,6 @@ _delete_report = delete(outage_reports).where(
     outage_reports.c.user_id == bindparam("owner"),
     outage_reports.c.profile == bindparam("of_profile"),
 )
-_newest = conversations.alias("newest")
-#: The operators, each with the conversation that changed last.
-_select_operators = select(conversations.c.user_id, conversations.c.id).where(
-    conversations.c.user_id.in_(
-        select(users.c.id).where(users.c.role != Role.MEMBER.value, users.c.disabled_at.is_(None))
-    ),
-    conversations.c.id
-    == select(_newest.c.id)
-    .where(_newest.c.user_id == conversations.c.user_id)
-    .order_by(_newest.c.updated_at.desc(), _newest.c.id.desc())
-    .limit(1)
-    .correlate(conversations)
-    .scalar_subquery(),
-)
 
 
 class Outages(Group):
@@ -160,10 +146,32 @@ class Outages(Group):
             for row in rows
         ]
 
-    def operators(self) -> Sequence[tuple[UserId, ConversationId]]:
-        """List the operators, each with the conversation that changed last."""
-        rows = self._execute(_select_operators, {})
-        return [(UserId(row.user_id), ConversationId(row.id)) for row in rows]
+    def users(
+        self, outage: str, profiles: Sequence[str], after: str, *, before: datetime, limit: int
+    ) -> Sequence[OutageUser]:
+        """List users by their ids, and what the outage of a profile means to each."""
+        values = {"of_profile": outage, "after": after, "limit": limit}
+        rows = self._execute(late_work.select_users, values | self._late(profiles, before))
+        return [
+            OutageUser(
+                user_id=UserId(row.id),
+                was_told=bool(row.was_told),
+                work_waits=bool(row.waits),
+                is_operator=bool(row.is_operator),
+            )
+            for row in rows
+        ]
+
+    def longest_waiting(
+        self, user: UserId, profiles: Sequence[str], *, before: datetime
+    ) -> ConversationId | None:
+        """Find the conversation whose work has waited longest since before a time."""
+        values = {"owner": user, "limit": 1, **self._late(profiles, before)}
+        found = self._execute(late_work.longest_waiting, values).scalar()
+        return None if found is None else ConversationId(found)
+
+    def _late(self, profiles: Sequence[str], before: datetime) -> dict[str, Any]:
+        return {"profiles": list(profiles), "before": before, "now": self.tx.now}
 
     def report(self, report: OutageReport) -> bool:
         """Record that a user is told about an outage; False: they were told already."""

@@ -75,12 +75,11 @@ partial_index("ix_deliveries_to_send", deliveries.c.not_before, where=is_unsent)
 outage_reports = Table(
     "outage_reports",
     metadata,
-    owner_of_conversation(),
+    owner(),
     Column("profile", Text, primary_key=True),
-    *conversation_reference(),
+    #: No reference: nobody is told again because they deleted it.
+    Column("conversation_id", Id, nullable=False),
     Column("reported_at", Time, nullable=False),
-    # For the cascade when a conversation is deleted.
-    Index("ix_outage_reports_of_conversation", "user_id", "conversation_id"),
 )
 
 events = Table(

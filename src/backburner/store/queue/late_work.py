@@ -1,0 +1,102 @@
+"""Statements that find whose background work waits for a model, and has waited for long.
+
+Late is what could be claimed if its profile did not rest: due work, items in inboxes, and runs that
+were handed back. Every user is looked up in indexes by themselves, so that it does not matter how
+much of it there is.
+"""
+
+from typing import Any
+
+from sqlalchemy import (
+    Integer,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    case,
+    exists,
+    false,
+    literal_column,
+    not_,
+    or_,
+    select,
+    text,
+    union_all,
+)
+
+from backburner.core.accounts import Role
+from backburner.store.queue import claimable
+from backburner.store.tables import (
+    PAUSED,
+    conversations,
+    inbox,
+    install,
+    outage_reports,
+    runs,
+    users,
+)
+
+_before = bindparam("before", type_=conversations.c.next_run_at.type)
+_owner = bindparam("owner", type_=Text())
+
+
+def _sources() -> tuple[Select[Any], ...]:
+    is_under = conversations.c.profile.in_(bindparam("profiles", expanding=True))
+    # A run that was handed back has waited since it began: each probe hands it back anew.
+    queued = claimable.queued(is_under).with_only_columns(
+        runs.c.user_id, runs.c.conversation_id.label("id"), runs.c.started_at.label("since")
+    )
+    return (
+        claimable.due(is_under).where(conversations.c.next_run_at <= _before),
+        claimable.items(is_under).where(inbox.c.arrived_at <= _before),
+        queued.where(runs.c.started_at <= _before),
+    )
+
+
+_waits = and_(
+    # Nothing would run anyway while work is paused.
+    not_(users.c.paused),
+    not_(exists().where(install.c.key == text(f"'{PAUSED}'"))),
+    or_(*(claimable.has_row(source) for source in _sources())),
+)
+#: No EXISTS: PostgreSQL might read the reports to all users.
+_was_told = (
+    select(outage_reports.c.user_id)
+    .where(
+        outage_reports.c.user_id == users.c.id, outage_reports.c.profile == bindparam("of_profile")
+    )
+    .limit(literal_column("1", Integer))
+    .scalar_subquery()
+    .is_not(None)
+)
+#: Some users, whether they were told about an outage, and if not, whether work of theirs is late.
+#: The limit is on all users, so that it costs the same however many were told.
+select_users = (
+    select(
+        users.c.id,
+        _was_told.label("was_told"),
+        case((_was_told, false()), else_=_waits).label("waits"),
+        (users.c.role != Role.MEMBER.value).label("is_operator"),
+    )
+    .where(users.c.id > bindparam("after"), users.c.disabled_at.is_(None))
+    .order_by(users.c.id)
+    .limit(bindparam("limit"))
+)
+
+
+def _longest_waiting() -> Select[Any]:
+    oldest = [
+        select(
+            source.where(claimable.owner_of(source) == _owner)
+            .order_by(source.selected_columns.since)
+            .limit(bindparam("limit"))
+            .subquery()
+        )
+        for source in _sources()
+    ]
+    late = union_all(*oldest).subquery("late")
+    return select(late.c.id).order_by(late.c.since).limit(bindparam("limit"))
+
+
+#: The conversation in which late work of a user waits longest.
+longest_waiting = _longest_waiting()
