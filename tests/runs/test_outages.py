@@ -29,7 +29,7 @@ from backburner.core.schedule import After, Interval, Scheduled
 from backburner.core.transitions import Report
 from backburner.ports import TurnRequest, Tx
 from backburner.store import tables
-from backburner.worker.outage_reporter import BATCH, OutageReporter
+from backburner.worker.outage_reporter import BATCH, USER_BATCH, OutageReporter
 from backburner.worker.resting_profiles import RestingProfiles
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -539,7 +539,9 @@ async def test_a_look_at_an_outage_continues_where_the_last_one_ended(
 ) -> None:
     stage = set_up(otherwise=Provider(), limits=Limits(max_tasks=1000))
     # Before this user, by their ids, and before this work, by its time.
-    many = [{"id": f"a_{number}", "served_at": NOON, "created_at": NOON} for number in range(BATCH)]
+    many = [
+        {"id": f"a_{number}", "served_at": NOON, "created_at": NOON} for number in range(USER_BATCH)
+    ]
     stage.database.run(lambda tx: tx.connection.execute(tables.users.insert(), many))
     for _ in range(BATCH):
         await stage.task(EVERY_HOUR)

@@ -25,8 +25,8 @@ from backburner.ports import ConversationFilter, LateWork, OutageReport, OutageU
 
 #: Nobody is told about an outage that keeps their work waiting for less.
 MIN_LATENESS = timedelta(minutes=1)
-#: Users, and late work, that one look at an outage reads.
-BATCH = 200
+#: Users that one look at an outage reads, and pieces of late work.
+USER_BATCH, BATCH = 1000, 200
 #: Of a conversation that is created because its user has none to be told in.
 TITLE = "Model not available"
 
@@ -71,7 +71,7 @@ class OutageReporter:
         users, now = await self.deps.store.transact(
             lambda tx: (self._list_users(tx, outage, after), tx.now)
         )
-        if len(users) == BATCH:
+        if len(users) == USER_BATCH:
             self._last_user[outage.profile] = users[-1].user_id
         is_denied = outage.kind is FailureKind.ACCESS_DENIED
         is_long = outage.since <= now - MIN_LATENESS
@@ -89,7 +89,7 @@ class OutageReporter:
     def _list_users(self, tx: Tx, outage: Outage, after: str) -> Sequence[OutageUser]:
         before = tx.now - MIN_LATENESS
         profiles = self._profiles(outage)
-        return tx.outages.users(outage.profile, profiles, after, before=before, limit=BATCH)
+        return tx.outages.users(outage.profile, profiles, after, before=before, limit=USER_BATCH)
 
     def _profiles(self, outage: Outage) -> Sequence[str]:
         is_default = outage.profile == self.deps.default_profile
