@@ -1,9 +1,11 @@
 """The program: what it imports for what it does, and how it ends."""
 
+import asyncio
 import os
 import pkgutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -15,6 +17,7 @@ from backburner.app.machines import Machines
 from backburner.cli import commands
 from backburner.settings import load
 from backburner.store.db import Database
+from backburner.worker.service import Worker
 
 #: `mcp` speaks a protocol whose library imports the other two.
 COMMANDS = [
@@ -53,3 +56,32 @@ def test_an_error_ends_the_program_with_1_even_if_a_thread_is_left(
     assert ended.value.code == 1
     (forced,) = (entry for entry in logs if entry["event"] == "program.exit_forced")
     assert isinstance(forced["exc_info"], AttributeError)
+
+
+def test_an_error_ends_the_program_with_1_even_if_a_task_ignores_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = list[asyncio.Task[None]]()
+
+    async def ignore_everything() -> None:
+        while not over.is_set():
+            with suppress(asyncio.CancelledError):
+                await over.wait()
+
+    async def fail(_worker: Worker, _stopping: asyncio.Event) -> None:
+        left.append(asyncio.create_task(ignore_everything()))
+        await asyncio.sleep(0)
+        raise RuntimeError
+
+    def leave(code: int) -> None:
+        codes.append(code)
+        over.set()
+
+    codes, over = list[int](), asyncio.Event()
+    monkeypatch.setattr(program, "EXIT_GRACE_SECONDS", 0.01)
+    monkeypatch.setattr(os, "_exit", leave)
+    monkeypatch.setattr(Worker, "run", fail)
+    with pytest.raises(RuntimeError):
+        program.run(load(data=tmp_path), announce=print, serves=False)
+
+    assert codes == [1]

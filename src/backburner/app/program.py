@@ -84,26 +84,32 @@ async def _run(
     machines: Machines,
     until_stopped: Callable[[App], Awaitable[None]],
 ) -> None:
-    async with open_bus(settings, database) as bus, AsyncExitStack() as stack:
-        stack.push_async_callback(machines.close)
-        app = build(settings, clock, database, bus, machines)
-        # The settings may have changed, or whatever was wrong with a model.
-        await database.transact(lambda tx: tx.outages.probe_soon([*machines.engines]))
-        if isinstance(bus, LocalBus):
-            # No other process has this database open, so all leases are from before.
-            await app.worker.rescuer.rescue_all()
-        await until_stopped(app)
-    await _end_tasks()
+    failure: Exception | None = None
+    try:
+        async with open_bus(settings, database) as bus, AsyncExitStack() as stack:
+            stack.push_async_callback(machines.close)
+            app = build(settings, clock, database, bus, machines)
+            # The settings may have changed, or whatever was wrong with a model.
+            await database.transact(lambda tx: tx.outages.probe_soon([*machines.engines]))
+            if isinstance(bus, LocalBus):
+                # No other process has this database open, so all leases are from before.
+                await app.worker.rescuer.rescue_all()
+            await until_stopped(app)
+    except Exception as error:
+        failure = error
+        raise
+    finally:
+        await _end_tasks(failure)
 
 
-async def _end_tasks() -> None:
+async def _end_tasks(failure: Exception | None) -> None:
     """Cancel the tasks that are left; one that ignores it must not keep the process alive."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()
     stuck = (await asyncio.wait(left, timeout=EXIT_GRACE_SECONDS))[1] if left else set()
     if stuck:
-        _force_exit(tasks=len(stuck))
+        _force_exit(failure, tasks=len(stuck))
 
 
 def _force_exit(failure: BaseException | None = None, **stuck: int) -> None:
