@@ -8,7 +8,7 @@ import pytest
 from support.programs.programs import Ended, Start
 
 from backburner import __version__, log
-from backburner.cli.main import COMMANDS, LazyGroup, backburner
+from backburner.cli.main import COMMANDS, LazyGroup, backburner, fail
 from backburner.cli.server_main import bugs_reported
 from backburner.core.errors import BackburnerError, Conflict
 from backburner.settings import load
@@ -119,3 +119,13 @@ def test_an_expected_error_in_a_group_is_unwrapped(tmp_path: Path) -> None:
         raise ExceptionGroup("parts", [Conflict()])
 
     assert not (tmp_path / "crash.log").exists()
+
+
+def test_what_an_error_quotes_cannot_control_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert fail("Several questions match: Pay \x1b]0;mine\x07 \u202eelse.", code=2) == 2
+
+    assert capsys.readouterr().err == (
+        "Several questions match: Pay \\u001b]0;mine\\u0007 \\u202eelse.\n"
+    )

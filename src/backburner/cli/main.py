@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 from backburner import __version__
 from backburner.cli.command_name import command_name, name_commands
 from backburner.core.errors import BackburnerError, BadRequest, Conflict, NotFound
+from backburner.core.validation import escape_hidden
 
 #: The help line of each command, kept here so that listing the commands does not import them.
 GROUPS = {
@@ -165,5 +166,6 @@ def describe_bug(error: BaseException) -> str:
 
 
 def fail(message: str, *, code: int) -> int:
-    click.echo(name_commands(message), err=True)
+    # It may quote what an agent has written.
+    click.echo(escape_hidden(name_commands(message)), err=True)
     return code
