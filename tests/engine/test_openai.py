@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
+from pydantic_ai.exceptions import ModelAPIError
 from support.contracts.engine import OF_ANY_ENGINE, WITH_MODEL, Promise
 from support.contracts.engine.harness import STALL_LIMIT, EngineHarness, Shared
 from support.model_api import CallTool, Cut, Garbage, GiveOutcome, ModelApi, Refuse, Say, Step
 
-from backburner.core.errors import EngineFailed, SessionGone
+from backburner.core.errors import EngineFailed, ModelUnavailable, SessionGone
 from backburner.core.prompt import quote_outside
-from backburner.engine.openai import OpenAIEngine
+from backburner.engine.openai import OpenAIEngine, failures
 from backburner.engine.openai.history import INTERRUPTED
 from backburner.engine.openai.turn import NOT_MADE, TOO_EARLY
 from backburner.engine.persona import SYSTEM_PROMPT
@@ -383,3 +384,13 @@ def test_the_library_of_the_engine_is_imported_only_with_it() -> None:
     )
 
     assert done.stdout.strip() == "False"
+
+
+def test_trouble_of_a_server_is_explained_without_its_words() -> None:
+    """It is told to users whose request it was not."""
+    quoting = ModelAPIError("m", "Cannot parse {'note': 'My salary'}.", in_stream=True)
+
+    explained = failures.explain(quoting, model="m", server="http://gpu", key="")
+
+    assert isinstance(explained, ModelUnavailable)
+    assert str(explained) == "The model at http://gpu failed."

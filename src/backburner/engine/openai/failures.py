@@ -48,14 +48,14 @@ def explain(error: Exception, *, model: str, server: str, key: str) -> EngineFai
             message = f"{server} rejected the request: {_quote(error, key)}"
             hint = ""
         case _:
-            message = _explain_temporary(error, server=server, key=key)
+            message = _explain_temporary(error, server=server)
             # A response that cannot be read may be due to the request.
             known = ModelUnavailable if isinstance(error, ModelAPIError) else EngineFailed
             return known(message, retry_after=_retry_after(error))
     return EngineFailed(message, hint=hint, permanent=True)
 
 
-def _explain_temporary(error: Exception, *, server: str, key: str) -> str:
+def _explain_temporary(error: Exception, *, server: str) -> str:
     match error:
         case ModelRateLimitError():
             return f"Rate limit reached at {server}."
@@ -68,7 +68,8 @@ def _explain_temporary(error: Exception, *, server: str, key: str) -> str:
         case ModelHTTPError(status_code=status):
             return f"{server} failed with status {status}."
         case ModelAPIError():
-            return f"The model at {server} failed: {_quote(error, key)}"
+            # Without its words, which may quote the request: users of other work are told as well.
+            return f"The model at {server} failed."
         case _:
             return f"The response of the model at {server} cannot be read."
 
