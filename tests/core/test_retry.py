@@ -1,5 +1,6 @@
 """What follows a failure: a retry, a question, or giving up."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from backburner.core.retry import (
     MAX_REST,
     MAX_RETRY_AFTER,
     MAX_RETRY_DELAY,
+    MAX_UNTRIED_TIME,
     OUTAGE_KINDS,
     AskUser,
     AtLimit,
@@ -29,6 +31,7 @@ from backburner.core.retry import (
     max_outage_wait,
     note_trouble,
     own_delay,
+    own_trouble_since,
     retry_delay,
 )
 from backburner.core.run import FailureKind, Run, RunKind
@@ -192,14 +195,34 @@ def test_a_refused_key_is_tried_rarely() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(FailureKind))
-def test_a_run_that_alone_meets_trouble_waits_as_long_as_it_has_tried(kind: FailureKind) -> None:
-    run, hour = make.run(failure=make.failure(kind), started_at=NOON), NOON + HOUR / 2
+def test_trouble_that_a_run_meets_again_while_the_model_works_is_its_own(kind: FailureKind) -> None:
+    run = make.run(failure=make.failure(kind), started_at=NOON - DAY)
 
-    expected = HOUR / 2 if kind in OUTAGE_KINDS else timedelta()
-    assert own_delay(run, in_outage=False, now=hour) == expected
-    assert own_delay(run, in_outage=True, now=hour) == timedelta()
-    assert own_delay(make.run(), in_outage=False, now=hour) == timedelta()
-    assert own_delay(run, in_outage=False, now=NOON + DAY) <= MAX_RETRY_DELAY
+    expected = NOON if kind in OUTAGE_KINDS else None
+    assert own_trouble_since(run, in_outage=False, now=NOON) == expected
+    assert own_trouble_since(run, in_outage=True, now=NOON) is None
+    assert own_trouble_since(make.run(), in_outage=False, now=NOON) is None
+    # Its beginning stays, also through outages.
+    again = replace(run, own_trouble_since=NOON - HOUR)
+    for in_outage in (True, False):
+        assert own_trouble_since(again, in_outage=in_outage, now=NOON) == NOON - HOUR
+
+
+def test_a_run_with_trouble_of_its_own_waits_as_long_as_it_has_tried() -> None:
+    assert own_delay(NOON, in_outage=False, now=NOON) == FIRST_REST
+    assert own_delay(NOON, in_outage=False, now=NOON + HOUR / 2) == HOUR / 2
+    assert own_delay(NOON, in_outage=False, now=NOON + DAY) == MAX_RETRY_DELAY
+    assert own_delay(NOON, in_outage=True, now=NOON + HOUR) == timedelta()
+    assert own_delay(None, in_outage=False, now=NOON + HOUR) == timedelta()
+
+
+def test_an_outage_begins_anew_if_nothing_has_tried_the_model_for_long() -> None:
+    first = note_trouble(None, "one", DOWN, probed=True, now=NOON)
+
+    tried = note_trouble(first, "one", DOWN, probed=True, now=first.until + MAX_UNTRIED_TIME)
+    assert tried.since == NOON
+    later = first.until + 2 * MAX_UNTRIED_TIME
+    assert note_trouble(first, "one", DOWN, probed=True, now=later).since == later
 
 
 def test_one_time_work_waits_a_day_and_a_job_as_long_as_a_run() -> None:

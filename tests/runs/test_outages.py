@@ -7,59 +7,31 @@ from datetime import timedelta
 
 import pytest
 from support.doubles.clock import SetClock
-from support.doubles.engine import End, Fail, Say, ScriptedEngine, Spend, Wait
+from support.doubles.engine import End, Fail, Say, ScriptedEngine, Wait
 from support.requirements import requirement
 from support.stage.make import MATE, NOON, STRANGER, USER
+from support.stage.provider import BACK, DENIED, DOWN, Provider, outages, pass_time
 from support.stage.stage import Stage
-from support.stage.whole_worker import until
 from support.statements import watched
 
 from backburner.actions import steps
 from backburner.actions.deps import Limits
-from backburner.actions.origin import Origin
-from backburner.actions.work import jobs
 from backburner.core import retry, transitions
 from backburner.core.conversation import Author, Conversation, EndedAs, Kind, Status
-from backburner.core.errors import EngineFailed, ModelAccessDenied, ModelUnavailable
+from backburner.core.errors import EngineFailed
 from backburner.core.ids import UserId
-from backburner.core.retry import FIRST_REST, MAX_REST, Outage
+from backburner.core.retry import FIRST_REST, MAX_REST
 from backburner.core.routing import Routes
 from backburner.core.run import Failure, FailureKind, RunStatus
 from backburner.core.schedule import After, Interval, Scheduled
 from backburner.core.transitions import Report
-from backburner.ports import TurnRequest, Tx
+from backburner.ports import Tx
 from backburner.store import tables
-from backburner.worker.outage_reporter import BATCH, USER_BATCH, OutageReporter
+from backburner.worker.outage_reporter import BATCH, USER_BATCH
 from backburner.worker.resting_profiles import RestingProfiles
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 EVERY_HOUR = Interval(HOUR, anchor=NOON)
-DOWN = Fail(ModelUnavailable("The model is overloaded."))
-DENIED = Fail(ModelAccessDenied("The key was refused.", hint="Enter another.", permanent=True))
-BACK = "The model is available again. Background work that waited for it continues."
-
-
-class Provider:
-    """Of a model that fails until it is repaired."""
-
-    def __init__(self, trouble: Fail = DOWN) -> None:
-        self.trouble: Fail | None = trouble
-
-    def __call__(self, _request: TurnRequest) -> list[Fail | End]:
-        return [self.trouble or End({"complete": True, "message": "Done."})]
-
-
-def outages(stage: Stage) -> list[Outage]:
-    return list(stage.database.run(lambda tx: tx.outages.all()))
-
-
-async def pass_time(stage: Stage, clock: SetClock, length: timedelta, step: timedelta) -> None:
-    """Let a worker work and report while time passes."""
-    until = clock.now + length
-    while clock.now < until:
-        clock.advance(step)
-        await stage.work()
-        await stage.outage_reporter.run_once()
 
 
 @requirement("B-retry")
@@ -268,77 +240,6 @@ async def test_an_outage_of_the_fallback_is_a_failure_under_the_own_model(
     assert run.failure.message == "It is confused."
     assert len(local.requests) == 1
     assert outages(stage) == []
-
-
-async def test_an_outage_ends_with_the_first_answer_of_the_model(
-    stage: Stage, clock: SetClock
-) -> None:
-    stage.engine.then(DOWN)
-    await stage.task()
-    await stage.work()
-    clock.advance(FIRST_REST)
-    stage.engine.then(Spend(10), Wait())
-
-    await stage.take_up()
-    await until(lambda: not outages(stage))
-
-    stage.kill()
-
-
-async def test_work_that_nobody_tries_is_not_ended(
-    set_up: Callable[..., Stage], clock: SetClock
-) -> None:
-    stage = set_up(otherwise=Provider())
-    task = await stage.task()
-    await stage.work()
-    stage.database.run(lambda tx: tx.users.set_paused(USER, paused=True))
-
-    await pass_time(stage, clock, 2 * retry.MAX_OUTAGE_WAIT, 6 * HOUR)
-    assert stage.notices() == []
-    stage.database.run(lambda tx: tx.users.set_paused(USER, paused=False))
-    await stage.outage_reporter.run_once()
-
-    assert stage.load(task).status is Status.BACKGROUND
-    # A process that has just started has not tried it, either.
-    clock.advance(retry.MAX_OUTAGE_WAIT)
-    await stage.work()
-    await OutageReporter(stage.deps).run_once()
-    assert stage.load(task).status is Status.BACKGROUND
-
-
-async def test_one_time_work_ends_after_a_day(
-    set_up: Callable[..., Stage], clock: SetClock
-) -> None:
-    stage = set_up(otherwise=Provider())
-    task = await stage.task()
-    recurring = await stage.task(EVERY_HOUR)
-    await stage.work()
-
-    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT - HOUR, HOUR / 2)
-    assert stage.load(task).status is Status.BACKGROUND
-    await pass_time(stage, clock, 2 * HOUR, HOUR / 2)
-
-    assert stage.load(task).ended_as is EndedAs.ERROR
-    assert "waited too long for its model. The model is overloaded." in stage.said(task)[-1]
-    assert stage.history(task)[0].status is RunStatus.CANCELLED
-    assert stage.load(recurring).status is Status.BACKGROUND
-
-
-async def test_a_job_waits_for_as_long_as_it_may_take(
-    set_up: Callable[..., Stage], clock: SetClock
-) -> None:
-    stage = set_up(otherwise=Provider(), limits=Limits(run_timeout=10 * MINUTE))
-    chat = await stage.chat()
-    wish = jobs.JobRequest(description="One", prompt="Look.")
-    (started,) = await jobs.start(stage.deps, Origin(chat.user_id, chat.id), [wish])
-    job = stage.database.run(lambda tx: tx.conversations.load(chat.user_id, started.id))
-    await stage.work()
-
-    await pass_time(stage, clock, 9 * MINUTE, MINUTE)
-    assert stage.load(job).status is Status.BACKGROUND
-    await pass_time(stage, clock, 2 * MINUTE, MINUTE)
-
-    assert stage.load(job).ended_as is EndedAs.ERROR
 
 
 async def test_a_refused_key_is_reported_to_operators_and_pauses_nothing(

@@ -24,6 +24,8 @@ MAX_REST = timedelta(minutes=5)
 ACCESS_DENIED_REST = timedelta(minutes=15)
 #: How long others wait for a probe, before the next one may be made.
 PROBE_TIME = timedelta(minutes=1)
+#: If nothing has tried a profile for longer since it rested, the time until then does not count.
+MAX_UNTRIED_TIME = timedelta(minutes=2)
 #: How long one-time work waits for its model. A job waits for as long as a run of it may take.
 MAX_OUTAGE_WAIT = timedelta(hours=24)
 #: Failures that the work is not to blame for.
@@ -69,6 +71,7 @@ class Outage:
     profile: str
     kind: FailureKind
     message: str
+    #: Something has tried the model again and again since then.
     since: datetime
     #: The next probe is made then.
     until: datetime
@@ -93,10 +96,16 @@ def note_trouble(
         profile=profile,
         kind=failure.kind,
         message=failure.message,
-        since=now if outage is None else outage.since,
+        since=_tried_since(outage, now),
         until=until,
         probes=probes,
     )
+
+
+def _tried_since(outage: Outage | None, now: datetime) -> datetime:
+    if outage is None or now - outage.until > MAX_UNTRIED_TIME:
+        return now
+    return outage.since
 
 
 def _rest(probes: int, failure: Failure) -> timedelta:
@@ -106,16 +115,22 @@ def _rest(probes: int, failure: Failure) -> timedelta:
     return max(rest, min(failure.retry_after or timedelta(), MAX_RETRY_AFTER))
 
 
-def own_delay(run: Run, *, in_outage: bool, now: datetime) -> timedelta:
-    """Return how long a run waits by itself, after its profile has rested.
+def own_trouble_since(run: Run, *, in_outage: bool, now: datetime) -> datetime | None:
+    """Return since when a run has met trouble though the model worked for others in between.
 
-    If it meets trouble again and again while the model works for others, something in its request
-    may make the provider fail: it waits as long as it has tried so far.
+    Something in its request may make the provider fail.
     """
     met_before = run.failure is not None and run.failure.kind in OUTAGE_KINDS
-    if in_outage or not met_before:
+    if run.own_trouble_since is None and met_before and not in_outage:
+        return now
+    return run.own_trouble_since
+
+
+def own_delay(since: datetime | None, *, in_outage: bool, now: datetime) -> timedelta:
+    """Return how long a run with trouble of its own waits, after its profile has rested."""
+    if in_outage or since is None:
         return timedelta()
-    return min(now - run.started_at, MAX_RETRY_DELAY)
+    return min(max(now - since, FIRST_REST), MAX_RETRY_DELAY)
 
 
 def max_outage_wait(kind: Kind, run_timeout: timedelta) -> timedelta:

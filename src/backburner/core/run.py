@@ -116,6 +116,8 @@ class Run:
     #: The slot that started it, if one did.
     slot_at: datetime | None = None
     failure: Failure | None = None
+    #: Since when it has met trouble of its model that others did not.
+    own_trouble_since: datetime | None = None
     result: str | None = None
     tokens: int = 0
     #: The profile that did the work, and the one that failed before it, if any.

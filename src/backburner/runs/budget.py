@@ -28,8 +28,8 @@ class Budget:
     deps: Deps
     turn: Turn
     root: ConversationId
-    #: The profile that is in an outage until the first call of its model succeeds.
-    ends_outage_of: str | None = None
+    #: The profile in an outage that this run is a probe of.
+    probes: str | None = None
 
     def open(self, tx: Tx, zone: str) -> BudgetVerdict:
         """Check whether anything is left to spend, and whether other runs have reserved it."""
@@ -47,8 +47,9 @@ class Budget:
             if not any(tx.spending.was_recorded(self.turn, at) for at in tried):
                 tried.append(tx.now)
                 self._spend(tx, model, usage, person.zone)
-                if self.ends_outage_of is not None:
-                    tx.outages.end(self.ends_outage_of)
+                if self.probes is not None:
+                    # The outage is over when a run has ended well; meanwhile others may try.
+                    tx.outages.end_rest(self.probes)
             return self.open(tx, person.zone).over
 
         return await self.deps.store.transact(work)

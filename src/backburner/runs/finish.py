@@ -91,7 +91,7 @@ class _Ending:
             tx.users.lock(turn.user_id)
         before = tx.turns.hold(turn)
         if self.claim.in_outage and self._has_used_model():
-            tx.outages.end(result.escalated_from or result.profile)
+            tx.outages.end(result.profile)
         conversation = self._renewed(before)
         if before.session is not None and before.session != conversation.session:
             self._forget(tx, before.session, conversation.session)
@@ -203,13 +203,29 @@ class _Ending:
         if is_for_person:
             self._failed(tx, conversation, failure)
             return
+        in_outage = claim.in_outage
+        since = retry.own_trouble_since(claim.run, in_outage=in_outage, now=tx.now)
+        if since is not None and self._waits_too_long(conversation, tx.now - since):
+            step = transitions.end_in_outage(conversation, failure.message, now=tx.now)
+            ending = RunEnding(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
+            self._commit(tx, step, ending)
+            return
         # No claim takes it before the profile has rested, either.
-        until = tx.now + retry.own_delay(claim.run, in_outage=claim.in_outage, now=tx.now)
-        self._hand_back(tx, Step(conversation=conversation), until=until, failure=failure)
+        until = tx.now + retry.own_delay(since, in_outage=in_outage, now=tx.now)
+        step = Step(conversation=conversation)
+        self._hand_back(tx, step, until=until, failure=failure, trouble_since=since)
+
+    def _waits_too_long(self, conversation: Conversation, waited: timedelta) -> bool:
+        run_timeout = conversation.run_timeout or self.deps.limits.run_timeout
+        limit = retry.max_outage_wait(conversation.kind, run_timeout)
+        return not conversation.is_recurring and waited >= limit
 
     def _has_used_model(self) -> bool:
+        """Whether the model that was in an outage when the run was claimed has answered it."""
         result = self.result
         if result.failure is not None and result.failure.kind in retry.OUTAGE_KINDS:
+            return False
+        if result.escalated_from is not None:
             return False
         return result.is_done or self.gate.tokens > 0
 
@@ -278,10 +294,18 @@ class _Ending:
         until: datetime | None,
         serves: bool = True,
         failure: Failure | None = None,
+        trouble_since: datetime | None = None,
     ) -> None:
         step = self._with_note(tx, self._ask_in_doubt(tx, step))
         served = self._served() if serves else []
-        tx.turns.hand_back(self.claim.turn, step, until=until, served=served, failure=failure)
+        tx.turns.hand_back(
+            self.claim.turn,
+            step,
+            until=until,
+            served=served,
+            failure=failure,
+            trouble_since=trouble_since,
+        )
         self.outcome = "handed back"
         steps.propagate(tx, step)
 

@@ -96,7 +96,7 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         turn,
         stop,
         [entry for entry in prepared.past_calls if entry.run_id != turn.run_id],
-        Budget(deps, turn, prepared.root, ends_outage_of=profile if claim.in_outage else None),
+        Budget(deps, turn, prepared.root, probes=profile if claim.in_outage else None),
         can_be_injected=deps.can_be_injected(profile),
         over=prepared.over,
     )

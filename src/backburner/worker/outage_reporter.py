@@ -6,7 +6,7 @@ late work, and the next one continues where it ended.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 
 import structlog
@@ -38,15 +38,12 @@ class OutageReporter:
     deps: Deps
     #: The profiles that were in an outage the last time, for the log.
     _known: frozenset[str] = frozenset()
-    #: The first look: work that waited before, while nothing tried its model, waits anew.
-    _began_at: datetime | None = None
     #: Where the last look at each outage ended, if there was more.
     _last_user: dict[str, str] = field(default_factory=dict)
     _last_work: dict[str, LateWork] = field(default_factory=dict)
 
     async def run_once(self) -> bool:
         outages, now = await self.deps.store.transact(lambda tx: (tx.outages.all(), tx.now))
-        self._began_at = self._began_at or now
         self._log_changes(outages)
         for outage in outages:
             await self._report(outage)
@@ -116,7 +113,7 @@ class OutageReporter:
         return late
 
     def _end_if_too_late(self, tx: Tx, outage: Outage, work: LateWork) -> None:
-        waited = tx.now - max(work.due_at, outage.since, self._began_at or tx.now)
+        waited = tx.now - max(work.due_at, outage.since)
         run_timeout = work.run_timeout or self.deps.limits.run_timeout
         if waited < retry.max_outage_wait(work.kind, run_timeout):
             return

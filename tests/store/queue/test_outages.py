@@ -136,6 +136,19 @@ def test_late_work_is_listed_page_by_page(scene: Scene) -> None:
     )
 
 
+def test_work_that_waits_for_something_else_is_not_late(scene: Scene) -> None:
+    task, blocked = scene.task(), scene.task()
+    runs = {run.turn.conversation_id: run for run in (scene.begin_work(), scene.begin_work())}
+    scene.hand_back(runs[task.id])
+    # As if it waited for its jobs.
+    scene.hand_back(runs[blocked.id], after=5 * MINUTE)
+    scene.clock.advance(2 * MINUTE)
+
+    late = scene.run(lambda tx: tx.outages.late_work([""], None, before=tx.now - MINUTE, limit=9))
+
+    assert [work.conversation_id for work in late] == [task.id]
+
+
 def test_users_are_listed_page_by_page_and_their_work_is_looked_at_until_they_are_told(
     scene: Scene,
 ) -> None:

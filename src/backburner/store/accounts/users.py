@@ -8,7 +8,7 @@ from backburner.core.ids import UserId
 from backburner.ports import EventKind, Hint, HintKind, UserProfile, UserState
 from backburner.store.context import Group
 from backburner.store.dialect import insert_if_absent
-from backburner.store.tables import PAUSED, conversations, install, is_discovery, users
+from backburner.store.tables import PAUSED, conversations, install, is_discovery, outages, users
 
 _by_id = users.c.id == bindparam("user_id")
 _load = select(users.c.id, users.c.zone, users.c.paused).where(_by_id)
@@ -29,6 +29,8 @@ select_profile = select(
     _discovery.is_not(None).label("discovery"),
 ).where(_by_id)
 _select_all = select(users.c.id)
+#: While work was paused, it did not wait for its model.
+_wait_anew = update(outages).values(since=bindparam("now"))
 _resume_all = delete(install).where(install.c.key == PAUSED)
 
 
@@ -48,6 +50,8 @@ class Users(Group):
             insert_if_absent(self.connection, install, {"key": PAUSED, "value": "true"})
         else:
             self._execute(_resume_all)
+        if not paused:
+            self._execute(_wait_anew, {"now": self.tx.now})
         self.tx.hint(Hint(HintKind.WORK), Hint(HintKind.CHANGED, user))
         for user_id in self._execute(_select_all).scalars() if user is None else (user,):
             self.tx.events.note(UserId(user_id), None, EventKind.USER)

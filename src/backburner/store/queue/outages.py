@@ -5,7 +5,21 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Text, and_, bindparam, delete, exists, not_, select, tuple_, update
+from sqlalchemy import (
+    Row,
+    Text,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    not_,
+    or_,
+    select,
+    text,
+    tuple_,
+    update,
+)
 
 from backburner.core import retry
 from backburner.core.conversation import Kind
@@ -20,9 +34,11 @@ from backburner.store.tables import (
     PAUSED,
     conversations,
     install,
+    is_queued,
     is_scheduled,
     outage_reports,
     outages,
+    runs,
     users,
 )
 
@@ -35,10 +51,28 @@ _lock_rested = (
     .where(outages.c.until <= bindparam("now"))
     .with_for_update(skip_locked=True)
 )
-_set_until = update(outages).where(_of_profile).values(until=bindparam("new_until"))
-_probe_soon = update(outages).values(until=bindparam("now"))
+_begin_probe = (
+    update(outages)
+    .where(_of_profile)
+    .values(
+        until=bindparam("new_until"),
+        since=case(
+            (outages.c.until < bindparam("untried"), bindparam("now", type_=outages.c.since.type)),
+            else_=outages.c.since,
+        ),
+    )
+)
+#: Those that have rested already keep the time since which nothing has tried them.
+_end_rests = (
+    update(outages).where(outages.c.until > bindparam("now")).values(until=bindparam("now"))
+)
+_end_rest = _end_rests.where(_of_profile)
 _delete_others = delete(outages).where(
     outages.c.profile.not_in(bindparam("profiles", expanding=True))
+)
+#: Nobody is told that a model which was removed is available again.
+_forget_reports = delete(outage_reports).where(
+    outage_reports.c.profile.not_in(bindparam("profiles", expanding=True))
 )
 _delete = delete(outages).where(_of_profile)
 
@@ -51,6 +85,16 @@ _is_late = and_(
         users.c.id == conversations.c.user_id, not_(users.c.paused), users.c.disabled_at.is_(None)
     ),
     not_(exists().where(install.c.key == PAUSED)),
+    # It waits for its own jobs, or because of its own trouble.
+    not_(
+        exists().where(
+            runs.c.user_id == conversations.c.user_id,
+            runs.c.conversation_id == conversations.c.id,
+            is_queued,
+            runs.c.kind == text("'background'"),
+            or_(runs.c.wait_until.is_(None), runs.c.wait_until > bindparam("now")),
+        )
+    ),
 )
 _position = tuple_(conversations.c.next_run_at, conversations.c.user_id, conversations.c.id)
 _select_late = (
@@ -108,13 +152,19 @@ class Outages(Group):
         return frozenset(self._execute(_lock_rested, {"now": self.tx.now}).scalars())
 
     def begin_probe(self, profile: str) -> None:
-        until = self.tx.now + retry.PROBE_TIME
-        self._execute(_set_until, {"of_profile": profile, "new_until": until})
+        now = self.tx.now
+        values = {"new_until": now + retry.PROBE_TIME, "untried": now - retry.MAX_UNTRIED_TIME}
+        self._execute(_begin_probe, {"of_profile": profile, "now": now, **values})
 
     def probe_soon(self, profiles: Sequence[str]) -> None:
         """Let these profiles be probed now, and forget others: the settings may have changed."""
         self._execute(_delete_others, {"profiles": list(profiles)})
-        self._execute(_probe_soon, {"now": self.tx.now})
+        self._execute(_forget_reports, {"profiles": list(profiles)})
+        self._execute(_end_rests, {"now": self.tx.now})
+
+    def end_rest(self, profile: str) -> None:
+        """Let a profile be probed now, because its model has answered a call."""
+        self._execute(_end_rest, {"of_profile": profile, "now": self.tx.now})
 
     def late_work(
         self,
@@ -125,7 +175,7 @@ class Outages(Group):
         limit: int,
     ) -> Sequence[LateWork]:
         """List work under these profiles that was due before a time, the longest waiting first."""
-        values = {"profiles": list(profiles), "before": before, "limit": limit}
+        values = {"limit": limit, **self._late(profiles, before)}
         if after is None:
             rows = self._execute(_select_late, values)
         else:

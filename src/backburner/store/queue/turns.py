@@ -136,17 +136,25 @@ class Turns(Group):
         until: datetime | None,
         served: Iterable[ItemId] = (),
         failure: Failure | None = None,
+        trouble_since: datetime | None = None,
     ) -> None:
         """Give up the turn; the run resumes at `until`, or None: when something resumes it.
 
-        `failure` is why it could not continue. A run that was asked to stop ends instead.
+        `failure` is why it could not continue, and `trouble_since` since when it has had trouble
+        of its own. A run that was asked to stop ends instead.
         """
         self._give_up(turn, step, served=served)
         if self.is_cancelled(turn):
             ending = RunEnding(status=RunStatus.CANCELLED)
             Runs(self.tx).end(turn.user_id, turn.run_id, ending)
         else:
-            Runs(self.tx).queue(turn.user_id, turn.run_id, until=until, failure=failure)
+            Runs(self.tx).queue(
+                turn.user_id,
+                turn.run_id,
+                until=until,
+                failure=failure,
+                trouble_since=trouble_since,
+            )
         self._write(turn, step)
         self.tx.announce_end(turn)
 

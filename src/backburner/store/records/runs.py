@@ -10,6 +10,7 @@ from sqlalchemy import (
     bindparam,
     delete,
     exists,
+    func,
     insert,
     or_,
     select,
@@ -70,6 +71,10 @@ _queue = (
         wait_until=bindparam("until"),
         failure_kind=bindparam("new_failure_kind"),
         failure_message=bindparam("new_failure_message"),
+        own_trouble_since=func.coalesce(
+            bindparam("new_trouble_since", type_=runs.c.own_trouble_since.type),
+            runs.c.own_trouble_since,
+        ),
         draft=None,
     )
 )
@@ -171,6 +176,7 @@ class Runs(Group):
         *,
         until: datetime | None,
         failure: Failure | None = None,
+        trouble_since: datetime | None = None,
     ) -> None:
         values = {
             "owner": user,
@@ -178,6 +184,7 @@ class Runs(Group):
             "until": until,
             "new_failure_kind": failure and failure.kind.value,
             "new_failure_message": failure and failure.message,
+            "new_trouble_since": trouble_since,
         }
         self._execute(_queue, values)
 

@@ -45,6 +45,8 @@ runs = Table(
     Column("worker", Text),
     Column("failure_kind", Text),
     Column("failure_message", Text),
+    #: Of a run that was handed back: it meets trouble of its model that others do not.
+    Column("own_trouble_since", Time),
     Column("result", Text),
     Column("tokens", BigInteger, nullable=False),
     #: The reply so far, for subscribers in other processes.
