@@ -56,6 +56,7 @@ class Troubles:
             "a backend stopped": (lambda: self._stopped(1), SOON),
             "all backends stopped": (lambda: self._stopped(100), SOON),
             "everything silent": (self._silent, LATER),
+            "a pooler without its server": (self._only_sign_in, LATER),
             "old connections silent for ever": (self._half_silent, LATER),
         }
 
@@ -108,6 +109,15 @@ class Troubles:
     @contextmanager
     def _silent(self) -> Iterator[None]:
         self._proxy.fall_silent()
+        try:
+            yield
+        finally:
+            self._proxy.let_new_connections_through()
+
+    @contextmanager
+    def _only_sign_in(self) -> Iterator[None]:
+        self._proxy.only_sign_in()
+        self._proxy.cut()
         try:
             yield
         finally:

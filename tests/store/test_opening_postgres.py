@@ -1,5 +1,6 @@
 """Opening a PostgreSQL database: what is refused in a sentence, and who waits for whom."""
 
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 from support.doubles.clock import SetClock
+from support.faults.postgres_proxy import Proxy, in_thread
 from support.programs.programs import Start
 from support.servers.postgres_server import postgres_server, somebody_waits
 
@@ -103,12 +105,29 @@ def test_a_postgresql_database_of_an_alpha_version_is_refused(
 
 def test_a_postgresql_that_does_not_answer_is_refused(tmp_path: Path) -> None:
     there = refusal(f"postgresql://me:{PASSWORD}@127.0.0.1:1/b")
-    socket = refusal(f"postgresql://me:{PASSWORD}@/b?host={tmp_path}")
+    no_socket = refusal(f"postgresql://me:{PASSWORD}@/b?host={tmp_path}")
     name = refusal(f"postgresql://me:{PASSWORD}@{'a' * 300}/b")
 
     assert "PostgreSQL at 127.0.0.1:1 cannot be used: Connection refused." in there
-    assert f"PostgreSQL at {tmp_path} cannot be used: No such file" in socket
+    assert f"PostgreSQL at {tmp_path} cannot be used: No such file" in no_socket
     assert "cannot be used" in name
+
+
+def test_a_postgresql_that_accepts_connections_and_never_answers_is_refused() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        port = silent.getsockname()[1]
+        said = refusal(f"postgresql://me:{PASSWORD}@127.0.0.1:{port}/b?connect_timeout=2")
+
+    assert "cannot be used: connection timeout expired." in said
+
+
+def test_a_pooler_whose_server_never_answers_is_refused(migrated_postgres_url: str) -> None:
+    proxy = Proxy(migrated_postgres_url)
+    proxy.only_sign_in()
+    with in_thread(proxy) as url:
+        said = refusal(f"{url}?connect_timeout=2")
+
+    assert "cannot be used: it closed the connection or did not answer in time." in said
 
 
 def test_an_option_that_postgresql_does_not_have_is_refused(own_postgres_url: str) -> None:

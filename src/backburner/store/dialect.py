@@ -9,7 +9,8 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
+from threading import Timer
 from typing import Any, cast
 
 from sqlalchemy import (
@@ -30,7 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, registry, sqlite
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, Dialect
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from backburner.store.types import to_micros
@@ -45,8 +46,12 @@ POSTGRES_SETTINGS = {
     "idle_in_transaction_session_timeout": "15s",
     "statement_timeout": "60s",
 }
+#: For connecting, and again for the first statements of a connection; a URL may set another.
+CONNECT_SECONDS = 10
 #: A statement is prepared when it is executed once more than this.
 _PREPARE_AFTER = 5
+#: The key of the timer that cuts a connection which does not get ready.
+_TIMER = "setup_timer"
 
 #: Returns the time, and the tick of the lease clock in microseconds.
 Clock = Callable[[], tuple[datetime, int]]
@@ -93,7 +98,7 @@ def make_engine(url: str, *, pooled: bool = False) -> Engine:
         pool_use_lifo=True,
         pool_timeout=10,
         connect_args={
-            "connect_timeout": 10,
+            "connect_timeout": (seconds := _connect_timeout(parsed)),
             "prepare_threshold": None,
             "keepalives_idle": 10,
             "keepalives_interval": 5,
@@ -101,6 +106,9 @@ def make_engine(url: str, *, pooled: bool = False) -> Engine:
             "tcp_user_timeout": 20_000,
         },
     )
+    event.listen(engine, "do_connect", partial(_connect, seconds))
+    # After the first statements of SQLAlchemy itself.
+    event.listen(engine, "connect", partial(_set_up, engine))
     if not pooled:
         leave_pooled_mode(engine)
     return engine
@@ -109,7 +117,6 @@ def make_engine(url: str, *, pooled: bool = False) -> Engine:
 def leave_pooled_mode(engine: Engine) -> None:
     """Make the settings once per connection, and prepare statements."""
     cast("PooledPostgres", engine.dialect).pooled = False
-    event.listen(engine, "connect", _set_for_connection)
     # Connections that were opened before have no settings.
     engine.dispose()
 
@@ -291,12 +298,34 @@ _COUNT_CONNECTIONS = text(
 )
 
 
-def _set_for_connection(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
-    # Without a transaction, in one round trip.
-    connection.autocommit = True
-    connection.execute(_select_settings("false"))
-    connection.autocommit = False
-    connection.prepare_threshold = _PREPARE_AFTER
+def _connect_timeout(url: URL) -> int:
+    seconds = str(url.query.get("connect_timeout", ""))
+    return int(seconds) if seconds.isdecimal() and int(seconds) else CONNECT_SECONDS
+
+
+def _connect(
+    seconds: int,
+    dialect: Dialect,
+    entry: ConnectionPoolEntry,
+    args: Sequence[Any],
+    options: dict[str, Any],
+) -> DBAPIConnection:
+    connection = dialect.connect(*args, **options)
+    # A pooler signs clients in by itself, and its server may be silent.
+    entry.info[_TIMER] = timer = Timer(seconds, cut, [connection])
+    timer.daemon = True
+    timer.start()
+    return connection
+
+
+def _set_up(engine: Engine, connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
+    if not is_pooled(engine):
+        # Without a transaction, in one round trip.
+        connection.autocommit = True
+        connection.execute(_select_settings("false"))
+        connection.autocommit = False
+        connection.prepare_threshold = _PREPARE_AFTER
+    entry.info.pop(_TIMER).cancel()
 
 
 @cache

@@ -37,6 +37,17 @@ async def database(proxy: Proxy) -> AsyncIterator[Database]:
             yield database
 
 
+@pytest.fixture
+async def impatient(proxy: Proxy) -> AsyncIterator[Database]:
+    """Open a database whose new connections have as little time as the driver can give them."""
+    async with proxy.url() as url:
+        engine = make_engine(f"{url}?connect_timeout=2")
+        with closing(Database(engine, SetClock())) as database:
+            assert await database.transact(ask) == 1
+            engine.dispose()
+            yield database
+
+
 def ask(tx: Tx) -> int:
     found: int = tx.connection.execute(text("SELECT 1")).scalar_one()
     return found
@@ -154,3 +165,16 @@ async def test_a_transaction_whose_caller_was_cancelled_keeps_its_deadline(
         await asking
 
     await until(lambda: not database._underway)
+
+
+async def test_connections_that_fall_silent_after_their_sign_in_keep_no_thread(
+    impatient: Database, proxy: Proxy
+) -> None:
+    proxy.only_sign_in()
+    asked = [impatient.transact(ask, within=timedelta(seconds=11)) for _ in range(THREADS)]
+    failed = await asyncio.gather(*asked, return_exceptions=True)
+    assert {str(each) for each in failed} == {NO_ANSWER}
+
+    proxy.let_new_connections_through()
+    async with asyncio.timeout(10):
+        assert await impatient.transact(ask) == 1

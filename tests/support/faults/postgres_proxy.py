@@ -12,11 +12,15 @@ from sqlalchemy import make_url
 
 #: What a driver sends to commit.
 COMMIT = b"COMMIT\0"
+#: What a server sends when a sign-in has succeeded.
+READY_FOR_QUERY = b"Z\x00\x00\x00\x05I"
 
 
 @dataclass
 class Line:
     is_silent: bool = False
+    #: A new connection falls silent when its sign-in has succeeded.
+    only_signs_in: bool = False
 
 
 @dataclass
@@ -60,6 +64,10 @@ class Proxy:
         """Let nothing through, on the connections there are and on new ones."""
         self._line.is_silent = True
 
+    def only_sign_in(self) -> None:
+        """Let new connections sign in, and nothing after that: the server behind a pooler hangs."""
+        self._line = Line(only_signs_in=True)
+
     def let_new_connections_through(self) -> None:
         """Leave those that fell silent as they are."""
         self._line = Line()
@@ -86,7 +94,7 @@ class Proxy:
         task = asyncio.current_task()
         assert task
         self._carrying.add(task)
-        line = self._line
+        line = Line(only_signs_in=True) if self._line.only_signs_in else self._line
         there_reader, there_writer = await self._connect()
         self._ends |= {writer, there_writer}
         talk = _Talk(self)
@@ -132,6 +140,7 @@ async def _pass_on(
         while (data := await reader.read(65536)) and goes_on(data):
             if not line.is_silent:
                 writer.write(data)
+            line.is_silent |= line.only_signs_in and READY_FOR_QUERY in data
     except ConnectionError:
         pass
     if not line.is_silent:

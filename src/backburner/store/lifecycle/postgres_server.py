@@ -20,6 +20,8 @@ _SELECT_PROCESS = text("SELECT pg_backend_pid()")
 #: On a busy pooler the process may be another one each time, but not always.
 _PROBES = 8
 _NO_DATABASE = re.compile(r'database "(.*)" does not exist')
+#: Of the driver, also when our own deadline has ended the connection.
+_LOST = "server closed the connection unexpectedly"
 _NO_RIGHT, _LOCK_TIMEOUT = "42501", "55P03"
 #: Classes of server errors: connection, state, resources, operator, system.
 _SERVER_ERRORS = ("08", "25", "53", "57", "58")
@@ -96,6 +98,8 @@ def _explain_refusal(url: URL, message: str) -> StoreFailed:
             f"{_server(url)} has no database {match[1]}.",
             f"Create it with `createdb {match[1]}`, or name another with --database-url.",
         )
+    if message == _LOST:
+        message = "it closed the connection or did not answer in time"
     return StoreFailed(
         f"{_server(url)} cannot be used: {message}.",
         hint="Check that it is running, and that --database-url is right.",
