@@ -8,19 +8,24 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from sqlalchemy import text
+from sqlalchemy import text, update
+from support.people.a_token import TOKEN, put_token
+from support.people.users import add_user
 
 from backburner.app.build import App, build
 from backburner.app.clock import Clock
 from backburner.app.machines import Machines
-from backburner.app.server import build_server_api
+from backburner.app.server import build_server_api, build_worker_api
 from backburner.bus.local import LocalBus
 from backburner.core.errors import StoreFailed
+from backburner.core.ids import new_user_id
 from backburner.settings import load
+from backburner.store import tables
 from backburner.store.db import Database
 from backburner.store.lifecycle.opening import open_database
 from backburner.store.tx import Tx
 
+OPERATOR = {"authorization": f"Bearer {TOKEN}"}
 OK = {"data folder": "ok", "database": "ok", "worker": "ok"}
 
 
@@ -77,6 +82,25 @@ async def test_a_server_whose_database_is_read_only_is_not_ready(app: App) -> No
     app.database.run(lambda tx: tx.connection.exec_driver_sql("PRAGMA query_only = ON"))
 
     assert await ready(app) == (503, OK | {"database": "failed"})
+
+
+async def test_a_worker_counts_its_runs_for_whoever_may_read_metrics(app: App) -> None:
+    def begin(tx: Tx) -> None:
+        add_user(tx, user := new_user_id())
+        tx.connection.execute(update(tables.users).values(role="operator"))
+        put_token(tx.connection, user)
+
+    app.database.run(begin)
+    app.worker.finished["success"] = 3
+    transport = httpx2.ASGITransport(app=build_worker_api(app))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://worker:9100") as client:
+        refused = await client.get("/metrics")
+        answer = await client.get("/metrics", headers=OPERATOR)
+        other = await client.get("/api/me", headers=OPERATOR)
+
+    assert (refused.status_code, answer.status_code, other.status_code) == (401, 200, 404)
+    assert 'backburner_runs_finished_total{outcome="success"} 3' in answer.text
+    assert 'backburner_ready{check="worker"} 1' in answer.text
 
 
 async def test_a_server_whose_data_folder_is_gone_is_not_ready(app: App) -> None:

@@ -73,7 +73,9 @@ def _operation_id(route: APIRoute) -> str:
 _root = APIRouter(generate_unique_id_function=_operation_id)
 for _router in ROUTERS:
     _root.include_router(_router, responses=openapi.COMMON_RESPONSES)
-_root.include_router(monitoring.router)
+_monitoring = APIRouter(generate_unique_id_function=_operation_id)
+_monitoring.include_router(monitoring.router)
+_root.include_router(_monitoring)
 
 
 class Api(FastAPI):
@@ -111,15 +113,9 @@ def build_api(
         exception_handlers=problems.HANDLERS,
         routes=list(_root.routes),
     )
-    api.state.deps = deps
-    api.state.readiness = monitoring.Readiness(checks)
-    responses = Counter[str]()
-    api.state.counters = [
-        monitoring.CounterMetric("responses", "Responses.", "status", responses),
-    ]
+    responses = _set_up_monitoring(api, deps, checks)
     api.state.public_url = public_url
     api.state.feed = Feed(deps)
-    api.state.limits = CallerLimits()
     api.state.heartbeat = heartbeat.total_seconds()
     api.state.reply_timeout = reply_timeout
     if tools is not None:
@@ -128,3 +124,34 @@ def build_api(
     api.add_middleware(HostCheckMiddleware, hosts=hosts)
     api.add_middleware(HeadersMiddleware, responses=responses)
     return api
+
+
+def build_monitoring_api(deps: Deps, *, checks: monitoring.Checks) -> FastAPI:
+    """Build the application of a worker, with the routes for monitoring only.
+
+    It serves any host: probes use names and addresses that only their machine knows, and no page
+    of a browser is at home here.
+    """
+    api = Api(
+        title="Backburner",
+        version=__version__,
+        openapi_url=None,
+        exception_handlers=problems.HANDLERS,
+        routes=list(_monitoring.routes),
+    )
+    responses = _set_up_monitoring(api, deps, checks)
+    api.add_middleware(BodyLimitMiddleware)
+    api.add_middleware(HeadersMiddleware, responses=responses)
+    return api
+
+
+def _set_up_monitoring(api: FastAPI, deps: Deps, checks: monitoring.Checks) -> Counter[str]:
+    """Set what the routes for monitoring need; return the counter of responses."""
+    responses = Counter[str]()
+    api.state.deps = deps
+    api.state.limits = CallerLimits()
+    api.state.readiness = monitoring.Readiness(checks)
+    api.state.counters = [
+        monitoring.CounterMetric("responses", "Responses.", "status", responses),
+    ]
+    return responses

@@ -21,7 +21,7 @@ STALL_TIMEOUT = timedelta(seconds=30)
 HEADER_TIMEOUT = timedelta(seconds=10)
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, *, option: str = "--port") -> socket.socket:
     """Open the socket before anything else starts, so that a used port fails early."""
     address = "127.0.0.1" if host == "localhost" else host
     listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
@@ -37,7 +37,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.close()
         raise MachineFailed(
             f"Cannot listen on {host}, port {port}: {(error.strerror or str(error)).lower()}.",
-            hint="Stop the program that uses it, or choose another port with --port.",
+            hint=f"Stop the program that uses it, or choose another port with {option}.",
             permanent=True,
         ) from error
     return listener

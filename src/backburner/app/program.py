@@ -59,6 +59,10 @@ def run(
             from backburner.app.server import serve  # noqa: PLC0415
 
             await serve(app, announce=announce_and_warn, welcome=welcome, works=works)
+        elif settings.worker_port is not None:
+            from backburner.app.server import serve_worker  # noqa: PLC0415
+
+            await serve_worker(app, settings.worker_port, announce=announce_and_warn)
         else:
             await work(app, announce=announce_and_warn)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI
 
 from backburner.actions.deps import Deps
-from backburner.api.app import build_api
+from backburner.api.app import build_api, build_monitoring_api
 from backburner.api.http.caller_limits import CallerLimits
 from backburner.api.routes.mcp import ServeTools
 from backburner.api.routes.monitoring import Checks, CounterMetric
@@ -37,7 +37,39 @@ async def serve(
     works: bool = True,
 ) -> None:
     """Run the server, and a worker if it `works`, until a signal."""
-    settings, api = app.settings, build_server_api(app, works=works)
+    api = build_server_api(app, works=works)
+
+    async def greet(address: str) -> None:
+        link = await owner.welcome(app, app.settings.public_url or address)
+        announce(address)
+        if link:
+            welcome(link)
+
+    # Event streams never end by themselves and would keep the server.
+    await _serve(app, api, app.settings.port, greet, close=api.state.feed.close, works=works)
+
+
+async def serve_worker(app: App, port: int, *, announce: Callable[[str], None]) -> None:
+    """Run a worker whose `/health`, `/ready` and `/metrics` are served, until a signal."""
+
+    async def greet(address: str) -> None:
+        announce(f"{app.worker.name} ({address})")
+
+    await _serve(app, build_worker_api(app), port, greet, option="--worker-port")
+
+
+async def _serve(
+    app: App,
+    api: FastAPI,
+    port: int,
+    greet: Callable[[str], Awaitable[None]],
+    *,
+    option: str = "--port",
+    close: Callable[[], None] = lambda: None,
+    works: bool = True,
+) -> None:
+    """Serve an API, and call `greet` with its address when it responds; `close` ends streams."""
+    settings = app.settings
     await owner.check_open(app)
     config = server_config(
         api,
@@ -45,13 +77,12 @@ async def serve(
         key=settings.tls_key,
         proxies=settings.proxies,
     )
-    with closing(listen(settings.host, settings.port)) as listener:
+    with closing(listen(settings.host, port, option=option)) as listener:
         server, stopping = HttpServer(config), asyncio.Event()
 
         def stop() -> None:
             server.should_exit = True
-            # Event streams never end by themselves and would keep the server.
-            api.state.feed.close()
+            close()
             stopping.set()
 
         stop_on_signals(stop)
@@ -59,11 +90,7 @@ async def serve(
             tasks.create_task(server.serve(sockets=[listener]))
             host, port = listener.getsockname()[:2]
             if await wait_until_healthy(host, port, encrypted=config.is_ssl):
-                address = f"{'https' if config.is_ssl else 'http'}://{host_in_url(host)}:{port}"
-                link = await owner.welcome(app, settings.public_url or address)
-                announce(address)
-                if link:
-                    welcome(link)
+                await greet(f"{'https' if config.is_ssl else 'http'}://{host_in_url(host)}:{port}")
                 # After the announcement, so that a client can watch all that the worker does.
                 if works:
                     tasks.create_task(app.worker.run(stopping))
@@ -84,15 +111,22 @@ def build_server_api(app: App, *, works: bool = True) -> FastAPI:
         public_url=settings.public_url,
         tools=serve_tools(app.deps),
     )
-    api.state.counters += [
-        CounterMetric("store_errors", "Failed transactions.", "kind", app.database.errors)
-    ]
-    if works:
-        finished = app.worker.finished
-        api.state.counters.append(CounterMetric("runs_finished", "Runs.", "outcome", finished))
+    api.state.counters += _counters(app, works=works)
     api.state.limits = CallerLimits(settings.requests_per_minute, settings.connections_per_user)
     api.routes.extend(pages.build_routes())
     return api
+
+
+def build_worker_api(app: App) -> FastAPI:
+    api = build_monitoring_api(app.deps, checks=_checks(app, works=True))
+    api.state.counters += _counters(app, works=True)
+    return api
+
+
+def _counters(app: App, *, works: bool) -> Iterator[CounterMetric]:
+    yield CounterMetric("store_errors", "Failed transactions.", "kind", app.database.errors)
+    if works:
+        yield CounterMetric("runs_finished", "Runs.", "outcome", app.worker.finished)
 
 
 def _checks(app: App, *, works: bool) -> Checks:

@@ -90,6 +90,11 @@ class Settings(BaseSettings):
         " account with a password, and either TLS or a `public_url`.",
     )
     port: Port = Field(default=8484, description="Port to listen on; 0 chooses a free one.")
+    worker_port: Annotated[Port | None, Takes("an integer from 0 to 65535")] = Field(
+        default=None,
+        description="Port on which a `backburner worker` serves `/health`, `/ready` and `/metrics`,"
+        " at the address `host`; 0 chooses a free one. Default: none.",
+    )
     public_url: PublicUrl = Field(
         default="",
         description="Public https URL when behind a reverse proxy. Requests for its host name are"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+import httpx2
 import pytest
 from support.programs.programs import AS_NOBODY, Ended, Start
 from support.requirements import requirement
@@ -261,6 +263,24 @@ def test_two_workers_share_a_database_until_a_signal(
     for one in ended:
         assert (one.code, one.out) == (0, ["Press Ctrl-C to stop.", "Stopped."])
         assert_only_warns_root(one.err)
+
+
+@pytest.mark.starts
+def test_a_worker_serves_its_own_readiness_and_metrics(
+    start: Start, tmp_path: Path, migrated_postgres_url: str
+) -> None:
+    where = ("--data", tmp_path, "--database-url", migrated_postgres_url)
+    worker = start("worker", *where, "--worker-port", "0")
+    (address,) = re.findall(r"\((http://127\.0\.0\.1:\d+)\) started", worker.read_line())
+
+    ready = httpx2.get(f"{address}/ready", headers={"host": "worker-1.internal"})
+    assert (ready.status_code, ready.json()["checks"]) == (
+        200,
+        {"data folder": "ok", "database": "ok", "worker": "ok"},
+    )
+    assert httpx2.get(f"{address}/metrics").status_code == 401
+    assert httpx2.get(f"{address}/api/me").status_code == 404
+    assert worker.end(signal.SIGTERM).code == 0
 
 
 def test_worker_refuses_sqlite(

@@ -1,6 +1,6 @@
 """`/health`, `/ready` and `/metrics`.
 
-Metrics need the scope `operate`: behind a proxy every request seems to come from this machine, so
+Metrics need the scope `metrics`: behind a proxy every request seems to come from this machine, so
 the client's address proves nothing. They are counts, without names or texts of users.
 """
 
@@ -65,7 +65,7 @@ async def get_readiness(request: Request, response: Response) -> ReadinessOut:
     responses=COMMON_RESPONSES,
 )
 async def get_metrics(request: Request, deps: AppDeps, _: MetricsReader) -> PlainTextResponse:
-    """Count runs, queued work, questions and deliveries of all users; needs scope `operate`.
+    """Count runs, queued work, questions and deliveries of all users; needs scope `metrics`.
 
     Counters, which end in `_total`, are those of this process since its start.
     """

@@ -43,6 +43,8 @@ def serve(**options: str | None) -> None:
 @click.command("worker")
 @file_options
 @setting("concurrency", "NUMBER")
+@setting("host", "ADDRESS")
+@setting("worker_port", "NUMBER")
 @setting("log_level", "LEVEL")
 def worker(**options: str | None) -> None:
     """Start a worker without a server (PostgreSQL only).
