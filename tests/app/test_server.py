@@ -26,7 +26,7 @@ from backburner.store.lifecycle.opening import open_database
 from backburner.store.tx import Tx
 
 OPERATOR = {"authorization": f"Bearer {TOKEN}"}
-OK = {"data folder": "ok", "database": "ok", "worker": "ok"}
+OK = {"data folder": "ok", "database": "ok", "worker": "ok", "queue": "ok"}
 
 
 @pytest.fixture

@@ -322,3 +322,34 @@ async def test_the_other_chores_are_woken_while_claims_fail(database: Database) 
         await stage.work()
         await until(lambda: stage.channel.sent)
         claims.mended = True
+
+
+class IdleChore:
+    """Claims nothing, whatever there is."""
+
+    async def run_once(self) -> bool:
+        return False
+
+
+async def test_a_worker_that_does_not_claim_what_is_due_is_not_ready(database: Database) -> None:
+    stage = make_stage(database, [End({"complete": True, "message": "Found."})])
+    async with working(stage) as worker:
+        works, worker._kept["work"].chore = worker._kept["work"].chore, IdleChore()
+        task = await stage.task()
+        await worker.check_queue()
+        with pytest.raises(MachineFailed, match=f"The work of {task.id} is due"):
+            await worker.check_queue(overdue_by=timedelta())
+
+        worker._kept["work"].chore = works
+        await worker.check_queue(overdue_by=timedelta())
+        await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
+
+
+async def test_a_worker_with_a_backlog_and_no_free_seat_is_ready(database: Database) -> None:
+    stage = make_stage(database, *[[Wait()] for _ in range(3)])
+    async with working(stage, seats=Seats(total=2)) as worker:
+        for _ in range(3):
+            await stage.task()
+        await until(lambda: len(worker.underway) == 1)
+
+        await worker.check_queue(overdue_by=timedelta())

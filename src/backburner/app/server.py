@@ -149,7 +149,8 @@ def _checks(app: App, *, works: bool) -> Checks:
         app.worker.check()
 
     checks = {"data folder": check_data_folder, "database": check_database}
-    return checks | ({"worker": check_worker} if works else {})
+    worker = {"worker": check_worker, "queue": app.worker.check_queue}
+    return checks | (worker if works else {})
 
 
 def serve_tools(deps: Deps) -> ServeTools:

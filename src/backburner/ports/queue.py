@@ -146,6 +146,11 @@ class Queue(Protocol):
     def waiting_profile(self) -> str | None:
         """Find the profile of a reply that waits to be claimed; None: no reply waits."""
 
+    def overdue(
+        self, reply: Claimer | None, work: Claimer | None, *, by: timedelta
+    ) -> ConversationId | None:
+        """Find what these should have claimed so long ago; None: nothing."""
+
     def rescue(self, *, all_of_them: bool = False) -> RescuedTurn | None: ...
     def agenda(self, resting: tuple[str, ...] = ()) -> Agenda:
         """Read when each kind of work is due, without background work of resting profiles."""

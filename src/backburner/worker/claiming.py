@@ -69,6 +69,15 @@ class Claiming:
             await self._make_room()
         return not self.closed and count == self.batch
 
+    async def find_overdue(self, by: timedelta) -> ConversationId | None:
+        """Find work that has a free seat here, and that nobody has claimed for so long."""
+        if self.closed or self.is_blocked:
+            return None
+        claimers = self._claimer(RunKind.REPLY), self._claimer(RunKind.BACKGROUND)
+        return await self.deps.store.transact(
+            lambda tx: tx.queue.overdue(*claimers, by=by), within=self._deadline
+        )
+
     @property
     def _deadline(self) -> timedelta:
         return min(URGENT_DEADLINE, self.claimer.lease)

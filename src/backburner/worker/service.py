@@ -167,6 +167,22 @@ class Worker:
             if at is not None and now - at > stalled_after.total_seconds():
                 raise MachineFailed(f"The worker's {name} has stood still for {now - at:.0f} s.")
 
+    async def check_queue(self, *, overdue_by: timedelta = STALL_TIMEOUT) -> None:
+        """Raise if work has long been due that this worker has a seat for and does not claim."""
+        if self.looked_at is None:
+            return
+        overdue = await self._claiming.find_overdue(overdue_by)
+        if overdue is None:
+            return
+        # A pause or a limit may have ended just now.
+        kept = self._kept["work"]
+        kept.wake.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLAIM_GRACE.total_seconds()):
+                await kept.rest()
+        if await self._claiming.find_overdue(overdue_by) == overdue:
+            raise MachineFailed(f"The work of {overdue} is due, and the worker does not claim it.")
+
     @property
     def finished(self) -> Counter[str]:
         """Count the runs that this process has finished, by outcome."""

@@ -276,7 +276,7 @@ def test_a_worker_serves_its_own_readiness_and_metrics(
     ready = httpx2.get(f"{address}/ready", headers={"host": "worker-1.internal"})
     assert (ready.status_code, ready.json()["checks"]) == (
         200,
-        {"data folder": "ok", "database": "ok", "worker": "ok"},
+        {"data folder": "ok", "database": "ok", "worker": "ok", "queue": "ok"},
     )
     assert httpx2.get(f"{address}/metrics").status_code == 401
     assert httpx2.get(f"{address}/api/me").status_code == 404

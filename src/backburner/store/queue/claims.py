@@ -10,7 +10,7 @@ from sqlalchemy import Row, Text, and_, bindparam, update
 
 from backburner.core import retry, transitions
 from backburner.core.conversation import Conversation, Kind, Status
-from backburner.core.ids import UserId, new_run_id
+from backburner.core.ids import ConversationId, UserId, new_run_id
 from backburner.core.run import Run, RunKind, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.core.work.discovery import may_discover
@@ -22,6 +22,7 @@ from backburner.store.queue import claimable
 from backburner.store.queue.agenda import next_times, to_agenda
 from backburner.store.queue.clock import put_right
 from backburner.store.queue.outages import Outages
+from backburner.store.queue.overdue import find_overdue
 from backburner.store.queue.rescue import rescue
 from backburner.store.records import steps
 from backburner.store.records.conversations import Conversations
@@ -136,6 +137,11 @@ class Queue(Group):
         """Return the profile of the reply that has waited longest; None: no user waits."""
         row = self.connection.execute(_who_waits).first()
         return None if row is None else str(row.profile)
+
+    def overdue(
+        self, reply: Claimer | None, work: Claimer | None, *, by: timedelta
+    ) -> ConversationId | None:
+        return find_overdue(self.tx, reply, work, by=by)
 
     def rescue(self, *, all_of_them: bool = False) -> RescuedTurn | None:
         return rescue(self.tx, tick=_END_OF_TIME if all_of_them else self.tx.tick)
