@@ -117,4 +117,5 @@ def _keep(made: Path, kept: Path) -> None:
 
 
 def _fail(why: str) -> NoReturn:
-    pytest.fail(f"No Chromium: {why}; install it, or set {VARIABLE} to its path.", pytrace=False)
+    todo = "install it (Debian: apt-get install chromium), or Node.js with npm on Linux on x86-64"
+    pytest.fail(f"No Chromium: {why}; {todo}, or set {VARIABLE} to its path.", pytrace=False)

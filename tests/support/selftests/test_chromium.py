@@ -61,7 +61,8 @@ def test_without_chromium_and_npm_the_test_fails_with_one_sentence(programs: Pat
 
     assert str(failed.value) == (
         "No Chromium: the PATH has none, nor the npm and node to fetch one;"
-        " install it, or set BACKBURNER_TEST_CHROMIUM to its path."
+        " install it (Debian: apt-get install chromium), or Node.js with npm on Linux on x86-64,"
+        " or set BACKBURNER_TEST_CHROMIUM to its path."
     )
 
 
