@@ -337,7 +337,7 @@ async def test_a_worker_that_does_not_claim_what_is_due_is_not_ready(database: D
         works, worker._kept["work"].chore = worker._kept["work"].chore, IdleChore()
         task = await stage.task()
         await worker.check_queue()
-        with pytest.raises(MachineFailed, match=f"The work of {task.id} is due"):
+        with pytest.raises(MachineFailed, match=f"does not claim {task.id}"):
             await worker.check_queue(overdue_by=timedelta())
 
         worker._kept["work"].chore = works
@@ -351,5 +351,15 @@ async def test_a_worker_with_a_backlog_and_no_free_seat_is_ready(database: Datab
         for _ in range(3):
             await stage.task()
         await until(lambda: len(worker.underway) == 1)
+
+        await worker.check_queue(overdue_by=timedelta())
+
+
+async def test_a_database_that_fails_is_no_fault_of_the_queue(database: Database) -> None:
+    stage = make_stage(database)
+    async with working(stage) as worker:
+        await until(lambda: worker.looked_at)
+        rename = "ALTER TABLE outages RENAME TO elsewhere"
+        database.run(lambda tx: tx.connection.exec_driver_sql(rename))
 
         await worker.check_queue(overdue_by=timedelta())

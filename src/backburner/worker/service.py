@@ -171,17 +171,21 @@ class Worker:
         """Raise if work has long been due that this worker has a seat for and does not claim."""
         if self.looked_at is None:
             return
-        overdue = await self._claiming.find_overdue(overdue_by)
-        if overdue is None:
-            return
-        # A pause or a limit may have ended just now.
-        kept = self._kept["work"]
-        kept.wake.set()
+        # The check of the database says when that fails.
+        with suppress(StoreFailed):
+            overdue = await self._claiming.find_overdue(overdue_by)
+            if overdue is None:
+                return
+            # A pause or a limit may have ended just now.
+            await self._claim_now()
+            if await self._claiming.find_overdue(overdue_by) == overdue:
+                raise MachineFailed(f"The worker does not claim {overdue}, whose work is due.")
+
+    async def _claim_now(self) -> None:
+        self._kept["work"].wake.set()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLAIM_GRACE.total_seconds()):
-                await kept.rest()
-        if await self._claiming.find_overdue(overdue_by) == overdue:
-            raise MachineFailed(f"The work of {overdue} is due, and the worker does not claim it.")
+                await self._kept["work"].rest()
 
     @property
     def finished(self) -> Counter[str]:
