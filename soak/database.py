@@ -1,12 +1,14 @@
 """A PostgreSQL in trouble: `soak database [SECONDS [SEED]]`, each trouble for so many seconds.
 
 Two workers go on with a stream of tasks, messages, answers and cancels. After each trouble new work
-has to be done soon; at the end all is let settle, and nothing may be lost or done twice.
+has to be done soon. Then both are told to stop while the whole server stands still, and have to end
+in time. At the end all is let settle, and nothing may be lost or done twice.
 """
 
 import os
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -15,13 +17,13 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import psycopg
-from support.doubles.engine import End, Say
+from support.doubles.engine import Call, End, Say
 from support.faults.invariants import violations, violations_at_rest
 from support.faults.outside import Outside
 from support.faults.people import USERS, People, sum_up
 from support.faults.postgres_proxy import Proxy, in_thread
 from support.programs.programs import starter
-from support.programs.workers import Workers
+from support.programs.workers import Worker, Workers
 from support.servers.postgres_server import postgres_server
 
 from backburner.store.dialect import make_engine
@@ -32,7 +34,9 @@ SECONDS = 45.0
 SOON, LATER = 10.0, 30.0
 #: Told apart from the connections of those who give them work.
 WORKERS = "soak workers"
-OPTIONS = ("--lease", "10s", "--heartbeat", "2s")
+OPTIONS = ("--lease", "10s", "--heartbeat", "2s", "--drain", "20s")
+#: How soon a worker ends, with the usual 20 seconds for its runs.
+STOPPED = 30.0
 #: What PostgreSQL says when a file cannot grow.
 FULL = """
 CREATE FUNCTION disk_is_full() RETURNS trigger LANGUAGE plpgsql AS
@@ -107,6 +111,17 @@ class Troubles:
                 os.kill(pid, signal.SIGCONT)
 
     @contextmanager
+    def server_stopped(self) -> Iterator[None]:
+        ((file,),) = self._one.execute("SELECT pg_read_file('postmaster.pid')")
+        server = int(file.split()[0])
+        os.kill(server, signal.SIGSTOP)
+        try:
+            with self._stopped(100):
+                yield
+        finally:
+            os.kill(server, signal.SIGCONT)
+
+    @contextmanager
     def _silent(self) -> Iterator[None]:
         self._proxy.fall_silent()
         try:
@@ -142,7 +157,12 @@ def main(arguments: list[str]) -> int:
         with in_thread(proxy) as through, Outside(url) as outside:
             workers = Workers(start, Path(folder), f"{through}?application_name={WORKERS}")
             people = People(outside, random.Random(seed))  # noqa: S311 (it has to be repeatable)
-            broken = make_trouble(people, workers, Troubles(url, proxy), seconds)
+            troubles = Troubles(url, proxy)
+            at_work = [workers.start(*OPTIONS), workers.start(*OPTIONS)]
+            broken = make_trouble(people, at_work, troubles, seconds)
+            broken += end_while_stopped(outside, at_work, troubles)
+            troubles.close()
+            workers.start(*OPTIONS)
             broken += people.settle()
             broken += violations_at_rest(outside.rows, workers.traces)
             broken += people.disappointments(workers)
@@ -157,9 +177,10 @@ def main(arguments: list[str]) -> int:
     return 1 if broken else 0
 
 
-def make_trouble(people: People, workers: Workers, troubles: Troubles, seconds: float) -> list[str]:
+def make_trouble(
+    people: People, at_work: list[Worker], troubles: Troubles, seconds: float
+) -> list[str]:
     broken: list[str] = []
-    at_work = [workers.start(*OPTIONS), workers.start(*OPTIONS)]
     for _ in range(20):
         people.want_something()
     for name, (trouble, limit) in troubles.all().items():
@@ -174,8 +195,25 @@ def make_trouble(people: People, workers: Workers, troubles: Troubles, seconds: 
             broken.append(f"After {name} new work took {took:.0f} s.")
         broken += violations(people.outside.rows)
         broken += [f"{name} ended {one.name}" for one in at_work if one.running.process.poll()]
-    troubles.close()
     return broken
+
+
+def end_while_stopped(outside: Outside, at_work: list[Worker], troubles: Troubles) -> list[str]:
+    """Tell workers with long runs to stop while the whole server stands still."""
+    steps = Call("look", {"seconds": 2 * STOPPED}), End({"complete": True, "message": "Done."})
+    tasks = [outside.task(*steps, reports_to=()) for _ in range(4)]
+    outside.wait_for(lambda: all(map(outside.holder, tasks)), within=120)
+    with troubles.server_stopped():
+        began = time.monotonic()
+        for one in at_work:
+            one.running.process.send_signal(signal.SIGTERM)
+        try:
+            codes = [one.running.end().code for one in at_work]
+        except subprocess.TimeoutExpired:
+            return ["A worker did not end while the server stood still."]
+        took = time.monotonic() - began
+    print(f"the whole server stopped: workers ended after {took:.1f} s with {codes}", flush=True)
+    return [] if took < STOPPED and not any(codes) else [f"They ended with {codes}, {took:.0f} s."]
 
 
 def wait_for_new_work(outside: Outside) -> float:
