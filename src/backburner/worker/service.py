@@ -20,6 +20,7 @@ import structlog
 
 from backburner.actions.deps import Deps
 from backburner.core.errors import MachineFailed, StoreFailed
+from backburner.core.ids import ConversationId
 from backburner.ports import URGENT_DEADLINE, Agenda, Bus, Claimer, Hint, HintKind
 from backburner.runs.stopping import StopReason
 from backburner.worker.active_runs import ActiveRuns
@@ -104,6 +105,8 @@ class Worker:
         self.underway = ActiveRuns()
         #: The time of the event loop when the agenda was last read; None: it has not started.
         self.looked_at: float | None = None
+        #: Work that should have been claimed, and the time of the event loop when it was found.
+        self._unclaimed: tuple[ConversationId, float] | None = None
         claimer = Claimer(
             worker=self.name,
             lease=pace.lease,
@@ -168,18 +171,30 @@ class Worker:
                 raise MachineFailed(f"The worker's {name} has stood still for {now - at:.0f} s.")
 
     async def check_queue(self, *, overdue_by: timedelta = STALL_TIMEOUT) -> None:
-        """Raise if work has long been due that this worker has a seat for and does not claim."""
+        """Raise if there is work that this worker has a seat for and does not claim.
+
+        It was due that long ago when a check first found it, and has been found since then.
+        """
         if self.looked_at is None:
             return
-        # The check of the database says when that fails.
-        with suppress(StoreFailed):
-            overdue = await self._claiming.find_overdue(overdue_by)
-            if overdue is None:
-                return
-            # A pause or a limit may have ended just now.
-            await self._claim_now()
-            if await self._claiming.find_overdue(overdue_by) == overdue:
-                raise MachineFailed(f"The worker does not claim {overdue}, whose work is due.")
+        try:
+            overdue = await self._find_unclaimed(overdue_by)
+        except StoreFailed:
+            # The check of the database says so.
+            overdue = None
+        now = asyncio.get_running_loop().time()
+        if overdue is None or self._unclaimed is None or self._unclaimed[0] != overdue:
+            self._unclaimed = None if overdue is None else (overdue, now)
+        elif now - self._unclaimed[1] >= overdue_by.total_seconds():
+            raise MachineFailed(f"The worker does not claim {overdue}, whose work is due.")
+
+    async def _find_unclaimed(self, overdue_by: timedelta) -> ConversationId | None:
+        overdue = await self._claiming.find_overdue(overdue_by)
+        if overdue is None:
+            return None
+        # A pause or a limit may have ended just now.
+        await self._claim_now()
+        return overdue if await self._claiming.find_overdue(overdue_by) == overdue else None
 
     async def _claim_now(self) -> None:
         self._kept["work"].wake.set()
