@@ -2,7 +2,8 @@
 
 The data folder with its SQLite file is on a small disk in memory, which needs root. A program works
 there on tasks and messages that come over HTTP, and on tasks that fall due while the disk is full.
-What was accepted has to be done, once, and what was not has to be refused in words.
+What was accepted has to be done, once, and what was not has to be refused in words. Then the same
+for a data folder whose database is a PostgreSQL elsewhere: work goes on, and readiness fails.
 """
 
 import os
@@ -27,6 +28,7 @@ from support.faults.invariants import violations_at_rest
 from support.faults.outside import Outside
 from support.programs.programs import Start, starter
 from support.programs.workers import Workers
+from support.servers.postgres_server import postgres_server
 from support.stage.make import USER
 
 from backburner.core.ids import UserId
@@ -51,6 +53,8 @@ def main(arguments: list[str]) -> int:
         try:
             with small_disk(data):
                 broken = fill(Workers(start, Path(folder), None), start, data, seconds)
+            with small_disk(data), postgres_server() as url:
+                broken += fill_data_folder(Workers(start, Path(folder, "2"), url), data, url)
         except NotMountedError as error:
             print(f"Not run: this mounts a disk in memory, which needs root: {error}")
             return 1
@@ -115,6 +119,27 @@ def fill(workers: Workers, start: Start, data: Path, seconds: float) -> list[str
             if (said := count_said(outside, which, text)) != 1
         ]
         print(f"{len(people.accepted)} accepted, {len(workers.sent())} of {DUE} sent", flush=True)
+    return broken
+
+
+def fill_data_folder(workers: Workers, data: Path, url: str) -> list[str]:
+    engine = make_engine(url)
+    bring_up_to_date(engine)
+    engine.dispose()
+    workers.traces.path.parent.mkdir()
+    with Outside(url) as outside:
+        program = workers.start("--serve", "--data", str(data))
+        people = Client(connect(program.name, outside.token()))
+        with filled(data):
+            people.want_for(SOON)
+        broken = [*people.broken, *people.settle(people.accepted)]
+        if people.counts["refused"] or people.counts["ready 200"]:
+            broken.append(f"Without space in the data folder only: {dict(people.counts)}")
+        if not people.ask("GET", "/ready").is_success:
+            broken.append("It is not ready with space in the data folder.")
+        broken += violations_at_rest(outside.rows, workers.traces)
+        print(f"PostgreSQL elsewhere: {dict(people.counts)}", flush=True)
+        workers.end()
     return broken
 
 
