@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from typing import Any
 
 import httpx2
@@ -17,6 +18,7 @@ from support.stage.stage import BOUND, Stage
 from backburner.actions import conversations
 from backburner.actions.accounts import credentials
 from backburner.actions.origin import NO_CONVERSATION
+from backburner.api.http.caller_limits import CallerLimits, Connection
 from backburner.core.accounts import CredentialKind, Scope
 from backburner.store import tables
 from backburner.tools.mcp_server import SERVER_NAME
@@ -236,6 +238,23 @@ async def test_only_post_is_answered_and_bodies_are_bounded(
     assert (await http.get("/mcp")).status_code == 401
     large = await post(http, secret, "tools/call", name="look", arguments={"text": "x" * 2**20})
     assert large.status_code == 413
+
+
+async def test_a_user_has_so_many_calls_open(
+    http: httpx2.AsyncClient, api: FastAPI, stage: Stage
+) -> None:
+    mine, theirs = await make_token(stage), await make_token(stage, MATE)
+    limits: CallerLimits = api.state.limits
+    with ExitStack() as opened:
+        for _ in range(10):
+            opened.enter_context(limits.hold(USER, Connection.CALL))
+
+        refused, accepted = await post(http, mine), await post(http, theirs)
+
+    assert refused.status_code == 429
+    assert "You have 10 calls open" in refused.json()["detail"]
+    assert accepted.status_code == 200
+    assert (await post(http, mine)).status_code == 200
 
 
 async def test_a_malformed_request_is_refused(http: httpx2.AsyncClient, stage: Stage) -> None:
