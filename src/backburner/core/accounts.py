@@ -46,6 +46,8 @@ CREDENTIAL_LIFETIMES = {
     CredentialKind.INVITATION: timedelta(days=7),
     CredentialKind.RESET: timedelta(days=1),
 }
+#: After its start a session expires, however often it is used.
+MAX_SESSION_LIFETIME = timedelta(days=90)
 #: The last use of a credential is recorded at most this often.
 USE_RECORD_INTERVAL = timedelta(hours=1)
 

@@ -197,12 +197,27 @@ async def test_a_session_lives_from_its_last_use_on(
 ) -> None:
     await people.add(stage)
     await people.sign_in(browser)
-    for _ in range(3):
-        clock.advance(timedelta(days=29))
-        assert await is_in(browser)
+    clock.advance(timedelta(days=29))
+    assert await is_in(browser)
+    clock.advance(timedelta(days=29))
+    assert await is_in(browser)
     clock.advance(timedelta(days=30))
 
     assert not await is_in(browser)
+
+
+async def test_a_session_ends_however_often_it_is_used(
+    stage: Stage, browser: httpx2.AsyncClient, clock: SetClock
+) -> None:
+    await people.add(stage)
+    cookie = (await people.sign_in(browser)).headers["set-cookie"]
+    for _ in range(3):
+        clock.advance(timedelta(days=29))
+        assert await is_in(browser)
+    clock.advance(timedelta(days=3))
+
+    assert not await is_in(browser)
+    assert f"Max-Age={90 * 24 * 3600};" in cookie
 
 
 async def test_its_use_is_written_down_once_an_hour(

@@ -24,9 +24,7 @@ from backburner.api.schemas.account import (
     SignInBody,
     read_link_secret,
 )
-
-#: Sessions expire much earlier by themselves; the cookie only has to outlive them.
-COOKIE_LIFETIME_SECONDS = 400 * 24 * 3600
+from backburner.core.accounts import MAX_SESSION_LIFETIME
 
 router = APIRouter(prefix="/api", tags=["sign-in"])
 
@@ -39,7 +37,7 @@ def start_session(
     response.set_cookie(
         SESSION_COOKIE,
         cookie,
-        max_age=COOKIE_LIFETIME_SECONDS,
+        max_age=int(MAX_SESSION_LIFETIME.total_seconds()),
         path="/",
         secure=is_encrypted(request),
         httponly=True,

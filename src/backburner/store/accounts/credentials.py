@@ -8,6 +8,7 @@ from sqlalchemy import Row, bindparam, delete, insert, or_, select, update
 
 from backburner.core.accounts import (
     CREDENTIAL_LIFETIMES,
+    MAX_SESSION_LIFETIME,
     REUSABLE_CREDENTIALS,
     USE_RECORD_INTERVAL,
     Caller,
@@ -205,9 +206,11 @@ class Credentials(Group):
         self._update_one(_end_invitation, {"credential_id": invitation, "at": now})
 
     def _record_use(self, row: Row[Any], now: datetime) -> None:
-        """Record the time of use; a session also gets its full lifetime again."""
-        is_session = row.kind == CredentialKind.SESSION.value
-        until = now + CREDENTIAL_LIFETIMES[CredentialKind.SESSION] if is_session else row.expires_at
+        """Record the time of use; a session is also extended, up to its maximum lifetime."""
+        until = row.expires_at
+        if row.kind == CredentialKind.SESSION.value:
+            extended = now + CREDENTIAL_LIFETIMES[CredentialKind.SESSION]
+            until = min(extended, row.created_at + MAX_SESSION_LIFETIME)
         self._execute(_record_use, {"of_digest": row.digest, "at": now, "until": until})
 
 
