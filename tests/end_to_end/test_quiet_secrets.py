@@ -45,46 +45,9 @@ def server(data: Path) -> Iterator[Running]:
 def test_no_secret_is_in_logs_errors_exports_or_files(server: Running, data: Path) -> None:
     address = server.wait_until_ready()
     link = next(line for line in iter(server.read_line, "") if "#" in line).rpartition("#")[2]
-    responses: list[str] = []
     with httpx2.Client(base_url=address, timeout=20) as browser:
-
-        def ask(method: str, path: str, **more: Any) -> httpx2.Response:
-            response = browser.request(method, path, **more)
-            responses.append(response.text)
-            return response
-
-        def refuse(status: int, path: str, body: object, **more: Any) -> None:
-            assert ask("POST", path, json=body, **more).status_code == status
-
-        key = browser.post("/api/sign-in", json={"link": link}).json()["key"]
-        browser.headers[SESSION_HEADER] = key
-        session = browser.cookies["backburner"]
-        created = browser.post("/api/tokens", json={"name": "n", "scopes": ["read", "write"]})
-        token = created.json()["token"]
-        invitation = browser.post("/api/invitations", json={}).json()["secret"]
-        bearer = {"authorization": f"Bearer {token}"}
-        secrets = [KEY, PASSWORD, IN_QUERY, link, session, key, token, invitation]
-
-        ask("GET", f"/api/me?token={IN_QUERY}", headers=bearer)
-        ask("GET", "/api/me", headers={"authorization": f"Bearer {token}x"})
-        refuse(401, "/api/sign-in", {"login": "ada", "password": PASSWORD})
-        refuse(401, "/api/sign-in", {"link": link})
-        refuse(422, "/api/sign-in", {"link": link, "password": PASSWORD})
-        refuse(422, "/api/invitations/accept", {"invitation": invitation})
-        refuse(422, "/api/conversations", {"password": PASSWORD}, headers=bearer)
-        assert ask("GET", "/api/users", headers=bearer).status_code == 403
-        ask("PUT", "/api/password", json={"password": PASSWORD, "extra": PASSWORD})
-        chat = ask("POST", "/api/conversations", json={}, headers=bearer).json()["id"]
-        message = {"content": "what are you working on?"}
-        accept = {**bearer, "accept": "text/event-stream"}
-        ask("POST", f"/api/conversations/{chat}/messages", json=message, headers=accept)
-        ask("GET", "/api/tokens")
-        assert "what are you working on?" in ask("GET", "/api/export").text
-        first = {"login": "ada", "current": "", "password": PASSWORD}
-        secrets.append(browser.put("/api/password", json=first).json()["key"])
-        secrets.append(browser.cookies["backburner"])
-        refuse(401, "/api/sign-in", {"login": "ada", "password": f"no {PASSWORD}"})
-        assert len(set(secrets)) == 10
+        secrets, responses = use_secrets(browser, link)
+    assert len(set(secrets)) == 10
 
     ended = server.end(signal.SIGTERM)
     logged = "\n".join([*ended.out, *ended.err])
@@ -95,3 +58,46 @@ def test_no_secret_is_in_logs_errors_exports_or_files(server: Running, data: Pat
         assert secret not in logged
         assert not any(secret in text for text in responses)
         assert not [path.name for path in files if secret.encode() in path.read_bytes()]
+
+
+def use_secrets(browser: httpx2.Client, link: str) -> tuple[list[str], list[str]]:
+    """Use every kind of secret, rightly and wrongly; return them, and what was answered."""
+    responses: list[str] = []
+
+    def ask(method: str, path: str, **more: Any) -> httpx2.Response:
+        response = browser.request(method, path, **more)
+        responses.append(response.text)
+        return response
+
+    def refuse(status: int, path: str, body: object, **more: Any) -> None:
+        assert ask("POST", path, json=body, **more).status_code == status
+
+    key = browser.post("/api/sign-in", json={"link": link}).json()["key"]
+    browser.headers[SESSION_HEADER] = key
+    session = browser.cookies["backburner"]
+    created = browser.post("/api/tokens", json={"name": "n", "scopes": ["read", "write"]})
+    token = created.json()["token"]
+    invitation = browser.post("/api/invitations", json={}).json()["secret"]
+    bearer = {"authorization": f"Bearer {token}"}
+    secrets = [KEY, PASSWORD, IN_QUERY, link, session, key, token, invitation]
+
+    ask("GET", f"/api/me?token={IN_QUERY}", headers=bearer)
+    ask("GET", "/api/me", headers={"authorization": f"Bearer {token}x"})
+    refuse(401, "/api/sign-in", {"login": "ada", "password": PASSWORD})
+    refuse(401, "/api/sign-in", {"link": link})
+    refuse(422, "/api/sign-in", {"link": link, "password": PASSWORD})
+    refuse(422, "/api/invitations/accept", {"invitation": invitation})
+    refuse(422, "/api/conversations", {"password": PASSWORD}, headers=bearer)
+    assert ask("GET", "/api/users", headers=bearer).status_code == 403
+    ask("PUT", "/api/password", json={"password": PASSWORD, "extra": PASSWORD})
+    chat = ask("POST", "/api/conversations", json={}, headers=bearer).json()["id"]
+    message = {"content": "what are you working on?"}
+    accept = {**bearer, "accept": "text/event-stream"}
+    ask("POST", f"/api/conversations/{chat}/messages", json=message, headers=accept)
+    ask("GET", "/api/tokens")
+    assert "what are you working on?" in ask("GET", "/api/export").text
+    first = {"login": "ada", "current": "", "password": PASSWORD}
+    secrets.append(browser.put("/api/password", json=first).json()["key"])
+    secrets.append(browser.cookies["backburner"])
+    refuse(401, "/api/sign-in", {"login": "ada", "password": f"no {PASSWORD}"})
+    return secrets, responses

@@ -476,19 +476,7 @@ def furnish(scene: Scene) -> Home:
     idle = _begin(scene)
     scene.hand_back(idle, after=None)
     scene.change(idle.conversation, transitions.pause_for_allowance)
-    kept = scene.task(
-        Interval(LEASE, anchor=NOON), reports_to=(Destination("discord", "somebody"),)
-    )
-    queued = scene.begin_work()
-    scene.run(lambda tx: tx.inbox.put(USER, kept.id, [EVENT]))
-    scene.run(lambda tx: tx.sessions.append(queued.turn, "s", ["entry"]))
-    scene.hand_back(queued, served=scene.items(queued))
-    scene.run(lambda tx: Waits(tx).begin(queued.turn, {make.OTHER: False}))
-    scene.change(kept, lambda found: transitions.ask_owner(found, make.question()))
-    scene.change(kept, lambda found: transitions.ask_owner(found, ABOUT_ALLOWANCE))
-    scene.change(kept, lambda found: Step(conversation=found, grants=(OLD_GRANT, SINGLE_USE)))
-    scene.say(kept)
-    scene.task(After(kept.id), parent_id=kept.id)
+    kept, queued = _queued_task(scene)
     held, stopping = _begin(scene), _begin(scene)
     scene.run(lambda tx: tx.sessions.append(held.turn, "s", ["entry"]))
     scene.change(stopping.conversation, lambda found: transitions.cancel(found, now=NOON))
@@ -517,6 +505,24 @@ def furnish(scene: Scene) -> Home:
     for attempt in OF_THEIR_OWN.values():
         scene.run(_for_user(attempt, home))
     return home
+
+
+def _queued_task(scene: Scene) -> tuple[Conversation, Claim]:
+    """Make a task with questions, grants, a message and a successor, whose run waits for a job."""
+    task = scene.task(
+        Interval(LEASE, anchor=NOON), reports_to=(Destination("discord", "somebody"),)
+    )
+    queued = scene.begin_work()
+    scene.run(lambda tx: tx.inbox.put(USER, task.id, [EVENT]))
+    scene.run(lambda tx: tx.sessions.append(queued.turn, "s", ["entry"]))
+    scene.hand_back(queued, served=scene.items(queued))
+    scene.run(lambda tx: Waits(tx).begin(queued.turn, {make.OTHER: False}))
+    scene.change(task, lambda found: transitions.ask_owner(found, make.question()))
+    scene.change(task, lambda found: transitions.ask_owner(found, ABOUT_ALLOWANCE))
+    scene.change(task, lambda found: Step(conversation=found, grants=(OLD_GRANT, SINGLE_USE)))
+    scene.say(task)
+    scene.task(After(task.id), parent_id=task.id)
+    return task, queued
 
 
 def _answered_chat(scene: Scene) -> tuple[Conversation, ids.MessageId, Sequence[ids.ItemId]]:

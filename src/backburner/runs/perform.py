@@ -82,15 +82,7 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
     log = _log.bind(run=turn.run_id, conversation=turn.conversation_id, kind=turn.kind.value)
     log.info("run.started", profile=profile, epoch=turn.epoch, resumed=claim.resumed)
     started_at = asyncio.get_running_loop().time()
-    result = RunResult(
-        items=prepared.items,
-        served_before=prepared.served,
-        zone=prepared.zone,
-        root=prepared.root,
-        profile=profile,
-        session=prepared.session,
-        session_note=prepared.session_note,
-    )
+    result = _begin_result(prepared, profile)
     gate = Gate(
         deps.store,
         turn,
@@ -125,6 +117,18 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
         return ending
     finally:
         await drafts.close()
+
+
+def _begin_result(prepared: PreparedRun, profile: str) -> RunResult:
+    return RunResult(
+        items=prepared.items,
+        served_before=prepared.served,
+        zone=prepared.zone,
+        root=prepared.root,
+        profile=profile,
+        session=prepared.session,
+        session_note=prepared.session_note,
+    )
 
 
 async def give_up(deps: Deps, claim: Claim, stop: StopRequests) -> None:

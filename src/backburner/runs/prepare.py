@@ -82,15 +82,13 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
     recent = tx.messages.recent(user, conversation_id, limit=prompt.MAX_PROMPT_MESSAGES)
     waiting = tx.inbox.waiting(user, conversation_id, turn.kind) if claim.has_items else ()
     items = prompt.select_items(waiting)
-    can_be_injected = deps.can_be_injected(conversation.profile)
     shown = [*repeated, *items]
     memories: Sequence[Memory] = ()
-    may_recall = claim.has_memories and conversation.may_use(Use.MEMORIES)
-    if can_be_injected and not resumed and may_recall:
-        memories = _recall(tx, conversation, shown, fresh=not session_entries)
-    if can_be_injected and not conversation.outside_read:
-        is_discovery = conversation.kind is Kind.DISCOVERY
-        if is_discovery or prompt.has_outside_text(recent, shown, memories):
+    if deps.can_be_injected(conversation.profile):
+        may_recall = claim.has_memories and conversation.may_use(Use.MEMORIES)
+        if may_recall and not resumed:
+            memories = _recall(tx, conversation, shown, fresh=not session_entries)
+        if _reads_outside_text(conversation, recent, shown, memories):
             tx.turns.mark_outside_text(turn)
     zone = claim.zone or tx.users.load(user).zone
     budget = Budget(deps, turn, root).open(tx, zone)
@@ -114,6 +112,19 @@ def prepare(deps: Deps, tx: Tx, claim: Claim) -> PreparedRun:
         over=budget.over,
         must_wait=budget.is_reserved and turn.kind is RunKind.BACKGROUND,
     )
+
+
+def _reads_outside_text(
+    conversation: Conversation,
+    recent: Sequence[Message],
+    shown: Sequence[Item],
+    memories: Sequence[Memory],
+) -> bool:
+    """Whether this run is the first to read outside text."""
+    if conversation.outside_read:
+        return False
+    is_discovery = conversation.kind is Kind.DISCOVERY
+    return is_discovery or prompt.has_outside_text(recent, shown, memories)
 
 
 def _recall(

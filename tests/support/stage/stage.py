@@ -67,33 +67,42 @@ class Stage:
         self.engine = engine
         self.tools = TestTools()
         self.channel = RecordingChannel()
-        limits = Limits(
-            yield_timeout=timedelta(milliseconds=200), stop_timeout=timedelta(seconds=2)
-        )
-        usual: dict[str, Any] = {
-            "engines": {"scripted": engine},
-            "default_profile": "scripted",
-            "channels": {PLACE: self.channel},
-            "limits": limits,
-            "password_cost": QUICK,
-        }
-        deps = Deps(
-            store=database, bus=bus, toolbox=self.tools, drafts=Broadcast(), **(usual | more)
-        )
+        deps = self._make_deps(bus, more)
         self.deps = deps if toolbox is None else replace(deps, toolbox=toolbox(deps))
         self.underway = ActiveRuns()
         self._tasks = set[asyncio.Task[None]]()
         self._taken_up = 0
-        looks_after = self.deps.discovery.required_idle
+        self.claiming = self._make_claiming(seats or Seats(total=20))
+        self.leases = Leases(self.deps, LEASE, self.underway)
+        self.rescuer = Rescuer(self.deps)
+        self.deliverer = Deliverer(self.deps, concurrency=1)
+        self.reminder = Reminder(self.deps)
+        self.outage_reporter = OutageReporter(self.deps)
+        self._known: set[UserId] = set()
+
+    def _make_deps(self, bus: Bus, more: dict[str, Any]) -> Deps:
+        usual: dict[str, Any] = {
+            "engines": {"scripted": self.engine},
+            "default_profile": "scripted",
+            "channels": {PLACE: self.channel},
+            "limits": Limits(
+                yield_timeout=timedelta(milliseconds=200), stop_timeout=timedelta(seconds=2)
+            ),
+            "password_cost": QUICK,
+        }
+        return Deps(
+            store=self.database, bus=bus, toolbox=self.tools, drafts=Broadcast(), **(usual | more)
+        )
+
+    def _make_claiming(self, seats: Seats) -> Claiming:
         claimer = Claimer(
             worker="stage",
             lease=LEASE,
             per_user_limit=20,
-            discovery_quiet_period=looks_after,
+            discovery_quiet_period=self.deps.discovery.required_idle,
             default_profile=self.deps.default_profile,
         )
-        seats = seats or Seats(total=20)
-        self.claiming = Claiming(
+        return Claiming(
             self.deps,
             claimer,
             seats,
@@ -103,12 +112,6 @@ class Stage:
             # By the clock of the stage, and at once when an outage is over.
             resting=RestingProfiles(self._seconds, lambda soonest, _latest: soonest),
         )
-        self.leases = Leases(self.deps, LEASE, self.underway)
-        self.rescuer = Rescuer(self.deps)
-        self.deliverer = Deliverer(self.deps, concurrency=1)
-        self.reminder = Reminder(self.deps)
-        self.outage_reporter = OutageReporter(self.deps)
-        self._known: set[UserId] = set()
 
     def user(self, user: UserId = USER) -> UserId:
         if user not in self._known:

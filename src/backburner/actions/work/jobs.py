@@ -76,13 +76,7 @@ async def start(
 
     `by_user`: no agent waits for them, so they notify the user themselves.
     """
-    if not requests:
-        raise BadRequest("There are no jobs to start.", hint="Describe at least one.")
-    check_text("The batch", batch, limit=jobs.MAX_BATCH_CHARS)
-    if batch.strip() == TEST_RUN_BATCH:
-        raise BadRequest(
-            f"The batch name {TEST_RUN_BATCH!r} is reserved.", hint="Choose another name."
-        )
+    _check_new(requests, batch)
     ids = [new_conversation_id() for _ in requests]
     batch = batch.strip() or _new_batch(origin)
 
@@ -117,6 +111,16 @@ async def start(
         return started
 
     return await deps.store.transact(work)
+
+
+def _check_new(requests: Sequence[JobRequest], batch: str) -> None:
+    if not requests:
+        raise BadRequest("There are no jobs to start.", hint="Describe at least one.")
+    check_text("The batch", batch, limit=jobs.MAX_BATCH_CHARS)
+    if batch.strip() == TEST_RUN_BATCH:
+        raise BadRequest(
+            f"The batch name {TEST_RUN_BATCH!r} is reserved.", hint="Choose another name."
+        )
 
 
 async def list_jobs(

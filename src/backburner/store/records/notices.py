@@ -1,12 +1,12 @@
 """Notices, and their deliveries: the outbox for channels."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Text, and_, bindparam, insert, or_, select, update
 
-from backburner.core.conversation import Conversation
+from backburner.core.conversation import Conversation, Destination
 from backburner.core.ids import ConversationId, NoticeId, RunId, UserId, new_notice_id
 from backburner.core.notice import Notice
 from backburner.ports import Delivery, EventKind, Hint, HintKind
@@ -89,36 +89,20 @@ class Notices(Group):
         rows = list[dict[str, Any]]()
         delivery_rows = list[dict[str, Any]]()
         for ordinal, notice in enumerate(new):
-            owner = {"user_id": conversation.user_id, "conversation_id": conversation.id}
             notice_id = new_notice_id()
+            row = {
+                "user_id": conversation.user_id,
+                "conversation_id": conversation.id,
+                "id": notice_id,
+                "run_id": run_id,
+                "kind": notice.kind.value,
+                "text": notice.text,
+                "question_id": notice.question_id,
+                "created_at": self.tx.now,
+            }
             key = notice_id if cause is None else f"{cause}:{ordinal}"
-            rows.append(
-                {
-                    **owner,
-                    "id": notice_id,
-                    "run_id": run_id,
-                    "kind": notice.kind.value,
-                    "text": notice.text,
-                    "question_id": notice.question_id,
-                    "created_at": self.tx.now,
-                }
-            )
-            delivery_rows += [
-                {
-                    **owner,
-                    "key": f"{key}:{place.channel}:{place.target}:0",
-                    "notice_id": notice_id,
-                    "channel": place.channel,
-                    "target": place.target,
-                    "part": 0,
-                    "text": notice.text,
-                    "state": "waiting",
-                    "attempts": 0,
-                    "not_before": self.tx.now,
-                    "lease": 0,
-                }
-                for place in conversation.reports_to
-            ]
+            rows.append(row)
+            delivery_rows += [_delivery(row, key, place) for place in conversation.reports_to]
         if rows:
             number_rows(self.connection, notices, rows)
             self._execute(_insert_notices, rows)
@@ -199,3 +183,20 @@ class Deliveries(Group):
             "reason": reason,
         }
         return self._execute(_settle, values).rowcount == 1
+
+
+def _delivery(notice: Mapping[str, Any], key: str, place: Destination) -> dict[str, Any]:
+    return {
+        "user_id": notice["user_id"],
+        "conversation_id": notice["conversation_id"],
+        "key": f"{key}:{place.channel}:{place.target}:0",
+        "notice_id": notice["id"],
+        "channel": place.channel,
+        "target": place.target,
+        "part": 0,
+        "text": notice["text"],
+        "state": "waiting",
+        "attempts": 0,
+        "not_before": notice["created_at"],
+        "lease": 0,
+    }
