@@ -102,15 +102,15 @@ def _find(conversation: Conversation, question_id: QuestionId) -> Question:
     raise Conflict("This question has been answered or withdrawn.")
 
 
-def _settle(tx: Tx, before: Conversation, asked: Question, step: Step) -> None:
+def _settle(tx: Tx, before: Conversation, question: Question, step: Step) -> None:
     """Apply the consequences of an answer beyond its conversation."""
     ((_, answer),) = step.answered
-    if asked.purpose is Purpose.IN_DOUBT and answer in _SETTLED:
+    if question.purpose is Purpose.IN_DOUBT and answer in _SETTLED:
         # The result of an identical call in the next run.
-        tx.tool_calls.settle(before.user_id, CallId(asked.binds_to["call_id"]), _SETTLED[answer])
-    if asked.purpose is Purpose.ALLOWANCE:
-        spending.apply_answer(tx, before, asked, answer)
-    if asked.purpose is Purpose.PROPOSAL and answer == NO:
+        tx.tool_calls.settle(before.user_id, CallId(question.binds_to["call_id"]), _SETTLED[answer])
+    if question.purpose is Purpose.ALLOWANCE:
+        spending.apply_answer(tx, before, question, answer)
+    if question.purpose is Purpose.PROPOSAL and answer == NO:
         # A test run of it may be in progress.
         for child in tx.conversations.open_children(before.user_id, before.id):
             steps.stop_all(tx, child)

@@ -34,7 +34,7 @@ def program_path() -> str:
 
 
 def name_commands(text: str) -> str:
-    """Let the commands that a text quotes begin with the name of this program.
+    """Replace the program's name in quoted commands by the one it was started with.
 
     Only for texts of the program itself: what agents and users wrote is shown as it is.
     """

@@ -83,7 +83,7 @@ class Caller:
 
     @property
     def work_uses(self) -> Uses:
-        """What of the user's the work may use that this caller hands out."""
+        """The user's things that work started by this caller may use."""
         return None if self.is_direct else self.uses
 
 

@@ -221,11 +221,11 @@ class Message:
     outside: bool = False
 
 
-def common_uses(one: Uses, other: Uses) -> Uses:
+def common_uses(first: Uses, second: Uses) -> Uses:
     """Return what both restrictions leave."""
-    if one is None or other is None:
-        return other if one is None else one
-    return one & other
+    if first is None or second is None:
+        return second if first is None else first
+    return first & second
 
 
 def advance_state(state: State, update: Mapping[str, Any], step: str | None) -> State:

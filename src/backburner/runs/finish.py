@@ -197,7 +197,7 @@ class _Ending:
         self._commit(tx, step, ending)
 
     def _in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
-        """Let background work wait for its model; a user who waits for a reply is told at once."""
+        """Hand background work back until its model is available; fail a reply at once."""
         claim, is_for_person = self.claim, self._is_for_person()
         tx.outages.note(self.result.profile, failure, probed=claim.is_probe or is_for_person)
         if is_for_person:

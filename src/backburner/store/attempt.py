@@ -19,7 +19,7 @@ class Attempt:
 
     @contextmanager
     def covers(self, connection: Connection) -> Iterator[None]:
-        """Let `expire` cut this connection for as long as it is used."""
+        """Allow `expire` to cut this connection while it is used."""
         with self._lock:
             if self._expired:
                 raise StoreFailed(NO_ANSWER)

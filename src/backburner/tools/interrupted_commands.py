@@ -45,7 +45,7 @@ def undo_change_offer(obeyed: ObeyedFiles) -> Offer:
 
 
 class InterruptedCommands:
-    """Those of all users whose workspaces are on this machine."""
+    """Interrupted commands of all users whose workspaces are on this machine."""
 
     def __init__(self, workspaces: Path, kept: Path) -> None:
         self._workspaces = workspaces

@@ -48,7 +48,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What stands at a path: a file, a link, or something else without data."""
+    """The content of a path: a file, a link, or something else without data."""
 
     mode: int
     size: int

@@ -22,15 +22,15 @@ class RestingProfiles:
         self._until: dict[str, float] = {}
         self._returning: set[str] = set()
 
-    def update(self, found: Mapping[str, timedelta]) -> None:
+    def update(self, outages: Mapping[str, timedelta]) -> None:
         """Take over what a claim has found: how long each profile rests."""
-        if not self._until and not found:
+        if not self._until and not outages:
             return
         now = self._clock()
-        for name, left in found.items():
+        for name, left in outages.items():
             self._until[name] = now + min(left, MAX_TRUST).total_seconds()
             self._returning.discard(name)
-        for name in self._until.keys() - found.keys() - self._returning:
+        for name in self._until.keys() - outages.keys() - self._returning:
             self._until[name] = now + self._spread(0, RETURN_PERIOD.total_seconds())
             self._returning.add(name)
 

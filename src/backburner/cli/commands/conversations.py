@@ -123,27 +123,27 @@ def runs(server: Server, *, conversation: str, run: str | None, limit: int, as_j
         )
         return
     items = list(server.items(f"/api/conversations/{conversation_id}/runs", limit=limit))
-    said = messages_by_run(server, conversation_id)
+    messages = messages_by_run(server, conversation_id)
     rows = [
         {
             "ID": short_id(item["id"]),
             "KIND": item["kind"],
             "STATUS": item["status"],
             "STARTED": local_time(item["started_at"]),
-            "RESULT": truncate(describe_result(item, said)),
+            "RESULT": truncate(describe_result(item, messages)),
         }
         for item in items
     ]
     print_items(items, rows, empty="No runs yet.", as_json=as_json)
 
 
-def show_run(run: Any, said: Mapping[str, str], *, as_json: bool) -> None:
+def show_run(run: Any, messages: Mapping[str, str], *, as_json: bool) -> None:
     if as_json:
         print_json(run)
         return
     fields = {name: run[name] for name in ("id", "kind", "status", "tokens", "profile")}
     times = {"started": local_time(run["started_at"]), "ended": local_time(run["ended_at"])}
-    print_fields({**fields, **times, "result": describe_result(run, said)})
+    print_fields({**fields, **times, "result": describe_result(run, messages)})
     rows = [
         {
             "TOOL": call["tool"],
@@ -170,13 +170,13 @@ def messages_by_run(server: Server, conversation_id: str) -> dict[str, str]:
     return {one["run_id"]: one["content"] for one in messages if one["run_id"]}
 
 
-def describe_result(run: Any, said: Mapping[str, str]) -> str:
+def describe_result(run: Any, messages: Mapping[str, str]) -> str:
     """Return what a run said or found, the error it failed with, or why it was skipped."""
     if run["failure"]:
         return f"{run['failure']['kind']}: {run['failure']['message']}"
     if run["skipped"]:
         return f"skipped {run['skipped']['count']} times: {run['skipped']['reason']}"
-    if run["id"] in said or run["result"] is None:
-        return said.get(run["id"], "")
+    if run["id"] in messages or run["result"] is None:
+        return messages.get(run["id"], "")
     result = json.loads(run["result"])
     return result if isinstance(result, str) else str(run["result"])

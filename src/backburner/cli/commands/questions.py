@@ -68,15 +68,15 @@ def answer(
     is enough. Before a call is approved, the whole call is shown.
     """
     one = _load(server, id_prefix.find_question(server, question))
-    said = _meant(one, " ".join(text))
-    if not is_sure and said.strip().lower() != NO:
-        confirm(one, said)
-    conversation = server.post(f"/api/questions/{one['id']}/answer", {"answer": said})
-    answered = f"Answered: {truncate(said)}. {describe_continuation(conversation)}"
+    answer_text = _meant(one, " ".join(text))
+    if not is_sure and answer_text.strip().lower() != NO:
+        confirm(one, answer_text)
+    conversation = server.post(f"/api/questions/{one['id']}/answer", {"answer": answer_text})
+    answered = f"Answered: {truncate(answer_text)}. {describe_continuation(conversation)}"
     print_result(conversation, answered.strip(), as_json=as_json)
 
 
-def confirm(question: Any, said: str) -> None:
+def confirm(question: Any, answer_text: str) -> None:
     """Show a call before it is approved, and ask once more."""
     if question["purpose"] != Purpose.APPROVAL:
         return
@@ -87,7 +87,7 @@ def confirm(question: Any, said: str) -> None:
             hint=f"Look at it with `backburner questions {short}`, and add --yes.",
         )
     _show(question)
-    click.confirm(f"Answer {said!r} to this?", abort=True)
+    click.confirm(f"Answer {answer_text!r} to this?", abort=True)
 
 
 def describe_continuation(conversation: Any) -> str:

@@ -65,7 +65,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
         print_json(details)
         return
     last = next(server.items(f"/api/tasks/{details['id']}/runs", limit=1), None)
-    said = messages_by_run(server, details["id"])
+    messages = messages_by_run(server, details["id"])
     print_fields(
         {
             "id": details["id"],
@@ -76,7 +76,7 @@ def show(server: Server, *, task: str, as_json: bool) -> None:
             "schedule": details["schedule_in_words"],
             "next runs": ", ".join(local_time(time) for time in details["next_times"]),
             "runs": _run_count(details),
-            "last result": describe_result(last, said) if last else "",
+            "last result": describe_result(last, messages) if last else "",
             "notify": details["notify"],
             "tools": _tools(details),
             "reports to": _destinations(details),
@@ -176,13 +176,13 @@ def history(server: Server, *, task: str, limit: int, as_json: bool) -> None:
     """List the runs of a task, newest first."""
     task_id = id_prefix.find_task(server, task)
     items = list(server.items(f"/api/tasks/{task_id}/runs", limit=limit))
-    said = messages_by_run(server, task_id)
+    messages = messages_by_run(server, task_id)
     rows = [
         {
             "STARTED": local_time(run["started_at"]),
             "STATUS": run["status"],
             "TOKENS": run["tokens"],
-            "RESULT": truncate(describe_result(run, said)),
+            "RESULT": truncate(describe_result(run, messages)),
         }
         for run in items
     ]

@@ -44,7 +44,7 @@ class Replies(Group):
         self,
         user: UserId,
         conversation_id: ConversationId,
-        said: MessageId,
+        message_id: MessageId,
         items: Collection[ItemId],
     ) -> Reply | None:
         key = {"owner": user, "conversation_id": conversation_id}
@@ -57,12 +57,14 @@ class Replies(Group):
         # A run that was handed back has served the item, and resumes later.
         if any(run.status in (RunStatus.QUEUED, RunStatus.RUNNING) for run in served_by):
             return None
-        message = self._execute(_select_message, {**key, "message_id": said}).one_or_none()
+        message = self._execute(_select_message, {**key, "message_id": message_id}).one_or_none()
         values = {**key, "number": message.number if message else 0, "run_ids": run_ids}
         answers = self._execute(_select_answers, values)
         last = max(served_by, key=lambda run: run.epoch, default=None)
         return Reply(last, tuple(to_message(row) for row in answers))
 
-    def message(self, user: UserId, conversation_id: ConversationId, said: MessageId) -> Message:
-        values = {"owner": user, "conversation_id": conversation_id, "message_id": said}
+    def message(
+        self, user: UserId, conversation_id: ConversationId, message_id: MessageId
+    ) -> Message:
+        values = {"owner": user, "conversation_id": conversation_id, "message_id": message_id}
         return to_message(self._read_one(_select_message, values))

@@ -157,7 +157,7 @@ class Outages(Group):
         self._execute(_begin_probe, {"of_profile": profile, "now": now, **values})
 
     def probe_soon(self, profiles: Sequence[str]) -> None:
-        """Let these profiles be probed now, and forget others: the settings may have changed."""
+        """Make these profiles due for a probe, and forget others: the settings may have changed."""
         self._execute(_delete_others, {"profiles": list(profiles)})
         self._execute(_forget_reports, {"profiles": list(profiles)})
         self._execute(_end_rests, {"now": self.tx.now})

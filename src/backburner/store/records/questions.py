@@ -90,8 +90,10 @@ class Questions(Group):
         rows = self._execute(_select_due, {"at": self.tx.now, "limit": limit})
         return [(UserId(row.user_id), QuestionId(row.id)) for row in rows]
 
-    def put(self, user: UserId, conversation_id: ConversationId, asked: Iterable[Question]) -> None:
-        rows = [_row(user, conversation_id, question) for question in asked]
+    def put(
+        self, user: UserId, conversation_id: ConversationId, questions: Iterable[Question]
+    ) -> None:
+        rows = [_row(user, conversation_id, question) for question in questions]
         if rows:
             self._execute(_insert, rows)
 
