@@ -13,14 +13,13 @@ from pathlib import Path
 
 from support.doubles.engine import Call, End
 from support.faults.outside import Outside
+from support.faults.soak import migrate, report
 from support.programs.programs import starter
 from support.programs.workers import Workers
 from support.servers.postgres_server import postgres_server
 
 from backburner.core.conversation import Conversation
 from backburner.core.schedule import Interval
-from backburner.store.dialect import make_engine
-from backburner.store.lifecycle.schema import bring_up_to_date
 
 SECONDS = 8.0
 EVERY = timedelta(seconds=2)
@@ -34,6 +33,7 @@ def main(arguments: list[str]) -> int:
     if library is None:
         print("Install libfaketime first, on Debian: apt-get install faketime")
         return 1
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         offset = Path(folder, "offset")
@@ -45,17 +45,12 @@ def main(arguments: list[str]) -> int:
             "DONT_FAKE_MONOTONIC": "1",
         }
         with postgres_server(env=env) as url, starter() as start:
-            engine = make_engine(url)
-            bring_up_to_date(engine)
-            engine.dispose()
+            migrate(url)
             workers = Workers(start, Path(folder), url)
             with Outside(url) as outside:
                 broken = jump(outside, workers, offset, seconds)
             workers.end()
-    for violation in broken:
-        print(violation)
-    print(f"{len(broken)} violations")
-    return 1 if broken else 0
+    return report(f"a day ahead for {2 * seconds:.0f} s", broken, began=began)
 
 
 def jump(outside: Outside, workers: Workers, offset: Path, seconds: float) -> list[str]:

@@ -6,7 +6,6 @@ in time. At the end all is let settle, and nothing may be lost or done twice.
 """
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -18,16 +17,14 @@ from pathlib import Path
 
 import psycopg
 from support.doubles.engine import Call, End, Say
-from support.faults.invariants import violations, violations_at_rest
+from support.faults.invariants import violations
 from support.faults.outside import Outside
 from support.faults.people import USERS, People, sum_up
 from support.faults.postgres_proxy import Proxy, in_thread
+from support.faults.soak import make_people, migrate, read_seed, report, settle
 from support.programs.programs import starter
 from support.programs.workers import Worker, Workers
 from support.servers.postgres_server import postgres_server
-
-from backburner.store.dialect import make_engine
-from backburner.store.lifecycle.schema import bring_up_to_date
 
 SECONDS = 45.0
 #: How soon new work is done after a trouble, and where old connections stay silent for ever.
@@ -147,34 +144,25 @@ class Troubles:
 
 def main(arguments: list[str]) -> int:
     seconds = float(arguments[0]) if arguments else SECONDS
-    seed = int(arguments[1]) if len(arguments) > 1 else random.SystemRandom().randrange(10**6)
+    seed = read_seed(arguments)
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, postgres_server() as url, starter() as start:
-        engine = make_engine(url)
-        bring_up_to_date(engine)
-        engine.dispose()
+        migrate(url)
         proxy = Proxy(url)
         with in_thread(proxy) as through, Outside(url) as outside:
             workers = Workers(start, Path(folder), f"{through}?application_name={WORKERS}")
-            people = People(outside, random.Random(seed))  # noqa: S311 (it has to be repeatable)
+            people = make_people(outside, seed)
             troubles = Troubles(url, proxy)
             at_work = [workers.start(*OPTIONS), workers.start(*OPTIONS)]
             broken = make_trouble(people, at_work, troubles, seconds)
             broken += end_while_stopped(outside, at_work, troubles)
             troubles.close()
             workers.start(*OPTIONS)
-            broken += people.settle()
-            broken += violations_at_rest(outside.rows, workers.traces)
-            broken += people.disappointments(workers)
+            broken += settle(people, workers)
             summary = sum_up(people, workers)
             workers.end()
-    for violation in broken:
-        print(violation)
-    print(
-        f"troubles of {seconds:.0f} s with seed {seed}: {summary}, {len(broken)} violations"
-        f" in {time.monotonic() - began:,.0f} s"
-    )
-    return 1 if broken else 0
+    summary = f"troubles of {seconds:.0f} s with seed {seed}: {summary}"
+    return report(summary, broken, began=began)
 
 
 def make_trouble(

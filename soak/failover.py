@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from support.doubles.engine import Call, End, Say
 from support.faults.invariants import violations_at_rest
 from support.faults.outside import Outside
+from support.faults.soak import migrate, report
 from support.programs.programs import starter
 from support.programs.workers import Workers
 from support.servers.postgres_pair import postgres_pair
@@ -22,8 +23,6 @@ from support.servers.postgres_pair import postgres_pair
 from backburner.core.conversation import Conversation, EndedAs
 from backburner.core.errors import StoreFailed
 from backburner.settings import load
-from backburner.store.dialect import make_engine
-from backburner.store.lifecycle.schema import bring_up_to_date
 
 SECONDS = 20.0
 #: From the kill to the promotion: somebody has to notice.
@@ -76,11 +75,10 @@ class Wishes:
 
 def main(arguments: list[str]) -> int:
     seconds = float(arguments[0]) if arguments else SECONDS
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, postgres_pair() as pair, starter() as start:
         url = load(database_url=pair.url, data=folder).database.get_secret_value()
-        engine = make_engine(url)
-        bring_up_to_date(engine)
-        engine.dispose()
+        migrate(url)
         workers = Workers(start, Path(folder), pair.url)
         for _ in range(2):
             workers.start()
@@ -103,16 +101,14 @@ def main(arguments: list[str]) -> int:
             broken = violations_at_rest(outside.rows, workers.traces) + wishes.lost(workers)
             first_run = first_run_after(outside, promoted_at)
         workers.end()
-    for violation in broken:
-        print(violation)
     first = min(at for at in wishes.acknowledged_at if at > killed_at)
-    print(
+    summary = (
         f"{len(wishes.acknowledged_at)} acknowledged, {wishes.refused} refused,"
         f" {first - killed_at:.1f} s from the kill to the next acknowledgement"
         f" ({promoted_at - killed_at:.1f} s of them until the promotion),"
-        f" {first_run:.1f} s from the promotion to the next run, {len(broken)} lost or done twice"
+        f" {first_run:.1f} s from the promotion to the next run"
     )
-    return 1 if broken else 0
+    return report(summary, broken, began=began)
 
 
 def first_run_after(outside: Outside, moment: float) -> float:

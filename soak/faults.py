@@ -4,49 +4,36 @@ Two work on a stream of tasks, messages, answers and cancels; one after the othe
 replaced. At the end all is let settle, and nothing may be lost or done twice.
 """
 
-import random
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from support.faults.invariants import violations, violations_at_rest
+from support.faults.invariants import violations
 from support.faults.outside import Outside
 from support.faults.people import People, sum_up
+from support.faults.soak import make_people, migrate, read_seed, report, settle
 from support.programs.programs import starter
 from support.programs.workers import Workers
 from support.servers.postgres_server import postgres_server
-
-from backburner.store.dialect import make_engine
-from backburner.store.lifecycle.schema import bring_up_to_date
 
 KILLS = 200
 
 
 def main(arguments: list[str]) -> int:
     kills = int(arguments[0]) if arguments else KILLS
-    seed = int(arguments[1]) if len(arguments) > 1 else random.SystemRandom().randrange(10**6)
+    seed = read_seed(arguments)
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, postgres_server() as url, starter() as start:
-        engine = make_engine(url)
-        bring_up_to_date(engine)
-        engine.dispose()
+        migrate(url)
         workers = Workers(start, Path(folder), url)
         with Outside(url) as outside:
-            people = People(outside, random.Random(seed))  # noqa: S311 (it has to be repeatable)
+            people = make_people(outside, seed)
             broken = kill_again_and_again(people, workers, kills)
-            broken += people.settle()
-            broken += violations_at_rest(outside.rows, workers.traces)
-            broken += people.disappointments(workers)
+            broken += settle(people, workers)
             summary = sum_up(people, workers)
             workers.end()
-    for violation in broken:
-        print(violation)
-    print(
-        f"{kills} kills with seed {seed}: {summary}, {len(broken)} violations"
-        f" in {time.monotonic() - began:,.0f} s"
-    )
-    return 1 if broken else 0
+    return report(f"{kills} kills with seed {seed}: {summary}", broken, began=began)
 
 
 def kill_again_and_again(people: People, workers: Workers, kills: int) -> list[str]:

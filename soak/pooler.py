@@ -4,16 +4,16 @@ Two work on a stream of tasks, messages, answers and cancels. At the end nothing
 done twice.
 """
 
-import random
 import sys
 import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
 
-from support.faults.invariants import violations, violations_at_rest
+from support.faults.invariants import violations
 from support.faults.outside import Outside
-from support.faults.people import People, sum_up
+from support.faults.people import sum_up
+from support.faults.soak import make_people, read_seed, report, settle
 from support.programs.programs import starter
 from support.programs.workers import Workers
 from support.servers.pgbouncer import pgbouncer
@@ -31,12 +31,11 @@ CONNECTIONS = {"transaction": 3, "session": 60}
 
 def main(arguments: list[str]) -> int:
     count = int(arguments[0]) if arguments else WISHES
-    seed = int(arguments[1]) if len(arguments) > 1 else random.SystemRandom().randrange(10**6)
-    broken = [violation for mode in CONNECTIONS for violation in try_mode(mode, count, seed)]
-    return 1 if broken else 0
+    seed = read_seed(arguments)
+    return max([try_mode(mode, count, seed) for mode in CONNECTIONS])
 
 
-def try_mode(mode: str, count: int, seed: int) -> list[str]:
+def try_mode(mode: str, count: int, seed: int) -> int:
     began = time.monotonic()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -50,25 +49,17 @@ def try_mode(mode: str, count: int, seed: int) -> list[str]:
         for _ in range(2):
             workers.start(*direct)
         with Outside(server) as outside:
-            people = People(outside, random.Random(seed))  # noqa: S311 (it has to be repeatable)
+            people = make_people(outside, seed)
             for _ in range(count):
                 people.want_something()
                 time.sleep(people.dice.uniform(0, 0.1))
             broken += find_mode(url, mode)
             broken += violations(outside.rows)
-            broken += people.settle()
-            broken += violations_at_rest(outside.rows, workers.traces)
-            broken += people.disappointments(workers)
+            broken += settle(people, workers)
             summary = sum_up(people, workers)
         workers.end()
-    for violation in broken:
-        print(violation)
-    print(
-        f"{mode} mode, {count} wishes with seed {seed}: {summary}, {len(broken)} violations"
-        f" in {time.monotonic() - began:,.0f} s",
-        flush=True,
-    )
-    return broken
+    summary = f"{mode} mode, {count} wishes with seed {seed}: {summary}"
+    return report(summary, broken, began=began)
 
 
 def find_mode(url: str, mode: str) -> list[str]:

@@ -21,6 +21,7 @@ from pathlib import Path
 import structlog
 from support.doubles.clock import SetClock
 from support.doubles.engine import End, Fail, ScriptedEngine
+from support.faults.soak import report
 from support.stage.make import MATE, NOON, USER
 from support.stage.stage import Stage
 
@@ -138,13 +139,13 @@ async def run(days: int) -> int:
                 if told != (days, days):
                     violations.append(f"{user}: told {told[0]} and {told[1]} times")
             runs = Counter(run.status for task in tasks.values() for run in all_runs(stage, task))
-    print("\n".join(["", *violations]))
-    print(
+    print()
+    summary = (
         f"{days} days, {len(tasks)} tasks, {runs[RunStatus.SUCCESS]:,} runs,"
         f" {runs[RunStatus.SKIPPED]:,} skipped rows, {days} outages, each told once to each of 2"
-        f" users; {len(violations)} violations in {time.monotonic() - began:,.0f} s"
+        " users"
     )
-    return 1 if violations else 0
+    return report(summary, violations, began=began)
 
 
 if __name__ == "__main__":
