@@ -1,4 +1,4 @@
-"""A PostgreSQL server whose clock runs a day ahead and is put right: `soak clock [SECONDS]`.
+"""A PostgreSQL server whose clock runs a day ahead and is corrected: `soak clock [SECONDS]`.
 
 Needs libfaketime on the machine, on Debian: apt-get install faketime. The worker is killed
 and replaced while the clock is ahead. Recurring work has to go on, and the turn of the killed one
@@ -76,7 +76,7 @@ def jump(outside: Outside, workers: Workers, offset: Path, seconds: float) -> li
         time.sleep(0.05)
     if runs(outside, work) == before:
         broken.append(f"Recurring work did not go on within {BOUND:.0f} s.")
-    print(f"The next run began {time.monotonic() - right_at:.1f} s after the clock was put right.")
+    print(f"The next run began {time.monotonic() - right_at:.1f} s after the clock was corrected.")
     crashed = "SELECT 1 FROM runs WHERE conversation_id = :id AND failure_kind = 'crashed'"
     while not (freed := outside.rows(crashed, id=long.id)) and time.monotonic() < right_at + BOUND:
         time.sleep(0.05)

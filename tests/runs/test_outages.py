@@ -27,8 +27,8 @@ from backburner.core.schedule import After, Interval, Scheduled
 from backburner.core.transitions import Report
 from backburner.ports import Tx
 from backburner.store import tables
+from backburner.worker.known_outages import KnownOutages
 from backburner.worker.outage_reporter import BATCH, USER_BATCH
-from backburner.worker.resting_profiles import RestingProfiles
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 EVERY_HOUR = Interval(HOUR, anchor=NOON)
@@ -214,7 +214,7 @@ async def test_a_herd_that_meets_trouble_twice_is_not_blamed(stage: Stage) -> No
         await stage.idle()
         # Somebody else's reply ends the outage, and all of them come back together.
         stage.database.run(lambda tx: tx.outages.end("scripted"))
-        stage.claiming.resting = RestingProfiles(lambda: 0)
+        stage.claiming.outages = KnownOutages(lambda: 0)
 
     assert [stage.load(task).failures for task in tasks] == [0] * 5
     assert {stage.load(task).status for task in tasks} == {Status.BACKGROUND}

@@ -1,4 +1,4 @@
-"""A clock that ran ahead and was put right, and a machine that was started anew."""
+"""A clock that ran ahead and was corrected, and a machine that was started anew."""
 
 import asyncio
 import time
@@ -59,7 +59,7 @@ async def run_ahead(stage: Stage, clock: WrongClock, worker: Worker, task: Conve
     await until(lambda: (worker.looked_at or 0) > ran_at)
 
 
-async def test_recurring_work_goes_on_when_a_clock_that_ran_ahead_is_put_right(
+async def test_recurring_work_goes_on_when_a_clock_that_ran_ahead_is_corrected(
     stage: Stage, clock: WrongClock
 ) -> None:
     async with working(stage, pace=OFTEN) as worker:
@@ -69,7 +69,7 @@ async def test_recurring_work_goes_on_when_a_clock_that_ran_ahead_is_put_right(
         await until(lambda: (stage.load(task).next_run_at or clock.now) < clock.now + HOUR)
 
 
-async def test_recurring_work_goes_on_when_the_clock_was_put_right_while_nothing_ran(
+async def test_recurring_work_goes_on_when_the_clock_was_corrected_while_nothing_ran(
     stage: Stage, clock: WrongClock
 ) -> None:
     async with working(stage, pace=OFTEN) as worker:

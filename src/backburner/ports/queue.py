@@ -140,8 +140,8 @@ class Queue(Protocol):
         """Claim a reply, else background work; None skips that kind."""
 
     @property
-    def resting(self) -> Mapping[str, timedelta]:
-        """The profiles in an outage that the last claim found, and how long each rests."""
+    def probe_delays(self) -> Mapping[str, timedelta]:
+        """The profiles in an outage at the last claim, each with the time until its next probe."""
 
     def waiting_profile(self) -> str | None:
         """Find the profile of a reply that waits to be claimed; None: no reply waits."""
@@ -152,10 +152,10 @@ class Queue(Protocol):
         """Find what these should have claimed so long ago; None: nothing."""
 
     def rescue(self, *, all_of_them: bool = False) -> RescuedTurn | None: ...
-    def agenda(self, resting: tuple[str, ...] = ()) -> Agenda:
-        """Read when each kind of work is due, without background work of resting profiles."""
+    def agenda(self, *, without: tuple[str, ...] = ()) -> Agenda:
+        """Read when each kind of work is due, without background work of these profiles."""
 
-    def put_clock_right(self, *, lease: timedelta, delivery_lease: timedelta, jumped: bool) -> int:
+    def correct_times(self, *, lease: timedelta, delivery_lease: timedelta, jumped: bool) -> int:
         """Correct the times that a clock wrote which ran ahead; return how much work has new ones.
 
         Leases end after `lease` or `delivery_lease` at the latest. Unless the clock has just

@@ -18,7 +18,7 @@ from backburner.ports import URGENT_DEADLINE, Claim, Claimer, Tx
 from backburner.runs import perform, prepare
 from backburner.runs.stopping import StopReason
 from backburner.worker.active_runs import ActiveRun, ActiveRuns
-from backburner.worker.resting_profiles import RestingProfiles
+from backburner.worker.known_outages import KnownOutages
 from backburner.worker.seats import Seats
 
 #: The timer wakes a claim this long before work is due; see `_wait_until_due`.
@@ -48,9 +48,9 @@ class Claiming:
     is_blocked: bool = False
     #: The timer has woken this chore early.
     woken_early: bool = False
-    resting: RestingProfiles = field(default_factory=RestingProfiles)
-    #: The resting profiles that the last claim found.
-    _resting: Mapping[str, timedelta] = field(default_factory=dict)
+    outages: KnownOutages = field(default_factory=KnownOutages)
+    #: Of the last claim.
+    _probe_delays: Mapping[str, timedelta] = field(default_factory=dict)
     #: The last claim, committed or not.
     _claimed: Turn | None = None
     #: Users whose rows were locked, and the time of the event loop until when they are left out.
@@ -106,7 +106,7 @@ class Claiming:
             _log.exception("run.prepare_failed", conversation=self._claimed.conversation_id)
             self._unprepared[self._claimed.conversation_id] = _identify(self._claimed)
             return True
-        self.resting.update(self._resting)
+        self.outages.update(self._probe_delays)
         if found is None:
             return False
         lease = self.claimer.lease.total_seconds()
@@ -122,7 +122,7 @@ class Claiming:
             self.woken_early = False
             _wait_until_due(tx)
         claim = tx.queue.claim(self._claimer(RunKind.REPLY), self._claimer(RunKind.BACKGROUND))
-        self._resting = tx.queue.resting
+        self._probe_delays = tx.queue.probe_delays
         if claim is None:
             return None
         self._claimed = claim.turn
@@ -136,7 +136,7 @@ class Claiming:
             return None
         full = self.seats.full_profiles(kind, taken)
         if kind is RunKind.BACKGROUND:
-            full = self.resting.added_to(full)
+            full = self.outages.added_to(full)
         return replace(self.claimer, full_profiles=full, passed_over=tuple(self._passed_over))
 
     async def _perform(self, taken: ActiveRun) -> None:

@@ -42,7 +42,7 @@ class ClockWatch:
         jumped, self._jumped = self._jumped, False
         try:
             count = await self.deps.store.transact(
-                lambda tx: tx.queue.put_clock_right(
+                lambda tx: tx.queue.correct_times(
                     lease=self.lease, delivery_lease=self.delivery_lease, jumped=jumped
                 )
             )

@@ -76,14 +76,14 @@ class _Kept:
     chore: Chore
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     #: Set while the chore is idle.
-    rests: asyncio.Event = field(default_factory=asyncio.Event)
+    is_idle: asyncio.Event = field(default_factory=asyncio.Event)
     #: The time of the event loop since when it has neither succeeded nor had nothing to do.
     due_since: float | None = None
 
-    async def rest(self) -> None:
+    async def wait_until_done(self) -> None:
         """Wait until it has been done, if it was woken."""
-        while self.wake.is_set() or not self.rests.is_set():
-            await self.rests.wait()
+        while self.wake.is_set() or not self.is_idle.is_set():
+            await self.is_idle.wait()
             await asyncio.sleep(0)
 
 
@@ -224,7 +224,7 @@ class Worker:
         # What is just being claimed is a run to hand back, too.
         with suppress(TimeoutError):
             async with asyncio.timeout(CLAIM_GRACE.total_seconds()):
-                await self._kept["work"].rest()
+                await self._kept["work"].wait_until_done()
         left = self._pace.drain - timedelta(seconds=loop.time() - began)
         for reason, limit in (
             (StopReason.DRAINING, left),
@@ -237,9 +237,9 @@ class Worker:
     async def _keep(self, kept: _Kept) -> None:
         """Do a chore whenever it is woken, until there is no more of it."""
         while True:
-            kept.rests.set()
+            kept.is_idle.set()
             await kept.wake.wait()
-            kept.rests.clear()
+            kept.is_idle.clear()
             kept.wake.clear()
             clock = asyncio.get_running_loop().time
             try:
@@ -283,16 +283,16 @@ class Worker:
                 # What is due is begun before anything else is looked at, unless claims fail.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(CHORE_RETRY_SECONDS):
-                        await self._kept["work"].rest()
+                        await self._kept["work"].wait_until_done()
 
     async def _look(self) -> "_NextDue":
         """Wake what is due, and find out what is next."""
         loop = asyncio.get_running_loop()
-        resting = self._claiming.resting.names
+        in_outage = self._claiming.outages.names
         asked_at = loop.time()
         try:
             agenda, read_at = await self._deps.store.transact(
-                lambda tx: (tx.queue.agenda(resting), loop.time()),
+                lambda tx: (tx.queue.agenda(without=in_outage), loop.time()),
                 within=min(URGENT_DEADLINE, self._pace.lease),
             )
         except StoreFailed as error:

@@ -1,4 +1,4 @@
-"""A clock that ran ahead and was put right: what it had written does not make anything wait."""
+"""A clock that ran ahead and was corrected: what it had written does not make anything wait."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -26,9 +26,9 @@ def scene(database: Database) -> Scene:
     return Scene(database)
 
 
-def put_right(scene: Scene, *, jumped: bool = False) -> int:
+def correct_times(scene: Scene, *, jumped: bool = False) -> int:
     return scene.run(
-        lambda tx: tx.queue.put_clock_right(lease=LEASE, delivery_lease=MINUTE, jumped=jumped)
+        lambda tx: tx.queue.correct_times(lease=LEASE, delivery_lease=MINUTE, jumped=jumped)
     )
 
 
@@ -51,16 +51,16 @@ def test_recurring_work_that_ran_ahead_goes_on_at_its_next_slot(scene: Scene, re
     ahead = scene.load(task).next_run_at
     set_back(scene)
 
-    assert put_right(scene) == 1
+    assert correct_times(scene) == 1
     assert ahead
     assert scene.load(task).next_run_at == ahead - DAY
-    assert put_right(scene) == 0
+    assert correct_times(scene) == 0
     scene.clock.advance(HOUR)
     assert scene.begin_work().run.slot_at == ahead - DAY
 
 
 @pytest.mark.parametrize("ends", ["before", "after"])
-def test_a_run_under_way_when_the_clock_is_put_right_does_not_bring_its_times_back(
+def test_a_run_under_way_when_the_clock_is_corrected_does_not_bring_its_times_back(
     scene: Scene, ends: str
 ) -> None:
     task = scene.task(Interval(HOUR, anchor=scene.clock.now))
@@ -69,21 +69,21 @@ def test_a_run_under_way_when_the_clock_is_put_right_does_not_bring_its_times_ba
     set_back(scene)
     if ends == "before":
         scene.finish(claim, Continue(message=None))
-    put_right(scene)
+    correct_times(scene)
     if ends == "after":
         scene.finish(claim, Continue(message=None))
 
     assert scene.load(task).next_run_at == scene.clock.now + HOUR
 
 
-def test_an_answer_after_the_clock_was_put_right_goes_on_at_the_next_slot(scene: Scene) -> None:
+def test_an_answer_after_the_clock_was_corrected_goes_on_at_the_next_slot(scene: Scene) -> None:
     task = scene.task(Interval(HOUR, anchor=scene.clock.now))
     scene.clock.advance(DAY)
     question = NewQuestion(type=QuestionType.INPUT, prompt="Go on?")
     scene.finish(scene.begin_work(), NeedsInput(message="Well.", question=question))
     set_back(scene)
     asked = one(scene, tables.questions.c.remind_at)
-    put_right(scene)
+    correct_times(scene)
     assert one(scene, tables.questions.c.remind_at) == asked - DAY
     scene.answer(scene.load(task), "yes")
 
@@ -99,7 +99,7 @@ def test_a_retry_of_work_that_runs_once_keeps_its_delay(scene: Scene) -> None:
     scene.finish(scene.begin_work(), Failure(FailureKind.MODEL, "It is busy."))
     delay = (scene.load(task).next_run_at or scene.clock.now) - scene.clock.now
     set_back(scene)
-    put_right(scene)
+    correct_times(scene)
 
     assert delay > timedelta()
     assert scene.load(task).next_run_at == scene.clock.now + delay
@@ -114,7 +114,7 @@ def test_a_small_correction_repeats_no_slot(scene: Scene) -> None:
     before = scene.load(task)
     set_back(scene, 2 * MINUTE)
 
-    assert put_right(scene, jumped=True) == 0
+    assert correct_times(scene, jumped=True) == 0
     assert replace(scene.load(task), settled_until=before.settled_until) == before
 
 
@@ -122,7 +122,7 @@ def test_without_a_sign_nothing_is_changed(scene: Scene) -> None:
     scene.task(Interval(HOUR, anchor=scene.clock.now + 100 * DAY), reports_to=PLACES)
     before = scene.dump()
 
-    assert put_right(scene) == 0
+    assert correct_times(scene) == 0
     assert scene.dump() == before
 
 
@@ -147,7 +147,7 @@ def test_users_runs_and_deliveries_wait_no_longer(scene: Scene) -> None:
         )
     )
     set_back(scene)
-    put_right(scene)
+    correct_times(scene)
     now = scene.clock.now
 
     served = select(tables.users.c.served_at).where(tables.users.c.id == USER)
@@ -164,7 +164,7 @@ def test_a_run_that_was_to_wait_before_the_clock_ran_ahead_waits_on(scene: Scene
     scene.clock.advance(2 * HOUR)
     set_back(scene, HOUR)
 
-    put_right(scene, jumped=True)
+    correct_times(scene, jumped=True)
 
     assert one(scene, tables.runs.c.wait_until) == resumes_at
 
@@ -174,7 +174,7 @@ def test_a_lease_that_the_clock_measured_ends(scene: Scene) -> None:
     claim = scene.begin_work()
     # As PostgreSQL does it, which has no other clock.
     scene.clock.tick -= DAY // MICROSECOND
-    put_right(scene, jumped=True)
+    correct_times(scene, jumped=True)
     scene.crash(claim)
 
 
@@ -191,7 +191,7 @@ def test_a_model_in_an_outage_is_tried_soon(scene: Scene, *, began_before: bool)
     note("one")
     set_back(scene)
 
-    put_right(scene, jumped=True)
+    correct_times(scene, jumped=True)
 
     (outage,) = scene.run(lambda tx: tx.outages.all())
     assert (outage.since, outage.until) == (began, scene.clock.now)

@@ -49,8 +49,8 @@ def test_nothing_is_claimed_while_a_profile_rests_and_then_one_run(scene: Scene)
         scene.task()
     begin_outage(scene)
     assert scene.database.run(claim) is None
-    resting = scene.database.run(lambda tx: (claim(tx), tx.queue.resting)[1])
-    assert set(resting) == {PROFILE, ""}
+    delays = scene.database.run(lambda tx: (claim(tx), tx.queue.probe_delays)[1])
+    assert set(delays) == {PROFILE, ""}
 
     scene.database.run(end_rest)
     probe = scene.database.run(claim)
@@ -83,15 +83,15 @@ def test_two_claims_at_once_are_not_both_probes(postgres: Database) -> None:
     assert second is None
 
 
-def test_the_agenda_leaves_out_background_work_of_resting_profiles(scene: Scene) -> None:
+def test_the_agenda_leaves_out_background_work_of_profiles_in_an_outage(scene: Scene) -> None:
     scene.task()
     assert scene.database.run(lambda tx: tx.queue.agenda().work) == timedelta()
-    assert scene.database.run(lambda tx: tx.queue.agenda(("", PROFILE)).work) is None
+    assert scene.database.run(lambda tx: tx.queue.agenda(without=("", PROFILE)).work) is None
     run = scene.begin_work()
     scene.hand_back(run)
-    assert scene.database.run(lambda tx: tx.queue.agenda(("", PROFILE)).work) is None
+    assert scene.database.run(lambda tx: tx.queue.agenda(without=("", PROFILE)).work) is None
     scene.say(scene.chat())
-    assert scene.database.run(lambda tx: tx.queue.agenda(("", PROFILE)).work) == timedelta()
+    assert scene.database.run(lambda tx: tx.queue.agenda(without=("", PROFILE)).work) == timedelta()
 
 
 def test_a_user_is_told_once_until_the_outage_is_over(scene: Scene) -> None:

@@ -24,12 +24,12 @@ from backburner.store import tables
 from backburner.store.db import Database
 from backburner.worker.active_runs import ActiveRun, ActiveRuns
 from backburner.worker.claiming import Claiming
+from backburner.worker.known_outages import KnownOutages
 from backburner.worker.lease import Leases
 from backburner.worker.notice_deliverer import Deliverer
 from backburner.worker.outage_reporter import OutageReporter
 from backburner.worker.question_reminder import Reminder
 from backburner.worker.rescuer import Rescuer
-from backburner.worker.resting_profiles import RestingProfiles
 from backburner.worker.seats import Seats
 from support.doubles.channel import RecordingChannel
 from support.doubles.engine import ScriptedEngine
@@ -110,7 +110,7 @@ class Stage:
             self.underway,
             spawn=self._spawn,
             # By the clock of the stage, and at once when an outage is over.
-            resting=RestingProfiles(self._seconds, lambda soonest, _latest: soonest),
+            outages=KnownOutages(self._seconds, lambda soonest, _latest: soonest),
         )
 
     def user(self, user: UserId = USER) -> UserId:

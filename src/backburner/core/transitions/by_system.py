@@ -138,7 +138,7 @@ def end_in_outage(conversation: Conversation, message: str, *, now: datetime) ->
 def set_clock_back(
     conversation: Conversation, *, changed_at: datetime, now: datetime
 ) -> Conversation:
-    """Compute the times anew that were set by a clock which ran ahead, and was put right since.
+    """Compute the times anew that were set by a clock which ran ahead, and was corrected since.
 
     `changed_at` is the last change of the conversation. A time that was asked for stays.
     """

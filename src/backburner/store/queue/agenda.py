@@ -49,10 +49,10 @@ _one_is_queued = exists().where(
 
 
 @cache
-def next_times(resting: tuple[str, ...] = ()) -> Select[Any]:
-    """Select the next times, without background work of the resting profiles."""
-    works = [conversations.c.profile.not_in(resting)] if resting else []
-    resumes = [exists().where(_is_conversation_of_run, *works)] if resting else []
+def next_times(without: tuple[str, ...] = ()) -> Select[Any]:
+    """Select the next times, without background work of these profiles."""
+    works = [conversations.c.profile.not_in(without)] if without else []
+    resumes = [exists().where(_is_conversation_of_run, *works)] if without else []
     # An item waits where nobody holds the turn, so it can be claimed, except for caps and pauses.
     has_items = exists().where(
         is_unserved,

@@ -20,7 +20,7 @@ from backburner.store.dialect import has_row_locks, read_by_clock, read_with_clo
 from backburner.store.queries.discovery import Discovery
 from backburner.store.queue import claimable
 from backburner.store.queue.agenda import next_times, to_agenda
-from backburner.store.queue.clock import put_right
+from backburner.store.queue.clock import correct_times
 from backburner.store.queue.outages import Outages
 from backburner.store.queue.overdue import find_overdue
 from backburner.store.queue.rescue import rescue
@@ -54,7 +54,7 @@ _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindpar
 
 
 class Queue(Group):
-    resting: Mapping[str, timedelta] = MappingProxyType({})
+    probe_delays: Mapping[str, timedelta] = MappingProxyType({})
 
     def claim(self, reply: Claimer | None, work: Claimer | None) -> Claim | None:
         # One statement reads the time and how much there is to claim.
@@ -65,7 +65,7 @@ class Queue(Group):
         outages = _Outages(self.tx) if seen.outage else None
         if outages is not None and work is not None:
             work = outages.avoid(work)
-            self.resting = outages.resting
+            self.probe_delays = outages.probe_delays
         claim = None
         if reply is not None and seen.people:
             claim = self.claim_reply(reply)
@@ -146,11 +146,11 @@ class Queue(Group):
     def rescue(self, *, all_of_them: bool = False) -> RescuedTurn | None:
         return rescue(self.tx, tick=_END_OF_TIME if all_of_them else self.tx.tick)
 
-    def put_clock_right(self, *, lease: timedelta, delivery_lease: timedelta, jumped: bool) -> int:
-        return put_right(self.tx, leases=(lease, delivery_lease), jumped=jumped)
+    def correct_times(self, *, lease: timedelta, delivery_lease: timedelta, jumped: bool) -> int:
+        return correct_times(self.tx, leases=(lease, delivery_lease), jumped=jumped)
 
-    def agenda(self, resting: tuple[str, ...] = ()) -> Agenda:
-        row, now, tick = read_with_clock(self.connection, self.tx.clock, next_times(resting))
+    def agenda(self, *, without: tuple[str, ...] = ()) -> Agenda:
+        row, now, tick = read_with_clock(self.connection, self.tx.clock, next_times(without))
         return to_agenda(row, now=now, tick=tick)
 
     def _lock_user(
@@ -239,19 +239,19 @@ class _Outages:
     def __init__(self, tx: Context) -> None:
         self._group = Outages(tx)
         outages = {outage.profile: outage for outage in self._group.all()}
-        rested = self._group.lock_rested()
+        probed = self._group.lock_due_probes()
         self._profiles = frozenset(outages)
-        self.resting = {
+        self.probe_delays = {
             name: max(outage.until - tx.now, retry.FIRST_REST)
             for name, outage in outages.items()
-            if name not in rested
+            if name not in probed
         }
 
     def avoid(self, claimer: Claimer) -> Claimer:
-        """Claim no background work of a resting profile."""
-        if claimer.default_profile in self.resting:
-            self.resting[""] = self.resting[claimer.default_profile]
-        names = {*claimer.full_profiles, *self.resting}
+        """Claim no background work of a profile in an outage, unless it may be probed."""
+        if claimer.default_profile in self.probe_delays:
+            self.probe_delays[""] = self.probe_delays[claimer.default_profile]
+        names = {*claimer.full_profiles, *self.probe_delays}
         return replace(claimer, full_profiles=tuple(sorted(names)))
 
     def mark(self, claim: Claim, claimer: Claimer) -> Claim:

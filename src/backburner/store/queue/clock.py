@@ -1,4 +1,4 @@
-"""Puts right the times that were written while the clock ran ahead: nothing waits until then."""
+"""Corrects the times that were written while the clock ran ahead: nothing waits until then."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -118,7 +118,7 @@ _shorten_leases = (
 )
 
 
-def put_right(tx: Context, *, leases: tuple[timedelta, timedelta], jumped: bool) -> int:
+def correct_times(tx: Context, *, leases: tuple[timedelta, timedelta], jumped: bool) -> int:
     """Return the number of conversations with new times.
 
     Unless the clock has just `jumped` back, this only looks for a sign that it ran ahead.

@@ -46,7 +46,7 @@ _of_profile = outages.c.profile == bindparam("of_profile")
 _lock = select(outages).where(_of_profile).with_for_update()
 _select_all = select(outages).order_by(outages.c.profile)
 #: Another claim that has locked one is about to probe it.
-_lock_rested = (
+_lock_due_probes = (
     select(outages.c.profile)
     .where(outages.c.until <= bindparam("now"))
     .with_for_update(skip_locked=True)
@@ -147,9 +147,9 @@ class Outages(Group):
         """End the outage of a profile; False: it had none."""
         return self._execute(_delete, {"of_profile": profile}).rowcount == 1
 
-    def lock_rested(self) -> frozenset[str]:
+    def lock_due_probes(self) -> frozenset[str]:
         """Lock the profiles that may be probed now, and that no other claim has locked."""
-        return frozenset(self._execute(_lock_rested, {"now": self.tx.now}).scalars())
+        return frozenset(self._execute(_lock_due_probes, {"now": self.tx.now}).scalars())
 
     def begin_probe(self, profile: str) -> None:
         now = self.tx.now

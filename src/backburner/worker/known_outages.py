@@ -11,7 +11,7 @@ MAX_TRUST = timedelta(seconds=30)
 RETURN_PERIOD = timedelta(seconds=5)
 
 
-class RestingProfiles:
+class KnownOutages:
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
@@ -22,15 +22,15 @@ class RestingProfiles:
         self._until: dict[str, float] = {}
         self._returning: set[str] = set()
 
-    def update(self, outages: Mapping[str, timedelta]) -> None:
-        """Take over what a claim has found: how long each profile rests."""
-        if not self._until and not outages:
+    def update(self, probe_delays: Mapping[str, timedelta]) -> None:
+        """Take over the profiles in an outage, each with the time until it may be probed."""
+        if not self._until and not probe_delays:
             return
         now = self._clock()
-        for name, left in outages.items():
+        for name, left in probe_delays.items():
             self._until[name] = now + min(left, MAX_TRUST).total_seconds()
             self._returning.discard(name)
-        for name in self._until.keys() - outages.keys() - self._returning:
+        for name in self._until.keys() - probe_delays.keys() - self._returning:
             self._until[name] = now + self._spread(0, RETURN_PERIOD.total_seconds())
             self._returning.add(name)
 
