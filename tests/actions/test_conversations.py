@@ -1,6 +1,5 @@
 """What people do with background work, and what becomes of it."""
 
-import asyncio
 from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
@@ -12,6 +11,7 @@ from support.doubles.engine import Call, End
 from support.requirements import requirement
 from support.stage.make import MATE, NOON, USER
 from support.stage.stage import PLACE, Stage
+from support.stage.until import until
 from support.stage.work import set_schedule
 
 from backburner.actions import conversations
@@ -166,8 +166,7 @@ async def test_after_forty_days_down_each_schedule_is_caught_up_with_once(
 async def wait_for_others(stage: Stage, arguments: object) -> str:
     """Take until as many work at once as may."""
     del arguments
-    while stage.engine.most_underway < AT_ONCE:  # noqa: ASYNC110 (nobody sets an event)
-        await asyncio.sleep(0.01)
+    await until(lambda: stage.engine.most_underway >= AT_ONCE)
     return ""
 
 

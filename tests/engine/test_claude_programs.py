@@ -14,6 +14,7 @@ from support.contracts.engine.harness import RecordingGate
 from support.doubles import tools
 from support.model_api import CallTool, ModelApi, Say, Stall
 from support.stage import make
+from support.stage.until import until
 
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import OUTCOME_SCHEMA
@@ -102,9 +103,7 @@ def is_alive(pid: int) -> bool:
 
 
 async def until_gone(*pids: int) -> None:
-    async with asyncio.timeout(WAIT_SECONDS):
-        while any(map(is_alive, pids)):  # noqa: ASYNC110 (another program's end sets no event)
-            await asyncio.sleep(0.02)
+    await until(lambda: not any(map(is_alive, pids)))
 
 
 async def test_a_chat_keeps_its_program_for_the_next_message(

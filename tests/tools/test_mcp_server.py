@@ -14,6 +14,7 @@ from support.requirements import requirement
 from support.servers.live import serving
 from support.stage.make import MATE, USER
 from support.stage.stage import BOUND, Stage
+from support.stage.until import until
 
 from backburner.actions import conversations
 from backburner.actions.accounts import credentials
@@ -311,8 +312,7 @@ async def test_a_call_ends_when_the_server_stops(api: FastAPI, stage: Stage, ben
 
 
 async def until_watched(api: FastAPI) -> None:
-    while not api.state.feed._subscribers:  # noqa: ASYNC110 (no event says so)
-        await asyncio.sleep(0.01)
+    await until(lambda: api.state.feed._subscribers)
 
 
 def count_conversations(stage: Stage) -> int:

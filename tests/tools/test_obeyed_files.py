@@ -17,6 +17,7 @@ from support.doubles.engine import Call, ScriptedEngine, Step
 from support.doubles.tools import ALONE
 from support.requirements import requirement
 from support.stage.stage import Stage
+from support.stage.until import until
 
 from backburner.bus.local import LocalBus
 from backburner.core.question import NO, YES, Purpose
@@ -269,9 +270,7 @@ async def test_a_cancelled_command_leaves_no_change(
     folder: Path, tools: Mapping[str, Offer]
 ) -> None:
     running = asyncio.create_task(run(tools, "echo x >.envrc; echo y >begun; sleep 60"))
-    async with asyncio.timeout(20):
-        while not (folder / "begun").exists():  # noqa: ASYNC110 (another process makes it)
-            await asyncio.sleep(0.01)
+    await until((folder / "begun").exists)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

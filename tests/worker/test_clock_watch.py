@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import select, update
 from support.doubles.engine import ScriptedEngine
 from support.stage.stage import PLACE, Stage
-from support.stage.whole_worker import until, working
+from support.stage.until import until
+from support.stage.whole_worker import working
 
 from backburner.bus.local import LocalBus
 from backburner.core.conversation import Conversation, Destination, Notify

@@ -9,7 +9,8 @@ import pytest
 from support.doubles.engine import Call, End, Say, ScriptedEngine, Wait
 from support.requirements import requirement
 from support.stage.stage import PLACE, Stage
-from support.stage.whole_worker import NEVER, PACE, SEATS, until, working
+from support.stage.until import until
+from support.stage.whole_worker import NEVER, PACE, SEATS, working
 
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
@@ -172,14 +173,17 @@ class Broken:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.gone = False
+        self.refused = 0
 
     async def transact(self, work: Callable[[Tx], T], **limits: Any) -> T:
         if self.gone:
+            self.refused += 1
             raise StoreFailed
         return await self.database.transact(work, **limits)
 
     async def commit(self, turn: Any, work: Callable[[Tx], None]) -> None:
         if self.gone:
+            self.refused += 1
             raise StoreFailed
         await self.database.commit(turn, work)
 
@@ -229,7 +233,7 @@ async def test_it_goes_on_when_the_database_is_back(database: Database) -> None:
         await until(lambda: stage.tools.count("slow"))
         broken.gone = True
         stage.tools.let_go.set()
-        await asyncio.sleep(0.3)
+        await until(lambda: broken.refused > 1)
         broken.gone = False
         await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
 

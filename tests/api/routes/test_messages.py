@@ -7,6 +7,7 @@ from support.doubles.engine import Say, Wait
 from support.requirements import requirement
 from support.stage.api_stage import Asker
 from support.stage.stage import BOUND, Stage
+from support.stage.until import until
 
 PATH = "/api/conversations"
 
@@ -37,9 +38,7 @@ async def test_who_accepts_a_stream_gets_the_reply_as_one_and_no_second_one_for_
     path, body = f"{PATH}/{chat.id}/messages", {"content": "Hello?"}
     headers = {"accept": "text/event-stream", "idempotency-key": "k"}
     asking = asyncio.create_task(ask("POST", path, body, headers=headers))
-    async with asyncio.timeout(BOUND):
-        while "Hello?" not in stage.said(chat):  # noqa: ASYNC110 (a row sets no event)
-            await asyncio.sleep(0.01)
+    await until(lambda: "Hello?" in stage.said(chat))
     await stage.work()
     first = await asyncio.wait_for(asking, BOUND)
     again = await ask("POST", path, body, headers=headers)

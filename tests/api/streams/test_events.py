@@ -16,6 +16,7 @@ from support.servers.live import BOUND, following, serving, serving_on, wait_for
 from support.stage.make import STRANGER, USER
 from support.stage.stage import Stage
 from support.stage.stages import clock, database, set_up, stage
+from support.stage.until import until
 
 from backburner.actions import chat
 from backburner.api.app import build_api
@@ -325,9 +326,7 @@ async def test_nothing_is_left_of_those_who_have_gone(
 ) -> None:
     async with following(client, token) as stream:
         await stream.next("hello")
-    async with asyncio.timeout(BOUND):
-        while api.state.feed._subscribers:  # noqa: ASYNC110 (no event says so)
-            await asyncio.sleep(0.01)
+    await until(lambda: not api.state.feed._subscribers)
     left = {task for task in asyncio.all_tasks() if "Feed" in repr(task.get_coro())}
     still_there = (await asyncio.wait(left, timeout=BOUND))[1] if left else set()
 

@@ -15,6 +15,7 @@ from support.servers.live import BOUND, serving_on
 from support.stage.make import USER
 from support.stage.stage import Stage
 from support.stage.stages import clock, database, set_up, stage
+from support.stage.until import until
 
 from backburner.api.app import build_api
 from backburner.app.http_server import HttpServer, listen
@@ -40,9 +41,7 @@ class Stalled:
     reader: asyncio.StreamReader
 
     async def is_cut(self) -> bool:
-        async with asyncio.timeout(BOUND):
-            while self.server.server_state.connections:  # noqa: ASYNC110 (nobody is told of that)
-                await asyncio.sleep(0.01)
+        await until(lambda: not self.server.server_state.connections)
         return True
 
 

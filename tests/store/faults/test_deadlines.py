@@ -12,7 +12,7 @@ from sqlalchemy import text
 from support.doubles.clock import SetClock
 from support.faults.limits import few_files_can_be_opened
 from support.faults.postgres_proxy import Proxy
-from support.stage.whole_worker import until
+from support.stage.until import until
 
 from backburner.core.errors import StoreFailed
 from backburner.store.db import THREADS, Database

@@ -1,7 +1,7 @@
 """A whole worker on a stage, which does by itself what there is to do."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -30,10 +30,3 @@ async def working(
         stopping.set()
         async with asyncio.timeout(10):
             await task
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until something is so."""
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 (what is in a database sets no event)
-            await asyncio.sleep(0.005)

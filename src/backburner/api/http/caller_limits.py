@@ -4,7 +4,7 @@ Each server counts for itself. A client that is refused is told how long to wait
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -33,13 +33,14 @@ class CallerLimits:
     requests_per_minute: int = REQUESTS_PER_MINUTE
     #: Of each kind, for each user.
     max_connections: int = MAX_CONNECTIONS
+    clock: Callable[[], float] = monotonic
     #: By credential: how many requests it has left, and since when.
     _left: dict[str, tuple[float, float]] = field(default_factory=dict)
     _open: Counter[tuple[UserId, Connection]] = field(default_factory=Counter)
 
     def count_request(self, credential: str) -> None:
         """Refuse a request above the rate. A pause earns a burst, of a minute's worth at most."""
-        now, most = monotonic(), float(self.requests_per_minute)
+        now, most = self.clock(), float(self.requests_per_minute)
         left, since = self._left.get(credential, (most, now))
         left = min(most, left + (now - since) * most / 60)
         if left < 1:
