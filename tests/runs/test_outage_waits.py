@@ -8,7 +8,7 @@ from support.doubles.engine import End, Fail, Say, Spend, Wait
 from support.stage.make import MATE, NOON, USER
 from support.stage.provider import BACK, DOWN, Provider, outages, pass_time
 from support.stage.stage import Stage
-from support.stage.whole_worker import until
+from support.stage.until import until
 
 from backburner.actions.deps import Limits
 from backburner.actions.origin import Origin

@@ -200,7 +200,7 @@ class Worker:
         self._kept["work"].wake.set()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLAIM_GRACE.total_seconds()):
-                await self._kept["work"].rest()
+                await self._kept["work"].wait_until_done()
 
     @property
     def finished(self) -> Counter[str]:

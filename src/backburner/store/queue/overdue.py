@@ -7,7 +7,7 @@ from backburner.core.ids import ConversationId
 from backburner.ports import Claimer
 from backburner.store.context import Context
 from backburner.store.queue import claimable
-from backburner.store.records.outages import Outages
+from backburner.store.queue.outages import Outages
 from backburner.store.tables import inbox, users
 
 
