@@ -62,7 +62,12 @@ def test_without_its_database_it_is_not_ready_and_no_log_line_shows_the_password
     err = "\n".join(ended.err)
 
     assert before["checks"]["database"] == "ok"
-    assert after["checks"] == {"data folder": "ok", "database": "failed", "worker": "ok"}
+    assert after["checks"] == {
+        "data folder": "ok",
+        "database": "failed",
+        "worker": "ok",
+        "queue": "ok",
+    }
     assert health["status"] == "ok"
     assert ended.code == 0
     assert "Running upgrade" in err

@@ -64,7 +64,7 @@ def test_up_starts_in_an_empty_folder_and_stops_at_a_signal(
     ended = running.end(number)
 
     assert health == {"status": "ok", "version": __version__}
-    checks = {"data folder": "ok", "database": "ok", "worker": "ok"}
+    checks = {"data folder": "ok", "database": "ok", "worker": "ok", "queue": "ok"}
     assert ready == {"status": "ready", "checks": checks}
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
     assert ended.code == 0

@@ -45,8 +45,6 @@ runs = Table(
     Column("worker", Text),
     Column("failure_kind", Text),
     Column("failure_message", Text),
-    #: Of a run that was handed back: it meets trouble of its model that others do not.
-    Column("own_trouble_since", Time),
     Column("result", Text),
     Column("tokens", BigInteger, nullable=False),
     #: The reply so far, for subscribers in other processes.
@@ -61,6 +59,8 @@ runs = Table(
     Column("profile", Text),
     Column("escalated_from", Text),
     Column("drafted_at", Time),
+    #: Of a run that was handed back: it meets trouble of its model that others do not.
+    Column("own_trouble_since", Time),
     CheckConstraint(
         "status IN ('queued', 'running', 'success', 'failure', 'skipped', 'cancelled')",
         name="status",
