@@ -37,6 +37,7 @@ from backburner.core.tool_policy import (
 from backburner.gateway.network import CheckedNetwork
 from backburner.ports import Offer, ToolResult
 from backburner.process.command import COMMAND_PATH
+from backburner.process.confinement import gives_process_namespace
 from backburner.process.shell import ConfinedShell
 from backburner.tools.workspace import workspace_offers
 
@@ -161,6 +162,13 @@ LOOKS = (
     Work("java", "java -cp hello.jar Hello", "hello from java", ("java", "jar", "javac")),
     Work("find, grep, sed, tar", "find . | head -50; grep -rn greet . && tar c . | wc -c", "greet"),
 )
+#: Of a team: as many processes as the line itself starts.
+OWN_PROCESSES = Work(
+    "ps and /proc/self: no processes but its own",
+    "ps -e && test $(ps -e --no-headers | wc -l) -lt 6 && grep NSpid /proc/self/status",
+    "NSpid",
+    ("ps",),
+)
 #: They do not work in any cage, as docs/decisions/0010 says.
 LIMITS = (
     Work(
@@ -217,6 +225,8 @@ class Cages:
         run_command = await self.start(folder, Cage.WORK, has_others=has_others)
         for work in WORK:
             await self.show(work, run_command, f"work{team}")
+        if has_others and await asyncio.to_thread(gives_process_namespace):
+            await self.show(OWN_PROCESSES, run_command, "work-team")
         run_command = self.command(folder, Cage.LOOK, has_others=has_others)
         for look in LOOKS:
             await self.show(look, run_command, f"look{team}")
@@ -402,7 +412,7 @@ async def say_hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
 async def run(root: Path) -> Cages:
     cages = Cages(root)
     await cages.work(has_others=False)
-    # Commands of a team cannot look at processes, their own neither.
+    # Commands of a team see no processes but their own.
     await cages.work(has_others=True)
     await cages.reach()
     await cages.show_limits()

@@ -192,8 +192,10 @@ async def test_a_wrapped_agent_sees_no_other_process(tmp_path: Path) -> None:
     wrapper = tmp_path / "wrapper"
     CleanLauncher().write(wrapper, program=Path("/bin/cat"), keep=(), writable=())
 
-    async with running(wrapper, f"/proc/{os.getpid()}/cmdline", "/proc/loadavg") as process:
+    files = (f"/proc/{os.getpid()}/cmdline", "/proc/loadavg", "/proc/self/cmdline")
+    async with running(wrapper, *files) as process:
         out, err = await process.communicate()
 
-    assert b"Permission denied" in err
-    assert len(out.split()) == 5
+    assert err.count(b"No such file") == 1
+    assert len(out.split()) == 5 + 1
+    assert out.endswith(b"/proc/self/cmdline\0")

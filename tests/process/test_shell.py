@@ -151,6 +151,12 @@ async def test_commands_of_a_team_see_no_other_process(
     assert ("python" in ran.output) == sees_processes
 
 
+async def test_commands_of_a_team_see_themselves(folder: Path) -> None:
+    ran = await sh(folder, "ps -eo comm=; cat /proc/self/comm", sees_processes=False)
+
+    assert (sorted(ran.output.split()), ran.code) == (["bash", "cat", "ps"], 0)
+
+
 async def test_a_line_is_not_among_the_arguments_of_any_process(folder: Path) -> None:
     """Nor in the environment of what it starts."""
     word = "in-this-line-only"

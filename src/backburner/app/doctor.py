@@ -12,7 +12,12 @@ from backburner.engine.trial import Target
 from backburner.ports import Trial
 from backburner.process import run as process
 from backburner.process.command import Command
-from backburner.process.confinement import confinement_gaps, confinement_missing
+from backburner.process.confinement import (
+    confinement_gaps,
+    confinement_missing,
+    control_groups,
+    gives_process_namespace,
+)
 from backburner.process.memory import free_memory
 from backburner.settings import Profile, Settings
 from backburner.store.lifecycle import opening
@@ -21,9 +26,11 @@ __all__ = [
     "check_engine",
     "confinement_gaps",
     "confinement_missing",
+    "control_groups",
     "describe_database",
     "find_later_change",
     "free_memory",
+    "gives_process_namespace",
     "list_models",
     "try_profile",
 ]

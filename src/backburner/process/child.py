@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     import signal
     from typing import NoReturn
 
-    from backburner.process import landlock, seccomp
+    from backburner.process import control_group, landlock, namespace, seccomp
 else:
     import _signal as signal
     import resource
 
+    import control_group
     import landlock
+    import namespace
     import seccomp
 
 #: The options that the reaper passes on to here.
-OPTIONS = ("read", "write", "network", "file_limit", "process_limit")
+OPTIONS = ("read", "write", "network", "namespace", "file_limit", "process_limit", "group")
 #: Of -1000 to 1000. The kernel ends processes with a higher one first when memory runs out.
 OOM_SCORE = 500
 
@@ -31,12 +33,19 @@ PR_SET_NO_NEW_PRIVS = 38
 LAST_CAPABILITY = 63
 
 
-def start_child(command: "list[str]", environment: "dict[str, str]", options: "list[str]") -> int:
-    """Start a command and return its process id. Raises `OSError` as a spawn would."""
+def start_child(
+    command: "list[str]", environment: "dict[str, str]", options: "list[str]"
+) -> "tuple[int, namespace.NamespaceInit | None]":
+    """Start a command and return its process id, and the init of its namespace, if it has one.
+
+    Raises `OSError` as a spawn would.
+    """
+    values = parse_options(options)
+    init = namespace.start_init() if values["namespace"] else None
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        run_child(command, environment, options, writer)
+        run_child(command, environment, values, in_namespace=init is not None, writer=writer)
     os.close(writer)
     # A successful exec closes the pipe without writing to it.
     failure = os.read(reader, 32)
@@ -44,17 +53,22 @@ def start_child(command: "list[str]", environment: "dict[str, str]", options: "l
     if failure:
         os.waitpid(pid, 0)
         raise OSError(int(failure), "The command was not run.")
-    return pid
+    return pid, init
 
 
 def run_child(
-    command: "list[str]", environment: "dict[str, str]", options: "list[str]", writer: int
+    command: "list[str]",
+    environment: "dict[str, str]",
+    values: "dict[str, list[str]]",
+    *,
+    in_namespace: bool,
+    writer: int,
 ) -> "NoReturn":
     number = landlock.NOT_CONFINED
     try:
         os.setsid()
         reset_signals()
-        apply_options(options)
+        apply_options(values, in_namespace=in_namespace)
         exec_on_path(command, environment)
     except OSError as error:
         number = error.errno or number
@@ -89,15 +103,25 @@ def reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def apply_options(options: "list[str]") -> None:
+def parse_options(options: "list[str]") -> "dict[str, list[str]]":
     values: dict[str, list[str]] = {name: [] for name in OPTIONS}
     for option in options:
         name, value = option.split("=", 1)
         values[name].append(value)
+    return values
+
+
+def apply_options(values: "dict[str, list[str]]", *, in_namespace: bool) -> None:
+    network = bool(values["network"])
+    control_group.join_groups(values["group"])
     if values["file_limit"]:
         set_limits(int(values["file_limit"][0]), int(values["process_limit"][0]))
+    if in_namespace and namespace.mount_proc(network=network):
+        values["read"].append("/proc")
     if values["read"] or values["write"]:
-        confine(values["read"], values["write"], network=bool(values["network"]))
+        if in_namespace or os.geteuid() == 0:
+            drop_capabilities()
+        confine(values["read"], values["write"], network=network)
 
 
 def set_limits(max_file_bytes: int, max_new_processes: int) -> None:
@@ -120,11 +144,16 @@ def lower(limit: int, value: int) -> None:
     resource.setrlimit(limit, (value, value))
 
 
+def drop_capabilities() -> None:
+    """Let exec drop all of them: those of root, and those in a user namespace.
+
+    With its capabilities, root could read the memory of every process through /proc.
+    """
+    for capability in range(LAST_CAPABILITY + 1):
+        landlock.call("prctl", PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
 def confine(readable: "list[str]", writable: "list[str]", *, network: bool) -> None:
-    if os.geteuid() == 0:
-        # With its capabilities, root could read the memory of every process through /proc.
-        for capability in range(LAST_CAPABILITY + 1):
-            landlock.call("prctl", PR_CAPBSET_DROP, capability, 0, 0, 0)
     landlock.check(landlock.call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     landlock.restrict(readable, writable)
     seccomp.restrict(landlock.call, network=network)

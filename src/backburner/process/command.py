@@ -48,11 +48,13 @@ def reaper_options(confinement: Confinement | None, limits: ProcessLimits | None
         options += [f"read={path}" for path in confinement.readable]
         options += [f"write={path}" for path in confinement.writable]
         options += ["network=1"] if confinement.network else []
+        options += ["namespace=1"] if confinement.process_namespace else []
     if limits is not None:
         options += [f"file_limit={limits.max_file_bytes}"]
         options += [f"process_limit={limits.max_new_processes}"]
         options += [f"max_processes={limits.max_processes}"]
         options += [f"max_memory={limits.max_memory_bytes}"]
+        options += [f"group{number}={path}" for number, path in enumerate(limits.groups, 1)]
         if limits.disk is not None:
             options += [f"disk={limits.disk}", f"min_free={limits.min_free_bytes}"]
     return options

@@ -1,12 +1,15 @@
 """The confinement of a command: the files it may use, and its resource limits."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from threading import Lock
 
-from backburner.process import landlock, seccomp
+from backburner.process import control_group, landlock, reaper, seccomp
 
 #: Programs and their libraries.
 SYSTEM_FOLDERS = tuple(
@@ -39,9 +42,13 @@ DEVICES = tuple(Path("/dev") / name for name in "null zero full random urandom t
 
 
 RUNS_AS_ROOT = (
-    "The server runs as root, so only the kernel's confinement holds a command, and the limit of"
-    " its processes is held late. Run the server as a user of its own."
+    "The server runs as root, so only the kernel's confinement holds a command, and without a"
+    " control group the limit of its processes is held late. Run the server as a user of its own."
 )
+REAPER_COMMAND = (sys.executable, "-I", "-S", str(Path(reaper.__file__).absolute()))
+TRIAL_SECONDS = 20
+#: One thread at a time finds out what the system gives.
+_trial = Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +64,8 @@ class Confinement:
     writable: tuple[Path, ...]
     #: Without it they can neither connect nor listen, not even on this machine.
     network: bool = True
+    #: Where the kernel gives one, they also read what it tells about them in /proc.
+    process_namespace: bool = False
 
     def can_read(self, path: Path) -> bool:
         real = path.resolve()
@@ -79,6 +88,8 @@ class ProcessLimits:
     #: Where there has to be space left for others.
     disk: Path | None = None
     min_free_bytes: int = 2**30
+    #: Folders for a control group that holds memory, and processes with their threads.
+    groups: tuple[str, ...] = ()
 
 
 def confine_to(
@@ -89,7 +100,8 @@ def confine_to(
 ) -> Confinement:
     """Confine a program to some folders, the system's programs, and further readable folders.
 
-    Without `sees_processes` it cannot read the command lines of others, nor its own.
+    Without `sees_processes` it sees only its own, or none where there is no namespace for it. The
+    first such call finds out: not for event loops.
     """
     processes = (PROCESSES,) if sees_processes else MACHINE_FILES
     return Confinement(
@@ -102,6 +114,7 @@ def confine_to(
         ),
         writable=(*DEVICES, *writable),
         network=network,
+        process_namespace=not sees_processes and gives_process_namespace(),
     )
 
 
@@ -111,6 +124,49 @@ def java_settings(etc: Path) -> Iterator[Path]:
     Not a constant, because Java may be installed while the server runs.
     """
     return (path for path in etc.glob("java-*-openjdk/*") if path.name != "management")
+
+
+def gives_process_namespace() -> bool:
+    """Find out whether a confined command can have a PID namespace; the first call blocks."""
+    with _trial:
+        return _try_process_namespace()
+
+
+def control_groups() -> tuple[str, ...]:
+    """Find out where groups for commands can be made, if at all; the first call blocks."""
+    with _trial:
+        return _try_control_groups()
+
+
+@cache
+def _try_process_namespace() -> bool:
+    readable = (f"read={path}" for path in SYSTEM_FOLDERS)
+    return _succeeds("read -r line </proc/self/stat", "namespace=1", *readable)
+
+
+@cache
+def _try_control_groups() -> tuple[str, ...]:
+    if sys.platform != "linux" or not (parents := control_group.find_parents()):
+        return ()
+    groups = (f"group{number}={path}" for number, path in enumerate(parents, 1))
+    joined = f"test $(grep -c /{control_group.PREFIX} /proc/self/cgroup) = {len(parents)}"
+    return parents if _succeeds(joined, "max_processes=100", *groups) else ()
+
+
+def _succeeds(line: str, *options: str) -> bool:
+    """Run a line with these options of the reaper."""
+    try:
+        trial = subprocess.run(  # noqa: S603 (our own program)
+            [*REAPER_COMMAND, "env=PATH", *options, "--", "/bin/sh", "-c", line],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=TRIAL_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return trial.returncode == 0
 
 
 def confinement_missing() -> str | None:

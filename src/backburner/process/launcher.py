@@ -9,8 +9,13 @@ from datetime import timedelta
 from pathlib import Path
 
 from backburner.process.command import reaper_options
-from backburner.process.confinement import Confinement, ProcessLimits, confine_to
-from backburner.process.tree import DEFAULT_GRACE, REAPER_COMMAND
+from backburner.process.confinement import (
+    REAPER_COMMAND,
+    Confinement,
+    ProcessLimits,
+    confine_to,
+)
+from backburner.process.tree import DEFAULT_GRACE
 
 #: Between SIGTERM and SIGKILL, for programs started through `CleanLauncher`.
 PROGRAM_GRACE = timedelta(seconds=2)

@@ -1,8 +1,9 @@
 """Runs a command and ends every process it started. A separate program, run by its path:
 
     python -I -S reaper.py env=PATH,HOME [grace=5] [caller=PID] [control=FD] [clean=1]
-        [max_memory=BYTES] [max_processes=N] [disk=PATH min_free=BYTES]
-        [read=PATH ...] [write=PATH ...] [network=1] [file_limit=BYTES process_limit=N] -- COMMAND
+        [max_memory=BYTES] [max_processes=N] [disk=PATH min_free=BYTES] [group1=PATH ...]
+        [read=PATH ...] [write=PATH ...] [network=1] [namespace=1]
+        [file_limit=BYTES process_limit=N] -- COMMAND
 
 It is two processes. Both adopt orphans below them (subreapers), so no process leaves the tree. The
 inner one starts the command, the outer one is the caller's child, and if one of them is killed,
@@ -11,8 +12,8 @@ socket or exits, on SIGTERM, and when the tree exceeds one of its limits, which 
 socket. Then they exit as the command did.
 
 Every command pays for the start of this, so it imports next to nothing: `signal`, `ctypes`,
-`typing`, `contextlib` or `pathlib` would each take longer than all the rest. The last line of
-options is for `child`, which is imported only for commands that have any of them.
+`typing`, `contextlib` or `pathlib` would each take longer than all the rest. The last two lines of
+options are for `child`, which is imported only for commands that have any of them.
 """
 
 import os
@@ -24,7 +25,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable, Iterator
+    from types import ModuleType
     from typing import NoReturn
+
+    from backburner.process.namespace import NamespaceInit
 
     #: A command, its environment, and the options for `child`.
     ChildSpec = tuple[list[str], dict[str, str], list[str]]
@@ -42,7 +46,7 @@ LIMIT_POLL_SECONDS = 0.25
 NEVER = float("inf")
 
 #: Prefixes of the options for `child`.
-CHILD_OPTIONS = ("read=", "write=", "network=", "file_limit=", "process_limit=")
+CHILD_OPTIONS = tuple("read= write= network= namespace= file_limit= process_limit= group=".split())
 
 REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 PR_SET_DUMPABLE = 4
@@ -63,12 +67,13 @@ def main(arguments: list[str]) -> None:
         rest = [f"{name}={value}" for name, value in options.items()]
         again = [sys.executable, "-I", "-S", __file__, *rest, *for_child, "--", *command]
         os.execve(sys.executable, again, environment)
+    limits = TreeLimits(options)
     split(
-        (command, environment, for_child),
+        (command, environment, for_child + [f"group={folder}" for folder in limits.groups]),
         grace=float(options.get("grace", GRACE_SECONDS)),
         caller=int(options.get("caller", os.getppid())),
         control=int(options.get("control", -1)),
-        limits=TreeLimits(options),
+        limits=limits,
     )
 
 
@@ -92,10 +97,12 @@ def split(
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         run_inner(spec, grace=grace, outer=outer, control=control, limits=limits)
     else:
-        run_outer(inner, grace=grace, caller=caller, control=control)
+        run_outer(inner, grace=grace, caller=caller, control=control, limits=limits)
 
 
-def run_outer(inner: int, *, grace: float, caller: int, control: int) -> "NoReturn":
+def run_outer(
+    inner: int, *, grace: float, caller: int, control: int, limits: "TreeLimits"
+) -> "NoReturn":
     detach_streams()
 
     def ask_to_end(*, alive: bool) -> float:
@@ -104,7 +111,9 @@ def run_outer(inner: int, *, grace: float, caller: int, control: int) -> "NoRetu
         send_signal(inner, signal.SIGTERM)
         return grace + HANDOVER_SECONDS
 
-    exit_as(supervise(inner, EndWatch(caller, control), ask_to_end))
+    status = supervise(inner, EndWatch(caller, control), ask_to_end)
+    limits.remove_groups()
+    exit_as(status)
 
 
 def run_inner(
@@ -113,7 +122,7 @@ def run_inner(
     # Before the command is started, so that no request to end is missed.
     watch = EndWatch(outer)
     try:
-        child = start(*spec)
+        child, init = start(*spec)
     except OSError as error:
         fail(spec[0][0], error.errno or 5, control)
     report(f"{child}", control)
@@ -121,7 +130,9 @@ def run_inner(
 
     signalled: set[int] = set()
 
-    def ask_to_end(*, alive: bool) -> float:  # noqa: ARG001 (there are other descendants)
+    def ask_to_end(*, alive: bool) -> float:
+        if init and not alive:
+            init.end_when_alone()
         # The oldest first: a shell that outlives the program it waits for would report its end.
         for pid, _ in reversed(descendants()):
             # Many programs give up cleaning up at a second SIGTERM.
@@ -133,38 +144,46 @@ def run_inner(
         return grace
 
     def exceeds_limit() -> bool:
-        exceeded = limits.exceeded(child)
+        exceeded = limits.exceeded(child, init.pid if init else 0)
         if exceeded:
             report(exceeded, control)
         return bool(exceeded)
 
     raise_priority()
     status = supervise(child, watch, ask_to_end, exceeds_limit if limits else None)
+    if not limits.found and (held := limits.held_by_kernel()):
+        report(held, control)
+    limits.remove_groups()
     if sys.platform != "linux":
         # There are no subreapers there, but most orphans keep the process group of the command.
         send_signal(-child, signal.SIGKILL)
     exit_as(status)
 
 
-def start(command: list[str], environment: dict[str, str], for_child: list[str]) -> int:
+def start(
+    command: list[str], environment: dict[str, str], for_child: list[str]
+) -> "tuple[int, NamespaceInit | None]":
+    """Start the command, and return its process id and the init of its namespace, if it has one."""
     if for_child:
-        return import_start_child()(command, environment, for_child)
+        started: tuple[int, NamespaceInit | None] = import_beside("child").start_child(
+            command, environment, for_child
+        )
+        return started
     # Python ignores some signals, and our caller may; the command gets the default actions.
     defaults = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
-    return os.posix_spawnp(
+    spawned = os.posix_spawnp(
         command[0], command, environment, setsid=True, setsigmask=(), setsigdef=defaults
     )
+    return spawned, None
 
 
-def import_start_child() -> "Callable[[list[str], dict[str, str], list[str]], int]":
-    if TYPE_CHECKING:
-        from backburner.process.child import start_child
-    else:
-        # Isolated mode has no package: the folder goes last, where it hides no other module.
-        sys.path.append(os.path.dirname(__file__))
-        from child import start_child
-
-    return start_child
+def import_beside(name: str) -> "ModuleType":
+    """Import a module of this folder: isolated mode has no package."""
+    folder = os.path.dirname(__file__)
+    if folder not in sys.path:
+        # Last, where it hides no other module.
+        sys.path.append(folder)
+    return __import__(name)
 
 
 def fail(program: str, errno: int, control: int) -> "NoReturn":
@@ -294,17 +313,37 @@ class TreeLimits:
         self.disk = options.get("disk", "")
         self.min_free = int(options.get("min_free", 0))
         self.others = count_threads()
+        #: The limit that was exceeded.
+        self.found = ""
+        parents = [path for name, path in options.items() if name.startswith("group")]
+        self.groups: list[str] = []
+        if parents:
+            self.control_group = import_beside("control_group")
+            self.groups = self.control_group.make_groups(
+                parents, max_memory=self.max_memory, max_processes=self.max_processes
+            )
 
     def __bool__(self) -> bool:
         return bool(self.max_memory or self.max_processes or self.disk)
 
-    def exceeded(self, child: int) -> str:
-        """Name the limit that is exceeded, if one is."""
+    def held_by_kernel(self) -> str:
+        return self.control_group.reached_limit(self.groups) if self.groups else ""
+
+    def remove_groups(self) -> None:
+        if self.groups:
+            self.control_group.remove_groups(self.groups)
+
+    def exceeded(self, child: int, init: int) -> str:
+        """Name the limit that is exceeded, if one is. The init is not part of the command."""
+        self.found = self.held_by_kernel() or self.measure(child, init)
+        return self.found
+
+    def measure(self, child: int, init: int) -> str:
         # Listing processes takes longer than some take to fork, so those wait meanwhile.
         has_many = self.max_processes and count_threads() > self.others + self.max_processes
         if has_many:
             send_signal(-child, signal.SIGSTOP)
-        pids = [pid for pid, _ in descendants()]
+        pids = [pid for pid, _ in descendants() if pid != init]
         if self.max_processes and len(pids) > self.max_processes:
             return "processes"
         if has_many:

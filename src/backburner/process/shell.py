@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,7 +14,13 @@ from backburner.core.commands import Cage
 from backburner.core.errors import ProcessFailed
 from backburner.ports import MAX_SHOWN_CHARS, CommandBounds, CommandResult
 from backburner.process.command import COMMAND_PATH, Command
-from backburner.process.confinement import Confinement, ProcessLimits, cage_missing, confine_to
+from backburner.process.confinement import (
+    Confinement,
+    ProcessLimits,
+    cage_missing,
+    confine_to,
+    control_groups,
+)
 from backburner.process.excerpt import Excerpt
 from backburner.process.removal import remove_tree
 from backburner.process.run import CHUNK_BYTES, ExitReason, read_streams, wait_for_exit
@@ -66,6 +73,8 @@ class ConfinedShell:
         self._variables = dict(variables or {})
         self._unconfined = unconfined
         self._limits = limits or ProcessLimits(max_memory_bytes=_memory_limit(), disk=disk)
+        #: Given limits say themselves whether there is a control group.
+        self._finds_group = limits is None
         self.cage_missing = UNCONFINED if unconfined else cage_missing()
 
     async def run(
@@ -73,8 +82,8 @@ class ConfinedShell:
     ) -> CommandResult:
         excerpt = Excerpt(MAX_SHOWN_CHARS)
         async with _temporary_folder() as temporary:
-            confinement = self._confinement(folder, temporary, bounds)
-            command = self._command(line, folder, temporary, confinement)
+            # In a thread: the first one finds out what the system gives.
+            command = await asyncio.to_thread(self._command, line, folder, temporary, bounds)
             async with (
                 spawn(command, stderr="join", grace=COMMAND_GRACE, max_line=CHUNK_BYTES) as tree,
                 read_streams(_read(tree, excerpt)),
@@ -117,9 +126,12 @@ class ConfinedShell:
             sees_processes=bounds.sees_processes,
         )
 
-    def _command(
-        self, line: str, folder: Path, temporary: Path, confinement: Confinement | None
-    ) -> Command:
+    def _all_limits(self) -> ProcessLimits:
+        if self._finds_group:
+            return replace(self._limits, groups=control_groups())
+        return self._limits
+
+    def _command(self, line: str, folder: Path, temporary: Path, bounds: CommandBounds) -> Command:
         environment = {
             "PATH": COMMAND_PATH,
             "HOME": str(temporary / HOME),
@@ -133,8 +145,8 @@ class ConfinedShell:
             argv=(_find_shell(), "-c", RUN_LINE),
             env=environment | self._variables | {LINE: line},
             cwd=folder,
-            confinement=confinement,
-            limits=self._limits,
+            confinement=self._confinement(folder, temporary, bounds),
+            limits=self._all_limits(),
         )
 
 

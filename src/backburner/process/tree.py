@@ -4,12 +4,10 @@ import asyncio
 import os
 import signal
 import socket
-import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from datetime import timedelta
-from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, Literal, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -17,6 +15,7 @@ from weakref import WeakKeyDictionary
 from backburner.core.errors import ProcessFailed
 from backburner.process import reaper
 from backburner.process.command import Command, Exit, reaper_options
+from backburner.process.confinement import REAPER_COMMAND
 from backburner.process.refusals import explain_errors, not_run
 
 #: Between SIGTERM and SIGKILL.
@@ -25,7 +24,6 @@ DEFAULT_GRACE = timedelta(seconds=reaper.GRACE_SECONDS)
 END_TIMEOUT = timedelta(seconds=reaper.HANDOVER_SECONDS + 5)
 #: Of one line of a stream; up to twice as much is read ahead.
 MAX_LINE_BYTES = 16 * 2**20
-REAPER_COMMAND = (sys.executable, "-I", "-S", str(Path(reaper.__file__).absolute()))
 
 #: Bytes for the command to read, or a pipe to write to. No bytes: /dev/null.
 Stdin = bytes | Literal["pipe"]

@@ -22,10 +22,19 @@ from support.stage.scene import Scene
 
 from backburner.app.clock import Clock
 from backburner.app.machines import CLAUDE_MEMORY_BYTES
-from backburner.cli.commands.doctor import check_confinement
+from backburner.cli.commands.doctor import (
+    check_confinement,
+    check_limit_wall,
+    check_process_wall,
+)
 from backburner.cli.findings import Level
 from backburner.cli.machine_checks import check_memory
-from backburner.process.confinement import confinement_gaps, confinement_missing
+from backburner.process.confinement import (
+    confinement_gaps,
+    confinement_missing,
+    control_groups,
+    gives_process_namespace,
+)
 from backburner.process.memory import free_memory
 from backburner.settings import load
 from backburner.store.lifecycle.opening import open_database
@@ -358,14 +367,32 @@ def test_each_gap_of_the_confinement_is_noted() -> None:
     assert (missing.level, missing.message) == (Level.PROBLEM, "This kernel has no Landlock.")
 
 
+def test_the_level_of_each_wall_is_named() -> None:
+    walls = [
+        *(check_process_wall(has_namespace=has_it) for has_it in (True, False)),
+        *(check_limit_wall(has_group=has_it) for has_it in (True, False)),
+    ]
+
+    assert [wall.level for wall in walls] == [Level.OK, Level.NOTE] * 2
+    words = ("PID namespace", "most of /proc is hidden", "control group bounds", "are measured")
+    for wall, word in zip(walls, words, strict=True):
+        assert word in wall.message
+
+
 def test_the_confinement_of_this_machine_is_checked_if_commands_are_confined(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    checks = ("confinement", "processes", "limits")
+
     def messages() -> list[str]:
         report = json.loads("\n".join(call("doctor", "--offline", "--json").out))
-        return [one["message"] for one in report["findings"] if one["check"] == "confinement"]
+        return [one["message"] for one in report["findings"] if one["check"] in checks]
 
-    expected = check_confinement(confinement_missing(), confinement_gaps())
+    expected = [
+        *check_confinement(confinement_missing(), confinement_gaps()),
+        check_process_wall(has_namespace=gives_process_namespace()),
+        check_limit_wall(has_group=bool(control_groups())),
+    ]
     assert messages() == [one.message for one in expected]
     monkeypatch.setenv("BACKBURNER_COMMANDS", "off")
     assert messages() == []

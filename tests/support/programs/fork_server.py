@@ -31,6 +31,7 @@ LEFT_OUT = (
     "backburner.__main__",
     "backburner.engine.openai",
     "backburner.process.child",
+    "backburner.process.namespace",
     "backburner.store.migrations.",
 )
 #: The most bytes of a request.

@@ -51,7 +51,11 @@ def check_installation(settings: Settings, *, offline: bool) -> Iterator[Finding
     yield from check_database(settings)
     yield from asyncio.run(check_models(settings, offline=offline))
     if settings.commands == "confined":
-        yield from check_confinement(checks.confinement_missing(), checks.confinement_gaps())
+        missing = checks.confinement_missing()
+        yield from check_confinement(missing, checks.confinement_gaps())
+        if missing is None:
+            yield check_process_wall(has_namespace=checks.gives_process_namespace())
+            yield check_limit_wall(has_group=bool(checks.control_groups()))
     yield check_memory(settings, checks.free_memory())
     if finding := check_server(settings):
         yield finding
@@ -80,3 +84,27 @@ def check_confinement(missing: str | None, gaps: Sequence[str]) -> Iterator[Find
         yield from (Finding("confinement", gap, Level.NOTE) for gap in gaps)
     else:
         yield Finding("confinement", "commands of agents are confined to the workspace.")
+
+
+def check_process_wall(*, has_namespace: bool) -> Finding:
+    """Report how the processes of others are hidden from the commands of a team."""
+    if has_namespace:
+        message = "with more than one account, a command sees only its own, in a PID namespace."
+        return Finding("processes", message)
+    message = (
+        "with more than one account, a command sees none, not even its own: this system gives it"
+        " no PID namespace, so most of /proc is hidden."
+    )
+    return Finding("processes", message, Level.NOTE)
+
+
+def check_limit_wall(*, has_group: bool) -> Finding:
+    """Report how the memory and the processes of a command are bounded."""
+    if has_group:
+        return Finding("limits", "a control group bounds the memory and processes of a command.")
+    message = (
+        "the memory and processes of a command are measured four times a second, because no control"
+        " group is delegated to the server."
+    )
+    hint = "With systemd: Delegate=memory pids and DelegateSubgroup=server."
+    return Finding("limits", message, Level.NOTE, hint)

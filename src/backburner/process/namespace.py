@@ -1,0 +1,111 @@
+"""A PID namespace for a command: it sees its own processes, in a /proc of its own, and no others.
+
+The reaper stays outside and starts two children inside: the init, and the command. The kernel ends
+every process inside when the init ends, and the init ends with the reaper. Imported the same way
+as `landlock`.
+"""
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from typing import NoReturn
+
+    from backburner.process import landlock
+else:
+    import _signal as signal
+
+    import landlock
+
+NEW_MOUNTS, NEW_USER, NEW_PROCESSES, NEW_NETWORK = 0x20000, 0x10000000, 0x20000000, 0x40000000
+NO_SUID, NO_DEVICES, NO_EXECUTION, RECURSIVE, PRIVATE = 2, 4, 8, 0x4000, 0x40000
+#: Only processes that the reader could trace: the init is none of them.
+ONLY_OWN = b"hidepid=4"
+#: More descriptors than a reaper has.
+MAX_DESCRIPTORS = 1024
+
+
+class NamespaceInit:
+    """The first process of a namespace, as its parent sees it."""
+
+    def __init__(self, pid: int, control: int) -> None:
+        self.pid = pid
+        self.control = control
+
+    def end_when_alone(self) -> None:
+        """Let it wait for the orphans that the command left, and end."""
+        try:
+            os.write(self.control, b".")
+        except OSError:
+            pass
+
+
+def start_init() -> "NamespaceInit | None":
+    """Start a namespace, in which all later children begin; None: the kernel gives none."""
+    if not leave_namespace():
+        return None
+    reader, writer = os.pipe()
+    # Until it has its own handlers: with ours, a signal to it would be one to us.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    pid = os.fork()
+    if pid == 0:
+        run_init(reader, writer)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    os.close(reader)
+    return NamespaceInit(pid, writer)
+
+
+def leave_namespace() -> bool:
+    """Let later children of this process begin in a new PID namespace."""
+    if landlock.call("unshare", NEW_PROCESSES) == 0:
+        return True
+    user, group = os.geteuid(), os.getegid()
+    if landlock.call("unshare", NEW_USER | NEW_PROCESSES) != 0:
+        return False
+    # Everybody is who they were, so that new files have the same owner.
+    maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
+    try:
+        for name, text in maps.items():
+            with open(f"/proc/self/{name}", "wb", buffering=0) as file:
+                file.write(text.encode())
+    except OSError:
+        # There is no way back, and without a user no file can be made.
+        raise OSError(landlock.NOT_CONFINED, "The kernel refused the user.") from None
+    return True
+
+
+def run_init(reader: int, writer: int) -> "NoReturn":
+    """Collect orphans until told to end, or until the reaper is gone."""
+    try:
+        os.setsid()
+        os.close(writer)
+        os.dup2(reader, 0)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
+        os.closerange(3, MAX_DESCRIPTORS)
+        signal.set_wakeup_fd(-1)
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)
+        # The kernel collects them, and a wait lasts until there are none.
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        if os.read(0, 1):
+            os.waitpid(-1, 0)
+    finally:
+        os._exit(0)
+
+
+def mount_proc(*, network: bool) -> bool:
+    """Mount a /proc of this process's PID namespace, for it alone.
+
+    Without the network it leaves that too: /proc shows the connections of everybody.
+    """
+    if landlock.call("unshare", NEW_MOUNTS | (0 if network else NEW_NETWORK)) != 0:
+        return False
+    flags = NO_SUID | NO_DEVICES | NO_EXECUTION
+    return (
+        landlock.call("mount", None, b"/", None, RECURSIVE | PRIVATE, None) == 0
+        and landlock.call("mount", b"proc", b"/proc", b"proc", flags, ONLY_OWN) == 0
+    )
