@@ -87,7 +87,10 @@ def alone(folder: Path, *argv: str, network: bool = False) -> Command:
 
 
 async def sh(folder: Path, text: str, *, network: bool = False) -> tuple[str, str, Exit]:
-    ran = await run(alone(folder, "sh", "-c", text, network=network), within=SOON)
+    command = alone(folder, "sh", "-c", text, network=network)
+    # It ends with its last process, and not after the grace period.
+    async with asyncio.timeout(SOON.total_seconds()):
+        ran = await run(command, within=SOON, grace=SOON * 2)
     return ran.stdout.text, ran.stderr.text, ran.exit
 
 
