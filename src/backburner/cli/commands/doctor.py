@@ -103,8 +103,8 @@ def check_limit_wall(*, has_group: bool) -> Finding:
     if has_group:
         return Finding("limits", "a control group bounds the memory and processes of a command.")
     message = (
-        "the memory and processes of a command are measured four times a second, because no control"
-        " group is delegated to the server."
+        "the memory and processes of a command are measured four times a second, because a server"
+        " started from here has no control group for them."
     )
-    hint = "With systemd: Delegate=memory pids and DelegateSubgroup=server."
+    hint = "In a systemd unit: Delegate=memory pids and DelegateSubgroup=server."
     return Finding("limits", message, Level.NOTE, hint)
