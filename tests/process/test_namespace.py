@@ -210,7 +210,7 @@ async def test_a_family_in_a_namespace_is_ended(folder: Path, word: str) -> None
 
 
 async def test_background_processes_get_sigterm_when_the_command_has_exited(folder: Path) -> None:
-    text = "(trap 'echo bye; exit' TERM; sleep 60 & echo >there; wait) & read line <there; exit 4"
+    text = "(trap 'echo bye; exit' TERM; echo >there; while :; do :; done) & read l <there; exit 4"
     os.mkfifo(folder / "there")
 
     out, _, exited = await sh(folder, text)
