@@ -129,7 +129,9 @@ def test_a_claim_whose_answer_is_lost_is_given_again_after_its_lease(
     assert lost.wait(PATIENCE)
 
     assert_all_done(outside, workers, tasks)
-    assert outside.rows("SELECT failure_kind FROM runs WHERE status <> 'success'") == [("crashed",)]
+    # A worker that is starved may lose another one as well.
+    failed = outside.rows("SELECT failure_kind FROM runs WHERE status <> 'success'")
+    assert set(failed) == {("crashed",)}
 
 
 def test_connections_that_fall_silent_for_ever_are_replaced_and_work_goes_on(
