@@ -1,5 +1,6 @@
 """The owner: sign-in links, the token of the command line, and other machines."""
 
+import asyncio
 import signal
 import stat
 import tomllib
@@ -14,6 +15,8 @@ from support.programs.programs import Running, Start
 from support.stage.stage import Stage
 from support.stage.stages import clock, database, set_up, stage
 
+from backburner.actions.accounts.credentials import identify
+from backburner.app import owner
 from backburner.app.owner import check_open
 from backburner.core.errors import BadSetting
 from backburner.settings import load
@@ -76,6 +79,26 @@ def test_the_command_line_gets_a_new_token_at_each_start_that_only_its_owner_can
         ]
         assert statuses == [401] * (len(tokens) - 1) + [200]
         running.end(signal.SIGINT)
+
+
+async def test_a_command_can_sign_in_at_any_moment_of_a_start(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load(data=tmp_path)
+    app: Any = SimpleNamespace(settings=settings, deps=stage.deps, database=stage.database)
+    written = list[str]()
+
+    def write(_path: Path, _address: str, token: str) -> None:
+        written.append(token)
+        valid = [identify(stage.deps, secret) for secret in written[-2:]]
+        assert None not in [asyncio.run(caller) for caller in valid]
+
+    monkeypatch.setattr(owner, "_write_client_file", write)
+    for _ in range(3):
+        await owner.welcome(app, "http://127.0.0.1:1")
+
+    callers = [await identify(stage.deps, token) for token in written]
+    assert [caller is None for caller in callers] == [True, True, False]
 
 
 async def test_other_machines_can_connect_once_an_account_has_a_password(stage: Stage) -> None:

@@ -315,6 +315,9 @@ ATTEMPTS: dict[str, Attempt] = {
     "credentials.revoke": lambda tx, me, home: tx.credentials.revoke(
         me, home.token, TOKEN, now=NOON
     ),
+    "credentials.revoke_named": lambda tx, me, _: tx.credentials.revoke_named(
+        me, "name", kept_id="", now=NOON
+    ),
     "credentials.revoke_all": lambda tx, me, _: tx.credentials.revoke_all(me, [TOKEN], now=NOON),
     "credentials.valid": lambda tx, me, home: tx.credentials.valid([(me, home.token)], now=NOON),
     "events.after": lambda tx, me, _: tx.events.after(me, 0, limit=9),

@@ -168,7 +168,7 @@ async def test_a_token_that_replaces_another_keeps_its_conversation(
     stage.user()
     for _ in range(2):
         # As each start of a server on this machine does it.
-        secret = await credentials.replace_local_token(stage.deps, USER)
+        secret = (await credentials.issue_local_token(stage.deps, USER)).secret
         async with over_http(http, secret) as opened:
             await opened.call_tool("change", {})
 

@@ -50,8 +50,10 @@ async def welcome(app: App, address: str) -> str | None:
         and is_sqlite(app.database.engine)
         and await users.has_only_owner(app.deps)
     ):
-        token = await credentials.replace_local_token(app.deps, owner.id)
-        await asyncio.to_thread(_write_client_file, path, address, token)
+        token = await credentials.issue_local_token(app.deps, owner.id)
+        await asyncio.to_thread(_write_client_file, path, address, token.secret)
+        # After it is in the file: commands may be started at any time.
+        await credentials.revoke_other_local_tokens(app.deps, owner.id, token)
     else:
         # An existing file is from a time when the owner was the only user.
         await asyncio.to_thread(path.unlink, missing_ok=True)

@@ -117,9 +117,9 @@ class Credentials(Protocol):
         """Revoke a valid credential, or raise `NotFound`."""
 
     def revoke_all(
-        self, user: UserId, kinds: Iterable[CredentialKind], *, name: str = "", now: datetime
-    ) -> None:
-        """Revoke all credentials of these kinds, or only those with a name."""
+        self, user: UserId, kinds: Iterable[CredentialKind], *, now: datetime
+    ) -> None: ...
+    def revoke_named(self, user: UserId, name: str, *, kept_id: str, now: datetime) -> None: ...
 
     def invitations(self, *, after: str = "", limit: int, now: datetime) -> Sequence[Invitation]:
         """List the valid invitations of all operators, by id."""

@@ -83,7 +83,7 @@ async def test_a_restarted_server_is_found_and_a_refusal_is_reported(
     async with asyncio.timeout(BOUND), over_pipes("--data", str(tmp_path)) as opened:
         for text_ in ("one", "two"):
             async with serving(build(stage, bench)) as address:
-                secret = await credentials.replace_local_token(stage.deps, USER)
+                secret = (await credentials.issue_local_token(stage.deps, USER)).secret
                 write_client(tmp_path, address, secret)
                 called = await opened.call_tool("change", {"text": text_})
                 assert text(called) == f"changed: {text_}"

@@ -98,17 +98,23 @@ async def create_token(
     return await deps.store.transact(work)
 
 
-async def replace_local_token(deps: Deps, user: UserId) -> str:
-    """Issue the token of the local command line, replacing the previous one."""
+async def issue_local_token(deps: Deps, user: UserId) -> IssuedCredential:
+    """Issue a token for the local command line; the previous one stays valid."""
 
     def work(tx: Tx) -> IssuedCredential:
-        token = CredentialKind.TOKEN
-        tx.credentials.revoke_all(user, [token], name=LOCAL_CLIENT_NAME, now=tx.now)
-        return issue(
-            tx, user, token, scopes_of(tx.accounts.load(user).role), name=LOCAL_CLIENT_NAME
-        )
+        scopes = scopes_of(tx.accounts.load(user).role)
+        return issue(tx, user, CredentialKind.TOKEN, scopes, name=LOCAL_CLIENT_NAME)
 
-    return (await deps.store.transact(work)).secret
+    return await deps.store.transact(work)
+
+
+async def revoke_other_local_tokens(deps: Deps, user: UserId, token: IssuedCredential) -> None:
+    """Revoke the tokens that the local command line had before this one."""
+    await deps.store.transact(
+        lambda tx: tx.credentials.revoke_named(
+            user, LOCAL_CLIENT_NAME, kept_id=token.id, now=tx.now
+        )
+    )
 
 
 async def list_credentials(

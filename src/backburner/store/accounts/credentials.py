@@ -99,7 +99,9 @@ _end_all = (
     )
     .values(ended_at=bindparam("at"))
 )
-_end_named = _end_all.where(credentials.c.name == bindparam("of_name"))
+_end_named = _end_all.where(
+    credentials.c.name == bindparam("of_name"), credentials.c.id != bindparam("kept_id")
+)
 _operators = select(users.c.id).where(
     users.c.role == Role.OPERATOR.value, users.c.disabled_at.is_(None)
 )
@@ -189,14 +191,14 @@ class Credentials(Group):
         values = {"owner": user, "credential_id": credential, "of_kind": kind.value, "at": now}
         self._update_one(_end, values)
 
-    def revoke_all(
-        self, user: UserId, kinds: Iterable[CredentialKind], *, name: str = "", now: datetime
-    ) -> None:
+    def revoke_all(self, user: UserId, kinds: Iterable[CredentialKind], *, now: datetime) -> None:
         values = {"owner": user, "kinds": [kind.value for kind in kinds], "at": now}
-        if name:
-            self._execute(_end_named, values | {"of_name": name})
-        else:
-            self._execute(_end_all, values)
+        self._execute(_end_all, values)
+
+    def revoke_named(self, user: UserId, name: str, *, kept_id: str, now: datetime) -> None:
+        """Revoke the tokens of a name but one."""
+        values = {"owner": user, "kinds": [CredentialKind.TOKEN.value], "at": now}
+        self._execute(_end_named, {**values, "of_name": name, "kept_id": kept_id})
 
     def invitations(self, *, after: str = "", limit: int, now: datetime) -> Sequence[Invitation]:
         values = {"after": after, "limit": limit, "at": now}
