@@ -316,7 +316,7 @@ ATTEMPTS: dict[str, Attempt] = {
         me, home.token, TOKEN, now=NOON
     ),
     "credentials.revoke_named": lambda tx, me, _: tx.credentials.revoke_named(
-        me, "name", kept_id="", now=NOON
+        me, "token", kept_id="", now=NOON
     ),
     "credentials.revoke_all": lambda tx, me, _: tx.credentials.revoke_all(me, [TOKEN], now=NOON),
     "credentials.valid": lambda tx, me, home: tx.credentials.valid([(me, home.token)], now=NOON),

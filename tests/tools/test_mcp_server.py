@@ -168,8 +168,9 @@ async def test_a_token_that_replaces_another_keeps_its_conversation(
     stage.user()
     for _ in range(2):
         # As each start of a server on this machine does it.
-        secret = (await credentials.issue_local_token(stage.deps, USER)).secret
-        async with over_http(http, secret) as opened:
+        token = await credentials.issue_local_token(stage.deps, USER)
+        await credentials.revoke_other_local_tokens(stage.deps, USER, token)
+        async with over_http(http, token.secret) as opened:
             await opened.call_tool("change", {})
 
     first, second = (origin.conversation for origin in bench.origins)
