@@ -66,24 +66,39 @@ def postgres_databases() -> Iterator[Maker]:
         with new_postgres(server) as url, _opened(url) as engine:
             yield engine
 
-    with stopped_postgres() as start:
+    with durable_postgres() as server:
+        yield make
+
+
+@contextmanager
+def durable_postgres() -> Iterator[str]:
+    """Run a server whose commits are on a disk, and give its URL."""
+    with stopped_postgres(on_disk=True) as start:
         with start() as server, psycopg.connect(server, autocommit=True) as connection:
             for name, value in SETTINGS.items():
                 connection.execute(f"ALTER SYSTEM SET {name} = {value}")
         with start() as server:
-            yield make
+            yield server
 
 
-def fill(engine: Engine, *, conversations: int, due: int, people: int) -> None:
+def fill(
+    engine: Engine,
+    *,
+    conversations: int,
+    due: int,
+    people: int,
+    busy: int | None = None,
+    reports_to: tuple[Destination, ...] = (Destination("discord", "1234567890"),),
+) -> None:
     """Put in so many that are due, a fifth with work for later, and chats.
 
-    What is due belongs to the tenth of the users who were served last: whoever looks for the one
-    that was served least recently has to pass the others, who never want anything.
+    What is due belongs to the `busy` users who were served last, by default a tenth: whoever looks
+    for the one that was served least recently has to pass the others, who never want anything.
     """
-    busy, later = max(people // 10, 1), conversations // 5
+    busy, later = busy or max(people // 10, 1), conversations // 5
     with engine.begin() as connection:
         _prepare(connection)
-        _add_templates(connection)
+        _add_templates(connection, reports_to)
         _add_users(connection, people)
         _copy(connection, "c_due", due, owner=f"{people - busy} + n % {busy}")
         _copy(connection, "c_later", later, owner=f"n % {people}")
@@ -130,7 +145,7 @@ def _md5(given: str) -> str:
     return hashlib.md5(given.encode(), usedforsecurity=False).hexdigest()
 
 
-def _add_templates(connection: Connection) -> None:
+def _add_templates(connection: Connection, reports_to: tuple[Destination, ...]) -> None:
     """Put in one of each kind, as the core makes them."""
     tx, user = Tx(connection, clock), UserId("u_template")
     tx.set_time(_BORN, 0)
@@ -143,7 +158,7 @@ def _add_templates(connection: Connection) -> None:
             prompt="Read what came in since yesterday and say in three lines what matters." * 3,
             schedule=Interval(_EVERY, anchor=first_at),
             notify=Notify.ALWAYS,
-            reports_to=(Destination("discord", "1234567890"),),
+            reports_to=reports_to,
         )
         task = transitions.start_task(ConversationId(name), user, brief, now=_BORN)
         tx.conversations.add(task, cause=None)
@@ -163,6 +178,8 @@ def _add_users(connection: Connection, people: int) -> None:
 
 def _copy(connection: Connection, template: str, count: int, *, owner: str) -> None:
     """Make many of one, with ids in no order, each a moment later than the one before."""
+    if not count:
+        return
     values = {column.name: f"t.{column.name}" for column in tables.conversations.columns}
     values |= {
         "user_id": f"'u_' || CAST({owner} AS text)",

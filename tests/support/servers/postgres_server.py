@@ -57,11 +57,11 @@ def postgres_server(
 
 @contextmanager
 def stopped_postgres(
-    *, standby: bool = False, env: Mapping[str, str] | None = None
+    *, standby: bool = False, env: Mapping[str, str] | None = None, on_disk: bool = False
 ) -> Iterator[Callable[[], AbstractContextManager[str]]]:
     """Make a server and give what starts it, also again after it was stopped."""
     # The path of a socket has to be short, and the server must be able to get there.
-    place = memory_disk() or ("/tmp" if _is_root() else None)  # noqa: S108
+    place = (None if on_disk else memory_disk()) or ("/tmp" if _is_root() else None)  # noqa: S108
     folder = Path(tempfile.mkdtemp(prefix="bb-pg-", dir=place))
 
     @contextmanager
