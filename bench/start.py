@@ -44,7 +44,7 @@ def main() -> None:
 
 def finished(command: list[str]) -> float:
     start = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return time.perf_counter() - start
 
 
@@ -56,20 +56,25 @@ def answered(program: list[str], data: Path) -> float:
 
 def idle_memory(data: Path) -> float:
     """Give the megabytes a server holds that has answered one request."""
-    with server([BACKBURNER], data) as process:
+    with server([BACKBURNER], data) as (process, _):
         shown = ["ps", "-o", "rss=", "-p", str(process.pid)]
         return int(subprocess.run(shown, check=True, capture_output=True).stdout) / 1024
 
 
 @contextmanager
-def server(program: list[str], data: Path) -> Iterator["subprocess.Popen[str]"]:
-    """Start one and wait until it has answered /health."""
+def server(program: list[str], data: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """Start one and wait until it has answered /health; give its process and its address."""
     command = [*program, "up", "--port", "0", "--data", str(data)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         try:
-            address = next(iter(process.stdout or ()), "").split()[-1]
+            banner = next(iter(process.stdout or ()), "")
+            if not banner:
+                sys.exit(f"The server did not start. To see why: {' '.join(command)}")
+            address = banner.split()[-1]
             with urlopen(f"{address}/health"):  # noqa: S310 (an address we were just told)
-                yield process
+                yield process, address
         finally:
             process.terminate()
 
