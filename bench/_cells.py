@@ -36,13 +36,14 @@ class Cell:
             reduce = _percentile(percent) if percent else median
             value = reduce([one for values_of_round in values for one in values_of_round])
             each = [reduce(values_of_round) for values_of_round in values]
+            ratio = _ratio(value, base, measure, reduce)
             yield {
                 "what": f"{self.name}: {f'p{percent} ' if percent else ''}{measure}",
                 "value": value,
                 "from": min(each),
                 "to": max(each),
-                "ratio": _ratio(value, base, measure, reduce),
-                "beside": self.beside if base else "",
+                "ratio": ratio,
+                "beside": self.beside if ratio else "",
                 "better": self._direction(measure),
             }
 
@@ -72,7 +73,9 @@ def take_turns(cells: Sequence[Cell], *, rounds: int) -> None:
 
 def _percentile(percent: int) -> Reduce:
     def reduce(values: list[float]) -> float:
-        return quantiles(values if len(values) > 1 else values * 2, n=100)[percent - 1]
+        several = values if len(values) > 1 else values * 2
+        # Nothing beyond what was seen, however few there are.
+        return quantiles(several, n=100, method="inclusive")[percent - 1]
 
     return reduce
 

@@ -23,8 +23,8 @@ from _processes import (
 )
 
 PROGRAM = Path(__file__).parent / "_program.py"
-ONE, TWO = "run, PostgreSQL", "run, PostgreSQL, 2 processes"
-LONG_ONE, LONG_TWO = (f"{name}, 50 ms, 5 seats" for name in (ONE, TWO))
+ONE, TWO = (f"run, PostgreSQL, {processes} x 20 seats" for processes in (1, 2))
+LONG_ONE, LONG_TWO = (f"run of 50 ms, PostgreSQL, {processes} x 5 seats" for processes in (1, 2))
 #: Conversations among which claims are timed, and how many of them are due.
 CLAIM_SIZE, CLAIM_DUE = 100_000, 1_000
 FEW, MANY = 10, 10_000
@@ -38,7 +38,7 @@ def run_cells(ground: Grounds, opened: ExitStack) -> list[Cell]:
     return [
         Cell(ONE, partial(on_postgres, 1), beside="bare asyncpg"),
         Cell(TWO, partial(on_postgres, 2), beside=ONE),
-        Cell("run, SQLite", lambda: _runs_on_sqlite(ground), beside="DBOS, SQLite"),
+        Cell("run, SQLite, 20 seats", lambda: _runs_on_sqlite(ground), beside="DBOS, SQLite"),
         Cell(LONG_ONE, partial(on_postgres, 1, seats=5, seconds=0.05)),
         Cell(LONG_TWO, partial(on_postgres, 2, seats=5, seconds=0.05), beside=LONG_ONE),
     ]
