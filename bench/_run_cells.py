@@ -1,5 +1,6 @@
 """Whole runs from the claim to the commit, and claims among few and many users."""
 
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -131,6 +132,7 @@ def _runs_on_postgres(
 
 
 def _runs_on_sqlite(ground: Grounds) -> Measured:
+    count = ground.scale.runs
     with ExitStack() as opened:
         data = opened.enter_context(ground.data("due"))
         command = program(data=data, concurrency=20, tell="commits")
@@ -139,7 +141,11 @@ def _runs_on_sqlite(ground: Grounds) -> Measured:
         def used() -> Mapping[str, float]:
             return {"bytes written/run": bytes_written(workers.pids[0])}
 
-        return measure_jobs(workers, ground.scale.runs, server=used)
+        measured = measure_jobs(workers, count, server=used)
+        (file,) = data.glob("*.sqlite3")
+        with closing(sqlite3.connect(file)) as connection:
+            _check(connection, count)
+        return measured
 
 
 def _check(connection: Any, count: int) -> None:
