@@ -53,7 +53,7 @@ class TimedEngine:
 
     async def run(self, request: TurnRequest, gate: Gate) -> AsyncGenerator[EngineEvent, None]:
         if request.kind is RunKind.REPLY:
-            async for said in DemoEngine().run(request, gate):
+            async for said in DemoEngine("backburner").run(request, gate):
                 yield said
             return
         if self.tells_starts:
