@@ -5,6 +5,8 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import httpx2
 import pytest
@@ -12,11 +14,13 @@ from sqlalchemy import text, update
 from support.people.a_token import TOKEN, put_token
 from support.people.users import add_user
 
+from backburner.actions.accounts import credentials
 from backburner.app.build import App, build
 from backburner.app.clock import Clock
 from backburner.app.machines import Machines
 from backburner.app.server import build_server_api, build_worker_api
 from backburner.bus.local import LocalBus
+from backburner.core.accounts import CredentialKind
 from backburner.core.errors import StoreFailed
 from backburner.core.ids import new_user_id
 from backburner.settings import load
@@ -101,6 +105,24 @@ async def test_a_worker_counts_its_runs_for_whoever_may_read_metrics(app: App) -
     assert (refused.status_code, answer.status_code, other.status_code) == (401, 200, 404)
     assert 'backburner_runs_finished_total{outcome="success"} 3' in answer.text
     assert 'backburner_ready{check="worker"} 1' in answer.text
+
+
+async def test_a_worker_refuses_pages_of_other_sites_in_words(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def identify(_deps: object, _secret: str) -> object:
+        return SimpleNamespace(credential="k_1", kind=CredentialKind.SESSION)
+
+    monkeypatch.setattr(credentials, "identify", identify)
+    transport = httpx2.ASGITransport(app=build_worker_api(app))
+    halves: dict[str, Any] = {
+        "cookies": {"backburner": "a"},
+        "headers": {"x-backburner-session": "b", "origin": "http://elsewhere"},
+    }
+    async with httpx2.AsyncClient(
+        transport=transport, base_url="http://worker:9100", **halves
+    ) as client:
+        assert (await client.get("/metrics")).status_code == 403
 
 
 async def test_a_server_whose_data_folder_is_gone_is_not_ready(app: App) -> None:

@@ -32,6 +32,7 @@ from backburner.core.retry import (
     note_trouble,
     own_delay,
     own_trouble_since,
+    resume,
     retry_delay,
 )
 from backburner.core.run import FailureKind, Run, RunKind
@@ -223,6 +224,16 @@ def test_an_outage_begins_anew_if_nothing_has_tried_the_model_for_long() -> None
     assert tried.since == NOON
     later = first.until + 2 * MAX_UNTRIED_TIME
     assert note_trouble(first, "one", DOWN, probed=True, now=later).since == later
+    # It was tried by a probe that took long.
+    assert note_trouble(first, "one", DOWN, probed=True, in_outage=True, now=later).since == NOON
+
+
+def test_a_run_that_nothing_has_tried_for_long_has_no_trouble_of_its_own() -> None:
+    run = make.run(own_trouble_since=NOON)
+
+    assert resume(run, due_at=NOON, now=NOON + ACCESS_DENIED_REST) == run
+    assert resume(run, due_at=None, now=NOON + DAY) == run
+    assert resume(run, due_at=NOON, now=NOON + HOUR).own_trouble_since is None
 
 
 def test_one_time_work_waits_a_day_and_a_job_as_long_as_a_run() -> None:

@@ -6,20 +6,24 @@ from datetime import timedelta
 from support.doubles.clock import SetClock
 from support.doubles.engine import End, Fail, Say, Spend, Wait
 from support.stage.make import MATE, NOON, USER
-from support.stage.provider import BACK, DOWN, Provider, outages, pass_time
+from support.stage.provider import BACK, DENIED, DOWN, Provider, outages, pass_time
 from support.stage.stage import Stage
 from support.stage.until import until
 
+from backburner.actions import steps
 from backburner.actions.deps import Limits
 from backburner.actions.origin import Origin
 from backburner.actions.work import jobs
-from backburner.core import retry
+from backburner.core import retry, transitions
 from backburner.core.conversation import Conversation, EndedAs, Status
 from backburner.core.errors import ModelUnavailable
 from backburner.core.ids import UserId
 from backburner.core.retry import FIRST_REST, MAX_UNTRIED_TIME
-from backburner.core.run import RunStatus
-from backburner.core.schedule import Interval
+from backburner.core.run import RunKind, RunStatus
+from backburner.core.schedule import Interval, Scheduled
+from backburner.ports import TurnRequest, Tx
+from backburner.runs.stopping import StopReason
+from backburner.store import tables
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 EVERY_HOUR = Interval(HOUR, anchor=NOON)
@@ -127,7 +131,7 @@ async def test_one_time_work_ends_after_a_day(
 
     assert stage.load(task).ended_as is EndedAs.ERROR
     assert "waited too long for its model. The model is overloaded." in stage.said(task)[-1]
-    assert stage.history(task)[0].status is RunStatus.CANCELLED
+    assert stage.history(task)[0].status is RunStatus.FAILURE
     assert stage.load(recurring).status is Status.BACKGROUND
 
 
@@ -145,7 +149,7 @@ async def test_a_job_waits_for_as_long_as_it_may_take(
     assert stage.load(job).ended_as is EndedAs.ERROR
 
 
-async def test_a_job_that_alone_meets_trouble_ends_and_others_are_told_nothing(
+async def test_a_job_that_alone_meets_trouble_ends_and_users_are_told_once(
     set_up: Callable[..., Stage], clock: SetClock
 ) -> None:
     stage = set_up(
@@ -159,11 +163,148 @@ async def test_a_job_that_alone_meets_trouble_ends_and_others_are_told_nothing(
     for _ in range(12):
         await stage.work()
         await stage.say(chat, "Hello?")
-        await pass_time(stage, clock, 5 * MINUTE, 5 * MINUTE)
+        await pass_time(stage, clock, 5 * MINUTE, MINUTE)
 
     assert stage.load(job).ended_as is EndedAs.ERROR
     assert stage.history(job)[0].status is RunStatus.FAILURE
-    assert BACK not in stage.notices()
+    # Before the model worked for others, it was an outage for all that anybody knew.
+    assert stage.notices().count(BACK) == len({USER, MATE})
+
+
+async def test_a_probe_that_takes_long_counts_as_trying(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    def hang(_request: object) -> list[Fail]:
+        clock.advance(2 * MAX_UNTRIED_TIME)
+        return [DOWN]
+
+    stage = set_up(otherwise=hang, limits=Limits(run_timeout=15 * MINUTE))
+    job = await start_job(stage)
+
+    await pass_time(stage, clock, HOUR, MINUTE)
+
+    assert stage.load(job).ended_as is EndedAs.ERROR
+
+
+async def meet_own_trouble(stage: Stage, clock: SetClock) -> None:
+    """Let a run meet trouble again after the model has worked for somebody else."""
+    await stage.work()
+    clock.advance(MINUTE)
+    stage.database.run(lambda tx: tx.outages.end("scripted"))
+    await stage.work()
+
+
+async def test_own_trouble_is_forgotten_when_nothing_tries_the_model(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider())
+    task = await stage.task()
+    await meet_own_trouble(stage, clock)
+    assert stage.history(task)[0].own_trouble_since == clock.now
+
+    clock.advance(2 * retry.MAX_OUTAGE_WAIT)
+    await stage.work()
+
+    assert stage.load(task).status is Status.BACKGROUND
+
+
+async def test_own_trouble_is_forgotten_when_a_run_has_worked_since(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    provider = Provider()
+    stage = set_up(otherwise=provider)
+    job = await start_job(stage)
+    await meet_own_trouble(stage, clock)
+    provider.trouble = None
+    stage.engine.then(Spend(10), Wait())
+    clock.advance(MINUTE)
+    await stage.take_up()
+    await until(lambda: outages(stage)[0].until == clock.now)
+    stage.underway.stop_all(StopReason.USER_WAITING)
+    await stage.idle()
+    assert stage.history(job)[0].own_trouble_since is None
+
+    clock.advance(10 * MINUTE)
+    provider.trouble = DOWN
+    await stage.work()
+
+    assert stage.load(job).status is Status.BACKGROUND
+
+
+async def test_resuming_work_does_not_prolong_the_waiting_of_others(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
+    task = await stage.task()
+    stage.user(MATE)
+    await stage.work()
+
+    for _ in range(25):
+        await pass_time(stage, clock, HOUR, HOUR)
+        pause(stage, MATE, paused=True)
+        pause(stage, MATE, paused=False)
+
+    assert stage.load(task).ended_as is EndedAs.ERROR
+
+
+async def test_a_run_that_was_asked_for_ends_after_a_day_and_its_work_stays(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
+    task = await stage.task(Scheduled(NOON + 100 * HOUR))
+
+    def ask(tx: Tx) -> None:
+        steps.save(tx, transitions.run_now(tx.conversations.lock(task.user_id, task.id)))
+
+    stage.database.run(ask)
+    await stage.work()
+    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + HOUR, HOUR)
+
+    assert RunStatus.FAILURE in {run.status for run in stage.history(task)}
+    assert stage.load(task).ended_as is None
+    assert stage.load(task).schedule == task.schedule
+
+
+async def test_a_reply_to_a_result_that_waits_too_long_ends_no_work(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    def play(request: TurnRequest) -> list[Say | End | Fail]:
+        if request.schema is not None:
+            return [End({"complete": True, "message": "Done."})]
+        return [DOWN_FOR_AN_HOUR]
+
+    stage = set_up(otherwise=play)
+    task = await stage.task(Scheduled(NOON + 100 * HOUR))
+    wish = jobs.JobRequest(description="One", prompt="Look.")
+    await jobs.start(stage.deps, Origin(USER, task.id), [wish])
+
+    await stage.work()
+    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + HOUR, HOUR)
+
+    replies = [run for run in stage.history(task) if run.kind is RunKind.REPLY]
+    assert [run.status for run in replies] == [RunStatus.FAILURE]
+    after = stage.load(task)
+    assert (after.ended_as, after.next_run_at) == (None, NOON + 100 * HOUR)
+
+
+async def test_operators_are_told_when_an_outage_becomes_a_refusal(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    provider = Provider()
+    stage = set_up(otherwise=provider)
+    stage.user()
+    change = tables.users.update().values(role="operator")
+    stage.database.run(lambda tx: tx.connection.execute(change))
+    await stage.task(EVERY_HOUR)
+    await stage.work()
+    await pass_time(stage, clock, 10 * MINUTE, MINUTE)
+
+    provider.trouble = DENIED
+    await pass_time(stage, clock, HOUR, 5 * MINUTE)
+
+    overloaded, refused = stage.notices()
+    assert "overloaded" in overloaded
+    assert "The key was refused." in refused
 
 
 async def test_one_more_trouble_after_an_outage_costs_a_moment(

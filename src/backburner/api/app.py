@@ -140,6 +140,7 @@ def build_monitoring_api(deps: Deps, *, checks: monitoring.Checks) -> FastAPI:
         routes=list(_monitoring.routes),
     )
     responses = _set_up_monitoring(api, deps, checks)
+    api.state.public_url = ""
     api.add_middleware(BodyLimitMiddleware)
     api.add_middleware(HeadersMiddleware, responses=responses)
     return api

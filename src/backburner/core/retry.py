@@ -5,7 +5,7 @@ an `Outage` of the profile: background work of the profile waits, and one run at
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from backburner.core.conversation import Conversation, Kind, OnRepeatedFailure
@@ -80,9 +80,17 @@ class Outage:
 
 
 def note_trouble(
-    outage: Outage | None, profile: str, failure: Failure, *, probed: bool, now: datetime
+    outage: Outage | None,
+    profile: str,
+    failure: Failure,
+    *,
+    probed: bool,
+    in_outage: bool = False,
+    now: datetime,
 ) -> Outage:
     """Begin or prolong an outage. `probed`: a probe, or a user's message, has met the trouble.
+
+    A run that was claimed `in_outage` has tried the model all the time since then.
 
     Runs that were in progress when it began prolong nothing: they failed for the same reason.
     """
@@ -96,16 +104,15 @@ def note_trouble(
         profile=profile,
         kind=failure.kind,
         message=failure.message,
-        since=_tried_since(outage, now),
+        since=now if outage is None or not (in_outage or was_tried(outage, now)) else outage.since,
         until=until,
         probes=probes,
     )
 
 
-def _tried_since(outage: Outage | None, now: datetime) -> datetime:
-    if outage is None or now - outage.until > MAX_UNTRIED_TIME:
-        return now
-    return outage.since
+def was_tried(outage: Outage, now: datetime) -> bool:
+    """Whether something has tried the model again and again until now."""
+    return now - outage.until <= MAX_UNTRIED_TIME
 
 
 def _rest(probes: int, failure: Failure) -> timedelta:
@@ -124,6 +131,15 @@ def own_trouble_since(run: Run, *, in_outage: bool, now: datetime) -> datetime |
     if run.own_trouble_since is None and met_before and not in_outage:
         return now
     return run.own_trouble_since
+
+
+def resume(run: Run, *, due_at: datetime | None, now: datetime) -> Run:
+    """Forget the own trouble of a run that nothing has tried for long: a machine slept, or a pause.
+
+    Its profile may have rested until now.
+    """
+    was_left = due_at is not None and now - due_at > ACCESS_DENIED_REST + MAX_UNTRIED_TIME
+    return replace(run, own_trouble_since=None) if was_left else run
 
 
 def own_delay(since: datetime | None, *, in_outage: bool, now: datetime) -> timedelta:

@@ -29,6 +29,8 @@ class UserState:
     zone: str
     #: True while the user has paused all background work.
     paused: bool
+    #: When it was last resumed, by the user or for all users.
+    resumed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

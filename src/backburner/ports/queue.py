@@ -8,7 +8,7 @@ from typing import Protocol
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.ids import ConversationId, ItemId, RunId, UserId
 from backburner.core.retry import Outage
-from backburner.core.run import Failure, Run, RunEnding, Turn
+from backburner.core.run import Failure, FailureKind, Run, RunEnding, Turn
 from backburner.core.transitions import Step
 
 
@@ -92,6 +92,8 @@ class LateWork:
     due_at: datetime
     kind: Kind
     run_timeout: timedelta | None
+    #: When its user last resumed their work.
+    resumed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class OutageReport:
     user_id: UserId
     conversation_id: ConversationId
     profile: str
+    #: What they were told.
+    kind: FailureKind = FailureKind.UNAVAILABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +113,7 @@ class OutageUser:
 
     user_id: UserId
     was_told: bool
+    was_told_of_denial: bool
     #: They were not told, and background work of theirs waits for the model.
     work_waits: bool
     is_operator: bool
@@ -118,7 +123,10 @@ class Outages(Protocol):
     """Outages of the models that profiles use."""
 
     def all(self) -> Sequence[Outage]: ...
-    def note(self, profile: str, failure: Failure, *, probed: bool) -> Outage: ...
+    def find(self, profile: str) -> Outage | None: ...
+    def note(
+        self, profile: str, failure: Failure, *, probed: bool, in_outage: bool = False
+    ) -> Outage: ...
     def end(self, profile: str) -> bool: ...
     def end_rest(self, profile: str) -> None: ...
     def probe_soon(self, profiles: Sequence[str]) -> None: ...

@@ -90,8 +90,6 @@ class _Ending:
             # Lock order: the user before the conversation.
             tx.users.lock(turn.user_id)
         before = tx.turns.hold(turn)
-        if self.claim.in_outage and self._has_used_model():
-            tx.outages.end(result.profile)
         conversation = self._renewed(before)
         if before.session is not None and before.session != conversation.session:
             self._forget(tx, before.session, conversation.session)
@@ -109,6 +107,18 @@ class _Ending:
             self._block(tx, conversation, awaited)
         else:
             self._interrupted(tx, conversation)
+        # Last: runs that end at the same time wait for each other here.
+        self._note_outage(tx)
+
+    def _note_outage(self, tx: Tx) -> None:
+        """Begin, prolong or end the outage of the model."""
+        claim, result = self.claim, self.result
+        failure = None if result.is_done else result.failure
+        if failure is not None and failure.kind in retry.OUTAGE_KINDS:
+            probed = claim.is_probe or self._is_for_person()
+            tx.outages.note(result.profile, failure, probed=probed, in_outage=claim.in_outage)
+        elif claim.in_outage and self._has_used_model():
+            tx.outages.end(result.profile)
 
     def _lock_awaited(self, tx: Tx) -> Mapping[ConversationId, bool]:
         """Lock the jobs that the run waits for; return which of them have settled.
@@ -198,27 +208,45 @@ class _Ending:
 
     def _in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         """Hand background work back until its model is available; fail a reply at once."""
-        claim, is_for_person = self.claim, self._is_for_person()
-        tx.outages.note(self.result.profile, failure, probed=claim.is_probe or is_for_person)
-        if is_for_person:
+        claim = self.claim
+        since = retry.own_trouble_since(claim.run, in_outage=claim.in_outage, now=tx.now)
+        if self._is_for_person():
             self._failed(tx, conversation, failure)
             return
-        in_outage = claim.in_outage
-        since = retry.own_trouble_since(claim.run, in_outage=in_outage, now=tx.now)
-        if since is not None and self._waits_too_long(conversation, tx.now - since):
-            step = transitions.end_in_outage(conversation, failure.message, now=tx.now)
-            ending = RunEnding(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
-            self._commit(tx, step, ending)
+        if self._has_waited_too_long(tx, conversation, since):
+            self._end_in_outage(tx, conversation, failure)
             return
         # No claim takes it before the profile has rested, either.
-        until = tx.now + retry.own_delay(since, in_outage=in_outage, now=tx.now)
+        until = tx.now + retry.own_delay(since, in_outage=claim.in_outage, now=tx.now)
         step = Step(conversation=conversation)
         self._hand_back(tx, step, until=until, failure=failure, trouble_since=since)
 
-    def _waits_too_long(self, conversation: Conversation, waited: timedelta) -> bool:
-        run_timeout = conversation.run_timeout or self.deps.limits.run_timeout
-        limit = retry.max_outage_wait(conversation.kind, run_timeout)
-        return not conversation.is_recurring and waited >= limit
+    def _has_waited_too_long(
+        self, tx: Tx, conversation: Conversation, own_trouble_since: datetime | None
+    ) -> bool:
+        turn, run_timeout = self.claim.turn, conversation.run_timeout
+        if conversation.is_recurring and turn.kind is RunKind.BACKGROUND:
+            return False
+        limit = retry.max_outage_wait(
+            conversation.kind, run_timeout or self.deps.limits.run_timeout
+        )
+        outage = tx.outages.find(self.result.profile)
+        since = max(self.claim.run.started_at, outage.since if outage else tx.now)
+        since = min(since, own_trouble_since or since)
+        if tx.now - since < limit:
+            return False
+        resumed_at = tx.users.load(turn.user_id).resumed_at
+        return resumed_at is None or tx.now - resumed_at >= limit
+
+    def _end_in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
+        """End the work if its time has come; other runs of it just fail."""
+        due_at = conversation.next_run_at
+        if self.claim.turn.kind is RunKind.REPLY or due_at is None or due_at > tx.now:
+            self._failed(tx, conversation, failure)
+            return
+        ending = RunEnding(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
+        step = transitions.end_in_outage(conversation, failure.message, now=tx.now)
+        self._commit(tx, step, ending)
 
     def _has_used_model(self) -> bool:
         """Whether the model that was in an outage when the run was claimed has answered it."""

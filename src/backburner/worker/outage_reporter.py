@@ -6,7 +6,7 @@ late work, and the next one continues where it ended.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
@@ -73,15 +73,21 @@ class OutageReporter:
         is_denied = outage.kind is FailureKind.ACCESS_DENIED
         is_long = outage.since <= now - MIN_LATENESS
         for user in users:
-            is_told = (user.work_waits and is_long) or (user.is_operator and is_denied)
-            if is_told and not user.was_told:
+            waits = user.work_waits and is_long and not user.was_told
+            if waits or (user.is_operator and is_denied and not user.was_told_of_denial):
                 await self.deps.store.transact(partial(self._tell, outage, user))
 
     async def _end_late_work(self, outage: Outage) -> None:
         after = self._last_work.pop(outage.profile, None)
-        late = await self.deps.store.transact(partial(self._end_too_late, outage, after))
+        late, now = await self.deps.store.transact(
+            lambda tx: (self._list_late_work(tx, outage, after), tx.now)
+        )
         if len(late) == BATCH:
             self._last_work[outage.profile] = late[-1]
+        for work in late:
+            if self._is_too_late(work, outage, now):
+                # Each by itself: it locks its parent as well.
+                await self.deps.store.transact(partial(_end_work, work, outage))
 
     def _list_users(self, tx: Tx, outage: Outage, after: str) -> Sequence[OutageUser]:
         before = tx.now - MIN_LATENESS
@@ -100,26 +106,19 @@ class OutageReporter:
             chosen = tx.outages.longest_waiting(user.user_id, profiles, before=before)
         chosen = chosen or _find_newest(tx, user.user_id)
         new_id = new_conversation_id()
-        if tx.outages.report(OutageReport(user.user_id, chosen or new_id, outage.profile)):
+        report = OutageReport(user.user_id, chosen or new_id, outage.profile, outage.kind)
+        if tx.outages.report(report):
             new = notice.of_outage(outage.message)
             self._notify(tx, user.user_id, chosen, new, new_id=new_id)
 
-    def _end_too_late(self, outage: Outage, after: LateWork | None, tx: Tx) -> Sequence[LateWork]:
-        """End one-time work that has waited too long; return the work that was looked at."""
+    def _list_late_work(self, tx: Tx, outage: Outage, after: LateWork | None) -> Sequence[LateWork]:
         before, profiles = tx.now - MIN_LATENESS, self._profiles(outage)
-        late = tx.outages.late_work(profiles, after, before=before, limit=BATCH)
-        for work in late:
-            self._end_if_too_late(tx, outage, work)
-        return late
+        return tx.outages.late_work(profiles, after, before=before, limit=BATCH)
 
-    def _end_if_too_late(self, tx: Tx, outage: Outage, work: LateWork) -> None:
-        waited = tx.now - max(work.due_at, outage.since)
+    def _is_too_late(self, work: LateWork, outage: Outage, now: datetime) -> bool:
+        waits_since = max(work.due_at, outage.since, work.resumed_at or outage.since)
         run_timeout = work.run_timeout or self.deps.limits.run_timeout
-        if waited < retry.max_outage_wait(work.kind, run_timeout):
-            return
-        conversation = tx.conversations.lock(work.user_id, work.conversation_id)
-        if conversation.next_run_at == work.due_at and not conversation.is_recurring:
-            steps.save(tx, transitions.end_in_outage(conversation, outage.message, now=tx.now))
+        return now - waits_since >= retry.max_outage_wait(work.kind, run_timeout)
 
     def _report_ends(self, tx: Tx) -> bool:
         ended = tx.outages.take_ended(limit=BATCH)
@@ -152,6 +151,13 @@ class OutageReporter:
         chat = routing.assign(transitions.rename(chat, TITLE).conversation, self.deps.routes)
         told = Step(conversation=chat, messages=(system_message(new.text),), notices=(new,))
         tx.conversations.add(told)
+
+
+def _end_work(work: LateWork, outage: Outage, tx: Tx) -> None:
+    """End one-time work that has waited too long for its model."""
+    conversation = tx.conversations.lock(work.user_id, work.conversation_id)
+    if conversation.next_run_at == work.due_at and not conversation.is_recurring:
+        steps.save(tx, transitions.end_in_outage(conversation, outage.message, now=tx.now))
 
 
 def _find_newest(tx: Tx, user: UserId) -> ConversationId | None:

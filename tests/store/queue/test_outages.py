@@ -83,6 +83,24 @@ def test_two_claims_at_once_are_not_both_probes(postgres: Database) -> None:
     assert second is None
 
 
+def test_a_claim_for_replies_only_leaves_probes_to_others(postgres: Database) -> None:
+    scene = Scene(postgres)
+    scene.task()
+    begin_outage(scene)
+
+    def claim_reply(tx: Tx) -> Claim | None:
+        assert tx.queue.claim(CLAIMS, None) is None
+        assert set(tx.queue.probe_delays) == {PROFILE, ""}
+        # In a transaction of its own, before this one has committed.
+        return postgres.run(claim)
+
+    assert postgres.run(claim_reply) is None
+    postgres.run(end_rest)
+    probe = postgres.run(claim_reply)
+    assert probe is not None
+    assert probe.is_probe
+
+
 def test_the_agenda_leaves_out_background_work_of_profiles_in_an_outage(scene: Scene) -> None:
     scene.task()
     assert scene.database.run(lambda tx: tx.queue.agenda().work) == timedelta()
@@ -195,7 +213,12 @@ def test_a_look_at_an_outage_walks_indexes(scene: Scene) -> None:
         multiply(tx.connection, tables.conversations, USER, 2999, **late, user_id="'u_' || n")
         multiply(tx.connection, tables.runs, USER, 3000)
         multiply(tx.connection, tables.inbox, USER, 3000, served_at="t.arrived_at")
-        told = {"profile": PROFILE, "conversation_id": task.id, "reported_at": tx.now}
+        told = {
+            "profile": PROFILE,
+            "conversation_id": task.id,
+            "reported_at": tx.now,
+            "kind": DOWN.kind.value,
+        }
         reports = [{"user_id": user["id"], **told} for user in many]
         tx.connection.execute(tables.outage_reports.insert(), reports)
         if not is_sqlite(scene.database.engine):

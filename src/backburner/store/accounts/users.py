@@ -8,10 +8,10 @@ from backburner.core.ids import UserId
 from backburner.ports import EventKind, Hint, HintKind, UserProfile, UserState
 from backburner.store.context import Group
 from backburner.store.dialect import insert_if_absent
-from backburner.store.tables import PAUSED, conversations, install, is_discovery, outages, users
+from backburner.store.tables import PAUSED, conversations, install, is_discovery, users
 
 _by_id = users.c.id == bindparam("user_id")
-_load = select(users.c.id, users.c.zone, users.c.paused).where(_by_id)
+_load = select(users.c.id, users.c.zone, users.c.paused, users.c.resumed_at).where(_by_id)
 _lock = _load.with_for_update(key_share=True)
 _set_paused = update(users).where(_by_id).values(paused=bindparam("is_paused"))
 _set_zone = update(users).where(_by_id).values(zone=bindparam("new_zone"))
@@ -29,8 +29,8 @@ select_profile = select(
     _discovery.is_not(None).label("discovery"),
 ).where(_by_id)
 _select_all = select(users.c.id)
-#: While work was paused, it did not wait for its model.
-_wait_anew = update(outages).values(since=bindparam("now"))
+_set_resumed_at = update(users).values(resumed_at=bindparam("now"))
+_set_own_resumed_at = _set_resumed_at.where(_by_id, users.c.paused)
 _resume_all = delete(install).where(install.c.key == PAUSED)
 
 
@@ -48,16 +48,16 @@ class Users(Group):
             self.set_paused(user, paused=paused)
         elif paused:
             insert_if_absent(self.connection, install, {"key": PAUSED, "value": "true"})
-        else:
-            self._execute(_resume_all)
-        if not paused:
-            self._execute(_wait_anew, {"now": self.tx.now})
+        elif self._execute(_resume_all).rowcount:
+            self._execute(_set_resumed_at, {"now": self.tx.now})
         self.tx.hint(Hint(HintKind.WORK), Hint(HintKind.CHANGED, user))
         for user_id in self._execute(_select_all).scalars() if user is None else (user,):
             self.tx.events.note(UserId(user_id), None, EventKind.USER)
 
     def set_paused(self, user: UserId, *, paused: bool) -> None:
         """Pause or resume the background work of a user without announcing it."""
+        if not paused:
+            self._execute(_set_own_resumed_at, {"user_id": user, "now": self.tx.now})
         self._update_one(_set_paused, {"user_id": user, "is_paused": paused})
 
     def set_zone(self, user: UserId, zone: str) -> None:
@@ -65,7 +65,7 @@ class Users(Group):
 
 
 def _to_state(row: Row[Any]) -> UserState:
-    return UserState(id=UserId(row.id), zone=row.zone, paused=row.paused)
+    return UserState(id=UserId(row.id), zone=row.zone, paused=row.paused, resumed_at=row.resumed_at)
 
 
 class ProfileQueries(Group):

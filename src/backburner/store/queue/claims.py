@@ -62,9 +62,9 @@ class Queue(Group):
             self.connection, self.tx.clock, claimable.how_much, claimable.how_much_now
         )
         self.tx.set_time(now, tick)
-        outages = _Outages(self.tx) if seen.outage else None
-        if outages is not None and work is not None:
-            work = outages.avoid(work)
+        outages = _Outages(self.tx, reply, work) if seen.outage else None
+        if outages is not None:
+            work = work and outages.avoid(work)
             self.probe_delays = outages.probe_delays
         claim = None
         if reply is not None and seen.people:
@@ -93,7 +93,8 @@ class Queue(Group):
         handed_back = Runs(self.tx).queued(conversation.user_id, conversation.id).get(RunKind.REPLY)
         taker = _Taker(self.tx, claimer)
         if handed_back is not None:
-            return taker.resume(conversation, handed_back[0], epoch=row.epoch + 1, unattended=False)
+            run = retry.resume(handed_back[0], due_at=handed_back[1], now=self.tx.now)
+            return taker.resume(conversation, run, epoch=row.epoch + 1, unattended=False)
         return taker.begin(conversation, RunKind.REPLY, epoch=row.epoch + 1, unattended=False)
 
     def claim_work(
@@ -199,6 +200,7 @@ def _claim_row(taker: "_Taker", row: Row[Any], *, has_items: bool) -> Claim | No
         is_asking = kind is RunKind.BACKGROUND and conversation.status is Status.WAITING_INPUT
         is_over = wait_until is not None and wait_until <= tx.now
         if run is not None and is_over and not is_asking:
+            run = retry.resume(run, due_at=wait_until, now=tx.now)
             return taker.resume(conversation, run, epoch=epoch, unattended=True)
     if RunKind.BACKGROUND in handed_back:
         return None
@@ -236,34 +238,41 @@ def _skips_discovery(taker: "_Taker", conversation: Conversation) -> bool:
 class _Outages:
     """The outages of profiles, while a claim is made."""
 
-    def __init__(self, tx: Context) -> None:
+    def __init__(self, tx: Context, reply: Claimer | None, work: Claimer | None) -> None:
         self._group = Outages(tx)
         outages = {outage.profile: outage for outage in self._group.all()}
-        probed = self._group.lock_due_probes()
+        # Without a seat for it, a probe is left to others.
+        probed = self._group.lock_due_probes() if work else frozenset()
         self._profiles = frozenset(outages)
         self.probe_delays = {
-            name: max(outage.until - tx.now, retry.FIRST_REST)
+            name: max(outage.until - tx.now, retry.FIRST_REST if work else timedelta())
             for name, outage in outages.items()
             if name not in probed
         }
+        for claimer in filter(None, (reply, work)):
+            if claimer.default_profile in self.probe_delays:
+                self.probe_delays[""] = self.probe_delays[claimer.default_profile]
 
     def avoid(self, claimer: Claimer) -> Claimer:
         """Claim no background work of a profile in an outage, unless it may be probed."""
-        if claimer.default_profile in self.probe_delays:
-            self.probe_delays[""] = self.probe_delays[claimer.default_profile]
         names = {*claimer.full_profiles, *self.probe_delays}
         return replace(claimer, full_profiles=tuple(sorted(names)))
 
     def mark(self, claim: Claim, claimer: Claimer) -> Claim:
+        """Mark a reply, which tries its model whether there is an outage or not."""
         profile = claim.conversation.profile or claimer.default_profile
-        return replace(claim, in_outage=profile in self._profiles)
+        if profile not in self._profiles:
+            return claim
+        self._group.begin_attempt(profile)
+        return replace(claim, in_outage=True)
 
     def probe(self, claim: Claim, claimer: Claimer) -> Claim:
         """Make a claim the probe of its profile, if there is an outage."""
-        marked = self.mark(claim, claimer)
-        if marked.in_outage:
-            self._group.begin_probe(claim.conversation.profile or claimer.default_profile)
-        return replace(marked, is_probe=marked.in_outage)
+        profile = claim.conversation.profile or claimer.default_profile
+        if profile not in self._profiles:
+            return claim
+        self._group.begin_probe(profile)
+        return replace(claim, in_outage=True, is_probe=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from backburner.core.accounts import Role
+from backburner.core.run import FailureKind
 from backburner.store.queue import claimable
 from backburner.store.tables import (
     PAUSED,
@@ -60,21 +61,22 @@ _waits = and_(
     or_(*(claimable.has_row(source) for source in _sources())),
 )
 #: No EXISTS: PostgreSQL might read the reports to all users.
-_was_told = (
-    select(outage_reports.c.user_id)
+_told_of = (
+    select(outage_reports.c.kind)
     .where(
         outage_reports.c.user_id == users.c.id, outage_reports.c.profile == bindparam("of_profile")
     )
     .limit(literal_column("1", Integer))
     .scalar_subquery()
-    .is_not(None)
 )
+_was_told = _told_of.is_not(None)
 #: Some users, whether they were told about an outage, and if not, whether work of theirs is late.
 #: The limit is on all users, so that it costs the same however many were told.
 select_users = (
     select(
         users.c.id,
         _was_told.label("was_told"),
+        (_told_of == FailureKind.ACCESS_DENIED.value).label("was_told_of_denial"),
         case((_was_told, false()), else_=_waits).label("waits"),
         (users.c.role != Role.MEMBER.value).label("is_operator"),
     )

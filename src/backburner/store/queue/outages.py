@@ -10,7 +10,6 @@ from sqlalchemy import (
     Text,
     and_,
     bindparam,
-    case,
     delete,
     exists,
     not_,
@@ -51,17 +50,14 @@ _lock_due_probes = (
     .where(outages.c.until <= bindparam("now"))
     .with_for_update(skip_locked=True)
 )
-_begin_probe = (
+_select_one = select(outages).where(_of_profile)
+#: The waiting begins anew if nothing has tried the model for long.
+_begin_attempt = (
     update(outages)
-    .where(_of_profile)
-    .values(
-        until=bindparam("new_until"),
-        since=case(
-            (outages.c.until < bindparam("untried"), bindparam("now", type_=outages.c.since.type)),
-            else_=outages.c.since,
-        ),
-    )
+    .where(_of_profile, outages.c.until < bindparam("untried"))
+    .values(since=bindparam("now"))
 )
+_set_until = update(outages).where(_of_profile).values(until=bindparam("new_until"))
 #: Those that have rested already keep the time since which nothing has tried them.
 _end_rests = (
     update(outages).where(outages.c.until > bindparam("now")).values(until=bindparam("now"))
@@ -81,9 +77,8 @@ _is_late = and_(
     conversations.c.profile.in_(bindparam("profiles", expanding=True)),
     conversations.c.next_run_at <= bindparam("before"),
     # Nothing would run anyway while work is paused.
-    exists().where(
-        users.c.id == conversations.c.user_id, not_(users.c.paused), users.c.disabled_at.is_(None)
-    ),
+    not_(users.c.paused),
+    users.c.disabled_at.is_(None),
     not_(exists().where(install.c.key == PAUSED)),
     # It waits for its own jobs, or because of its own trouble.
     not_(
@@ -104,7 +99,9 @@ _select_late = (
         conversations.c.next_run_at,
         conversations.c.kind,
         conversations.c.run_timeout,
+        users.c.resumed_at,
     )
+    .join(users, users.c.id == conversations.c.user_id)
     .where(_is_late)
     .order_by(conversations.c.next_run_at, conversations.c.user_id, conversations.c.id)
     .limit(bindparam("limit"))
@@ -124,6 +121,15 @@ _select_ended = (
     .order_by(outage_reports.c.user_id, outage_reports.c.profile)
     .limit(bindparam("limit"))
 )
+_report_denial = (
+    update(outage_reports)
+    .where(
+        outage_reports.c.user_id == bindparam("owner"),
+        outage_reports.c.profile == bindparam("of_profile"),
+        outage_reports.c.kind != FailureKind.ACCESS_DENIED.value,
+    )
+    .values(kind=FailureKind.ACCESS_DENIED.value)
+)
 _delete_report = delete(outage_reports).where(
     outage_reports.c.user_id == bindparam("owner"),
     outage_reports.c.profile == bindparam("of_profile"),
@@ -134,11 +140,19 @@ class Outages(Group):
     def all(self) -> Sequence[Outage]:
         return [_to_outage(row) for row in self._execute(_select_all, {})]
 
-    def note(self, profile: str, failure: Failure, *, probed: bool) -> Outage:
+    def find(self, profile: str) -> Outage | None:
+        row = self._execute(_select_one, {"of_profile": profile}).one_or_none()
+        return None if row is None else _to_outage(row)
+
+    def note(
+        self, profile: str, failure: Failure, *, probed: bool, in_outage: bool = False
+    ) -> Outage:
         """Begin an outage of a profile, or prolong the one it has."""
         row = self._execute(_lock, {"of_profile": profile}).one_or_none()
         before = None if row is None else _to_outage(row)
-        outage = retry.note_trouble(before, profile, failure, probed=probed, now=self.tx.now)
+        outage = retry.note_trouble(
+            before, profile, failure, probed=probed, in_outage=in_outage, now=self.tx.now
+        )
         row_after = {**asdict(outage), "kind": outage.kind.value}
         upsert(self.connection, outages, row_after)
         return outage
@@ -151,10 +165,15 @@ class Outages(Group):
         """Lock the profiles that may be probed now, and that no other claim has locked."""
         return frozenset(self._execute(_lock_due_probes, {"now": self.tx.now}).scalars())
 
-    def begin_probe(self, profile: str) -> None:
+    def begin_attempt(self, profile: str) -> None:
         now = self.tx.now
-        values = {"new_until": now + retry.PROBE_TIME, "untried": now - retry.MAX_UNTRIED_TIME}
-        self._execute(_begin_probe, {"of_profile": profile, "now": now, **values})
+        values = {"now": now, "untried": now - retry.MAX_UNTRIED_TIME}
+        self._execute(_begin_attempt, {"of_profile": profile, **values})
+
+    def begin_probe(self, profile: str) -> None:
+        self.begin_attempt(profile)
+        until = self.tx.now + retry.PROBE_TIME
+        self._execute(_set_until, {"of_profile": profile, "new_until": until})
 
     def probe_soon(self, profiles: Sequence[str]) -> None:
         """Make these profiles due for a probe, and forget others: the settings may have changed."""
@@ -192,6 +211,7 @@ class Outages(Group):
                 row.next_run_at,
                 Kind(row.kind),
                 row.run_timeout,
+                row.resumed_at,
             )
             for row in rows
         ]
@@ -206,6 +226,7 @@ class Outages(Group):
             OutageUser(
                 user_id=UserId(row.id),
                 was_told=bool(row.was_told),
+                was_told_of_denial=bool(row.was_told_of_denial),
                 work_waits=bool(row.waits),
                 is_operator=bool(row.is_operator),
             )
@@ -224,22 +245,27 @@ class Outages(Group):
         return {"profiles": list(profiles), "before": before, "now": self.tx.now}
 
     def report(self, report: OutageReport) -> bool:
-        """Record that a user is told about an outage; False: they were told already."""
-        return insert_if_absent(
-            self.connection,
-            outage_reports,
-            {
-                "user_id": report.user_id,
-                "conversation_id": report.conversation_id,
-                "profile": report.profile,
-                "reported_at": self.tx.now,
-            },
-        )
+        """Record that a user is told about an outage; False: they were told already.
+
+        That the access is denied is told also to those who were told that the model is unavailable.
+        """
+        row = {**asdict(report), "kind": report.kind.value, "reported_at": self.tx.now}
+        if insert_if_absent(self.connection, outage_reports, row):
+            return True
+        if report.kind is not FailureKind.ACCESS_DENIED:
+            return False
+        values = {"owner": report.user_id, "of_profile": report.profile}
+        return self._execute(_report_denial, values).rowcount == 1
 
     def take_ended(self, *, limit: int) -> Sequence[OutageReport]:
         """Delete and return reports of outages that have ended."""
         return [
-            OutageReport(UserId(row.user_id), ConversationId(row.conversation_id), row.profile)
+            OutageReport(
+                UserId(row.user_id),
+                ConversationId(row.conversation_id),
+                row.profile,
+                FailureKind(row.kind),
+            )
             for row in self._execute(_select_ended, {"limit": limit}).all()
             # Another process may be faster.
             if self._delete_report(row)

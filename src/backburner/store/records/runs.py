@@ -10,7 +10,6 @@ from sqlalchemy import (
     bindparam,
     delete,
     exists,
-    func,
     insert,
     or_,
     select,
@@ -71,10 +70,7 @@ _queue = (
         wait_until=bindparam("until"),
         failure_kind=bindparam("new_failure_kind"),
         failure_message=bindparam("new_failure_message"),
-        own_trouble_since=func.coalesce(
-            bindparam("new_trouble_since", type_=runs.c.own_trouble_since.type),
-            runs.c.own_trouble_since,
-        ),
+        own_trouble_since=bindparam("new_trouble_since"),
         draft=None,
     )
 )

@@ -80,6 +80,7 @@ outage_reports = Table(
     #: No reference: nobody is told again because they deleted it.
     Column("conversation_id", Id, nullable=False),
     Column("reported_at", Time, nullable=False),
+    Column("kind", Text, nullable=False),
 )
 
 events = Table(

@@ -34,6 +34,8 @@ users = Table(
     Column("disabled_at", Time),
     #: They have not seen yet what happened since then.
     Column("away_since", Time),
+    #: When they last resumed their background work, after a pause.
+    Column("resumed_at", Time),
     Index("uq_users_login", "login", unique=True),
 )
 

@@ -1,4 +1,4 @@
-"""A report of an outage outlives the conversation in which it was made."""
+"""A report of an outage outlives its conversation, and keeps what was told."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -20,6 +20,7 @@ def upgrade() -> None:
         sa.Column("profile", sa.Text, nullable=False),
         sa.Column("conversation_id", ID, nullable=False),
         sa.Column("reported_at", TIME, nullable=False),
+        sa.Column("kind", sa.Text, nullable=False),
         sa.PrimaryKeyConstraint("user_id", "profile", name=op.f("pk_outage_reports")),
         sa.ForeignKeyConstraint(
             ["user_id"],
@@ -29,7 +30,9 @@ def upgrade() -> None:
         ),
     )
     if kept:
-        op.bulk_insert(reports, kept)
+        # Told once more at most, if the access is denied.
+        reports.append_column(sa.column("kind"))
+        op.bulk_insert(reports, [row | {"kind": "unavailable"} for row in kept])
 
 
 _COLUMNS = ("user_id", "profile", "conversation_id", "reported_at")

@@ -1,4 +1,4 @@
-"""A run keeps since when it has met trouble of its model that others did not."""
+"""What the time is counted from that work waits for its model: own trouble, and resumptions."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -11,3 +11,4 @@ TIME = sa.DateTime(timezone=True).with_variant(sa.BigInteger(), "sqlite")
 
 def upgrade() -> None:
     op.add_column("runs", sa.Column("own_trouble_since", TIME))
+    op.add_column("users", sa.Column("resumed_at", TIME))
