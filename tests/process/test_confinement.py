@@ -284,6 +284,24 @@ async def test_a_command_cannot_connect_to_unix_sockets_with_or_without_a_file(
             assert "PermissionError" in finished.stderr.text
 
 
+@pytest.mark.parametrize("network", [False, True])
+@pytest.mark.parametrize("kind", ["SOCK_DGRAM", "SOCK_RAW", "SOCK_DGRAM | socket.SOCK_NONBLOCK"])
+async def test_a_command_sends_nothing_to_unix_sockets_from_a_pair(
+    folder: Path, kind: str, *, network: bool
+) -> None:
+    sends = f"import socket; socket.socketpair(1, socket.{kind})[0].sendto(b'x', 's')"
+    held = confine_to(folder, network=network)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as outside:
+        outside.bind(str(folder / "s"))
+        outside.settimeout(0)
+
+        finished = await run(confined(folder, PYTHON, "-c", sends, confinement=held), within=SOON)
+
+        with pytest.raises(BlockingIOError):
+            outside.recv(1)
+    assert "PermissionError" in finished.stderr.text
+
+
 @pytest.mark.parametrize(
     ("arguments", "is_open"),
     [
@@ -309,18 +327,79 @@ async def test_a_command_opens_sockets_of_the_internet_only(
         assert "PermissionError" in finished.stderr.text
 
 
+async def called(folder: Path, call: str) -> str:
+    """Let a command call a function of the C library, and return what it got."""
+    calls = (
+        "import ctypes, errno; libc = ctypes.CDLL(None, use_errno=True);"
+        f" print(libc.{call}, errno.errorcode.get(ctypes.get_errno()))"
+    )
+    return (await run(confined(folder, PYTHON, "-c", calls), within=SOON)).stdout.text
+
+
 @pytest.mark.parametrize(
     "call", ["shmget(0, 4096, 0o1600)", "semget(0, 1, 0o1600)", "msgget(0, 0o1600)"]
 )
 async def test_a_command_leaves_no_memory_that_outlives_it(folder: Path, call: str) -> None:
-    makes = (
-        "import ctypes, errno; libc = ctypes.CDLL(None, use_errno=True);"
-        f" print(libc.{call}, errno.errorcode.get(ctypes.get_errno()))"
-    )
+    assert await called(folder, call) == "-1 ENOSYS\n"
 
-    finished = await run(confined(folder, PYTHON, "-c", makes), within=SOON)
 
-    assert finished.stdout.text == "-1 ENOSYS\n"
+#: System calls by their numbers on each machine: `add_key`, `request_key`, `keyctl`.
+KEY_CALLS = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219)}[os.uname().machine]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        f"syscall({KEY_CALLS[0]}, b'user', b'name', b'x', 1, -3)",
+        f"syscall({KEY_CALLS[1]}, b'user', b'name', None, -3)",
+        f"syscall({KEY_CALLS[2]}, 0, -3, 1)",
+    ],
+)
+async def test_a_command_has_no_keys_of_the_kernel(folder: Path, call: str) -> None:
+    assert await called(folder, call) == "-1 ENOSYS\n"
+
+
+async def test_a_command_starts_no_process_in_another_control_group(folder: Path) -> None:
+    # An invalid size: where the call is open, it starts nothing.
+    assert await called(folder, "syscall(435, None, 0)") == "-1 ENOSYS\n"
+
+
+#: System calls by their numbers on each machine.
+SCHEDULER_CALLS = {
+    "x86_64": {"scheduler": 144, "param": 142, "attr": 314, "ioprio": 251},
+    "aarch64": {"scheduler": 119, "param": 118, "attr": 274, "ioprio": 30},
+}[os.uname().machine]
+
+
+# To priorities that it cannot have, so that nothing is slower where the call is open.
+@pytest.mark.parametrize(
+    ("call", "own"),
+    [
+        ("setpriority(0, {pid}, -20)", True),
+        ("setpriority(1, {pid}, -20)", False),
+        ("setpriority(2, {pid}, -20)", False),
+        ("sched_setaffinity({pid}, 128, bytes(128))", True),
+        (f"syscall({SCHEDULER_CALLS['scheduler']}, {{pid}}, 9, bytes(4))", True),
+        (f"syscall({SCHEDULER_CALLS['param']}, {{pid}}, None)", True),
+        (f"syscall({SCHEDULER_CALLS['attr']}, {{pid}}, b'0' + bytes(47), 0)", True),
+        (f"syscall({SCHEDULER_CALLS['ioprio']}, 1, {{pid}}, 0xE004)", True),
+        (f"syscall({SCHEDULER_CALLS['ioprio']}, 2, {{pid}}, 0xE004)", False),
+        (f"syscall({SCHEDULER_CALLS['ioprio']}, 3, {{pid}}, 0xE004)", False),
+    ],
+)
+async def test_a_command_slows_down_no_processes_but_its_own(
+    folder: Path, call: str, *, own: bool
+) -> None:
+    async with spawn(confined(folder, "sleep", "60")) as other:
+        assert await called(folder, call.format(pid=other.pid)) == "-1 EPERM\n"
+
+    assert (await called(folder, call.format(pid=0)) != "-1 EPERM\n") == own
+
+
+async def test_a_command_can_slow_down_itself(folder: Path) -> None:
+    text = "nice -n 5 nice; ionice -c 3 true; chrt --batch 0 true; taskset -c 0 nproc"
+
+    assert (await shell(folder, f"set -e; {text}")).stdout.text == "5\n1\n"
 
 
 @pytest.mark.parametrize(

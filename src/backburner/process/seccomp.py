@@ -2,9 +2,10 @@
 
 Without the network no socket can be opened at all. With it, only those of the internet, and those
 that look up routes: through Unix sockets, a program could ask a service to do what it may not do
-itself (a container engine, a session bus, a database with peer authentication). Nor is there
-System V memory, which outlives its processes and is shared with those of other users. Imported the
-same way as `landlock`.
+itself (a container engine, a session bus, a database with peer authentication). Nor are there
+System V memory and keys, which outlive their processes and are shared with those of other users;
+and limits and priorities can be changed by a process for itself only. Imported the same way as
+`landlock`.
 """
 
 import _ctypes
@@ -15,26 +16,38 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PR_SET_SECCOMP, MODE_FILTER = 22, 2
-AF_INET, AF_INET6, AF_NETLINK, NETLINK_ROUTE = 2, 10, 16, 0
+AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, NETLINK_ROUTE = 1, 2, 10, 16, 0
+#: Of pairs, only types that stay connected: the others send to any address.
+SOCK_STREAM, SOCK_SEQPACKET, SOCK_TYPES = 1, 5, 0xF
+PRIO_PROCESS, IOPRIO_WHO_PROCESS = 0, 1
 EPERM, EACCES, ENOSYS = 1, 13, 38
 
-#: By machine: its audit number, and its system call numbers of `socket` and `prlimit64`, and of
-#: `shmget`, `semget` and `msgget`.
-MACHINES = {
-    "x86_64": (0xC000003E, 41, 302, (29, 64, 68)),
-    "aarch64": (0xC00000B7, 198, 261, (194, 190, 186)),
+#: The names of these machines in audits.
+MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+#: System calls by their numbers on each of them.
+SOCKET = {"x86_64": 41, "aarch64": 198}
+SOCKETPAIR = {"x86_64": 53, "aarch64": 199}
+SETPRIORITY = {"x86_64": 141, "aarch64": 140}
+IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
+#: Calls that name a process first: prlimit64, sched_setparam, sched_setscheduler,
+#: sched_setaffinity and sched_setattr.
+OF_PROCESS = {"x86_64": (302, 142, 144, 203, 314), "aarch64": (261, 118, 119, 122, 274)}
+#: Not there: shmget, semget, msgget, whose memory outlives a process; add_key, request_key, keyctl,
+#: whose keys do; clone3, which starts processes in other control groups (libraries then use
+#: clone); and io_uring_setup, which opens sockets past the filter.
+MISSING = {
+    "x86_64": (29, 64, 68, 248, 249, 250, 435, 425),
+    "aarch64": (194, 190, 186, 217, 218, 219, 435, 425),
 }
 #: The system call `seccomp`, which says whether filters can refuse calls.
 SECCOMP = {"x86_64": 317, "aarch64": 277}
 GET_ACTION_AVAIL = 2
-#: It could open sockets past the filter. The same number on every machine.
-IO_URING_SETUP = 425
 #: From here on, the same system calls again, for the x32 ABI.
 X32 = 0x40000000
 
-LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
-#: Offsets in `seccomp_data`: the number of the call, the machine, the first and third argument.
-NUMBER, ARCHITECTURE, FIRST, THIRD = 0, 4, 16, 32
+LOAD, AND, EQUAL, AT_LEAST, RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
+#: Offsets in `seccomp_data`: the number of the call, the machine, and the first three arguments.
+NUMBER, ARCHITECTURE, FIRST, SECOND, THIRD = 0, 4, 16, 24, 32
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 
 
@@ -51,15 +64,16 @@ def is_supported(call: "Callable[..., int]") -> bool:
 
 
 def restrict(call: "Callable[..., int]", *, network: bool) -> None:
-    """Forbid sockets, System V memory, and the limits of other processes, from now on.
+    """Forbid sockets, System V memory, keys, and changes to other processes, from now on.
 
-    Socket pairs, which programs use among themselves, stay allowed.
+    Pairs of connected sockets, which programs use among themselves, stay allowed.
     """
-    if os.uname().machine not in MACHINES:
+    machine = os.uname().machine
+    if machine not in MACHINES:
         if network:
             return
         raise OSError(EPERM, "Nothing is known about this machine.")
-    program = filter_for(*MACHINES[os.uname().machine], network=network)
+    program = filter_for(machine, network=network)
     # The kernel takes the address of the program.
     code = in_memory(b"".join(program))
     pointer = len(program).to_bytes(8, "little") + _ctypes.addressof(code).to_bytes(8, "little")
@@ -73,20 +87,20 @@ def in_memory(code: bytes) -> "_ctypes.Array[Char]":
     return memory
 
 
-def filter_for(
-    architecture: int, socket: int, prlimit: int, system_v: "tuple[int, ...]", *, network: bool
-) -> "list[bytes]":
+def filter_for(machine: str, *, network: bool) -> "list[bytes]":
     """Write the BPF program. A jump names where to go on if it is true, and if not."""
     return assemble(
         [
             (LOAD, ARCHITECTURE),
-            (EQUAL, architecture, "", "unknown"),
+            (EQUAL, MACHINES[machine], "", "unknown"),
             (LOAD, NUMBER),
             (AT_LEAST, X32, "unknown", ""),
-            (EQUAL, IO_URING_SETUP, "unknown", ""),
-            *((EQUAL, number, "unknown", "") for number in system_v),
-            (EQUAL, socket, "socket" if network else "refused", ""),
-            (EQUAL, prlimit, "limits", "allowed"),
+            *((EQUAL, number, "unknown", "") for number in MISSING[machine]),
+            *((EQUAL, number, "process", "") for number in OF_PROCESS[machine]),
+            (EQUAL, SETPRIORITY[machine], "priority", ""),
+            (EQUAL, IOPRIO_SET[machine], "disk priority", ""),
+            (EQUAL, SOCKETPAIR[machine], "pair", ""),
+            (EQUAL, SOCKET[machine], "socket" if network else "refused", "allowed"),
             "socket",
             (LOAD, FIRST),
             (EQUAL, AF_INET, "allowed", ""),
@@ -94,7 +108,23 @@ def filter_for(
             (EQUAL, AF_NETLINK, "", "refused"),
             (LOAD, THIRD),
             (EQUAL, NETLINK_ROUTE, "allowed", "refused"),
-            "limits",
+            "pair",
+            (LOAD, FIRST),
+            (EQUAL, AF_UNIX, "", "refused"),
+            (LOAD, SECOND),
+            (AND, SOCK_TYPES),
+            (EQUAL, SOCK_STREAM, "allowed", ""),
+            (EQUAL, SOCK_SEQPACKET, "allowed", "refused"),
+            "priority",
+            (LOAD, FIRST),
+            (EQUAL, PRIO_PROCESS, "named process", "of others"),
+            "disk priority",
+            (LOAD, FIRST),
+            (EQUAL, IOPRIO_WHO_PROCESS, "named process", "of others"),
+            "named process",
+            (LOAD, SECOND),
+            (EQUAL, 0, "allowed", "of others"),
+            "process",
             (LOAD, FIRST),
             (EQUAL, 0, "allowed", "of others"),
             "allowed",
