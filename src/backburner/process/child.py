@@ -28,9 +28,12 @@ OPTIONS = ("read", "write", "network", "namespace", "file_limit", "process_limit
 #: Of -1000 to 1000. The kernel ends processes with a higher one first when memory runs out.
 OOM_SCORE = 500
 
-PR_CAPBSET_DROP = 24
+PR_CAPBSET_READ, PR_CAPBSET_DROP = 23, 24
 PR_SET_NO_NEW_PRIVS = 38
+PR_CAP_AMBIENT, CLEAR_ALL = 47, 4
 LAST_CAPABILITY = 63
+#: For `capget` and `capset`: the version of their data, and this process.
+CAPABILITY_HEADER = 0x20080522.to_bytes(4, sys.byteorder) + bytes(4)
 
 
 def start_child(
@@ -119,8 +122,7 @@ def apply_options(values: "dict[str, list[str]]", *, in_namespace: bool) -> None
     if in_namespace and namespace.mount_proc(network=network):
         values["read"].append("/proc")
     if values["read"] or values["write"]:
-        if in_namespace or os.geteuid() == 0:
-            drop_capabilities()
+        drop_capabilities()
         confine(values["read"], values["write"], network=network)
 
 
@@ -145,12 +147,22 @@ def lower(limit: int, value: int) -> None:
 
 
 def drop_capabilities() -> None:
-    """Let exec drop all of them: those of root, and those in a user namespace.
+    """Let exec drop all of them: those of root, of a user namespace, and inherited ones.
 
     With its capabilities, root could read the memory of every process through /proc.
     """
+    landlock.call("prctl", PR_CAP_AMBIENT, CLEAR_ALL, 0, 0, 0)
+    held = seccomp.in_memory(bytes(24))
+    landlock.check(landlock.call("capget", CAPABILITY_HEADER, held))
+    # Twice, for 32 of them each: effective, permitted, inheritable.
+    words = bytes(held)
+    kept = words[:8] + bytes(4) + words[12:20] + bytes(4)
+    landlock.check(landlock.call("capset", CAPABILITY_HEADER, kept))
     for capability in range(LAST_CAPABILITY + 1):
         landlock.call("prctl", PR_CAPBSET_DROP, capability, 0, 0, 0)
+        is_left = landlock.call("prctl", PR_CAPBSET_READ, capability, 0, 0, 0) == 1
+        if is_left and 0 in (os.getuid(), os.geteuid()):
+            raise OSError(landlock.NOT_CONFINED, "Root would keep capabilities.")
 
 
 def confine(readable: "list[str]", writable: "list[str]", *, network: bool) -> None:

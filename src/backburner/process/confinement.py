@@ -46,6 +46,8 @@ RUNS_AS_ROOT = (
     " control group the limit of its processes is held late. Run the server as a user of its own."
 )
 REAPER_COMMAND = (sys.executable, "-I", "-S", str(Path(reaper.__file__).absolute()))
+#: The number of the capability to drop others.
+CAP_SETPCAP = 8
 TRIAL_SECONDS = 20
 #: One thread at a time finds out what the system gives.
 _trial = Lock()
@@ -178,7 +180,19 @@ def confinement_missing() -> str | None:
             "Landlock is missing or disabled in this kernel: it needs Linux 5.13 or newer, and"
             " `landlock` listed in /sys/kernel/security/lsm."
         )
+    if os.geteuid() == 0 and keeps_capabilities(Path("/proc/self/status").read_text()):
+        return (
+            "The server runs as root without CAP_SETPCAP, so commands would keep its capabilities."
+            " Run it as a user of its own, or with that capability."
+        )
     return None
+
+
+def keeps_capabilities(status: str) -> bool:
+    """Say whether commands of a root with this status would keep capabilities."""
+    values = dict(line.split(":", 1) for line in status.splitlines())
+    can_drop = int(values["CapEff"], 16) >> CAP_SETPCAP & 1
+    return bool(int(values["CapBnd"], 16)) and not can_drop
 
 
 def cage_missing() -> str | None:

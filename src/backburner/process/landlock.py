@@ -6,6 +6,10 @@ The command's own process imports this before exec, so it imports next to nothin
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from backburner.process.seccomp import Memory
+
 #: In place of an errno: the command could not be confined, so it was not run.
 NOT_CONFINED = 1000
 
@@ -76,7 +80,7 @@ def check(returned: int) -> int:
     return returned
 
 
-def call(function: str, *arguments: "int | bytes | None") -> int:
+def call(function: str, *arguments: "int | bytes | Memory | None") -> int:
     """Call a function of the C library. Importing `ctypes` for it would take 5 ms."""
     if sys.platform != "linux":
         return -1

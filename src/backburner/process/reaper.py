@@ -393,6 +393,9 @@ def proportional_bytes(pid: int) -> int:
             for line in file.read(4096).splitlines():
                 if line.startswith(b"Pss:"):
                     return int(line.split()[1]) * 1024
+    except PermissionError:
+        # A process can hide this from others of its user.
+        return resident_bytes(pid)
     except OSError:
         pass
     return 0

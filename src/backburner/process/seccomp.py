@@ -15,6 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    #: Where the kernel reads and writes.
+    Memory = _ctypes.Array["Char"]
+
 PR_SET_SECCOMP, MODE_FILTER = 22, 2
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, NETLINK_ROUTE = 1, 2, 10, 16, 0
 #: Of pairs, only types that stay connected: the others send to any address.
@@ -81,9 +84,9 @@ def restrict(call: "Callable[..., int]", *, network: bool) -> None:
         raise OSError(EPERM, "The kernel refused the filter.")
 
 
-def in_memory(code: bytes) -> "_ctypes.Array[Char]":
+def in_memory(code: bytes) -> "Memory":
     array = type("Code", (_ctypes.Array,), {"_type_": Char, "_length_": len(code)})
-    memory: _ctypes.Array[Char] = array(*code)
+    memory: Memory = array(*code)
     return memory
 
 
