@@ -28,6 +28,14 @@ from backburner.process.tree import ProcessTree, spawn
 
 READABLE = [Path(sys.prefix), Path(sys.base_prefix)]
 GREEDY = f"{sys.executable} -c 'x = bytearray(2**29); print(2**20 + 1)'; sleep 60"
+FORKS = f"""{sys.executable} -c '
+import os, signal
+try:
+    for _ in range(10):
+        os.fork() or signal.pause()
+except BlockingIOError:
+    print("refused")
+'"""
 MANY = "for i in $(seq 200); do sleep 60 & echo started; done; wait"
 
 
@@ -226,22 +234,52 @@ def test_nothing_is_given_where_nothing_is_mounted(system: FakeSystem, cgroup: s
     assert find_parents(system.mount(VERSION_2, cgroup)) == ()
 
 
+V1_LIMIT = {
+    "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n",
+    "memory.limit_in_bytes": "100000\n",
+}
+
+
 @pytest.mark.parametrize(
-    ("file", "text", "limit"),
+    ("files", "limit"),
     [
-        ("memory.events", "low 0\nhigh 0\nmax 7\noom 1\noom_kill 1\n", "memory"),
-        ("memory.events", "low 0\nhigh 0\nmax 7\noom 0\noom_kill 1\n", ""),
-        ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n", "memory"),
-        ("pids.events", "max 1\n", "processes"),
-        ("pids.events", "max 0\n", ""),
+        ({"memory.events": "low 0\nhigh 0\nmax 7\noom 1\noom_kill 1\n"}, "memory"),
+        ({"memory.events": "low 0\nhigh 0\nmax 7\noom 0\noom_kill 1\n"}, ""),
+        (V1_LIMIT | {"memory.max_usage_in_bytes": "99000\n"}, "memory"),
+        (V1_LIMIT | {"memory.memsw.max_usage_in_bytes": "99000\n"}, "memory"),
+        # By the kernel for others, or for a group above.
+        (V1_LIMIT | {"memory.max_usage_in_bytes": "50000\n"}, ""),
+        ({"pids.events": "max 1\n", "pids.max": "20\n", "pids.peak": "20\n"}, "processes"),
+        ({"pids.events": "max 1\n", "pids.max": "20\n", "pids.peak": "9\n"}, ""),
+        # Where there is no peak, the look comes a little later than the refusal.
+        ({"pids.events": "max 1\n", "pids.max": "20\n", "pids.current": "18\n"}, "processes"),
+        ({"pids.events": "max 1\n", "pids.max": "20\n", "pids.current": "5\n"}, ""),
+        ({"pids.events": "max 0\n", "pids.max": "20\n", "pids.peak": "20\n"}, ""),
     ],
 )
-def test_the_counters_of_a_group_say_which_limit_was_reached(
-    tmp_path: Path, file: str, text: str, limit: str
+def test_the_counters_of_a_group_say_which_limit_of_its_own_was_reached(
+    tmp_path: Path, files: dict[str, str], limit: str
 ) -> None:
-    (tmp_path / file).write_text(text)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
 
     assert reached_limit([str(tmp_path)]) == limit
+
+
+async def test_a_command_is_not_ended_for_processes_of_others(tmp_path: Path, word: str) -> None:
+    """In version 1 our group counts the forks that one above it refused."""
+    if len(parents := control_groups()) != 2:
+        return
+    above = Path(parents[1], word)
+    await asyncio.to_thread(above.mkdir)
+    try:
+        await asyncio.to_thread((above / "pids.max").write_text, "5")
+        limits = ProcessLimits(max_processes=100, groups=(parents[0], str(above)))
+        ran = await sh(tmp_path, FORKS, limits)
+    finally:
+        await asyncio.to_thread(above.rmdir)
+
+    assert (ran.output, ran.exceeded) == ("refused\n", "")
 
 
 def test_groups_of_processes_that_live_are_kept(tmp_path: Path) -> None:

@@ -20,6 +20,18 @@ COUNTERS = (
     ("memory", "memory.oom_control", "oom_kill"),
     ("processes", "pids.events", "max"),
 )
+#: Counters that also count what a group above refused: the limit, and what was used at most. Not
+#: every kernel has a peak of processes.
+USAGE = {
+    "memory.oom_control": (
+        "memory.limit_in_bytes",
+        "memory.max_usage_in_bytes",
+        "memory.memsw.max_usage_in_bytes",
+    ),
+    "pids.events": ("pids.max", "pids.peak", "pids.current"),
+}
+#: The part of a limit that is as good as reached.
+NEAR_LIMIT = 0.9
 #: By the number of hierarchies, which says the version.
 UNLIMITED = {1: "max", 2: "-1"}
 #: systemd marks groups that are delegated to a service.
@@ -135,9 +147,24 @@ def reached_limit(folders: "Iterable[str]") -> str:
                 counts = dict(line.split() for line in read_lines(f"{folder}/{file}"))
             except (OSError, ValueError):
                 continue
-            if int(counts.get(counter, 0)):
+            if int(counts.get(counter, 0)) and is_own_limit(folder, file):
                 return limit
     return ""
+
+
+def is_own_limit(folder: str, file: str) -> bool:
+    """Say whether a counter can be about the limit of this group, and not of one above it."""
+    if file not in USAGE:
+        return True
+    limit, *used = (read_number(f"{folder}/{name}") for name in USAGE[file])
+    return max(used) >= limit * NEAR_LIMIT
+
+
+def read_number(path: str) -> int:
+    try:
+        return int("".join(read_lines(path)))
+    except (OSError, ValueError):
+        return 0
 
 
 def remove_groups(folders: "Iterable[str]") -> None:
