@@ -1,7 +1,9 @@
 """Commands that see no processes but their own: in a PID namespace, or without most of /proc."""
 
 import asyncio
+import ctypes
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -10,12 +12,14 @@ import tempfile
 from asyncio.subprocess import PIPE
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from support.programs.families import FAMILY, GRACE, MEMBERS, PATH, SOON, assembled
 from support.programs.process_table import alive, parent_of, wait_until_gone, zombies
 from support.programs.programs import Start
+from support.stage.until import until
 
 from backburner.core.errors import ProcessFailed
 from backburner.process import landlock
@@ -121,6 +125,61 @@ async def test_nothing_is_left_of_proc_outside(folder: Path) -> None:
 
     assert out == ""
     assert "No such file" in err
+
+
+async def test_system_v_memory_of_others_is_not_listed(folder: Path) -> None:
+    libc = ctypes.CDLL(None)
+    made = libc.shmget(0, 4096, 0o1600)
+    try:
+        out, _, _ = await sh(folder, "cat /proc/sysvipc/shm | wc -l")
+    finally:
+        libc.shmctl(made, 0, None)
+
+    assert (made >= 0, out) == (True, "1\n")
+
+
+async def test_mounts_that_the_host_removes_are_removed_for_a_command(folder: Path) -> None:
+    """Its mounts follow those of the host, where those are shared, and never the other way."""
+    shared = ("unshare", "--mount", "--propagation", "shared") if os.geteuid() == 0 else ()
+    options = ["env=PATH", *reaper_options(alone(folder, "sh").confinement, None)]
+    shows = ("grep", "-oE", "(shared|master):", "/proc/self/mountinfo")
+    ran = await asyncio.to_thread(
+        subprocess.run,
+        [*shared, *REAPER_COMMAND, *options, "--", *shows],
+        env={"PATH": PATH},
+        stdout=PIPE,
+        check=False,
+    )
+
+    assert not shared or set(ran.stdout.split()) == {b"master:"}
+
+
+async def test_the_init_of_a_namespace_holds_nothing_of_the_reaper_open(
+    folder: Path, word: str
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    # So that the control socket has a high number.
+    held = [os.dup(0) for _ in range(1500)]
+    try:
+        command = alone(folder, "sh", "-c", "echo ready; kill -STOP $$", word)
+        async with spawn(command, grace=timedelta(0)) as tree:
+            await tree.stdout.readline()
+            init = next(pid for pid in alive(word) if pid != tree.pid and has_namespace(pid))
+            opened = Path(f"/proc/{init}/fd")
+            await until(lambda: names(opened) == {"0", "1", "2"})
+    finally:
+        for number in held:
+            os.close(number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def has_namespace(pid: int) -> bool:
+    return Path(f"/proc/{pid}/ns/pid").readlink() != Path("/proc/self/ns/pid").readlink()
 
 
 async def test_a_namespace_gives_a_command_no_privileges(folder: Path) -> None:

@@ -18,12 +18,13 @@ else:
 
     import landlock
 
-NEW_MOUNTS, NEW_USER, NEW_PROCESSES, NEW_NETWORK = 0x20000, 0x10000000, 0x20000000, 0x40000000
-NO_SUID, NO_DEVICES, NO_EXECUTION, RECURSIVE, PRIVATE = 2, 4, 8, 0x4000, 0x40000
+NEW_MOUNTS, NEW_IPC = 0x20000, 0x8000000
+NEW_USER, NEW_PROCESSES, NEW_NETWORK = 0x10000000, 0x20000000, 0x40000000
+NO_SUID, NO_DEVICES, NO_EXECUTION, RECURSIVE = 2, 4, 8, 0x4000
+#: What the host unmounts is unmounted here too, and nothing that happens here is seen there.
+SLAVE = 0x80000
 #: Only processes that the reader could trace: the init is none of them.
 ONLY_OWN = b"hidepid=4"
-#: More descriptors than a reaper has.
-MAX_DESCRIPTORS = 1024
 
 
 class NamespaceInit:
@@ -84,7 +85,7 @@ def run_init(reader: int, writer: int) -> "NoReturn":
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 1)
         os.dup2(nothing, 2)
-        os.closerange(3, MAX_DESCRIPTORS)
+        os.closerange(3, max(map(int, os.listdir("/proc/self/fd"))) + 1)
         signal.set_wakeup_fd(-1)
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)
@@ -100,12 +101,13 @@ def run_init(reader: int, writer: int) -> "NoReturn":
 def mount_proc(*, network: bool) -> bool:
     """Mount a /proc of this process's PID namespace, for it alone.
 
-    Without the network it leaves that too: /proc shows the connections of everybody.
+    It leaves what else /proc lists of everybody: System V memory and, without the network,
+    connections.
     """
-    if landlock.call("unshare", NEW_MOUNTS | (0 if network else NEW_NETWORK)) != 0:
+    if landlock.call("unshare", NEW_MOUNTS | NEW_IPC | (0 if network else NEW_NETWORK)) != 0:
         return False
     flags = NO_SUID | NO_DEVICES | NO_EXECUTION
     return (
-        landlock.call("mount", None, b"/", None, RECURSIVE | PRIVATE, None) == 0
+        landlock.call("mount", None, b"/", None, RECURSIVE | SLAVE, None) == 0
         and landlock.call("mount", b"proc", b"/proc", b"proc", flags, ONLY_OWN) == 0
     )
