@@ -5,11 +5,10 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from threading import Lock
 
 from backburner.process import control_group, landlock, reaper, seccomp
+from backburner.process.trial import Trial
 
 #: Programs and their libraries.
 SYSTEM_FOLDERS = tuple(
@@ -49,8 +48,8 @@ REAPER_COMMAND = (sys.executable, "-I", "-S", str(Path(reaper.__file__).absolute
 #: The number of the capability to drop others.
 CAP_SETPCAP = 8
 TRIAL_SECONDS = 20
-#: One thread at a time finds out what the system gives.
-_trial = Lock()
+#: The exit code of a trial that ran and failed; others are those of the reaper and of signals.
+NO = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,45 +129,46 @@ def java_settings(etc: Path) -> Iterator[Path]:
 
 def gives_process_namespace() -> bool:
     """Find out whether a confined command can have a PID namespace; the first call blocks."""
-    with _trial:
-        return _try_process_namespace()
+    return _process_namespace.result()
 
 
 def control_groups() -> tuple[str, ...]:
     """Find out where groups for commands can be made, if at all; the first call blocks."""
-    with _trial:
-        return _try_control_groups()
+    return _control_groups.result()
 
 
-@cache
-def _try_process_namespace() -> bool:
+def _try_process_namespace() -> bool | None:
     readable = (f"read={path}" for path in SYSTEM_FOLDERS)
-    return _succeeds("read -r line </proc/self/stat", "namespace=1", *readable)
+    return run_trial("read -r line </proc/self/stat", "namespace=1", *readable)
 
 
-@cache
-def _try_control_groups() -> tuple[str, ...]:
+def _try_control_groups() -> tuple[str, ...] | None:
     if sys.platform != "linux" or not (parents := control_group.find_parents()):
         return ()
     groups = (f"group{number}={path}" for number, path in enumerate(parents, 1))
     joined = f"test $(grep -c /{control_group.PREFIX} /proc/self/cgroup) = {len(parents)}"
-    return parents if _succeeds(joined, "max_processes=100", *groups) else ()
+    joins = run_trial(joined, "max_processes=100", *groups)
+    return None if joins is None else parents if joins else ()
 
 
-def _succeeds(line: str, *options: str) -> bool:
-    """Run a line with these options of the reaper."""
+_process_namespace = Trial("process_namespace.tried", _try_process_namespace, otherwise=False)
+_control_groups = Trial[tuple[str, ...]]("control_groups.tried", _try_control_groups, otherwise=())
+
+
+def run_trial(line: str, *options: str, within: float = TRIAL_SECONDS) -> bool | None:
+    """Say whether a line succeeds with these options of the reaper; None if it did not run."""
     try:
         trial = subprocess.run(  # noqa: S603 (our own program)
-            [*REAPER_COMMAND, "env=PATH", *options, "--", "/bin/sh", "-c", line],
+            [*REAPER_COMMAND, "env=PATH", *options, "--", "/bin/sh", "-c", f"{line} || exit {NO}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=TRIAL_SECONDS,
+            timeout=within,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return False
-    return trial.returncode == 0
+        return None
+    return {0: True, NO: False}.get(trial.returncode)
 
 
 def confinement_missing() -> str | None:
