@@ -101,8 +101,8 @@ def confine_to(
 ) -> Confinement:
     """Confine a program to some folders, the system's programs, and further readable folders.
 
-    Without `sees_processes` it sees only its own, or none where there is no namespace for it. The
-    first such call finds out: not for event loops.
+    Without `sees_processes` it sees only its own; where there is no namespace for it, it reads
+    nothing about any. The first such call finds out: not for event loops.
     """
     processes = (PROCESSES,) if sees_processes else MACHINE_FILES
     return Confinement(

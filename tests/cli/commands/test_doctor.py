@@ -374,7 +374,7 @@ def test_the_level_of_each_wall_is_named() -> None:
     ]
 
     assert [wall.level for wall in walls] == [Level.OK, Level.NOTE] * 2
-    words = ("PID namespace", "most of /proc is hidden", "control group bounds", "are measured")
+    words = ("PID namespace", "reads nothing about others", "control group bounds", "are measured")
     for wall, word in zip(walls, words, strict=True):
         assert word in wall.message
 

@@ -92,8 +92,9 @@ def check_process_wall(*, has_namespace: bool) -> Finding:
         message = "with more than one account, a command sees only its own, in a PID namespace."
         return Finding("processes", message)
     message = (
-        "with more than one account, a command sees none, not even its own: this system gives it"
-        " no PID namespace, so most of /proc is hidden."
+        "with more than one account, a command reads nothing about others, nor about its own: this"
+        " system gives it no PID namespace, so most of /proc is hidden. It can learn which process"
+        " ids are in use."
     )
     return Finding("processes", message, Level.NOTE)
 
