@@ -37,14 +37,15 @@ from backburner.process.tree import spawn
 #: The system's, because ours may lie in a folder that a confined command cannot read.
 PYTHON = "/usr/bin/python3"
 LOOKS = "cat /proc/self/stat >/dev/null && echo own; head -c 8 /proc/meminfo; echo; exit 3"
-#: Starts the rest of its arguments where the kernel refuses a new namespace, or a new mount.
+#: Starts the rest of its arguments where the kernel refuses a system call, or any new mount.
 REFUSED = f"""
 import os, sys
 sys.path.insert(0, {str(Path(landlock.__file__).parent)!r})
 import landlock, seccomp
 landlock.call("prctl", 38, 1, 0, 0, 0)
-if sys.argv[1] == "unshare":
-    number = {{"x86_64": 272, "aarch64": 97}}[os.uname().machine]
+if sys.argv[1] != "mount":
+    unshare = {{"x86_64": 272, "aarch64": 97}}[os.uname().machine]
+    number = {{"unshare": unshare, "open_tree": 428, "mount_setattr": 442}}[sys.argv[1]]
     lines = [(seccomp.LOAD, 0), (seccomp.EQUAL, number, "refused", ""),
              (seccomp.RETURN, seccomp.ALLOW), "refused", (seccomp.RETURN, seccomp.REFUSE | 1)]
     code = seccomp.in_memory(b"".join(seccomp.assemble(lines)))
@@ -338,6 +339,21 @@ async def test_where_the_kernel_gives_no_namespace_most_of_proc_is_hidden(refuse
 
     assert (out, process.returncode) == (b"MemTotal\n", 3)
     assert b"Permission denied" in err
+
+
+@pytest.mark.parametrize("refused", ["open_tree", "mount_setattr"])
+async def test_where_mounts_cannot_be_read_only_a_command_still_has_a_namespace(
+    folder: Path, refused: str
+) -> None:
+    options = ["env=PATH", *reaper_options(alone(folder, "sh").confinement, None)]
+    argv = [*REAPER_COMMAND, *options, "--", "sh", "-c", "echo x >new; ps -eo comm="]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", REFUSED, refused, *argv), stdout=PIPE, cwd=folder
+    )
+    out, _ = await process.communicate()
+
+    assert sorted(out.split()) == [b"ps", b"sh"]
+    assert (folder / "new").exists()
 
 
 def test_a_refusal_is_found_out_before_commands_run() -> None:

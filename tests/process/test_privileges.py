@@ -40,7 +40,11 @@ def folder() -> Iterator[Path]:
 
 
 def run_as(
-    folder: Path, privileges: Sequence[str], *argv: str, options: Sequence[str]
+    folder: Path,
+    privileges: Sequence[str],
+    *argv: str,
+    options: Sequence[str],
+    cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     # Others than root run it as they are.
     becomes = ("/usr/bin/setpriv", *privileges) if os.geteuid() == 0 else ()
@@ -48,7 +52,7 @@ def run_as(
     return subprocess.run(
         [*becomes, *reaper, *options, "--", *argv],
         env={"PATH": PATH},
-        cwd=folder,
+        cwd=cwd or folder,
         capture_output=True,
         text=True,
         check=False,
@@ -103,3 +107,35 @@ def test_memory_of_a_process_that_hides_it_is_limited_too(folder: Path) -> None:
     ran = run_as(folder, AS_NOBODY, "timeout", "10", PYTHON, "-c", HIDES, options=limits)
 
     assert ran.returncode == -9
+
+
+#: What Landlock does not cover, and then what a command has to be able to do.
+CHANGES = """
+chmod 0 ../beside; chmod 0 ../beside/file; touch ../beside/file
+set -e; echo x >new; chmod 700 new; mkdir sub; mv new sub; echo x >"$PWD/absolute"
+echo x >../other/new; echo x >/dev/null; cat ../beside/file; echo done
+"""
+
+
+@pytest.mark.parametrize("privileges", [(), AS_NOBODY])
+def test_in_a_namespace_a_command_changes_no_modes_outside_its_folders(
+    folder: Path, privileges: Sequence[str]
+) -> None:
+    user = NOBODY if privileges and os.geteuid() == 0 else -1
+    work, other, beside = folder / "work", folder / "other", folder / "beside"
+    for path in (work, other, beside):
+        path.mkdir()
+        os.chown(path, user, -1)
+    (beside / "file").write_text("text\n")
+    (beside / "file").chmod(0o644)
+    os.chown(beside / "file", user, -1)
+    os.utime(beside / "file", (0, 0))
+    held = confine_to(work, other, readable=[beside], sees_processes=False)
+    options = reaper_options(replace(held, process_namespace=True), None)
+
+    ran = run_as(folder, privileges, "sh", "-c", CHANGES, options=options, cwd=work)
+
+    assert (ran.stdout, ran.returncode) == ("text\ndone\n", 0), ran.stderr
+    modes = [path.stat().st_mode & 0o777 for path in (beside, beside / "file")]
+    assert (modes, (beside / "file").stat().st_mtime) == ([0o755, 0o644], 0)
+    assert ran.stderr.count("Read-only file system") == 3

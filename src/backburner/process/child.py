@@ -120,6 +120,7 @@ def apply_options(values: "dict[str, list[str]]", *, in_namespace: bool) -> None
     if values["file_limit"]:
         set_limits(int(values["file_limit"][0]), int(values["process_limit"][0]))
     if in_namespace and namespace.mount_proc(network=network):
+        namespace.make_read_only(values["write"])
         values["read"].append("/proc")
     if values["read"] or values["write"]:
         drop_capabilities()

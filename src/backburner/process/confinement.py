@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,7 +140,9 @@ def control_groups() -> tuple[str, ...]:
 
 def _try_process_namespace() -> bool | None:
     readable = (f"read={path}" for path in SYSTEM_FOLDERS)
-    return run_trial("read -r line </proc/self/stat", "namespace=1", *readable)
+    # With a folder to write, because other mounts become read-only.
+    writable = f"write={tempfile.gettempdir()}"
+    return run_trial("read -r line </proc/self/stat", "namespace=1", writable, *readable)
 
 
 def _try_control_groups() -> tuple[str, ...] | None:

@@ -23,6 +23,9 @@ NEW_USER, NEW_PROCESSES, NEW_NETWORK = 0x10000000, 0x20000000, 0x40000000
 NO_SUID, NO_DEVICES, NO_EXECUTION, RECURSIVE = 2, 4, 8, 0x4000
 #: What the host unmounts is unmounted here too, and nothing that happens here is seen there.
 SLAVE = 0x80000
+#: System calls, with the same numbers on every machine, and their flags.
+OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
+AT_FDCWD, AT_RECURSIVE, CLONE_TREE, FROM_DESCRIPTOR, ATTRIBUTE_READ_ONLY = -100, 0x8000, 1, 4, 1
 #: Only processes that the reader could trace: the init is none of them.
 ONLY_OWN = b"hidepid=4"
 
@@ -110,4 +113,40 @@ def mount_proc(*, network: bool) -> bool:
     return (
         landlock.call("mount", None, b"/", None, RECURSIVE | SLAVE, None) == 0
         and landlock.call("mount", b"proc", b"/proc", b"proc", flags, ONLY_OWN) == 0
+    )
+
+
+def make_read_only(writable: "list[str]") -> None:
+    """Make all mounts of this process read-only, except for these folders, if the kernel can.
+
+    Landlock does not cover modes, times and owners of files. Devices need not be named.
+    """
+    paths = [os.path.realpath(path) for path in writable]
+    paths = [path for path in paths if os.path.isdir(path) or os.path.isfile(path)]
+    # Copies as they are now, with what is read-only in them already.
+    copies = [open_tree(path) for path in paths]
+    if min(copies, default=0) >= 0 and set_read_only():
+        for copy, path in zip(copies, paths, strict=True):
+            target = os.fsencode(path)
+            landlock.check(
+                landlock.call("syscall", MOVE_MOUNT, copy, b"", AT_FDCWD, target, FROM_DESCRIPTOR)
+            )
+        # It is still the folder below a copy.
+        os.chdir(os.getcwd())
+    for copy in copies:
+        if copy >= 0:
+            os.close(copy)
+
+
+def open_tree(path: str) -> int:
+    flags = CLONE_TREE | AT_RECURSIVE | os.O_CLOEXEC
+    return landlock.call("syscall", OPEN_TREE, AT_FDCWD, os.fsencode(path), flags)
+
+
+def set_read_only() -> bool:
+    # What to set, to clear, the propagation, and a user namespace.
+    attributes = ATTRIBUTE_READ_ONLY.to_bytes(8, "little") + bytes(24)
+    size = len(attributes)
+    return (
+        landlock.call("syscall", MOUNT_SETATTR, AT_FDCWD, b"/", AT_RECURSIVE, attributes, size) == 0
     )
