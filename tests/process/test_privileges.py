@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -20,6 +21,23 @@ PYTHON = "/usr/bin/python3"
 NOBODY = 65534
 AS_NOBODY = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 CAPABILITIES = "grep -E 'Cap(Inh|Prm|Eff|Amb)' /proc/self/status"
+#: Runs a confined command, and prints why it was not run.
+RUNS = """
+import asyncio, sys
+from datetime import timedelta
+from pathlib import Path
+from backburner.core.errors import ProcessFailed
+from backburner.process.command import Command
+from backburner.process.confinement import confine_to
+from backburner.process.run import run
+
+folder = Path(sys.argv[1])
+command = Command(argv=("true",), env={}, cwd=folder, confinement=confine_to(folder))
+try:
+    asyncio.run(run(command, within=timedelta(seconds=20)))
+except ProcessFailed as error:
+    print(error)
+"""
 #: Cannot be inspected by other processes of the same user, and uses much memory.
 HIDES = """
 import ctypes, time
@@ -85,6 +103,17 @@ def test_root_that_cannot_drop_its_capabilities_runs_no_command(folder: Path) ->
     if os.geteuid() == 0:
         assert (ran.stdout, ran.returncode) == ("", 126)
         assert "cannot be confined" in ran.stderr
+
+
+def test_root_that_cannot_drop_its_capabilities_is_told_why(folder: Path) -> None:
+    becomes = ("/usr/bin/setpriv", "--bounding-set=-setpcap") if os.geteuid() == 0 else ()
+    ran = subprocess.run(
+        [*becomes, sys.executable, "-c", RUNS, folder], capture_output=True, text=True, check=False
+    )
+
+    if os.geteuid() == 0:
+        assert "true was not run: it cannot be confined on this system." in ran.stdout
+        assert "The server runs as root without CAP_SETPCAP" in ran.stdout
 
 
 @pytest.mark.parametrize(
