@@ -4,13 +4,13 @@ import pytest
 import structlog.testing
 
 from backburner.process.confinement import run_trial
-from backburner.process.trial import RETRY_SECONDS, Trial
+from backburner.process.trial import RETRY_SECONDS, SystemTrial
 
 
 @pytest.mark.parametrize("answer", [True, False])
 def test_an_answer_of_the_system_is_kept_and_logged_once(*, answer: bool) -> None:
     answers = iter([answer])
-    trial = Trial("process_namespace.tried", lambda: next(answers), otherwise=False)
+    trial = SystemTrial("process_namespace.tried", lambda: next(answers), otherwise=False)
 
     with structlog.testing.capture_logs() as logs:
         assert [trial.result(now=now) for now in (0, 1, 2 * RETRY_SECONDS)] == [answer] * 3
@@ -22,7 +22,7 @@ def test_an_answer_of_the_system_is_kept_and_logged_once(*, answer: bool) -> Non
 
 def test_a_trial_without_an_answer_is_repeated_after_some_minutes() -> None:
     answers = iter([None, True])
-    trial = Trial("process_namespace.tried", lambda: next(answers), otherwise=False)
+    trial = SystemTrial("process_namespace.tried", lambda: next(answers), otherwise=False)
 
     with structlog.testing.capture_logs() as logs:
         results = [trial.result(now=now) for now in (0, 1, RETRY_SECONDS, RETRY_SECONDS + 1)]

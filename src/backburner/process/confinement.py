@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backburner.process import control_group, landlock, reaper, seccomp
-from backburner.process.trial import Trial
+from backburner.process.trial import SystemTrial
 
 #: Programs and their libraries.
 SYSTEM_FOLDERS = tuple(
@@ -154,8 +154,10 @@ def _try_control_groups() -> tuple[str, ...] | None:
     return None if joins is None else parents if joins else ()
 
 
-_process_namespace = Trial("process_namespace.tried", _try_process_namespace, otherwise=False)
-_control_groups = Trial[tuple[str, ...]]("control_groups.tried", _try_control_groups, otherwise=())
+_process_namespace = SystemTrial("process_namespace.tried", _try_process_namespace, otherwise=False)
+_control_groups = SystemTrial[tuple[str, ...]](
+    "control_groups.tried", _try_control_groups, otherwise=()
+)
 
 
 def run_trial(line: str, *options: str, within: float = TRIAL_SECONDS) -> bool | None:

@@ -15,7 +15,7 @@ RETRY_SECONDS = 300
 _log = structlog.get_logger(__name__)
 
 
-class Trial(Generic[_Answer]):
+class SystemTrial(Generic[_Answer]):
     """Asks once, and again later if there was no answer. The first call blocks."""
 
     def __init__(
