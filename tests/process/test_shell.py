@@ -232,7 +232,9 @@ async def test_a_command_that_uses_too_much_is_ended_with_the_reason(
 
     assert ran.exceeded == words
     assert not ran.timed_out
-    assert not os.path.exists(f"/proc/{ran.output.split()[0]}")  # noqa: ASYNC240, PTH110
+    # It may have been ended before it could say so.
+    for pid in ran.output.split()[:1]:
+        assert not os.path.exists(f"/proc/{pid}")  # noqa: ASYNC240, PTH110
 
 
 async def test_what_processes_share_is_counted_once(folder: Path) -> None:
