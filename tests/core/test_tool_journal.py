@@ -107,6 +107,19 @@ def test_the_answer_do_it_again_approves_only_that_call() -> None:
     assert isinstance(decide(other, again.grants, allowed=None, in_doubt=False, now=NOON), Ask)
 
 
+def test_calls_in_doubt_of_a_cancelled_run_are_told_and_not_asked_about() -> None:
+    nothing = Step(conversation=make.conversation())
+    assert tool_journal.tell_about(nothing, []) == nothing
+
+    told = tool_journal.tell_about(nothing, [entry(done=False)])
+
+    (message,) = told.messages
+    assert message.content == (
+        "It was stopped during a call of send, which may or may not have happened."
+    )
+    assert told.asked == ()
+
+
 def test_any_other_answer_allows_nothing() -> None:
     question = tool_journal.doubt_question(entry(done=False), RunKind.REPLY, now=NOON)
     waiting = transitions.ask_owner(make.conversation(), question).conversation

@@ -452,3 +452,21 @@ async def test_an_agent_whose_memory_is_gone_gets_what_the_same_run_did_before(
     prompt = stage.engine.requests[-1].prompt
     assert RECEIPT in prompt
     assert f"The user answered: {ALWAYS_HERE}" in prompt
+
+
+async def test_a_cancelled_run_that_crashed_in_a_call_is_told_about_and_starts_nothing(
+    stage: Stage, clock: SetClock
+) -> None:
+    task = await stage.task()
+    stage.engine.then(Call("slow"))
+    await stage.take_up()
+    await stage.tools.started["slow"].wait()
+    await control.cancel(stage.deps, Origin.by_user(task.user_id), task.id)
+    stage.kill()
+    clock.advance(2 * LEASE)
+    await stage.rescuer.run_once()
+
+    assert stage.load(task).questions == ()
+    assert "may or may not have happened" in stage.said(task)[-1]
+    await stage.work()
+    assert [run.status for run in stage.history(task)] == [RunStatus.CANCELLED]

@@ -6,7 +6,7 @@ command that could change nothing outside its folder is left to the agent, which
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from backburner.core.question import FIRST_REMINDER, REPEAT, Purpose, Question, 
 from backburner.core.run import RunKind
 from backburner.core.transitions import Step, ask_owner
 from backburner.core.transitions.answers import HAPPENED, LEAVE
+from backburner.core.transitions.step import system_message
 from backburner.core.validation import canonical_json
 
 MAX_ASKED_ARGUMENT_CHARS = 2_000
@@ -111,6 +112,15 @@ def ask_about(step: Step, entries: Sequence[JournalEntry], kind: RunKind, *, now
     for entry in entries:
         step = step.then(ask_owner(step.conversation, doubt_question(entry, kind, now=now)))
     return step
+
+
+def tell_about(step: Step, entries: Sequence[JournalEntry]) -> Step:
+    """Tell about the calls in doubt of a run that was cancelled: nothing is to follow from them."""
+    if not entries:
+        return step
+    tools = ", ".join(entry.tool for entry in entries)
+    text = f"It was stopped during a call of {tools}, which may or may not have happened."
+    return replace(step, messages=(*step.messages, system_message(text)))
 
 
 def _describe(entry: JournalEntry) -> str:

@@ -268,10 +268,8 @@ class _Ending:
                     NewMessage(role=MessageRole.ASSISTANT, content=text, source=Source.CHAT)
                 )
             messages.append(system_message("Stopped."))
-        if tools := ", ".join(entry.tool for entry in tx.tool_calls.take_in_doubt(self.claim.turn)):
-            text = f"It was stopped during a call of {tools}, which may or may not have happened."
-            messages.append(system_message(text))
         step = Step(conversation=conversation, messages=tuple(messages))
+        step = tool_journal.tell_about(step, tx.tool_calls.take_in_doubt(self.claim.turn))
         ending = RunEnding(status=RunStatus.CANCELLED, tokens=self.gate.tokens)
         self._commit(tx, step, ending, asks=False)
 

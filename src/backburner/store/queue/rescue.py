@@ -10,7 +10,7 @@ from backburner.core import transitions
 from backburner.core.conversation import Conversation
 from backburner.core.retry import MAX_CRASHES, gives_up_replying
 from backburner.core.run import Failure, FailureKind, Run, RunEnding, RunKind, RunStatus, Turn
-from backburner.core.tool_journal import ask_about
+from backburner.core.tool_journal import ask_about, tell_about
 from backburner.core.transitions import Step
 from backburner.ports import RescuedTurn
 from backburner.store.context import Context
@@ -47,17 +47,20 @@ def rescue(tx: Context, *, tick: int) -> RescuedTurn | None:
     turn = Turn(conversation.user_id, conversation.id, row.turn_run, row.epoch, run.kind)
     tx.connection.execute(_release, turn_key(turn))
     calls = ToolCalls(tx).take_in_doubt(turn)
-    step = ask_about(_end_crashed(tx, turn, conversation, run), calls, run.kind, now=tx.now)
+    if Turns(tx).is_cancelled(turn):
+        Runs(tx).end(conversation.user_id, run.id, RunEnding(status=RunStatus.CANCELLED))
+        # An answer would start the work again that somebody has cancelled.
+        step = tell_about(Step(conversation=conversation), calls)
+    else:
+        step = _end_crashed(tx, conversation, run)
+        step = ask_about(step, calls, run.kind, now=tx.now)
     Conversations(tx).save(step, cause=f"{run.id}:{run.epoch}:crash")
     tx.announce_end(turn)
     return RescuedTurn(turn, step)
 
 
-def _end_crashed(tx: Context, turn: Turn, conversation: Conversation, run: Run) -> Step:
+def _end_crashed(tx: Context, conversation: Conversation, run: Run) -> Step:
     user, crash = conversation.user_id, Failure(FailureKind.CRASHED, "Its process went away.")
-    if Turns(tx).is_cancelled(turn):
-        Runs(tx).end(user, run.id, RunEnding(status=RunStatus.CANCELLED))
-        return Step(conversation=conversation)
     Inbox(tx).take_back(user, conversation.id, run.id)
     ending = RunEnding(status=RunStatus.FAILURE, failure=crash)
     Runs(tx).end(user, run.id, ending)

@@ -195,7 +195,7 @@ def what_may_be_spent_is_what_was_said_last(scene: Scene) -> None:
     assert _account(scene, other).allowances == said[2:]
 
 
-def a_run_that_is_to_be_cancelled_asks_about_what_it_left_undecided(scene: Scene) -> None:
+def a_run_that_is_to_be_cancelled_tells_what_it_left_undecided(scene: Scene) -> None:
     task = scene.task()
     claim = scene.begin_work()
     _begin(scene, claim)
@@ -203,7 +203,10 @@ def a_run_that_is_to_be_cancelled_asks_about_what_it_left_undecided(scene: Scene
 
     scene.crash(claim)
 
-    assert [question.purpose for question in scene.load(task).questions] == [Purpose.IN_DOUBT]
+    # An answer would start the cancelled work again.
+    assert scene.load(task).questions == ()
+    said = scene.run(lambda tx: tx.messages.recent(USER, task.id, limit=1))
+    assert "may or may not have happened" in said[0].content
 
 
 def _begin(scene: Scene, claim: Claim, *, call: ToolCall = CALL, read_only: bool = False) -> CallId:
