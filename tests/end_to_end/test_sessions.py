@@ -59,7 +59,10 @@ def test_chat_and_work_in_two_processes_know_what_the_other_did(
     assert in_chat.holds("It is quince.")
     assert in_chat.holds("I keep that in mind.")
     assert _session(outside, chat) == begun.session.id  # type: ignore[union-attr]
-    runs = outside.rows("SELECT kind, worker FROM runs ORDER BY started_at")
+    # On a machine that is starved, one may be attempted again.
+    runs = outside.rows(
+        "SELECT kind, worker FROM runs WHERE status = 'success' ORDER BY started_at"
+    )
     assert [kind for kind, _ in runs] == ["reply", "background", "reply"]
     assert runs[0][1] == runs[2][1] != runs[1][1]
 

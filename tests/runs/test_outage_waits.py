@@ -1,6 +1,6 @@
 """How long work waits for its model: time counts in which something tries it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 from support.doubles.clock import SetClock
@@ -231,6 +231,28 @@ async def test_own_trouble_is_forgotten_when_a_run_has_worked_since(
     assert stage.load(job).status is Status.BACKGROUND
 
 
+async def test_a_job_that_has_worked_since_an_outage_is_not_ended_by_one_more_trouble(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    provider = Provider()
+    stage = set_up(otherwise=provider, limits=Limits(run_timeout=10 * MINUTE))
+    job = await start_job(stage)
+    await stage.work()
+    await pass_time(stage, clock, 8 * MINUTE, MINUTE)
+    provider.trouble = None
+
+    def work(_request: TurnRequest) -> Iterator[Spend | Fail]:
+        yield Spend(10)
+        clock.advance(5 * MINUTE)
+        yield DOWN
+
+    stage.engine.then_as(work)
+    clock.advance(5 * MINUTE)
+    await stage.work()
+
+    assert stage.load(job).ended_as is not EndedAs.ERROR
+
+
 async def test_resuming_work_does_not_prolong_the_waiting_of_others(
     set_up: Callable[..., Stage], clock: SetClock
 ) -> None:
@@ -261,8 +283,9 @@ async def test_a_run_that_was_asked_for_ends_after_a_day_and_its_work_stays(
     await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + HOUR, HOUR)
 
     assert RunStatus.FAILURE in {run.status for run in stage.history(task)}
-    assert stage.load(task).ended_as is None
-    assert stage.load(task).schedule == task.schedule
+    after = stage.load(task)
+    assert (after.ended_as, after.failures) == (None, 0)
+    assert (after.schedule, after.next_run_at) == (task.schedule, NOON + 100 * HOUR)
 
 
 async def test_a_reply_to_a_result_that_waits_too_long_ends_no_work(

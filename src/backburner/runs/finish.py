@@ -227,6 +227,9 @@ class _Ending:
         turn, run_timeout = self.claim.turn, conversation.run_timeout
         if conversation.is_recurring and turn.kind is RunKind.BACKGROUND:
             return False
+        if self.gate.tokens and own_trouble_since is None:
+            # The model has answered it: it works, and waits anew.
+            return False
         limit = retry.max_outage_wait(
             conversation.kind, run_timeout or self.deps.limits.run_timeout
         )
@@ -240,12 +243,17 @@ class _Ending:
 
     def _end_in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         """End the work if its time has come; other runs of it just fail."""
-        due_at = conversation.next_run_at
-        if self.claim.turn.kind is RunKind.REPLY or due_at is None or due_at > tx.now:
+        if self.claim.turn.kind is RunKind.REPLY:
             self._failed(tx, conversation, failure)
             return
+        due_at = conversation.next_run_at
         ending = RunEnding(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
-        step = transitions.end_in_outage(conversation, failure.message, now=tx.now)
+        if due_at is not None and due_at <= tx.now:
+            step = transitions.end_in_outage(conversation, failure.message, now=tx.now)
+        else:
+            # The work is not to blame, and keeps its time.
+            message = system_message(f"A background run failed: {failure.message}")
+            step = Step(conversation=conversation, messages=(message,))
         self._commit(tx, step, ending)
 
     def _has_used_model(self) -> bool:

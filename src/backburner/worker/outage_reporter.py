@@ -87,7 +87,7 @@ class OutageReporter:
         for work in late:
             if self._is_too_late(work, outage, now):
                 # Each by itself: it locks its parent as well.
-                await self.deps.store.transact(partial(_end_work, work, outage))
+                await self.deps.store.transact(partial(_end_work, work, outage.profile))
 
     def _list_users(self, tx: Tx, outage: Outage, after: str) -> Sequence[OutageUser]:
         before = tx.now - MIN_LATENESS
@@ -153,9 +153,15 @@ class OutageReporter:
         tx.conversations.add(told)
 
 
-def _end_work(work: LateWork, outage: Outage, tx: Tx) -> None:
-    """End one-time work that has waited too long for its model."""
-    conversation = tx.conversations.lock(work.user_id, work.conversation_id)
+def _end_work(work: LateWork, profile: str, tx: Tx) -> None:
+    """End one-time work that has waited too long for its model, if it still does."""
+    outage = tx.outages.find(profile)
+    if outage is None or outage.until <= tx.now:
+        return
+    try:
+        conversation = tx.conversations.lock(work.user_id, work.conversation_id)
+    except NotFound:
+        return
     if conversation.next_run_at == work.due_at and not conversation.is_recurring:
         steps.save(tx, transitions.end_in_outage(conversation, outage.message, now=tx.now))
 
