@@ -148,7 +148,7 @@ def lower(limit: int, value: int) -> None:
 
 
 def drop_capabilities() -> None:
-    """Let exec drop all of them: those of root, of a user namespace, and inherited ones.
+    """Give up all capabilities at exec: those of root, of a user namespace, and inherited ones.
 
     With its capabilities, root could read the memory of every process through /proc.
     """

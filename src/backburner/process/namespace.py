@@ -38,7 +38,7 @@ class NamespaceInit:
         self.control = control
 
     def end_when_alone(self) -> None:
-        """Let it wait for the orphans that the command left, and end."""
+        """Tell it to end as soon as the orphans that the command left have ended."""
         try:
             os.write(self.control, b".")
         except OSError:
@@ -61,7 +61,7 @@ def start_init() -> "NamespaceInit | None":
 
 
 def leave_namespace() -> bool:
-    """Let later children of this process begin in a new PID namespace."""
+    """Make a new PID namespace, in which later children of this process begin."""
     if landlock.call("unshare", NEW_PROCESSES) == 0:
         return True
     user, group = os.geteuid(), os.getegid()

@@ -182,7 +182,7 @@ class Outages(Group):
         self._execute(_end_rests, {"now": self.tx.now})
 
     def end_rest(self, profile: str) -> None:
-        """Let a profile be probed now, because its model has answered a call."""
+        """Make a profile due for a probe at once, because its model has answered a call."""
         self._execute(_end_rest, {"of_profile": profile, "now": self.tx.now})
 
     def late_work(

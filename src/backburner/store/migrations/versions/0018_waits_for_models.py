@@ -1,4 +1,4 @@
-"""What the time is counted from that work waits for its model: own trouble, and resumptions."""
+"""Times from which the waiting for a model is counted: own trouble, and resumptions."""
 
 import sqlalchemy as sa
 from alembic import op
