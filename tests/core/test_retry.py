@@ -1,7 +1,7 @@
 """What follows a failure: a retry, a question, or giving up."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -23,19 +23,22 @@ from backburner.core.retry import (
     OUTAGE_KINDS,
     AskUser,
     AtLimit,
+    Outage,
     RetryAt,
     count_failure,
     failure_limit,
     gives_up_replying,
     judge,
+    keep_trying,
     max_outage_wait,
     note_trouble,
     own_delay,
     own_trouble_since,
     resume,
     retry_delay,
+    waits_since,
 )
-from backburner.core.run import FailureKind, Run, RunKind
+from backburner.core.run import Failure, FailureKind, Run, RunKind
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 TASK = make.conversation(on_repeated_failure=OnRepeatedFailure.PAUSE)
@@ -157,13 +160,23 @@ def test_a_reply_is_given_up_at_the_third_crash_in_a_row() -> None:
 DOWN = make.failure(FailureKind.UNAVAILABLE)
 
 
+def meet_trouble(
+    outage: Outage | None = None,
+    failure: Failure = DOWN,
+    *,
+    probed: bool = True,
+    now: datetime = NOON,
+) -> Outage:
+    return note_trouble(outage, "one", failure, probed=probed, now=now)
+
+
 def test_a_profile_rests_longer_with_every_probe_that_fails() -> None:
-    outage, now, rests = note_trouble(None, "one", DOWN, probed=False, now=NOON), NOON, []
+    outage, now, rests = meet_trouble(probed=False), NOON, []
     assert (outage.since, outage.probes) == (NOON, 1)
     for _ in range(8):
         rests.append(outage.until - now)
         now = outage.until
-        outage = note_trouble(outage, "one", DOWN, probed=True, now=now)
+        outage = meet_trouble(outage, now=now)
 
     assert rests[:3] == [FIRST_REST, 2 * FIRST_REST, 4 * FIRST_REST]
     assert rests[-1] == MAX_REST
@@ -171,28 +184,26 @@ def test_a_profile_rests_longer_with_every_probe_that_fails() -> None:
 
 
 def test_runs_that_were_in_progress_prolong_nothing_unless_they_are_told_to_wait() -> None:
-    first = note_trouble(None, "one", DOWN, probed=False, now=NOON)
+    first = meet_trouble(probed=False)
     later = NOON + SECOND
 
-    assert note_trouble(first, "one", DOWN, probed=False, now=later) == first
+    assert meet_trouble(first, probed=False, now=later) == first
     busy = make.failure(FailureKind.UNAVAILABLE, retry_after=HOUR)
-    longer = note_trouble(first, "one", busy, probed=False, now=later)
+    longer = meet_trouble(first, busy, probed=False, now=later)
     assert (longer.until, longer.probes) == (later + HOUR, 1)
     # Whoever comes after it has rested is a probe, whether it knows or not.
-    assert note_trouble(first, "one", DOWN, probed=False, now=first.until).probes == 2
+    assert meet_trouble(first, probed=False, now=first.until).probes == 2
 
 
 def test_a_profile_rests_as_long_as_its_provider_asks_for_up_to_a_day() -> None:
     for wish, rest in ((HOUR, HOUR), (9 * DAY, MAX_RETRY_AFTER), (SECOND, FIRST_REST)):
         busy = make.failure(FailureKind.UNAVAILABLE, retry_after=wish)
-        assert note_trouble(None, "one", busy, probed=False, now=NOON).until == NOON + rest
+        assert meet_trouble(None, busy, probed=False).until == NOON + rest
 
 
 def test_a_refused_key_is_tried_rarely() -> None:
     denied = make.failure(FailureKind.ACCESS_DENIED)
-    assert note_trouble(None, "one", denied, probed=True, now=NOON).until == (
-        NOON + ACCESS_DENIED_REST
-    )
+    assert meet_trouble(None, denied).until == NOON + ACCESS_DENIED_REST
 
 
 @pytest.mark.parametrize("kind", sorted(FailureKind))
@@ -218,14 +229,29 @@ def test_a_run_with_trouble_of_its_own_waits_as_long_as_it_has_tried() -> None:
 
 
 def test_an_outage_begins_anew_if_nothing_has_tried_the_model_for_long() -> None:
-    first = note_trouble(None, "one", DOWN, probed=True, now=NOON)
+    first = meet_trouble()
+    latest = first.until + MAX_UNTRIED_TIME
 
-    tried = note_trouble(first, "one", DOWN, probed=True, now=first.until + MAX_UNTRIED_TIME)
-    assert tried.since == NOON
-    later = first.until + 2 * MAX_UNTRIED_TIME
-    assert note_trouble(first, "one", DOWN, probed=True, now=later).since == later
-    # It was tried by a probe that took long.
-    assert note_trouble(first, "one", DOWN, probed=True, in_outage=True, now=later).since == NOON
+    assert meet_trouble(first, now=latest).since == NOON
+    assert meet_trouble(first, now=latest + SECOND).since == latest + SECOND
+    # That a probe was claimed says nothing.
+    probed = replace(first, until=latest + HOUR)
+    assert meet_trouble(probed, now=latest + SECOND).since == latest + SECOND
+
+
+def test_a_model_counts_as_tried_while_a_run_tries_it() -> None:
+    first = meet_trouble()
+    assert keep_trying(first, NOON) == first
+    outage, now = first, first.until
+    for _ in range(9):
+        now += MAX_UNTRIED_TIME
+        outage = keep_trying(outage, now)
+
+    assert outage == replace(first, tried_until=now)
+    assert waits_since(outage, now + MAX_UNTRIED_TIME) == NOON
+    assert waits_since(None, now) == now
+    # The machine slept.
+    assert keep_trying(outage, now + HOUR).since == now + HOUR
 
 
 def test_a_run_that_nothing_has_tried_for_long_has_no_trouble_of_its_own() -> None:

@@ -1,13 +1,15 @@
 """How long work waits for its model: time counts in which something tries it."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 
+import pytest
 from support.doubles.clock import SetClock
 from support.doubles.engine import End, Fail, Say, Spend, Wait
 from support.stage.make import MATE, NOON, USER
 from support.stage.provider import BACK, DENIED, DOWN, Provider, outages, pass_time
-from support.stage.stage import Stage
+from support.stage.stage import LEASE, Stage
 from support.stage.until import until
 
 from backburner.actions import steps
@@ -171,17 +173,87 @@ async def test_a_job_that_alone_meets_trouble_ends_and_users_are_told_once(
     assert stage.notices().count(BACK) == len({USER, MATE})
 
 
+async def let_probe_hang(stage: Stage, clock: SetClock, *first: Spend) -> asyncio.Event:
+    """Let a probe begin and hang until the event is set, while the worker renews its lease."""
+    hung = asyncio.Event()
+    clock.advance(max(outages(stage)[0].until - clock.now, timedelta()))
+    stage.engine.then(*first, Wait(hung), DOWN)
+    await stage.take_up()
+    for _ in range(4 * MINUTE // (LEASE / 3)):
+        clock.advance(LEASE / 3)
+        await stage.renew()
+    return hung
+
+
 async def test_a_probe_that_takes_long_counts_as_trying(
     set_up: Callable[..., Stage], clock: SetClock
 ) -> None:
-    def hang(_request: object) -> list[Fail]:
-        clock.advance(2 * MAX_UNTRIED_TIME)
+    stage = set_up(otherwise=Provider(), limits=Limits(run_timeout=15 * MINUTE))
+    job = await start_job(stage)
+    await stage.work()
+    while clock.now < NOON + 15 * MINUTE:
+        assert stage.load(job).status is Status.BACKGROUND
+        hung = await let_probe_hang(stage, clock)
+        hung.set()
+        await stage.idle()
+
+    assert stage.load(job).ended_as is EndedAs.ERROR
+
+
+@pytest.mark.parametrize("own_trouble", [False, True])
+async def test_the_sleep_of_a_machine_during_an_attempt_does_not_count(
+    set_up: Callable[..., Stage], clock: SetClock, *, own_trouble: bool
+) -> None:
+    stage = set_up(otherwise=Provider())
+    task, job = await stage.task(), await start_job(stage)
+    await (meet_own_trouble(stage, clock) if own_trouble else stage.work())
+
+    def sleep(_request: TurnRequest) -> list[Fail]:
+        clock.sleep(2 * retry.MAX_OUTAGE_WAIT)
         return [DOWN]
 
-    stage = set_up(otherwise=hang, limits=Limits(run_timeout=15 * MINUTE))
-    job = await start_job(stage)
+    for _ in range(2):
+        stage.engine.then_as(sleep)
+        clock.advance(MINUTE)
+        await stage.work()
+        await stage.outage_reporter.run_once()
 
-    await pass_time(stage, clock, HOUR, MINUTE)
+    assert stage.load(task).status is Status.BACKGROUND
+    assert stage.load(job).status is Status.BACKGROUND
+
+
+async def test_late_work_is_not_ended_by_a_probe_that_was_claimed_after_a_sleep(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider())
+    tasks = [await stage.task() for _ in range(2)]
+    await stage.work()
+    clock.sleep(2 * retry.MAX_OUTAGE_WAIT)
+    clock.advance(FIRST_REST)
+    stage.engine.then(Wait())
+    await stage.take_up()
+    assert stage.only_run().claim.is_probe
+
+    await stage.outage_reporter.run_once()
+
+    assert [stage.load(task).status for task in tasks] == 2 * [Status.BACKGROUND]
+    stage.kill()
+
+
+async def test_messages_during_a_probe_that_hangs_do_not_prolong_the_waiting(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(), limits=Limits(run_timeout=15 * MINUTE))
+    job, chat = await start_job(stage), await stage.chat()
+    await stage.work()
+    while clock.now < NOON + 15 * MINUTE:
+        assert stage.load(job).status is Status.BACKGROUND
+        hung = await let_probe_hang(stage, clock)
+        stage.engine.then(DOWN)
+        await stage.say(chat, "Hello?")
+        await stage.take_up()
+        hung.set()
+        await stage.idle()
 
     assert stage.load(job).ended_as is EndedAs.ERROR
 
@@ -234,23 +306,17 @@ async def test_own_trouble_is_forgotten_when_a_run_has_worked_since(
 async def test_a_job_that_has_worked_since_an_outage_is_not_ended_by_one_more_trouble(
     set_up: Callable[..., Stage], clock: SetClock
 ) -> None:
-    provider = Provider()
-    stage = set_up(otherwise=provider, limits=Limits(run_timeout=10 * MINUTE))
+    stage = set_up(otherwise=Provider(), limits=Limits(run_timeout=10 * MINUTE))
     job = await start_job(stage)
     await stage.work()
     await pass_time(stage, clock, 8 * MINUTE, MINUTE)
-    provider.trouble = None
 
-    def work(_request: TurnRequest) -> Iterator[Spend | Fail]:
-        yield Spend(10)
-        clock.advance(5 * MINUTE)
-        yield DOWN
+    hung = await let_probe_hang(stage, clock, Spend(10))
+    hung.set()
+    await stage.idle()
 
-    stage.engine.then_as(work)
-    clock.advance(5 * MINUTE)
-    await stage.work()
-
-    assert stage.load(job).ended_as is not EndedAs.ERROR
+    assert clock.now > NOON + 10 * MINUTE
+    assert stage.load(job).ended_as is None
 
 
 async def test_resuming_work_does_not_prolong_the_waiting_of_others(

@@ -75,6 +75,8 @@ class Outage:
     since: datetime
     #: The next probe is made then.
     until: datetime
+    #: Until then it counts as tried: the end of its last rest, or later, while runs try it.
+    tried_until: datetime
     #: Probes that failed.
     probes: int = 0
 
@@ -85,12 +87,9 @@ def note_trouble(
     failure: Failure,
     *,
     probed: bool,
-    in_outage: bool = False,
     now: datetime,
 ) -> Outage:
     """Begin or prolong an outage. `probed`: a probe, or a user's message, has met the trouble.
-
-    A run that was claimed `in_outage` has tried the model all the time since then.
 
     Runs that were in progress when it began prolong nothing: they failed for the same reason.
     """
@@ -104,15 +103,27 @@ def note_trouble(
         profile=profile,
         kind=failure.kind,
         message=failure.message,
-        since=now if outage is None or not (in_outage or was_tried(outage, now)) else outage.since,
+        since=waits_since(outage, now),
         until=until,
+        tried_until=until,
         probes=probes,
     )
 
 
-def was_tried(outage: Outage, now: datetime) -> bool:
-    """Whether something has tried the model again and again until now."""
-    return now - outage.until <= MAX_UNTRIED_TIME
+def keep_trying(outage: Outage, now: datetime) -> Outage:
+    """Note that a run is still trying the model, which may take long to fail."""
+    since = waits_since(outage, now)
+    return replace(outage, since=since, tried_until=max(outage.tried_until, now))
+
+
+def waits_since(outage: Outage | None, now: datetime) -> datetime:
+    """Return since when work waits for a model that is tried now.
+
+    The waiting begins anew after a time in which nothing has tried it: the machine slept.
+    """
+    if outage is None or now - outage.tried_until > MAX_UNTRIED_TIME:
+        return now
+    return outage.since
 
 
 def _rest(probes: int, failure: Failure) -> timedelta:

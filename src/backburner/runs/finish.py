@@ -18,6 +18,7 @@ from backburner.core.run import (
     FailureKind,
     Item,
     ItemKind,
+    Run,
     RunEnding,
     RunKind,
     RunStatus,
@@ -43,6 +44,8 @@ class RunResult:
     served_before: Sequence[Item] = ()
     zone: str
     root: ConversationId
+    #: None: it could not be prepared.
+    claimed_at: datetime | None = None
     text: str = ""
     outcome: Outcome | None = None
     failure: Failure | None = None
@@ -116,7 +119,7 @@ class _Ending:
         failure = None if result.is_done else result.failure
         if failure is not None and failure.kind in retry.OUTAGE_KINDS:
             probed = claim.is_probe or self._is_for_person()
-            tx.outages.note(result.profile, failure, probed=probed, in_outage=claim.in_outage)
+            tx.outages.note(result.profile, failure, probed=probed)
         elif claim.in_outage and self._has_used_model():
             tx.outages.end(result.profile)
 
@@ -209,7 +212,8 @@ class _Ending:
     def _in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         """Hand background work back until its model is available; fail a reply at once."""
         claim = self.claim
-        since = retry.own_trouble_since(claim.run, in_outage=claim.in_outage, now=tx.now)
+        run = self._awake(claim.run, conversation, now=tx.now)
+        since = retry.own_trouble_since(run, in_outage=claim.in_outage, now=tx.now)
         if self._is_for_person():
             self._failed(tx, conversation, failure)
             return
@@ -224,22 +228,29 @@ class _Ending:
     def _has_waited_too_long(
         self, tx: Tx, conversation: Conversation, own_trouble_since: datetime | None
     ) -> bool:
-        turn, run_timeout = self.claim.turn, conversation.run_timeout
+        turn = self.claim.turn
         if conversation.is_recurring and turn.kind is RunKind.BACKGROUND:
             return False
         if self.gate.tokens and own_trouble_since is None:
             # The model has answered it: it works, and waits anew.
             return False
-        limit = retry.max_outage_wait(
-            conversation.kind, run_timeout or self.deps.limits.run_timeout
-        )
-        outage = tx.outages.find(self.result.profile)
-        since = max(self.claim.run.started_at, outage.since if outage else tx.now)
+        limit = retry.max_outage_wait(conversation.kind, self._run_timeout(conversation))
+        waits_since = retry.waits_since(tx.outages.find(self.result.profile), tx.now)
+        since = max(self.claim.run.started_at, waits_since)
         since = min(since, own_trouble_since or since)
         if tx.now - since < limit:
             return False
         resumed_at = tx.users.load(turn.user_id).resumed_at
         return resumed_at is None or tx.now - resumed_at >= limit
+
+    def _awake(self, run: Run, conversation: Conversation, *, now: datetime) -> Run:
+        """Forget its own trouble if the machine slept: it cannot have worked for so long."""
+        claimed_at = self.result.claimed_at
+        ends_by = claimed_at and claimed_at + self._run_timeout(conversation)
+        return retry.resume(run, due_at=ends_by, now=now)
+
+    def _run_timeout(self, conversation: Conversation) -> timedelta:
+        return conversation.run_timeout or self.deps.limits.run_timeout
 
     def _end_in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         """End the work if its time has come; other runs of it just fail."""

@@ -125,6 +125,7 @@ def _begin_result(prepared: PreparedRun, profile: str) -> RunResult:
         served_before=prepared.served,
         zone=prepared.zone,
         root=prepared.root,
+        claimed_at=prepared.now,
         profile=profile,
         session=prepared.session,
         session_note=prepared.session_note,

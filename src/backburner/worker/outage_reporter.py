@@ -47,8 +47,8 @@ class OutageReporter:
         self._log_changes(outages)
         for outage in outages:
             await self._report(outage)
-            # A profile that does not rest has not been tried lately.
-            if outage.until > now:
+            # Without a rest after its last trouble, a profile has not been tried lately.
+            if outage.tried_until > now:
                 await self._end_late_work(outage)
         return await self.deps.store.transact(self._report_ends)
 
@@ -107,7 +107,7 @@ class OutageReporter:
         chosen = chosen or _find_newest(tx, user.user_id)
         new_id = new_conversation_id()
         report = OutageReport(user.user_id, chosen or new_id, outage.profile, outage.kind)
-        if tx.outages.report(report):
+        if tx.outages.report(report, again_if_denied=user.is_operator):
             new = notice.of_outage(outage.message)
             self._notify(tx, user.user_id, chosen, new, new_id=new_id)
 
@@ -156,7 +156,7 @@ class OutageReporter:
 def _end_work(work: LateWork, profile: str, tx: Tx) -> None:
     """End one-time work that has waited too long for its model, if it still does."""
     outage = tx.outages.find(profile)
-    if outage is None or outage.until <= tx.now:
+    if outage is None or outage.tried_until <= tx.now:
         return
     try:
         conversation = tx.conversations.lock(work.user_id, work.conversation_id)

@@ -127,6 +127,50 @@ def test_a_user_is_told_once_until_the_outage_is_over(scene: Scene) -> None:
     assert scene.database.run(lambda tx: tx.outages.take_ended(limit=9)) == []
 
 
+def test_a_refusal_is_reported_again_only_if_asked_for(scene: Scene) -> None:
+    begin_outage(scene)
+    report = OutageReport(USER, scene.chat().id, PROFILE)
+    denial = replace(report, kind=FailureKind.ACCESS_DENIED)
+
+    def tell(of: OutageReport, *, again: bool) -> bool:
+        return scene.database.run(lambda tx: tx.outages.report(of, again_if_denied=again))
+
+    assert tell(report, again=True)
+    assert not tell(denial, again=False)
+    assert tell(denial, again=True)
+    assert not tell(denial, again=True)
+
+
+@pytest.mark.parametrize("rests", [True, False])
+def test_the_end_of_a_rest_does_not_make_a_model_tried(scene: Scene, *, rests: bool) -> None:
+    scene.task()
+    scene.run(lambda tx: tx.outages.note(PROFILE, DOWN, probed=True))
+    (outage,) = scene.run(lambda tx: tx.outages.all())
+    tried_until = scene.clock.now if rests else outage.until
+    if not rests:
+        scene.clock.advance(30 * MINUTE)
+        scene.run(lambda tx: Outages(tx).begin_probe(PROFILE))
+
+    # Another process starts, or the model has answered.
+    scene.run(end_rest)
+    scene.run(lambda tx: tx.outages.end_rest(PROFILE))
+
+    (after,) = scene.run(lambda tx: tx.outages.all())
+    assert (after.until, after.tried_until) == (scene.clock.now, tried_until)
+
+
+def test_a_model_counts_as_tried_while_a_run_tries_it(scene: Scene) -> None:
+    scene.run(lambda tx: tx.outages.note(PROFILE, DOWN, probed=True))
+    (before,) = scene.run(lambda tx: tx.outages.all())
+    for _ in range(9):
+        scene.clock.advance(MINUTE)
+        scene.run(lambda tx: tx.outages.keep_trying({PROFILE, "without an outage"}))
+
+    (after,) = scene.run(lambda tx: tx.outages.all())
+
+    assert after == replace(before, tried_until=scene.clock.now)
+
+
 def test_late_work_is_listed_page_by_page(scene: Scene) -> None:
     tasks = []
     for _ in range(5):

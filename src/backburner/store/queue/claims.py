@@ -263,7 +263,6 @@ class _Outages:
         profile = claim.conversation.profile or claimer.default_profile
         if profile not in self._profiles:
             return claim
-        self._group.begin_attempt(profile)
         return replace(claim, in_outage=True)
 
     def probe(self, claim: Claim, claimer: Claimer) -> Claim:

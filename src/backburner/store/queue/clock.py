@@ -57,7 +57,11 @@ _serve_users = update(users).where(users.c.served_at > _ahead).values(served_at=
 _try_models = (
     update(outages)
     .where(or_(outages.c.since > _now, outages.c.until > _later))
-    .values(since=case((outages.c.since > _now, _now), else_=outages.c.since), until=_now)
+    .values(
+        since=case((outages.c.since > _now, _now), else_=outages.c.since),
+        until=_now,
+        tried_until=case((outages.c.tried_until > _now, _now), else_=outages.c.tried_until),
+    )
 )
 _forget_attempts = delete(attempts).where(attempts.c.since > _ahead)
 _select_ahead = (

@@ -1,6 +1,6 @@
 """Outages of models: one row per profile for all processes, and whom they were reported to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ from sqlalchemy import (
     Text,
     and_,
     bindparam,
+    case,
     delete,
     exists,
     not_,
@@ -51,16 +52,16 @@ _lock_due_probes = (
     .with_for_update(skip_locked=True)
 )
 _select_one = select(outages).where(_of_profile)
-#: The waiting begins anew if nothing has tried the model for long.
-_begin_attempt = (
-    update(outages)
-    .where(_of_profile, outages.c.until < bindparam("untried"))
-    .values(since=bindparam("now"))
-)
 _set_until = update(outages).where(_of_profile).values(until=bindparam("new_until"))
-#: Those that have rested already keep the time since which nothing has tried them.
+_now = bindparam("now", type_=outages.c.until.type)
 _end_rests = (
-    update(outages).where(outages.c.until > bindparam("now")).values(until=bindparam("now"))
+    update(outages)
+    .where(outages.c.until > _now)
+    .values(
+        until=_now,
+        # That a probe was claimed does not count as tried.
+        tried_until=case((outages.c.tried_until > _now, _now), else_=outages.c.tried_until),
+    )
 )
 _end_rest = _end_rests.where(_of_profile)
 _delete_others = delete(outages).where(
@@ -144,18 +145,23 @@ class Outages(Group):
         row = self._execute(_select_one, {"of_profile": profile}).one_or_none()
         return None if row is None else _to_outage(row)
 
-    def note(
-        self, profile: str, failure: Failure, *, probed: bool, in_outage: bool = False
-    ) -> Outage:
+    def note(self, profile: str, failure: Failure, *, probed: bool) -> Outage:
         """Begin an outage of a profile, or prolong the one it has."""
         row = self._execute(_lock, {"of_profile": profile}).one_or_none()
         before = None if row is None else _to_outage(row)
-        outage = retry.note_trouble(
-            before, profile, failure, probed=probed, in_outage=in_outage, now=self.tx.now
-        )
-        row_after = {**asdict(outage), "kind": outage.kind.value}
-        upsert(self.connection, outages, row_after)
+        outage = retry.note_trouble(before, profile, failure, probed=probed, now=self.tx.now)
+        self._save(outage)
         return outage
+
+    def keep_trying(self, profiles: Iterable[str]) -> None:
+        """Note that runs are still trying the models of these profiles."""
+        for profile in sorted(profiles):
+            row = self._execute(_lock, {"of_profile": profile}).one_or_none()
+            if row is not None:
+                self._save(retry.keep_trying(_to_outage(row), self.tx.now))
+
+    def _save(self, outage: Outage) -> None:
+        upsert(self.connection, outages, {**asdict(outage), "kind": outage.kind.value})
 
     def end(self, profile: str) -> bool:
         """End the outage of a profile; False: it had none."""
@@ -165,13 +171,7 @@ class Outages(Group):
         """Lock the profiles that may be probed now, and that no other claim has locked."""
         return frozenset(self._execute(_lock_due_probes, {"now": self.tx.now}).scalars())
 
-    def begin_attempt(self, profile: str) -> None:
-        now = self.tx.now
-        values = {"now": now, "untried": now - retry.MAX_UNTRIED_TIME}
-        self._execute(_begin_attempt, {"of_profile": profile, **values})
-
     def begin_probe(self, profile: str) -> None:
-        self.begin_attempt(profile)
         until = self.tx.now + retry.PROBE_TIME
         self._execute(_set_until, {"of_profile": profile, "new_until": until})
 
@@ -244,15 +244,15 @@ class Outages(Group):
     def _late(self, profiles: Sequence[str], before: datetime) -> dict[str, Any]:
         return {"profiles": list(profiles), "before": before, "now": self.tx.now}
 
-    def report(self, report: OutageReport) -> bool:
+    def report(self, report: OutageReport, *, again_if_denied: bool = False) -> bool:
         """Record that a user is told about an outage; False: they were told already.
 
-        That the access is denied is told also to those who were told that the model is unavailable.
+        `again_if_denied`: also those who were told that the model is unavailable.
         """
         row = {**asdict(report), "kind": report.kind.value, "reported_at": self.tx.now}
         if insert_if_absent(self.connection, outage_reports, row):
             return True
-        if report.kind is not FailureKind.ACCESS_DENIED:
+        if not again_if_denied or report.kind is not FailureKind.ACCESS_DENIED:
             return False
         values = {"owner": report.user_id, "of_profile": report.profile}
         return self._execute(_report_denial, values).rowcount == 1
@@ -283,5 +283,6 @@ def _to_outage(row: Row[tuple[object, ...]]) -> Outage:
         message=row.message,
         since=row.since,
         until=row.until,
+        tried_until=row.tried_until,
         probes=row.probes,
     )

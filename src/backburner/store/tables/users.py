@@ -120,6 +120,8 @@ outages = Table(
     #: Background work of the profile is not claimed before; then one run is a probe.
     Column("until", Time, nullable=False),
     Column("probes", Integer, nullable=False),
+    #: The end of the last rest, or later, while runs try the model.
+    Column("tried_until", Time, nullable=False),
 )
 
 #: Settings of the install as a whole.
