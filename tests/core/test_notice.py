@@ -17,6 +17,7 @@ from backburner.core.notice import (
     of_outage_end,
     of_passing_failure,
     of_question,
+    of_requested_run,
     of_result,
     of_stop,
     result_hash,
@@ -121,6 +122,12 @@ def test_an_outage_is_reported_with_what_is_wrong_and_what_happens() -> None:
     assert (began.kind, ended.kind) == (NoticeKind.FAILURE, NoticeKind.RESULT)
     assert began.text.startswith("The model is overloaded. Background work that is due waits")
     assert "available again" in ended.text
+
+
+def test_a_run_that_somebody_asked_for_is_told_when_it_is_given_up() -> None:
+    told = of_requested_run(make.failure(message="It is overloaded."))
+
+    assert told == Notice(NoticeKind.FAILURE, "A background run failed: It is overloaded.")
 
 
 def test_a_job_that_ends_without_a_message_is_told_with_its_result() -> None:

@@ -221,11 +221,34 @@ def test_trouble_that_a_run_meets_again_while_the_model_works_is_its_own(kind: F
 
 
 def test_a_run_with_trouble_of_its_own_waits_as_long_as_it_has_tried() -> None:
-    assert own_delay(NOON, in_outage=False, now=NOON) == FIRST_REST
-    assert own_delay(NOON, in_outage=False, now=NOON + HOUR / 2) == HOUR / 2
-    assert own_delay(NOON, in_outage=False, now=NOON + DAY) == MAX_RETRY_DELAY
-    assert own_delay(NOON, in_outage=True, now=NOON + HOUR) == timedelta()
-    assert own_delay(None, in_outage=False, now=NOON + HOUR) == timedelta()
+    def delay(since: datetime | None, now: datetime, *, in_outage: bool = False) -> timedelta:
+        return own_delay(DOWN, since, in_outage=in_outage, now=now)
+
+    assert delay(NOON, NOON) == FIRST_REST
+    assert delay(NOON, NOON + HOUR / 2) == HOUR / 2
+    assert delay(NOON, NOON + DAY) == MAX_RETRY_DELAY
+    assert delay(NOON, NOON + HOUR, in_outage=True) == timedelta()
+    assert delay(None, NOON + HOUR) == timedelta()
+
+
+@pytest.mark.parametrize("in_outage", [True, False])
+def test_a_run_with_trouble_of_its_own_waits_as_long_as_the_provider_asks(
+    *, in_outage: bool
+) -> None:
+    for wish, expected in ((2 * HOUR, 2 * HOUR), (9 * DAY, MAX_RETRY_AFTER)):
+        busy = make.failure(FailureKind.UNAVAILABLE, retry_after=wish)
+        assert own_delay(busy, NOON, in_outage=in_outage, now=NOON + HOUR) == expected
+        assert own_delay(busy, None, in_outage=in_outage, now=NOON + HOUR) == timedelta()
+
+
+def test_no_message_shortens_the_rest_that_a_provider_asked_for() -> None:
+    busy = make.failure(FailureKind.UNAVAILABLE, retry_after=HOUR)
+    first = meet_trouble(None, busy)
+
+    assert meet_trouble(first, now=NOON + SECOND).until == first.until
+    # A probe that was claimed does not prolong it, either.
+    probed = replace(first, until=NOON + 3 * HOUR)
+    assert meet_trouble(probed, now=NOON + 2 * HOUR).until == NOON + 2 * HOUR + 2 * FIRST_REST
 
 
 def test_an_outage_begins_anew_if_nothing_has_tried_the_model_for_long() -> None:

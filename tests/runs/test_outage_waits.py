@@ -1,15 +1,26 @@
 """How long work waits for its model: time counts in which something tries it."""
 
-import asyncio
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 from support.doubles.clock import SetClock
 from support.doubles.engine import End, Fail, Say, Spend, Wait
 from support.stage.make import MATE, NOON, USER
-from support.stage.provider import BACK, DENIED, DOWN, Provider, outages, pass_time
-from support.stage.stage import LEASE, Stage
+from support.stage.provider import (
+    BACK,
+    DENIED,
+    DOWN,
+    DOWN_FOR_AN_HOUR,
+    EVERY_HOUR,
+    HOUR,
+    MINUTE,
+    Provider,
+    let_probe_hang,
+    outages,
+    pass_time,
+    start_job,
+)
+from support.stage.stage import Stage
 from support.stage.until import until
 
 from backburner.actions import steps
@@ -17,27 +28,14 @@ from backburner.actions.deps import Limits
 from backburner.actions.origin import Origin
 from backburner.actions.work import jobs
 from backburner.core import retry, transitions
-from backburner.core.conversation import Conversation, EndedAs, Status
-from backburner.core.errors import ModelUnavailable
+from backburner.core.conversation import EndedAs, Status
 from backburner.core.ids import UserId
 from backburner.core.retry import FIRST_REST, MAX_UNTRIED_TIME
 from backburner.core.run import RunKind, RunStatus
-from backburner.core.schedule import Interval, Scheduled
+from backburner.core.schedule import Scheduled
 from backburner.ports import TurnRequest, Tx
 from backburner.runs.stopping import StopReason
 from backburner.store import tables
-
-MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
-EVERY_HOUR = Interval(HOUR, anchor=NOON)
-#: The provider asks for an hour, so that the model is tried in each.
-DOWN_FOR_AN_HOUR = Fail(ModelUnavailable("The model is overloaded.", retry_after=HOUR))
-
-
-async def start_job(stage: Stage) -> Conversation:
-    chat = await stage.chat()
-    wish = jobs.JobRequest(description="One", prompt="Look.")
-    (started,) = await jobs.start(stage.deps, Origin(chat.user_id, chat.id), [wish])
-    return stage.database.run(lambda tx: tx.conversations.load(chat.user_id, started.id))
 
 
 async def test_others_may_try_after_the_first_answer_of_the_model(
@@ -171,18 +169,6 @@ async def test_a_job_that_alone_meets_trouble_ends_and_users_are_told_once(
     assert stage.history(job)[0].status is RunStatus.FAILURE
     # Before the model worked for others, it was an outage for all that anybody knew.
     assert stage.notices().count(BACK) == len({USER, MATE})
-
-
-async def let_probe_hang(stage: Stage, clock: SetClock, *first: Spend) -> asyncio.Event:
-    """Let a probe begin and hang until the event is set, while the worker renews its lease."""
-    hung = asyncio.Event()
-    clock.advance(max(outages(stage)[0].until - clock.now, timedelta()))
-    stage.engine.then(*first, Wait(hung), DOWN)
-    await stage.take_up()
-    for _ in range(4 * MINUTE // (LEASE / 3)):
-        clock.advance(LEASE / 3)
-        await stage.renew()
-    return hung
 
 
 async def test_a_probe_that_takes_long_counts_as_trying(

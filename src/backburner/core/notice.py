@@ -71,6 +71,11 @@ def of_outage(message: str) -> Notice:
     return Notice(NoticeKind.FAILURE, text)
 
 
+def of_requested_run(failure: Failure) -> Notice:
+    """Notify that a run which somebody asked for was given up."""
+    return Notice(NoticeKind.FAILURE, f"A background run failed: {failure.message}")
+
+
 def of_outage_end() -> Notice:
     text = "The model is available again. Background work that waited for it continues."
     return Notice(NoticeKind.RESULT, text)

@@ -28,6 +28,8 @@ PROBE_TIME = timedelta(minutes=1)
 MAX_UNTRIED_TIME = timedelta(minutes=2)
 #: How long one-time work waits for its model. A job waits for as long as a run of it may take.
 MAX_OUTAGE_WAIT = timedelta(hours=24)
+#: Trouble after nothing has tried a model for so long is told anew: nobody knows of its end.
+MAX_OUTAGE_SILENCE = timedelta(days=1)
 #: Failures that the work is not to blame for.
 OUTAGE_KINDS = frozenset({FailureKind.UNAVAILABLE, FailureKind.ACCESS_DENIED})
 _LIMITS = {OnRepeatedFailure.PAUSE: 2, OnRepeatedFailure.NOTIFY: 3}
@@ -96,7 +98,9 @@ def note_trouble(
     probes = 0 if outage is None else outage.probes
     if outage is None or probed or outage.until <= now:
         probes += 1
-        until = now + _rest(probes, failure)
+        # The provider may have asked for longer before.
+        rested = now if outage is None else outage.tried_until
+        until = max(rested, now + _rest(probes, failure))
     else:
         until = max(outage.until, now + min(failure.retry_after or timedelta(), MAX_RETRY_AFTER))
     return Outage(
@@ -147,17 +151,22 @@ def own_trouble_since(run: Run, *, in_outage: bool, now: datetime) -> datetime |
 def resume(run: Run, *, due_at: datetime | None, now: datetime) -> Run:
     """Forget the own trouble of a run that nothing has tried for long: a machine slept, or a pause.
 
-    Its profile may have rested until now.
+    Its profile may have rested for a while after that.
     """
     was_left = due_at is not None and now - due_at > ACCESS_DENIED_REST + MAX_UNTRIED_TIME
     return replace(run, own_trouble_since=None) if was_left else run
 
 
-def own_delay(since: datetime | None, *, in_outage: bool, now: datetime) -> timedelta:
-    """Return how long a run with trouble of its own waits, after its profile has rested."""
-    if in_outage or since is None:
+def own_delay(
+    failure: Failure, since: datetime | None, *, in_outage: bool, now: datetime
+) -> timedelta:
+    """Return how long a run with trouble of its own waits, whether its profile rests or not."""
+    if since is None:
         return timedelta()
-    return min(max(now - since, FIRST_REST), MAX_RETRY_DELAY)
+    requested = min(failure.retry_after or timedelta(), MAX_RETRY_AFTER)
+    if in_outage:
+        return requested
+    return max(requested, min(max(now - since, FIRST_REST), MAX_RETRY_DELAY))
 
 
 def max_outage_wait(kind: Kind, run_timeout: timedelta) -> timedelta:

@@ -102,6 +102,20 @@ class Item(NewItem):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelWait:
+    """Why a run that is handed back waits for its model, if it does, and since when."""
+
+    failure: Failure | None = None
+    #: The first trouble since its model last answered it.
+    since: datetime | None = None
+    #: Since when it has met trouble that others did not.
+    own_trouble_since: datetime | None = None
+
+
+NO_WAIT = ModelWait()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     id: RunId
     conversation_id: ConversationId
@@ -116,7 +130,8 @@ class Run:
     #: The slot that started it, if one did.
     slot_at: datetime | None = None
     failure: Failure | None = None
-    #: Since when it has met trouble of its model that others did not.
+    #: See `ModelWait`.
+    waits_since: datetime | None = None
     own_trouble_since: datetime | None = None
     result: str | None = None
     tokens: int = 0

@@ -8,7 +8,7 @@ from typing import Protocol
 from backburner.core.conversation import Conversation, Kind
 from backburner.core.ids import ConversationId, ItemId, RunId, UserId
 from backburner.core.retry import Outage
-from backburner.core.run import Failure, FailureKind, Run, RunEnding, Turn
+from backburner.core.run import NO_WAIT, Failure, FailureKind, ModelWait, Run, RunEnding, Turn
 from backburner.core.transitions import Step
 
 
@@ -92,8 +92,11 @@ class LateWork:
     due_at: datetime
     kind: Kind
     run_timeout: timedelta | None
+    is_recurring: bool
     #: When its user last resumed their work.
     resumed_at: datetime | None = None
+    #: A run of it was handed back: since when that one waits for its model.
+    waits_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,9 @@ class Outages(Protocol):
     def late_work(
         self, profiles: Sequence[str], after: LateWork | None, *, before: datetime, limit: int
     ) -> Sequence[LateWork]: ...
+    def find_late_work(self, work: LateWork, profiles: Sequence[str]) -> LateWork | None:
+        """Find late work again, as it is now; None: it is not late any more."""
+
     def users(
         self, outage: str, profiles: Sequence[str], after: str, *, before: datetime, limit: int
     ) -> Sequence[OutageUser]: ...
@@ -189,6 +195,5 @@ class Turns(Protocol):
         *,
         until: datetime | None,
         served: Iterable[ItemId] = (),
-        failure: Failure | None = None,
-        trouble_since: datetime | None = None,
+        wait: ModelWait = NO_WAIT,
     ) -> None: ...

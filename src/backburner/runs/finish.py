@@ -7,22 +7,25 @@ from datetime import datetime, timedelta
 from backburner.actions import spending, steps
 from backburner.actions.deps import Deps
 from backburner.actions.work.jobs import result_items
-from backburner.core import retry, tool_journal, tool_policy, transitions
+from backburner.core import notice, retry, tool_journal, tool_policy, transitions
 from backburner.core.allowance import Allowance, AllowanceScope
 from backburner.core.conversation import Conversation, MessageRole, Session, Source, Status
 from backburner.core.ids import ConversationId, GrantId, ItemId
 from backburner.core.outcome import Complete, Outcome
 from backburner.core.question import Question
 from backburner.core.run import (
+    NO_WAIT,
     Failure,
     FailureKind,
     Item,
     ItemKind,
+    ModelWait,
     Run,
     RunEnding,
     RunKind,
     RunStatus,
 )
+from backburner.core.schedule import After
 from backburner.core.transitions import NewMessage, Step
 from backburner.core.transitions.step import system_message
 from backburner.core.validation import canonical_json
@@ -54,6 +57,8 @@ class RunResult:
     #: The profile in use, and the one that failed before.
     profile: str = ""
     escalated_from: str | None = None
+    #: The profile that failed before has answered, if badly.
+    escalated_after_answer: bool = False
     #: The agent's session, and its new entries.
     session: Session | None = None
     entries: list[str] = field(default_factory=list)
@@ -102,8 +107,8 @@ class _Ending:
             self._cancelled(tx, conversation)
         elif result.is_done:
             self._done(tx, conversation)
-        elif result.failure is not None and result.failure.kind in retry.OUTAGE_KINDS:
-            self._in_outage(tx, conversation, result.failure)
+        elif (trouble := self._trouble()) is not None:
+            self._in_outage(tx, conversation, trouble)
         elif result.failure is not None:
             self._failed(tx, conversation, result.failure)
         elif self.reason is StopReason.WAITING_FOR_JOBS:
@@ -116,12 +121,25 @@ class _Ending:
     def _note_outage(self, tx: Tx) -> None:
         """Begin, prolong or end the outage of the model."""
         claim, result = self.claim, self.result
-        failure = None if result.is_done else result.failure
-        if failure is not None and failure.kind in retry.OUTAGE_KINDS:
+        profile = result.escalated_from or result.profile
+        if (trouble := self._trouble()) is not None:
             probed = claim.is_probe or self._is_for_person()
-            tx.outages.note(result.profile, failure, probed=probed)
-        elif claim.in_outage and self._has_used_model():
-            tx.outages.end(result.profile)
+            tx.outages.note(profile, trouble, probed=probed)
+        elif claim.in_outage and self._has_model_worked():
+            tx.outages.end(profile)
+        elif claim.is_probe:
+            # It was interrupted, or did not try: another one may.
+            tx.outages.end_rest(profile)
+
+    def _trouble(self) -> Failure | None:
+        """Return the trouble of the model's provider that the run has met."""
+        result, failure = self.result, self.result.failure
+        if failure is not None:
+            is_trouble = failure.kind in retry.OUTAGE_KINDS and not result.is_done
+            return failure if is_trouble else None
+        # In an outage a model that says nothing is not the fault of the work.
+        is_silent = self.claim.in_outage and not self.gate.tokens and not result.escalated_from
+        return _NO_ANSWER if is_silent and self.reason is StopReason.TIMEOUT else None
 
     def _lock_awaited(self, tx: Tx) -> Mapping[ConversationId, bool]:
         """Lock the jobs that the run waits for; return which of them have settled.
@@ -173,7 +191,8 @@ class _Ending:
             case StopReason.SPENT if self.gate.over is not None:
                 self._spent(tx, conversation, self.gate.over)
             case StopReason.USER_WAITING | StopReason.DRAINING | StopReason.SHUTDOWN:
-                self._hand_back(tx, Step(conversation=conversation), until=tx.now)
+                wait = ModelWait(since=self._waits_since())
+                self._hand_back(tx, Step(conversation=conversation), until=tx.now, wait=wait)
             case StopReason.BUDGET_RESERVED:
                 step = Step(conversation=conversation)
                 self._hand_back(tx, step, until=tx.now + BUDGET_RETRY_DELAY, serves=False)
@@ -217,27 +236,28 @@ class _Ending:
         if self._is_for_person():
             self._failed(tx, conversation, failure)
             return
-        if self._has_waited_too_long(tx, conversation, since):
+        wait = ModelWait(
+            failure=failure, since=self._waits_since() or tx.now, own_trouble_since=since
+        )
+        if self._has_waited_too_long(tx, conversation, wait):
             self._end_in_outage(tx, conversation, failure)
             return
         # No claim takes it before the profile has rested, either.
-        until = tx.now + retry.own_delay(since, in_outage=claim.in_outage, now=tx.now)
-        step = Step(conversation=conversation)
-        self._hand_back(tx, step, until=until, failure=failure, trouble_since=since)
+        delay = retry.own_delay(failure, since, in_outage=claim.in_outage, now=tx.now)
+        self._hand_back(tx, Step(conversation=conversation), until=tx.now + delay, wait=wait)
 
-    def _has_waited_too_long(
-        self, tx: Tx, conversation: Conversation, own_trouble_since: datetime | None
-    ) -> bool:
+    def _waits_since(self) -> datetime | None:
+        """Return since when the run waits for its model; None: it has answered in this attempt."""
+        return None if self.gate.tokens else self.claim.run.waits_since
+
+    def _has_waited_too_long(self, tx: Tx, conversation: Conversation, wait: ModelWait) -> bool:
         turn = self.claim.turn
         if conversation.is_recurring and turn.kind is RunKind.BACKGROUND:
             return False
-        if self.gate.tokens and own_trouble_since is None:
-            # The model has answered it: it works, and waits anew.
-            return False
         limit = retry.max_outage_wait(conversation.kind, self._run_timeout(conversation))
         waits_since = retry.waits_since(tx.outages.find(self.result.profile), tx.now)
-        since = max(self.claim.run.started_at, waits_since)
-        since = min(since, own_trouble_since or since)
+        since = max(wait.since or tx.now, waits_since)
+        since = min(since, wait.own_trouble_since or since)
         if tx.now - since < limit:
             return False
         resumed_at = tx.users.load(turn.user_id).resumed_at
@@ -258,23 +278,26 @@ class _Ending:
             self._failed(tx, conversation, failure)
             return
         due_at = conversation.next_run_at
+        is_due = due_at is not None and due_at <= tx.now
         ending = RunEnding(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
-        if due_at is not None and due_at <= tx.now:
+        if is_due or isinstance(conversation.schedule, After):
             step = transitions.end_in_outage(conversation, failure.message, now=tx.now)
         else:
             # The work is not to blame, and keeps its time.
-            message = system_message(f"A background run failed: {failure.message}")
-            step = Step(conversation=conversation, messages=(message,))
+            told = notice.of_requested_run(failure)
+            step = Step(
+                conversation=conversation, messages=(system_message(told.text),), notices=(told,)
+            )
         self._commit(tx, step, ending)
 
-    def _has_used_model(self) -> bool:
-        """Whether the model that was in an outage when the run was claimed has answered it."""
+    def _has_model_worked(self) -> bool:
+        """Whether the model that was in an outage has worked for the run until its end."""
         result = self.result
-        if result.failure is not None and result.failure.kind in retry.OUTAGE_KINDS:
-            return False
         if result.escalated_from is not None:
-            return False
-        return result.is_done or self.gate.tokens > 0
+            return result.escalated_after_answer
+        if result.is_done or self.reason in _ENDED_BY_AGENT:
+            return True
+        return result.failure is not None and self.gate.tokens > 0
 
     def _is_for_person(self) -> bool:
         return self.claim.turn.kind is RunKind.REPLY and not self._is_unattended()
@@ -338,19 +361,11 @@ class _Ending:
         *,
         until: datetime | None,
         serves: bool = True,
-        failure: Failure | None = None,
-        trouble_since: datetime | None = None,
+        wait: ModelWait = NO_WAIT,
     ) -> None:
         step = self._with_note(tx, self._ask_in_doubt(tx, step))
         served = self._served() if serves else []
-        tx.turns.hand_back(
-            self.claim.turn,
-            step,
-            until=until,
-            served=served,
-            failure=failure,
-            trouble_since=trouble_since,
-        )
+        tx.turns.hand_back(self.claim.turn, step, until=until, served=served, wait=wait)
         self.outcome = "handed back"
         steps.propagate(tx, step)
 
@@ -394,6 +409,11 @@ class _Ending:
 
 
 _SPENT = Failure(FailureKind.MODEL, "The allowance is used up.")
+_NO_ANSWER = Failure(FailureKind.UNAVAILABLE, "The model does not respond.")
+#: Its model has called a tool that ends the run.
+_ENDED_BY_AGENT = frozenset(
+    {StopReason.APPROVAL, StopReason.WAITING_FOR_JOBS, StopReason.REPEATING}
+)
 
 
 def _result_data(result: RunResult) -> str | None:

@@ -163,6 +163,7 @@ def to_run(row: Row[Any]) -> Run:
         ended_at=row.ended_at,
         slot_at=row.slot_at,
         failure=failed and Failure(FailureKind(failed), row.failure_message),
+        waits_since=row.waits_since,
         own_trouble_since=row.own_trouble_since,
         result=row.result,
         tokens=row.tokens,

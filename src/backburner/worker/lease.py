@@ -33,21 +33,7 @@ class Leases:
             # By somebody who changes the conversation, which takes a moment.
             await asyncio.sleep(LOCK_RETRY_SECONDS)
             await self._renew(locked)
-        await self._keep_trying()
         return False
-
-    async def _keep_trying(self) -> None:
-        """Note that runs try models in an outage; not with their leases, which nothing delays."""
-        claims = [run.claim for run in self.active_runs if run.claim.in_outage]
-        if not claims:
-            return
-        profiles = {claim.conversation.profile or self.deps.default_profile for claim in claims}
-        try:
-            await self.deps.store.transact(
-                lambda tx: tx.outages.keep_trying(profiles), within=URGENT_DEADLINE
-            )
-        except StoreFailed as error:
-            _log.warning("outages.update_failed", error=str(error))
 
     async def _renew(self, runs: list[ActiveRun]) -> list[ActiveRun]:
         """Renew leases together; return the runs whose conversation was locked."""

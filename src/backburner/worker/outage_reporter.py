@@ -87,7 +87,7 @@ class OutageReporter:
         for work in late:
             if self._is_too_late(work, outage, now):
                 # Each by itself: it locks its parent as well.
-                await self.deps.store.transact(partial(_end_work, work, outage.profile))
+                await self.deps.store.transact(partial(self._end_work, work, outage))
 
     def _list_users(self, tx: Tx, outage: Outage, after: str) -> Sequence[OutageUser]:
         before = tx.now - MIN_LATENESS
@@ -100,6 +100,10 @@ class OutageReporter:
 
     def _tell(self, outage: Outage, user: OutageUser, tx: Tx) -> None:
         """Tell a user in the conversation that waits longest, if one does."""
+        now = tx.outages.find(outage.profile)
+        if now is None or now.since > outage.since:
+            # It has ended since, or another one has begun.
+            return
         chosen: ConversationId | None = None
         if user.work_waits:
             before, profiles = tx.now - MIN_LATENESS, self._profiles(outage)
@@ -116,9 +120,25 @@ class OutageReporter:
         return tx.outages.late_work(profiles, after, before=before, limit=BATCH)
 
     def _is_too_late(self, work: LateWork, outage: Outage, now: datetime) -> bool:
-        waits_since = max(work.due_at, outage.since, work.resumed_at or outage.since)
+        if work.is_recurring:
+            return False
+        since = (work.due_at, outage.since, work.resumed_at, work.waits_since)
+        waits_since = max(time for time in since if time is not None)
         run_timeout = work.run_timeout or self.deps.limits.run_timeout
         return now - waits_since >= retry.max_outage_wait(work.kind, run_timeout)
+
+    def _end_work(self, work: LateWork, outage: Outage, tx: Tx) -> None:
+        """End one-time work that has waited too long for its model, if it still does."""
+        now = tx.outages.find(outage.profile)
+        if now is None or now.tried_until <= tx.now:
+            return
+        try:
+            conversation = tx.conversations.lock(work.user_id, work.conversation_id)
+        except NotFound:
+            return
+        late = tx.outages.find_late_work(work, self._profiles(outage))
+        if late is not None and self._is_too_late(late, now, tx.now):
+            steps.save(tx, transitions.end_in_outage(conversation, now.message, now=tx.now))
 
     def _report_ends(self, tx: Tx) -> bool:
         ended = tx.outages.take_ended(limit=BATCH)
@@ -151,19 +171,6 @@ class OutageReporter:
         chat = routing.assign(transitions.rename(chat, TITLE).conversation, self.deps.routes)
         told = Step(conversation=chat, messages=(system_message(new.text),), notices=(new,))
         tx.conversations.add(told)
-
-
-def _end_work(work: LateWork, profile: str, tx: Tx) -> None:
-    """End one-time work that has waited too long for its model, if it still does."""
-    outage = tx.outages.find(profile)
-    if outage is None or outage.tried_until <= tx.now:
-        return
-    try:
-        conversation = tx.conversations.lock(work.user_id, work.conversation_id)
-    except NotFound:
-        return
-    if conversation.next_run_at == work.due_at and not conversation.is_recurring:
-        steps.save(tx, transitions.end_in_outage(conversation, outage.message, now=tx.now))
 
 
 def _find_newest(tx: Tx, user: UserId) -> ConversationId | None:

@@ -29,6 +29,7 @@ from backburner.worker.clock_watch import ClockWatch
 from backburner.worker.interruption_reporter import InterruptionReporter
 from backburner.worker.lease import Leases
 from backburner.worker.notice_deliverer import Deliverer
+from backburner.worker.outage_attempts import OutageAttempts
 from backburner.worker.outage_reporter import OutageReporter
 from backburner.worker.pruner import Pruner
 from backburner.worker.question_reminder import Reminder
@@ -127,6 +128,7 @@ class Worker:
             "delivery": _Kept(Deliverer(deps, pace.delivery_lease)),
             "question": _Kept(Reminder(deps)),
             "outage": _Kept(OutageReporter(deps)),
+            "attempts": _Kept(OutageAttempts(deps, self.underway)),
             "interruptions": _Kept(InterruptionReporter(deps)),
             "pruning": _Kept(Pruner(deps, pace.keep_runs)),
             "clock": _Kept(self._clock),
@@ -137,6 +139,7 @@ class Worker:
         repeated = {
             "interruptions": self._pace.poll,
             "outage": REPORT_OUTAGES_EVERY,
+            "attempts": self._pace.heartbeat,
             "pruning": PRUNE_EVERY,
         }
         loops: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {

@@ -1,15 +1,25 @@
 """A model's provider that has trouble, and time that passes meanwhile."""
 
+import asyncio
 from datetime import timedelta
 
+from backburner.actions.origin import Origin
+from backburner.actions.work import jobs
+from backburner.core.conversation import Conversation
 from backburner.core.errors import ModelAccessDenied, ModelUnavailable
 from backburner.core.retry import Outage
+from backburner.core.schedule import Interval
 from backburner.ports import TurnRequest
 from support.doubles.clock import SetClock
-from support.doubles.engine import End, Fail
-from support.stage.stage import Stage
+from support.doubles.engine import End, Fail, Spend, Wait
+from support.stage.make import NOON
+from support.stage.stage import LEASE, Stage
 
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+EVERY_HOUR = Interval(HOUR, anchor=NOON)
 DOWN = Fail(ModelUnavailable("The model is overloaded."))
+#: The provider asks for an hour, so that the model is tried in each.
+DOWN_FOR_AN_HOUR = Fail(ModelUnavailable("The model is overloaded.", retry_after=HOUR))
 DENIED = Fail(ModelAccessDenied("The key was refused.", hint="Enter another.", permanent=True))
 BACK = "The model is available again. Background work that waited for it continues."
 
@@ -35,3 +45,22 @@ async def pass_time(stage: Stage, clock: SetClock, length: timedelta, step: time
         clock.advance(step)
         await stage.work()
         await stage.outage_reporter.run_once()
+
+
+async def start_job(stage: Stage) -> Conversation:
+    chat = await stage.chat()
+    wish = jobs.JobRequest(description="One", prompt="Look.")
+    (started,) = await jobs.start(stage.deps, Origin(chat.user_id, chat.id), [wish])
+    return stage.database.run(lambda tx: tx.conversations.load(chat.user_id, started.id))
+
+
+async def let_probe_hang(stage: Stage, clock: SetClock, *first: Spend) -> asyncio.Event:
+    """Let a probe begin and hang until the event is set, while the worker renews its lease."""
+    hung = asyncio.Event()
+    clock.advance(max(outages(stage)[0].until - clock.now, timedelta()))
+    stage.engine.then(*first, Wait(hung), DOWN)
+    await stage.take_up()
+    for _ in range(4 * MINUTE // (LEASE / 3)):
+        clock.advance(LEASE / 3)
+        await stage.renew()
+    return hung

@@ -27,6 +27,7 @@ from backburner.worker.claiming import Claiming
 from backburner.worker.known_outages import KnownOutages
 from backburner.worker.lease import Leases
 from backburner.worker.notice_deliverer import Deliverer
+from backburner.worker.outage_attempts import OutageAttempts
 from backburner.worker.outage_reporter import OutageReporter
 from backburner.worker.question_reminder import Reminder
 from backburner.worker.rescuer import Rescuer
@@ -78,6 +79,7 @@ class Stage:
         self.deliverer = Deliverer(self.deps, concurrency=1)
         self.reminder = Reminder(self.deps)
         self.outage_reporter = OutageReporter(self.deps)
+        self.outage_attempts = OutageAttempts(self.deps, self.underway)
         self._known: set[UserId] = set()
 
     def _make_deps(self, bus: Bus, more: dict[str, Any]) -> Deps:
@@ -159,6 +161,7 @@ class Stage:
 
     async def renew(self) -> None:
         await self.leases.run_once()
+        await self.outage_attempts.run_once()
 
     def only_run(self) -> ActiveRun:
         (run,) = self.underway
@@ -170,6 +173,7 @@ class Stage:
             task.cancel()
         self._tasks.clear()
         self.underway = self.claiming.underway = self.leases.active_runs = ActiveRuns()
+        self.outage_attempts.active_runs = self.underway
 
     def load(self, conversation: Conversation) -> Conversation:
         user, which = conversation.user_id, conversation.id

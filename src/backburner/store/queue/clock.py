@@ -56,7 +56,7 @@ _any_ahead = select(
 _serve_users = update(users).where(users.c.served_at > _ahead).values(served_at=_now)
 _try_models = (
     update(outages)
-    .where(or_(outages.c.since > _now, outages.c.until > _later))
+    .where(or_(outages.c.since > _now, outages.c.until > _now))
     .values(
         since=case((outages.c.since > _now, _now), else_=outages.c.since),
         until=_now,

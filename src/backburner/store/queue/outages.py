@@ -1,5 +1,6 @@
 """Outages of models: one row per profile for all processes, and whom they were reported to."""
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -13,6 +14,7 @@ from sqlalchemy import (
     case,
     delete,
     exists,
+    func,
     not_,
     or_,
     select,
@@ -21,11 +23,12 @@ from sqlalchemy import (
     update,
 )
 
-from backburner.core import retry
+from backburner.core import retry, schedule
 from backburner.core.conversation import Kind
 from backburner.core.ids import ConversationId, UserId
 from backburner.core.retry import Outage
 from backburner.core.run import Failure, FailureKind
+from backburner.core.schedule.serialize import from_json
 from backburner.ports import LateWork, OutageReport, OutageUser
 from backburner.store.context import Group
 from backburner.store.dialect import insert_if_absent, upsert
@@ -71,8 +74,17 @@ _delete_others = delete(outages).where(
 _forget_reports = delete(outage_reports).where(
     outage_reports.c.profile.not_in(bindparam("profiles", expanding=True))
 )
+_forget_reports_of = delete(outage_reports).where(
+    outage_reports.c.profile == bindparam("of_profile")
+)
 _delete = delete(outages).where(_of_profile)
 
+_was_handed_back = and_(
+    runs.c.user_id == conversations.c.user_id,
+    runs.c.conversation_id == conversations.c.id,
+    is_queued,
+    runs.c.kind == text("'background'"),
+)
 _is_late = and_(
     is_scheduled,
     conversations.c.profile.in_(bindparam("profiles", expanding=True)),
@@ -84,10 +96,7 @@ _is_late = and_(
     # It waits for its own jobs, or because of its own trouble.
     not_(
         exists().where(
-            runs.c.user_id == conversations.c.user_id,
-            runs.c.conversation_id == conversations.c.id,
-            is_queued,
-            runs.c.kind == text("'background'"),
+            _was_handed_back,
             or_(runs.c.wait_until.is_(None), runs.c.wait_until > bindparam("now")),
         )
     ),
@@ -100,7 +109,12 @@ _select_late = (
         conversations.c.next_run_at,
         conversations.c.kind,
         conversations.c.run_timeout,
+        conversations.c.schedule,
         users.c.resumed_at,
+        select(func.coalesce(runs.c.waits_since, runs.c.wait_until))
+        .where(_was_handed_back)
+        .scalar_subquery()
+        .label("waits_since"),
     )
     .join(users, users.c.id == conversations.c.user_id)
     .where(_is_late)
@@ -114,6 +128,10 @@ _select_late_after = _select_late.where(
         bindparam("owner", type_=Text()),
         bindparam("which", type_=Text()),
     )
+)
+_find_late = _select_late.where(
+    conversations.c.user_id == bindparam("owner", type_=Text()),
+    conversations.c.id == bindparam("which", type_=Text()),
 )
 _has_ended = not_(exists().where(outages.c.profile == outage_reports.c.profile))
 _select_ended = (
@@ -149,6 +167,8 @@ class Outages(Group):
         """Begin an outage of a profile, or prolong the one it has."""
         row = self._execute(_lock, {"of_profile": profile}).one_or_none()
         before = None if row is None else _to_outage(row)
+        if before is not None and self.tx.now - before.tried_until > retry.MAX_OUTAGE_SILENCE:
+            self._execute(_forget_reports_of, {"of_profile": profile})
         outage = retry.note_trouble(before, profile, failure, probed=probed, now=self.tx.now)
         self._save(outage)
         return outage
@@ -204,17 +224,13 @@ class Outages(Group):
                 "which": after.conversation_id,
             }
             rows = self._execute(_select_late_after, {**values, **position})
-        return [
-            LateWork(
-                UserId(row.user_id),
-                ConversationId(row.id),
-                row.next_run_at,
-                Kind(row.kind),
-                row.run_timeout,
-                row.resumed_at,
-            )
-            for row in rows
-        ]
+        return [_to_late_work(row) for row in rows]
+
+    def find_late_work(self, work: LateWork, profiles: Sequence[str]) -> LateWork | None:
+        values = {"owner": work.user_id, "which": work.conversation_id, "limit": 1}
+        values |= self._late(profiles, work.due_at)
+        row = self._execute(_find_late, values).one_or_none()
+        return None if row is None else _to_late_work(row)
 
     def users(
         self, outage: str, profiles: Sequence[str], after: str, *, before: datetime, limit: int
@@ -274,6 +290,20 @@ class Outages(Group):
     def _delete_report(self, row: Row[Any]) -> bool:
         values = {"owner": row.user_id, "of_profile": row.profile}
         return self._execute(_delete_report, values).rowcount == 1
+
+
+def _to_late_work(row: Any) -> LateWork:
+    timed = row.schedule and from_json(json.loads(row.schedule))
+    return LateWork(
+        UserId(row.user_id),
+        ConversationId(row.id),
+        row.next_run_at,
+        Kind(row.kind),
+        row.run_timeout,
+        is_recurring=timed is not None and schedule.is_recurring(timed),
+        resumed_at=row.resumed_at,
+        waits_since=row.waits_since,
+    )
 
 
 def _to_outage(row: Row[tuple[object, ...]]) -> Outage:

@@ -13,7 +13,7 @@ from sqlalchemy import Text, and_, bindparam, exists, select, true, tuple_, upda
 from backburner.core.conversation import Conversation
 from backburner.core.errors import Fenced
 from backburner.core.ids import ItemId, RunId
-from backburner.core.run import Failure, RunEnding, RunStatus, Turn
+from backburner.core.run import NO_WAIT, ModelWait, RunEnding, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.ports import TurnFlags
 from backburner.store.context import Group
@@ -135,26 +135,18 @@ class Turns(Group):
         *,
         until: datetime | None,
         served: Iterable[ItemId] = (),
-        failure: Failure | None = None,
-        trouble_since: datetime | None = None,
+        wait: ModelWait = NO_WAIT,
     ) -> None:
         """Give up the turn; the run resumes at `until`, or None: when something resumes it.
 
-        `failure` is why it could not continue, and `trouble_since` since when it has had trouble
-        of its own. A run that was asked to stop ends instead.
+        A run that was asked to stop ends instead.
         """
         self._give_up(turn, step, served=served)
         if self.is_cancelled(turn):
             ending = RunEnding(status=RunStatus.CANCELLED)
             Runs(self.tx).end(turn.user_id, turn.run_id, ending)
         else:
-            Runs(self.tx).queue(
-                turn.user_id,
-                turn.run_id,
-                until=until,
-                failure=failure,
-                trouble_since=trouble_since,
-            )
+            Runs(self.tx).queue(turn.user_id, turn.run_id, until=until, wait=wait)
         self._write(turn, step)
         self.tx.announce_end(turn)
 

@@ -18,7 +18,16 @@ from sqlalchemy import (
 )
 
 from backburner.core.ids import ConversationId, RunId, UserId, new_run_id
-from backburner.core.run import Failure, Run, RunEnding, RunKind, RunStatus, SkippedSlots, Turn
+from backburner.core.run import (
+    NO_WAIT,
+    ModelWait,
+    Run,
+    RunEnding,
+    RunKind,
+    RunStatus,
+    SkippedSlots,
+    Turn,
+)
 from backburner.ports import Hint, HintKind
 from backburner.store.context import Group
 from backburner.store.mapping import to_run
@@ -71,6 +80,7 @@ _queue = (
         failure_kind=bindparam("new_failure_kind"),
         failure_message=bindparam("new_failure_message"),
         own_trouble_since=bindparam("new_trouble_since"),
+        waits_since=bindparam("new_waits_since"),
         draft=None,
     )
 )
@@ -171,16 +181,17 @@ class Runs(Group):
         run_id: RunId,
         *,
         until: datetime | None,
-        failure: Failure | None = None,
-        trouble_since: datetime | None = None,
+        wait: ModelWait = NO_WAIT,
     ) -> None:
+        failure = wait.failure
         values = {
             "owner": user,
             "run_id": run_id,
             "until": until,
             "new_failure_kind": failure and failure.kind.value,
             "new_failure_message": failure and failure.message,
-            "new_trouble_since": trouble_since,
+            "new_trouble_since": wait.own_trouble_since,
+            "new_waits_since": wait.since,
         }
         self._execute(_queue, values)
 

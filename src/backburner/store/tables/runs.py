@@ -61,6 +61,8 @@ runs = Table(
     Column("drafted_at", Time),
     #: Of a run that was handed back: it meets trouble of its model that others do not.
     Column("own_trouble_since", Time),
+    #: Of a run that was handed back: the first trouble since its model last answered it.
+    Column("waits_since", Time),
     CheckConstraint(
         "status IN ('queued', 'running', 'success', 'failure', 'skipped', 'cancelled')",
         name="status",

@@ -1,4 +1,4 @@
-"""Until when a model in an outage counts as tried, apart from when it is probed."""
+"""Until when a model in an outage counts as tried, and since when a run waits for its model."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -26,3 +26,4 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("profile", name=op.f("pk_outages")),
     )
     op.bulk_insert(outages, kept)
+    op.add_column("runs", sa.Column("waits_since", TIME))

@@ -1,0 +1,367 @@
+"""When an outage is over, when it ends work that waits, and what is told of both."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+import pytest
+from support.doubles.clock import SetClock
+from support.doubles.engine import End, Fail, Say, ScriptedEngine, Spend, Wait
+from support.stage.make import MATE, NOON, USER
+from support.stage.provider import (
+    DOWN_FOR_AN_HOUR,
+    EVERY_HOUR,
+    HOUR,
+    MINUTE,
+    Provider,
+    let_probe_hang,
+    outages,
+    pass_time,
+    start_job,
+)
+from support.stage.stage import LEASE, Stage
+from support.stage.until import until
+from support.statements import watched
+
+from backburner.actions import steps
+from backburner.actions.deps import Limits
+from backburner.core import retry, transitions
+from backburner.core.allowance import Allowance, AllowanceScope
+from backburner.core.conversation import Conversation, EndedAs, Status
+from backburner.core.errors import ModelUnavailable
+from backburner.core.routing import Routes
+from backburner.core.run import Failure, FailureKind, RunStatus
+from backburner.core.schedule import After, Scheduled
+from backburner.core.transitions import RAISE_ALLOWANCE, Step
+from backburner.ports import LateWork, TurnRequest, Tx
+from backburner.runs.stopping import StopReason
+from backburner.worker.outage_reporter import OutageReporter
+
+SECOND = timedelta(seconds=1)
+
+
+async def keep_in_outage(stage: Stage) -> None:
+    """Let work of another user try the model."""
+    stage.user(MATE)
+    await stage.task(EVERY_HOUR, user=MATE)
+    await stage.work()
+
+
+async def test_a_job_that_has_worked_is_not_ended_by_the_next_look(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(), limits=Limits(run_timeout=10 * MINUTE))
+    job = await start_job(stage)
+    await stage.work()
+    await pass_time(stage, clock, 8 * MINUTE, MINUTE)
+    hung = await let_probe_hang(stage, clock, Spend(10))
+    hung.set()
+    await stage.idle()
+
+    clock.advance(SECOND)
+    await stage.outage_reporter.run_once()
+
+    assert stage.load(job).ended_as is None
+
+
+async def test_time_in_which_work_waits_for_its_user_does_not_count(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    spends = (Allowance(AllowanceScope.RUN, tokens=100),)
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR), allowances=spends)
+    stage.engine.then(Spend(120))
+    task = await stage.task()
+    await stage.work()
+    assert stage.load(task).status is Status.WAITING_INPUT
+    await keep_in_outage(stage)
+    await pass_time(stage, clock, 30 * HOUR, HOUR)
+
+    await stage.answer(task, RAISE_ALLOWANCE)
+    await pass_time(stage, clock, 3 * HOUR, HOUR)
+    assert stage.load(task).ended_as is None
+
+    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT, HOUR)
+    assert stage.load(task).ended_as is EndedAs.ERROR
+
+
+async def test_time_in_which_work_waits_for_its_jobs_does_not_count(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
+    task = await stage.task()
+    stage.engine.then(Wait())
+    await stage.take_up()
+    turn = stage.only_run().claim.turn
+
+    def wait_for_jobs(tx: Tx) -> None:
+        step = Step(conversation=tx.turns.hold(turn))
+        tx.turns.hand_back(turn, step, until=tx.now + 30 * HOUR)
+
+    stage.database.run(wait_for_jobs)
+    stage.kill()
+    await keep_in_outage(stage)
+    await pass_time(stage, clock, 33 * HOUR, HOUR)
+    assert stage.load(task).ended_as is None
+
+    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT, HOUR)
+    assert stage.load(task).ended_as is EndedAs.ERROR
+
+
+async def test_work_after_other_work_ends_if_its_only_event_meets_an_outage(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
+    first = await stage.task(Scheduled(NOON + 400 * HOUR))
+    task = await stage.task(After(first.id, once=True))
+
+    def receive(tx: Tx) -> None:
+        before = tx.conversations.lock(task.user_id, task.id)
+        steps.save(tx, transitions.receive_event(before, {"source": "after", "signal": "ended"}))
+
+    stage.database.run(receive)
+    await stage.work()
+    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 2 * HOUR, HOUR)
+
+    assert stage.load(task).ended_as is EndedAs.ERROR
+    assert any("waited too long for its model" in text for text in stage.notices())
+
+
+async def test_a_run_that_was_asked_for_and_given_up_is_told(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
+    task = await stage.task(Scheduled(NOON + 400 * HOUR))
+
+    def ask(tx: Tx) -> None:
+        steps.save(tx, transitions.run_now(tx.conversations.lock(task.user_id, task.id)))
+
+    stage.database.run(ask)
+    await stage.work()
+    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 2 * HOUR, HOUR)
+
+    assert "A background run failed: The model is overloaded." in stage.notices()
+
+
+async def test_own_trouble_with_long_rests_ends(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    busy = Fail(ModelUnavailable("Too many requests.", retry_after=20 * MINUTE))
+    stage = set_up(
+        otherwise=lambda request: [Say("Hello.") if request.schema is None else busy],
+        limits=Limits(run_timeout=30 * MINUTE),
+    )
+    job, chat = await start_job(stage), await stage.chat()
+    await stage.work()
+
+    for _ in range(6):
+        await pass_time(stage, clock, 25 * MINUTE, MINUTE)
+        await stage.say(chat, "Hello?")
+        await stage.work()
+
+    assert stage.load(job).ended_as is EndedAs.ERROR
+
+
+async def test_a_run_that_is_interrupted_does_not_end_an_outage(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider())
+    await stage.task(EVERY_HOUR)
+    await stage.work()
+    await pass_time(stage, clock, 10 * MINUTE, MINUTE)
+    clock.advance(outages(stage)[0].until - clock.now)
+    stage.engine.then(Spend(10), Wait())
+    await stage.take_up()
+    await until(lambda: outages(stage)[0].until == clock.now)
+
+    stage.underway.stop_all(StopReason.DRAINING)
+    await stage.idle()
+    await pass_time(stage, clock, 10 * MINUTE, MINUTE)
+
+    assert len(stage.notices()) == 1
+
+
+async def test_a_probe_that_did_not_try_makes_room_for_another(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider())
+    await stage.task(EVERY_HOUR)
+    await stage.work()
+    clock.advance(outages(stage)[0].until - clock.now)
+    stage.engine.then(Wait())
+    await stage.take_up()
+    assert outages(stage)[0].until > clock.now
+
+    stage.underway.stop_all(StopReason.DRAINING)
+    await stage.idle()
+
+    assert outages(stage)[0].until == clock.now
+
+
+async def test_a_probe_that_gets_no_answer_in_its_time_is_not_to_blame(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(), limits=Limits(run_timeout=timedelta(milliseconds=50)))
+    task = await stage.task(EVERY_HOUR)
+    await stage.work()
+    for _ in range(3):
+        clock.advance(6 * MINUTE)
+        stage.engine.then(Wait())
+        await stage.work()
+
+    after = stage.load(task)
+    assert (after.failures, after.status) == (0, Status.BACKGROUND)
+    assert outages(stage)[0].message == "The model does not respond."
+
+
+async def test_an_outage_is_over_when_the_model_answers_badly(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    provider = Provider()
+
+    def local(request: TurnRequest) -> Sequence[Fail | Spend | End]:
+        return provider(request) if provider.trouble else [Spend(10), End({"nonsense": 1})]
+
+    stage = set_up(
+        engines={"remote": ScriptedEngine(), "local": ScriptedEngine(otherwise=local)},
+        default_profile="remote",
+        routes=Routes(names=("remote", "local"), chat="remote", background="local"),
+    )
+    task = await stage.task(EVERY_HOUR)
+    await stage.work()
+    await pass_time(stage, clock, 10 * MINUTE, MINUTE)
+    provider.trouble = None
+
+    await pass_time(stage, clock, HOUR, 10 * MINUTE)
+
+    assert outages(stage) == []
+    assert {run.escalated_from for run in stage.history(task)} >= {"local"}
+
+
+async def test_a_look_costs_the_same_for_recurring_work_that_is_very_late(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR), limits=Limits(max_tasks=100))
+
+    async def count_statements() -> int:
+        with watched(stage.database) as seen:
+            await stage.outage_reporter.run_once()
+        return len(seen)
+
+    for _ in range(9):
+        await stage.task(EVERY_HOUR)
+    await stage.work()
+    clock.advance(2 * MINUTE)
+    await stage.outage_reporter.run_once()
+    usual = await count_statements()
+
+    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 2 * HOUR, HOUR)
+
+    assert await count_statements() == usual
+
+
+async def find_late_work(stage: Stage, clock: SetClock) -> tuple[Conversation, LateWork]:
+    """Start a task that has waited too long, and find it as the reporter does."""
+    failure = Failure(FailureKind.UNAVAILABLE, "It is down.", retry_after=HOUR)
+    task = await stage.task()
+    for _ in range(26):
+        stage.database.run(lambda tx: tx.outages.note("scripted", failure, probed=True))
+        clock.advance(HOUR)
+    stage.database.run(lambda tx: tx.outages.note("scripted", failure, probed=True))
+    profiles, before = ["scripted", ""], clock.now
+    (work,) = stage.database.run(
+        lambda tx: tx.outages.late_work(profiles, None, before=before, limit=9)
+    )
+    return task, work
+
+
+@pytest.mark.parametrize("change", ["nothing", "another outage", "a pause", "a run"])
+async def test_late_work_is_looked_at_again_before_it_is_ended(
+    set_up: Callable[..., Stage], clock: SetClock, change: str
+) -> None:
+    stage = set_up(otherwise=lambda _request: [Wait()])
+    task, work = await find_late_work(stage, clock)
+    (outage,) = outages(stage)
+    match change:
+        case "another outage":
+            failure = Failure(FailureKind.UNAVAILABLE, "It is down.")
+            stage.database.run(lambda tx: tx.outages.end("scripted"))
+            stage.database.run(lambda tx: tx.outages.note("scripted", failure, probed=True))
+        case "a pause":
+            stage.database.run(lambda tx: tx.users.pause_everything(USER, paused=True))
+        case "a run":
+            stage.database.run(lambda tx: tx.outages.end_rest("scripted"))
+            await stage.take_up()
+            assert stage.only_run().claim.is_probe
+
+    stage.database.run(lambda tx: stage.outage_reporter._end_work(work, outage, tx))
+
+    expected = EndedAs.ERROR if change == "nothing" else None
+    assert stage.load(task).ended_as is expected
+    stage.kill()
+
+
+async def test_what_one_process_listed_is_not_told_after_another_has_told_the_end(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider())
+    await stage.task(EVERY_HOUR)
+    await stage.work()
+    clock.advance(2 * MINUTE)
+    slow, quick = OutageReporter(stage.deps), OutageReporter(stage.deps)
+    (outage,) = outages(stage)
+    (user,) = stage.database.run(lambda tx: slow._list_users(tx, outage, ""))
+    await quick.run_once()
+    stage.database.run(lambda tx: tx.outages.end("scripted"))
+    await quick.run_once()
+
+    stage.database.run(lambda tx: slow._tell(outage, user, tx))
+    await slow.run_once()
+
+    assert len(stage.notices()) == 2
+
+
+async def test_trouble_a_month_later_is_told(set_up: Callable[..., Stage], clock: SetClock) -> None:
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
+    await stage.task()
+    await stage.work()
+    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 2 * HOUR, HOUR)
+    told = len(stage.notices())
+
+    clock.advance(timedelta(days=30))
+    await stage.task(EVERY_HOUR)
+    await stage.work()
+    await pass_time(stage, clock, 2 * HOUR, MINUTE)
+
+    assert len(stage.notices()) == told + 1
+
+
+async def test_a_model_is_tried_soon_after_the_clock_was_set_back_a_little(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider())
+    await stage.task(EVERY_HOUR)
+    await stage.work()
+    await pass_time(stage, clock, 2 * HOUR, MINUTE)
+    clock.now -= 50 * MINUTE
+
+    stage.database.run(
+        lambda tx: tx.queue.correct_times(lease=LEASE, delivery_lease=MINUTE, jumped=True)
+    )
+
+    (outage,) = outages(stage)
+    assert max(outage.until, outage.tried_until) == clock.now
+
+
+async def test_interruptions_do_not_prolong_the_waiting(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(), limits=Limits(run_timeout=15 * MINUTE))
+    job = await start_job(stage)
+    await stage.work()
+    while clock.now < NOON + 15 * MINUTE:
+        await let_probe_hang(stage, clock)
+        stage.underway.stop_all(StopReason.DRAINING)
+        await stage.idle()
+        await stage.work()
+
+    assert stage.load(job).ended_as is EndedAs.ERROR
+    assert stage.history(job)[0].status is RunStatus.FAILURE
