@@ -1,5 +1,6 @@
-"""When an outage is over, when it ends work that waits, and what is told of both."""
+"""When an outage is over, and when it ends work that waits."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
@@ -8,6 +9,7 @@ from support.doubles.clock import SetClock
 from support.doubles.engine import End, Fail, Say, ScriptedEngine, Spend, Wait
 from support.stage.make import MATE, NOON, USER
 from support.stage.provider import (
+    DOWN,
     DOWN_FOR_AN_HOUR,
     EVERY_HOUR,
     HOUR,
@@ -25,16 +27,17 @@ from support.statements import watched
 from backburner.actions import steps
 from backburner.actions.deps import Limits
 from backburner.core import retry, transitions
-from backburner.core.allowance import Allowance, AllowanceScope
+from backburner.core.allowance import Allowance, AllowanceScope, Amount
 from backburner.core.conversation import Conversation, EndedAs, Status
-from backburner.core.errors import ModelUnavailable
+from backburner.core.errors import EngineFailed, ModelUnavailable
 from backburner.core.routing import Routes
 from backburner.core.run import Failure, FailureKind, RunStatus
-from backburner.core.schedule import After, Scheduled
+from backburner.core.schedule import After, AfterCondition, Scheduled
 from backburner.core.transitions import RAISE_ALLOWANCE, Step
+from backburner.core.transitions.step import FollowerEvent
 from backburner.ports import LateWork, TurnRequest, Tx
 from backburner.runs.stopping import StopReason
-from backburner.worker.outage_reporter import OutageReporter
+from backburner.worker.seats import Seats
 
 SECOND = timedelta(seconds=1)
 
@@ -130,11 +133,7 @@ async def test_a_run_that_was_asked_for_and_given_up_is_told(
 ) -> None:
     stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
     task = await stage.task(Scheduled(NOON + 400 * HOUR))
-
-    def ask(tx: Tx) -> None:
-        steps.save(tx, transitions.run_now(tx.conversations.lock(task.user_id, task.id)))
-
-    stage.database.run(ask)
+    ask_for_run(stage, task)
     await stage.work()
     await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 2 * HOUR, HOUR)
 
@@ -288,7 +287,7 @@ async def test_late_work_is_looked_at_again_before_it_is_ended(
         case "a pause":
             stage.database.run(lambda tx: tx.users.pause_everything(USER, paused=True))
         case "a run":
-            stage.database.run(lambda tx: tx.outages.end_rest("scripted"))
+            stage.database.run(lambda tx: tx.outages.note_answer("scripted"))
             await stage.take_up()
             assert stage.only_run().claim.is_probe
 
@@ -297,41 +296,6 @@ async def test_late_work_is_looked_at_again_before_it_is_ended(
     expected = EndedAs.ERROR if change == "nothing" else None
     assert stage.load(task).ended_as is expected
     stage.kill()
-
-
-async def test_what_one_process_listed_is_not_told_after_another_has_told_the_end(
-    set_up: Callable[..., Stage], clock: SetClock
-) -> None:
-    stage = set_up(otherwise=Provider())
-    await stage.task(EVERY_HOUR)
-    await stage.work()
-    clock.advance(2 * MINUTE)
-    slow, quick = OutageReporter(stage.deps), OutageReporter(stage.deps)
-    (outage,) = outages(stage)
-    (user,) = stage.database.run(lambda tx: slow._list_users(tx, outage, ""))
-    await quick.run_once()
-    stage.database.run(lambda tx: tx.outages.end("scripted"))
-    await quick.run_once()
-
-    stage.database.run(lambda tx: slow._tell(outage, user, tx))
-    await slow.run_once()
-
-    assert len(stage.notices()) == 2
-
-
-async def test_trouble_a_month_later_is_told(set_up: Callable[..., Stage], clock: SetClock) -> None:
-    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
-    await stage.task()
-    await stage.work()
-    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 2 * HOUR, HOUR)
-    told = len(stage.notices())
-
-    clock.advance(timedelta(days=30))
-    await stage.task(EVERY_HOUR)
-    await stage.work()
-    await pass_time(stage, clock, 2 * HOUR, MINUTE)
-
-    assert len(stage.notices()) == told + 1
 
 
 async def test_a_model_is_tried_soon_after_the_clock_was_set_back_a_little(
@@ -365,3 +329,228 @@ async def test_interruptions_do_not_prolong_the_waiting(
 
     assert stage.load(job).ended_as is EndedAs.ERROR
     assert stage.history(job)[0].status is RunStatus.FAILURE
+
+
+async def test_a_run_that_was_asked_for_does_not_end_work_that_waits_for_other_work(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
+    first = await stage.task(Scheduled(NOON + 400 * HOUR))
+    task = await stage.task(After(first.id, once=True))
+    ask_for_run(stage, task)
+    await stage.work()
+    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 2 * HOUR, HOUR)
+
+    assert RunStatus.FAILURE in {run.status for run in stage.history(task)}
+    after = stage.load(task)
+    assert (after.ended_as, after.schedule) == (None, task.schedule)
+
+
+async def test_a_run_that_was_asked_for_does_not_end_work_that_is_hardly_late(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
+    task = await stage.task(Scheduled(NOON + 23 * HOUR + 50 * MINUTE))
+    ask_for_run(stage, task)
+    await stage.work()
+    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 2 * HOUR, HOUR)
+    assert stage.load(task).ended_as is None
+
+    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT, HOUR)
+    assert stage.load(task).ended_as is EndedAs.ERROR
+
+
+async def test_the_last_event_of_work_after_other_work_is_not_lost(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
+    first = await stage.task(Scheduled(NOON + 400 * HOUR))
+    task = await stage.task(After(first.id, on=AfterCondition.ANY))
+
+    def receive(tx: Tx) -> None:
+        before = tx.conversations.lock(task.user_id, task.id)
+        steps.save(tx, transitions.receive_event(before, {"source": "after", "signal": "ended"}))
+
+    def stop(tx: Tx) -> None:
+        before = tx.conversations.lock(task.user_id, task.id)
+        steps.save(tx, transitions.apply_follower_event(before, FollowerEvent.STOPPED))
+
+    stage.database.run(receive)
+    await stage.work()
+    await pass_time(stage, clock, 30 * HOUR, HOUR)
+    stage.database.run(stop)
+    await pass_time(stage, clock, 2 * HOUR, HOUR)
+
+    assert stage.load(task).ended_as is None
+
+
+@pytest.mark.parametrize(
+    "reason", [StopReason.CANCELLED, StopReason.USER_WAITING, StopReason.DRAINING]
+)
+async def test_an_interrupted_probe_keeps_the_rest_that_a_provider_asked_for(
+    set_up: Callable[..., Stage], clock: SetClock, reason: StopReason
+) -> None:
+    stage = set_up(otherwise=Provider())
+    await stage.task(EVERY_HOUR)
+    chat = await stage.chat()
+    await stage.work()
+    clock.advance(outages(stage)[0].until - clock.now)
+    stage.engine.then(Wait())
+    await stage.take_up()
+    stage.engine.then(DOWN_FOR_AN_HOUR)
+    await stage.say(chat, "Hello?")
+    await stage.take_up()
+    await until(lambda: len(stage.underway) == 1)
+
+    stage.underway.stop_all(reason)
+    await stage.idle()
+
+    assert outages(stage)[0].until == clock.now + HOUR
+
+
+async def test_an_outage_is_over_when_a_model_that_answers_needs_too_long(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(), limits=Limits(run_timeout=timedelta(milliseconds=150)))
+    await stage.task(EVERY_HOUR)
+    await stage.work()
+    clock.advance(HOUR)
+    stage.engine.then(Spend(10), Spend(10), Wait())
+    await stage.work()
+
+    assert outages(stage) == []
+
+
+async def test_a_model_that_still_writes_is_not_silent(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(), limits=Limits(run_timeout=timedelta(milliseconds=100)))
+    task = await stage.task(EVERY_HOUR)
+    await stage.work()
+    clock.advance(HOUR)
+    # Some engines know the cost of a response at its end only.
+    stage.engine.then(Say("A very long text, slowly"), Wait())
+    await stage.work()
+
+    assert stage.load(task).failures == 1
+
+
+async def test_answers_of_another_model_do_not_end_an_outage(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    local, remote = ScriptedEngine(), ScriptedEngine()
+    stage = set_up(
+        engines={"remote": remote, "local": local},
+        default_profile="remote",
+        routes=Routes(names=("remote", "local"), chat="remote", background="local"),
+    )
+    await stage.task(EVERY_HOUR)
+    local.then(DOWN)
+    await stage.work()
+    clock.advance(MINUTE)
+    local.then(Fail(EngineFailed("Cannot connect to the sandbox.")))
+    remote.then(Spend(10), DOWN)
+    await stage.work()
+
+    assert len(remote.requests) == 1
+    assert [outage.profile for outage in outages(stage)] == ["local"]
+
+
+async def test_an_interruption_before_an_answer_keeps_what_a_run_waits_for(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider())
+    task = await stage.task()
+    await stage.work()
+    clock.advance(MINUTE)
+    stage.database.run(lambda tx: tx.outages.end("scripted"))
+    await stage.work()
+    before = stage.history(task)[0]
+    assert before.own_trouble_since is not None
+    clock.advance(MINUTE)
+    stage.engine.then(Wait())
+    await stage.take_up()
+    stage.underway.stop_all(StopReason.DRAINING)
+    await stage.idle()
+
+    after = stage.history(task)[0]
+    assert (after.own_trouble_since, after.waits_since, after.failure) == (
+        before.own_trouble_since,
+        before.waits_since,
+        before.failure,
+    )
+
+
+async def test_a_wait_for_the_budget_keeps_what_a_run_waits_for(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(
+        otherwise=Provider(),
+        allowances=(Allowance(AllowanceScope.USER, tokens=100),),
+        limits=Limits(run_timeout=10 * MINUTE, reservation=Amount(tokens=100)),
+    )
+    job, chat = await start_job(stage), await stage.chat()
+    await stage.work()
+    before = stage.history(job)[0]
+    clock.advance(9 * MINUTE)
+    hung = asyncio.Event()
+    stage.engine.then(Wait(hung), DOWN)
+    await stage.say(chat, "Hello?")
+    await stage.take_up()
+    await until(lambda: len(stage.underway) == 1)
+
+    after = stage.history(job)[0]
+    assert (after.status, after.epoch) == (RunStatus.QUEUED, before.epoch + 1)
+    assert (after.waits_since, after.failure) == (before.waits_since, before.failure)
+    hung.set()
+    await stage.idle()
+
+
+async def test_work_that_began_to_wait_by_a_clock_that_ran_ahead_ends(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
+    task = await stage.task()
+    ahead = timedelta(days=300)
+    clock.now += ahead
+    await stage.work()
+    clock.now -= ahead
+    stage.database.run(
+        lambda tx: tx.queue.correct_times(lease=LEASE, delivery_lease=MINUTE, jumped=True)
+    )
+    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 6 * HOUR, HOUR)
+
+    assert stage.load(task).ended_as is EndedAs.ERROR
+
+
+async def test_a_job_without_a_seat_does_not_wait_for_a_model_that_answers(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    limits = Limits(run_timeout=10 * MINUTE)
+    stage = set_up(otherwise=Provider(), limits=limits, seats=Seats(total=1))
+    stage.user(MATE)
+    await stage.task(EVERY_HOUR, user=MATE, run_timeout=HOUR)
+    await stage.work()
+    clock.advance(outages(stage)[0].until - clock.now)
+    answers = [asyncio.Event() for _ in range(4)]
+    stage.engine.then(*(step for each in answers for step in (Spend(10), Wait(each))), DOWN)
+    await stage.take_up()
+    job = await start_job(stage)
+    for each in answers:
+        await until(lambda: outages(stage)[0].answered_at == clock.now)
+        for _ in range(3 * MINUTE // (LEASE / 3)):
+            clock.advance(LEASE / 3)
+            await stage.renew()
+        each.set()
+    await stage.idle()
+    await stage.outage_reporter.run_once()
+
+    assert not stage.history(job)
+    assert stage.load(job).ended_as is None
+
+
+def ask_for_run(stage: Stage, task: Conversation) -> None:
+    def ask(tx: Tx) -> None:
+        steps.save(tx, transitions.run_now(tx.conversations.lock(task.user_id, task.id)))
+
+    stage.database.run(ask)

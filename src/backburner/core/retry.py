@@ -28,8 +28,8 @@ PROBE_TIME = timedelta(minutes=1)
 MAX_UNTRIED_TIME = timedelta(minutes=2)
 #: How long one-time work waits for its model. A job waits for as long as a run of it may take.
 MAX_OUTAGE_WAIT = timedelta(hours=24)
-#: Trouble after nothing has tried a model for so long is told anew: nobody knows of its end.
-MAX_OUTAGE_SILENCE = timedelta(days=1)
+#: Who was told so long before an outage began anew is told again.
+MAX_REPORT_AGE = timedelta(days=7)
 #: Failures that the work is not to blame for.
 OUTAGE_KINDS = frozenset({FailureKind.UNAVAILABLE, FailureKind.ACCESS_DENIED})
 _LIMITS = {OnRepeatedFailure.PAUSE: 2, OnRepeatedFailure.NOTIFY: 3}
@@ -79,6 +79,8 @@ class Outage:
     until: datetime
     #: Until then it counts as tried: the end of its last rest, or later, while runs try it.
     tried_until: datetime
+    #: When the model last answered a call, though no run has ended well since.
+    answered_at: datetime | None = None
     #: Probes that failed.
     probes: int = 0
 
@@ -110,6 +112,7 @@ def note_trouble(
         since=waits_since(outage, now),
         until=until,
         tried_until=until,
+        answered_at=None if outage is None else outage.answered_at,
         probes=probes,
     )
 

@@ -49,7 +49,7 @@ class Budget:
                 self._spend(tx, model, usage, person.zone)
                 if self.probes is not None:
                     # The outage is over when a run has ended well; meanwhile others may try.
-                    tx.outages.end_rest(self.probes)
+                    tx.outages.note_answer(self.probes)
             return self.open(tx, person.zone).over
 
         return await self.deps.store.transact(work)

@@ -57,8 +57,8 @@ class RunResult:
     #: The profile in use, and the one that failed before.
     profile: str = ""
     escalated_from: str | None = None
-    #: The profile that failed before has answered, if badly.
-    escalated_after_answer: bool = False
+    #: The model of its own profile has answered; None: it was under no other.
+    own_model_answered: bool | None = None
     #: The agent's session, and its new entries.
     session: Session | None = None
     entries: list[str] = field(default_factory=list)
@@ -128,8 +128,7 @@ class _Ending:
         elif claim.in_outage and self._has_model_worked():
             tx.outages.end(profile)
         elif claim.is_probe:
-            # It was interrupted, or did not try: another one may.
-            tx.outages.end_rest(profile)
+            tx.outages.end_probe(profile)
 
     def _trouble(self) -> Failure | None:
         """Return the trouble of the model's provider that the run has met."""
@@ -138,8 +137,13 @@ class _Ending:
             is_trouble = failure.kind in retry.OUTAGE_KINDS and not result.is_done
             return failure if is_trouble else None
         # In an outage a model that says nothing is not the fault of the work.
-        is_silent = self.claim.in_outage and not self.gate.tokens and not result.escalated_from
+        is_silent = self.claim.in_outage and not self._has_answered() and not result.text
         return _NO_ANSWER if is_silent and self.reason is StopReason.TIMEOUT else None
+
+    def _has_answered(self) -> bool:
+        """Whether the model of the run's own profile has answered a call."""
+        answered = self.result.own_model_answered
+        return self.gate.tokens > 0 if answered is None else answered
 
     def _lock_awaited(self, tx: Tx) -> Mapping[ConversationId, bool]:
         """Lock the jobs that the run waits for; return which of them have settled.
@@ -191,11 +195,12 @@ class _Ending:
             case StopReason.SPENT if self.gate.over is not None:
                 self._spent(tx, conversation, self.gate.over)
             case StopReason.USER_WAITING | StopReason.DRAINING | StopReason.SHUTDOWN:
-                wait = ModelWait(since=self._waits_since())
-                self._hand_back(tx, Step(conversation=conversation), until=tx.now, wait=wait)
+                step, wait = Step(conversation=conversation), self._kept_wait(tx)
+                self._hand_back(tx, step, until=tx.now, wait=wait)
             case StopReason.BUDGET_RESERVED:
-                step = Step(conversation=conversation)
-                self._hand_back(tx, step, until=tx.now + BUDGET_RETRY_DELAY, serves=False)
+                step, wait = Step(conversation=conversation), self._kept_wait(tx)
+                until = tx.now + BUDGET_RETRY_DELAY
+                self._hand_back(tx, step, until=until, serves=False, wait=wait)
             case StopReason.TIMEOUT:
                 failure = Failure(FailureKind.TIMEOUT, "The run took too long.")
                 self._failed(tx, conversation, failure)
@@ -236,9 +241,8 @@ class _Ending:
         if self._is_for_person():
             self._failed(tx, conversation, failure)
             return
-        wait = ModelWait(
-            failure=failure, since=self._waits_since() or tx.now, own_trouble_since=since
-        )
+        waits_since = self._kept_wait(tx).since or tx.now
+        wait = ModelWait(failure=failure, since=waits_since, own_trouble_since=since)
         if self._has_waited_too_long(tx, conversation, wait):
             self._end_in_outage(tx, conversation, failure)
             return
@@ -246,12 +250,20 @@ class _Ending:
         delay = retry.own_delay(failure, since, in_outage=claim.in_outage, now=tx.now)
         self._hand_back(tx, Step(conversation=conversation), until=tx.now + delay, wait=wait)
 
-    def _waits_since(self) -> datetime | None:
-        """Return since when the run waits for its model; None: it has answered in this attempt."""
-        return None if self.gate.tokens else self.claim.run.waits_since
+    def _kept_wait(self, tx: Tx) -> ModelWait:
+        """Return why the run has waited for its model, unless that has answered it since."""
+        run = self.claim.run
+        if self._has_answered():
+            return NO_WAIT
+        # A clock that ran ahead may have written it.
+        since = run.waits_since and min(run.waits_since, tx.now)
+        return ModelWait(failure=run.failure, since=since, own_trouble_since=run.own_trouble_since)
 
     def _has_waited_too_long(self, tx: Tx, conversation: Conversation, wait: ModelWait) -> bool:
-        turn = self.claim.turn
+        turn, run = self.claim.turn, self.claim.run
+        if run.schedule_revision != conversation.schedule_revision:
+            # It has another schedule since, which may not have begun.
+            return False
         if conversation.is_recurring and turn.kind is RunKind.BACKGROUND:
             return False
         limit = retry.max_outage_wait(conversation.kind, self._run_timeout(conversation))
@@ -277,10 +289,8 @@ class _Ending:
         if self.claim.turn.kind is RunKind.REPLY:
             self._failed(tx, conversation, failure)
             return
-        due_at = conversation.next_run_at
-        is_due = due_at is not None and due_at <= tx.now
         ending = RunEnding(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
-        if is_due or isinstance(conversation.schedule, After):
+        if self._has_begun_too_long_ago(conversation, now=tx.now):
             step = transitions.end_in_outage(conversation, failure.message, now=tx.now)
         else:
             # The work is not to blame, and keeps its time.
@@ -290,14 +300,24 @@ class _Ending:
             )
         self._commit(tx, step, ending)
 
+    def _has_begun_too_long_ago(self, conversation: Conversation, *, now: datetime) -> bool:
+        """Whether the time of the work itself came so long ago: the run may have been asked for."""
+        if isinstance(conversation.schedule, After):
+            items = [*self.result.served_before, *self.result.items]
+            return any(item.kind is ItemKind.EVENT for item in items)
+        limit = retry.max_outage_wait(conversation.kind, self._run_timeout(conversation))
+        due_at = conversation.next_run_at
+        return due_at is not None and now - due_at >= limit
+
     def _has_model_worked(self) -> bool:
         """Whether the model that was in an outage has worked for the run until its end."""
         result = self.result
         if result.escalated_from is not None:
-            return result.escalated_after_answer
+            return self._has_answered()
         if result.is_done or self.reason in _ENDED_BY_AGENT:
             return True
-        return result.failure is not None and self.gate.tokens > 0
+        has_ended = result.failure is not None or self.reason in (None, StopReason.TIMEOUT)
+        return has_ended and self._has_answered()
 
     def _is_for_person(self) -> bool:
         return self.claim.turn.kind is RunKind.REPLY and not self._is_unattended()

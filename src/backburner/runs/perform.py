@@ -237,7 +237,7 @@ async def _attempt(attempt: RunAttempt, prepared: PreparedRun, *, escalated: boo
     first, profile = result.failure, result.profile
     result.failure, result.text = None, ""
     result.escalated_from, result.profile = profile, other
-    result.escalated_after_answer = attempt.gate.tokens > 0
+    result.own_model_answered = attempt.gate.tokens > 0
     # Its answers say nothing about the model that failed.
     attempt.gate.budget = replace(attempt.gate.budget, probes=None)
     earlier = [entry for entry in prepared.past_calls if entry.run_id != turn.run_id]

@@ -92,7 +92,7 @@ class OutageReporter:
     def _list_users(self, tx: Tx, outage: Outage, after: str) -> Sequence[OutageUser]:
         before = tx.now - MIN_LATENESS
         profiles = self._profiles(outage)
-        return tx.outages.users(outage.profile, profiles, after, before=before, limit=USER_BATCH)
+        return tx.outages.users(outage, profiles, after, before=before, limit=USER_BATCH)
 
     def _profiles(self, outage: Outage) -> Sequence[str]:
         is_default = outage.profile == self.deps.default_profile
@@ -111,7 +111,7 @@ class OutageReporter:
         chosen = chosen or _find_newest(tx, user.user_id)
         new_id = new_conversation_id()
         report = OutageReport(user.user_id, chosen or new_id, outage.profile, outage.kind)
-        if tx.outages.report(report, again_if_denied=user.is_operator):
+        if tx.outages.report(report, since=now.since, again_if_denied=user.is_operator):
             new = notice.of_outage(outage.message)
             self._notify(tx, user.user_id, chosen, new, new_id=new_id)
 
@@ -122,8 +122,9 @@ class OutageReporter:
     def _is_too_late(self, work: LateWork, outage: Outage, now: datetime) -> bool:
         if work.is_recurring:
             return False
-        since = (work.due_at, outage.since, work.resumed_at, work.waits_since)
-        waits_since = max(time for time in since if time is not None)
+        times = (work.due_at, outage.since, outage.answered_at, work.resumed_at, work.waits_since)
+        # A clock that ran ahead may have written some of them.
+        waits_since = max(min(time, now) for time in times if time is not None)
         run_timeout = work.run_timeout or self.deps.limits.run_timeout
         return now - waits_since >= retry.max_outage_wait(work.kind, run_timeout)
 

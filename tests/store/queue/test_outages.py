@@ -1,17 +1,18 @@
 """Outages on both databases: one probe at a time, and each user is told once."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import pytest
 from sqlalchemy import text
 from support.cases.large_data import multiply
 from support.stage import make
-from support.stage.make import MATE, USER
+from support.stage.make import MATE, NOON, USER
 from support.stage.scene import CLAIMER, Scene
 from support.statements import scans, watched
 
+from backburner.core import retry
 from backburner.core.ids import UserId
 from backburner.core.run import FailureKind
 from backburner.ports import Claim, LateWork, OutageReport
@@ -24,6 +25,7 @@ from backburner.store.tx import Tx
 PROFILE = "one"
 MINUTE = timedelta(minutes=1)
 DOWN = make.failure(FailureKind.UNAVAILABLE)
+OUTAGE = retry.note_trouble(None, PROFILE, DOWN, probed=True, now=NOON)
 CLAIMS = replace(CLAIMER, default_profile=PROFILE, per_user_limit=20)
 
 
@@ -116,8 +118,9 @@ def test_a_user_is_told_once_until_the_outage_is_over(scene: Scene) -> None:
     begin_outage(scene)
     reports = [OutageReport(user, scene.chat(user).id, PROFILE) for user in (USER, MATE)]
     for report in reports:
-        assert scene.database.run(lambda tx, report=report: tx.outages.report(report))  # type: ignore[misc]
-        assert not scene.database.run(lambda tx, report=report: tx.outages.report(report))  # type: ignore[misc]
+        tell = partial(Outages.report, report=report, since=NOON)
+        assert scene.database.run(lambda tx, tell=tell: tell(tx.outages))  # type: ignore[misc]
+        assert not scene.database.run(lambda tx, tell=tell: tell(tx.outages))  # type: ignore[misc]
     assert scene.database.run(lambda tx: tx.outages.take_ended(limit=9)) == []
 
     scene.database.run(lambda tx: tx.outages.end(PROFILE))
@@ -133,7 +136,9 @@ def test_a_refusal_is_reported_again_only_if_asked_for(scene: Scene) -> None:
     denial = replace(report, kind=FailureKind.ACCESS_DENIED)
 
     def tell(of: OutageReport, *, again: bool) -> bool:
-        return scene.database.run(lambda tx: tx.outages.report(of, again_if_denied=again))
+        return scene.database.run(
+            lambda tx: tx.outages.report(of, since=NOON, again_if_denied=again)
+        )
 
     assert tell(report, again=True)
     assert not tell(denial, again=False)
@@ -153,7 +158,7 @@ def test_the_end_of_a_rest_does_not_make_a_model_tried(scene: Scene, *, rests: b
 
     # Another process starts, or the model has answered.
     scene.run(end_rest)
-    scene.run(lambda tx: tx.outages.end_rest(PROFILE))
+    scene.run(lambda tx: tx.outages.note_answer(PROFILE))
 
     (after,) = scene.run(lambda tx: tx.outages.all())
     assert (after.until, after.tried_until) == (scene.clock.now, tried_until)
@@ -169,6 +174,34 @@ def test_a_model_counts_as_tried_while_a_run_tries_it(scene: Scene) -> None:
     (after,) = scene.run(lambda tx: tx.outages.all())
 
     assert after == replace(before, tried_until=scene.clock.now)
+
+
+def test_a_user_who_was_told_a_week_before_an_outage_is_told_of_it(scene: Scene) -> None:
+    begin_outage(scene)
+    told_at = scene.clock.now
+    report = OutageReport(USER, scene.chat().id, PROFILE)
+
+    def tell(since: datetime) -> bool:
+        return scene.run(lambda tx: tx.outages.report(report, since=since))
+
+    assert tell(told_at)
+    assert not tell(told_at + retry.MAX_REPORT_AGE)
+    scene.clock.advance(2 * retry.MAX_REPORT_AGE)
+    assert tell(scene.clock.now)
+    assert not tell(scene.clock.now)
+
+
+def test_an_interrupted_probe_makes_room_but_ends_no_rest(scene: Scene) -> None:
+    def interrupt() -> timedelta:
+        scene.run(lambda tx: tx.outages.end_probe(PROFILE))
+        (outage,) = scene.run(lambda tx: tx.outages.all())
+        return outage.until - scene.clock.now
+
+    scene.run(lambda tx: tx.outages.note(PROFILE, DOWN, probed=True))
+    assert interrupt() == retry.FIRST_REST
+    scene.clock.advance(retry.FIRST_REST)
+    scene.run(lambda tx: Outages(tx).begin_probe(PROFILE))
+    assert interrupt() == timedelta()
 
 
 def test_late_work_is_listed_page_by_page(scene: Scene) -> None:
@@ -219,11 +252,12 @@ def test_users_are_listed_page_by_page_and_their_work_is_looked_at_until_they_ar
     scene.user(idle)
     scene.clock.advance(2 * MINUTE)
     before = scene.clock.now - MINUTE
-    scene.database.run(lambda tx: tx.outages.report(OutageReport(told, work[told], PROFILE)))
+    report = OutageReport(told, work[told], PROFILE)
+    scene.database.run(lambda tx: tx.outages.report(report, since=NOON))
 
     def page(after: UserId, limit: int) -> list[tuple[UserId, bool, bool]]:
         users = scene.database.run(
-            lambda tx: tx.outages.users(PROFILE, [PROFILE, ""], after, before=before, limit=limit)
+            lambda tx: tx.outages.users(OUTAGE, [PROFILE, ""], after, before=before, limit=limit)
         )
         return [(user.user_id, user.was_told, user.work_waits) for user in users]
 
@@ -270,7 +304,7 @@ def test_a_look_at_an_outage_walks_indexes(scene: Scene) -> None:
 
     scene.run(crowd)
     looks = (
-        lambda tx: tx.outages.users(PROFILE, profiles, UserId(""), before=before, limit=200),
+        lambda tx: tx.outages.users(OUTAGE, profiles, UserId(""), before=before, limit=200),
         lambda tx: tx.outages.longest_waiting(USER, profiles, before=before),
         lambda tx: tx.outages.late_work(profiles, None, before=before, limit=200),
     )

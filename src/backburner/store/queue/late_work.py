@@ -64,7 +64,9 @@ _waits = and_(
 _told_of = (
     select(outage_reports.c.kind)
     .where(
-        outage_reports.c.user_id == users.c.id, outage_reports.c.profile == bindparam("of_profile")
+        outage_reports.c.user_id == users.c.id,
+        outage_reports.c.profile == bindparam("of_profile"),
+        outage_reports.c.reported_at >= bindparam("told_since"),
     )
     .limit(literal_column("1", Integer))
     .scalar_subquery()

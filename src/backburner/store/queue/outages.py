@@ -66,6 +66,9 @@ _end_rests = (
         tried_until=case((outages.c.tried_until > _now, _now), else_=outages.c.tried_until),
     )
 )
+#: Not the rest after a trouble that another run has met meanwhile.
+_end_probe = update(outages).where(_of_profile, outages.c.tried_until <= _now).values(until=_now)
+_note_answer = update(outages).where(_of_profile).values(answered_at=_now)
 _end_rest = _end_rests.where(_of_profile)
 _delete_others = delete(outages).where(
     outages.c.profile.not_in(bindparam("profiles", expanding=True))
@@ -73,9 +76,6 @@ _delete_others = delete(outages).where(
 #: Nobody is told that a model which was removed is available again.
 _forget_reports = delete(outage_reports).where(
     outage_reports.c.profile.not_in(bindparam("profiles", expanding=True))
-)
-_forget_reports_of = delete(outage_reports).where(
-    outage_reports.c.profile == bindparam("of_profile")
 )
 _delete = delete(outages).where(_of_profile)
 
@@ -140,6 +140,15 @@ _select_ended = (
     .order_by(outage_reports.c.user_id, outage_reports.c.profile)
     .limit(bindparam("limit"))
 )
+_report_anew = (
+    update(outage_reports)
+    .where(
+        outage_reports.c.user_id == bindparam("owner"),
+        outage_reports.c.profile == bindparam("of_profile"),
+        outage_reports.c.reported_at < bindparam("told_since"),
+    )
+    .values(kind=bindparam("new_kind"), reported_at=bindparam("now"))
+)
 _report_denial = (
     update(outage_reports)
     .where(
@@ -167,8 +176,6 @@ class Outages(Group):
         """Begin an outage of a profile, or prolong the one it has."""
         row = self._execute(_lock, {"of_profile": profile}).one_or_none()
         before = None if row is None else _to_outage(row)
-        if before is not None and self.tx.now - before.tried_until > retry.MAX_OUTAGE_SILENCE:
-            self._execute(_forget_reports_of, {"of_profile": profile})
         outage = retry.note_trouble(before, profile, failure, probed=probed, now=self.tx.now)
         self._save(outage)
         return outage
@@ -201,9 +208,15 @@ class Outages(Group):
         self._execute(_forget_reports, {"profiles": list(profiles)})
         self._execute(_end_rests, {"now": self.tx.now})
 
-    def end_rest(self, profile: str) -> None:
+    def note_answer(self, profile: str) -> None:
         """Make a profile due for a probe at once, because its model has answered a call."""
-        self._execute(_end_rest, {"of_profile": profile, "now": self.tx.now})
+        values = {"of_profile": profile, "now": self.tx.now}
+        self._execute(_end_rest, values)
+        self._execute(_note_answer, values)
+
+    def end_probe(self, profile: str) -> None:
+        """Let another probe be made at once: the last one was interrupted, or did not try."""
+        self._execute(_end_probe, {"of_profile": profile, "now": self.tx.now})
 
     def late_work(
         self,
@@ -233,10 +246,11 @@ class Outages(Group):
         return None if row is None else _to_late_work(row)
 
     def users(
-        self, outage: str, profiles: Sequence[str], after: str, *, before: datetime, limit: int
+        self, outage: Outage, profiles: Sequence[str], after: str, *, before: datetime, limit: int
     ) -> Sequence[OutageUser]:
         """List users by their ids, and what the outage of a profile means to each."""
-        values = {"of_profile": outage, "after": after, "limit": limit}
+        values = {"of_profile": outage.profile, "after": after, "limit": limit}
+        values["told_since"] = outage.since - retry.MAX_REPORT_AGE
         rows = self._execute(late_work.select_users, values | self._late(profiles, before))
         return [
             OutageUser(
@@ -260,17 +274,22 @@ class Outages(Group):
     def _late(self, profiles: Sequence[str], before: datetime) -> dict[str, Any]:
         return {"profiles": list(profiles), "before": before, "now": self.tx.now}
 
-    def report(self, report: OutageReport, *, again_if_denied: bool = False) -> bool:
-        """Record that a user is told about an outage; False: they were told already.
+    def report(
+        self, report: OutageReport, *, since: datetime, again_if_denied: bool = False
+    ) -> bool:
+        """Record that a user is told about an outage `since` then; False: they were told already.
 
         `again_if_denied`: also those who were told that the model is unavailable.
         """
         row = {**asdict(report), "kind": report.kind.value, "reported_at": self.tx.now}
         if insert_if_absent(self.connection, outage_reports, row):
             return True
+        values = {"owner": report.user_id, "of_profile": report.profile}
+        anew = {"told_since": since - retry.MAX_REPORT_AGE, "new_kind": row["kind"]}
+        if self._execute(_report_anew, {**values, **anew, "now": self.tx.now}).rowcount == 1:
+            return True
         if not again_if_denied or report.kind is not FailureKind.ACCESS_DENIED:
             return False
-        values = {"owner": report.user_id, "of_profile": report.profile}
         return self._execute(_report_denial, values).rowcount == 1
 
     def take_ended(self, *, limit: int) -> Sequence[OutageReport]:
@@ -314,5 +333,6 @@ def _to_outage(row: Row[tuple[object, ...]]) -> Outage:
         since=row.since,
         until=row.until,
         tried_until=row.tried_until,
+        answered_at=row.answered_at,
         probes=row.probes,
     )

@@ -122,6 +122,8 @@ outages = Table(
     Column("probes", Integer, nullable=False),
     #: The end of the last rest, or later, while runs try the model.
     Column("tried_until", Time, nullable=False),
+    #: When the model last answered a call, though no run has ended well since.
+    Column("answered_at", Time),
 )
 
 #: Settings of the install as a whole.

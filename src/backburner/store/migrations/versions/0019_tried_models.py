@@ -23,6 +23,7 @@ def upgrade() -> None:
         sa.Column("until", TIME, nullable=False),
         sa.Column("probes", sa.Integer, nullable=False),
         sa.Column("tried_until", TIME, nullable=False),
+        sa.Column("answered_at", TIME),
         sa.PrimaryKeyConstraint("profile", name=op.f("pk_outages")),
     )
     op.bulk_insert(outages, kept)
