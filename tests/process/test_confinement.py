@@ -327,13 +327,14 @@ async def test_a_command_opens_sockets_of_the_internet_only(
         assert "PermissionError" in finished.stderr.text
 
 
-async def called(folder: Path, call: str) -> str:
+async def called(folder: Path, call: str, held: Confinement | None = None) -> str:
     """Let a command call a function of the C library, and return what it got."""
     calls = (
-        "import ctypes, errno; libc = ctypes.CDLL(None, use_errno=True);"
+        "import ctypes, errno, os; libc = ctypes.CDLL(None, use_errno=True);"
         f" print(libc.{call}, errno.errorcode.get(ctypes.get_errno()))"
     )
-    return (await run(confined(folder, PYTHON, "-c", calls), within=SOON)).stdout.text
+    command = confined(folder, PYTHON, "-c", calls, confinement=held)
+    return (await run(command, within=SOON)).stdout.text
 
 
 @pytest.mark.parametrize(
@@ -362,6 +363,81 @@ async def test_a_command_has_no_keys_of_the_kernel(folder: Path, call: str) -> N
 async def test_a_command_starts_no_process_in_another_control_group(folder: Path) -> None:
     # An invalid size: where the call is open, it starts nothing.
     assert await called(folder, "syscall(435, None, 0)") == "-1 ENOSYS\n"
+
+
+#: System calls by their numbers on each machine.
+CLONE, FCNTL = {"x86_64": (56, 72), "aarch64": (220, 25)}[os.uname().machine]
+#: Makes an overlay whose working folder is beside the folder of the command: the kernel replaces
+#: what is called `work` in there.
+OVERLAYS = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.unshare(0x10020000)
+layers = libc.syscall(430, b"overlay", 0)
+libc.syscall(431, layers, 0, b"userxattr", None, 0)
+for name, path in zip(("lowerdir", "upperdir", "workdir"), sys.argv[1:]):
+    libc.syscall(431, layers, 1, name.encode(), path.encode(), 0)
+libc.syscall(431, layers, 6, None, None, 0)
+"""
+
+
+async def test_a_command_replaces_nothing_beside_its_folder_by_an_overlay(
+    folder: Path, canary: Path
+) -> None:
+    work, upper = canary.with_name("work"), folder.parent / "upper"
+    work.write_text(CANARY)
+    upper.mkdir()
+
+    layers = ("/usr", str(upper), str(work.parent))
+    await run(confined(folder, PYTHON, "-c", OVERLAYS, *layers), within=SOON)
+
+    assert await asyncio.to_thread(work.is_file)
+
+
+@pytest.mark.parametrize("flags", [0x10000000, 0x7E020000])
+async def test_a_command_makes_no_namespaces(folder: Path, flags: int) -> None:
+    """In one of users it would have capabilities again, for overlays and file systems."""
+    assert await called(folder, f"unshare({flags})") == "-1 EPERM\n"
+    assert await called(folder, f"syscall({CLONE}, {flags | 17}, 0, 0, 0, 0)") == "-1 EPERM\n"
+
+
+async def test_a_command_enters_no_namespaces(folder: Path) -> None:
+    own = "open('/proc/self/ns/user').fileno()"
+
+    assert await called(folder, f"setns({own}, 0)") == "-1 EPERM\n"
+
+
+# With arguments that are invalid: where a call is open, it does nothing.
+@pytest.mark.parametrize("number", [428, 429, 430, 431, 432, 433, 442, 467])
+async def test_a_command_has_no_calls_for_mounts(folder: Path, number: int) -> None:
+    assert await called(folder, f"syscall({number}, -1, None, -1, -1, -1)") == "-1 ENOSYS\n"
+
+
+async def test_a_command_still_leaves_what_its_threads_share(folder: Path) -> None:
+    files, file_system, semaphores = 0x400, 0x200, 0x40000
+
+    assert await called(folder, f"unshare({files | file_system | semaphores})") == "0 None\n"
+
+
+@pytest.mark.parametrize(("lease", "kind"), [(1024, 1), (1024, 0), (1026, 0x80000001), (1040, 1)])
+async def test_a_command_delays_nobody_who_opens_a_file(
+    folder: Path, canary: Path, lease: int, kind: int
+) -> None:
+    """As leases do; nor is it told about a folder by signals."""
+    file = canary if lease == 1024 else canary.parent
+    calls = f"syscall({FCNTL}, os.open('{file}', 0), {lease}, {kind})"
+    held = confine_to(folder, readable=[canary.parent])
+
+    assert await called(folder, calls, held) == "-1 EPERM\n"
+
+
+async def test_a_command_can_use_other_calls_on_descriptors(folder: Path) -> None:
+    uses = (
+        "import fcntl, os; file = open('file', 'w'); fcntl.lockf(file, fcntl.LOCK_EX);"
+        "fcntl.flock(file, fcntl.LOCK_EX); print(fcntl.fcntl(os.pipe()[0], fcntl.F_GETPIPE_SZ) > 0)"
+    )
+
+    assert (await run(confined(folder, PYTHON, "-c", uses), within=SOON)).stdout.text == "True\n"
 
 
 #: System calls by their numbers on each machine.

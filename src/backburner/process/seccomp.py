@@ -4,8 +4,9 @@ Without the network no socket can be opened at all. With it, only those of the i
 that look up routes: through Unix sockets, a program could ask a service to do what it may not do
 itself (a container engine, a session bus, a database with peer authentication). Nor are there
 System V memory and keys, which outlive their processes and are shared with those of other users;
-and limits and priorities can be changed by a process for itself only. Imported the same way as
-`landlock`.
+nor namespaces and mounts, which the kernel uses with its own rights; nor leases, which hold up
+whoever opens a file. Limits and priorities can be changed by a process for itself only. Imported
+the same way as `landlock`.
 """
 
 import _ctypes
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     #: Where the kernel reads and writes.
     Memory = _ctypes.Array["Char"]
+    #: A step, a jump, or the name of the place before the next one.
+    Line = str | tuple[int, int] | tuple[int, int, str, str]
 
 PR_SET_SECCOMP, MODE_FILTER = 22, 2
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, NETLINK_ROUTE = 1, 2, 10, 16, 0
@@ -35,12 +38,22 @@ IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
 #: Calls that name a process first: prlimit64, sched_setparam, sched_setscheduler,
 #: sched_setaffinity and sched_setattr.
 OF_PROCESS = {"x86_64": (302, 142, 144, 203, 314), "aarch64": (261, 118, 119, 122, 274)}
+#: unshare and clone, which make namespaces.
+WITH_NAMESPACES = {"x86_64": (272, 56), "aarch64": (97, 220)}
+#: Of time, mounts, control groups, host names, System V memory, users, processes and networks.
+NAMESPACES = 0x7E020080
+SETNS = {"x86_64": 308, "aarch64": 268}
+FCNTL = {"x86_64": 72, "aarch64": 25}
+#: F_SETLEASE, F_NOTIFY and F_SETDELEG.
+LEASES = (1024, 1026, 1040)
+#: open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr and open_tree_attr.
+MOUNTS = (428, 429, 430, 431, 432, 433, 442, 467)
 #: Not there: shmget, semget, msgget, whose memory outlives a process; add_key, request_key, keyctl,
 #: whose keys do; clone3, which starts processes in other control groups (libraries then use
-#: clone); and io_uring_setup, which opens sockets past the filter.
+#: clone); io_uring_setup, which opens sockets past the filter; and mounts.
 MISSING = {
-    "x86_64": (29, 64, 68, 248, 249, 250, 435, 425),
-    "aarch64": (194, 190, 186, 217, 218, 219, 435, 425),
+    "x86_64": (29, 64, 68, 248, 249, 250, 435, 425, *MOUNTS),
+    "aarch64": (194, 190, 186, 217, 218, 219, 435, 425, *MOUNTS),
 }
 #: The system call `seccomp`, which says whether filters can refuse calls.
 SECCOMP = {"x86_64": 317, "aarch64": 277}
@@ -52,6 +65,52 @@ LOAD, AND, EQUAL, AT_LEAST, RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
 #: Offsets in `seccomp_data`: the number of the call, the machine, and the first three arguments.
 NUMBER, ARCHITECTURE, FIRST, SECOND, THIRD = 0, 4, 16, 24, 32
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
+
+#: What is looked at in the arguments of a call, and what becomes of it. A jump names where to go on
+#: if it is true, and if not.
+CHECKS: "tuple[Line, ...]" = (
+    "socket",
+    (LOAD, FIRST),
+    (EQUAL, AF_INET, "allowed", ""),
+    (EQUAL, AF_INET6, "allowed", ""),
+    (EQUAL, AF_NETLINK, "", "refused"),
+    (LOAD, THIRD),
+    (EQUAL, NETLINK_ROUTE, "allowed", "refused"),
+    "pair",
+    (LOAD, FIRST),
+    (EQUAL, AF_UNIX, "", "refused"),
+    (LOAD, SECOND),
+    (AND, SOCK_TYPES),
+    (EQUAL, SOCK_STREAM, "allowed", ""),
+    (EQUAL, SOCK_SEQPACKET, "allowed", "refused"),
+    "namespaces",
+    (LOAD, FIRST),
+    (AND, NAMESPACES),
+    (EQUAL, 0, "allowed", "not permitted"),
+    "priority",
+    (LOAD, FIRST),
+    (EQUAL, PRIO_PROCESS, "named process", "not permitted"),
+    "disk priority",
+    (LOAD, FIRST),
+    (EQUAL, IOPRIO_WHO_PROCESS, "named process", "not permitted"),
+    "named process",
+    (LOAD, SECOND),
+    (EQUAL, 0, "allowed", "not permitted"),
+    "process",
+    (LOAD, FIRST),
+    (EQUAL, 0, "allowed", "not permitted"),
+    "descriptor",
+    (LOAD, SECOND),
+    *((EQUAL, lease, "not permitted", "") for lease in LEASES),
+    "allowed",
+    (RETURN, ALLOW),
+    "refused",
+    (RETURN, REFUSE | EACCES),
+    "unknown",
+    (RETURN, REFUSE | ENOSYS),
+    "not permitted",
+    (RETURN, REFUSE | EPERM),
+)
 
 
 class Char(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001 (ctypes takes 5 ms)
@@ -67,7 +126,7 @@ def is_supported(call: "Callable[..., int]") -> bool:
 
 
 def restrict(call: "Callable[..., int]", *, network: bool) -> None:
-    """Forbid sockets, System V memory, keys, and changes to other processes, from now on.
+    """Forbid sockets, System V memory, keys, namespaces, leases, and changes to other processes.
 
     Pairs of connected sockets, which programs use among themselves, stay allowed.
     """
@@ -91,7 +150,7 @@ def in_memory(code: bytes) -> "Memory":
 
 
 def filter_for(machine: str, *, network: bool) -> "list[bytes]":
-    """Write the BPF program. A jump names where to go on if it is true, and if not."""
+    """Write the BPF program."""
     return assemble(
         [
             (LOAD, ARCHITECTURE),
@@ -100,49 +159,19 @@ def filter_for(machine: str, *, network: bool) -> "list[bytes]":
             (AT_LEAST, X32, "unknown", ""),
             *((EQUAL, number, "unknown", "") for number in MISSING[machine]),
             *((EQUAL, number, "process", "") for number in OF_PROCESS[machine]),
+            *((EQUAL, number, "namespaces", "") for number in WITH_NAMESPACES[machine]),
+            (EQUAL, SETNS[machine], "not permitted", ""),
+            (EQUAL, FCNTL[machine], "descriptor", ""),
             (EQUAL, SETPRIORITY[machine], "priority", ""),
             (EQUAL, IOPRIO_SET[machine], "disk priority", ""),
             (EQUAL, SOCKETPAIR[machine], "pair", ""),
             (EQUAL, SOCKET[machine], "socket" if network else "refused", "allowed"),
-            "socket",
-            (LOAD, FIRST),
-            (EQUAL, AF_INET, "allowed", ""),
-            (EQUAL, AF_INET6, "allowed", ""),
-            (EQUAL, AF_NETLINK, "", "refused"),
-            (LOAD, THIRD),
-            (EQUAL, NETLINK_ROUTE, "allowed", "refused"),
-            "pair",
-            (LOAD, FIRST),
-            (EQUAL, AF_UNIX, "", "refused"),
-            (LOAD, SECOND),
-            (AND, SOCK_TYPES),
-            (EQUAL, SOCK_STREAM, "allowed", ""),
-            (EQUAL, SOCK_SEQPACKET, "allowed", "refused"),
-            "priority",
-            (LOAD, FIRST),
-            (EQUAL, PRIO_PROCESS, "named process", "of others"),
-            "disk priority",
-            (LOAD, FIRST),
-            (EQUAL, IOPRIO_WHO_PROCESS, "named process", "of others"),
-            "named process",
-            (LOAD, SECOND),
-            (EQUAL, 0, "allowed", "of others"),
-            "process",
-            (LOAD, FIRST),
-            (EQUAL, 0, "allowed", "of others"),
-            "allowed",
-            (RETURN, ALLOW),
-            "refused",
-            (RETURN, REFUSE | EACCES),
-            "unknown",
-            (RETURN, REFUSE | ENOSYS),
-            "of others",
-            (RETURN, REFUSE | EPERM),
+            *CHECKS,
         ]
     )
 
 
-def assemble(lines: "list[str | tuple[int, int] | tuple[int, int, str, str]]") -> "list[bytes]":
+def assemble(lines: "list[Line]") -> "list[bytes]":
     """Replace names of places by the number of steps to skip; no name is the next step."""
     steps: list[tuple[int, int] | tuple[int, int, str, str]] = []
     places = {}
