@@ -31,6 +31,7 @@ from backburner.process.confinement import (
     control_groups,
     gives_process_namespace,
 )
+from backburner.process.refusals import not_run
 from backburner.process.run import run
 from backburner.process.tree import spawn
 
@@ -75,6 +76,41 @@ async def hold():
             print(line.decode(), end="", flush=True)
 
 asyncio.run(hold())
+"""
+
+#: Runs a command with namespaces, while there are none left, and with them again.
+RUNS_WITHOUT = """
+import asyncio, sys
+from datetime import timedelta
+from pathlib import Path
+from backburner.core.errors import ProcessFailed
+from backburner.process.command import Command
+from backburner.process.confinement import confine_to
+from backburner.process.run import run
+
+folder, most = Path(sys.argv[2]), Path(f"/proc/sys/user/max_{sys.argv[1]}_namespaces")
+for number in (most.read_text(), "0", most.read_text()):
+    most.write_text(number)
+    confinement = confine_to(folder, sees_processes=False)
+    env = {"PATH": "/usr/bin:/bin"}
+    command = Command(argv=("sh", "-c", "echo ran"), env=env, cwd=folder, confinement=confinement)
+    try:
+        ran = asyncio.run(run(command, within=timedelta(seconds=20)))
+        print(ran.stdout.text, end="")
+    except ProcessFailed as error:
+        print(error, error.permanent)
+"""
+#: Finds out whether there are namespaces while none are left, and again later.
+TRIES_WITHOUT = """
+import sys
+from pathlib import Path
+from backburner.process.confinement import _process_namespace
+from backburner.process.trial import RETRY_SECONDS
+
+most = Path(f"/proc/sys/user/max_{sys.argv[1]}_namespaces")
+for number, now in (("0", 0), (most.read_text(), RETRY_SECONDS)):
+    most.write_text(number)
+    print(_process_namespace.result(now=now))
 """
 
 
@@ -327,18 +363,64 @@ def test_no_process_and_no_group_is_left_if_we_are_killed(
     assert groups_of(pids) == []
 
 
+async def test_where_the_kernel_gives_no_namespace_most_of_proc_is_hidden(folder: Path) -> None:
+    command = alone(folder, "sh", "-c", LOOKS)
+    assert command.confinement
+    hidden = replace(command.confinement, process_namespace=False)
+
+    ran = await run(replace(command, confinement=hidden), within=SOON)
+
+    assert (ran.stdout.text, ran.exit) == ("MemTotal\n", Exit(code=3))
+    assert "Permission denied" in ran.stderr.text
+
+
 @pytest.mark.parametrize("refused", ["unshare", "mount"])
-async def test_where_the_kernel_gives_no_namespace_most_of_proc_is_hidden(refused: str) -> None:
+async def test_without_the_namespace_it_was_to_have_a_program_does_not_run(refused: str) -> None:
     confinement = confine_to(sees_processes=False)
-    options = ["env=PATH", "namespace=1", *reaper_options(confinement, None)]
-    argv = [*REAPER_COMMAND, *options, "--", "sh", "-c", LOOKS]
+    options = ["env=PATH", *reaper_options(confinement, None)]
+    argv = [*REAPER_COMMAND, *options, "--", "sh", "-c", "echo ran"]
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", REFUSED, refused, *argv), stdout=PIPE, stderr=PIPE
     )
     out, err = await process.communicate()
 
-    assert (out, process.returncode) == (b"MemTotal\n", 3)
-    assert b"Permission denied" in err
+    assert confinement.process_namespace
+    assert (out, err) == (b"", b"sh: The kernel gave it no namespace of its own.\n")
+
+
+@pytest.mark.parametrize("kind", ["pid", "ipc", "mnt"])
+def test_a_command_of_a_team_does_not_run_while_namespaces_are_used_up(
+    folder: Path, kind: str
+) -> None:
+    given, none, again = in_user_namespace(RUNS_WITHOUT, kind, folder).splitlines()
+
+    assert (given, again) == ("ran", "ran")
+    assert none == (
+        "sh was not run: no namespaces are left on this machine to confine it."
+        " Try again when other programs have ended. False"
+    )
+
+
+def test_a_command_whose_namespace_is_refused_later_says_so(folder: Path) -> None:
+    refused = not_run(alone(folder, "sh"), landlock.NO_NAMESPACE)
+
+    assert refused.permanent
+    assert "restart the server" in str(refused)
+
+
+def test_a_trial_while_namespaces_are_used_up_is_repeated(folder: Path) -> None:
+    assert in_user_namespace(TRIES_WITHOUT, "ipc", folder) == "False\nTrue\n"
+
+
+def in_user_namespace(code: str, *arguments: str | Path) -> str:
+    """Run code where it is root, so that it can limit its namespaces, and nobody else's."""
+    ran = subprocess.run(
+        ["/usr/bin/unshare", "-Ur", sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return ran.stdout
 
 
 @pytest.mark.parametrize("refused", ["open_tree", "mount_setattr"])

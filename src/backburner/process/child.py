@@ -48,7 +48,7 @@ def start_child(
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        run_child(command, environment, values, in_namespace=init is not None, writer=writer)
+        run_child(command, environment, values, writer=writer)
     os.close(writer)
     # A successful exec closes the pipe without writing to it.
     failure = os.read(reader, 32)
@@ -64,14 +64,13 @@ def run_child(
     environment: "dict[str, str]",
     values: "dict[str, list[str]]",
     *,
-    in_namespace: bool,
     writer: int,
 ) -> "NoReturn":
     number = landlock.NOT_CONFINED
     try:
         os.setsid()
         reset_signals()
-        apply_options(values, in_namespace=in_namespace)
+        apply_options(values)
         exec_on_path(command, environment)
     except OSError as error:
         number = error.errno or number
@@ -114,12 +113,13 @@ def parse_options(options: "list[str]") -> "dict[str, list[str]]":
     return values
 
 
-def apply_options(values: "dict[str, list[str]]", *, in_namespace: bool) -> None:
+def apply_options(values: "dict[str, list[str]]") -> None:
     network = bool(values["network"])
     control_group.join_groups(values["group"])
     if values["file_limit"]:
         set_limits(int(values["file_limit"][0]), int(values["process_limit"][0]))
-    if in_namespace and namespace.mount_proc(network=network):
+    if values["namespace"]:
+        namespace.mount_proc(network=network)
         namespace.make_read_only(values["write"])
         values["read"].append("/proc")
     if values["read"] or values["write"]:

@@ -173,7 +173,7 @@ def run_trial(line: str, *options: str, within: float = TRIAL_SECONDS) -> bool |
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return {0: True, NO: False}.get(trial.returncode)
+    return {0: True, NO: False, reaper.NO_NAMESPACE: False}.get(trial.returncode)
 
 
 def confinement_missing() -> str | None:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 #: In place of an errno: the command could not be confined, so it was not run.
 NOT_CONFINED = 1000
+#: The same: the kernel gives no namespaces, or has none left.
+NO_NAMESPACE, NAMESPACES_USED_UP = 1001, 1002
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 CREATE_RULESET_VERSION = 1
@@ -25,6 +27,9 @@ FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 READ_RIGHTS = EXECUTE | READ_FILE | READ_DIR
 #: Root could make a device node there and read the disk through it.
 WRITE_RIGHTS = ~(MAKE_CHAR | MAKE_BLOCK)
+
+#: Flags of functions that ctypes calls.
+FUNCTION_OF_C, KEEPS_ERRNO = 1, 8
 
 #: No signals and no abstract Unix sockets to processes outside the confinement.
 SCOPES = 0b11
@@ -86,5 +91,15 @@ def call(function: str, *arguments: "int | bytes | Memory | None") -> int:
         return -1
     import _ctypes
 
+    class Function(_ctypes.CFuncPtr):
+        _flags_ = FUNCTION_OF_C | KEEPS_ERRNO
+
     address = _ctypes.dlsym(_ctypes.dlopen(None, 0), function)  # type: ignore[arg-type]
-    return int(_ctypes.call_function(address, arguments))
+    return int(Function(address)(*arguments))
+
+
+def last_error() -> int:
+    """Return the errno of the last call that failed."""
+    import _ctypes
+
+    return _ctypes.get_errno()

@@ -26,6 +26,8 @@ SLAVE = 0x80000
 #: System calls, with the same numbers on every machine, and their flags.
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
 AT_FDCWD, AT_RECURSIVE, CLONE_TREE, FROM_DESCRIPTOR, ATTRIBUTE_READ_ONLY = -100, 0x8000, 1, 4, 1
+#: Errors of a kernel that gives namespaces and has none left: EAGAIN, ENOMEM, ENOSPC, EUSERS.
+USED_UP = (11, 12, 28, 87)
 #: Only processes that the reader could trace: the init is none of them.
 ONLY_OWN = b"hidepid=4"
 
@@ -45,10 +47,9 @@ class NamespaceInit:
             pass
 
 
-def start_init() -> "NamespaceInit | None":
-    """Start a namespace, in which all later children begin; None: the kernel gives none."""
-    if not leave_namespace():
-        return None
+def start_init() -> NamespaceInit:
+    """Start a namespace, in which all later children begin."""
+    leave_namespace()
     reader, writer = os.pipe()
     # Until it has its own handlers: with ours, a signal to it would be one to us.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -60,13 +61,19 @@ def start_init() -> "NamespaceInit | None":
     return NamespaceInit(pid, writer)
 
 
-def leave_namespace() -> bool:
+def check(returned: int) -> None:
+    if returned != 0:
+        is_used_up = landlock.last_error() in USED_UP
+        number = landlock.NAMESPACES_USED_UP if is_used_up else landlock.NO_NAMESPACE
+        raise OSError(number, "The kernel gave no namespace.")
+
+
+def leave_namespace() -> None:
     """Make a new PID namespace, in which later children of this process begin."""
     if landlock.call("unshare", NEW_PROCESSES) == 0:
-        return True
+        return
     user, group = os.geteuid(), os.getegid()
-    if landlock.call("unshare", NEW_USER | NEW_PROCESSES) != 0:
-        return False
+    check(landlock.call("unshare", NEW_USER | NEW_PROCESSES))
     # Everybody is who they were, so that new files have the same owner.
     maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
     try:
@@ -75,8 +82,7 @@ def leave_namespace() -> bool:
                 file.write(text.encode())
     except OSError:
         # There is no way back, and without a user no file can be made.
-        raise OSError(landlock.NOT_CONFINED, "The kernel refused the user.") from None
-    return True
+        raise OSError(landlock.NO_NAMESPACE, "The kernel refused the user.") from None
 
 
 def run_init(reader: int, writer: int) -> "NoReturn":
@@ -101,19 +107,16 @@ def run_init(reader: int, writer: int) -> "NoReturn":
         os._exit(0)
 
 
-def mount_proc(*, network: bool) -> bool:
+def mount_proc(*, network: bool) -> None:
     """Mount a /proc of this process's PID namespace, for it alone.
 
     It leaves what else /proc lists of everybody: System V memory and, without the network,
     connections.
     """
-    if landlock.call("unshare", NEW_MOUNTS | NEW_IPC | (0 if network else NEW_NETWORK)) != 0:
-        return False
+    check(landlock.call("unshare", NEW_MOUNTS | NEW_IPC | (0 if network else NEW_NETWORK)))
+    check(landlock.call("mount", None, b"/", None, RECURSIVE | SLAVE, None))
     flags = NO_SUID | NO_DEVICES | NO_EXECUTION
-    return (
-        landlock.call("mount", None, b"/", None, RECURSIVE | SLAVE, None) == 0
-        and landlock.call("mount", b"proc", b"/proc", b"proc", flags, ONLY_OWN) == 0
-    )
+    check(landlock.call("mount", b"proc", b"/proc", b"proc", flags, ONLY_OWN))
 
 
 def make_read_only(writable: "list[str]") -> None:

@@ -48,6 +48,15 @@ NEVER = float("inf")
 #: Prefixes of the options for `child`.
 CHILD_OPTIONS = tuple("read= write= network= namespace= file_limit= process_limit= group=".split())
 
+#: Why a command was not run, by the numbers of `landlock` in place of an errno.
+NOT_RUN = {
+    1000: "It cannot be confined on this system.",
+    1001: "The kernel gave it no namespace of its own.",
+    1002: "No namespaces are left on this machine to confine it.",
+}
+#: Exit codes: as a shell has them, and one that tells a trial that there are no namespaces.
+NOT_FOUND, NOT_EXECUTED, NO_NAMESPACE = 127, 126, 125
+
 REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
@@ -190,10 +199,9 @@ def fail(program: str, errno: int, control: int) -> "NoReturn":
     if control >= 0:
         report(f"{-errno}", control)
     else:
-        why = os.strerror(errno) if errno < 1000 else "It cannot be confined on this system."
+        why = NOT_RUN.get(errno) or os.strerror(errno)
         os.write(2, f"{program}: {why}\n".encode(errors="replace"))
-    # The codes of a shell: not found, and not executable.
-    os._exit(127 if errno in (2, 20) else 126)
+    os._exit({2: NOT_FOUND, 20: NOT_FOUND, 1001: NO_NAMESPACE}.get(errno, NOT_EXECUTED))
 
 
 def report(message: str, control: int) -> None:

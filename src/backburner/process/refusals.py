@@ -8,13 +8,24 @@ from contextlib import contextmanager
 from backburner.core.errors import ProcessFailed
 from backburner.process.command import Command
 from backburner.process.confinement import confinement_missing
-from backburner.process.landlock import NOT_CONFINED
+from backburner.process.landlock import NAMESPACES_USED_UP, NO_NAMESPACE, NOT_CONFINED
 
 
 def not_run(command: Command, number: int) -> ProcessFailed:
     """Explain the errno of a failed exec."""
     if number == NOT_CONFINED:
         return not_confined(command, confinement_missing() or "The kernel refused.")
+    if number == NO_NAMESPACE:
+        return ProcessFailed(
+            f"{command.program} was not run: the kernel gave it no namespace of its own.",
+            hint="If namespaces were switched off on this machine, restart the server.",
+            permanent=True,
+        )
+    if number == NAMESPACES_USED_UP:
+        return ProcessFailed(
+            f"{command.program} was not run: no namespaces are left on this machine to confine it.",
+            hint="Try again when other programs have ended.",
+        )
     if number in (errno.ENOENT, errno.ENOTDIR):
         return ProcessFailed(
             f"Program not found: {command.program}.",
