@@ -28,6 +28,15 @@ for _ in range(1500):
     os.mkdir("d")
     os.chdir("d")
 """
+#: Uses memory for page tables only: 120 MB of them, for 60 GB that are never written.
+TABLES = """
+import mmap, time
+memory = mmap.mmap(-1, 60 * 2**30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, mmap.PROT_READ)
+memory.madvise(15)
+for place in range(0, len(memory), 2**21):
+    memory[place]
+time.sleep(60)
+"""
 #: A timeout for commands that are to time out.
 BRIEF = timedelta(seconds=0.3)
 
@@ -210,6 +219,11 @@ async def test_where_commands_are_not_confined_nothing_holds_them(folder: Path) 
             ProcessLimits(max_memory_bytes=2**28),
             f"{sys.executable} -c 'x = bytearray(2**29); import time; time.sleep(60)'",
             "its processes used more than 0.2 GB of memory",
+        ),
+        (
+            ProcessLimits(max_memory_bytes=2**26),
+            f"{sys.executable} -c '{TABLES}'",
+            "its processes used more than 0.1 GB of memory",
         ),
         (
             ProcessLimits(max_processes=20),

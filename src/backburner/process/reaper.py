@@ -360,7 +360,7 @@ class TreeLimits:
         # The first counts what they share for each of them; to know better takes longer.
         if (
             self.max_memory
-            and sum(map(resident_bytes, pids)) > self.max_memory
+            and sum(map(memory_bytes, pids)) > self.max_memory
             and sum(map(proportional_bytes, pids)) > self.max_memory
         ):
             return "memory"
@@ -386,27 +386,26 @@ def raise_priority() -> None:
         pass
 
 
-def resident_bytes(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm", "rb", buffering=0) as file:
-            return int(file.read(256).split()[1]) * os.sysconf("SC_PAGESIZE")
-    except (OSError, IndexError):
-        return 0
+def memory_bytes(pid: int) -> int:
+    """Return the memory of a process, with all that it shares, in swap, and for page tables."""
+    return sum_lines(f"/proc/{pid}/status", b"VmRSS:", b"VmSwap:", b"VmPTE:")
 
 
 def proportional_bytes(pid: int) -> int:
     """Return the memory of a process, with its share of what it has in common with others."""
+    shares = sum_lines(f"/proc/{pid}/smaps_rollup", b"Pss:", b"SwapPss:")
+    # A process can hide this from others of its user.
+    return shares + sum_lines(f"/proc/{pid}/status", b"VmPTE:") if shares else memory_bytes(pid)
+
+
+def sum_lines(path: str, *names: bytes) -> int:
+    """Add up some sizes that the kernel tells about a process; 0: it tells nothing."""
     try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb", buffering=0) as file:
-            for line in file.read(4096).splitlines():
-                if line.startswith(b"Pss:"):
-                    return int(line.split()[1]) * 1024
-    except PermissionError:
-        # A process can hide this from others of its user.
-        return resident_bytes(pid)
+        with open(path, "rb", buffering=0) as file:
+            lines = file.read(16384).splitlines()
     except OSError:
-        pass
-    return 0
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith(names)) * 1024
 
 
 def free_bytes(path: str) -> int:
