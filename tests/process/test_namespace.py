@@ -78,6 +78,18 @@ async def hold():
 asyncio.run(hold())
 """
 
+#: Sets the usual mode of /dev/null, and then uses it.
+CHANGES_DEVICES = """
+import errno, os
+
+def change(fd):
+    try:
+        os.fchmod(fd, 0o666)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+
+print(change(0), change(2), os.read(0, 1), os.write(2, b"x"))
+"""
 #: Runs a command with namespaces, while there are none left, and with them again.
 RUNS_WITHOUT = """
 import asyncio, sys
@@ -256,6 +268,15 @@ async def test_streams_signals_and_descriptors_are_as_without_a_namespace(folder
     assert [int(line.split()[1], 16) & 0x7FFFFFFF for line in (ignored, blocked)] == [0, 0]
     assert (descriptors, fed) == (["0", "1", "2", "3"], "stdin")
     assert ran.stderr.text == "err\n"
+
+
+async def test_a_command_of_a_team_does_not_change_the_devices_of_its_streams(
+    folder: Path,
+) -> None:
+    async with spawn(alone(folder, PYTHON, "-c", CHANGES_DEVICES), stderr="drop") as tree:
+        printed = await tree.stdout.read()
+
+    assert printed == b"EROFS EROFS b'' 1\n"
 
 
 async def test_files_of_a_command_in_a_namespace_are_ours(folder: Path) -> None:

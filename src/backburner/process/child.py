@@ -121,6 +121,7 @@ def apply_options(values: "dict[str, list[str]]") -> None:
     if values["namespace"]:
         namespace.mount_proc(network=network)
         namespace.make_read_only(values["write"])
+        namespace.reopen_streams()
         values["read"].append("/proc")
     if values["read"] or values["write"]:
         drop_capabilities()

@@ -141,6 +141,19 @@ def make_read_only(writable: "list[str]") -> None:
             os.close(copy)
 
 
+def reopen_streams() -> None:
+    """Open /dev/null again for each stream that is it, by a mount that is read-only now."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    device = os.fstat(nothing).st_rdev
+    for fd in (0, 1, 2):
+        try:
+            if os.fstat(fd).st_rdev == device:
+                os.dup2(nothing, fd)
+        except OSError:
+            continue
+    os.close(nothing)
+
+
 def open_tree(path: str) -> int:
     flags = CLONE_TREE | AT_RECURSIVE | os.O_CLOEXEC
     return landlock.call("syscall", OPEN_TREE, AT_FDCWD, os.fsencode(path), flags)
