@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 import tempfile
 from datetime import timedelta
@@ -36,6 +37,49 @@ memory.madvise(15)
 for place in range(0, len(memory), 2**21):
     memory[place]
 time.sleep(60)
+"""
+#: Mounts a small disk for temporary files and for the server, runs commands that fill it, and one
+#: while it is full; prints why they ended.
+SMALL_DISK = """
+import asyncio, subprocess, sys, tempfile
+from datetime import timedelta
+from pathlib import Path
+from backburner.core.commands import Cage
+from backburner.core.errors import ProcessFailed
+from backburner.ports import CommandBounds
+from backburner.process.confinement import ProcessLimits
+from backburner.process.shell import ConfinedShell
+
+disk, folder = Path(sys.argv[1]), Path(sys.argv[2])
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,nr_inodes=1000", "none", disk], check=True)
+tempfile.tempdir = str(disk)
+files = "i=0; while : >$TMPDIR/$i; do i=$((i+1)); done; sleep 60"
+
+def run(line, **limits):
+    shell = ConfinedShell(limits=ProcessLimits(**limits))
+    bounds = CommandBounds(cage=Cage.LOOK)
+    running = shell.run(line, folder=folder, within=timedelta(seconds=20), bounds=bounds)
+    try:
+        ran = asyncio.run(running)
+    except (ProcessFailed, OSError) as error:
+        print(error)
+    else:
+        print(ran.exceeded or ran.output.strip())
+
+run("echo ran")
+run("cat /dev/zero >$TMPDIR/file; sleep 60")
+run(files)
+run(files, disk=disk, min_free_bytes=0)
+with open(disk / "others", "wb", buffering=0) as file:
+    for _ in range(2**12 + 1):
+        try:
+            file.write(bytes(2**12))
+        except OSError:
+            break
+run("echo ran")
+(disk / "others").unlink()
+run("echo ran")
+print(len(list(disk.iterdir())))
 """
 #: A timeout for commands that are to time out.
 BRIEF = timedelta(seconds=0.3)
@@ -249,6 +293,35 @@ async def test_a_command_that_uses_too_much_is_ended_with_the_reason(
     # It may have been ended before it could say so.
     for pid in ran.output.split()[:1]:
         assert not os.path.exists(f"/proc/{pid}")  # noqa: ASYNC240, PTH110
+
+
+FULL = (
+    "The command was not run: the disk for temporary files is full. Try again when other commands"
+    " have ended, or ask the operator to free space."
+)
+
+
+def test_a_full_disk_ends_commands_and_refuses_others_with_the_reason(
+    folder: Path, tmp_path: Path
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    ran = subprocess.run(
+        ["/usr/bin/unshare", "-Urm", sys.executable, "-c", SMALL_DISK, disk, folder],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+
+    assert ran.stdout.splitlines() == [
+        "ran",
+        "the disk for temporary files is almost full",
+        "the disk for temporary files is almost full",
+        "the disk of the server can hold hardly any more files",
+        FULL,
+        "ran",
+        "0",
+    ]
 
 
 async def test_what_processes_share_is_counted_once(folder: Path) -> None:

@@ -55,8 +55,9 @@ def reaper_options(confinement: Confinement | None, limits: ProcessLimits | None
         options += [f"max_processes={limits.max_processes}"]
         options += [f"max_memory={limits.max_memory_bytes}"]
         options += [f"group{number}={path}" for number, path in enumerate(limits.groups, 1)]
-        if limits.disk is not None:
-            options += [f"disk={limits.disk}", f"min_free={limits.min_free_bytes}"]
+        options += [f"disk={limits.disk}"] if limits.disk else []
+        options += [f"temporary={limits.temporary}"] if limits.temporary else []
+        options += [f"min_free={limits.min_free_bytes}", f"min_free_files={limits.min_free_files}"]
     return options
 
 

@@ -90,6 +90,10 @@ class ProcessLimits:
     #: Where there has to be space left for others.
     disk: Path | None = None
     min_free_bytes: int = 2**30
+    #: On file systems that hold a fixed number of files; of a small one, a part is enough.
+    min_free_files: int = 50_000
+    #: On the disk of temporary files the same, but of a small one, a part is enough.
+    temporary: Path | None = None
     #: Folders for a control group that holds memory, and processes with their threads.
     groups: tuple[str, ...] = ()
 

@@ -1,7 +1,8 @@
 """Runs a command and ends every process it started. A separate program, run by its path:
 
     python -I -S reaper.py env=PATH,HOME [grace=5] [caller=PID] [control=FD] [clean=1]
-        [max_memory=BYTES] [max_processes=N] [disk=PATH min_free=BYTES] [group1=PATH ...]
+        [max_memory=BYTES] [max_processes=N] [group1=PATH ...]
+        [disk=PATH] [temporary=PATH] [min_free=BYTES] [min_free_files=N]
         [read=PATH ...] [write=PATH ...] [network=1] [namespace=1]
         [file_limit=BYTES process_limit=N] -- COMMAND
 
@@ -43,6 +44,8 @@ HANDOVER_SECONDS = 1.0
 PARENT_POLL_SECONDS = 0.5
 #: Interval of looks at what the tree uses.
 LIMIT_POLL_SECONDS = 0.25
+#: Of a small disk, one in so many bytes or files is enough to have left.
+SMALL_DISK_PART = 10
 NEVER = float("inf")
 
 #: Prefixes of the options for `child`.
@@ -319,7 +322,9 @@ class TreeLimits:
         self.max_memory = int(options.get("max_memory", 0))
         self.max_processes = int(options.get("max_processes", 0))
         self.disk = options.get("disk", "")
+        self.temporary = options.get("temporary", "")
         self.min_free = int(options.get("min_free", 0))
+        self.min_free_files = int(options.get("min_free_files", 0))
         self.others = count_threads()
         #: The limit that was exceeded.
         self.found = ""
@@ -332,7 +337,7 @@ class TreeLimits:
             )
 
     def __bool__(self) -> bool:
-        return bool(self.max_memory or self.max_processes or self.disk)
+        return bool(self.max_memory or self.max_processes or self.disk or self.temporary)
 
     def held_by_kernel(self) -> str:
         return self.control_group.reached_limit(self.groups) if self.groups else ""
@@ -364,9 +369,24 @@ class TreeLimits:
             and sum(map(proportional_bytes, pids)) > self.max_memory
         ):
             return "memory"
-        if self.disk and free_bytes(self.disk) < self.min_free:
-            return "disk"
+        return self.measure_disks()
+
+    def measure_disks(self) -> str:
+        if disk := look_at_disk(self.disk):
+            if disk.f_bavail * disk.f_frsize < self.min_free:
+                return "disk"
+            if self.lacks_files(disk):
+                return "files"
+        # This one may be small, and in memory.
+        if disk := look_at_disk(self.temporary):
+            least = min(self.min_free // disk.f_frsize, disk.f_blocks // SMALL_DISK_PART)
+            if disk.f_bavail < least or self.lacks_files(disk):
+                return "temporary"
         return ""
+
+    def lacks_files(self, disk: os.statvfs_result) -> bool:
+        # Some file systems can hold any number, which they call 0.
+        return disk.f_favail < min(self.min_free_files, disk.f_files // SMALL_DISK_PART)
 
 
 def count_threads() -> int:
@@ -408,12 +428,11 @@ def sum_lines(path: str, *names: bytes) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith(names)) * 1024
 
 
-def free_bytes(path: str) -> int:
+def look_at_disk(path: str) -> os.statvfs_result | None:
     try:
-        disk = os.statvfs(path)
+        return os.statvfs(path) if path else None
     except OSError:
-        return sys.maxsize
-    return disk.f_bavail * disk.f_frsize
+        return None
 
 
 def kill_descendants() -> None:

@@ -1,8 +1,10 @@
 """The shell of the agent: one line in a folder, confined to it, bounded in time and output."""
 
 import asyncio
+import errno
 import getpass
 import os
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -108,6 +110,10 @@ class ConfinedShell:
             case "disk":
                 size = self._limits.min_free_bytes / 2**30
                 return f"the disk of the server has less than {size:.1f} GB left"
+            case "files":
+                return "the disk of the server can hold hardly any more files"
+            case "temporary":
+                return "the disk for temporary files is almost full"
             case _:
                 return ""
 
@@ -126,10 +132,9 @@ class ConfinedShell:
             sees_processes=bounds.sees_processes,
         )
 
-    def _all_limits(self) -> ProcessLimits:
-        if self._finds_group:
-            return replace(self._limits, groups=control_groups())
-        return self._limits
+    def _all_limits(self, temporary: Path) -> ProcessLimits:
+        limits = replace(self._limits, temporary=temporary)
+        return replace(limits, groups=control_groups()) if self._finds_group else limits
 
     def _command(self, line: str, folder: Path, temporary: Path, bounds: CommandBounds) -> Command:
         environment = {
@@ -146,7 +151,7 @@ class ConfinedShell:
             env=environment | self._variables | {LINE: line},
             cwd=folder,
             confinement=self._confinement(folder, temporary, bounds),
-            limits=self._all_limits(),
+            limits=self._all_limits(temporary),
         )
 
 
@@ -161,15 +166,33 @@ async def _read(tree: ProcessTree, excerpt: Excerpt) -> None:
 @asynccontextmanager
 async def _temporary_folder() -> AsyncIterator[Path]:
     # Not in a thread: a cancellation would leave the folder behind.
-    folder = Path(tempfile.mkdtemp(prefix="backburner-"))
+    folder = _make_temporary_folder()
     try:
-        (folder / TEMPORARY).mkdir()
-        (folder / HOME).mkdir()
-        (folder / HOME / ".gitconfig").write_text(GIT_SETTINGS, encoding="ascii")
         yield folder
     finally:
         removing = asyncio.create_task(remove_tree(folder, within=CLEANUP_TIMEOUT))
         await wait_despite_cancel(removing, CLEANUP_TIMEOUT)
+
+
+def _make_temporary_folder() -> Path:
+    folder = None
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="backburner-"))
+        (folder / TEMPORARY).mkdir()
+        (folder / HOME).mkdir()
+        (folder / HOME / ".gitconfig").write_text(GIT_SETTINGS, encoding="ascii")
+    except OSError as error:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise ProcessFailed(
+                f"The command was not run: no temporary folder for it: {error.strerror}."
+            ) from None
+        raise ProcessFailed(
+            "The command was not run: the disk for temporary files is full.",
+            hint="Try again when other commands have ended, or ask the operator to free space.",
+        ) from None
+    return folder
 
 
 def _memory_limit() -> int:
