@@ -4,10 +4,13 @@ import pytest
 from support.cases.policy_cases import judge
 
 from backburner.core.obeyed_files import (
+    Place,
     adds_plain_settings,
+    find_pointers,
     is_obeyed,
+    is_plain_change,
+    is_repository,
     plain_settings,
-    repository_of,
 )
 from backburner.core.question import NO, YES
 from backburner.core.tool_policy import (
@@ -52,6 +55,9 @@ PLAIN = """\
         *("bare.git/config", "bare.git/hooks/update", ".git/config.worktree", ".git/hooks"),
         *(".envrc", "a/.envrc", "./.envrc", "a/../.envrc", ".ENVRC", "//a//.envrc", ".npmrc"),
         *(".vscode/tasks.json", ".config/x/y", ".vscode", "CLAUDE.md", "docs/claude.md"),
+        *(".git/commondir", ".git/rebase-merge/git-rebase-todo", ".hg/hgrc", ".Rprofile", ".irbrc"),
+        *(".pdbrc", ".ghci", ".cargo/config.toml", ".mise.toml", ".aider.conf.yml"),
+        *("opencode.json", ".github/copilot-instructions.md", "x.code-workspace", ".clinerules/x"),
         *("AGENTS.md", ".claude/settings.json", ".ssh/config", ".husky/pre-commit", ".bashrc"),
     ],
 )
@@ -80,17 +86,91 @@ def test_a_path_that_is_none_needs_no_approval_to_be_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "repository"),
+    ("names", "expected"),
     [
-        (".git/config", ".git"),
-        ("a/.git/hooks/x", "a/.git"),
-        ("x.git/modules/y.git/config", "x.git"),
-        (".git", None),
-        ("a/config", None),
+        ({"head", "objects", "refs"}, True),
+        ({"head", "commondir"}, True),
+        ({"head", "objects"}, False),
+        ({"objects", "refs", "config"}, False),
     ],
 )
-def test_a_file_belongs_to_the_outermost_repository(path: str, repository: str | None) -> None:
-    assert repository_of(path) == repository
+def test_git_knows_a_repository_by_its_shape(names: set[str], *, expected: bool) -> None:
+    assert is_repository(names) == expected
+
+
+def test_in_a_folder_of_that_shape_only_files_of_git_are_obeyed() -> None:
+    place = Place(is_repository=True)
+
+    assert place.obeys("config")
+    assert place.enter("hooks").obeys("update")
+    assert place.enter("info").obeys("attributes")
+    assert not place.enter("src").obeys("config")
+    assert not place.enter("src").enter("hooks").obeys("x.ts")
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "expected"),
+    [
+        (".git/worktrees/x/commondir", "", "../..\n", True),
+        (".git/worktrees/x/commondir", "", "../../lib\n", False),
+        (".git/commondir", "", "../..\n", False),
+        (".git/rebase-merge/git-rebase-todo", "", "pick 1 x\nf 2\n# exec\n", True),
+        (".git/rebase-merge/git-rebase-todo", "", "pick 1 x\nexec ls\n", False),
+        (".git/rebase-merge/git-rebase-todo", "x ls\n", "x ls\n", True),
+        (".git/config", "", PLAIN, True),
+        (".git/hooks/x", "", "", False),
+    ],
+)
+def test_what_git_writes_while_it_works_is_plain(
+    path: str, old: str, new: str, *, expected: bool
+) -> None:
+    assert is_plain_change(path, old, new) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("url = https://example.org/x.git", "url = https://example.com/x.git"),
+        ("url = https://example.org/x.git", "url = https://example.org/x.git\nurl = https://e.org"),
+        ("remote = origin", "remote = other"),
+    ],
+)
+def test_an_address_is_plain_only_where_there_was_none(old: str, new: str) -> None:
+    assert not adds_plain_settings(PLAIN, PLAIN.replace(old, new))
+    assert adds_plain_settings(PLAIN, f'{PLAIN}[remote "o"]\n url = https://example.com/x\n')
+    assert adds_plain_settings(PLAIN, "")
+
+
+def test_lines_that_change_their_meaning_are_not_plain() -> None:
+    own = "[alias]\n\tfsmonitor = ./x\n[core]\n\teditor = vi \\\n\t-e\n"
+
+    assert not adds_plain_settings(own, "[core]\n\tfsmonitor = ./x\n")
+    assert not adds_plain_settings(own, own.replace("-e", "name = x"))
+    assert adds_plain_settings(own, own)
+
+
+def test_very_many_settings_take_little_time() -> None:
+    old, new = (
+        "[core]\n" + "".join(f"name = {'a' * 24}{end}{number:06}\n" for number in range(20_000))
+        for end in ("a", "b")
+    )
+
+    assert adds_plain_settings(old, new)
+
+
+def test_files_that_git_names_are_found() -> None:
+    text = (
+        '[core]\n\tbare = false\n\thooksPath = .githooks\n\tfsmonitor = "tools/x -v"\n'
+        "[include]\n\tpath = ../more\n# comment\n"
+    )
+
+    assert list(find_pointers("config", text)) == [
+        (".githooks", ".git/hooks"),
+        ("tools/x", ".envrc"),
+        ("../more", ".git/config"),
+    ]
+    assert list(find_pointers(".git", "gitdir: ../store\n")) == [("../store", ".git")]
+    assert list(find_pointers("commondir", "../..\n")) == [("../..", ".git")]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ from backburner.process.shell import ConfinedShell
 from backburner.store.db import Database
 from backburner.tools.command_records import CommandRecord, left_behind, record_command
 from backburner.tools.interrupted_commands import InterruptedCommands
-from backburner.tools.obeyed_files import ObeyedFiles, Snapshot
+from backburner.tools.obeyed_files import ObeyedFiles
+from backburner.tools.obeyed_scan import Snapshot
 from backburner.tools.toolbox import Toolbox
 from backburner.tools.workspace import CommandTerms, workspace_offers
 from backburner.worker.interruption_reporter import InterruptionReporter
@@ -58,7 +59,7 @@ class House:
 
     def begin(self, place: Conversation, line: str = LINE) -> CommandRecord:
         turn = replace(ALONE.turn, conversation_id=place.id)
-        return record_command(self.kept, self.obeyed.scan(), turn, line)
+        return record_command(self.kept, self.obeyed.scan, turn, line)
 
     async def report(self) -> None:
         """Look twice: what is found for the first time may not have ended yet."""
@@ -276,7 +277,7 @@ async def test_where_the_conversation_is_gone_a_new_one_asks(house: House, gone:
 
 
 async def test_nobody_is_asked_for_a_user_who_is_gone(house: House) -> None:
-    record = record_command(house.kept, house.obeyed.scan(), ALONE.turn, LINE)
+    record = record_command(house.kept, house.obeyed.scan, ALONE.turn, LINE)
     house.write(envrc="export A=1\n")
     record.release()
 
@@ -299,7 +300,7 @@ async def test_a_broken_workspace_holds_up_nobody_else(house: House) -> None:
     await interrupt(house, chat)
     kept, folder = house.kept.with_name("user-broken"), house.folder.with_name("user-broken")
     turn = replace(ALONE.turn, user_id=UserId("user-broken"))
-    record_command(kept, Snapshot(), turn, LINE).release()
+    record_command(kept, Snapshot, turn, LINE).release()
     folder.symlink_to(folder)
 
     await house.report()
@@ -360,24 +361,28 @@ async def test_a_command_that_only_reads_has_no_record(house: House) -> None:
 
 
 def test_snapshots_that_no_record_needs_are_removed(house: House) -> None:
-    first = record_command(house.kept, house.obeyed.scan(), ALONE.turn, LINE)
+    first = record_command(house.kept, house.obeyed.scan, ALONE.turn, LINE)
     (house.kept / ".new-unfinished").touch()
     for number in range(3):
         house.write(envrc=f"export A={number}\n")
-        record_command(house.kept, house.obeyed.scan(), ALONE.turn, LINE).remove()
+        # The first has the same snapshot while it runs.
+        record_command(house.kept, house.obeyed.scan, ALONE.turn, LINE).remove()
 
-    assert house.records() == ["before", "before", "command"]
+    assert house.records() == ["before", "command"]
     assert first.read() == (ALONE.turn, LINE, Snapshot())
     first.release()
     (found,) = left_behind(house.kept)
     assert found.read() == (ALONE.turn, LINE, Snapshot())
+    found.remove()
+    record_command(house.kept, house.obeyed.scan, ALONE.turn, LINE).remove()
+    assert house.records() == ["before"]
 
 
 def test_a_record_that_goes_meanwhile_does_no_harm(house: House) -> None:
     house.kept.mkdir(parents=True)
     (house.kept / "command-gone.json").symlink_to("nowhere")
 
-    record_command(house.kept, house.obeyed.scan(), ALONE.turn, LINE).release()
+    record_command(house.kept, house.obeyed.scan, ALONE.turn, LINE).release()
 
     assert len(left_behind(house.kept)) == 1
 
@@ -389,7 +394,7 @@ def test_a_record_keeps_everything_that_was_there(house: House) -> None:
     (house.folder / ".envrc").symlink_to("/else\nwhere")
     before = house.obeyed.scan()
 
-    record = record_command(house.kept, before, ALONE.turn, LINE)
+    record = record_command(house.kept, house.obeyed.scan, ALONE.turn, LINE)
 
     assert record.read() == (ALONE.turn, LINE, before)
     assert len(before.files) == 2

@@ -4,29 +4,48 @@ So the agent does not change them without its user. Other programs read names wi
 case on some systems, and so do we.
 """
 
-import difflib
 import posixpath
 import re
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Self
 
 _NAMES = frozenset(
     """
-    .bash_login .bash_logout .bash_profile .bashrc .curlrc .cursorrules .dir-locals.el .envrc .exrc
-    .gdbinit .gitconfig .inputrc .lldbinit .mcp.json .netrc .npmrc .nvimrc .pnpmfile.cjs
-    .pre-commit-config.yaml .profile .pypirc .tmux.conf .vimrc .wgetrc .windsurfrules .xinitrc
-    .xprofile .yarnrc .yarnrc.yml .zlogin .zprofile .zshenv .zshrc
-    agents.md agents.override.md claude.md claude.local.md gemini.md pip.conf
+    .aider.conf.yml .bash_login .bash_logout .bash_profile .bashrc .clinerules .curlrc .cursorrules
+    .dir-locals.el .envrc .exrc .gdbinit .ghci .gitconfig .inputrc .irbrc .lldbinit .mcp.json
+    .mise.local.toml .mise.toml .netrc .npmrc .nvimrc .pdbrc .pnpmfile.cjs .pre-commit-config.yaml
+    .profile .pryrc .pypirc .rprofile .tmux.conf .vimrc .wgetrc .windsurfrules .xinitrc .xprofile
+    .yarnrc .yarnrc.yml .zlogin .zprofile .zshenv .zshrc
+    agents.md agents.override.md claude.md claude.local.md gemini.md mise.toml opencode.json
+    opencode.jsonc pip.conf
     """.split()
 )
+_ENDING = ".code-workspace"
+#: Files of folders whose other files are not obeyed.
+_FILES = {
+    ".cargo": frozenset({"config", "config.toml"}),
+    ".github": frozenset({"copilot-instructions.md"}),
+    ".hg": frozenset({"hgrc", "hgrc-not-shared", "sharedpath"}),
+    ".mise": frozenset({"config.toml"}),
+}
 #: Everything in these folders.
 _FOLDERS = frozenset(
     """
-    .aws .claude .codex .config .continue .cursor .devcontainer .docker .gemini .gnupg .husky .idea
-    .kube .local .ssh .vscode .windsurf .zed
+    .aws .claude .clinerules .codex .config .continue .cursor .devcontainer .docker .gemini .gnupg
+    .husky .idea .kube .local .opencode .ssh .vscode .windsurf .zed
     """.split()
 )
 #: The folder of a repository, or a file that says where it is.
 GIT_FOLDER = ".git"
-_GIT_FILES = frozenset({"config", "config.worktree", "attributes"})
+SETTINGS_FILES = frozenset({"config", "config.worktree"})
+_COMMON_FOLDER = "commondir"
+#: Files of git that name others.
+POINTING_FILES = SETTINGS_FILES | {GIT_FOLDER, _COMMON_FOLDER}
+_TODO = "git-rebase-todo"
+_GIT_FILES = SETTINGS_FILES | {"attributes", _COMMON_FOLDER, _TODO}
+_INFO = "info"
 _HOOKS = "hooks"
 _SAMPLE = ".sample"
 
@@ -38,32 +57,94 @@ _PLAIN_SETTING = re.compile(
     r"|rebase|active) = \w+|(name|email) = [\w .@+-]*|remote = (\.|[\w-]+)"
     r"|(fetch|merge) = [\w+.*:/-]+|url = https://[\w.~%@:/?=&+-]+"
 )
+#: Plain only where there was none: they say where the user's next push goes.
+_ADDRESS = re.compile(r"(?:url|remote) = .*")
+#: Of a rebase, all but those that run a program.
+_PLAIN_STEP = re.compile(
+    r"#.*|(noop|break|[peds]|pick|edit|drop|squash|[rf]|reword|fixup|[ltmu]|label|reset|merge"
+    r"|update-ref)( .*)?"
+)
+#: What a worktree names the repository that it belongs to.
+_PLAIN_COMMON_FOLDER = "../.."
+
+_SETTING = re.compile(r"(\w+)\s*=\s*(.*)")
+_WORD = re.compile(r"""[^\s"'!;&|<>()`]+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What the names on the way to a folder say about the files in it."""
+
+    name: str = ""
+    #: All of them are obeyed.
+    is_obeyed: bool = False
+    #: It is the folder of a repository, or inside one.
+    is_git: bool = False
+    #: Git takes it for a repository, whatever its name.
+    is_repository: bool = False
+    is_hooks: bool = False
+
+    @classmethod
+    def at(cls, path: str) -> Self:
+        place = cls()
+        for name in _split(path):
+            place = place.enter(name)
+        return place
+
+    def enter(self, name: str) -> Self:
+        name = name.casefold()
+        is_git = self.is_git or self.is_repository
+        return type(self)(
+            name=name,
+            is_obeyed=self.is_obeyed or name in _FOLDERS,
+            is_git=self.is_git or name.endswith(GIT_FOLDER),
+            is_repository=self.is_repository and name == _INFO,
+            is_hooks=self.is_hooks or (is_git and name == _HOOKS),
+        )
+
+    def obeys(self, name: str) -> bool:
+        """Return whether other programs obey a file or link of this folder."""
+        name = name.casefold()
+        if name in _NAMES or self.is_obeyed or name in _FOLDERS or name == GIT_FOLDER:
+            return True
+        if name.endswith(_ENDING) or name in _FILES.get(self.name, ()):
+            return True
+        if not (self.is_git or self.is_repository or self.is_hooks):
+            return False
+        is_hook = self.is_hooks and not name.endswith(_SAMPLE)
+        return is_hook or name in _GIT_FILES or name == _HOOKS
 
 
 def is_obeyed(path: str) -> bool:
     """Return whether other programs obey the file at a path, which is relative to its folder."""
-    *folders, name = posixpath.normpath(path).casefold().split("/")
-    if name in _NAMES or name in _FOLDERS or name == GIT_FOLDER or _FOLDERS & set(folders):
-        return True
-    if not any(folder.endswith(GIT_FOLDER) for folder in folders):
-        return False
-    is_hook = _HOOKS in folders and not name.endswith(_SAMPLE)
-    return is_hook or name in _GIT_FILES or name == _HOOKS
+    *folders, name = _split(path)
+    return Place.at("/".join(folders)).obeys(name)
 
 
-def repository_of(path: str) -> str | None:
-    """Return the folder of the repository that a file belongs to, if it is inside one."""
-    parts = path.split("/")
-    for number, part in enumerate(parts[:-1], 1):
-        if part.casefold().endswith(GIT_FOLDER):
-            return "/".join(parts[:number])
-    return None
+def is_repository(names: AbstractSet[str]) -> bool:
+    """Return whether git takes a folder with these names, in lower case, for a repository."""
+    return "head" in names and (_COMMON_FOLDER in names or {"objects", "refs"} <= names)
+
+
+def is_plain_change(path: str, old: str, new: str) -> bool:
+    """Return whether a change of a file of a repository makes git run nothing new."""
+    folder, _, name = path.casefold().rpartition("/")
+    if name == "config":
+        return adds_plain_settings(old, new)
+    if name == _COMMON_FOLDER:
+        is_worktree = posixpath.basename(posixpath.dirname(folder)) == "worktrees"
+        return is_worktree and new.strip() == _PLAIN_COMMON_FOLDER
+    return name == _TODO and _adds_nothing(old, new, lambda line: bool(_PLAIN_STEP.fullmatch(line)))
 
 
 def adds_plain_settings(old: str, new: str) -> bool:
     """Return whether new settings of a repository make git run nothing that the old ones do not."""
-    lines = difflib.ndiff(_strip_lines(old), _strip_lines(new))
-    return all(_is_plain(line[2:]) for line in lines if line.startswith("+ "))
+    known = _addresses(old)
+    if any(known.get(key, lines) != lines for key, lines in _addresses(new).items()):
+        return False
+    rest = iter(_special_lines(old))
+    # In the same order: a line means what the lines before it say.
+    return all(line in rest for line in _special_lines(new))
 
 
 def plain_settings(text: str) -> str:
@@ -77,9 +158,60 @@ def plain_settings(text: str) -> str:
     return "".join(f"{line}\n" for line in kept)
 
 
+def find_pointers(name: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the paths that a watched file of git names, and as what git uses each."""
+    if name not in SETTINGS_FILES:
+        yield text.strip().removeprefix("gitdir:").strip(), GIT_FOLDER
+        return
+    for line in _strip_lines(text):
+        found = None if _is_plain(line) else _SETTING.search(line)
+        if found is None:
+            continue
+        key, value = found[1].casefold(), found[2].strip().strip('"')
+        if key == "hookspath":
+            yield value, f"{GIT_FOLDER}/{_HOOKS}"
+        elif key == "path":
+            yield value, f"{GIT_FOLDER}/config"
+        else:
+            # A program; its file is watched, and a folder of that name is not.
+            yield from ((word, ".envrc") for word in _WORD.findall(value) if "/" in word)
+
+
+def _split(path: str) -> Sequence[str]:
+    return posixpath.normpath(path).split("/")
+
+
 def _strip_lines(text: str) -> list[str]:
     return [stripped for line in text.split("\n") if (stripped := line.strip())]
 
 
 def _is_plain(line: str) -> bool:
     return bool(_PLAIN_SECTION.fullmatch(line) or _PLAIN_SETTING.fullmatch(line))
+
+
+def _special_lines(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines that may make git run something, each with its section."""
+    section, before = "", ""
+    for line in _strip_lines(text):
+        if line.startswith("["):
+            section = line
+        is_plain = _PLAIN_SECTION.fullmatch(section) and _is_plain(line)
+        if not is_plain or before.endswith("\\"):
+            yield section, line
+        before = line
+
+
+def _addresses(text: str) -> dict[tuple[str, str], set[str]]:
+    """Return the addresses in each section, by the kind of address."""
+    found, section = dict[tuple[str, str], set[str]](), ""
+    for line in _strip_lines(text):
+        if line.startswith("["):
+            section = line
+        if _ADDRESS.fullmatch(line):
+            found.setdefault((section, line.split()[0]), set()).add(line)
+    return found
+
+
+def _adds_nothing(old: str, new: str, is_plain: Callable[[str], bool]) -> bool:
+    rest = iter(line for line in _strip_lines(old) if not is_plain(line))
+    return all(line in rest for line in _strip_lines(new) if not is_plain(line))

@@ -9,18 +9,20 @@ import json
 import os
 import secrets
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
 
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import RunKind, Turn
 from backburner.tools.files import replace_file
-from backburner.tools.obeyed_files import Snapshot
+from backburner.tools.obeyed_scan import Snapshot
 from backburner.tools.workspace_paths import explain_errors, stat_entry
 
 RECORDS = "command-*.json"
+#: Empty files, named by the states that the user has approved while commands run.
+APPROVED = "approved-"
 #: Named by their content: files that are obeyed rarely change between two commands.
 _SNAPSHOTS = "before-*.json"
 _LOCK = ".lock"
@@ -32,8 +34,10 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 class CommandRecord:
     """The record of one command, locked until this is released, or its process ends."""
 
-    def __init__(self, file: Path, descriptor: int) -> None:
+    def __init__(self, file: Path, descriptor: int, before: Snapshot | None = None) -> None:
         self.file = file
+        #: Of a command of ours.
+        self.before = before or Snapshot()
         #: Runs by itself once nobody refers to this: a cancelled call forgets it.
         self.release = weakref.finalize(self, os.close, descriptor)
 
@@ -50,18 +54,30 @@ class CommandRecord:
         self.release()
 
 
-def record_command(kept: Path, before: Snapshot, turn: Turn, line: str) -> CommandRecord:
-    """Write the record of a command, and wait until it is on the disk."""
-    name = f"before-{before.digest()}.json"
-    with explain_errors("the data folder"):
-        kept.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _lock(kept) as folder:
-            if stat_entry(folder, name) is None:
-                _remove_unused(kept)
-                replace_file(folder, name, before.to_json().encode(), 0o600)
-            content = {"turn": astuple(turn), "line": line, "before": name}
-            record = _write(kept / f"command-{secrets.token_hex(8)}.json", json.dumps(content))
-            os.fsync(folder)
+def record_command(
+    kept: Path, scan: Callable[[], Snapshot], turn: Turn, line: str
+) -> CommandRecord:
+    """Write the record of a command, and wait until it is on the disk.
+
+    While other commands run, what was there before the first of them counts: what is there now may
+    be theirs.
+    """
+    with lock_records(kept) as folder:
+        name = _find_shared(kept)
+        if name is not None:
+            before = Snapshot.from_json((kept / name).read_text(encoding="ascii"))
+        else:
+            for file in kept.glob(f"{APPROVED}*"):
+                file.unlink(missing_ok=True)
+            before = scan()
+            name = f"before-{before.digest()}.json"
+        if stat_entry(folder, name) is None:
+            _remove_unused(kept)
+            replace_file(folder, name, before.to_json().encode(), 0o600)
+        content = {"turn": astuple(turn), "line": line, "before": name}
+        file = kept / f"command-{secrets.token_hex(8)}.json"
+        record = _write(file, json.dumps(content), before)
+        os.fsync(folder)
     return record
 
 
@@ -69,29 +85,36 @@ def left_behind(kept: Path) -> Sequence[CommandRecord]:
     """Find the records that no process has locked, and lock them."""
     if next(kept.glob(RECORDS), None) is None:
         return ()
-    with _lock(kept):
+    with lock_records(kept):
         found = (_try_to_lock(file) for file in sorted(kept.glob(RECORDS)))
         return [record for record in found if record is not None]
 
 
 @contextmanager
-def _lock(kept: Path) -> Iterator[int]:
-    """Keep others from adding records and looking for them meanwhile."""
-    folder = os.open(kept, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+def lock_records(kept: Path) -> Iterator[int]:
+    """Keep others from beginning and ending commands, and from looking for them, meanwhile."""
+    with explain_errors("the data folder"), ExitStack() as opened:
+        kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = os.open(kept, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        opened.callback(os.close, folder)
         lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=folder)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield folder
-        finally:
-            os.close(lock)
-    finally:
-        os.close(folder)
+        opened.callback(os.close, lock)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
 
 
-def _write(file: Path, content: str) -> CommandRecord:
+def _find_shared(kept: Path) -> str | None:
+    """Return the name of the snapshot of the commands that run now."""
+    for file in kept.glob(RECORDS):
+        with suppress(FileNotFoundError, ValueError, LookupError):
+            if _try_to_lock(file) is None:
+                return str(json.loads(file.read_text(encoding="ascii"))["before"])
+    return None
+
+
+def _write(file: Path, content: str, before: Snapshot) -> CommandRecord:
     descriptor = os.open(file, _CREATE, 0o600)
-    record = CommandRecord(file, descriptor)
+    record = CommandRecord(file, descriptor, before)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         with os.fdopen(descriptor, "wb", closefd=False) as opened:

@@ -3,7 +3,7 @@
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -32,8 +32,8 @@ def read_lines(folder: Path, path: str, *, offset: int, limit: int) -> str:
         return _excerpt(file, offset, limit)
 
 
-def write_text(folder: Path, path: str, content: str) -> str:
-    """Create or replace a file, atomically."""
+def write_text(folder: Path, path: str, content: str, *, guard: Callable[[str], None]) -> str:
+    """Create or replace a file, atomically. `guard` refuses paths that are not for it."""
     data = check_text("The content", content, limit=MAX_WRITE_BYTES).encode()
     if len(data) > MAX_WRITE_BYTES:
         raise TooLarge("The content", size=len(data), limit=MAX_WRITE_BYTES)
@@ -43,6 +43,8 @@ def write_text(folder: Path, path: str, content: str) -> str:
                 f"{path} leads to {real_path}, which other programs obey.",
                 hint="Write to that path itself.",
             )
+        if not is_obeyed(path):
+            guard(real_path)
         before = stat_entry(parent, name)
         if before is not None:
             _check_is_file(path, before)

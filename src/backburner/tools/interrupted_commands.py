@@ -37,8 +37,9 @@ def undo_change_offer(obeyed: ObeyedFiles) -> Offer:
         return await asyncio.to_thread(obeyed.undo, arguments.change)
 
     async def preview(arguments: Mapping[str, Any]) -> str:
-        change = await asyncio.to_thread(obeyed.find, str(arguments.get("change")))
-        return change.show_undo()
+        return await asyncio.to_thread(
+            lambda: obeyed.find(str(arguments.get("change"))).show_undo()
+        )
 
     offer = define_tool("undo_change", UndoChange, undo_change, grant_match=GrantMatch.NOTHING)
     return replace(offer, preview=preview)

@@ -2,120 +2,63 @@
 
 What a command changed in them is kept aside, and the files are put back. With approval a change is
 made again, unless the file is no longer what it was put back to. What may be an edit of the user is
-kept aside too, but put back only with approval. Blocking: call in threads.
+kept aside too, but put back only with approval. What cannot be kept is renamed, so that nobody
+obeys it. Blocking: call in threads.
 """
 
 import difflib
-import errno
 import hashlib
 import json
 import os
 import secrets
-import stat
-from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from backburner.core.errors import BadRequest, Conflict, NotFound
+import structlog
+
+from backburner.core.errors import (
+    BackburnerError,
+    BadRequest,
+    Conflict,
+    MachineFailed,
+    NotAllowed,
+    NotFound,
+)
 from backburner.core.obeyed_files import (
-    adds_plain_settings,
-    is_obeyed,
+    Place,
+    is_plain_change,
+    is_repository,
     plain_settings,
-    repository_of,
 )
 from backburner.core.shown_call import excerpt
 from backburner.core.validation import escape_hidden
-from backburner.tools.files import replace_file
-from backburner.tools.workspace_paths import OPEN_FOLDER, explain_errors, open_parent, stat_entry
+from backburner.tools.command_records import APPROVED, lock_records
+from backburner.tools.obeyed_scan import (
+    FOLDER,
+    MAX_WATCHED_BYTES,
+    OPEN_ROOT,
+    FileState,
+    Snapshot,
+    open_again,
+    regain,
+    scan,
+)
+from backburner.tools.workspace_paths import OPEN_FOLDER, explain_errors, open_parent
 
-#: Nobody works in folders that lie deeper.
-MAX_DEPTH = 64
-#: Of a file that is kept, or put back.
-MAX_WATCHED_BYTES = 2**22
-#: Folders with very many files, none of which is obeyed where it lies.
-SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
-#: The same, of a repository.
-GIT_OBJECTS = "objects"
+#: After one command; what is more is renamed.
+MAX_CHANGES = 50
+#: Of a difference that is computed; others are shown as what was there, and what is.
+MAX_COMPARED_LINES = 100
+MAX_COMPARED_CHARS = 10_000
+#: Of each side of such a difference.
+_SHOWN_CHARS = 4_000
+#: Longer names may be too long with an ending.
+_ASIDE_CHARS = 40
 
-#: Names of files that are no text.
-_AS_STORED = ("utf-8", "surrogateescape")
-_OPEN_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-
-
-@dataclass(frozen=True, slots=True)
-class FileState:
-    """The content of a path: a file, a link, or something else without data."""
-
-    mode: int
-    size: int
-    #: Of a file, or the target of a link; of a large file its beginning.
-    data: bytes
-
-    @property
-    def is_link(self) -> bool:
-        return stat.S_ISLNK(self.mode)
-
-    @property
-    def is_whole(self) -> bool:
-        return not stat.S_ISREG(self.mode) or self.size == len(self.data)
-
-    @property
-    def text(self) -> str:
-        return self.data.decode(errors="replace")
-
-    @classmethod
-    def read(cls, folder: int, name: str) -> Self | None:
-        status = stat_entry(folder, name)
-        if status is None:
-            return None
-        data = b""
-        if stat.S_ISLNK(status.st_mode):
-            data = os.fsencode(os.readlink(name, dir_fd=folder))
-        elif stat.S_ISREG(status.st_mode):
-            # Of a file that belongs to another user, we know that it is there.
-            with suppress(PermissionError), os.fdopen(_open(name, _READ, folder), "rb") as file:
-                data = file.read(MAX_WATCHED_BYTES)
-                status = os.fstat(file.fileno())
-        size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
-        return cls(status.st_mode, size, data)
-
-    def write(self, folder: int, name: str) -> None:
-        if self.is_link:
-            with suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=folder)
-            os.symlink(self.data, name, dir_fd=folder)
-        else:
-            replace_file(folder, name, self.data, self.mode & 0o777)
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    files: dict[str, FileState] = field(default_factory=dict)
-    #: The folders of repositories.
-    repositories: set[str] = field(default_factory=set)
-
-    def digest(self) -> str:
-        """Hash all of it; the sizes keep apart what stands side by side."""
-        digest = hashlib.sha256("\0".join(sorted(self.repositories)).encode(*_AS_STORED))
-        for path, state in sorted(self.files.items()):
-            facts = f"\0{path}\0{state.mode} {state.size} {len(state.data)}\0"
-            digest.update(facts.encode(*_AS_STORED))
-            digest.update(state.data)
-        return digest.hexdigest()
-
-    def to_json(self) -> str:
-        files = {path: _state_to_json(state) for path, state in self.files.items()}
-        return json.dumps({"files": files, "repositories": sorted(self.repositories)})
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        value = json.loads(text)
-        files = {path: _state_from_json(state) for path, state in value["files"].items()}
-        return cls(files, set(value["repositories"]))
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,12 +70,25 @@ class KeptChange:
     #: What it was put back to; None: no file.
     old: FileState | None
     new: FileState
+    #: The name in its folder that the file now has, unless its content is kept.
+    aside: str | None = None
+    is_kept: bool = True
+
+    @property
+    def restored(self) -> FileState | None:
+        """What is there once it is put back."""
+        return self.old if self.old is not None and _can_restore(self.old) else None
 
     def show(self, *, happened: bool = False) -> str:
         """Show it as a difference: one to be made, or one that has happened."""
         old = "" if self.old is None else self.old.text
         verb = "Create" if self.old is None else "Change"
         shown = f"{self._show_name(self.new)}:\n{show_difference(old, self.new.text)}"
+        if not self.new.is_whole:
+            seen = f"{len(self.new.data):,} of {self.new.size:,} bytes"
+            shown += f"\n    [Only {seen} are shown: it is too large, or cannot be read.]"
+        if self.aside is not None:
+            shown += f"\n    [Its name is now {show_path(self.aside)}.]"
         return f"{verb}d: the {shown}" if happened else f"{verb} the {shown}"
 
     def show_undo(self) -> str:
@@ -156,21 +112,27 @@ class ObeyedFiles:
     kept: Path
 
     def scan(self) -> Snapshot:
-        found = Snapshot()
-        with explain_errors("."):
-            root = _open(self.folder, _OPEN_ROOT)
-            try:
-                _scan(root, "", found)
-            finally:
-                os.close(root)
-        return found
+        return scan(self.folder)
 
     def put_back(self, before: Snapshot) -> Sequence[KeptChange]:
         """Put back what was made or changed since, and keep the changes.
 
         What was deleted stays so: the file is obeyed no longer.
         """
-        return [change for change in self._compare(before) if self._put_back(change)]
+        done, failed = list[KeptChange](), list[str]()
+        for number, found in enumerate(self._compare(before)):
+            change = found if number < MAX_CHANGES else _without_record(found)
+            # Each by itself: what is wrong with one keeps no other one there.
+            try:
+                put_back = self._put_back(change)
+            except (BackburnerError, OSError) as error:
+                _log.error("obeyed_file.not_put_back", path=change.path, error=repr(error))
+                failed.append(change.path)
+                continue
+            done += [put_back] if put_back is not None else []
+        if failed:
+            raise MachineFailed(f"Could not be put back: {', '.join(failed)}. Look at these files.")
+        return done
 
     def keep_changes(self, before: Snapshot, *, source: str) -> Sequence[KeptChange]:
         """Keep what was made or changed since, and leave the files as they are.
@@ -178,25 +140,82 @@ class ObeyedFiles:
         The same change is kept once for each source.
         """
         changes = [
-            replace(change, id=_derive_id(source, change)) for change in self._compare(before)
+            replace(change, id=_derive_id(source, change), aside=None)
+            for change in self._compare(before)
         ]
-        for change in changes:
+        for change in changes[:MAX_CHANGES]:
             self._keep(change)
         return changes
 
+    @contextmanager
+    def approving(self, path: str) -> Iterator[None]:
+        """Remember what a file becomes meanwhile, so that no command that runs now puts it back."""
+        with lock_records(self.kept):
+            yield
+            with _open_parent(self.folder, path) as (parent, name):
+                state = FileState.read(parent, name)
+            if state is not None:
+                (self.kept / f"{APPROVED}{_hash(path, state)}").touch(mode=0o600)
+
+    def check_shape(self, path: str) -> None:
+        """Refuse to write a file with which git would take a folder for a repository."""
+        if path.startswith("/"):
+            path = os.path.relpath(path, self.folder)
+        parts = [part for part in path.split("/") if part not in ("", ".")]
+        for number, part in enumerate(parts):
+            names = _list_names(self.folder.joinpath(*parts[:number]))
+            if is_repository({*names, part.casefold()}) and not is_repository(names):
+                raise _guarded(path, "With it, git would take its folder for a repository.")
+
+    def check_unguarded(self, path: str) -> None:
+        """Refuse to write a file, at a path without links, that is obeyed but not by its name."""
+        parts, place = path.split("/"), Place()
+        for number, part in enumerate(parts):
+            names = _list_names(self.folder.joinpath(*parts[:number]))
+            place = replace(place, is_repository=place.is_repository or is_repository(names))
+            if number == len(parts) - 1 and place.obeys(part):
+                raise _guarded(path, "Other programs obey it.")
+            place = place.enter(part)
+        found = self.scan()
+        used_as = found.find_place(path)
+        is_whole_folder = used_as is not None and (used_as.is_obeyed or used_as.is_hooks)
+        if path in found.files or path in found.targets or is_whole_folder:
+            raise _guarded(path, "A file that other programs obey points to it.")
+
     def _compare(self, before: Snapshot) -> Sequence[KeptChange]:
+        now = scan(self.folder, before)
+        shapes = [
+            path for path in now.repositories - before.repositories if not Place.at(path).is_git
+        ]
         changes = []
-        for path, new in sorted(self.scan().files.items()):
-            old, settings = before.files.get(path), _is_settings(path)
-            if settings and old is None and repository_of(path) not in before.repositories:
+        for path, new in sorted(now.files.items()):
+            old = before.files.get(path)
+            if new in (old, FOLDER) or self._is_approved(path, new):
+                continue
+            # It may have been there before git took its folder for a repository.
+            is_new_shape = any(path.startswith(f"{shape}/" if shape else "") for shape in shapes)
+            folder, _, name = path.rpartition("/")
+            settings = name.casefold() == "config" and folder in now.repositories
+            is_new = settings and old is None and folder not in before.repositories
+            if is_new and not is_new_shape and new.is_file and new.is_whole:
                 # A new repository stays usable.
                 data = plain_settings(new.text).encode()
                 old = replace(new, data=data, size=len(data))
-            is_plain = settings and adds_plain_settings(old.text if old else "", new.text)
-            if new != old and not is_plain:
-                change_id = f"change-{secrets.token_hex(8)}"
-                changes.append(KeptChange(id=change_id, path=path, old=old, new=new))
+            if (settings or name.casefold() != "config") and _is_plain(path, old, new):
+                continue
+            must_move = not new.is_whole or (old is None and is_new_shape)
+            change = KeptChange(
+                id=f"change-{secrets.token_hex(8)}",
+                path=path,
+                old=old,
+                new=new,
+                aside=_name_aside(path) if must_move else None,
+            )
+            changes.append(change)
         return changes
+
+    def _is_approved(self, path: str, state: FileState) -> bool:
+        return (self.kept / f"{APPROVED}{_hash(path, state)}").exists()
 
     def read_text(self, path: str) -> str:
         """Read a file, or nothing where there is none."""
@@ -212,85 +231,144 @@ class ObeyedFiles:
 
     def make_again(self, change_id: str) -> str:
         change = self.find(change_id)
-        if not change.new.is_whole:
+        if not change.new.is_whole and change.aside is None:
             raise BadRequest(f"{change.path} was too large to be kept.")
-        with _open_parent(self.folder, change.path) as (parent, name):
-            if FileState.read(parent, name) != change.old:
-                raise Conflict(
-                    f"{change.path} has changed since, so the change was not made.",
-                    hint="Read the file, and write what it should be now.",
-                )
-            change.new.write(parent, name)
+        with self.approving(change.path):
+            self._make_again(change)
         (self.kept / f"{change_id}.json").unlink()
         return f"{change.path} is now as the command had left it."
+
+    def _make_again(self, change: KeptChange) -> None:
+        with _open_parent(self.folder, change.path) as (parent, name):
+            if FileState.read(parent, name) != change.restored:
+                raise _changed_since(change.path)
+            if change.aside is None:
+                change.new.write(parent, name)
+            elif _read_like(change.new, parent, change.aside) == change.new:
+                os.rename(change.aside, name, src_dir_fd=parent, dst_dir_fd=parent)
+            else:
+                raise _changed_since(change.aside)
 
     def undo(self, change_id: str) -> str:
         """Put a file back that was left as it was; the change stays kept."""
         change = self.find(change_id)
-        if not self._put_back(change):
-            raise Conflict(
-                f"{change.path} has changed since, or was too large, so it was not put back.",
-                hint="Read the file, and write what it should be now.",
-            )
+        if not change.new.is_whole:
+            change = replace(change, aside=_name_aside(change.path))
+        put_back = self._put_back(change)
+        if put_back is None:
+            raise _changed_since(change.path)
+        moved = f" What was there is now {put_back.aside}." if put_back.aside else ""
         if change.old is None:
-            return f"{change.path} was removed: it was not there before the command."
-        return f"{change.path} is now as it was before the command."
+            return f"{change.path} was removed: it was not there before the command.{moved}"
+        if change.restored is None:
+            return f"{change.path} was removed: it cannot be put back.{moved}"
+        return f"{change.path} is now as it was before the command.{moved}"
 
     def _keep(self, change: KeptChange) -> None:
         self.kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         text = json.dumps(_to_json(change))
         (self.kept / f"{change.id}.json").write_text(text, encoding="ascii")
 
-    def _put_back(self, change: KeptChange) -> bool:
-        """Return False if it cannot be, or somebody else has changed it since: theirs stays."""
+    def _put_back(self, change: KeptChange) -> KeptChange | None:
+        """Return what was done; None if somebody else has changed it since: theirs stays."""
         with _open_parent(self.folder, change.path) as (parent, name):
-            if FileState.read(parent, name) != change.new:
-                return False
-            if change.old is not None and not change.old.is_whole:
-                return False
-            self._keep(change)
-            if change.old is not None:
-                change.old.write(parent, name)
-            else:
-                os.unlink(name, dir_fd=parent)
-        return True
+            if _read_like(change.new, parent, name) != change.new:
+                return None
+            if change.aside is None:
+                try:
+                    self._keep(change)
+                    _restore(change, parent, name)
+                except OSError as error:
+                    _log.warning("obeyed_file.not_kept", path=change.path, error=repr(error))
+                else:
+                    return change
+            return self._set_aside(change, parent, name)
+
+    def _set_aside(self, change: KeptChange, parent: int, name: str) -> KeptChange:
+        """Rename a file, which needs no room, and put back what was there if there is room."""
+        aside = change.aside or _name_aside(change.path)
+        os.rename(name, aside, src_dir_fd=parent, dst_dir_fd=parent)
+        # With a new stamp.
+        new = _read_like(change.new, parent, aside) or change.new
+        change = replace(change, aside=aside, new=new)
+        try:
+            if change.restored is not None:
+                change.restored.write(parent, name)
+            if change.is_kept:
+                self._keep(change)
+        except OSError as error:
+            _log.warning("obeyed_file.not_kept", path=change.path, error=repr(error))
+            return replace(change, is_kept=False)
+        return change
+
+
+def _without_record(change: KeptChange) -> KeptChange:
+    return replace(change, aside=_name_aside(change.path), is_kept=False)
+
+
+def _can_restore(state: FileState) -> bool:
+    return state.is_whole and state != FOLDER
+
+
+def _restore(change: KeptChange, parent: int, name: str) -> None:
+    if change.restored is not None:
+        change.restored.write(parent, name)
+    else:
+        os.unlink(name, dir_fd=parent)
+
+
+def _read_like(state: FileState, folder: int, name: str) -> FileState | None:
+    """Read a file as far as a state of it was read."""
+    limit = MAX_WATCHED_BYTES if state.is_whole else len(state.data)
+    return FileState.read(folder, name, limit=limit)
+
+
+def _is_plain(path: str, old: FileState | None, new: FileState) -> bool:
+    if not (new.is_file and new.is_whole):
+        return False
+    if old is not None and not (old.is_file and old.is_whole):
+        return False
+    return is_plain_change(path, "" if old is None else old.text, new.text)
+
+
+def _name_aside(path: str) -> str:
+    name = path.rpartition("/")[2]
+    return f"{name[:_ASIDE_CHARS]}.set-aside-{secrets.token_hex(4)}"
+
+
+def _list_names(folder: Path) -> set[str]:
+    return {one.name.casefold() for one in folder.iterdir()} if folder.is_dir() else set()
+
+
+def _guarded(path: str, reason: str) -> NotAllowed:
+    hint = "Change it with run_command; the user is then asked."
+    return NotAllowed(f"{path} was not written. {reason}", hint=hint)
+
+
+def _changed_since(path: str) -> Conflict:
+    return Conflict(
+        f"{path} has changed since, so it was left as it is.",
+        hint="Read the file, and write what it should be now.",
+    )
 
 
 @contextmanager
 def _open_parent(folder: Path, path: str) -> Iterator[tuple[int, str]]:
     """Open the folder of a path through no link; its last part may be one."""
     *folders, name = path.split("/")
-    with explain_errors(path), ExitStack() as opened:
-        parent = _open(folder, _OPEN_ROOT)
-        opened.callback(os.close, parent)
-        for part in folders:
-            with suppress(FileExistsError):
-                os.mkdir(part, 0o755, dir_fd=parent)
-            parent = _open(part, OPEN_FOLDER, parent)
-            opened.callback(os.close, parent)
-        _regain(parent, os.W_OK | os.X_OK)
-        yield parent, name
-
-
-def _open(path: str | Path, flags: int, folder: int | None = None) -> int:
-    """Open a file or folder, also if a command has taken our right to read it away.
-
-    Others obey a file that they can execute, or reach, but not read.
-    """
-    try:
-        return os.open(path, flags, dir_fd=folder)
-    except PermissionError:
-        follow = not flags & os.O_NOFOLLOW
-        mode = os.stat(path, dir_fd=folder, follow_symlinks=follow).st_mode
-        rights = stat.S_IRWXU if stat.S_ISDIR(mode) else stat.S_IRUSR
-        os.chmod(path, stat.S_IMODE(mode) | rights, dir_fd=folder, follow_symlinks=follow)
-        return os.open(path, flags, dir_fd=folder)
-
-
-def _regain(folder: int, access: int) -> None:
-    """Take back rights to an open folder that a command has taken away."""
-    if not os.access(".", access, dir_fd=folder):
-        os.fchmod(folder, stat.S_IMODE(os.fstat(folder).st_mode) | stat.S_IRWXU)
+    with explain_errors(path):
+        parent = open_again(folder, OPEN_ROOT)
+        try:
+            for part in folders:
+                with suppress(FileExistsError):
+                    os.mkdir(part, 0o755, dir_fd=parent)
+                below = open_again(part, OPEN_FOLDER, parent)
+                os.close(parent)
+                parent = below
+            regain(parent, os.W_OK | os.X_OK)
+            yield parent, name
+        finally:
+            os.close(parent)
 
 
 def show_path(path: str) -> str:
@@ -299,84 +377,68 @@ def show_path(path: str) -> str:
 
 
 def show_difference(old: str, new: str) -> str:
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=1)
-    # The first two would name files.
-    shown = "\n".join(f"    {escape_hidden(line)}" for line in list(lines)[2:])
+    """Show what has changed, in a time that grows with the texts and not faster."""
+    longest = max(len(old), len(new))
+    if longest <= MAX_COMPARED_CHARS and _is_short(old) and _is_short(new):
+        compared = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=1)
+        # The first two would name files.
+        lines = list(compared)[2:]
+    else:
+        lines = list(_replaced_lines(old, new))
+    shown = "\n".join(f"    {escape_hidden(line)}" for line in lines)
     return excerpt(shown) or "    (the same lines)"
 
 
-def _scan(folder: int, place: str, snapshot: Snapshot) -> None:
-    _regain(folder, os.X_OK)
-    with os.scandir(folder) as entries:
-        names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for name, is_folder in names:
-        path = f"{place}/{name}" if place else name
-        with _skip_what_is_gone():
-            if is_folder and not _is_skipped(path, name):
-                if repository_of(f"{path}/config") == path:
-                    snapshot.repositories.add(path)
-                # One that belongs to another user is watched as a whole.
-                with suppress(PermissionError):
-                    _scan_below(folder, name, path, snapshot)
-                    continue
-            elif is_folder or not is_obeyed(path):
-                continue
-            state = FileState.read(folder, name)
-            if state is not None:
-                snapshot.files[path] = state
+def _is_short(text: str) -> bool:
+    return len(text.splitlines()) <= MAX_COMPARED_LINES
 
 
-def _scan_below(folder: int, name: str, path: str, snapshot: Snapshot) -> None:
-    below = _open(name, OPEN_FOLDER, folder)
-    try:
-        _scan(below, path, snapshot)
-    finally:
-        os.close(below)
+def _replaced_lines(old: str, new: str) -> Iterator[str]:
+    begin = _common_chars(old, new)
+    begin = old.rfind("\n", 0, begin) + 1
+    old, new = old[begin:], new[begin:]
+    end = _common_chars(old[::-1], new[::-1])
+    # Whole lines only.
+    common = old[len(old) - end :]
+    end = len(common.partition("\n")[2])
+    for sign, text in (("-", old[: len(old) - end]), ("+", new[: len(new) - end])):
+        hidden = len(text) - _SHOWN_CHARS
+        parts = [text]
+        if hidden > 0:
+            half = _SHOWN_CHARS // 2
+            parts = [text[:half], f"[{hidden:,} characters are hidden here]", text[-half:]]
+        yield from (f"{sign}{line}" for part in parts for line in part.splitlines())
 
 
-@contextmanager
-def _skip_what_is_gone() -> Iterator[None]:
-    """Skip an entry that was removed or replaced meanwhile, but none that cannot be read."""
-    try:
-        yield
-    except (FileNotFoundError, NotADirectoryError, UnicodeError):
-        # A name that is not text is none that is obeyed.
-        pass
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-
-
-def _is_skipped(path: str, name: str) -> bool:
-    is_objects = name == GIT_OBJECTS and repository_of(path) is not None
-    return is_objects or name in SKIPPED_FOLDERS or path.count("/") >= MAX_DEPTH
-
-
-def _is_settings(path: str) -> bool:
-    return path == f"{repository_of(path)}/config"
+def _common_chars(one: str, other: str) -> int:
+    """Count the characters with which both begin."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _derive_id(source: str, change: KeptChange) -> str:
     # With the content: what was approved is what was shown.
-    content = Snapshot({change.path: change.new}).digest()
+    content = _hash(change.path, change.new)
     return f"change-{hashlib.sha256(f'{source} {content}'.encode()).hexdigest()[:16]}"
 
 
+def _hash(path: str, state: FileState) -> str:
+    return Snapshot({path: state}).digest()
+
+
 def _to_json(change: KeptChange) -> dict[str, Any]:
-    old, new = (state and _state_to_json(state) for state in (change.old, change.new))
-    return {"id": change.id, "path": change.path, "old": old, "new": new}
+    old, new = (state and state.to_json() for state in (change.old, change.new))
+    return {"id": change.id, "path": change.path, "old": old, "new": new, "aside": change.aside}
 
 
 def _from_json(value: dict[str, Any]) -> KeptChange:
-    old = value["old"] and _state_from_json(value["old"])
-    new = _state_from_json(value["new"])
-    return KeptChange(id=value["id"], path=value["path"], old=old, new=new)
-
-
-def _state_to_json(state: FileState) -> list[Any]:
-    return [state.mode, state.size, b64encode(state.data).decode()]
-
-
-def _state_from_json(value: list[Any]) -> FileState:
-    mode, size, data = value
-    return FileState(mode, size, b64decode(data))
+    old = value["old"] and FileState.from_json(value["old"])
+    new = FileState.from_json(value["new"])
+    aside = value.get("aside")
+    return KeptChange(id=value["id"], path=value["path"], old=old, new=new, aside=aside)

@@ -1,15 +1,18 @@
 """Tools for the workspace: the folder in which the agent works for its user."""
 
 import asyncio
+import posixpath
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from backburner.core.commands import Cage
+from backburner.core.obeyed_files import is_obeyed
 from backburner.core.run import Turn
 from backburner.core.tool_policy import GrantMatch, ToolCall
 from backburner.ports import (
@@ -21,7 +24,7 @@ from backburner.ports import (
     ToolResult,
     WebPage,
 )
-from backburner.tools.command_records import CommandRecord, record_command
+from backburner.tools.command_records import CommandRecord, lock_records, record_command
 from backburner.tools.define import Arguments, define_tool
 from backburner.tools.files import MAX_LINES, read_lines, write_text
 from backburner.tools.interrupted_commands import undo_change_offer
@@ -29,12 +32,13 @@ from backburner.tools.listing import list_files
 from backburner.tools.obeyed_files import (
     KeptChange,
     ObeyedFiles,
-    Snapshot,
     show_difference,
     show_path,
 )
 from backburner.tools.workspace_paths import open_parent
 
+#: Of files that were renamed.
+MAX_LISTED = 10
 DEFAULT_TIMEOUT_SECONDS = 120
 MAX_TIMEOUT_SECONDS = 600
 
@@ -169,7 +173,7 @@ class _Workspace:
 
         Files that other programs obey, such as .envrc or git hooks, need approval.
         """
-        return await asyncio.to_thread(write_text, self._folder, arguments.path, arguments.content)
+        return await asyncio.to_thread(self._write, arguments.path, arguments.content)
 
     async def list_files(self, arguments: ListFiles) -> str:
         """List files and folders of the workspace with sizes and times, at most 500.
@@ -180,8 +184,12 @@ class _Workspace:
 
     async def preview_write(self, arguments: Mapping[str, Any]) -> str:
         write = WriteFile.model_validate(dict(arguments))
-        old = await asyncio.to_thread(self.obeyed.read_text, write.path)
-        return f"Write the file {show_path(write.path)}:\n{show_difference(old, write.content)}"
+
+        def show() -> str:
+            difference = show_difference(self.obeyed.read_text(write.path), write.content)
+            return f"Write the file {show_path(write.path)}:\n{difference}"
+
+        return await asyncio.to_thread(show)
 
     async def run_command(self, arguments: RunCommand) -> ToolResult:
         """Run a command line in bash, in the workspace. With network it needs approval.
@@ -191,7 +199,7 @@ class _Workspace:
         Of long output you get the beginning and the end, 50 kB in all; a command that writes more
         than 20 MB is ended.
         """
-        before, record = await asyncio.to_thread(self._begin, arguments.command)
+        record = await asyncio.to_thread(self._begin, arguments.command)
         try:
             result = await self._shell.run(
                 arguments.command,
@@ -205,10 +213,9 @@ class _Workspace:
             )
         finally:
             # Also if the run is cancelled: a thread that has begun goes on.
-            changes = await asyncio.to_thread(self._end, before, record)
+            changes = await asyncio.to_thread(self._end, record)
         text = _describe_run(result, arguments) + self._hint(result, arguments)
-        tool = self.keep_change_offer.tool
-        asks = [(ToolCall(tool, {"change": change.id}), change.show()) for change in changes]
+        asks = await asyncio.to_thread(self._ask, changes)
         return ToolResult(text + _describe_changes(changes), asks=asks)
 
     async def keep_change(self, arguments: KeepChange) -> str:
@@ -219,8 +226,9 @@ class _Workspace:
         return await asyncio.to_thread(self.obeyed.make_again, arguments.change)
 
     async def preview_change(self, arguments: Mapping[str, Any]) -> str:
-        change = await asyncio.to_thread(self.obeyed.find, str(arguments.get("change")))
-        return change.show()
+        return await asyncio.to_thread(
+            lambda: self.obeyed.find(str(arguments.get("change"))).show()
+        )
 
     async def fetch_url(self, arguments: FetchUrl) -> str:
         """Fetch a public web page or file as text; of HTML, the text and the link targets.
@@ -237,19 +245,37 @@ class _Workspace:
         writing = " It could not write in the workspace." if self._terms.cage is Cage.LOOK else ""
         return f"\n[{network}{writing}]"
 
-    def _begin(self, line: str) -> tuple[Snapshot, CommandRecord | None]:
+    def _write(self, path: str, content: str) -> str:
+        write = partial(write_text, self._folder, path, content, guard=self.obeyed.check_unguarded)
+        if not is_obeyed(path):
+            self.obeyed.check_shape(path)
+            return write()
+        with self.obeyed.approving(posixpath.normpath(path)):
+            return write()
+
+    def _begin(self, line: str) -> CommandRecord | None:
         with open_parent(self._folder, "."):
-            before = self.obeyed.scan()
+            pass
         if self._terms.cage is Cage.LOOK and self._shell.cage_missing is None:
             # It cannot change anything.
-            return before, None
-        return before, record_command(self.obeyed.kept, before, self._terms.turn, line)
+            return None
+        return record_command(self.obeyed.kept, self.obeyed.scan, self._terms.turn, line)
 
-    def _end(self, before: Snapshot, record: CommandRecord | None) -> Sequence[KeptChange]:
-        changes = self.obeyed.put_back(before)
-        if record is not None:
+    def _end(self, record: CommandRecord | None) -> Sequence[KeptChange]:
+        if record is None:
+            return ()
+        with lock_records(self.obeyed.kept):
+            changes = self.obeyed.put_back(record.before)
             record.remove()
         return changes
+
+    def _ask(self, changes: Sequence[KeptChange]) -> Sequence[tuple[ToolCall, str]]:
+        tool = self.keep_change_offer.tool
+        return [
+            (ToolCall(tool, {"change": change.id}), change.show())
+            for change in changes
+            if change.is_kept
+        ]
 
 
 def _describe_run(result: CommandResult, arguments: RunCommand) -> str:
@@ -260,11 +286,22 @@ def _describe_run(result: CommandResult, arguments: RunCommand) -> str:
 def _describe_changes(changes: Sequence[KeptChange]) -> str:
     if not changes:
         return ""
-    listed = ", ".join(f"{change.path} ({change.id})" for change in changes)
-    return (
-        f"\n[Put back, because other programs obey these files: {listed}. The user is asked. After"
-        " a yes, call keep_change.]"
-    )
+    kept = [f"{change.path} ({change.id})" for change in changes if change.is_kept]
+    moved = [f"{change.path} is now {change.aside}" for change in changes if not change.is_kept]
+    text = ""
+    if kept:
+        text += (
+            f"\n[Put back, because other programs obey these files: {', '.join(kept)}. The user is"
+            " asked. After a yes, call keep_change.]"
+        )
+    if moved:
+        more = len(moved) - MAX_LISTED
+        listed = "; ".join(moved[:MAX_LISTED]) + (f"; and {more:,} more" if more > 0 else "")
+        text += (
+            "\n[Renamed, because other programs obey these files, and they could not be kept:"
+            f" {listed}. Tell the user.]"
+        )
+    return text
 
 
 def _describe_end(result: CommandResult, seconds: int) -> str:
