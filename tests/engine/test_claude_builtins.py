@@ -11,7 +11,7 @@ from support.requirements import requirement
 from support.stage.make import USER
 
 from backburner.core.tool_policy import GrantMatch
-from backburner.engine.claude.builtins import BUILTIN_SERVER
+from backburner.engine.claude.builtins import BUILTIN_SERVER, offer_builtin
 from backburner.engine.claude.engine import ClaudeEngine, ClaudeModel
 from backburner.ports import ToolResult
 from backburner.process.launcher import CleanLauncher
@@ -148,3 +148,28 @@ async def test_builtin_tools_that_are_not_switched_on_are_not_offered(claude: Cl
 
     own = [name for name in claude.api.requests[0].tools if not name.startswith("mcp__")]
     assert sorted(own) == ["Bash", "Read"]
+
+
+@pytest.mark.parametrize(
+    ("path", "matches"),
+    [
+        ("notes.txt", GrantMatch.TOOL),
+        (".git/hooks/pre-commit", GrantMatch.NOTHING),
+        ("link/hooks/pre-commit", GrantMatch.NOTHING),
+        ("../other/notes.txt", GrantMatch.NOTHING),
+        ("", GrantMatch.NOTHING),
+    ],
+)
+@pytest.mark.parametrize("name", ["Write", "Edit", "NotebookEdit"])
+def test_no_lasting_grant_covers_files_that_other_programs_obey(
+    tmp_path: Path, name: str, path: str, matches: GrantMatch
+) -> None:
+    folder = tmp_path / ".local" / "workspace"
+    (folder / ".git").mkdir(parents=True)
+    (folder / "link").symlink_to(".git")
+    argument = "notebook_path" if name == "NotebookEdit" else "file_path"
+    arguments = {argument: str(folder / path) if path else None}
+
+    offer = offer_builtin(name, run=None, arguments=arguments, folder=str(folder))
+
+    assert offer.tool.grant_match is matches

@@ -6,6 +6,7 @@ like any other: it starts when the gate admits it, and ends when the program rep
 
 import asyncio
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from claude_agent_sdk import (
     PreToolUseHookSpecificOutput,
 )
 
+from backburner.core.obeyed_files import is_obeyed
 from backburner.core.tool_policy import GrantMatch, Tool
 from backburner.engine.claude.relay import Line
 from backburner.engine.claude.tools import TurnTools
@@ -29,6 +31,13 @@ BUILTIN_SERVER = "claude"
 OUTCOME_TOOL = "StructuredOutput"
 #: These only read, and only files that the program can.
 READ_ONLY = frozenset({"Glob", "Grep", "Read"})
+#: These write the file that an argument names.
+WRITING = {
+    "Edit": "file_path",
+    "MultiEdit": "file_path",
+    "NotebookEdit": "notebook_path",
+    "Write": "file_path",
+}
 NARROWINGS = {"Bash": GrantMatch.COMMAND, "WebFetch": GrantMatch.HOST}
 #: A call may wait for as long as the gate does.
 HOOK_TIMEOUT_SECONDS = 24 * 3600.0
@@ -78,7 +87,9 @@ class Hooks:
 
         arguments = hook.get("tool_input")
         arguments = arguments if isinstance(arguments, dict) else {}
-        calling = asyncio.create_task(self.tools.make(_offer(name, run), arguments))
+        folder = str(hook.get("cwd"))
+        offer = offer_builtin(name, run=run, arguments=arguments, folder=folder)
+        calling = asyncio.create_task(self.tools.make(offer, arguments))
         waiting = asyncio.create_task(admitted.wait())
         await asyncio.wait({calling, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
@@ -109,21 +120,33 @@ class Hooks:
         return {}
 
 
-def _offer(name: str, run: Any) -> Offer:
+def offer_builtin(name: str, *, run: Any, arguments: Mapping[str, Any], folder: str) -> Offer:
+    """Describe a tool for one call of it, in the folder that the program works in."""
     read_only = name in READ_ONLY
+    argument = WRITING.get(name)
+    is_guarded = argument is not None and _is_guarded(arguments.get(argument), folder)
     return Offer(
         tool=Tool(
             server=BUILTIN_SERVER,
             name=name,
             definition=name,
             free=read_only,
-            grant_match=NARROWINGS.get(name, GrantMatch.TOOL),
+            grant_match=GrantMatch.NOTHING if is_guarded else NARROWINGS.get(name, GrantMatch.TOOL),
         ),
         description="",
         parameters={},
         read_only=read_only,
         run=run,
     )
+
+
+def _is_guarded(path: object, folder: str) -> bool:
+    """Return whether each write needs approval: to files that are obeyed, or in other folders."""
+    if not isinstance(path, str):
+        return True
+    root = os.path.realpath(folder)
+    inside = os.path.relpath(os.path.realpath(os.path.join(root, path)), root)  # noqa: PTH118
+    return inside.startswith("..") or is_obeyed(inside)
 
 
 def _deny(reason: str, *, stop: bool) -> HookJSONOutput:
