@@ -3,17 +3,16 @@
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import ip_network
 
 from backburner.actions.deps import no_repository
 from backburner.app.engines import build_engine, closer
+from backburner.app.first_use import LateNetwork
 from backburner.app.repository import describe_repository
 from backburner.core.conversation import Conversation
 from backburner.core.errors import BadSetting
 from backburner.core.ids import UserId
 from backburner.core.routing import NO_ROUTES, Routes
 from backburner.core.run import Turn
-from backburner.gateway.network import CheckedNetwork
 from backburner.ports import Channel, Engine, Offer, Shell, Store
 from backburner.process.confinement import confine_to
 from backburner.process.memory import free_memory
@@ -108,7 +107,7 @@ def _repositories(settings: Settings, shell: Shell) -> Callable[[UserId], Awaita
 def _workspaces(
     settings: Settings, shell: Shell
 ) -> Callable[[UserId, CommandTerms], Sequence[Offer]]:
-    network = CheckedNetwork(allow=[ip_network(network) for network in settings.private_networks])
+    network = LateNetwork(allow=settings.private_networks)
 
     def offers(user: UserId, terms: CommandTerms) -> Sequence[Offer]:
         all_offers = workspace_offers(

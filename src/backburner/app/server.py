@@ -4,18 +4,16 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
-from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
-from backburner.actions.deps import Deps
 from backburner.api.app import build_api, build_monitoring_api
 from backburner.api.http.caller_limits import CallerLimits
-from backburner.api.routes.mcp import ServeTools
 from backburner.api.routes.monitoring import Checks, CounterMetric
 from backburner.app import owner
 from backburner.app.build import App
+from backburner.app.first_use import serve_tools
 from backburner.app.folder import check_writable
 from backburner.app.http_server import HttpServer, listen, server_config, wait_until_healthy
 from backburner.app.signals import stop_on_signals
@@ -151,23 +149,3 @@ def _checks(app: App, *, works: bool) -> Checks:
     checks = {"data folder": check_data_folder, "database": check_database}
     worker = {"worker": check_worker, "queue": app.worker.check_queue}
     return checks | (worker if works else {})
-
-
-def serve_tools(deps: Deps) -> ServeTools:
-    """Serve our tools to MCP clients, loaded at the first request: the MCP library is slow."""
-    loading: asyncio.Task[ServeTools] | None = None
-
-    async def serve(*call: Any) -> None:
-        nonlocal loading
-        if loading is None:
-            # In a thread, so that other requests continue meanwhile.
-            loading = asyncio.create_task(asyncio.to_thread(_load_tools, deps))
-        await (await asyncio.shield(loading))(*call)
-
-    return serve
-
-
-def _load_tools(deps: Deps) -> Callable[..., Awaitable[None]]:
-    from backburner.tools.mcp_server import McpServer  # noqa: PLC0415
-
-    return McpServer(deps)

@@ -33,15 +33,13 @@ _GUESS = r"(?:(?:in|every|each|at|on|next|this|tonight|tomorrow|today)\b.*?)"
 _VERB = r"(?:(?:remind|tell|nudge|ask|let|notify|alert) me|check|watch|monitor|look at|keep an eye)"
 _TELL_ME = r"(?:,? (?:and )?(?:tell|let|notify|alert) me\b.*)?"
 _OBJECT = r"(?:(?:to|that)(?! (?:mon|tue|wed|thu|fri|sat|sun))|about|of|whether|if)\b.*"
-_FORMS = tuple(
-    re.compile(form, re.IGNORECASE)
-    for form in (
-        rf"(?P<when>{_TIME}),? (?P<rest>{_VERB}\b.*)",
-        rf"(?P<verb>(?:remind|tell|nudge|ask) me) (?P<when>{_TIME}) (?P<rest>{_OBJECT})",
-        rf"(?P<rest>{_VERB}\b.*?),? (?P<when>{_TIME})(?P<after>{_TELL_ME})",
-        rf"(?P<when>{_GUESS}),? (?P<rest>{_VERB}\b.*)",
-        rf"(?P<verb>(?:remind|tell|nudge|ask) me) (?P<when>{_GUESS}) (?P<rest>{_OBJECT})",
-    )
+#: Compiled at their first use, and then kept by `re`: they are large.
+_FORMS = (
+    rf"(?P<when>{_TIME}),? (?P<rest>{_VERB}\b.*)",
+    rf"(?P<verb>(?:remind|tell|nudge|ask) me) (?P<when>{_TIME}) (?P<rest>{_OBJECT})",
+    rf"(?P<rest>{_VERB}\b.*?),? (?P<when>{_TIME})(?P<after>{_TELL_ME})",
+    rf"(?P<when>{_GUESS}),? (?P<rest>{_VERB}\b.*)",
+    rf"(?P<verb>(?:remind|tell|nudge|ask) me) (?P<when>{_GUESS}) (?P<rest>{_OBJECT})",
 )
 _NORMAL_FORMS = {
     r"\beach\b": "every",
@@ -56,7 +54,7 @@ _NORMAL_FORMS = {
 def split_time(words: str) -> tuple[str, str]:
     """Split a sentence into its time, found at any usual position, and the rest."""
     for form in _FORMS:
-        if match := form.fullmatch(words):
+        if match := re.fullmatch(form, words, re.IGNORECASE):
             parts = match.groupdict(default="")
             rest = f"{parts.get('verb', '')} {parts['rest']}{parts.get('after', '')}"
             return _normalize(parts["when"]), rest.strip()
