@@ -7,17 +7,16 @@ from typing import Any
 
 from pydantic_core import PydanticUndefined
 
+from backburner.data_folder import SETTINGS_FILE, variable
 from backburner.settings import (
     CLAUDE_ADDRESS,
     CLAUDE_MODEL,
     DEFAULT_SEATS,
     LOCAL_SEATS,
     MODELS_FILE,
-    SETTINGS_FILE,
     Settings,
     secret_names,
     takes,
-    variable,
 )
 
 REFERENCE = Path(__file__).parent / "reference"

@@ -13,7 +13,8 @@ from sqlalchemy import make_url
 from support.requirements import requirement
 
 from backburner.core.errors import BadSetting
-from backburner.settings import Settings, load, takes, variable
+from backburner.data_folder import variable
+from backburner.settings import Settings, load, takes
 from backburner.store.dialect import make_engine
 
 ROOT = Path(__file__).parents[2]

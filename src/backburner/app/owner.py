@@ -18,8 +18,9 @@ from backburner.app.urls import host_in_url
 from backburner.core.accounts import ON_THE_SERVER, User
 from backburner.core.errors import BadSetting, NotFound
 from backburner.core.ids import UserId
+from backburner.data_folder import CLIENT_FILE
 from backburner.private_file import write_private_file
-from backburner.settings import CLIENT_FILE, Settings
+from backburner.settings import Settings
 from backburner.store.dialect import is_sqlite
 from backburner.store.lifecycle.opening import look_at_database, open_database
 

@@ -13,7 +13,8 @@ from backburner.cli.client import Server
 from backburner.cli.findings import Finding, Level
 from backburner.cli.server_options import read_client_file
 from backburner.core.errors import BackburnerError, MachineFailed, NotAllowed
-from backburner.settings import CLIENT_FILE, MODELS_FILE, Settings, find_settings_file
+from backburner.data_folder import CLIENT_FILE, find_settings_file
+from backburner.settings import MODELS_FILE, Settings
 
 CHECK_TIMEOUT_SECONDS = 2.0
 

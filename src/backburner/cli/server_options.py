@@ -12,6 +12,7 @@ import click
 
 from backburner.cli.client import NoServer, NotSignedIn, Server, check_address
 from backburner.core.errors import BadSetting
+from backburner.data_folder import CLIENT_FILE, find_data_folder
 
 URL_VARIABLE, TOKEN_VARIABLE = "BACKBURNER_URL", "BACKBURNER_TOKEN"
 
@@ -89,9 +90,6 @@ def _read_token(file: str | None) -> str:
 
 
 def read_client_file(data: str | None) -> dict[str, Any]:
-    # Imported late: with --url, importing the settings would take longer than the request.
-    from backburner.settings import CLIENT_FILE, find_data_folder  # noqa: PLC0415
-
     path = find_data_folder(data=data) / CLIENT_FILE
     try:
         if stat.S_IMODE(path.stat().st_mode) & 0o077:

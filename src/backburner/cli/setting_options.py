@@ -7,7 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import click
 
-from backburner.settings import Settings, secret_names, variable
+from backburner.data_folder import variable
+from backburner.settings import Settings, secret_names
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 

@@ -8,19 +8,21 @@ from typing import Any
 from pydantic import ValidationError
 
 from backburner.core.errors import BadSetting
+from backburner.data_folder import (
+    PREFIX,
+    find_data,
+    find_settings_file,
+    read_settings_file,
+    suggest,
+    variable,
+)
 from backburner.settings.profiles import BadProfile
 from backburner.settings.settings import Settings, secret_names, takes
 from backburner.settings.sources import (
     CLIENT_VARIABLES,
     MODELS_FILE,
-    PREFIX,
     TEST_PREFIX,
-    find_data,
-    find_settings_file,
     read_models_file,
-    read_settings_file,
-    suggest,
-    variable,
 )
 
 
@@ -32,12 +34,6 @@ def load(**options: Any) -> Settings:
         return Settings(**options)
     except ValidationError as invalid:
         raise _explain(invalid, options) from None
-
-
-def find_data_folder(**options: Any) -> Path:
-    """Return the data folder, even if other settings are invalid."""
-    options = _without_none(options)
-    return find_data(options, read_settings_file(options, Settings.model_fields))
 
 
 def _without_none(options: Mapping[str, Any]) -> dict[str, Any]:

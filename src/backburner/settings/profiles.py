@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, SecretStr
 
 from backburner.core.allowance import parse_price
 from backburner.core.errors import BadRequest, BadSetting
-from backburner.settings.sources import absolute, read_text
+from backburner.data_folder import absolute, read_text
 from backburner.settings.values import Secret, Takes
 
 EngineName = Literal["claude", "openai", "demo"]

@@ -18,17 +18,19 @@ from pydantic_settings import (
 
 from backburner.core.errors import BadSetting
 from backburner.core.routing import Routes
-from backburner.settings.profiles import Profiles, read_profiles
-from backburner.settings.sources import (
+from backburner.data_folder import (
     PREFIX,
     SETTINGS_FILE,
-    FallbackSource,
-    Variables,
     default_data,
     find_data,
+    read_settings_file,
+)
+from backburner.settings.profiles import Profiles, read_profiles
+from backburner.settings.sources import (
+    FallbackSource,
+    Variables,
     read_models_file,
     read_secret_files,
-    read_settings_file,
 )
 from backburner.settings.values import (
     Commands,

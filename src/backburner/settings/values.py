@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from backburner.core.allowance import AllowanceScope, parse_limit, parse_price
-from backburner.settings.sources import PREFIX, absolute
+from backburner.data_folder import PREFIX, absolute
 
 MAX_DURATION = timedelta(days=366)
 

@@ -21,11 +21,11 @@ from backburner.cli.setup_prompts import (
     read_secret,
 )
 from backburner.core.errors import BadSetting
+from backburner.data_folder import find_data_folder
 from backburner.ports import Trouble
 from backburner.settings import (
     MODELS_FILE,
     Profile,
-    find_data_folder,
     load,
     read_models_file,
     read_profile,
