@@ -39,11 +39,17 @@ def watched(database: Database) -> Iterator[list[tuple[str, Any]]]:
     def note(_conn: Any, _cursor: Any, statement: str, values: Any, *_more: Any) -> None:
         seen.append((statement, values))
 
-    event.listen(database.engine, "before_cursor_execute", note)
+    # On PostgreSQL the one is a part of the other.
+    engines = (
+        {database.engine, database.reading} if is_sqlite(database.engine) else {database.engine}
+    )
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", note)
     try:
         yield seen
     finally:
-        event.remove(database.engine, "before_cursor_execute", note)
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", note)
 
 
 def scans(database: Database, statement: str, values: Any) -> list[str]:

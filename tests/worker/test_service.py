@@ -181,6 +181,12 @@ class Broken:
             raise StoreFailed
         return await self.database.transact(work, **limits)
 
+    async def read(self, work: Callable[[Tx], T], **limits: Any) -> T:
+        if self.gone:
+            self.refused += 1
+            raise StoreFailed
+        return await self.database.read(work, **limits)
+
     async def commit(self, turn: Any, work: Callable[[Tx], None]) -> None:
         if self.gone:
             self.refused += 1

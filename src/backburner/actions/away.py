@@ -51,7 +51,7 @@ async def summarise(deps: Deps, user: UserId, *, since: datetime | None = None) 
             notices=away.recent_notices(user, start, limit=MAX_AWAY_ROWS),
         )
 
-    return await deps.store.transact(work)
+    return await deps.store.read(work)
 
 
 async def mark_seen(deps: Deps, user: UserId, *, until: datetime | None = None) -> datetime:

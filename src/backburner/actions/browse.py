@@ -47,13 +47,13 @@ async def conversations(
         page = tx.browse.conversations(user, filters, after, limit=limit)
         return Page(page.conversations, page.next_key), _display_context(tx, user)
 
-    return await deps.store.transact(work)
+    return await deps.store.read(work)
 
 
 async def conversation(
     deps: Deps, user: UserId, conversation_id: ConversationId
 ) -> tuple[ConversationRow, DisplayContext]:
-    return await deps.store.transact(
+    return await deps.store.read(
         lambda tx: (tx.browse.conversation(user, conversation_id), _display_context(tx, user))
     )
 
@@ -61,7 +61,7 @@ async def conversation(
 async def messages(
     deps: Deps, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
 ) -> Page[Message]:
-    rows = await deps.store.transact(
+    rows = await deps.store.read(
         lambda tx: tx.browse.messages(user, conversation_id, after, limit=limit + 1)
     )
     return make_page(rows, limit, lambda last: (last.id,))
@@ -70,18 +70,18 @@ async def messages(
 async def questions(
     deps: Deps, user: UserId, after: PageKey | None, *, limit: int
 ) -> Page[QuestionRow]:
-    rows = await deps.store.transact(lambda tx: tx.browse.questions(user, after, limit=limit + 1))
+    rows = await deps.store.read(lambda tx: tx.browse.questions(user, after, limit=limit + 1))
     return make_page(rows, limit, lambda last: (last.question.asked_at, last.question.id))
 
 
 async def question(deps: Deps, user: UserId, question_id: QuestionId) -> QuestionRow:
-    return await deps.store.transact(lambda tx: tx.browse.question(user, question_id))
+    return await deps.store.read(lambda tx: tx.browse.question(user, question_id))
 
 
 async def runs(
     deps: Deps, user: UserId, conversation_id: ConversationId, after: PageKey | None, *, limit: int
 ) -> Page[Run]:
-    return await deps.store.transact(
+    return await deps.store.read(
         lambda tx: runs_page(tx, user, conversation_id, after, limit=limit)
     )
 
@@ -94,7 +94,7 @@ def runs_page(
 
 
 async def run(deps: Deps, user: UserId, run_id: RunId) -> tuple[Run, Sequence[ToolCallRow]]:
-    return await deps.store.transact(
+    return await deps.store.read(
         lambda tx: (tx.runs.load(user, run_id), tx.browse.calls(user, run_id))
     )
 
@@ -102,34 +102,34 @@ async def run(deps: Deps, user: UserId, run_id: RunId) -> tuple[Run, Sequence[To
 async def notices(
     deps: Deps, user: UserId, after: PageKey | None, *, unseen: bool, limit: int
 ) -> Page[NoticeRow]:
-    rows = await deps.store.transact(
+    rows = await deps.store.read(
         lambda tx: tx.browse.notices(user, after, unseen=unseen, limit=limit + 1)
     )
     return make_page(rows, limit, lambda last: (last.id,))
 
 
 async def grants(deps: Deps, user: UserId, conversation_id: ConversationId) -> Sequence[GrantRow]:
-    return await deps.store.transact(lambda tx: tx.browse.grants(user, conversation_id))
+    return await deps.store.read(lambda tx: tx.browse.grants(user, conversation_id))
 
 
 async def all_grants(
     deps: Deps, user: UserId, after: PageKey | None, *, limit: int
 ) -> Page[GrantRow]:
-    rows = await deps.store.transact(lambda tx: tx.browse.all_grants(user, after, limit=limit + 1))
+    rows = await deps.store.read(lambda tx: tx.browse.all_grants(user, after, limit=limit + 1))
     return make_page(rows, limit, lambda last: (last.given_at, last.grant.id))
 
 
 async def memories(deps: Deps, user: UserId, after: PageKey | None, *, limit: int) -> Page[Memory]:
-    rows = await deps.store.transact(lambda tx: tx.browse.memories(user, after, limit=limit + 1))
+    rows = await deps.store.read(lambda tx: tx.browse.memories(user, after, limit=limit + 1))
     return make_page(rows, limit, lambda last: (last.key,))
 
 
 async def memory(deps: Deps, user: UserId, key: str) -> Memory:
-    return await deps.store.transact(lambda tx: tx.browse.memory(user, key))
+    return await deps.store.read(lambda tx: tx.browse.memory(user, key))
 
 
 async def gauges(deps: Deps) -> Gauges:
-    return await deps.store.transact(lambda tx: tx.browse.gauges(now=tx.now))
+    return await deps.store.read(lambda tx: tx.browse.gauges(now=tx.now))
 
 
 def _display_context(tx: Tx, user: UserId) -> DisplayContext:

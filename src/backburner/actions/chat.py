@@ -77,7 +77,7 @@ async def find_reply(
     deps: Deps, user: UserId, conversation_id: ConversationId, sent: SentMessage
 ) -> Reply | None:
     """Find the reply to a message; None: there is none yet."""
-    return await deps.store.transact(
+    return await deps.store.read(
         lambda tx: tx.replies.find(user, conversation_id, sent.message.id, sent.items)
     )
 

@@ -42,7 +42,7 @@ async def forget(deps: Deps, user: UserId, key: str) -> None:
 async def search(deps: Deps, user: UserId, query: str, *, limit: int) -> Sequence[Memory]:
     """Find memories with any word of a query, best first."""
     words = query_words(check_text("The query", query, limit=MAX_QUERY_CHARS))
-    return await deps.store.transact(lambda tx: tx.memories.search(user, words, limit=limit))
+    return await deps.store.read(lambda tx: tx.memories.search(user, words, limit=limit))
 
 
 async def remember_from(deps: Deps, origin: Origin, key: str, text: str) -> bool:

@@ -23,7 +23,7 @@ MAX_IDLE_CHECKS, IDLE_CHECK_SECONDS = 150, 0.1
 
 async def export(deps: Deps, user: UserId) -> AsyncIterator[str]:
     """Stream all data of a user as one JSON document."""
-    profile, parts, now = await deps.store.transact(
+    profile, parts, now = await deps.store.read(
         lambda tx: (tx.personal_data.profile(user), tx.personal_data.parts, tx.now)
     )
     head = {"format": FORMAT, "version": VERSION, "exported_at": _time(now), "profile": profile}
@@ -57,7 +57,7 @@ async def erase(deps: Deps, user: UserId, confirmation: str) -> None:
 async def _rows(deps: Deps, user: UserId, part: str) -> AsyncIterator[str]:
     comma, after, is_over = "", None, False
     while not is_over:
-        page = await deps.store.transact(partial(_read, user, part, after))
+        page = await deps.store.read(partial(_read, user, part, after))
         for row in page.rows:
             yield comma + _dump(row)
             comma = ",\n"

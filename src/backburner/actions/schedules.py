@@ -62,7 +62,7 @@ async def preview(deps: Deps, user: UserId, timing: Timing) -> SchedulePreview:
         times = schedule.upcoming(resolved, now=tx.now)
         return SchedulePreview(resolved, tx.users.load(user).zone, times)
 
-    return await deps.store.transact(work)
+    return await deps.store.read(work)
 
 
 async def set_schedule(

@@ -197,7 +197,7 @@ class Feed:
             credentials=credentials,
             since=self._polled_at if is_poll else None,
         )
-        result = await self._deps.store.transact(poll.run)
+        result = await self._deps.store.read(poll.run)
         if is_poll:
             self._polled_at = result.at
             self._next_poll = clock() + self._poll_interval

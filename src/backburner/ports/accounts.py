@@ -88,8 +88,11 @@ class Audit(Protocol):
 
 
 class Credentials(Protocol):
-    def identify(self, digest: str, *, now: datetime) -> Caller | None:
-        """Find the caller of a valid session or token, and record its use."""
+    def identify(self, digest: str, *, now: datetime) -> tuple[Caller, bool] | None:
+        """Find the caller of a valid session or token, and whether to record its use now."""
+
+    def record_use(self, digest: str, *, now: datetime) -> None:
+        """Record the use of a valid session or token, which extends a session."""
 
     def find(self, user: UserId, credential_id: str, *, now: datetime) -> tuple[Caller, str] | None:
         """Find the caller of a valid session or token by its id, and the digest of its secret."""

@@ -321,5 +321,11 @@ class Store(Protocol):
     async def transact(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
         """Run a transaction; raise `StoreFailed` if the database takes longer than `within`."""
 
+    async def read(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
+        """Run a transaction that reads one snapshot, and cannot write.
+
+        It sees every commit that returned before it began. On SQLite it does not wait for writers.
+        """
+
     async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
         """Run a transaction that gives up a turn, exactly once even if its result is lost."""

@@ -1,4 +1,4 @@
-"""The database: runs transactions, each a plain function of a `Tx`.
+"""The database: runs transactions, each a plain function of a `Tx`, that write or only read.
 
 On PostgreSQL every transaction has a deadline on this side of the connection: a server that stands
 still, or a line that swallows everything, ends neither by the timeouts of the server nor of TCP.
@@ -19,7 +19,13 @@ from backburner.core.errors import Fenced, StoreFailed
 from backburner.core.run import Turn
 from backburner.ports import LONG_DEADLINE, RUN_DEADLINE, URGENT_DEADLINE, Bus
 from backburner.store.attempt import Attempt
-from backburner.store.dialect import Clock, is_sqlite
+from backburner.store.dialect import (
+    READERS,
+    Clock,
+    is_in_memory,
+    is_sqlite,
+    make_reading_engine,
+)
 from backburner.store.failures import (
     DISK_FULL,
     LOCKED,
@@ -27,6 +33,7 @@ from backburner.store.failures import (
     NO_HANDLES,
     explain,
     is_connection_lost,
+    is_refused_write,
     is_retryable,
     no_handles,
 )
@@ -48,6 +55,8 @@ class Database:
         self, engine: Engine, clock: Clock, *, release: Callable[[], None] = lambda: None
     ) -> None:
         self.engine = engine
+        #: Of transactions that only read.
+        self.reading = make_reading_engine(engine)
         self.bus: Bus | None = None
         #: Failed transactions, by what failed.
         self.errors = Counter[str]()
@@ -66,14 +75,32 @@ class Database:
             if self._is_file
             else ThreadPoolExecutor(URGENT_THREADS, thread_name_prefix="store-urgent")
         )
+        # Readers of a file do not wait for its writer, nor it for them.
+        self._reading_threads = (
+            ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
+            if self._is_file and not is_in_memory(engine)
+            else self._threads
+        )
         self._underway: dict[Future[Any], Attempt] = {}
 
     def run(self, work: Callable[[Tx], T], attempt: Attempt | None = None) -> T:
         """Run one transaction in this thread."""
+        return self._run_on(self.engine, work, attempt)
+
+    def read_here(self, work: Callable[[Tx], T], attempt: Attempt | None = None) -> T:
+        """Run one transaction that only reads in this thread."""
+        try:
+            return self._run_on(self.reading, work, attempt)
+        except DBAPIError as error:
+            if is_refused_write(error):
+                raise AssertionError("A read cannot write: use `transact`.") from error
+            raise
+
+    def _run_on(self, engine: Engine, work: Callable[[Tx], T], attempt: Attempt | None) -> T:
         attempt = attempt or Attempt()
         for count in range(1, MAX_TRIES + 1):
             try:
-                return self._run_once(work, attempt)
+                return self._run_once(work, attempt, engine)
             except DBAPIError as error:
                 if not is_retryable(error) or count == MAX_TRIES:
                     raise
@@ -81,14 +108,24 @@ class Database:
 
     async def transact(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
         """Run one transaction in a thread of the store; after `within` its connection is cut."""
-        return await self._in_thread(within, lambda attempt: self.run(work, attempt))
+        threads = self._urgent_threads if within <= URGENT_DEADLINE else self._threads
+        return await self._in_thread(threads, within, lambda attempt: self.run(work, attempt))
+
+    async def read(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
+        """Run one transaction that only reads in a thread; it sees what was committed before it."""
+        is_urgent = within <= URGENT_DEADLINE and not self._is_file
+        threads = self._urgent_threads if is_urgent else self._reading_threads
+        return await self._in_thread(threads, within, lambda attempt: self.read_here(work, attempt))
 
     async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
         """Run the transaction that gives up a turn in a thread; it takes effect once."""
-        await self._in_thread(RUN_DEADLINE, lambda attempt: self.commit_here(turn, work, attempt))
+        await self._in_thread(
+            self._threads, RUN_DEADLINE, lambda attempt: self.commit_here(turn, work, attempt)
+        )
 
-    async def _in_thread(self, within: timedelta, call: Callable[[Attempt], T]) -> T:
-        threads = self._urgent_threads if within <= URGENT_DEADLINE else self._threads
+    async def _in_thread(
+        self, threads: ThreadPoolExecutor, within: timedelta, call: Callable[[Attempt], T]
+    ) -> T:
         attempt = Attempt()
         job = threads.submit(call, attempt)
         self._underway[job] = attempt
@@ -136,8 +173,8 @@ class Database:
     def _forget(self, job: "Future[Any]") -> None:
         self._underway.pop(job, None)
 
-    def _run_once(self, work: Callable[[Tx], T], attempt: Attempt) -> T:
-        with self.engine.connect() as connection, attempt.covers(connection), connection.begin():
+    def _run_once(self, work: Callable[[Tx], T], attempt: Attempt, engine: Engine) -> T:
+        with engine.connect() as connection, attempt.covers(connection), connection.begin():
             tx = Tx(connection, self.clock)
             result = work(tx)
             tx.write_events()
@@ -178,8 +215,10 @@ class Database:
             if attempt := self._underway.get(job):
                 attempt.expire()
         left = wait(left, CUT_GRACE_SECONDS).not_done
-        for threads in (self._threads, self._urgent_threads):
+        for threads in (self._threads, self._urgent_threads, self._reading_threads):
             threads.shutdown(wait=not left, cancel_futures=True)
+        # Readers first: the last connection to a file moves its log into it.
+        self.reading.dispose()
         self.engine.dispose()
         self._release()
         return not left

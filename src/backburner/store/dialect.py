@@ -12,11 +12,13 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from threading import Timer
 from typing import Any, cast
+from urllib.parse import quote
 
 from sqlalchemy import (
     URL,
     Connection,
     Engine,
+    QueuePool,
     Row,
     Select,
     StaticPool,
@@ -38,6 +40,8 @@ from backburner.store.types import to_micros
 
 #: How long a writer waits for the lock of another one.
 BUSY_MILLISECONDS = 5000
+#: Connections to a SQLite file that only read.
+READERS = 4
 #: Set on every connection, after its start: poolers refuse options there.
 POSTGRES_SETTINGS = {
     "timezone": "UTC",
@@ -66,6 +70,15 @@ class ImmediateSqlite(SQLiteDialect_pysqlite):
         dbapi_connection.execute("BEGIN IMMEDIATE")
 
 
+class ReadingSqlite(SQLiteDialect_pysqlite):
+    """Begins transactions without a lock: the first read decides which commits they see."""
+
+    supports_statement_cache = True
+
+    def do_begin(self, dbapi_connection: Any) -> None:
+        dbapi_connection.execute("BEGIN")
+
+
 class PooledPostgres(PGDialect_psycopg):
     """Makes the settings in each transaction, while it is used for a pooler."""
 
@@ -78,6 +91,7 @@ class PooledPostgres(PGDialect_psycopg):
 
 
 registry.register("sqlite.immediate", __name__, ImmediateSqlite.__name__)
+registry.register("sqlite.reading", __name__, ReadingSqlite.__name__)
 registry.register("postgresql.pooled", __name__, PooledPostgres.__name__)
 
 
@@ -114,6 +128,36 @@ def make_engine(url: str, *, pooled: bool = False) -> Engine:
     return engine
 
 
+def make_reading_engine(engine: Engine) -> Engine:
+    """Connect to the same database for transactions that read one snapshot and cannot write.
+
+    A database in memory has one connection, which is used for both.
+    """
+    if not is_sqlite(engine):
+        # The driver says so in its BEGIN, without a round trip.
+        return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    if is_in_memory(engine):
+        return engine
+    # Read-only below SQLite, too: before 3.51.3 only one connection may write or checkpoint.
+    uri = f"file:{quote(str(engine.url.database))}?mode=ro"
+    reading = create_engine(
+        "sqlite+reading://",
+        creator=partial(
+            sqlite3.connect,
+            uri,
+            uri=True,
+            check_same_thread=False,
+            timeout=BUSY_MILLISECONDS / 1000,
+        ),
+        poolclass=QueuePool,
+        pool_size=READERS,
+        max_overflow=0,
+        pool_use_lifo=True,
+    )
+    event.listen(reading, "connect", _set_reading_pragmas)
+    return reading
+
+
 def leave_pooled_mode(engine: Engine) -> None:
     """Make the settings once per connection, and prepare statements."""
     cast("PooledPostgres", engine.dialect).pooled = False
@@ -128,6 +172,11 @@ def is_pooled(engine: Engine) -> bool:
 
 def is_sqlite(engine: Engine) -> bool:
     return engine.dialect.name == "sqlite"
+
+
+def is_in_memory(engine: Engine) -> bool:
+    """See whether this is a SQLite database without a file."""
+    return is_sqlite(engine) and _is_without_file(engine.url)
 
 
 def has_row_locks(connection: Connection) -> bool:
@@ -335,14 +384,21 @@ def _select_settings(local: str) -> str:
 
 
 def _make_sqlite_engine(url: URL) -> Engine:
-    in_memory = not url.database or url.database == ":memory:"
     engine = create_engine(
         url.set(drivername="sqlite+immediate"),
         connect_args={"check_same_thread": False, "timeout": BUSY_MILLISECONDS / 1000},
-        **({"poolclass": StaticPool} if in_memory else {"pool_size": 1, "max_overflow": 0}),
+        **(
+            {"poolclass": StaticPool}
+            if _is_without_file(url)
+            else {"pool_size": 1, "max_overflow": 0}
+        ),
     )
     event.listen(engine, "connect", _set_pragmas)
     return engine
+
+
+def _is_without_file(url: URL) -> bool:
+    return not url.database or url.database == ":memory:"
 
 
 def _set_pragmas(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
@@ -356,4 +412,10 @@ def _set_pragmas(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> No
         "cache_size = -65536",
         "temp_store = MEMORY",
     ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _set_reading_pragmas(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    connection.isolation_level = None
+    for pragma in ("query_only = ON", "cache_size = -16384", "temp_store = MEMORY"):
         connection.execute(f"PRAGMA {pragma}")

@@ -24,7 +24,7 @@ LOCKED = "Another transaction has locked this for too long."
 #: How an operator ends a full disk.
 FREE_SPACE = "Free some space: nothing can be saved until then."
 _SERIALIZATION, _DEADLOCK = "40001", "40P01"
-_DISK_FULL, _LOCK_TIMEOUT = "53100", "55P03"
+_DISK_FULL, _LOCK_TIMEOUT, _READ_ONLY = "53100", "55P03", "25006"
 #: Of this process, or of the system.
 NO_HANDLES = (errno.EMFILE, errno.ENFILE)
 
@@ -39,6 +39,12 @@ def is_connection_lost(error: DBAPIError) -> bool:
     return bool(error.connection_invalidated) or isinstance(
         error, OperationalError | InterfaceError
     )
+
+
+def is_refused_write(error: DBAPIError) -> bool:
+    """See whether a statement would have written in a transaction that only reads."""
+    code: int = getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_OK)
+    return code == sqlite3.SQLITE_READONLY or _state(error) == _READ_ONLY
 
 
 def is_disk_full(error: BaseException | None) -> bool:

@@ -30,7 +30,7 @@ class Toolbox:
 
     async def has_others(self) -> bool:
         """Return whether more than one user has an account here."""
-        return await self.deps.store.transact(lambda tx: len(tx.accounts.page(limit=2)) > 1)
+        return await self.deps.store.read(lambda tx: len(tx.accounts.page(limit=2)) > 1)
 
     async def offers(self, turn: Turn, conversation: Conversation) -> Sequence[Offer]:
         origin = Origin.of(turn, conversation.uses)

@@ -1,7 +1,7 @@
 """Requests that come twice, because their answer was lost or somebody was impatient."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -43,10 +43,17 @@ class LossyStore:
     done: bool
 
     async def transact(self, work: Callable[[Tx], T], **limits: Any) -> T:
+        return await self._lose(self.store.transact(work, **limits))
+
+    async def read(self, work: Callable[[Tx], T], **limits: Any) -> T:
+        return await self._lose(self.store.read(work, **limits))
+
+    async def _lose(self, transaction: Coroutine[Any, Any, T]) -> T:
         self.whole -= 1
         if self.whole < 0 and not self.done:
+            transaction.close()
             raise StoreFailed("The database does not answer.")
-        result = await self.store.transact(work, **limits)
+        result = await transaction
         if self.whole < 0:
             raise StoreFailed("The database does not answer.")
         return result
@@ -124,11 +131,17 @@ class CountingStore:
         self.transactions += 1
         return await self.store.transact(work, **limits)
 
+    async def read(self, work: Callable[[Tx], T], **limits: Any) -> T:
+        self.transactions += 1
+        return await self.store.read(work, **limits)
+
     async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
         await self.store.commit(turn, work)
 
 
 async def test_with_a_key_the_caller_is_identified_once(ask: Asker, stage: Stage) -> None:
+    # The first use of a token is recorded.
+    assert await count(ask) == 0
     store = CountingStore(stage.deps.store)
     ask.api.state.deps = replace(stage.deps, store=store)
 
@@ -146,6 +159,7 @@ async def test_with_a_key_the_caller_is_identified_once(ask: Asker, stage: Stage
 async def test_after_an_answer_was_lost_nothing_is_done_twice(
     ask: Asker, stage: Stage, clock: SetClock, whole: int, *, done: bool, made: int
 ) -> None:
+    assert await count(ask) == 0
     ask.api.state.deps = replace(stage.deps, store=LossyStore(stage.deps.store, whole, done))
     assert (await post(ask, PATH, CHAT)).status_code == 503
     ask.api.state.deps = stage.deps

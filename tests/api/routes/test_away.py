@@ -7,7 +7,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from sqlalchemy import event
 from support.doubles.clock import SetClock
 from support.doubles.engine import End, Fail, Spend
 from support.people.tokens import issue_token
@@ -15,6 +14,7 @@ from support.requirements import requirement
 from support.stage.make import NOON, STRANGER, USER
 from support.stage.stage import Stage
 from support.stage.stages import clock, database, set_up, stage
+from support.statements import watched
 
 from backburner.actions import away
 from backburner.actions.deps import Limits
@@ -208,16 +208,8 @@ async def test_a_summary_stays_short_however_much_happened(
 
 async def test_a_summary_is_read_through_indexes(stage: Stage, client: httpx2.AsyncClient) -> None:
     headers = await header(stage)
-    queries = list[tuple[str, Any]]()
-
-    def record(*arguments: Any) -> None:
-        queries.append(arguments[2:4])
-
-    event.listen(stage.database.engine, "before_cursor_execute", record)
-    try:
+    with watched(stage.database) as queries:
         await look(client, headers)
-    finally:
-        event.remove(stage.database.engine, "before_cursor_execute", record)
     steps = [
         step
         for query, values in queries

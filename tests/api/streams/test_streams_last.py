@@ -1,12 +1,13 @@
 """Streams that last: what keeps them, what ends them, and what may happen in between."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
     ExitStack,
     asynccontextmanager,
     closing,
+    contextmanager,
     suppress,
 )
 from dataclasses import replace
@@ -168,8 +169,17 @@ class Noticing:
         self.failed = asyncio.Event()
 
     async def transact(self, work: Callable[[Tx], T], **limits: Any) -> T:
-        try:
+        with self._noticing():
             return await self._database.transact(work, **limits)
+
+    async def read(self, work: Callable[[Tx], T], **limits: Any) -> T:
+        with self._noticing():
+            return await self._database.read(work, **limits)
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        try:
+            yield
         except StoreFailed:
             self.failed.set()
             raise

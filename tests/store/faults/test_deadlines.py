@@ -53,16 +53,18 @@ def ask(tx: Tx) -> int:
     return found
 
 
+@pytest.mark.parametrize("only_reads", [False, True])
 async def test_a_silent_connection_is_cut_and_all_old_ones_are_replaced(
-    database: Database, proxy: Proxy
+    database: Database, proxy: Proxy, *, only_reads: bool
 ) -> None:
+    run = database.read if only_reads else database.transact
     proxy.fall_silent()
     proxy.let_new_connections_through()
     with pytest.raises(StoreFailed, match=NO_ANSWER):
-        await database.transact(ask, within=SHORT)
+        await run(ask, within=SHORT)
 
     async with asyncio.timeout(20):
-        assert await database.transact(ask) == 1
+        assert await run(ask) == 1
     assert database.errors == {"no_answer": 1}
 
 

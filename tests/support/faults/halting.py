@@ -69,6 +69,9 @@ class HaltingStore:
             await self.halt.at(Point.AFTER_CLAIM)
         return result
 
+    async def read(self, work: Callable[[Tx], T], **limits: Any) -> T:
+        return await self.store.read(work, **limits)
+
     async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
         await self.halt.at(Point.BEFORE_COMMIT)
         await self.store.commit(turn, work)

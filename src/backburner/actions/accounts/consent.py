@@ -16,12 +16,12 @@ async def check_answer(deps: Deps, caller: Caller, question_id: QuestionId) -> N
         if tx.questions.purposes(caller.user, [question_id]) & CONSENT:
             _check(tx, caller, tx.questions.conversation_of(caller.user, question_id))
 
-    await deps.store.transact(work)
+    await deps.store.read(work)
 
 
 async def check_work(deps: Deps, caller: Caller, conversation_id: ConversationId) -> None:
     """Refuse a decision about proposed work, from a caller who may not consent to it."""
-    await deps.store.transact(lambda tx: _check(tx, caller, conversation_id))
+    await deps.store.read(lambda tx: _check(tx, caller, conversation_id))
 
 
 def check_scope(caller: Caller) -> None:

@@ -45,7 +45,13 @@ class IssuedCredential:
 async def identify(deps: Deps, secret: str) -> Caller | None:
     """Find the caller of a credential; not cached, so that a revocation takes effect at once."""
     digest = secret_digest(secret)
-    return await deps.store.transact(lambda tx: tx.credentials.identify(digest, now=tx.now))
+    found = await deps.store.read(lambda tx: tx.credentials.identify(digest, now=tx.now))
+    if found is None:
+        return None
+    caller, records_use = found
+    if records_use:
+        await deps.store.transact(lambda tx: tx.credentials.record_use(digest, now=tx.now))
+    return caller
 
 
 def issue(
@@ -122,7 +128,7 @@ async def list_credentials(
 ) -> Page[Credential]:
     """List the valid sessions or tokens of a user."""
     (last_id,) = after or ("",)
-    rows = await deps.store.transact(
+    rows = await deps.store.read(
         lambda tx: tx.credentials.page(user, kind, after=last_id, limit=limit + 1, now=tx.now)
     )
     return make_page(rows, limit, lambda last: (last.id,))

@@ -60,7 +60,7 @@ async def make_address(
         secret = _SEPARATOR.join((signed, _sign(digest, item, signed, held)))
         return DownloadAddress(secret, datetime.fromtimestamp(expires, UTC))
 
-    return await deps.store.transact(work)
+    return await deps.store.read(work)
 
 
 async def check_address(
@@ -81,7 +81,7 @@ async def check_address(
             raise _not_found()
         return caller
 
-    caller = await deps.store.transact(work)
+    caller = await deps.store.read(work)
     _check_scope(caller, DownloadItem(item))
     return caller, DownloadItem(item)
 

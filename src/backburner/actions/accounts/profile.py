@@ -37,7 +37,7 @@ class SpendStatement:
 
 
 async def load_settings(deps: Deps, user: UserId) -> AccountSettings:
-    return await deps.store.transact(lambda tx: _settings(deps, tx, user))
+    return await deps.store.read(lambda tx: _settings(deps, tx, user))
 
 
 async def change_settings(
@@ -112,7 +112,7 @@ async def spend_statement(
             days=[(day, account.spent[key]) for key, day in days.items() if key in account.spent],
         )
 
-    return await deps.store.transact(work)
+    return await deps.store.read(work)
 
 
 def _settings(deps: Deps, tx: Tx, user: UserId) -> AccountSettings:

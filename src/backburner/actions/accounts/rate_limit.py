@@ -37,7 +37,7 @@ async def find_by_secret(
     anybody can use up the attempts of its address.
     """
     digest = secret_digest(secret)
-    owner = await deps.store.transact(lambda tx: tx.credentials.peek(digest, kind, now=tx.now))
+    owner = await deps.store.read(lambda tx: tx.credentials.peek(digest, kind, now=tx.now))
     if owner is None:
         await count_attempt(deps, address_key(address))
     return owner

@@ -24,7 +24,7 @@ async def sign_in(
     login = login.strip().lower()
     by_login, by_address = rate_limit.login_key(login, address), rate_limit.address_key(address)
     await rate_limit.count_attempt(deps, by_login, by_address)
-    user, stored_hash = await deps.store.transact(lambda tx: tx.accounts.find_login(login))
+    user, stored_hash = await deps.store.read(lambda tx: tx.accounts.find_login(login))
     if not await verify_password(password, stored_hash, deps.password_cost) or user is None:
         return None
 
@@ -75,7 +75,7 @@ async def change_password(
 ) -> IssuedCredential:
     """Set a password, revoke every session and token, and start a new session."""
     check_direct(caller)
-    name, stored_hash = await deps.store.transact(
+    name, stored_hash = await deps.store.read(
         lambda tx: _login_and_password(tx, caller.user, login)
     )
     check_password(password, login=name)
@@ -101,7 +101,7 @@ async def redeem_reset(
     if owner is None:
         return None
     user = owner[0]
-    name, _ = await deps.store.transact(lambda tx: _login_and_password(tx, user, None))
+    name, _ = await deps.store.read(lambda tx: _login_and_password(tx, user, None))
     hashed = await hash_password(check_password(password, login=name), deps.password_cost)
 
     def work(tx: Tx) -> IssuedCredential | None:
@@ -122,7 +122,8 @@ def set_password(tx: Tx, user: UserId, login: str, hashed: str) -> None:
 
 def start_session(tx: Tx, user: UserId, before: str = "") -> IssuedCredential:
     """Start a session with a new secret, and revoke the browser's previous one."""
-    previous = tx.credentials.identify(secret_digest(before), now=tx.now) if before else None
+    found = tx.credentials.identify(secret_digest(before), now=tx.now) if before else None
+    previous = found[0] if found else None
     if previous is not None and previous.kind is CredentialKind.SESSION:
         tx.credentials.revoke(previous.user, previous.credential, previous.kind, now=tx.now)
         tx.hint(Hint(HintKind.CHANGED, previous.user))

@@ -65,17 +65,17 @@ async def find(deps: Deps, login: str | None) -> User:
 
 async def has_only_owner(deps: Deps) -> bool:
     """Check whether the only user is an owner without a login."""
-    first_two = await deps.store.transact(lambda tx: tx.accounts.page(limit=2))
+    first_two = await deps.store.read(lambda tx: tx.accounts.page(limit=2))
     return [user.login for user in first_two] == [None]
 
 
 async def has_any_password(deps: Deps) -> bool:
-    return await deps.store.transact(lambda tx: tx.accounts.has_any_password())
+    return await deps.store.read(lambda tx: tx.accounts.has_any_password())
 
 
 async def list_users(deps: Deps, after: PageKey | None, *, limit: int) -> Page[User]:
     (last_id,) = after or ("",)
-    rows = await deps.store.transact(lambda tx: tx.accounts.page(after=last_id, limit=limit + 1))
+    rows = await deps.store.read(lambda tx: tx.accounts.page(after=last_id, limit=limit + 1))
     return make_page(rows, limit, lambda last: (last.id,))
 
 
@@ -165,7 +165,7 @@ async def invite(deps: Deps, caller: Caller, *, name: str, role: Role) -> Issued
 async def list_invitations(deps: Deps, after: PageKey | None, *, limit: int) -> Page[Invitation]:
     """List the valid invitations of all operators."""
     (last_id,) = after or ("",)
-    rows = await deps.store.transact(
+    rows = await deps.store.read(
         lambda tx: tx.credentials.invitations(after=last_id, limit=limit + 1, now=tx.now)
     )
     return make_page(rows, limit, lambda last: (last.id,))
@@ -210,13 +210,13 @@ async def record_backup(deps: Deps, actor: UserId) -> None:
 
 async def list_acts_on(deps: Deps, user: UserId, *, limit: int) -> Sequence[AuditEntry]:
     """List what others did to the account of a user, newest first."""
-    return await deps.store.transact(lambda tx: tx.audit.of_user(user, limit=limit))
+    return await deps.store.read(lambda tx: tx.audit.of_user(user, limit=limit))
 
 
 async def list_acts(deps: Deps, after: PageKey | None, *, limit: int) -> Page[AuditEntry]:
     """List administrative acts, newest first."""
     (last_id,) = after or ("",)
-    rows = await deps.store.transact(lambda tx: tx.audit.page(before=last_id, limit=limit + 1))
+    rows = await deps.store.read(lambda tx: tx.audit.page(before=last_id, limit=limit + 1))
     return make_page(rows, limit, lambda last: (last.id,))
 
 

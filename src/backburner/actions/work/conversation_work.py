@@ -109,7 +109,7 @@ async def stop(deps: Deps, turn: Turn, name: str) -> Sequence[Conversation]:
 
 
 async def list_work(deps: Deps, turn: Turn) -> WorkList:
-    return await deps.store.transact(lambda tx: _load(tx, turn))
+    return await deps.store.read(lambda tx: _load(tx, turn))
 
 
 def _find_committed(

@@ -138,7 +138,7 @@ async def list_jobs(
         shown = [job for job in views(tx, origin.user, found) if status in (None, job.status)]
         return JobSelection(jobs=shown, unknown=unknown)
 
-    return await deps.store.transact(work)
+    return await deps.store.read(work)
 
 
 async def fetch(deps: Deps, origin: Origin, ids: Collection[str]) -> JobSelection:
@@ -147,7 +147,7 @@ async def fetch(deps: Deps, origin: Origin, ids: Collection[str]) -> JobSelectio
 
 
 async def have_settled(deps: Deps, origin: Origin, ids: Collection[str]) -> bool:
-    return await deps.store.transact(lambda tx: are_settled(find(tx, origin, ids)[0]))
+    return await deps.store.read(lambda tx: are_settled(find(tx, origin, ids)[0]))
 
 
 def are_settled(conversations: Sequence[Conversation]) -> bool:

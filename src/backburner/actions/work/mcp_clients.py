@@ -20,7 +20,7 @@ MAX_CLIENT_NAME_CHARS = 60
 
 async def find_origin(deps: Deps, caller: Caller) -> Origin:
     """Find the origin of a token; without a conversation, one that matches nothing."""
-    conversation_id = await deps.store.transact(
+    conversation_id = await deps.store.read(
         lambda tx: tx.mcp_clients.conversation_of(caller.user, caller.credential) or NO_CONVERSATION
     )
     return Origin.by(caller, conversation_id)

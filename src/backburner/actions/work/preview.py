@@ -45,7 +45,7 @@ async def preview(deps: Deps, user: UserId, conversation_id: ConversationId) -> 
             cost=_cost(tx, task, profile),
         )
 
-    return await deps.store.transact(work)
+    return await deps.store.read(work)
 
 
 async def start_test_run(deps: Deps, user: UserId, conversation_id: ConversationId) -> Conversation:

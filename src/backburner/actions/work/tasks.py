@@ -81,7 +81,7 @@ async def show(
         lookup.require(row.conversation)
         return row, DisplayContext(tx.now, tx.users.load(user).zone)
 
-    return await deps.store.transact(work)
+    return await deps.store.read(work)
 
 
 async def list_for_agent(deps: Deps, origin: Origin, status: TaskStatus | None) -> TaskListing:
@@ -111,7 +111,7 @@ async def runs(
         lookup.require(tx.conversations.load(user, conversation_id))
         return browse.runs_page(tx, user, conversation_id, after, limit=limit)
 
-    return await deps.store.transact(work)
+    return await deps.store.read(work)
 
 
 async def history(
@@ -123,7 +123,7 @@ async def history(
         task = lookup.find(tx, user, name)
         return task, tx.browse.runs(user, task.id, None, limit=limit)
 
-    return await deps.store.transact(work)
+    return await deps.store.read(work)
 
 
 async def approve(

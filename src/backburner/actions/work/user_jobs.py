@@ -33,12 +33,12 @@ async def list_jobs(
         conversations = [row.conversation for row in page.conversations]
         return Page(jobs.views(tx, user, conversations), page.next_key)
 
-    return await deps.store.transact(work)
+    return await deps.store.read(work)
 
 
 async def show(deps: Deps, user: UserId, conversation_id: ConversationId) -> JobView:
     """Show a job without marking its result as retrieved."""
-    return await deps.store.transact(lambda tx: _view(tx, _load(tx, user, conversation_id)))
+    return await deps.store.read(lambda tx: _view(tx, _load(tx, user, conversation_id)))
 
 
 async def resume(
@@ -101,7 +101,7 @@ async def delete(deps: Deps, user: UserId, conversation_id: ConversationId) -> N
 
 
 async def _origin(deps: Deps, user: UserId, conversation_id: ConversationId) -> Origin:
-    job = await deps.store.transact(lambda tx: _load(tx, user, conversation_id))
+    job = await deps.store.read(lambda tx: _load(tx, user, conversation_id))
     return Origin(user, job.parent_id or conversation_id)
 
 

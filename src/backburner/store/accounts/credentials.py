@@ -131,13 +131,19 @@ _delete_old = delete(credentials).where(
 
 
 class Credentials(Group):
-    def identify(self, digest: str, *, now: datetime) -> Caller | None:
+    def identify(self, digest: str, *, now: datetime) -> tuple[Caller, bool] | None:
         row = self._execute(_identify, {"digest": digest, "at": now}).one_or_none()
         if row is None:
             return None
-        if row.used_at is None or now - row.used_at >= USE_RECORD_INTERVAL:
+        # Not with each use: that would be a write for every request.
+        is_stale = row.used_at is None or now - row.used_at >= USE_RECORD_INTERVAL
+        return _to_caller(row), is_stale
+
+    def record_use(self, digest: str, *, now: datetime) -> None:
+        # Read again: it may have been revoked.
+        row = self._execute(_identify, {"digest": digest, "at": now}).one_or_none()
+        if row is not None:
             self._record_use(row, now)
-        return _to_caller(row)
 
     def find(self, user: UserId, credential: str, *, now: datetime) -> tuple[Caller, str] | None:
         values = {"owner": user, "credential_id": credential, "at": now}

@@ -151,8 +151,8 @@ def _copy_checked(copy: Path, fresh: Path) -> None:
 def _connection_of(database: Database) -> sqlite3.Connection:
     if not is_sqlite(database.engine):
         raise use_pg_dump()
-    # The same connection, not a second one: writes in the meantime get into the copy too, and older
-    # versions of SQLite do not bear two. It is checked out of the pool only for a moment.
+    # The writing connection: writes in the meantime get into the copy too. It is checked out of the
+    # pool only for a moment.
     return database.run(lambda tx: _driver_of(tx.connection))
 
 

@@ -1,7 +1,7 @@
 """The file of a SQLite database: locked for one process, and checked before it is opened.
 
-In SQLite before 3.51.3 several connections can race when the log is reset. So a database has only
-one connection, which is another reason for the lock.
+In SQLite before 3.51.3 several connections that write or checkpoint can race when the log is reset.
+So only one connection does, which is another reason for the lock; the others are read-only.
 """
 
 import fcntl
