@@ -36,13 +36,12 @@ def define_tool(
     grant_match: GrantMatch = GrantMatch.TOOL,
 ) -> Offer:
     """Define a built-in tool. The agent gets the message of a `BackburnerError` that it raises."""
-    description = " ".join((inspect.getdoc(run) or "").split())
     parameters = _parameters(model)
-    definition = canonical_json({"description": description, "parameters": parameters})
+    description, digest = _describe(run.__doc__ or "", model)
     tool = Tool(
         server=OWN_SERVER,
         name=name,
-        definition=hashlib.sha256(definition.encode()).hexdigest(),
+        definition=digest,
         free=free,
         grant_match=grant_match,
     )
@@ -72,6 +71,14 @@ def describe_for_clients(offers: Iterable[Offer], texts: Mapping[str, str]) -> S
         replace(offer, description=texts.get(offer.tool.name, offer.description))
         for offer in offers
     ]
+
+
+@cache
+def _describe(doc: str, model: type[Arguments]) -> tuple[str, str]:
+    """Return the description of a tool, and the digest of all that an agent reads about it."""
+    description = " ".join(inspect.cleandoc(doc).split())
+    definition = canonical_json({"description": description, "parameters": _parameters(model)})
+    return description, hashlib.sha256(definition.encode()).hexdigest()
 
 
 @cache
