@@ -17,7 +17,7 @@ from backburner.core.errors import EngineFailed, SessionGone
 from backburner.core.question import Purpose
 from backburner.core.run import FailureKind, RunStatus
 from backburner.core.schedule import Interval
-from backburner.ports import DraftClosed, DraftEvent, DraftPiece
+from backburner.ports import DraftClosed, DraftEvent, DraftOpened, DraftPiece
 from backburner.runs.prepare import SESSION_LOST
 from backburner.store import tables
 
@@ -330,8 +330,9 @@ async def test_the_words_of_a_run_are_seen_while_they_are_said(stage: Stage) -> 
 
     (run,) = stage.history(chat)
     first = DraftPiece(run.id, 0, "One ", is_reply=True)
-    assert before_the_call == [first]
-    assert events == [first, DraftPiece(run.id, 4, "two.", is_reply=True), DraftClosed(run.id)]
+    assert before_the_call == [DraftOpened(run.id), first]
+    second = DraftPiece(run.id, 4, "two.", is_reply=True)
+    assert events == [*before_the_call, second, DraftClosed(run.id)]
 
 
 @pytest.mark.parametrize("kind", ["chat", "task"])

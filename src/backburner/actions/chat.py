@@ -1,11 +1,13 @@
 """Chat: store messages, find and stop replies. Replies are given by workers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from backburner.actions import steps
 from backburner.actions.deps import Deps
 from backburner.actions.steps import save
 from backburner.core import routing, transitions
+from backburner.core.accounts import Caller
 from backburner.core.conversation import (
     Conversation,
     Message,
@@ -25,7 +27,7 @@ from backburner.core.ids import (
 )
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.transitions import Step, Stops
-from backburner.ports import Reply, Tx
+from backburner.ports import Reply, ReplyDraft, Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +76,25 @@ async def send(deps: Deps, user: UserId, conversation_id: ConversationId, text: 
 
 
 async def find_reply(
-    deps: Deps, user: UserId, conversation_id: ConversationId, sent: SentMessage
-) -> Reply | None:
-    """Find the reply to a message; None: there is none yet."""
-    return await deps.store.read(
-        lambda tx: tx.replies.find(user, conversation_id, sent.message.id, sent.items)
-    )
+    deps: Deps, caller: Caller, conversation_id: ConversationId, sent: SentMessage
+) -> Reply | Sequence[ReplyDraft]:
+    """Find the reply to a message, or else the drafts of one that another process gives.
+
+    A caller whose credential has ended finds neither.
+    """
+    user = caller.user
+    # Before the read: a stored draft lags behind the pieces that were published here.
+    is_written_here = deps.drafts.is_writing(user, conversation_id)
+
+    def work(tx: Tx) -> Reply | Sequence[ReplyDraft]:
+        if not tx.credentials.valid([(user, caller.credential)], now=tx.now):
+            return ()
+        reply = tx.replies.find(user, conversation_id, sent.message.id, sent.items)
+        if reply is not None:
+            return reply
+        return () if is_written_here else tx.events.drafts(user, [conversation_id])
+
+    return await deps.store.read(work)
 
 
 async def stop(deps: Deps, user: UserId, conversation_id: ConversationId) -> None:

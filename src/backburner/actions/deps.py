@@ -87,6 +87,9 @@ class NoDrafts:
     def replies(self, _user: UserId) -> tuple[ReplyDraft, ...]:
         return ()
 
+    def is_writing(self, _user: UserId, _conversation_id: ConversationId) -> bool:
+        return False
+
 
 NO_DRAFTS = NoDrafts()
 

@@ -6,12 +6,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from backburner.actions.deps import Deps
-from backburner.core.ids import ConversationId, UserId
+from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import RunKind, Turn
-from backburner.ports import DraftClosed, DraftEvent, DraftListener, DraftPiece, ReplyDraft
+from backburner.ports import (
+    DraftClosed,
+    DraftEvent,
+    DraftListener,
+    DraftOpened,
+    DraftPiece,
+    ReplyDraft,
+)
 
-#: Between two writes of a draft to the database.
-DRAFT_INTERVAL_SECONDS = 0.5
+#: Until a draft is written to the database, and between two writes. A short reply needs no draft.
+FIRST_DRAFT_SECONDS, DRAFT_INTERVAL_SECONDS = 0.25, 0.5
 
 
 class Broadcast:
@@ -20,6 +27,8 @@ class Broadcast:
     def __init__(self) -> None:
         self._listeners: tuple[DraftListener, ...] = ()
         self._replies: dict[UserId, dict[ConversationId, ReplyDraft]] = {}
+        #: Runs that give a reply here, whether it has begun or not.
+        self._writing: dict[tuple[UserId, ConversationId], RunId] = {}
 
     @contextmanager
     def listen(self, listener: DraftListener) -> Iterator[None]:
@@ -37,10 +46,18 @@ class Broadcast:
     def replies(self, user: UserId) -> Sequence[ReplyDraft]:
         return tuple(self._replies.get(user, {}).values())
 
+    def is_writing(self, user: UserId, conversation_id: ConversationId) -> bool:
+        return (user, conversation_id) in self._writing
+
     def _keep(self, user: UserId, conversation_id: ConversationId, event: DraftEvent) -> None:
+        if isinstance(event, DraftOpened):
+            self._writing[user, conversation_id] = event.run_id
+            return
         replies = self._replies.setdefault(user, {})
         if isinstance(event, DraftClosed):
             replies.pop(conversation_id, None)
+            if self._writing.get((user, conversation_id)) == event.run_id:
+                del self._writing[user, conversation_id]
         elif event.is_reply:
             draft = replies.get(conversation_id)
             before = draft.text if draft and draft.run == event.run_id else ""
@@ -58,6 +75,12 @@ class DraftWriter:
     turn: Turn
     _text: str = ""
     _writing: "asyncio.Task[None] | None" = field(default=None)
+
+    def open(self) -> None:
+        """Announce a reply, before its first piece."""
+        turn = self.turn
+        if turn.kind is RunKind.REPLY:
+            self.deps.drafts.publish(turn.user_id, turn.conversation_id, DraftOpened(turn.run_id))
 
     def add(self, text: str) -> None:
         turn = self.turn
@@ -78,6 +101,7 @@ class DraftWriter:
 
     async def _write(self) -> None:
         written = ""
+        await asyncio.sleep(FIRST_DRAFT_SECONDS)
         while True:
             if self._text != written:
                 written = self._text

@@ -20,6 +20,7 @@ from backburner.ports.bus import DraftBroadcast as DraftBroadcast
 from backburner.ports.bus import DraftClosed as DraftClosed
 from backburner.ports.bus import DraftEvent as DraftEvent
 from backburner.ports.bus import DraftListener as DraftListener
+from backburner.ports.bus import DraftOpened as DraftOpened
 from backburner.ports.bus import DraftPiece as DraftPiece
 from backburner.ports.bus import EventKind as EventKind
 from backburner.ports.bus import Events as Events

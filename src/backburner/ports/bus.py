@@ -140,6 +140,13 @@ class Events(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class DraftOpened:
+    """A run of this process is about to reply."""
+
+    run_id: RunId
+
+
+@dataclass(frozen=True, slots=True)
 class DraftPiece:
     """A further piece of the text of a run in this process."""
 
@@ -157,7 +164,7 @@ class DraftClosed:
     run_id: RunId
 
 
-DraftEvent = DraftPiece | DraftClosed
+DraftEvent = DraftOpened | DraftPiece | DraftClosed
 #: Must not block or wait.
 DraftListener = Callable[[UserId, ConversationId, DraftEvent], None]
 
@@ -169,3 +176,6 @@ class DraftBroadcast(Protocol):
     def listen(self, listener: DraftListener) -> AbstractContextManager[None]: ...
     def replies(self, user: UserId) -> Sequence[ReplyDraft]:
         """List the replies in progress in this process, each with its whole text so far."""
+
+    def is_writing(self, user: UserId, conversation_id: ConversationId) -> bool:
+        """Check whether a run of this process gives a reply there."""

@@ -94,6 +94,7 @@ async def perform(deps: Deps, claim: Claim, prepared: PreparedRun, stop: StopReq
     )
     drafts = DraftWriter(deps, turn)
     attempt = RunAttempt(deps, claim, stop, gate, result, drafts)
+    drafts.open()
     try:
         if prepared.over is not None:
             stop.request(StopReason.SPENT)

@@ -1,5 +1,7 @@
 """Parameters that endpoints take from the application or the connection."""
 
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -22,5 +24,12 @@ def get_client_address(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
+async def open_stack() -> AsyncIterator[ExitStack]:
+    """Hold what a request opens, until its response was sent or could not be."""
+    with ExitStack() as stack:
+        yield stack
+
+
 AppDeps = Annotated[Deps, Depends(get_deps)]
 ClientAddress = Annotated[str, Depends(get_client_address)]
+Opened = Annotated[ExitStack, Depends(open_stack)]

@@ -13,7 +13,7 @@ from backburner.actions.deps import Deps
 from backburner.api.http import sse
 from backburner.api.http.auth import Reader, Writer
 from backburner.api.http.caller_limits import Connection, get_limits
-from backburner.api.http.dependencies import AppDeps, get_feed
+from backburner.api.http.dependencies import AppDeps, Opened, get_feed
 from backburner.api.http.idempotency import IdempotentRoute
 from backburner.api.http.openapi import error_responses
 from backburner.api.http.pages import PageOut, Paging, make_page
@@ -25,10 +25,13 @@ from backburner.core.accounts import Caller
 from backburner.core.conversation import Message
 from backburner.core.ids import ConversationId, RunId
 from backburner.core.run import RunStatus
+from backburner.live.subscriber import ReplyFollower
 from backburner.ports import Reply, ReplyDraft
 
 #: A streamed reply may wait this long for its run to start, beyond the timeout of the run.
 QUEUE_TIMEOUT = timedelta(minutes=1)
+#: Between two pieces of a reply for one client; the first is sent at once.
+PIECE_INTERVAL_SECONDS = 0.02
 
 _STREAM: dict[str, Any] = {
     "content": {sse.MEDIA_TYPE: {}},
@@ -64,6 +67,7 @@ async def send_message(
     request: Request,
     deps: AppDeps,
     caller: Writer,
+    opened: Opened,
 ) -> Any:
     """Store a message. The response does not wait for the reply.
 
@@ -78,9 +82,12 @@ async def send_message(
     streams = sse.MEDIA_TYPE in request.headers.get("accept", "")
     # Before the message is stored: a refused request changes nothing.
     held = get_limits(request).hold(caller.user, Connection.STREAM) if streams else None
+    follower = streams and opened.enter_context(
+        get_feed(request).follow_reply(caller.user, caller.credential, conversation_id)
+    )
     sent = await chat.send(deps, caller.user, conversation_id, body.content)
-    if streams:
-        events = _stream_reply(request, caller, conversation_id, sent)
+    if follower:
+        events = _stream_reply(request, caller, follower, sent)
         return sse.EventStreamResponse(events, held=held)
     return MessageOut.of(sent.message)
 
@@ -109,39 +116,40 @@ async def stop_reply(
 
 
 async def _stream_reply(
-    request: Request, caller: Caller, conversation_id: ConversationId, sent: SentMessage
+    request: Request, caller: Caller, follower: ReplyFollower, sent: SentMessage
 ) -> sse.EventStream:
     state = request.app.state
     deps: Deps = state.deps
     clock = asyncio.get_running_loop().time
     timeout = state.reply_timeout or deps.limits.run_timeout + QUEUE_TIMEOUT
     deadline = clock() + timeout.total_seconds()
-    deltas = _Deltas(conversation_id)
-    feed = get_feed(request)
-    async with feed.follow(caller.user, caller.credential, after=None) as subscriber:
-        yield sse.format_event("message", _dump(sent.message))
-        while not subscriber.ended:
-            reply = await chat.find_reply(deps, caller.user, conversation_id, sent)
-            if reply is not None:
-                yield _format_end(reply)
+    deltas = _Deltas(follower.conversation)
+    yield sse.format_event("message", _dump(sent.message))
+    drafts: Sequence[ReplyDraft] = ()
+    # A message that needs no run is answered by now.
+    may_be_there = not sent.items
+    while not follower.ended:
+        for delta in deltas.format(drafts):
+            yield delta
+        if drafts and not may_be_there:
+            await follower.gather(PIECE_INTERVAL_SECONDS)
+        if may_be_there:
+            found = await chat.find_reply(deps, caller, follower.conversation, sent)
+            if isinstance(found, Reply):
+                yield _format_end(found)
                 return
-            may_have_changed = False
-            while not may_have_changed and not subscriber.ended:
-                left = deadline - clock()
-                if left <= 0:
-                    detail = "The reply takes longer: follow it in /api/events."
-                    yield sse.format_event("later", {"detail": detail})
-                    return
-                if not await subscriber.wait(min(left, state.heartbeat)):
-                    may_have_changed = True
-                    yield sse.HEARTBEAT
-                    continue
-                news = subscriber.take()
-                for delta in deltas.format(news.drafts):
-                    yield delta
-                may_have_changed = news.resets or any(
-                    change.conversation == conversation_id for change in news.changes
-                )
+            for delta in deltas.format(found):
+                yield delta
+        left = deadline - clock()
+        if left <= 0:
+            detail = "The reply takes longer: follow it in /api/events."
+            yield sse.format_event("later", {"detail": detail})
+            return
+        if await follower.wait(min(left, state.heartbeat)):
+            drafts, may_be_there = follower.take()
+        else:
+            drafts, may_be_there = (), True
+            yield sse.HEARTBEAT
 
 
 class _Deltas:
