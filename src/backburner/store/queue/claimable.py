@@ -4,19 +4,21 @@ They never select a conversation whose turn is held, even if the lease has expir
 disabled; nor work in a conversation whose user waits for a reply, or with a queued run of the same
 kind.
 
-To find whose work is next, a source with many rows is probed user by user, and a source with few
-rows is read as a whole, which is much cheaper than probing every user.
+To find whose work is next, a source with many rows is probed user by user. A source with fewer rows
+is read as a whole, so that users without work cost nothing. A source that was just seen empty is
+left out, and so are conditions that nothing can break: PostgreSQL plans the statement anew each
+time, and that takes longer than what it then reads.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Integer,
+    Row,
     ScalarSelect,
     Select,
     Text,
@@ -88,8 +90,9 @@ _owner, _which = bindparam("owner", type_=Text()), bindparam("which", type_=Text
 _ONE = literal_column("1", Integer)
 #: Candidates of each source: another transaction may have locked the first ones.
 _MAX_CANDIDATES = literal_column("5", Integer)
-#: A source with this many rows is probed user by user.
-A_LOT = 200
+#: A source with this many rows is probed user by user: probes take as long as there are users with
+#: nothing to do, and reading a source takes as long as it has rows.
+A_LOT = 5000
 #: How long a claim waits for locks, and for the row of a user whom others may be serving.
 CLAIM_LOCK_TIMEOUT, USER_LOCK_TIMEOUT = "1s", "100ms"
 
@@ -107,6 +110,7 @@ def _how_much(now: ColumnElement[Any]) -> Any:
             _count(is_unserved, not_(inbox.c.from_person))
             + _count(is_queued, runs.c.wait_until <= now)
         ).label("more"),
+        exists().where(is_queued).label("queued"),
         exists().where(install.c.key == text(f"'{PAUSED}'")).label("all_paused"),
         select(_ONE).select_from(outages).limit(_ONE).scalar_subquery().label("outage"),
     )
@@ -161,14 +165,37 @@ reasons = select(
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """What a look at the sources of work has found."""
+
+    has_due: bool
+    has_more: bool
+    #: There is too much of it to read it as a whole.
+    much_due: bool
+    much_more: bool
+    #: A user waits for a reply, or a run is queued: work that is due may have to wait for it.
+    may_wait: bool
+
+    @classmethod
+    def of(cls, seen: Row[Any], *, a_lot: int = A_LOT) -> "Look":
+        return cls(
+            has_due=bool(seen.due),
+            has_more=bool(seen.more),
+            much_due=seen.due >= a_lot,
+            much_more=seen.more >= a_lot,
+            may_wait=bool(seen.people or seen.queued),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Statements:
     #: The conversation whose user has waited longest for a reply.
     person_first: Select[Any]
-    #: The user whose work is next; the key says whether a lot is due, whether there is a lot of
-    #: other work, and whether to wait for locks, which only PostgreSQL has.
-    whose_turn: Mapping[tuple[bool, bool, bool], Select[Any]]
-    #: The longest waiting work of a user whose row is locked and who is below the cap.
-    longest_waiting: Select[Any]
+    #: The user whose work is next, after a look; `waits` for locks, which only PostgreSQL has.
+    whose_turn: Callable[..., Select[Any]]
+    #: The longest waiting work of a user whose row is locked and who is below the cap, after a
+    #: look. This one decides: whatever has happened since the look, it selects only what may start.
+    longest_waiting: Callable[[Look], Select[Any]]
 
 
 @cache
@@ -178,13 +205,8 @@ def statements(full: tuple[str, ...] = ()) -> Statements:
     sources = _Sources(is_served)
     return Statements(
         person_first=_person_first(is_served),
-        whose_turn={
-            (much_due, much_more, waits): sources.whose_turn(
-                much_due=much_due, much_more=much_more, waits=waits
-            )
-            for much_due, much_more, waits in product((False, True), repeat=3)
-        },
-        longest_waiting=sources.longest_waiting(),
+        whose_turn=cache(sources.whose_turn),
+        longest_waiting=cache(sources.longest_waiting),
     )
 
 
@@ -202,16 +224,13 @@ def _person_first(is_served: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-def due(is_served: ColumnElement[bool]) -> Select[Any]:
-    """Select the conversations that are due."""
+def due(is_served: ColumnElement[bool], *, may_wait: bool = True) -> Select[Any]:
+    """Select the conversations that are due; `may_wait`: some of them may have to wait."""
+    waits_for_none = [_no_person_waits(), _none_is_queued(RunKind.BACKGROUND)] if may_wait else []
     return select(
         conversations.c.user_id, conversations.c.id, conversations.c.next_run_at.label("since")
     ).where(
-        is_scheduled,
-        conversations.c.next_run_at <= bindparam("now"),
-        is_served,
-        _no_person_waits(),
-        _none_is_queued(RunKind.BACKGROUND),
+        is_scheduled, conversations.c.next_run_at <= bindparam("now"), is_served, *waits_for_none
     )
 
 
@@ -264,15 +283,15 @@ class _Sources:
     """The sources of work: schedules, inboxes, and queued runs."""
 
     def __init__(self, is_served: ColumnElement[bool]) -> None:
-        self._due = due(is_served)
-        self._items = items(is_served)
-        self._queued = queued(is_served)
+        self._is_served = is_served
+        self._more = [items(is_served), queued(is_served)]
 
-    def whose_turn(self, *, much_due: bool, much_more: bool, waits: bool) -> Select[Any]:
-        more = [self._items, self._queued]
-        probed = [*([self._due] if much_due else []), *(more if much_more else [])]
-        read_whole = [*([] if much_due else [self._due]), *([] if much_more else more)]
+    def whose_turn(self, look: Look, *, waits: bool) -> Select[Any]:
+        work_due = [due(self._is_served, may_wait=look.may_wait)] if look.has_due else []
+        more = self._more if look.has_more else []
+        probed = [*(work_due if look.much_due else []), *(more if look.much_more else [])]
         conditions = [has_row(source) for source in probed]
+        read_whole = [source for source in (*work_due, *more) if source not in probed]
         if read_whole:
             owners = [source.with_only_columns(owner_of(source)) for source in read_whole]
             conditions.append(users.c.id.in_(union_all(*owners)))
@@ -289,7 +308,8 @@ class _Sources:
             .with_for_update(of=users, key_share=True, skip_locked=not waits)
         )
 
-    def longest_waiting(self) -> Select[Any]:
+    def longest_waiting(self, look: Look) -> Select[Any]:
+        sources = [due(self._is_served), *(self._more if look.has_more else [])]
         oldest = [
             select(
                 source.where(owner_of(source) == _owner)
@@ -297,7 +317,7 @@ class _Sources:
                 .limit(_MAX_CANDIDATES)
                 .subquery()
             )
-            for source in (self._due, self._items, self._queued)
+            for source in sources
         ]
         waiting = union_all(*oldest).subquery("waiting")
         return (

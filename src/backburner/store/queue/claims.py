@@ -116,13 +116,16 @@ class Queue(Group):
         # By the time the lock is granted, the work may be gone, or all its slots missed.
         for _ in range(MAX_CLAIM_ROUNDS):
             seen = seen or self.connection.execute(claimable.how_much, {"now": self.tx.now}).one()
-            locked = self._lock_user(statements, seen, values, passed_over, a_lot)
+            look = claimable.Look.of(seen, a_lot=a_lot)
+            if seen.all_paused or not (look.has_due or look.has_more):
+                return None
+            locked = self._lock_user(statements, look, values, passed_over)
             if locked is None:
                 return None
             user, has_items = locked.id, bool(seen.people or seen.more)
             seen = None
             row = self.connection.execute(
-                statements.longest_waiting, {"owner": user, **values}
+                statements.longest_waiting(look), {"owner": user, **values}
             ).first()
             if row is None:
                 # Others have locked all conversations of this user.
@@ -157,17 +160,14 @@ class Queue(Group):
     def _lock_user(
         self,
         statements: claimable.Statements,
-        seen: Row[Any],
+        look: claimable.Look,
         values: dict[str, Any],
         passed_over: list[UserId],
-        a_lot: int,
     ) -> Row[Any] | None:
         """Choose the next user and lock their row."""
-        if seen.all_paused or not (seen.due or seen.more):
-            return None
         # Users whose row is locked come last.
         for waits in (False, True) if has_row_locks(self.connection) else (False,):
-            whose_turn = statements.whose_turn[seen.due >= a_lot, seen.more >= a_lot, waits]
+            whose_turn = statements.whose_turn(look, waits=waits)
             if passed_over:
                 whose_turn = whose_turn.where(users.c.id.not_in(passed_over))
             user = self.connection.execute(whose_turn, values).first()

@@ -33,17 +33,18 @@ def _find_reply(tx: Context, claimer: Claimer, before: datetime) -> Conversation
 
 def _find_work(tx: Context, claimer: Claimer, before: datetime) -> ConversationId | None:
     seen = tx.connection.execute(claimable.how_much, {"now": before}).one()
-    if seen.all_paused or not (seen.due or seen.more):
+    look = claimable.Look.of(seen)
+    if seen.all_paused or not (look.has_due or look.has_more):
         return None
     statements = claimable.statements(claimer.full_profiles)
-    key = (seen.due >= claimable.A_LOT, seen.more >= claimable.A_LOT, False)
-    whose_turn = statements.whose_turn[key].where(users.c.id.not_in(claimer.passed_over))
+    whose_turn = statements.whose_turn(look, waits=False)
+    whose_turn = whose_turn.where(users.c.id.not_in(claimer.passed_over))
     values = {"now": before, "cap": claimer.per_user_limit}
     user = tx.connection.execute(whose_turn, values).first()
     if user is None:
         return None
     values["owner"] = user.id
-    row = tx.connection.execute(statements.longest_waiting, values).first()
+    row = tx.connection.execute(statements.longest_waiting(look), values).first()
     return None if row is None else ConversationId(row.id)
 
 
