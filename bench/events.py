@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -47,8 +47,9 @@ def main() -> None:
 
 async def measure(engine: Engine) -> None:
     url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
-    with closing(Database(engine, clock)) as database:
-        database.bus = PostgresBus(url)
+    async with AsyncExitStack() as opened:
+        database = opened.enter_context(closing(Database(engine, clock)))
+        database.bus = await opened.enter_async_context(PostgresBus(url))
         deps = Deps(store=database, engines={}, default_profile="", toolbox=NoTools())
         tokens = [await _token(deps, database, UserId(f"u_{n}")) for n in range(CLIENTS // EACH)]
         async with serving(url) as (address, pid):

@@ -149,7 +149,7 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder, postgres_server() as url, starter() as start:
         migrate(url)
         proxy = Proxy(url)
-        with in_thread(proxy) as through, Outside(url) as outside:
+        with in_thread(proxy.url()) as through, Outside(url) as outside:
             workers = Workers(start, Path(folder), f"{through}?application_name={WORKERS}")
             people = make_people(outside, seed)
             troubles = Troubles(url, proxy)

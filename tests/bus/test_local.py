@@ -3,14 +3,20 @@
 import asyncio
 import tracemalloc
 from collections.abc import AsyncIterator
+from contextlib import closing
 from threading import Thread
 
 import pytest
+from sqlalchemy import event
+from support.doubles.clock import SetClock
 from support.stage.make import CONVERSATION, MATE, OTHER, STRANGER, USER
 
 from backburner.bus.local import MAX_PENDING_HINTS, LocalBus, Mailbox
 from backburner.core.ids import ConversationId, new_conversation_id
 from backburner.ports import EVERYTHING, Bus, Hint, HintKind
+from backburner.store.db import Database
+from backburner.store.dialect import make_engine
+from backburner.store.tx import Tx
 
 WORK = Hint(HintKind.WORK, USER, CONVERSATION)
 CHANGED = Hint(HintKind.CHANGED, USER, CONVERSATION)
@@ -190,10 +196,28 @@ def test_a_hint_after_the_loop_has_ended_is_ignored(bus: LocalBus) -> None:
     bus.hint(WORK)
 
 
-async def test_a_hint_of_a_transaction_is_delivered_after_its_commit(bus: LocalBus) -> None:
-    with bus.listen() as hints:
-        assert bus.statement([WORK]) is None
+class RecordingBus(LocalBus):
+    def __init__(self, happened: list[object]) -> None:
+        super().__init__()
+        self._happened = happened
 
-        bus.committed(WORK)
+    def hint(self, *hints: Hint) -> None:
+        self._happened += hints
 
-        assert await take(hints) == (WORK,)
+
+def test_a_hint_of_a_transaction_is_delivered_after_its_commit(migrated_sqlite_url: str) -> None:
+    happened = list[object]()
+
+    def hint_and_fail(tx: Tx) -> float:
+        tx.hint(CHANGED)
+        return 1 / 0
+
+    with closing(Database(make_engine(migrated_sqlite_url), SetClock())) as database:
+        database.bus = RecordingBus(happened)
+        event.listen(database.engine, "commit", lambda _: happened.append("commit"))
+
+        with pytest.raises(ZeroDivisionError):
+            database.run(hint_and_fail)
+        database.run(lambda tx: tx.hint(WORK, WORK))
+
+    assert happened == ["commit", WORK]

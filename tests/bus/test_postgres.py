@@ -11,11 +11,14 @@ import pytest
 from support.faults.postgres_proxy import Proxy
 from support.programs.programs import Start
 from support.stage.make import CONVERSATION, OTHER, USER
+from support.stage.until import until
+from support.statements import watched
 
 from backburner.bus.postgres import PostgresBus, retry_delay
-from backburner.core.ids import ConversationId
-from backburner.ports import EVERYTHING, Bus, Hint, HintKind, Listener
-from backburner.store.dialect import make_engine
+from backburner.core.ids import ConversationId, UserId
+from backburner.ports import EVERYTHING, MAX_ID_CHARS, Bus, Hint, HintKind, Listener
+from backburner.store.db import Database
+from backburner.store.tx import Tx
 
 WORK = Hint(HintKind.WORK, USER, CONVERSATION)
 CHANGED = Hint(HintKind.CHANGED, USER, OTHER)
@@ -127,40 +130,61 @@ async def test_an_own_hint_is_delivered_at_once_and_only_once(empty_postgres_url
         assert await take(to_one) == (CHANGED,)
 
 
-async def test_a_hint_in_a_transaction_reaches_others_when_it_commits(
-    empty_postgres_url: str,
+async def test_a_hint_of_a_transaction_reaches_others_after_its_commit_and_not_within_it(
+    emptied_postgres: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    url = emptied_postgres.engine.url.set(drivername="postgresql")
+    server = url.render_as_string(hide_password=False)
+
+    def hint_and_fail(tx: Tx) -> float:
+        tx.hint(CHANGED)
+        return 1 / 0
+
+    async with listening(server) as (one, to_one), listening(server) as (_, to_other):
+        monkeypatch.setattr(emptied_postgres, "bus", one)
+        with watched(emptied_postgres) as statements:
+            with pytest.raises(ZeroDivisionError):
+                await emptied_postgres.transact(hint_and_fail)
+            await emptied_postgres.transact(lambda tx: tx.hint(WORK, WORK))
+
+        # A commit with a notification takes a lock of the whole server until it is on disk.
+        assert not [sql for sql, _ in statements if "notify" in sql]
+        assert await take(to_one) == await take(to_other) == (WORK,)
+
+
+async def test_hints_that_come_while_others_are_sent_go_together(empty_postgres_url: str) -> None:
+    proxy = Proxy(empty_postgres_url)
     async with (
-        listening(empty_postgres_url) as (one, to_one),
+        proxy.url() as url,
+        listening(empty_postgres_url) as (_, to_other),
+        PostgresBus(url) as one,
+    ):
+        one.hint(WORK)
+        assert await take(to_other) == (WORK,)
+        hints = [Hint(HintKind.CHANGED, USER, ConversationId(f"c_{n}")) for n in range(100)]
+        async with proxy.held_up(b"pg_notify") as statements:
+            one.hint(CHANGED)
+            await until(lambda: statements)
+            for hint in hints:
+                await asyncio.to_thread(one.hint, hint)
+
+        got = list[Hint]()
+        while len(got) < 1 + len(hints):
+            got += await take(to_other)
+        assert got == [CHANGED, *hints]
+        assert len(statements) == 2
+
+
+async def test_the_longest_ids_fit_into_a_payload(empty_postgres_url: str) -> None:
+    user, conversation = UserId("u" * MAX_ID_CHARS), ConversationId("c" * MAX_ID_CHARS)
+    hints = tuple(Hint(kind, user, conversation) for kind in HintKind if kind != EVERYTHING.kind)
+    async with (
+        listening(empty_postgres_url) as (one, _),
         listening(empty_postgres_url) as (_, to_other),
     ):
-        statement, undone = one.statement([WORK, WORK]), one.statement([CHANGED])
-        assert statement
-        assert undone
-        engine = make_engine(empty_postgres_url)
-        with engine.connect() as connection:
-            connection.exec_driver_sql(*undone)
-            connection.rollback()
-            connection.exec_driver_sql(*statement)
-            connection.commit()
-        engine.dispose()
+        one.hint(*hints)
 
-        assert await take(to_other) == (WORK,)
-
-        one.committed(WORK)
-
-        assert await take(to_one) == (WORK,)
-
-
-def test_no_hints_make_no_statement() -> None:
-    assert PostgresBus("postgresql://").statement([]) is None
-
-
-def test_a_statement_with_too_many_hints_sends_everything() -> None:
-    bus = PostgresBus("postgresql://")
-    many = (Hint(HintKind.CHANGED, USER, ConversationId(f"c_{n}")) for n in range(10_000))
-
-    assert bus.statement(many) == bus.statement([EVERYTHING])
+        assert await take(to_other) == hints
 
 
 async def test_hints_from_threads_reach_others(empty_postgres_url: str) -> None:

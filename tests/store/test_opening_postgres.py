@@ -124,7 +124,7 @@ def test_a_postgresql_that_accepts_connections_and_never_answers_is_refused() ->
 def test_a_pooler_whose_server_never_answers_is_refused(migrated_postgres_url: str) -> None:
     proxy = Proxy(migrated_postgres_url)
     proxy.only_sign_in()
-    with in_thread(proxy) as url:
+    with in_thread(proxy.url()) as url:
         said = refusal(f"{url}?connect_timeout=2")
 
     assert "cannot be used: it closed the connection or did not answer in time." in said

@@ -80,7 +80,7 @@ def proxy(migrated_postgres_url: str) -> Proxy:
 @pytest.fixture
 def workers(proxy: Proxy, start: Start, tmp_path: Path) -> Iterator[Workers]:
     """Give what starts them behind the proxy."""
-    with in_thread(proxy) as url:
+    with in_thread(proxy.url()) as url:
         workers = Workers(start, tmp_path, url)
         yield workers
         workers.end()

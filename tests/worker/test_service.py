@@ -1,12 +1,14 @@
 """The worker as a whole: it wakes when there is something to do, keeps its seats, and drains."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import pytest
 from support.doubles.engine import Call, End, Say, ScriptedEngine, Wait
+from support.programs.programs import Start
 from support.requirements import requirement
 from support.stage.stage import PLACE, Stage
 from support.stage.until import until
@@ -15,6 +17,7 @@ from support.stage.whole_worker import NEVER, PACE, SEATS, working
 from backburner.actions.origin import Origin
 from backburner.actions.work import control
 from backburner.bus.local import LocalBus
+from backburner.bus.postgres import PostgresBus
 from backburner.core.conversation import Conversation, Destination, EndedAs, Notify, Status
 from backburner.core.errors import MachineFailed, StoreFailed
 from backburner.core.run import RunStatus
@@ -67,6 +70,39 @@ async def test_it_finds_what_a_lost_hint_was_for(database: Database) -> None:
     async with working(stage, pace=Pace(poll=timedelta(milliseconds=100))):
         task = await stage.task()
         await until(lambda: stage.load(task).ended_as is EndedAs.COMPLETED)
+
+
+#: Commits a task, and dies before it has told anybody.
+DIES = """
+import os, sys
+from support.faults.outside import Outside
+from support.stage.make import USER
+from backburner.bus.local import LocalBus
+
+class DyingBus(LocalBus):
+    def hint(self, *hints):
+        if hints:
+            os._exit(9)
+
+with Outside(sys.argv[1]) as outside:
+    outside.database.bus = DyingBus()
+    outside.task(may_send=False)
+"""
+
+
+@requirement("A-poll")
+async def test_work_of_a_process_that_died_before_it_sent_its_hints_is_found(
+    emptied_postgres: Database, start: Start
+) -> None:
+    url = emptied_postgres.engine.url.set(drivername="postgresql")
+    server = url.render_as_string(hide_password=False)
+    async with PostgresBus(server) as bus:
+        stage = Stage(emptied_postgres, bus, ScriptedEngine())
+        async with working(stage, pace=Pace(poll=timedelta(milliseconds=100))):
+            dying = start("-c", DIES, server, command=(sys.executable,))
+
+            assert (await asyncio.to_thread(dying.end)).code == 9
+            await until(lambda: stage.notices() != [])
 
 
 @requirement("A-cap", "A-spawn")

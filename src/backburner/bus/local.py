@@ -8,7 +8,7 @@ from itertools import chain
 from threading import Lock
 
 from backburner.core.ids import ConversationId, UserId
-from backburner.ports import EVERYTHING, Hint, HintKind, NotifyStatement
+from backburner.ports import EVERYTHING, Hint, HintKind
 
 #: More different hints than this are replaced by `EVERYTHING`.
 MAX_PENDING_HINTS = 1000
@@ -92,12 +92,6 @@ class LocalBus:
             for subscription in self._subscribed_to(hint.user):
                 if subscription.wants(hint):
                     subscription.mailbox.put(hint)
-
-    def statement(self, hints: Iterable[Hint]) -> NotifyStatement | None:  # noqa: ARG002 (no other process)
-        return None
-
-    def committed(self, *hints: Hint) -> None:
-        self.hint(*hints)
 
     @contextmanager
     def listen(

@@ -1,7 +1,8 @@
 """Hints between processes that share a PostgreSQL database, by LISTEN and NOTIFY.
 
-It has two connections: one listens; the other is opened with the first hint sent outside a
-transaction. Both are replaced when they are lost, or silent for too long.
+It has two connections: one listens; the other is opened with the first hint. Both are replaced when
+they are lost, or silent for too long. Hints are sent by one task, never within the transaction that
+they are about: a commit that notifies holds a lock of the whole server until it is on disk.
 """
 
 import asyncio
@@ -18,10 +19,10 @@ from typing import Any, LiteralString, Self
 import psycopg
 import structlog
 
-from backburner.bus.local import LocalBus, Mailbox, gather
+from backburner.bus.local import LocalBus, Mailbox
 from backburner.core.errors import BackburnerError
 from backburner.core.ids import ConversationId, UserId
-from backburner.ports import EVERYTHING, Hint, HintKind, NotifyStatement
+from backburner.ports import EVERYTHING, Hint, HintKind
 
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.1, 5.0
 #: For sending pending hints when the bus is closed.
@@ -89,14 +90,6 @@ class PostgresBus:
         self._local.hint(*hints)
         self._outgoing.put(*hints)
 
-    def statement(self, hints: Iterable[Hint]) -> NotifyStatement | None:
-        gathered: dict[Hint, None] = {}
-        gather(gathered, hints)
-        return NotifyStatement(_NOTIFY, (self._payloads(gathered),)) if gathered else None
-
-    def committed(self, *hints: Hint) -> None:
-        self._local.hint(*hints)
-
     def listen(
         self,
         *kinds: HintKind,
@@ -125,6 +118,7 @@ class PostgresBus:
             await self._keep_connected(self._send)
 
     async def _send(self, connection: _Connection) -> None:
+        # Those that come while some are sent go together in the next statement.
         while hints := await self._outgoing.take():
             try:
                 await self._run(connection, _NOTIFY, self._payloads(hints))

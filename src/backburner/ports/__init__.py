@@ -27,7 +27,6 @@ from backburner.ports.bus import Events as Events
 from backburner.ports.bus import Hint as Hint
 from backburner.ports.bus import HintKind as HintKind
 from backburner.ports.bus import Listener as Listener
-from backburner.ports.bus import NotifyStatement as NotifyStatement
 from backburner.ports.bus import ReplyDraft as ReplyDraft
 from backburner.ports.engine import Engine as Engine
 from backburner.ports.engine import EngineEvent as EngineEvent

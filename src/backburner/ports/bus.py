@@ -1,12 +1,12 @@
 """Hints between processes, the log of changes, and drafts of replies."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from backburner.core.errors import BadRequest, TooLarge
 from backburner.core.ids import ConversationId, RunId, UserId
@@ -49,13 +49,6 @@ class Hint:
 EVERYTHING = Hint(HintKind.EVERYTHING)
 
 
-class NotifyStatement(NamedTuple):
-    """Driver-level SQL, to be executed unchanged."""
-
-    sql: str
-    parameters: tuple[object, ...]
-
-
 class Listener(Protocol):
     async def take(self) -> tuple[Hint, ...]:
         """Wait for hints and take all of them, each once. Cancelling the wait loses none."""
@@ -68,13 +61,7 @@ class Bus(Protocol):
     """
 
     def hint(self, *hints: Hint) -> None:
-        """Notify all processes, outside any transaction."""
-
-    def statement(self, hints: Iterable[Hint]) -> NotifyStatement | None:
-        """Build the statement that notifies the other processes when its transaction commits."""
-
-    def committed(self, *hints: Hint) -> None:
-        """Notify this process of the hints that a transaction sent to the others."""
+        """Notify this process at once, and the others soon; of changes once they are committed."""
 
     def listen(
         self,

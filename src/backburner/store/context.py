@@ -24,7 +24,7 @@ class Context:
         self.clock = clock
         self._times: tuple[datetime, int] | None = None
         self.hints: dict[Hint, None] = {}
-        #: Hints that may be lost: they are sent after the commit, not with it.
+        #: Further hints.
         self.mentions: dict[Hint, None] = {}
         self.events = Events(connection)
 

@@ -178,11 +178,9 @@ class Database:
             tx = Tx(connection, self.clock)
             result = work(tx)
             tx.write_events()
-            if self.bus and (notify := self.bus.statement(tx.hints)):
-                connection.exec_driver_sql(notify.sql, notify.parameters)
         if self.bus:
-            self.bus.committed(*tx.hints)
-            self.bus.hint(*tx.mentions)
+            # If the process dies before this, the others find what changed when they poll.
+            self.bus.hint(*tx.hints, *tx.mentions)
         return result
 
     def commit_here(

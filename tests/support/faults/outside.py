@@ -7,7 +7,7 @@ one has it.
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import closing
+from contextlib import ExitStack, closing
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -36,6 +36,7 @@ from support.doubles.engine import Step
 from support.faults import script
 from support.faults.invariants import NEVER_AT_REST
 from support.faults.lasting import DEFINITION, SERVER
+from support.faults.postgres_proxy import in_thread
 from support.faults.program import CHANNEL
 from support.people.tokens import issue_token
 from support.people.users import add_user
@@ -51,9 +52,10 @@ POLL_SECONDS = 0.05
 class Outside:
     def __init__(self, url: str) -> None:
         self.database = Database(make_engine(url), Clock().read)
+        self._open = ExitStack()
         if not is_sqlite(self.database.engine):
-            # Never listens: what it tells the others goes out with its transactions.
-            self.database.bus = PostgresBus(url)
+            # In a thread: the loop of the actions stands still between them.
+            self.database.bus = self._open.enter_context(in_thread(PostgresBus(url)))
         self._deps = Deps(
             store=self.database,
             engines={},
@@ -76,7 +78,7 @@ class Outside:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        with closing(self._runner):
+        with self._open, closing(self._runner):
             self.database.close()
 
     def task(

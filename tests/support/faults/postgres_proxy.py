@@ -2,14 +2,21 @@
 
 import asyncio
 from asyncio import StreamReader, StreamWriter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass, field
 from threading import Event
+from typing import TypeVar
 
 from sqlalchemy import make_url
 
+T = TypeVar("T")
 #: What a driver sends to commit.
 COMMIT = b"COMMIT\0"
 #: What a server sends when a sign-in has succeeded.
@@ -21,6 +28,15 @@ class Line:
     is_silent: bool = False
     #: A new connection falls silent when its sign-in has succeeded.
     only_signs_in: bool = False
+
+
+@dataclass
+class HoldUp:
+    """Statements with this text: noted, and not passed on before they may go on."""
+
+    text: bytes
+    statements: list[bytes] = field(default_factory=list)
+    may_go_on: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass
@@ -42,6 +58,7 @@ class Proxy:
         self._line = Line()
         #: Whoever is the first to say it takes it.
         self.loss: Loss | None = None
+        self._hold_up: HoldUp | None = None
         self._carrying: set[asyncio.Task[None]] = set()
         self._ends: set[StreamWriter] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -71,6 +88,21 @@ class Proxy:
     def let_new_connections_through(self) -> None:
         """Leave those that fell silent as they are."""
         self._line = Line()
+
+    @asynccontextmanager
+    async def held_up(self, text: bytes) -> AsyncIterator[list[bytes]]:
+        """Hold statements up meanwhile, and give all that come, also later."""
+        self._hold_up = HoldUp(text)
+        try:
+            yield self._hold_up.statements
+        finally:
+            self._hold_up.may_go_on.set()
+
+    async def hear(self, data: bytes) -> None:
+        hold_up = self._hold_up
+        if hold_up is not None and hold_up.text in data:
+            hold_up.statements.append(data)
+            await hold_up.may_go_on.wait()
 
     def cut(self) -> None:
         """Close all connections there are; also from another thread."""
@@ -116,15 +148,16 @@ class _Talk:
     loss: Loss | None = None
     commits: bool = False
 
-    def ask(self, data: bytes) -> bool:
+    async def ask(self, data: bytes) -> bool:
         """Listen to what is asked; it always goes on."""
+        await self.proxy.hear(data)
         loss = self.proxy.loss
         if loss is not None and loss.said in data:
             self.loss, self.proxy.loss = loss, None
         self.commits = self.loss is not None and COMMIT in data
         return True
 
-    def answer(self, data: bytes) -> bool:
+    async def answer(self, data: bytes) -> bool:
         """See whether an answer goes on, or is lost with its connection."""
         del data
         if self.loss is None or not self.commits:
@@ -134,10 +167,13 @@ class _Talk:
 
 
 async def _pass_on(
-    reader: StreamReader, writer: StreamWriter, line: Line, goes_on: Callable[[bytes], bool]
+    reader: StreamReader,
+    writer: StreamWriter,
+    line: Line,
+    goes_on: Callable[[bytes], Awaitable[bool]],
 ) -> None:
     try:
-        while (data := await reader.read(65536)) and goes_on(data):
+        while (data := await reader.read(65536)) and await goes_on(data):
             if not line.is_silent:
                 writer.write(data)
             line.is_silent |= line.only_signs_in and READY_FOR_QUERY in data
@@ -148,15 +184,15 @@ async def _pass_on(
 
 
 @contextmanager
-def in_thread(proxy: Proxy) -> Iterator[str]:
-    """Run it beside whatever else there is, and give what connects through it."""
+def in_thread(opened: AbstractAsyncContextManager[T]) -> Iterator[T]:
+    """Run a proxy or a bus beside whatever else there is."""
     with (
         asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
         ThreadPoolExecutor(1) as thread,
     ):
         loop, held = runner.get_loop(), AsyncExitStack()
         thread.submit(loop.run_forever)
-        opening = asyncio.run_coroutine_threadsafe(held.enter_async_context(proxy.url()), loop)
+        opening = asyncio.run_coroutine_threadsafe(held.enter_async_context(opened), loop)
         try:
             yield opening.result()
         finally:
