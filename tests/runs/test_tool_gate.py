@@ -11,6 +11,7 @@ from support.doubles.engine import AtOnce, Call, Fail, Say, Wait
 from support.requirements import requirement
 from support.stage.make import NOON
 from support.stage.stage import LEASE, Stage
+from support.statements import watched
 
 from backburner.actions import questions
 from backburner.actions.origin import Origin
@@ -18,11 +19,12 @@ from backburner.actions.work import control
 from backburner.core.commands import Cage
 from backburner.core.conversation import Conversation, Status
 from backburner.core.errors import Conflict, SessionGone
+from backburner.core.ids import new_call_id
 from backburner.core.prompt import INTERRUPTED_TITLE, quote_outside
 from backburner.core.question import NO, YES, Purpose
 from backburner.core.run import RunStatus
 from backburner.core.schedule import Interval
-from backburner.core.tool_policy import ALWAYS_HERE, Grant
+from backburner.core.tool_policy import ALWAYS_HERE, Grant, Tool, ToolCall
 from backburner.core.transitions import HAPPENED, LEAVE, REPEAT
 from backburner.runs.stopping import StopReason
 
@@ -377,6 +379,39 @@ async def test_a_cancelled_run_is_interrupted_in_a_call(stage: Stage) -> None:
     assert [run.status for run in stage.history(task)] == [RunStatus.CANCELLED]
     assert "may or may not have happened" in stage.said(task)[-1]
     assert stage.load(task).questions == ()
+
+
+async def test_the_journal_is_not_looked_at_for_a_run_without_calls(stage: Stage) -> None:
+    stage.engine.then(Say("Hello."))
+    here = await stage.chat()
+    await stage.say(here, "Hello?")
+
+    with watched(stage.database) as statements:
+        await stage.work()
+
+    assert stage.said(here)[-1] == "Hello."
+    assert not [sql for sql, _ in statements if "tool_calls" in sql]
+
+
+async def test_calls_from_before_a_run_was_handed_back_are_looked_at_when_it_ends(
+    stage: Stage,
+) -> None:
+    task = await stage.task()
+    stage.engine.then(Wait())
+    await stage.take_up()
+    run = stage.only_run()
+    run.stop.request(StopReason.SHUTDOWN)
+    await stage.idle()
+    call, call_id = ToolCall(Tool(server="mail", name="send", definition=""), {}), new_call_id()
+    # As if its result had been lost, which the gate of the next claim cannot know.
+    stage.database.run(
+        lambda tx: tx.tool_calls.begin(run.claim.turn, call_id, call, read_only=False)
+    )
+    stage.engine.then(Say("Done."))
+
+    await stage.work()
+
+    assert stage.question(task).purpose is Purpose.IN_DOUBT
 
 
 @pytest.mark.parametrize("said", [REPEAT, LEAVE], ids=["again", "leave"])

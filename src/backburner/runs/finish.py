@@ -26,6 +26,7 @@ from backburner.core.run import (
     RunStatus,
 )
 from backburner.core.schedule import After
+from backburner.core.tool_journal import JournalEntry
 from backburner.core.transitions import NewMessage, Step
 from backburner.core.transitions.step import system_message
 from backburner.core.validation import canonical_json
@@ -331,7 +332,7 @@ class _Ending:
                 )
             messages.append(system_message("Stopped."))
         step = Step(conversation=conversation, messages=tuple(messages))
-        step = tool_journal.tell_about(step, tx.tool_calls.take_in_doubt(self.claim.turn))
+        step = tool_journal.tell_about(step, self._take_in_doubt(tx))
         ending = RunEnding(status=RunStatus.CANCELLED, tokens=self.gate.tokens)
         self._commit(tx, step, ending, asks=False)
 
@@ -400,9 +401,14 @@ class _Ending:
         return replace(step, messages=(system_message(note), *step.messages))
 
     def _ask_in_doubt(self, tx: Tx, step: Step) -> Step:
-        turn = self.claim.turn
-        calls = tx.tool_calls.take_in_doubt(turn)
-        return tool_journal.ask_about(step, calls, turn.kind, now=tx.now)
+        calls = self._take_in_doubt(tx)
+        return tool_journal.ask_about(step, calls, self.claim.turn.kind, now=tx.now)
+
+    def _take_in_doubt(self, tx: Tx) -> Sequence[JournalEntry]:
+        # The gate knows only the calls since this claim; a run that resumed may have earlier ones.
+        if not self.gate.has_calls and not self.claim.resumed:
+            return ()
+        return tx.tool_calls.take_in_doubt(self.claim.turn)
 
     def _loaded(self) -> list[ItemId]:
         return [item.id for item in self.result.items]

@@ -66,6 +66,8 @@ class Gate:
     #: An allowance that is used up.
     over: Allowance | None = None
     tokens: int = 0
+    #: The journal may have calls that passed this gate.
+    has_calls: bool = False
     _in_flight: int = 0
     #: The last call and its result, and how often it was made in a row.
     _last: tuple[str, str] = ("", "")
@@ -181,6 +183,8 @@ class Gate:
                 if self.unapproved:
                     # Another call of the same message needs approval: the run is about to end.
                     return RUN_IS_ENDING
+                # Before: the response of the transaction may be lost.
+                self.has_calls = True
                 with suppress(Conflict):
                     if offer.outside and self.can_be_injected and not conversation.outside_read:
                         tx.turns.mark_outside_text(self.turn)
