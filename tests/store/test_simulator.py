@@ -52,14 +52,14 @@ Patch = pytest.MonkeyPatch
 
 
 def commit_guarded_by_id(patch: Patch) -> None:
-    patch.setattr(turns, "_hold", select(conversations).where(turns._by_id))
+    patch.setattr(turns, "_hold", turns._with_run.where(turns._by_id))
     values = dict(turns._commit._values or {})
     patch.setattr(turns, "_commit", update(conversations).where(turns._by_id).values(values))
 
 
 def commit_guarded_by_state(patch: Patch) -> None:
     running = conversations.c.turn_run.is_not(None)
-    patch.setattr(turns, "_hold", select(conversations).where(turns._by_id, running))
+    patch.setattr(turns, "_hold", turns._with_run.where(turns._by_id, running))
     guarded = (
         update(conversations).where(turns._by_id, running).values(dict(turns._commit._values or {}))
     )

@@ -1,10 +1,11 @@
 """The context of a transaction: its connection, time, hints and events."""
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Update
+from sqlalchemy import Connection, Insert, Row, Select, Update
 
 from backburner.core.conversation import Kind
 from backburner.core.errors import NotFound
@@ -12,8 +13,10 @@ from backburner.core.ids import ConversationId, UserId
 from backburner.core.run import Turn
 from backburner.core.transitions import Step, Stops
 from backburner.ports import EventKind, Hint, HintKind
-from backburner.store.dialect import Clock, read_clock
+from backburner.store.dialect import Clock, has_row_locks, read_clock, with_clock_after
 from backburner.store.events import Events
+from backburner.store.types import to_micros
+from backburner.store.writes import Gathered, Values, Write, execute
 
 
 class Context:
@@ -27,6 +30,7 @@ class Context:
         #: Further hints.
         self.mentions: dict[Hint, None] = {}
         self.events = Events(connection)
+        self._gathered: Gathered | None = None
 
     @property
     def now(self) -> datetime:
@@ -47,6 +51,44 @@ class Context:
         if self._times is None:
             self._times = read_clock(self.connection, self.clock)
         return self._times
+
+    def lock_with_clock(self, statement: Select[Any], values: Mapping[str, Any]) -> Row[Any] | None:
+        """Lock and read a row; in the same round trip the time, once the lock is granted."""
+        if self._times is not None or not has_row_locks(self.connection):
+            return self.connection.execute(statement, values).one_or_none()
+        row = self.connection.execute(with_clock_after(statement), values).one_or_none()
+        if row is not None:
+            self.set_time(row.clock.astimezone(UTC), to_micros(row.clock))
+        return row
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Gather what is written meanwhile into as few statements as the database can."""
+        if not has_row_locks(self.connection):
+            yield
+            return
+        self._gathered = gathered = Gathered(self.connection)
+        try:
+            yield
+        finally:
+            self._gathered = None
+        gathered.flush()
+
+    def write(
+        self,
+        statement: Insert | Update,
+        *rows: Values,
+        otherwise: type[Exception] | None = None,
+        apart: str = "",
+    ) -> None:
+        """Write rows now, or together with others; see `Gathered.add` for `apart`."""
+        write = Write(statement, rows, otherwise)
+        if not rows:
+            return
+        if self._gathered is None:
+            execute(self.connection, write)
+        else:
+            self._gathered.add(write, apart=apart)
 
     def hint(self, *hints: Hint) -> None:
         self.hints |= dict.fromkeys(hints)
@@ -89,6 +131,7 @@ class Group:
         self.tx = tx
         self.connection = tx.connection
         self._execute = tx.connection.execute
+        self._write = tx.write
 
     def _read_one(self, statement: Select[Any], values: Mapping[str, Any]) -> Row[Any]:
         row = self._execute(statement, values).one_or_none()

@@ -28,6 +28,7 @@ from sqlalchemy import (
     func,
     literal_column,
     make_url,
+    select,
     text,
 )
 from sqlalchemy.dialects import postgresql, registry, sqlite
@@ -226,6 +227,12 @@ def read_with_clock(
 @cache
 def _with_clock(statement: Select[Any]) -> Select[Any]:
     return statement.add_columns(func.clock_timestamp().label("clock"))
+
+
+@cache
+def with_clock_after(statement: Select[Any]) -> Select[Any]:
+    """Add the time to a statement that locks, as it is when the lock has been granted."""
+    return select(statement.cte("locked"), func.clock_timestamp().label("clock"))
 
 
 def insert_if_absent(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:

@@ -4,7 +4,7 @@ Every write of a holder is guarded by its run and epoch. A turn whose lease has 
 only `rescue` frees it, settles its run and increases the epoch, in one transaction.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ from backburner.core.ids import ItemId, RunId
 from backburner.core.run import NO_WAIT, ModelWait, RunEnding, RunStatus, Turn
 from backburner.core.transitions import Step
 from backburner.ports import TurnFlags
-from backburner.store.context import Group
+from backburner.store.context import Context, Group
 from backburner.store.mapping import to_row
 from backburner.store.records import steps
 from backburner.store.records.conversations import Conversations
@@ -72,7 +72,11 @@ _select_flags = (
 _select_cancel_request = select(runs.c.cancel_requested_at).where(
     runs.c.user_id == bindparam("owner"), runs.c.id == bindparam("run")
 )
-_hold = select(conversations).where(_by_id, _is_held).with_for_update(key_share=True)
+#: With the run: it is locked too, so that nobody can ask it to stop any more, or has just done so.
+_with_run = select(conversations, runs.c.cancel_requested_at.is_not(None).label("cancelled")).join(
+    runs, and_(runs.c.user_id == conversations.c.user_id, runs.c.id == bindparam("run"))
+)
+_hold = _with_run.where(_by_id, _is_held).with_for_update(key_share=True)
 _mark_outside = update(conversations).where(_by_id, _is_held).values(outside_read=true())
 _commit = (
     update(conversations)
@@ -89,6 +93,11 @@ _commit = (
 
 
 class Turns(Group):
+    def __init__(self, tx: Context) -> None:
+        super().__init__(tx)
+        #: Whether the run whose turn is held has been asked to stop.
+        self._cancelled: Mapping[RunId, bool] = {}
+
     def renew(self, turns: Iterable[Turn], *, lease: timedelta) -> Mapping[RunId, TurnFlags]:
         """Extend leases that have not expired, and read which runs should stop or make room.
 
@@ -109,9 +118,10 @@ class Turns(Group):
 
     def hold(self, turn: Turn) -> Conversation:
         """Lock and read the conversation, to apply an outcome to it; only its holder can."""
-        row = self._execute(_hold, turn_key(turn)).one_or_none()
+        row = self.tx.lock_with_clock(_hold, turn_key(turn))
         if row is None:
             raise Fenced
+        self._cancelled = {turn.run_id: bool(row.cancelled)}
         return Conversations(self.tx).read(row)
 
     def mark_outside_text(self, turn: Turn) -> None:
@@ -123,9 +133,12 @@ class Turns(Group):
         self, turn: Turn, step: Step, ending: RunEnding, *, served: Iterable[ItemId] = ()
     ) -> None:
         """Store the outcome of a run and give up its turn, atomically."""
-        self._give_up(turn, step, served=served)
-        Runs(self.tx).end(turn.user_id, turn.run_id, ending)
-        self._write(turn, step)
+
+        def end() -> None:
+            self._give_up(turn, step, served=served)
+            Runs(self.tx).end(turn.user_id, turn.run_id, ending)
+
+        self._store(turn, step, first=end)
         self.tx.announce_end(turn)
 
     def hand_back(
@@ -141,13 +154,14 @@ class Turns(Group):
 
         A run that was asked to stop ends instead.
         """
-        self._give_up(turn, step, served=served)
+        with self.tx.together():
+            self._give_up(turn, step, served=served)
         if self.is_cancelled(turn):
             ending = RunEnding(status=RunStatus.CANCELLED)
             Runs(self.tx).end(turn.user_id, turn.run_id, ending)
         else:
             Runs(self.tx).queue(turn.user_id, turn.run_id, until=until, wait=wait)
-        self._write(turn, step)
+        self._store(turn, step)
         self.tx.announce_end(turn)
 
     def is_committed(self, turn: Turn) -> bool:
@@ -156,6 +170,8 @@ class Turns(Group):
 
     def is_cancelled(self, turn: Turn) -> bool:
         """See whether the run has been asked to stop."""
+        if turn.run_id in self._cancelled:
+            return self._cancelled[turn.run_id]
         values = {"owner": turn.user_id, "run": turn.run_id}
         return self._execute(_select_cancel_request, values).scalar() is not None
 
@@ -165,15 +181,14 @@ class Turns(Group):
         for name in ("user_id", "id", "created_at"):
             del row[name]
         row |= {**turn_key(turn), "updated_at": self.tx.now}
-        if self._execute(_commit, row).rowcount != 1:
-            raise Fenced
+        self._write(_commit, row, otherwise=Fenced)
         Runs(self.tx).prove(turn.user_id, turn.run_id, turn.epoch)
         Inbox(self.tx).serve(turn.user_id, served, run_id=turn.run_id)
 
-    def _write(self, turn: Turn, step: Step) -> None:
+    def _store(self, turn: Turn, step: Step, *, first: Callable[[], None] = lambda: None) -> None:
         # The epoch is part of the cause: a run that was handed back may ask again when it resumes.
         cause = f"{turn.run_id}:{turn.epoch}"
-        steps.write(self.tx, step, cause=cause, run_id=turn.run_id)
+        steps.write(self.tx, step, cause=cause, run_id=turn.run_id, first=first)
         self.tx.announce(step)
 
 

@@ -98,7 +98,10 @@ class Conversations(Group):
     def lock(self, user: UserId, conversation_id: ConversationId) -> Conversation:
         """Read a conversation to change it, and lock it until the transaction ends."""
         values = {"owner": user, "conversation_id": conversation_id}
-        return self.read(self._read_one(_lock, values))
+        row = self.tx.lock_with_clock(_lock, values)
+        if row is None:
+            raise NotFound
+        return self.read(row)
 
     def read(self, row: Row[Any]) -> Conversation:
         """Convert a row; only a conversation that waits for an answer has open questions."""
@@ -108,25 +111,23 @@ class Conversations(Group):
 
     def add(self, step: Step, *, cause: str | None = None) -> None:
         """Insert a new conversation and store its step."""
-        self.insert(step.conversation)
-        steps.write(self.tx, step, cause=cause)
+        steps.write(self.tx, step, cause=cause, first=lambda: self.insert(step.conversation))
         self.tx.announce(step)
 
     def save(self, step: Step, *, cause: str | None = None) -> None:
         """Store a step; `cause` names its event where that must not be reported twice."""
-        self.update(step.conversation)
-        steps.write(self.tx, step, cause=cause)
+        steps.write(self.tx, step, cause=cause, first=lambda: self.update(step.conversation))
         self.tx.announce(step)
 
     def insert(self, conversation: Conversation) -> None:
         row = to_row(conversation) | {"updated_at": conversation.created_at}
-        self._execute(_insert, row)
+        self._write(_insert, row)
 
     def update(self, conversation: Conversation) -> None:
         row = to_row(conversation)
         key = {"owner": row.pop("user_id"), "conversation_id": row.pop("id")}
         del row["created_at"]
-        self._execute(_update, {**row, **key, "updated_at": self.tx.now})
+        self._write(_update, {**row, **key, "updated_at": self.tx.now})
 
     def delete(self, user: UserId, conversation_id: ConversationId) -> None:
         """Delete a conversation and what it owns. Receipts of its calls and its costs stay."""

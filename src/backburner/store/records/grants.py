@@ -63,8 +63,7 @@ class Grants(Group):
             }
             for grant in given
         ]
-        if rows:
-            self._execute(_insert, rows)
+        self._write(_insert, *rows)
 
     def use(self, user: UserId, conversation_id: ConversationId, grant_id: GrantId) -> None:
         """Use up a grant that is for one call."""
@@ -81,9 +80,9 @@ class Grants(Group):
         """End grants of a conversation that are for one call: these, or all."""
         values = {"owner": user, "conversation": conversation_id, "at": self.tx.now}
         if grant_ids is None:
-            self._execute(_end_unused, values)
+            self._write(_end_unused, values)
         else:
-            self._execute(_end_unused_by_id, {**values, "grant_ids": list(grant_ids)})
+            self._write(_end_unused_by_id, {**values, "grant_ids": list(grant_ids)})
 
     def valid(self, user: UserId, conversation_id: ConversationId) -> tuple[Grant, ...]:
         values = {"owner": user, "conversation": conversation_id}

@@ -20,7 +20,11 @@ _select_waiting = _select.where(is_unserved, inbox.c.run_kind == bindparam("kind
 _select_served = _select.where(inbox.c.served_by == bindparam("run_id"))
 _serve = (
     update(inbox)
-    .where(inbox.c.user_id == bindparam("owner"), inbox.c.id == bindparam("item_id"), is_unserved)
+    .where(
+        inbox.c.user_id == bindparam("owner"),
+        inbox.c.id.in_(bindparam("item_ids", expanding=True)),
+        is_unserved,
+    )
     .values(served_at=bindparam("at"), served_by=bindparam("run_id"))
 )
 _take_back = (
@@ -55,8 +59,7 @@ class Inbox(Group):
             }
             for number, item in enumerate(items)
         ]
-        if rows:
-            self._execute(_insert, rows)
+        self._write(_insert, *rows)
 
     def waiting(
         self, user: UserId, conversation_id: ConversationId, kind: RunKind
@@ -71,12 +74,9 @@ class Inbox(Group):
         return tuple(to_item(row) for row in self._execute(_select_served, values))
 
     def serve(self, user: UserId, items: Iterable[ItemId], *, run_id: RunId) -> None:
-        rows = [
-            {"owner": user, "item_id": item_id, "at": self.tx.now, "run_id": run_id}
-            for item_id in items
-        ]
-        if rows:
-            self._execute(_serve, rows)
+        if item_ids := list(items):
+            values = {"owner": user, "item_ids": item_ids, "at": self.tx.now, "run_id": run_id}
+            self._write(_serve, values)
 
     def take_back(self, user: UserId, conversation_id: ConversationId, run_id: RunId) -> None:
         """Make the items wait again that a run served before it was handed back and crashed."""
@@ -89,6 +89,6 @@ class Inbox(Group):
         """Remove the items that wait for runs of a kind; None: for any run."""
         values = {"owner": user, "conversation": conversation_id, "at": self.tx.now}
         if kind is None:
-            self._execute(_settle, values)
+            self._write(_settle, values)
         else:
-            self._execute(_settle_kind, {**values, "of_kind": kind.value})
+            self._write(_settle_kind, {**values, "of_kind": kind.value})

@@ -64,9 +64,8 @@ class Messages(Group):
             }
             for message in new
         ]
-        if rows:
-            number_rows(self.connection, messages, rows)
-            self._execute(_insert, rows)
+        number_rows(self.connection, messages, rows)
+        self._write(_insert, *rows)
 
     def remove_last(self, user: UserId, conversation_id: ConversationId) -> None:
         """Mark the user's last message and all later ones as replaced."""

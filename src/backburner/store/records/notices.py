@@ -103,12 +103,10 @@ class Notices(Group):
             key = notice_id if cause is None else f"{cause}:{ordinal}"
             rows.append(row)
             delivery_rows += [_delivery(row, key, place) for place in conversation.reports_to]
-        if rows:
-            number_rows(self.connection, notices, rows)
-            self._execute(_insert_notices, rows)
-        if delivery_rows:
-            number_rows(self.connection, deliveries, delivery_rows)
-            self._execute(_insert_deliveries, delivery_rows)
+        number_rows(self.connection, notices, rows)
+        self._write(_insert_notices, *rows)
+        number_rows(self.connection, deliveries, delivery_rows)
+        self._write(_insert_deliveries, *delivery_rows)
 
     def mark_seen(self, user: UserId, notice_ids: Iterable[NoticeId]) -> int:
         """Mark notices as seen, and return how many were unseen."""

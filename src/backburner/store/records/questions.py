@@ -94,8 +94,7 @@ class Questions(Group):
         self, user: UserId, conversation_id: ConversationId, questions: Iterable[Question]
     ) -> None:
         rows = [_row(user, conversation_id, question) for question in questions]
-        if rows:
-            self._execute(_insert, rows)
+        self._write(_insert, *rows)
 
     def close(self, user: UserId, question_id: QuestionId, answer: str | None) -> None:
         """Close an open question; without an answer it is withdrawn. The first close wins."""

@@ -209,12 +209,12 @@ class Runs(Group):
             "new_profile": ending.profile,
             "new_escalated_from": ending.escalated_from,
         }
-        self._execute(_end, values)
+        self._write(_end, values)
 
     def prove(self, user: UserId, run_id: RunId, epoch: int) -> None:
         """Store the proof that a run committed under an epoch, in the same transaction."""
         row = {"user_id": user, "run_id": run_id, "epoch": epoch, "committed_at": self.tx.now}
-        self._execute(_insert_proof, row)
+        self._write(_insert_proof, row)
 
     def is_proven(self, user: UserId, run_id: RunId, epoch: int) -> bool:
         return self._exists(_select_proof, {"owner": user, "run_id": run_id, "epoch": epoch})
@@ -264,8 +264,7 @@ class Runs(Group):
             }
             for row in skipped
         ]
-        if rows:
-            self._execute(_insert, rows)
+        self._write(_insert, *rows)
 
     def drop_queued(
         self, user: UserId, conversation_id: ConversationId, *, kind: RunKind | None
@@ -273,9 +272,10 @@ class Runs(Group):
         """Cancel the queued runs of a kind; None: of either kind."""
         values = {"owner": user, "conversation": conversation_id, "at": self.tx.now}
         if kind is None:
-            self._execute(_drop_queued, values)
+            self._write(_drop_queued, values, apart="queued runs")
         else:
-            self._execute(_drop_queued_of_kind, {**values, "of_kind": kind.value})
+            values["of_kind"] = kind.value
+            self._write(_drop_queued_of_kind, values, apart="queued runs")
 
     def save_draft(self, turn: Turn, text: str) -> None:
         """Store the draft of a reply, if the run still holds its turn."""
