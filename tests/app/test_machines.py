@@ -1,8 +1,18 @@
-"""Whether this machine has memory for one more Claude Code process."""
+"""The parts that do the work: whether there is memory for them, and what commands may read."""
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from backburner.app.machines import CLAUDE_MEMORY_BYTES, RESERVED_MEMORY_BYTES, has_memory
+from backburner.app.machines import (
+    CLAUDE_MEMORY_BYTES,
+    RESERVED_MEMORY_BYTES,
+    build_machines,
+    has_memory,
+)
+from backburner.core.errors import BadSetting
+from backburner.settings.loading import load
 
 
 @pytest.mark.parametrize("starting", [0, 1, 4])
@@ -15,3 +25,23 @@ def test_starting_processes_count_with_their_full_memory(starting: int) -> None:
 
 def test_unknown_free_memory_counts_as_enough() -> None:
     assert has_memory(None, starting=9)
+
+
+@pytest.mark.parametrize("name", ["data", "config", "tls_key", "workspace"])
+def test_settings_under_which_commands_could_read_secrets_are_refused(
+    tmp_path: Path, name: str
+) -> None:
+    shown, hidden = tmp_path / "shown", tmp_path / "hidden"
+    for folder in (shown, hidden):
+        folder.mkdir()
+    for file in ("backburner.toml", "key.pem", "certificate.pem"):
+        (shown / file).touch()
+    options: dict[str, Any] = {
+        "data": {"data": shown},
+        "config": {"config": shown / "backburner.toml"},
+        "tls_key": {"tls_certificate": shown / "certificate.pem", "tls_key": shown / "key.pem"},
+        "workspace": {"workspace": shown / "workspaces"},
+    }[name]
+
+    with pytest.raises(BadSetting, match="Commands of agents could read"):
+        build_machines(load(**{"data": hidden, "readable": [shown], **options}), "backburner")

@@ -121,11 +121,11 @@ def _workspaces(
 
 
 def _check_secrets_hidden(settings: Settings) -> None:
-    """Refuse settings under which confined commands could read our secrets."""
+    """Refuse settings under which confined commands could read our secrets, or others' files."""
     if settings.commands != "confined":
         return
     confinement = confine_to(readable=settings.readable)
-    for path in (settings.data, settings.config):
+    for path in (settings.data, settings.config, settings.tls_key, settings.workspaces):
         if path is not None and confinement.can_read(path):
             raise BadSetting(
                 f"Commands of agents could read {path}.",
