@@ -26,16 +26,21 @@ from support.statements import watched
 
 from backburner.actions import steps
 from backburner.actions.deps import Limits
+from backburner.actions.origin import Origin
+from backburner.actions.work import jobs
 from backburner.core import retry, transitions
 from backburner.core.allowance import Allowance, AllowanceScope, Amount
 from backburner.core.conversation import Conversation, EndedAs, Status
 from backburner.core.errors import EngineFailed, ModelUnavailable
+from backburner.core.ids import new_call_id
 from backburner.core.routing import Routes
 from backburner.core.run import Failure, FailureKind, RunStatus
 from backburner.core.schedule import After, AfterCondition, Scheduled
+from backburner.core.tool_policy import Tool, ToolCall
 from backburner.core.transitions import RAISE_ALLOWANCE, Step
 from backburner.core.transitions.step import FollowerEvent
 from backburner.ports import LateWork, TurnRequest, Tx
+from backburner.runs import prepare
 from backburner.runs.stopping import StopReason
 from backburner.worker.seats import Seats
 
@@ -547,6 +552,92 @@ async def test_a_job_without_a_seat_does_not_wait_for_a_model_that_answers(
 
     assert not stage.history(job)
     assert stage.load(job).ended_as is None
+
+
+async def test_silence_of_another_model_is_not_that_of_the_own(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    local, remote = ScriptedEngine(), ScriptedEngine()
+    stage = set_up(
+        engines={"remote": remote, "local": local},
+        default_profile="remote",
+        routes=Routes(names=("remote", "local"), chat="remote", background="local"),
+        limits=Limits(run_timeout=timedelta(milliseconds=200)),
+    )
+    task = await stage.task(EVERY_HOUR)
+    local.then(DOWN)
+    await stage.work()
+    clock.advance(6 * MINUTE)
+    local.then(Fail(EngineFailed("There is no such model.")))
+    remote.then(Spend(1000), Wait())
+    await stage.work()
+
+    assert stage.load(task).failures == 1
+
+
+async def test_a_reply_ends_though_the_schedule_was_changed(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    def play(request: TurnRequest) -> list[End | Fail]:
+        is_work = request.schema is not None
+        return [End({"complete": True, "message": "Done."}) if is_work else DOWN_FOR_AN_HOUR]
+
+    stage = set_up(otherwise=play)
+    task = await stage.task(Scheduled(NOON + 400 * HOUR))
+    wish = jobs.JobRequest(description="One", prompt="Look.")
+    await jobs.start(stage.deps, Origin(USER, task.id), [wish])
+    await stage.work()
+
+    def reschedule(tx: Tx) -> None:
+        before = tx.conversations.lock(USER, task.id)
+        new = Scheduled(NOON + 300 * HOUR)
+        steps.save(tx, transitions.set_schedule(before, new, now=tx.now))
+
+    stage.database.run(reschedule)
+    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 2 * HOUR, HOUR)
+
+    assert [run.status for run in stage.history(task)] == [RunStatus.FAILURE]
+
+
+async def test_a_probe_that_could_not_be_prepared_makes_room_for_another(
+    set_up: Callable[..., Stage], clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = set_up(otherwise=Provider())
+    await stage.task(EVERY_HOUR)
+    await stage.work()
+    clock.advance(outages(stage)[0].until - clock.now)
+
+    def fail(*_arguments: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(prepare, "prepare", fail)
+    await stage.take_up()
+    await stage.idle()
+
+    assert outages(stage)[0].until == clock.now
+
+
+async def test_time_in_which_a_run_asks_about_a_call_does_not_count(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider())
+    job = await start_job(stage)
+    await stage.work()
+    assert stage.history(job)[0].waits_since == NOON
+    clock.advance(MINUTE)
+    hung = asyncio.Event()
+    stage.engine.then(Wait(hung), DOWN)
+    await stage.take_up()
+    turn = stage.only_run().claim.turn
+    call = ToolCall(Tool(server="mail", name="send", definition="d"), {"to": "x"})
+    stage.database.run(
+        lambda tx: tx.tool_calls.begin(turn, new_call_id(), call, read_only=False, uses=None)
+    )
+    hung.set()
+    await stage.idle()
+
+    assert stage.load(job).status is Status.WAITING_INPUT
+    assert stage.history(job)[0].waits_since is None
 
 
 def ask_for_run(stage: Stage, task: Conversation) -> None:

@@ -139,6 +139,7 @@ class _Ending:
             return failure if is_trouble else None
         # In an outage a model that says nothing is not the fault of the work.
         is_silent = self.claim.in_outage and not self._has_answered() and not result.text
+        is_silent = is_silent and result.escalated_from is None
         return _NO_ANSWER if is_silent and self.reason is StopReason.TIMEOUT else None
 
     def _has_answered(self) -> bool:
@@ -262,10 +263,11 @@ class _Ending:
 
     def _has_waited_too_long(self, tx: Tx, conversation: Conversation, wait: ModelWait) -> bool:
         turn, run = self.claim.turn, self.claim.run
-        if run.schedule_revision != conversation.schedule_revision:
+        is_work = turn.kind is RunKind.BACKGROUND
+        if is_work and run.schedule_revision != conversation.schedule_revision:
             # It has another schedule since, which may not have begun.
             return False
-        if conversation.is_recurring and turn.kind is RunKind.BACKGROUND:
+        if is_work and conversation.is_recurring:
             return False
         limit = retry.max_outage_wait(conversation.kind, self._run_timeout(conversation))
         waits_since = retry.waits_since(tx.outages.find(self.result.profile), tx.now)
@@ -305,7 +307,8 @@ class _Ending:
         """Whether the time of the work itself came so long ago: the run may have been asked for."""
         if isinstance(conversation.schedule, After):
             items = [*self.result.served_before, *self.result.items]
-            return any(item.kind is ItemKind.EVENT for item in items)
+            if any(item.kind is ItemKind.EVENT for item in items):
+                return True
         limit = retry.max_outage_wait(conversation.kind, self._run_timeout(conversation))
         due_at = conversation.next_run_at
         return due_at is not None and now - due_at >= limit
@@ -385,6 +388,8 @@ class _Ending:
         wait: ModelWait = NO_WAIT,
     ) -> None:
         step = self._with_note(tx, self._ask_in_doubt(tx, step))
+        # It waits for its user then.
+        wait = NO_WAIT if step.asked else wait
         served = self._served() if serves else []
         tx.turns.hand_back(self.claim.turn, step, until=until, served=served, wait=wait)
         self.outcome = "handed back"

@@ -141,7 +141,10 @@ async def give_up(deps: Deps, claim: Claim, stop: StopRequests) -> None:
         lambda tx: tx.inbox.waiting(turn.user_id, turn.conversation_id, turn.kind)
     )
     failure = Failure(FailureKind.ENGINE, "Something unexpected went wrong before it began.")
-    result = RunResult(items=items, zone="UTC", root=turn.conversation_id, failure=failure)
+    profile = claim.conversation.profile or deps.default_profile
+    result = RunResult(
+        items=items, zone="UTC", root=turn.conversation_id, failure=failure, profile=profile
+    )
     gate = Gate(deps.store, turn, stop, (), Budget(deps, turn, result.root))
     await finish.commit(deps, claim, stop, gate, result)
     _log.warning("run.finished", run=turn.run_id, outcome="failure", failure="not prepared")

@@ -124,7 +124,7 @@ class OutageReporter:
             return False
         times = (work.due_at, outage.since, outage.answered_at, work.resumed_at, work.waits_since)
         # A clock that ran ahead may have written some of them.
-        waits_since = max(min(time, now) for time in times if time is not None)
+        waits_since = max((time for time in times if time and time <= now), default=now)
         run_timeout = work.run_timeout or self.deps.limits.run_timeout
         return now - waits_since >= retry.max_outage_wait(work.kind, run_timeout)
 

@@ -147,7 +147,11 @@ _report_anew = (
         outage_reports.c.profile == bindparam("of_profile"),
         outage_reports.c.reported_at < bindparam("told_since"),
     )
-    .values(kind=bindparam("new_kind"), reported_at=bindparam("now"))
+    .values(
+        kind=bindparam("new_kind"),
+        conversation_id=bindparam("place"),
+        reported_at=bindparam("now"),
+    )
 )
 _report_denial = (
     update(outage_reports)
@@ -156,7 +160,7 @@ _report_denial = (
         outage_reports.c.profile == bindparam("of_profile"),
         outage_reports.c.kind != FailureKind.ACCESS_DENIED.value,
     )
-    .values(kind=FailureKind.ACCESS_DENIED.value)
+    .values(kind=FailureKind.ACCESS_DENIED.value, conversation_id=bindparam("place"))
 )
 _delete_report = delete(outage_reports).where(
     outage_reports.c.user_id == bindparam("owner"),
@@ -284,7 +288,11 @@ class Outages(Group):
         row = {**asdict(report), "kind": report.kind.value, "reported_at": self.tx.now}
         if insert_if_absent(self.connection, outage_reports, row):
             return True
-        values = {"owner": report.user_id, "of_profile": report.profile}
+        values = {
+            "owner": report.user_id,
+            "of_profile": report.profile,
+            "place": report.conversation_id,
+        }
         anew = {"told_since": since - retry.MAX_REPORT_AGE, "new_kind": row["kind"]}
         if self._execute(_report_anew, {**values, **anew, "now": self.tx.now}).rowcount == 1:
             return True
