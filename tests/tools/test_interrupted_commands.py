@@ -378,6 +378,20 @@ def test_snapshots_that_no_record_needs_are_removed(house: House) -> None:
     assert house.records() == ["before"]
 
 
+def test_a_command_begins_anew_while_an_interrupted_one_is_looked_at(house: House) -> None:
+    record_command(house.kept, house.obeyed.scan, ALONE.turn, LINE).release()
+    house.write(envrc="export A=1\n")
+    (found,) = left_behind(house.kept)
+
+    new = record_command(house.kept, house.obeyed.scan, ALONE.turn, LINE)
+
+    # What the interrupted one changed is not put back when this one ends.
+    assert list(new.before.files) == [".envrc"]
+    new.remove()
+    found.remove()
+    assert set(house.records()) == {"before"}
+
+
 def test_a_record_that_goes_meanwhile_does_no_harm(house: House) -> None:
     house.kept.mkdir(parents=True)
     (house.kept / "command-gone.json").symlink_to("nowhere")

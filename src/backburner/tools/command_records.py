@@ -26,6 +26,8 @@ APPROVED = "approved-"
 #: Named by their content: files that are obeyed rarely change between two commands.
 _SNAPSHOTS = "before-*.json"
 _LOCK = ".lock"
+#: A record whose command was interrupted: whoever looks at it has locked it.
+_LEFT = "left-"
 #: Of writes that never ended.
 _UNFINISHED = ".new-*"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -51,6 +53,7 @@ class CommandRecord:
 
     def remove(self) -> None:
         self.file.unlink(missing_ok=True)
+        _left_mark(self.file).unlink(missing_ok=True)
         self.release()
 
 
@@ -87,7 +90,14 @@ def left_behind(kept: Path) -> Sequence[CommandRecord]:
         return ()
     with lock_records(kept):
         found = (_try_to_lock(file) for file in sorted(kept.glob(RECORDS)))
-        return [record for record in found if record is not None]
+        records = [record for record in found if record is not None]
+        for record in records:
+            _left_mark(record.file).touch(mode=0o600)
+        return records
+
+
+def _left_mark(file: Path) -> Path:
+    return file.with_name(f"{_LEFT}{file.stem}")
 
 
 @contextmanager
@@ -107,7 +117,7 @@ def _find_shared(kept: Path) -> str | None:
     """Return the name of the snapshot of the commands that run now."""
     for file in kept.glob(RECORDS):
         with suppress(FileNotFoundError, ValueError, LookupError):
-            if _try_to_lock(file) is None:
+            if not _left_mark(file).exists() and _try_to_lock(file) is None:
                 return str(json.loads(file.read_text(encoding="ascii"))["before"])
     return None
 
