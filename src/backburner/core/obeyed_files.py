@@ -73,7 +73,7 @@ _WORD = re.compile(r"""[^\s"'!;&|<>()`]+""")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What the names on the way to a folder say about the files in it."""
+    """A folder, as far as the names on the way to it say something about the files in it."""
 
     name: str = ""
     #: All of them are obeyed.

@@ -196,7 +196,7 @@ class Feed:
                     self._wake.set()
 
     def _look_soon(self, follower: ReplyFollower) -> None:
-        """Let a follower look for its reply in a moment, unless it is written in this process."""
+        """Make a follower look for its reply soon, unless it is written in this process."""
 
         def look() -> None:
             follower.timer = None

@@ -77,7 +77,7 @@ class ReplyFollower(Follower):
         self._may_be_there.set()
 
     async def gather(self, seconds: float) -> None:
-        """Let pieces gather for a moment, but not once the reply may be there."""
+        """Wait a moment for more pieces, but not once the reply may be there."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._may_be_there.wait()

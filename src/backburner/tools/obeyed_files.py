@@ -76,7 +76,7 @@ class KeptChange:
 
     @property
     def restored(self) -> FileState | None:
-        """What is there once it is put back."""
+        """The state of the file once it is put back."""
         return self.old if self.old is not None and _can_restore(self.old) else None
 
     def show(self, *, happened: bool = False) -> str:

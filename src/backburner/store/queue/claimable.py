@@ -166,7 +166,7 @@ reasons = select(
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a look at the sources of work has found."""
+    """The result of a look at the sources of work."""
 
     has_due: bool
     has_more: bool

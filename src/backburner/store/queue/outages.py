@@ -219,7 +219,7 @@ class Outages(Group):
         self._execute(_note_answer, values)
 
     def end_probe(self, profile: str) -> None:
-        """Let another probe be made at once: the last one was interrupted, or did not try."""
+        """Allow another probe at once: the last one was interrupted, or did not try."""
         self._execute(_end_probe, {"of_profile": profile, "now": self.tx.now})
 
     def late_work(
