@@ -121,11 +121,7 @@ async def test_work_after_other_work_ends_if_its_only_event_meets_an_outage(
     first = await stage.task(Scheduled(NOON + 400 * HOUR))
     task = await stage.task(After(first.id, once=True))
 
-    def receive(tx: Tx) -> None:
-        before = tx.conversations.lock(task.user_id, task.id)
-        steps.save(tx, transitions.receive_event(before, {"source": "after", "signal": "ended"}))
-
-    stage.database.run(receive)
+    receive_event(stage, task)
     await stage.work()
     await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 2 * HOUR, HOUR)
 
@@ -372,15 +368,11 @@ async def test_the_last_event_of_work_after_other_work_is_not_lost(
     first = await stage.task(Scheduled(NOON + 400 * HOUR))
     task = await stage.task(After(first.id, on=AfterCondition.ANY))
 
-    def receive(tx: Tx) -> None:
-        before = tx.conversations.lock(task.user_id, task.id)
-        steps.save(tx, transitions.receive_event(before, {"source": "after", "signal": "ended"}))
-
     def stop(tx: Tx) -> None:
         before = tx.conversations.lock(task.user_id, task.id)
         steps.save(tx, transitions.apply_follower_event(before, FollowerEvent.STOPPED))
 
-    stage.database.run(receive)
+    receive_event(stage, task)
     await stage.work()
     await pass_time(stage, clock, 30 * HOUR, HOUR)
     stage.database.run(stop)
@@ -638,6 +630,14 @@ async def test_time_in_which_a_run_asks_about_a_call_does_not_count(
 
     assert stage.load(job).status is Status.WAITING_INPUT
     assert stage.history(job)[0].waits_since is None
+
+
+def receive_event(stage: Stage, task: Conversation) -> None:
+    def receive(tx: Tx) -> None:
+        before = tx.conversations.lock(task.user_id, task.id)
+        steps.save(tx, transitions.receive_event(before, {"source": "after", "signal": "ended"}))
+
+    stage.database.run(receive)
 
 
 def ask_for_run(stage: Stage, task: Conversation) -> None:
