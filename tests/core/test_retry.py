@@ -25,20 +25,23 @@ from backburner.core.retry import (
     AtLimit,
     Outage,
     RetryAt,
+    Waiting,
     count_failure,
     failure_limit,
     gives_up_replying,
+    has_waited_too_long,
     judge,
     keep_trying,
+    keep_waiting,
     max_outage_wait,
     note_trouble,
     own_delay,
-    own_trouble_since,
     resume,
     retry_delay,
+    wait_in_trouble,
     waits_since,
 )
-from backburner.core.run import Failure, FailureKind, Run, RunKind
+from backburner.core.run import NO_WAIT, Failure, FailureKind, ModelWait, Run, RunKind
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 TASK = make.conversation(on_repeated_failure=OnRepeatedFailure.PAUSE)
@@ -206,23 +209,62 @@ def test_a_refused_key_is_tried_rarely() -> None:
     assert meet_trouble(None, denied).until == NOON + ACCESS_DENIED_REST
 
 
+def wait_again(
+    run: Run, outage: Outage | None = None, *, in_outage: bool = True, has_answered: bool = False
+) -> ModelWait:
+    """Let a run meet trouble at noon."""
+    return wait_in_trouble(
+        run, DOWN, outage, in_outage=in_outage, has_answered=has_answered, now=NOON
+    )
+
+
 @pytest.mark.parametrize("kind", sorted(FailureKind))
 def test_trouble_that_a_run_meets_again_while_the_model_works_is_its_own(kind: FailureKind) -> None:
-    run = make.run(failure=make.failure(kind), started_at=NOON - DAY)
+    run = make.run(failure=make.failure(kind), waits_since=NOON - HOUR)
 
     expected = NOON if kind in OUTAGE_KINDS else None
-    assert own_trouble_since(run, in_outage=False, now=NOON) == expected
-    assert own_trouble_since(run, in_outage=True, now=NOON) is None
-    assert own_trouble_since(make.run(), in_outage=False, now=NOON) is None
+    assert wait_again(run, in_outage=False).own_trouble_since == expected
+    assert wait_again(run).own_trouble_since is None
+    assert wait_again(make.run(), in_outage=False).own_trouble_since is None
     # Its beginning stays, also through outages.
     again = replace(run, own_trouble_since=NOON - HOUR)
     for in_outage in (True, False):
-        assert own_trouble_since(again, in_outage=in_outage, now=NOON) == NOON - HOUR
+        assert wait_again(again, in_outage=in_outage).own_trouble_since == NOON - HOUR
+
+
+def test_trouble_is_of_a_run_if_the_model_has_answered_it_or_others_in_between() -> None:
+    run = make.run(failure=DOWN, waits_since=NOON - HOUR)
+    before, after = (
+        replace(meet_trouble(now=NOON - DAY), answered_at=NOON - HOUR + by)
+        for by in (-SECOND, SECOND)
+    )
+
+    assert wait_again(run, before).own_trouble_since is None
+    assert wait_again(run, after).own_trouble_since == NOON
+    assert wait_again(run, has_answered=True).own_trouble_since == NOON
+    # Its first trouble says nothing.
+    assert wait_again(make.run(), after, has_answered=True).own_trouble_since is None
+
+
+def test_a_run_waits_since_the_first_trouble_after_its_model_answered_it() -> None:
+    run = make.run(failure=DOWN, waits_since=NOON - HOUR, own_trouble_since=NOON - DAY)
+
+    assert wait_again(run).since == NOON - HOUR
+    assert wait_again(run, has_answered=True).since == NOON
+    assert wait_again(make.run()).since == NOON
+    # A clock that ran ahead has written it.
+    assert wait_again(replace(run, waits_since=NOON + DAY)).since == NOON
+    # An interruption changes nothing of it.
+    assert keep_waiting(run, has_answered=True, now=NOON) == NO_WAIT
+    assert keep_waiting(make.run(), has_answered=False, now=NOON) == NO_WAIT
+    kept = ModelWait(failure=DOWN, since=NOON - HOUR, own_trouble_since=NOON - DAY)
+    assert keep_waiting(run, has_answered=False, now=NOON) == kept
 
 
 def test_a_run_with_trouble_of_its_own_waits_as_long_as_it_has_tried() -> None:
     def delay(since: datetime | None, now: datetime, *, in_outage: bool = False) -> timedelta:
-        return own_delay(DOWN, since, in_outage=in_outage, now=now)
+        wait = ModelWait(failure=DOWN, own_trouble_since=since)
+        return own_delay(wait, in_outage=in_outage, now=now)
 
     assert delay(NOON, NOON) == FIRST_REST
     assert delay(NOON, NOON + HOUR / 2) == HOUR / 2
@@ -237,8 +279,10 @@ def test_a_run_with_trouble_of_its_own_waits_as_long_as_the_provider_asks(
 ) -> None:
     for wish, expected in ((2 * HOUR, 2 * HOUR), (9 * DAY, MAX_RETRY_AFTER)):
         busy = make.failure(FailureKind.UNAVAILABLE, retry_after=wish)
-        assert own_delay(busy, NOON, in_outage=in_outage, now=NOON + HOUR) == expected
-        assert own_delay(busy, None, in_outage=in_outage, now=NOON + HOUR) == timedelta()
+        wait = ModelWait(failure=busy, own_trouble_since=NOON)
+        assert own_delay(wait, in_outage=in_outage, now=NOON + HOUR) == expected
+        others = ModelWait(failure=busy)
+        assert own_delay(others, in_outage=in_outage, now=NOON + HOUR) == timedelta()
 
 
 def test_no_message_shortens_the_rest_that_a_provider_asked_for() -> None:
@@ -289,3 +333,48 @@ def test_one_time_work_waits_a_day_and_a_job_as_long_as_a_run() -> None:
     assert max_outage_wait(Kind.TASK, HOUR) == MAX_OUTAGE_WAIT
     assert max_outage_wait(Kind.CHAT, HOUR) == MAX_OUTAGE_WAIT
     assert max_outage_wait(Kind.JOB, HOUR) == HOUR
+
+
+def outlast(
+    *times: datetime | None, outage: Outage | None = None, now: datetime = NOON, **changes: Any
+) -> bool:
+    """Whether work that may wait for an hour has waited too long."""
+    changes = {"resumed_at": None, "limit": HOUR, **changes}
+    return has_waited_too_long(Waiting(times=times, **changes), outage, now=now)
+
+
+def been_down(since: datetime, **changes: Any) -> Outage:
+    """An outage whose profile rests at noon."""
+    return replace(meet_trouble(now=since), tried_until=NOON + SECOND, **changes)
+
+
+def test_work_has_waited_too_long_if_it_has_waited_for_nothing_but_its_model() -> None:
+    early, late = NOON - HOUR, NOON - HOUR + SECOND
+
+    assert outlast(early, outage=been_down(early))
+    assert outlast(early, None, outage=been_down(early, answered_at=early), resumed_at=early)
+    assert not outlast(late, outage=been_down(early))
+    assert not outlast(early, late, outage=been_down(early))
+    assert not outlast(early, outage=been_down(late))
+    assert not outlast(early, outage=been_down(early, answered_at=late))
+    assert not outlast(early, outage=been_down(early), resumed_at=late)
+    # Nothing has tried the model for long, or nothing is known of an outage.
+    slept = replace(been_down(early), tried_until=NOON - MAX_UNTRIED_TIME - SECOND)
+    assert not outlast(early, outage=slept)
+    assert not outlast(early)
+
+
+def test_trouble_of_its_own_counts_though_the_model_answers_others() -> None:
+    early, late = NOON - HOUR, NOON - HOUR + SECOND
+
+    assert outlast(NOON, own_trouble_since=early)
+    assert outlast(early, outage=been_down(early, answered_at=late), own_trouble_since=early)
+    assert not outlast(NOON, own_trouble_since=late)
+    assert not outlast(NOON, own_trouble_since=early, resumed_at=late)
+
+
+def test_times_that_a_clock_has_written_which_ran_ahead_say_nothing() -> None:
+    early, ahead = NOON - HOUR, NOON + DAY
+
+    assert outlast(early, ahead, outage=been_down(early, answered_at=ahead), resumed_at=ahead)
+    assert not outlast(ahead, outage=None)

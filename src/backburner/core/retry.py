@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from backburner.core.conversation import Conversation, Kind, OnRepeatedFailure
 from backburner.core.question import Purpose
-from backburner.core.run import Failure, FailureKind, Run, RunKind
+from backburner.core.run import NO_WAIT, Failure, FailureKind, ModelWait, Run, RunKind
 
 FIRST_RETRY_DELAY = timedelta(seconds=30)
 MAX_RETRY_DELAY = timedelta(hours=1)
@@ -85,6 +85,20 @@ class Outage:
     probes: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """One-time work that waits for its model, and may have waited for too long."""
+
+    #: When it was due, and when its run began to wait (`ModelWait`).
+    times: Iterable[datetime | None]
+    #: Of a run that has just met it; it means nothing while others are tried.
+    own_trouble_since: datetime | None = None
+    #: When its user last resumed all work.
+    resumed_at: datetime | None
+    #: How long it may wait.
+    limit: timedelta
+
+
 def note_trouble(
     outage: Outage | None,
     profile: str,
@@ -140,15 +154,53 @@ def _rest(probes: int, failure: Failure) -> timedelta:
     return max(rest, min(failure.retry_after or timedelta(), MAX_RETRY_AFTER))
 
 
-def own_trouble_since(run: Run, *, in_outage: bool, now: datetime) -> datetime | None:
-    """Return since when a run has met trouble though the model worked for others in between.
+def has_waited_too_long(waiting: Waiting, outage: Outage | None, *, now: datetime) -> bool:
+    """Decide whether one-time work that waits for its model is to be ended.
 
-    Something in its request may make the provider fail.
+    Only time counts in which it waits for nothing else, something tries the model and the model
+    answers nobody. If the work has trouble of its own, it also counts what it waited before that.
     """
-    met_before = run.failure is not None and run.failure.kind in OUTAGE_KINDS
-    if run.own_trouble_since is None and met_before and not in_outage:
-        return now
-    return run.own_trouble_since
+    answered_at = None if outage is None else outage.answered_at
+    since = _latest((*waiting.times, waits_since(outage, now), answered_at), now)
+    if waiting.own_trouble_since is not None:
+        since = min(since, waiting.own_trouble_since)
+    return now - _latest((since, waiting.resumed_at), now) >= waiting.limit
+
+
+def _latest(times: Iterable[datetime | None], now: datetime) -> datetime:
+    # A clock that ran ahead has written times in the future.
+    return max((time for time in times if time is not None and time <= now), default=now)
+
+
+def keep_waiting(run: Run, *, has_answered: bool, now: datetime) -> ModelWait:
+    """Return what an interrupted run waits for: nothing, if its model has answered it."""
+    if has_answered:
+        return NO_WAIT
+    since = None if run.waits_since is None else min(run.waits_since, now)
+    return ModelWait(failure=run.failure, since=since, own_trouble_since=run.own_trouble_since)
+
+
+def wait_in_trouble(
+    run: Run,
+    failure: Failure,
+    outage: Outage | None,
+    *,
+    in_outage: bool,
+    has_answered: bool,
+    now: datetime,
+) -> ModelWait:
+    """Return what a run that has met trouble waits for.
+
+    If the model has answered, the run or others, since the run met trouble before, then the trouble
+    is its own: something in its requests may make the provider fail. `in_outage`: when it began.
+    """
+    kept = keep_waiting(run, has_answered=has_answered, now=now)
+    own = run.own_trouble_since
+    if own is None and run.failure is not None and run.failure.kind in OUTAGE_KINDS:
+        answered_at = None if outage is None else outage.answered_at
+        answered_others = answered_at is not None and answered_at > (kept.since or now)
+        own = now if has_answered or answered_others or not in_outage else None
+    return ModelWait(failure=failure, since=kept.since or now, own_trouble_since=own)
 
 
 def resume(run: Run, *, due_at: datetime | None, now: datetime) -> Run:
@@ -160,11 +212,10 @@ def resume(run: Run, *, due_at: datetime | None, now: datetime) -> Run:
     return replace(run, own_trouble_since=None) if was_left else run
 
 
-def own_delay(
-    failure: Failure, since: datetime | None, *, in_outage: bool, now: datetime
-) -> timedelta:
+def own_delay(wait: ModelWait, *, in_outage: bool, now: datetime) -> timedelta:
     """Return how long a run with trouble of its own waits, whether its profile rests or not."""
-    if since is None:
+    failure, since = wait.failure, wait.own_trouble_since
+    if failure is None or since is None:
         return timedelta()
     requested = min(failure.retry_after or timedelta(), MAX_RETRY_AFTER)
     if in_outage:

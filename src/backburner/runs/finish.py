@@ -13,6 +13,7 @@ from backburner.core.conversation import Conversation, MessageRole, Session, Sou
 from backburner.core.ids import ConversationId, GrantId, ItemId
 from backburner.core.outcome import Complete, Outcome
 from backburner.core.question import Question
+from backburner.core.retry import Outage, Waiting
 from backburner.core.run import (
     NO_WAIT,
     Failure,
@@ -197,10 +198,10 @@ class _Ending:
             case StopReason.SPENT if self.gate.over is not None:
                 self._spent(tx, conversation, self.gate.over)
             case StopReason.USER_WAITING | StopReason.DRAINING | StopReason.SHUTDOWN:
-                step, wait = Step(conversation=conversation), self._kept_wait(tx)
+                step, wait = Step(conversation=conversation), self._keep_waiting(tx)
                 self._hand_back(tx, step, until=tx.now, wait=wait)
             case StopReason.BUDGET_RESERVED:
-                step, wait = Step(conversation=conversation), self._kept_wait(tx)
+                step, wait = Step(conversation=conversation), self._keep_waiting(tx)
                 until = tx.now + BUDGET_RETRY_DELAY
                 self._hand_back(tx, step, until=until, serves=False, wait=wait)
             case StopReason.TIMEOUT:
@@ -237,31 +238,32 @@ class _Ending:
 
     def _in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         """Hand background work back until its model is available; fail a reply at once."""
-        claim = self.claim
-        run = self._awake(claim.run, conversation, now=tx.now)
-        since = retry.own_trouble_since(run, in_outage=claim.in_outage, now=tx.now)
         if self._is_for_person():
             self._failed(tx, conversation, failure)
             return
-        waits_since = self._kept_wait(tx).since or tx.now
-        wait = ModelWait(failure=failure, since=waits_since, own_trouble_since=since)
-        if self._has_waited_too_long(tx, conversation, wait):
+        claim, outage = self.claim, tx.outages.find(self.result.profile)
+        wait = retry.wait_in_trouble(
+            self._awake(claim.run, conversation, now=tx.now),
+            failure,
+            outage,
+            in_outage=claim.in_outage,
+            has_answered=self._has_answered(),
+            now=tx.now,
+        )
+        if self._has_waited_too_long(tx, conversation, wait, outage):
             self._end_in_outage(tx, conversation, failure)
             return
         # No claim takes it before the profile has rested, either.
-        delay = retry.own_delay(failure, since, in_outage=claim.in_outage, now=tx.now)
+        delay = retry.own_delay(wait, in_outage=claim.in_outage, now=tx.now)
         self._hand_back(tx, Step(conversation=conversation), until=tx.now + delay, wait=wait)
 
-    def _kept_wait(self, tx: Tx) -> ModelWait:
-        """Return why the run has waited for its model, unless that has answered it since."""
-        run = self.claim.run
-        if self._has_answered():
-            return NO_WAIT
-        # A clock that ran ahead may have written it.
-        since = run.waits_since and min(run.waits_since, tx.now)
-        return ModelWait(failure=run.failure, since=since, own_trouble_since=run.own_trouble_since)
+    def _keep_waiting(self, tx: Tx) -> ModelWait:
+        answered = self._has_answered()
+        return retry.keep_waiting(self.claim.run, has_answered=answered, now=tx.now)
 
-    def _has_waited_too_long(self, tx: Tx, conversation: Conversation, wait: ModelWait) -> bool:
+    def _has_waited_too_long(
+        self, tx: Tx, conversation: Conversation, wait: ModelWait, outage: Outage | None
+    ) -> bool:
         turn, run = self.claim.turn, self.claim.run
         is_work = turn.kind is RunKind.BACKGROUND
         if is_work and run.schedule_revision != conversation.schedule_revision:
@@ -269,14 +271,13 @@ class _Ending:
             return False
         if is_work and conversation.is_recurring:
             return False
-        limit = retry.max_outage_wait(conversation.kind, self._run_timeout(conversation))
-        waits_since = retry.waits_since(tx.outages.find(self.result.profile), tx.now)
-        since = max(wait.since or tx.now, waits_since)
-        since = min(since, wait.own_trouble_since or since)
-        if tx.now - since < limit:
-            return False
-        resumed_at = tx.users.load(turn.user_id).resumed_at
-        return resumed_at is None or tx.now - resumed_at >= limit
+        waiting = Waiting(
+            times=(wait.since,),
+            own_trouble_since=wait.own_trouble_since,
+            resumed_at=tx.users.load(turn.user_id).resumed_at,
+            limit=self._max_wait(conversation),
+        )
+        return retry.has_waited_too_long(waiting, outage, now=tx.now)
 
     def _awake(self, run: Run, conversation: Conversation, *, now: datetime) -> Run:
         """Forget its own trouble if the machine slept: it cannot have worked for so long."""
@@ -286,6 +287,9 @@ class _Ending:
 
     def _run_timeout(self, conversation: Conversation) -> timedelta:
         return conversation.run_timeout or self.deps.limits.run_timeout
+
+    def _max_wait(self, conversation: Conversation) -> timedelta:
+        return retry.max_outage_wait(conversation.kind, self._run_timeout(conversation))
 
     def _end_in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         """End the work if its time has come; other runs of it just fail."""
@@ -309,9 +313,8 @@ class _Ending:
             items = [*self.result.served_before, *self.result.items]
             if any(item.kind is ItemKind.EVENT for item in items):
                 return True
-        limit = retry.max_outage_wait(conversation.kind, self._run_timeout(conversation))
         due_at = conversation.next_run_at
-        return due_at is not None and now - due_at >= limit
+        return due_at is not None and now - due_at >= self._max_wait(conversation)
 
     def _has_model_worked(self) -> bool:
         """Whether the model that was in an outage has worked for the run until its end."""

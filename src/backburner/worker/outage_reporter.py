@@ -17,7 +17,7 @@ from backburner.core import notice, retry, routing, transitions
 from backburner.core.errors import NotFound
 from backburner.core.ids import ConversationId, UserId, new_conversation_id
 from backburner.core.notice import Notice
-from backburner.core.retry import Outage
+from backburner.core.retry import Outage, Waiting
 from backburner.core.run import FailureKind
 from backburner.core.transitions import Step
 from backburner.core.transitions.step import system_message
@@ -122,11 +122,13 @@ class OutageReporter:
     def _is_too_late(self, work: LateWork, outage: Outage, now: datetime) -> bool:
         if work.is_recurring:
             return False
-        times = (work.due_at, outage.since, outage.answered_at, work.resumed_at, work.waits_since)
-        # A clock that ran ahead may have written some of them.
-        waits_since = max((time for time in times if time and time <= now), default=now)
         run_timeout = work.run_timeout or self.deps.limits.run_timeout
-        return now - waits_since >= retry.max_outage_wait(work.kind, run_timeout)
+        waiting = Waiting(
+            times=(work.due_at, work.waits_since),
+            resumed_at=work.resumed_at,
+            limit=retry.max_outage_wait(work.kind, run_timeout),
+        )
+        return retry.has_waited_too_long(waiting, outage, now=now)
 
     def _end_work(self, work: LateWork, outage: Outage, tx: Tx) -> None:
         """End one-time work that has waited too long for its model, if it still does."""
