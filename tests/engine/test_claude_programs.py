@@ -16,6 +16,7 @@ from support.model_api import CallTool, ModelApi, Say, Stall
 from support.stage import make
 from support.stage.until import until
 
+from backburner.core.errors import EngineFailed
 from backburner.core.ids import ConversationId
 from backburner.core.outcome import OUTCOME_SCHEMA
 from backburner.core.run import RunKind
@@ -24,6 +25,7 @@ from backburner.engine.claude.homes import ProgramHomes
 from backburner.engine.claude.program import write_launcher
 from backburner.engine.claude.tools import expose
 from backburner.ports import SessionEntries, TurnRequest
+from backburner.process import launcher
 from backburner.process.launcher import CleanLauncher
 
 #: Of any wait here; only a broken engine takes as long.
@@ -235,15 +237,31 @@ async def test_closing_the_engine_leaves_no_program_and_no_home(
     assert list((tmp_path / "homes").iterdir()) == []
 
 
+async def test_a_program_that_uses_too_much_is_ended_and_the_user_told(
+    make_engine: Callable[..., ClaudeEngine], api: ModelApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launcher, "memory_limit", lambda: 2**20)
+    api.then(Stall())
+
+    with pytest.raises(EngineFailed) as failed:
+        await Chat(make_engine()).say("Hello.")
+
+    assert str(failed.value) == "Claude Code was ended: it used too much memory."
+
+
 def test_a_program_cannot_write_the_files_that_control_it(tmp_path: Path) -> None:
     folder = ProgramHomes(tmp_path).make()
     folder.home.joinpath("file").touch()
     CleanLauncher().write(
-        folder.wrapper, program=Path("/bin/sh"), keep=["PATH"], writable=(folder.home,)
+        folder.wrapper,
+        program=Path("/bin/sh"),
+        keep=["PATH"],
+        writable=(folder.home,),
+        limit_report=folder.limit_report,
     )
     write_launcher(folder)
     before = [path.read_text() for path in (folder.wrapper, folder.launcher)]
-    files = f"{folder.pid} {folder.launcher} {folder.wrapper}"
+    files = f"{folder.pid} {folder.launcher} {folder.wrapper} {folder.limit_report}"
     line = f"echo ok > {folder.home}/file; for file in {files}; do echo 1 > $file; done"
 
     done = subprocess.run([folder.launcher, "-c", line], capture_output=True, check=False)

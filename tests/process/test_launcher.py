@@ -7,6 +7,8 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -187,10 +189,50 @@ async def test_a_wrapped_program_outside_its_folders_is_named(tmp_path: Path, fa
     assert (err.decode(), process.returncode) == (f"{family}: Permission denied\n", 126)
 
 
+def write_agent(wrapper: Path, *, program: Path) -> None:
+    limit = wrapper.with_name("limit")
+    CleanLauncher().write(wrapper, program=program, keep=(), writable=(), limit_report=limit)
+
+
+async def test_a_wrapped_agent_has_limits(tmp_path: Path) -> None:
+    wrapper = tmp_path / "wrapper"
+    write_agent(wrapper, program=Path("/bin/sh"))
+
+    text = "ulimit -f; ulimit -c; read -r score </proc/self/oom_score_adj; echo $score"
+    async with running(wrapper, "-c", text) as process:
+        out, _ = await process.communicate()
+
+    assert out.split() == [b"%d" % (2**30 // 512), b"0", b"500"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "line", "name"),
+    [
+        (ProcessLimits(max_processes=5), "for i in 1 2 3 4 5 6 7; do sleep 60 & done", "processes"),
+        (ProcessLimits(max_memory_bytes=1024), ":", "memory"),
+        (ProcessLimits(disk=Path("/"), min_free_bytes=2**62), ":", "disk"),
+    ],
+)
+async def test_a_limit_that_a_wrapped_program_exceeds_is_named(
+    tmp_path: Path, limits: ProcessLimits, line: str, name: str
+) -> None:
+    wrapper, report = tmp_path / "wrapper", tmp_path / "a = limit"
+    limits = replace(limits, poll=timedelta(seconds=0.05))
+    write_wrapper(
+        wrapper, program=Path("/bin/sh"), keep=("PATH",), limits=limits, limit_report=report
+    )
+
+    async with running(wrapper, "-c", f"{line}; sleep 60; sleep 60") as process:
+        await process.communicate()
+
+    assert process.returncode
+    assert report.read_text() == name
+
+
 async def test_a_wrapped_agent_sees_no_other_process(tmp_path: Path) -> None:
     """Its own tools share what it sees, and processes of other users have arguments."""
     wrapper = tmp_path / "wrapper"
-    CleanLauncher().write(wrapper, program=Path("/bin/cat"), keep=(), writable=())
+    write_agent(wrapper, program=Path("/bin/cat"))
 
     files = (f"/proc/{os.getpid()}/cmdline", "/proc/loadavg", "/proc/self/cmdline")
     async with running(wrapper, *files) as process:

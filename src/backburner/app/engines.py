@@ -70,7 +70,7 @@ def _launcher(settings: Settings) -> CleanLauncher:
                 hint="Leave `claude_tools` empty, or set `commands` to unconfined.",
             )
         confined = False
-    return CleanLauncher(confined=confined, readable=settings.readable)
+    return CleanLauncher(confined=confined, readable=settings.readable, disk=settings.data)
 
 
 def _openai(profile: Profile, settings: Settings) -> Engine:

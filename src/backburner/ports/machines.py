@@ -21,11 +21,19 @@ class Channel(Protocol):
 
 class Launcher(Protocol):
     def write(
-        self, path: Path, *, program: Path, keep: Iterable[str], writable: Sequence[Path]
+        self,
+        path: Path,
+        *,
+        program: Path,
+        keep: Iterable[str],
+        writable: Sequence[Path],
+        limit_report: Path,
     ) -> None:
         """Write a wrapper script for a program that ends with all its child processes.
 
-        The program gets only the environment variables in `keep`, and may write to `writable`.
+        The program gets only the environment variables in `keep`, and may write to `writable`. If
+        it is ended because it uses too much, the file `limit_report` says of what: `memory`,
+        `processes`, `disk` or `files`.
         """
 
 

@@ -58,6 +58,7 @@ def reaper_options(confinement: Confinement | None, limits: ProcessLimits | None
         options += [f"disk={limits.disk}"] if limits.disk else []
         options += [f"temporary={limits.temporary}"] if limits.temporary else []
         options += [f"min_free={limits.min_free_bytes}", f"min_free_files={limits.min_free_files}"]
+        options += [f"poll={limits.poll.total_seconds()}"]
     return options
 
 

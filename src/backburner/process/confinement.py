@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from backburner.process import control_group, landlock, reaper, seccomp
@@ -49,6 +50,7 @@ REAPER_COMMAND = (sys.executable, "-I", "-S", str(Path(reaper.__file__).absolute
 #: The number of the capability to drop others.
 CAP_SETPCAP = 8
 TRIAL_SECONDS = 20
+MAX_MEMORY_BYTES = 4 * 2**30
 #: The exit code of a trial that ran and failed; others are those of the reaper and of signals.
 NO = 3
 
@@ -96,6 +98,8 @@ class ProcessLimits:
     temporary: Path | None = None
     #: Folders for a control group that holds memory, and processes with their threads.
     groups: tuple[str, ...] = ()
+    #: The interval of looks at what they use.
+    poll: timedelta = timedelta(seconds=0.25)
 
 
 def confine_to(
@@ -135,6 +139,11 @@ def java_settings(etc: Path) -> Iterator[Path]:
 def gives_process_namespace() -> bool:
     """Find out whether a confined command can have a PID namespace; the first call blocks."""
     return _process_namespace.result()
+
+
+def memory_limit() -> int:
+    """Return the most memory for a command: half of what the machine has."""
+    return min(MAX_MEMORY_BYTES, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE") // 2)
 
 
 def control_groups() -> tuple[str, ...]:

@@ -14,11 +14,17 @@ from backburner.process.confinement import (
     Confinement,
     ProcessLimits,
     confine_to,
+    control_groups,
+    memory_limit,
 )
 from backburner.process.tree import DEFAULT_GRACE
 
 #: Between SIGTERM and SIGKILL, for programs started through `CleanLauncher`.
 PROGRAM_GRACE = timedelta(seconds=2)
+#: Of such a program and all it starts; it has many threads of its own.
+MAX_PROCESSES = 4096
+#: They live long, so they are looked at less often than commands.
+LIMIT_POLL = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,16 +32,38 @@ class CleanLauncher:
     confined: bool = True
     #: Further folders that programs may read.
     readable: Sequence[Path] = ()
+    #: Where there has to be space left for others.
+    disk: Path | None = None
 
     def write(
-        self, path: Path, *, program: Path, keep: Iterable[str], writable: Sequence[Path]
+        self,
+        path: Path,
+        *,
+        program: Path,
+        keep: Iterable[str],
+        writable: Sequence[Path],
+        limit_report: Path,
     ) -> None:
         readable = (program, *self.readable)
         confinement = None
         if self.confined:
             confinement = confine_to(*writable, readable=readable, sees_processes=False)
+        limits = ProcessLimits(
+            max_new_processes=MAX_PROCESSES,
+            max_processes=MAX_PROCESSES,
+            max_memory_bytes=memory_limit(),
+            disk=self.disk,
+            groups=control_groups(),
+            poll=LIMIT_POLL,
+        )
         write_wrapper(
-            path, program=program, keep=keep, grace=PROGRAM_GRACE, confinement=confinement
+            path,
+            program=program,
+            keep=keep,
+            grace=PROGRAM_GRACE,
+            confinement=confinement,
+            limits=limits,
+            limit_report=limit_report,
         )
 
 
@@ -47,14 +75,17 @@ def write_wrapper(
     grace: timedelta = DEFAULT_GRACE,
     confinement: Confinement | None = None,
     limits: ProcessLimits | None = None,
+    limit_report: Path | None = None,
 ) -> None:
     """Write a script that runs a program as a tree, with the same arguments and streams.
 
     Of its environment the script passes on the variables named in `keep`. SIGTERM ends the tree,
-    and so does the end of the process that started it, even by SIGKILL.
+    and so does the end of the process that started it, even by SIGKILL. If the tree is ended
+    because it exceeds a limit, that is named in a file.
     """
     options = [f"env={','.join(keep)}", f"grace={grace.total_seconds()}", "clean=1"]
     options += reaper_options(confinement, limits)
+    options += [] if limit_report is None else [f"limit_report={limit_report}"]
     before, after = shlex.join([*REAPER_COMMAND, *options]), shlex.join(["--", str(program)])
     new = path.with_name(f"{path.name}.new")
     new.write_text(f'#!/bin/sh\nexec {before} caller="$PPID" {after} "$@"\n', encoding="utf-8")

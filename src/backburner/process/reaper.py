@@ -3,6 +3,7 @@
     python -I -S reaper.py env=PATH,HOME [grace=5] [caller=PID] [control=FD] [clean=1]
         [max_memory=BYTES] [max_processes=N] [group1=PATH ...]
         [disk=PATH] [temporary=PATH] [min_free=BYTES] [min_free_files=N]
+        [poll=SECONDS] [limit_report=PATH]
         [read=PATH ...] [write=PATH ...] [network=1] [namespace=1]
         [file_limit=BYTES process_limit=N] -- COMMAND
 
@@ -10,7 +11,7 @@ It is two processes. Both adopt orphans below them (subreapers), so no process l
 inner one starts the command, the outer one is the caller's child, and if one of them is killed,
 the other ends the tree. They end it when the command exits, when the caller closes the control
 socket or exits, on SIGTERM, and when the tree exceeds one of its limits, which they report on the
-socket. Then they exit as the command did.
+socket or in a file. Then they exit as the command did.
 
 Every command pays for the start of this, so it imports next to nothing: `signal`, `ctypes`,
 `typing`, `contextlib` or `pathlib` would each take longer than all the rest. The last two lines of
@@ -159,12 +160,15 @@ def run_inner(
         exceeded = limits.exceeded(child, init.pid if init else 0)
         if exceeded:
             report(exceeded, control)
+            limits.record(exceeded)
         return bool(exceeded)
 
     raise_priority()
-    status = supervise(child, watch, ask_to_end, exceeds_limit if limits else None)
+    limit_look = (limits.poll_seconds, exceeds_limit) if limits else None
+    status = supervise(child, watch, ask_to_end, limit_look)
     if not limits.found and (held := limits.held_by_kernel()):
         report(held, control)
+        limits.record(held)
     limits.remove_groups()
     if sys.platform != "linux":
         # There are no subreapers there, but most orphans keep the process group of the command.
@@ -220,12 +224,13 @@ def supervise(
     child: int,
     watch: "EndWatch",
     ask_to_end: "Callable[..., float]",
-    exceeds_limit: "Callable[[], bool] | None" = None,
+    limit_look: "tuple[float, Callable[[], bool]] | None" = None,
 ) -> int:
     """Wait for the child to exit or for a request to end, then until no process is left.
 
     Returns the exit status of the child. `ask_to_end` sends SIGTERM and returns the grace period.
     It is called again when the child has exited: a process forked during the first call missed it.
+    `limit_look`: after how many seconds to look whether a limit is exceeded, and how.
     """
     status: int | None = None
     deadline = NEVER
@@ -240,8 +245,8 @@ def supervise(
         if status != before or (requested and deadline == NEVER):
             deadline = min(deadline, time.monotonic() + ask_to_end(alive=status is None))
         seconds = deadline - time.monotonic()
-        if exceeds_limit and seconds > 0:
-            seconds = 0 if exceeds_limit() else min(seconds, LIMIT_POLL_SECONDS)
+        if limit_look and seconds > 0:
+            seconds = 0 if limit_look[1]() else min(seconds, limit_look[0])
             deadline = time.monotonic() if seconds == 0 else deadline
         if seconds <= 0:
             kill_descendants()
@@ -325,6 +330,9 @@ class TreeLimits:
         self.temporary = options.get("temporary", "")
         self.min_free = int(options.get("min_free", 0))
         self.min_free_files = int(options.get("min_free_files", 0))
+        self.poll_seconds = float(options.get("poll", LIMIT_POLL_SECONDS))
+        #: A file that names the exceeded limit.
+        self.report_path = options.get("limit_report", "")
         self.others = count_threads()
         #: The limit that was exceeded.
         self.found = ""
@@ -338,6 +346,14 @@ class TreeLimits:
 
     def __bool__(self) -> bool:
         return bool(self.max_memory or self.max_processes or self.disk or self.temporary)
+
+    def record(self, limit: str) -> None:
+        if self.report_path:
+            try:
+                with open(self.report_path, "w", encoding="ascii") as file:
+                    file.write(limit)
+            except OSError:
+                pass
 
     def held_by_kernel(self) -> str:
         return self.control_group.reached_limit(self.groups) if self.groups else ""

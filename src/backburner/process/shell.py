@@ -22,6 +22,7 @@ from backburner.process.confinement import (
     cage_missing,
     confine_to,
     control_groups,
+    memory_limit,
 )
 from backburner.process.excerpt import Excerpt
 from backburner.process.removal import remove_tree
@@ -31,7 +32,6 @@ from backburner.process.tree import ProcessTree, spawn, wait_despite_cancel
 #: A command that writes more is ended.
 MAX_COMMAND_OUTPUT_BYTES = 20 * 2**20
 #: Of a command and its descendants.
-MAX_MEMORY_BYTES = 4 * 2**30
 #: Between SIGTERM and SIGKILL, when a command has timed out.
 COMMAND_GRACE = timedelta(seconds=2)
 #: The line is not among the arguments, which everybody on the machine can read.
@@ -74,7 +74,7 @@ class ConfinedShell:
         self._readable = tuple(readable)
         self._variables = dict(variables or {})
         self._unconfined = unconfined
-        self._limits = limits or ProcessLimits(max_memory_bytes=_memory_limit(), disk=disk)
+        self._limits = limits or ProcessLimits(max_memory_bytes=memory_limit(), disk=disk)
         #: Given limits say themselves whether there is a control group.
         self._finds_group = limits is None
         self.cage_missing = UNCONFINED if unconfined else cage_missing()
@@ -193,11 +193,6 @@ def _make_temporary_folder() -> Path:
             hint="Try again when other commands have ended, or ask the operator to free space.",
         ) from None
     return folder
-
-
-def _memory_limit() -> int:
-    """Return the largest amount of memory for a command: half of what the machine has."""
-    return min(MAX_MEMORY_BYTES, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE") // 2)
 
 
 def _user() -> str:

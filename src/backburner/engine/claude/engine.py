@@ -125,6 +125,7 @@ class ClaudeEngine:
             program=find_claude_code(),
             keep=options.variable_names(prepared, line),
             writable=(folder.home, workspace),
+            limit_report=folder.limit_report,
         )
         write_launcher(folder)
         return prepared

@@ -18,6 +18,11 @@ DENIED = {
 }
 NOT_FOUND = "The model was not found."
 CHOOSE_ANOTHER = "Run `backburner setup` and choose another."
+LIMITS = {
+    "memory": "it used too much memory",
+    "processes": "it started too many processes",
+    "disk": "the disk of the server is almost full",
+}
 TEMPORARY = (408, 409, 425, 429)
 
 
@@ -38,7 +43,10 @@ def explain_model(failure: ModelFailure, *, resumed: bool) -> EngineFailed:
     return EngineFailed(f"The model refused the request: {message[:300]}", permanent=True)
 
 
-def explain_program(message: str, *, resumed: bool) -> EngineFailed:
+def explain_program(message: str, *, resumed: bool, limit: str = "") -> EngineFailed:
+    """Explain why the program ended. `limit`: what it used too much of."""
+    if limit:
+        return EngineFailed(f"Claude Code was ended: {LIMITS.get(limit, LIMITS['disk'])}.")
     if resumed and "no conversation found" in message.lower():
         return SessionGone()
     return EngineFailed("Claude Code ended before the turn was complete.")

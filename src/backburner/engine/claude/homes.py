@@ -31,6 +31,17 @@ class ProgramFolder:
     def pid(self) -> Path:
         return self.path / "pid"
 
+    @property
+    def limit_report(self) -> Path:
+        return self.path / "limit"
+
+    def read_limit(self) -> str:
+        """Return what the program was ended for using too much of, if it was."""
+        try:
+            return self.limit_report.read_text(encoding="ascii")
+        except FileNotFoundError:
+            return ""
+
 
 class ProgramHomes:
     """The home folders of one process. While it lives, it holds a lock that protects them."""

@@ -101,7 +101,8 @@ class Program:
     def _failure(self, message: str) -> Exception:
         if self.line.failure is not None:
             return failures.explain_model(self.line.failure, resumed=self.resumed)
-        return failures.explain_program(message, resumed=self.resumed)
+        limit = self.folder.read_limit()
+        return failures.explain_program(message, resumed=self.resumed, limit=limit)
 
     async def close(self) -> None:
         """End it and all its descendants."""
@@ -138,7 +139,8 @@ async def start_program(
     try:
         await client.connect()
     except ClaudeSDKError as error:
-        raise failures.explain_program(str(error), resumed=program.resumed) from error
+        limit = folder.read_limit()
+        raise failures.explain_program(str(error), resumed=program.resumed, limit=limit) from error
     except BaseException:
         await program.close()
         raise
