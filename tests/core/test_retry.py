@@ -252,13 +252,11 @@ def test_a_run_waits_since_the_first_trouble_after_its_model_answered_it() -> No
     assert wait_again(run).since == NOON - HOUR
     assert wait_again(run, has_answered=True).since == NOON
     assert wait_again(make.run()).since == NOON
-    # A clock that ran ahead has written it.
-    assert wait_again(replace(run, waits_since=NOON + DAY)).since == NOON
     # An interruption changes nothing of it.
-    assert keep_waiting(run, has_answered=True, now=NOON) == NO_WAIT
-    assert keep_waiting(make.run(), has_answered=False, now=NOON) == NO_WAIT
+    assert keep_waiting(run, has_answered=True) == NO_WAIT
+    assert keep_waiting(make.run(), has_answered=False) == NO_WAIT
     kept = ModelWait(failure=DOWN, since=NOON - HOUR, own_trouble_since=NOON - DAY)
-    assert keep_waiting(run, has_answered=False, now=NOON) == kept
+    assert keep_waiting(run, has_answered=False) == kept
 
 
 def test_a_run_with_trouble_of_its_own_waits_as_long_as_it_has_tried() -> None:
@@ -321,14 +319,6 @@ def test_a_model_counts_as_tried_while_a_run_tries_it() -> None:
     assert keep_trying(outage, now + HOUR).since == now + HOUR
 
 
-def test_a_run_that_nothing_has_tried_for_long_has_no_trouble_of_its_own() -> None:
-    run = make.run(own_trouble_since=NOON)
-
-    assert resume(run, due_at=NOON, now=NOON + ACCESS_DENIED_REST) == run
-    assert resume(run, due_at=None, now=NOON + DAY) == run
-    assert resume(run, due_at=NOON, now=NOON + HOUR).own_trouble_since is None
-
-
 def test_one_time_work_waits_a_day_and_a_job_as_long_as_a_run() -> None:
     assert max_outage_wait(Kind.TASK, HOUR) == MAX_OUTAGE_WAIT
     assert max_outage_wait(Kind.CHAT, HOUR) == MAX_OUTAGE_WAIT
@@ -373,8 +363,20 @@ def test_trouble_of_its_own_counts_though_the_model_answers_others() -> None:
     assert not outlast(NOON, own_trouble_since=early, resumed_at=late)
 
 
-def test_times_that_a_clock_has_written_which_ran_ahead_say_nothing() -> None:
-    early, ahead = NOON - HOUR, NOON + DAY
+def test_what_a_run_waited_for_otherwise_does_not_count_as_own_trouble() -> None:
+    run = make.run(own_trouble_since=NOON - HOUR)
 
-    assert outlast(early, ahead, outage=been_down(early, answered_at=ahead), resumed_at=ahead)
-    assert not outlast(ahead, outage=None)
+    def left_out(outage: Outage | None, due_at: datetime | None, run: Run = run) -> timedelta:
+        after = resume(run, outage, due_at=due_at, now=NOON).own_trouble_since
+        return after - (NOON - HOUR) if after else timedelta()
+
+    long, short = 2 * MAX_UNTRIED_TIME, MAX_UNTRIED_TIME
+    assert left_out(None, NOON - long) == long
+    assert left_out(None, NOON - short) == timedelta()
+    assert left_out(None, None) == timedelta()
+    # Others have tried the model meanwhile, or only since the machine slept.
+    assert left_out(been_down(NOON - long), NOON - long) == timedelta()
+    assert left_out(been_down(NOON - long + SECOND), NOON - long) == long
+    slept = replace(been_down(NOON - HOUR), tried_until=NOON - MAX_UNTRIED_TIME - SECOND)
+    assert left_out(slept, NOON - long) == long
+    assert left_out(None, NOON - long, make.run()) == timedelta()

@@ -1,12 +1,12 @@
 """When one-time work is ended because it has waited too long for its model."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from support.doubles.clock import SetClock
-from support.doubles.engine import End, Fail, Say, Spend, Wait
+from support.doubles.engine import End, Fail, Spend, Wait
 from support.stage.make import MATE, NOON, USER
 from support.stage.provider import (
     DOWN,
@@ -15,9 +15,11 @@ from support.stage.provider import (
     HOUR,
     MINUTE,
     Provider,
+    keep_in_outage,
     let_probe_hang,
     outages,
     pass_time,
+    set_back,
     start_job,
 )
 from support.stage.stage import LEASE, Stage
@@ -31,7 +33,6 @@ from backburner.actions.work import jobs
 from backburner.core import retry, transitions
 from backburner.core.allowance import Allowance, AllowanceScope, Amount
 from backburner.core.conversation import Conversation, EndedAs, Status
-from backburner.core.errors import ModelUnavailable
 from backburner.core.ids import new_call_id
 from backburner.core.run import Failure, FailureKind, RunStatus
 from backburner.core.schedule import After, AfterCondition, Scheduled
@@ -43,13 +44,6 @@ from backburner.runs.stopping import StopReason
 from backburner.worker.seats import Seats
 
 SECOND = timedelta(seconds=1)
-
-
-async def keep_in_outage(stage: Stage) -> None:
-    """Let work of another user try the model."""
-    stage.user(MATE)
-    await stage.task(EVERY_HOUR, user=MATE)
-    await stage.work()
 
 
 async def test_a_job_that_has_worked_is_not_ended_by_the_next_look(
@@ -94,16 +88,7 @@ async def test_time_in_which_work_waits_for_its_jobs_does_not_count(
 ) -> None:
     stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
     task = await stage.task()
-    stage.engine.then(Wait())
-    await stage.take_up()
-    turn = stage.only_run().claim.turn
-
-    def wait_for_jobs(tx: Tx) -> None:
-        step = Step(conversation=tx.turns.hold(turn))
-        tx.turns.hand_back(turn, step, until=tx.now + 30 * HOUR)
-
-    stage.database.run(wait_for_jobs)
-    stage.kill()
+    await wait_for_jobs(stage, 30 * HOUR)
     await keep_in_outage(stage)
     await pass_time(stage, clock, 33 * HOUR, HOUR)
     assert stage.load(task).ended_as is None
@@ -137,25 +122,6 @@ async def test_a_run_that_was_asked_for_and_given_up_is_told(
     await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 2 * HOUR, HOUR)
 
     assert "A background run failed: The model is overloaded." in stage.notices()
-
-
-async def test_own_trouble_with_long_rests_ends(
-    set_up: Callable[..., Stage], clock: SetClock
-) -> None:
-    busy = Fail(ModelUnavailable("Too many requests.", retry_after=20 * MINUTE))
-    stage = set_up(
-        otherwise=lambda request: [Say("Hello.") if request.schema is None else busy],
-        limits=Limits(run_timeout=30 * MINUTE),
-    )
-    job, chat = await start_job(stage), await stage.chat()
-    await stage.work()
-
-    for _ in range(6):
-        await pass_time(stage, clock, 25 * MINUTE, MINUTE)
-        await stage.say(chat, "Hello?")
-        await stage.work()
-
-    assert stage.load(job).ended_as is EndedAs.ERROR
 
 
 async def test_a_look_costs_the_same_for_recurring_work_that_is_very_late(
@@ -273,14 +239,10 @@ async def test_the_last_event_of_work_after_other_work_is_not_lost(
     first = await stage.task(Scheduled(NOON + 400 * HOUR))
     task = await stage.task(After(first.id, on=AfterCondition.ANY))
 
-    def stop(tx: Tx) -> None:
-        before = tx.conversations.lock(task.user_id, task.id)
-        steps.save(tx, transitions.apply_follower_event(before, FollowerEvent.STOPPED))
-
     receive_event(stage, task)
     await stage.work()
     await pass_time(stage, clock, 30 * HOUR, HOUR)
-    stage.database.run(stop)
+    stop_following(stage, task)
     await pass_time(stage, clock, 2 * HOUR, HOUR)
 
     assert stage.load(task).ended_as is None
@@ -344,10 +306,7 @@ async def test_work_that_began_to_wait_by_a_clock_that_ran_ahead_ends(
     ahead = timedelta(days=300)
     clock.now += ahead
     await stage.work()
-    clock.now -= ahead
-    stage.database.run(
-        lambda tx: tx.queue.correct_times(lease=LEASE, delivery_lease=MINUTE, jumped=True)
-    )
+    set_back(stage, clock, ahead)
     await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 6 * HOUR, HOUR)
 
     assert stage.load(task).ended_as is EndedAs.ERROR
@@ -401,6 +360,8 @@ async def test_a_reply_ends_though_the_schedule_was_changed(
     await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 2 * HOUR, HOUR)
 
     assert [run.status for run in stage.history(task)] == [RunStatus.FAILURE]
+    told = "I could not answer: The model is overloaded. You can try again."
+    assert told in stage.notices()
 
 
 async def test_time_in_which_a_run_asks_about_a_call_does_not_count(
@@ -426,33 +387,151 @@ async def test_time_in_which_a_run_asks_about_a_call_does_not_count(
     assert stage.history(job)[0].waits_since is None
 
 
-async def test_work_ends_whose_model_fails_after_its_first_answer_for_a_day(
-    set_up: Callable[..., Stage], clock: SetClock
+@pytest.mark.parametrize("back", [timedelta(), 10 * MINUTE])
+@pytest.mark.parametrize("what", ["answered", "resumed"])
+async def test_work_is_not_ended_because_the_clock_was_set_back_a_little(
+    set_up: Callable[..., Stage], clock: SetClock, what: str, back: timedelta
 ) -> None:
-    stage = set_up(otherwise=lambda _request: [Spend(10), DOWN_FOR_AN_HOUR])
+    stage = set_up()
     task = await stage.task()
-    await stage.work()
-    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT - HOUR, HOUR)
+    if what == "resumed":
+        stage.database.run(lambda tx: tx.users.pause_everything(USER, paused=True))
+    for _ in range(26):
+        note_trouble(stage)
+        clock.advance(HOUR)
+    if what == "resumed":
+        stage.database.run(lambda tx: tx.users.pause_everything(USER, paused=False))
+    else:
+        stage.database.run(lambda tx: tx.outages.note_answer("scripted"))
+    clock.advance(SECOND)
+    set_back(stage, clock, back)
+    note_trouble(stage)
+    await stage.outage_reporter.run_once()
+
     assert stage.load(task).ended_as is None
 
-    await pass_time(stage, clock, 4 * HOUR, HOUR)
 
-    assert stage.load(task).ended_as is EndedAs.ERROR
-
-
-async def test_work_that_fails_for_a_day_while_the_model_answers_others_ends(
+async def test_time_before_a_crash_does_not_count(
     set_up: Callable[..., Stage], clock: SetClock
 ) -> None:
-    def play(request: TurnRequest) -> Sequence[Spend | Fail]:
-        is_of_mate = request.conversation.user_id == MATE
-        return [Spend(10), DOWN_FOR_AN_HOUR] if is_of_mate else [DOWN_FOR_AN_HOUR]
-
-    stage = set_up(otherwise=play)
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
     task = await stage.task()
+    await wait_for_jobs(stage, 30 * HOUR)
     await keep_in_outage(stage)
-    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 6 * HOUR, HOUR)
+    await pass_time(stage, clock, 29 * HOUR, HOUR)
+    clock.advance(HOUR)
+    stage.engine.then(Wait())
+    await stage.take_up()
+    assert stage.only_run().claim.conversation.id == task.id
+    stage.kill()
+    clock.advance(2 * LEASE)
+    assert await stage.rescuer.run_once()
+    note_trouble(stage)
+    await stage.outage_reporter.run_once()
+
+    assert stage.load(task).ended_as is None
+
+
+async def test_work_that_was_paused_during_an_attempt_is_not_tried_again(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    provider = Provider()
+    stage = set_up(otherwise=provider)
+    task = await stage.task(EVERY_HOUR)
+    hung = asyncio.Event()
+    stage.engine.then(Wait(hung), DOWN)
+    await stage.take_up()
+
+    def pause(tx: Tx) -> None:
+        steps.save(tx, transitions.pause(tx.conversations.lock(task.user_id, task.id)))
+
+    stage.database.run(pause)
+    hung.set()
+    await stage.idle()
+    provider.trouble = None
+    await pass_time(stage, clock, HOUR, 5 * MINUTE)
+
+    assert [run.status for run in stage.history(task)] == [RunStatus.FAILURE]
+
+
+async def test_a_run_that_was_asked_for_of_paused_work_waits(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    provider = Provider()
+    stage = set_up(otherwise=provider)
+    task = await stage.task(EVERY_HOUR)
+    stage.database.run(
+        lambda tx: steps.save(tx, transitions.pause(tx.conversations.lock(USER, task.id)))
+    )
+    ask_for_run(stage, task)
+    await stage.work()
+    provider.trouble = None
+    await pass_time(stage, clock, HOUR, 5 * MINUTE)
+
+    assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS]
+
+
+async def test_the_last_event_of_work_after_other_work_ends_too(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
+    first = await stage.task(Scheduled(NOON + 400 * HOUR))
+    task = await stage.task(After(first.id, on=AfterCondition.ANY))
+
+    receive_event(stage, task)
+    await stage.work()
+    await pass_time(stage, clock, 10 * HOUR, HOUR)
+    stop_following(stage, task)
+    await pass_time(stage, clock, 20 * HOUR, HOUR)
+    assert stage.load(task).ended_as is None
+    await pass_time(stage, clock, 6 * HOUR, HOUR)
 
     assert stage.load(task).ended_as is EndedAs.ERROR
+
+
+async def test_a_run_that_goes_on_and_serves_the_last_event_ends_the_work(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    provider = Provider()
+    stage = set_up(otherwise=provider)
+    first = await stage.task(Scheduled(NOON + 400 * HOUR))
+    task = await stage.task(After(first.id, on=AfterCondition.ANY))
+    receive_event(stage, task)
+    await stage.work()
+    stop_following(stage, task)
+    provider.trouble = None
+    await pass_time(stage, clock, 5 * MINUTE, MINUTE)
+
+    assert stage.load(task).ended_as is EndedAs.COMPLETED
+
+
+def note_trouble(stage: Stage) -> None:
+    failure = Failure(FailureKind.UNAVAILABLE, "It is down.", retry_after=HOUR)
+    stage.database.run(lambda tx: tx.outages.note("scripted", failure, probed=True))
+
+
+async def wait_for_jobs(stage: Stage, length: timedelta) -> None:
+    """Let a run begin, and wait for its jobs."""
+    stage.engine.then(Wait())
+    await stage.take_up()
+    turn = stage.only_run().claim.turn
+
+    def hand_back(tx: Tx) -> None:
+        step = Step(conversation=tx.turns.hold(turn))
+        tx.turns.hand_back(turn, step, until=tx.now + length)
+
+    stage.database.run(hand_back)
+    stage.kill()
+
+
+def stop_following(stage: Stage, task: Conversation) -> None:
+    """Remove the work that a task runs after: it gets its last event."""
+
+    def stop(tx: Tx) -> None:
+        before = tx.conversations.lock(task.user_id, task.id)
+        steps.save(tx, transitions.apply_follower_event(before, FollowerEvent.STOPPED))
+
+    stage.database.run(stop)
 
 
 def receive_event(stage: Stage, task: Conversation) -> None:

@@ -15,8 +15,9 @@ from support.stage.provider import (
     Provider,
     outages,
     pass_time,
+    set_back,
 )
-from support.stage.stage import LEASE, Stage
+from support.stage.stage import Stage
 from support.stage.until import until
 
 from backburner.actions.deps import Limits
@@ -111,11 +112,8 @@ async def test_a_model_is_tried_soon_after_the_clock_was_set_back_a_little(
     await stage.task(EVERY_HOUR)
     await stage.work()
     await pass_time(stage, clock, 2 * HOUR, MINUTE)
-    clock.now -= 50 * MINUTE
 
-    stage.database.run(
-        lambda tx: tx.queue.correct_times(lease=LEASE, delivery_lease=MINUTE, jumped=True)
-    )
+    set_back(stage, clock, 50 * MINUTE)
 
     (outage,) = outages(stage)
     assert max(outage.until, outage.tried_until) == clock.now

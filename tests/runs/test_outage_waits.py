@@ -16,6 +16,7 @@ from support.stage.provider import (
     MINUTE,
     Provider,
     let_probe_hang,
+    meet_own_trouble,
     outages,
     pass_time,
     start_job,
@@ -34,7 +35,6 @@ from backburner.core.retry import FIRST_REST, MAX_UNTRIED_TIME
 from backburner.core.run import RunKind, RunStatus
 from backburner.core.schedule import Scheduled
 from backburner.ports import TurnRequest, Tx
-from backburner.runs.stopping import StopReason
 from backburner.store import tables
 
 
@@ -149,28 +149,6 @@ async def test_a_job_waits_for_as_long_as_it_may_take(
     assert stage.load(job).ended_as is EndedAs.ERROR
 
 
-async def test_a_job_that_alone_meets_trouble_ends_and_users_are_told_once(
-    set_up: Callable[..., Stage], clock: SetClock
-) -> None:
-    stage = set_up(
-        otherwise=lambda request: [Say("Hello.") if request.schema is None else DOWN],
-        limits=Limits(run_timeout=20 * MINUTE),
-    )
-    job, chat = await start_job(stage), await stage.chat()
-    stage.user(MATE)
-    await stage.task(EVERY_HOUR, user=MATE)
-
-    for _ in range(12):
-        await stage.work()
-        await stage.say(chat, "Hello?")
-        await pass_time(stage, clock, 5 * MINUTE, MINUTE)
-
-    assert stage.load(job).ended_as is EndedAs.ERROR
-    assert stage.history(job)[0].status is RunStatus.FAILURE
-    # Before the model worked for others, it was an outage for all that anybody knew.
-    assert stage.notices().count(BACK) == len({USER, MATE})
-
-
 async def test_a_probe_that_takes_long_counts_as_trying(
     set_up: Callable[..., Stage], clock: SetClock
 ) -> None:
@@ -242,51 +220,6 @@ async def test_messages_during_a_probe_that_hangs_do_not_prolong_the_waiting(
         await stage.idle()
 
     assert stage.load(job).ended_as is EndedAs.ERROR
-
-
-async def meet_own_trouble(stage: Stage, clock: SetClock) -> None:
-    """Let a run meet trouble again after the model has worked for somebody else."""
-    await stage.work()
-    clock.advance(MINUTE)
-    stage.database.run(lambda tx: tx.outages.end("scripted"))
-    await stage.work()
-
-
-async def test_own_trouble_is_forgotten_when_nothing_tries_the_model(
-    set_up: Callable[..., Stage], clock: SetClock
-) -> None:
-    stage = set_up(otherwise=Provider())
-    task = await stage.task()
-    await meet_own_trouble(stage, clock)
-    assert stage.history(task)[0].own_trouble_since == clock.now
-
-    clock.advance(2 * retry.MAX_OUTAGE_WAIT)
-    await stage.work()
-
-    assert stage.load(task).status is Status.BACKGROUND
-
-
-async def test_own_trouble_is_forgotten_when_a_run_has_worked_since(
-    set_up: Callable[..., Stage], clock: SetClock
-) -> None:
-    provider = Provider()
-    stage = set_up(otherwise=provider)
-    job = await start_job(stage)
-    await meet_own_trouble(stage, clock)
-    provider.trouble = None
-    stage.engine.then(Spend(10), Wait())
-    clock.advance(MINUTE)
-    await stage.take_up()
-    await until(lambda: outages(stage)[0].until == clock.now)
-    stage.underway.stop_all(StopReason.USER_WAITING)
-    await stage.idle()
-    assert stage.history(job)[0].own_trouble_since is None
-
-    clock.advance(10 * MINUTE)
-    provider.trouble = DOWN
-    await stage.work()
-
-    assert stage.load(job).status is Status.BACKGROUND
 
 
 async def test_a_job_that_has_worked_since_an_outage_is_not_ended_by_one_more_trouble(

@@ -89,14 +89,14 @@ class Outage:
 class Waiting:
     """One-time work that waits for its model, and may have waited for too long."""
 
-    #: When it was due, and when its run began to wait (`ModelWait`).
+    #: It has not waited before any of these: when it was due, when its run began to wait.
     times: Iterable[datetime | None]
-    #: Of a run that has just met it; it means nothing while others are tried.
-    own_trouble_since: datetime | None = None
     #: When its user last resumed all work.
     resumed_at: datetime | None
     #: How long it may wait.
     limit: timedelta
+    #: Of a run that has just met it; while others are tried it means nothing.
+    own_trouble_since: datetime | None = None
 
 
 def note_trouble(
@@ -158,26 +158,24 @@ def has_waited_too_long(waiting: Waiting, outage: Outage | None, *, now: datetim
     """Decide whether one-time work that waits for its model is to be ended.
 
     Only time counts in which it waits for nothing else, something tries the model and the model
-    answers nobody. If the work has trouble of its own, it also counts what it waited before that.
+    answers nobody; but trouble of its own counts though the model answers in between.
     """
     answered_at = None if outage is None else outage.answered_at
-    since = _latest((*waiting.times, waits_since(outage, now), answered_at), now)
-    if waiting.own_trouble_since is not None:
-        since = min(since, waiting.own_trouble_since)
-    return now - _latest((since, waiting.resumed_at), now) >= waiting.limit
+    times = (waits_since(outage, now), answered_at, *waiting.times)
+    since = max(time for time in times if time is not None)
+    since = min(since, waiting.own_trouble_since or since)
+    return now - max(since, waiting.resumed_at or since) >= waiting.limit
 
 
-def _latest(times: Iterable[datetime | None], now: datetime) -> datetime:
-    # A clock that ran ahead has written times in the future.
-    return max((time for time in times if time is not None and time <= now), default=now)
-
-
-def keep_waiting(run: Run, *, has_answered: bool, now: datetime) -> ModelWait:
+def keep_waiting(run: Run, *, has_answered: bool) -> ModelWait:
     """Return what an interrupted run waits for: nothing, if its model has answered it."""
     if has_answered:
         return NO_WAIT
-    since = None if run.waits_since is None else min(run.waits_since, now)
-    return ModelWait(failure=run.failure, since=since, own_trouble_since=run.own_trouble_since)
+    return ModelWait(
+        failure=run.failure,
+        since=run.waits_since,
+        own_trouble_since=run.own_trouble_since,
+    )
 
 
 def wait_in_trouble(
@@ -194,22 +192,33 @@ def wait_in_trouble(
     If the model has answered, the run or others, since the run met trouble before, then the trouble
     is its own: something in its requests may make the provider fail. `in_outage`: when it began.
     """
-    kept = keep_waiting(run, has_answered=has_answered, now=now)
-    own = run.own_trouble_since
-    if own is None and run.failure is not None and run.failure.kind in OUTAGE_KINDS:
-        answered_at = None if outage is None else outage.answered_at
-        answered_others = answered_at is not None and answered_at > (kept.since or now)
-        own = now if has_answered or answered_others or not in_outage else None
-    return ModelWait(failure=failure, since=kept.since or now, own_trouble_since=own)
+    since = None if has_answered else run.waits_since
+    met_before = run.failure is not None and run.failure.kind in OUTAGE_KINDS
+    answered_at = None if outage is None else outage.answered_at
+    has_answered_others = answered_at is not None and since is not None and answered_at > since
+    is_own = met_before and (has_answered or has_answered_others or not in_outage)
+    return ModelWait(
+        failure=failure,
+        since=since or now,
+        own_trouble_since=run.own_trouble_since or (now if is_own else None),
+    )
 
 
-def resume(run: Run, *, due_at: datetime | None, now: datetime) -> Run:
-    """Forget the own trouble of a run that nothing has tried for long: a machine slept, or a pause.
+def resume(run: Run, outage: Outage | None, *, due_at: datetime | None, now: datetime) -> Run:
+    """Resume a run that waits since `due_at`: what it waited for otherwise does not count.
 
-    Its profile may have rested for a while after that.
+    Either the machine slept, or the run waited for its turn while nothing tried the model.
     """
-    was_left = due_at is not None and now - due_at > ACCESS_DENIED_REST + MAX_UNTRIED_TIME
-    return replace(run, own_trouble_since=None) if was_left else run
+    gap = timedelta() if due_at is None else now - due_at
+    is_tried = outage is not None and waits_since(outage, now) <= now - gap
+    return run if is_tried or gap <= MAX_UNTRIED_TIME else leave_out(run, gap)
+
+
+def leave_out(run: Run, length: timedelta) -> Run:
+    """Leave out time in which a run has worked or waited for something else."""
+    if run.own_trouble_since is None:
+        return run
+    return replace(run, own_trouble_since=run.own_trouble_since + length)
 
 
 def own_delay(wait: ModelWait, *, in_outage: bool, now: datetime) -> timedelta:

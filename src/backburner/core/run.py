@@ -108,7 +108,7 @@ class ModelWait:
     failure: Failure | None = None
     #: The first trouble since its model last answered it.
     since: datetime | None = None
-    #: Since when it has met trouble that others did not.
+    #: It has met trouble though the model answered in between: as if it had waited since then.
     own_trouble_since: datetime | None = None
 
 

@@ -97,6 +97,8 @@ class LateWork:
     resumed_at: datetime | None = None
     #: A run of it was handed back: since when that one waits for its model.
     waits_since: datetime | None = None
+    #: When its last run ended, if one has.
+    last_ended_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from backburner.core import notice, retry, tool_journal, tool_policy, transition
 from backburner.core.allowance import Allowance, AllowanceScope
 from backburner.core.conversation import Conversation, MessageRole, Session, Source, Status
 from backburner.core.ids import ConversationId, GrantId, ItemId
+from backburner.core.notice import Notice, NoticeKind
 from backburner.core.outcome import Complete, Outcome
 from backburner.core.question import Question
 from backburner.core.retry import Outage, Waiting
@@ -29,7 +30,7 @@ from backburner.core.run import (
 from backburner.core.schedule import After
 from backburner.core.tool_journal import JournalEntry
 from backburner.core.transitions import NewMessage, Step
-from backburner.core.transitions.step import system_message
+from backburner.core.transitions.step import FollowerEvent, system_message
 from backburner.core.validation import canonical_json
 from backburner.core.work import jobs
 from backburner.ports import Claim, Tx
@@ -198,10 +199,10 @@ class _Ending:
             case StopReason.SPENT if self.gate.over is not None:
                 self._spent(tx, conversation, self.gate.over)
             case StopReason.USER_WAITING | StopReason.DRAINING | StopReason.SHUTDOWN:
-                step, wait = Step(conversation=conversation), self._keep_waiting(tx)
+                step, wait = Step(conversation=conversation), self._keep_waiting()
                 self._hand_back(tx, step, until=tx.now, wait=wait)
             case StopReason.BUDGET_RESERVED:
-                step, wait = Step(conversation=conversation), self._keep_waiting(tx)
+                step, wait = Step(conversation=conversation), self._keep_waiting()
                 until = tx.now + BUDGET_RETRY_DELAY
                 self._hand_back(tx, step, until=until, serves=False, wait=wait)
             case StopReason.TIMEOUT:
@@ -216,7 +217,7 @@ class _Ending:
                 self._failed(tx, conversation, failure)
 
     def _done(self, tx: Tx, conversation: Conversation) -> None:
-        run, result = self.claim.run, self.result
+        run, result = self._run(conversation), self.result
         ending = RunEnding(
             status=RunStatus.SUCCESS, tokens=self.gate.tokens, result=_result_data(result)
         )
@@ -233,17 +234,17 @@ class _Ending:
         if self.claim.turn.kind is RunKind.REPLY:
             step = transitions.fail_reply(conversation, failure)
         else:
-            step = transitions.fail(conversation, self.claim.run, failure, now=tx.now)
+            step = transitions.fail(conversation, self._run(conversation), failure, now=tx.now)
         self._commit(tx, step, ending)
 
     def _in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         """Hand background work back until its model is available; fail a reply at once."""
-        if self._is_for_person():
+        if self._is_for_person() or self._is_paused(conversation):
             self._failed(tx, conversation, failure)
             return
         claim, outage = self.claim, tx.outages.find(self.result.profile)
         wait = retry.wait_in_trouble(
-            self._awake(claim.run, conversation, now=tx.now),
+            self._leave_out_work(conversation, now=tx.now),
             failure,
             outage,
             in_outage=claim.in_outage,
@@ -257,33 +258,37 @@ class _Ending:
         delay = retry.own_delay(wait, in_outage=claim.in_outage, now=tx.now)
         self._hand_back(tx, Step(conversation=conversation), until=tx.now + delay, wait=wait)
 
-    def _keep_waiting(self, tx: Tx) -> ModelWait:
-        answered = self._has_answered()
-        return retry.keep_waiting(self.claim.run, has_answered=answered, now=tx.now)
+    def _keep_waiting(self) -> ModelWait:
+        return retry.keep_waiting(self.claim.run, has_answered=self._has_answered())
+
+    def _is_paused(self, conversation: Conversation) -> bool:
+        """Whether the work was paused meanwhile, and the run was not asked for all the same."""
+        is_work = self.claim.turn.kind is RunKind.BACKGROUND
+        is_requested = any(item.at_once for item in self._items())
+        return is_work and conversation.pause_reason is not None and not is_requested
 
     def _has_waited_too_long(
         self, tx: Tx, conversation: Conversation, wait: ModelWait, outage: Outage | None
     ) -> bool:
-        turn, run = self.claim.turn, self.claim.run
-        is_work = turn.kind is RunKind.BACKGROUND
-        if is_work and run.schedule_revision != conversation.schedule_revision:
-            # It has another schedule since, which may not have begun.
-            return False
-        if is_work and conversation.is_recurring:
+        turn = self.claim.turn
+        if turn.kind is RunKind.BACKGROUND and conversation.is_recurring:
             return False
         waiting = Waiting(
-            times=(wait.since,),
-            own_trouble_since=wait.own_trouble_since,
+            times=(wait.since, *(event.arrived_at for event in self._events())),
             resumed_at=tx.users.load(turn.user_id).resumed_at,
             limit=self._max_wait(conversation),
+            own_trouble_since=wait.own_trouble_since,
         )
         return retry.has_waited_too_long(waiting, outage, now=tx.now)
 
-    def _awake(self, run: Run, conversation: Conversation, *, now: datetime) -> Run:
-        """Forget its own trouble if the machine slept: it cannot have worked for so long."""
-        claimed_at = self.result.claimed_at
-        ends_by = claimed_at and claimed_at + self._run_timeout(conversation)
-        return retry.resume(run, due_at=ends_by, now=now)
+    def _leave_out_work(self, conversation: Conversation, *, now: datetime) -> Run:
+        """Leave out the time in which the run has worked, or the machine slept meanwhile."""
+        run, claimed_at = self.claim.run, self.result.claimed_at
+        if claimed_at is None:
+            return run
+        length, longest = now - claimed_at, self._run_timeout(conversation)
+        left_out = length if self._has_answered() else max(length - longest, timedelta())
+        return retry.leave_out(run, left_out)
 
     def _run_timeout(self, conversation: Conversation) -> timedelta:
         return conversation.run_timeout or self.deps.limits.run_timeout
@@ -293,11 +298,12 @@ class _Ending:
 
     def _end_in_outage(self, tx: Tx, conversation: Conversation, failure: Failure) -> None:
         """End the work if its time has come; other runs of it just fail."""
-        if self.claim.turn.kind is RunKind.REPLY:
-            self._failed(tx, conversation, failure)
-            return
         ending = RunEnding(status=RunStatus.FAILURE, failure=failure, tokens=self.gate.tokens)
-        if self._has_begun_too_long_ago(conversation, now=tx.now):
+        if self.claim.turn.kind is RunKind.REPLY:
+            step = transitions.fail_reply(conversation, failure)
+            told = Notice(NoticeKind.FAILURE, step.messages[0].content)
+            step = replace(step, notices=(told,))
+        elif self._has_begun_too_long_ago(conversation, now=tx.now):
             step = transitions.end_in_outage(conversation, failure.message, now=tx.now)
         else:
             # The work is not to blame, and keeps its time.
@@ -309,10 +315,12 @@ class _Ending:
 
     def _has_begun_too_long_ago(self, conversation: Conversation, *, now: datetime) -> bool:
         """Whether the time of the work itself came so long ago: the run may have been asked for."""
-        if isinstance(conversation.schedule, After):
-            items = [*self.result.served_before, *self.result.items]
-            if any(item.kind is ItemKind.EVENT for item in items):
-                return True
+        if self._run(conversation).schedule_revision != conversation.schedule_revision:
+            # It has another schedule since, which may not have begun.
+            return False
+        is_after_other = isinstance(conversation.schedule, After)
+        if is_after_other and self._events():
+            return True
         due_at = conversation.next_run_at
         return due_at is not None and now - due_at >= self._max_wait(conversation)
 
@@ -418,6 +426,26 @@ class _Ending:
             return ()
         return tx.tool_calls.take_in_doubt(self.claim.turn)
 
+    def _run(self, conversation: Conversation) -> Run:
+        """Return the run, under the schedule that its items belong to.
+
+        The last event of work after other work makes a new revision, so that a run in progress
+        does not end the work; one that was handed back may serve that event after all.
+        """
+        run, after = self.claim.run, conversation.schedule
+        last = FollowerEvent.STOPPED.value
+        serves_last = any(event.content.get("signal") == last for event in self._events())
+        if isinstance(after, After) and after.once and serves_last:
+            return replace(run, schedule_revision=conversation.schedule_revision)
+        return run
+
+    def _events(self) -> Sequence[Item]:
+        return [item for item in self._items() if item.kind is ItemKind.EVENT]
+
+    def _items(self) -> Sequence[Item]:
+        """Return all items that the run is for, also from before it was handed back."""
+        return [*self.result.served_before, *self.result.items]
+
     def _loaded(self) -> list[ItemId]:
         return [item.id for item in self.result.items]
 
@@ -428,7 +456,7 @@ class _Ending:
 
     def _unused_grants(self) -> tuple[GrantId, ...]:
         """Return the single-use grants of the answers that a run was started by, if it is done."""
-        items = [*self.result.served_before, *self.result.items]
+        items = self._items()
         is_final = self.result.outcome is None or isinstance(self.result.outcome, Complete)
         return tuple(
             grant_id
@@ -438,7 +466,7 @@ class _Ending:
         )
 
     def _is_unattended(self) -> bool:
-        items = [*self.result.served_before, *self.result.items]
+        items = self._items()
         return bool(items) and all(item.kind is ItemKind.JOB_RESULT for item in items)
 
 

@@ -28,7 +28,7 @@ MIN_LATENESS = timedelta(minutes=1)
 #: Users that one look at an outage reads, and pieces of late work.
 USER_BATCH, BATCH = 1000, 200
 #: Of a conversation that is created because its user has none to be told in.
-TITLE = "Model not available"
+TITLE, END_TITLE = "Model not available", "Model available again"
 
 _log = structlog.get_logger(__name__)
 
@@ -70,11 +70,10 @@ class OutageReporter:
         )
         if len(users) == USER_BATCH:
             self._last_user[outage.profile] = users[-1].user_id
-        is_denied = outage.kind is FailureKind.ACCESS_DENIED
         is_long = outage.since <= now - MIN_LATENESS
         for user in users:
             waits = user.work_waits and is_long and not user.was_told
-            if waits or (user.is_operator and is_denied and not user.was_told_of_denial):
+            if waits or (_concerns_operator(outage, user) and not user.was_told_of_denial):
                 await self.deps.store.transact(partial(self._tell, outage, user))
 
     async def _end_late_work(self, outage: Outage) -> None:
@@ -108,6 +107,9 @@ class OutageReporter:
         if user.work_waits:
             before, profiles = tx.now - MIN_LATENESS, self._profiles(outage)
             chosen = tx.outages.longest_waiting(user.user_id, profiles, before=before)
+            if chosen is None and not _concerns_operator(outage, user):
+                # Nothing waits any more.
+                return
         chosen = chosen or _find_newest(tx, user.user_id)
         new_id = new_conversation_id()
         report = OutageReport(user.user_id, chosen or new_id, outage.profile, outage.kind)
@@ -124,7 +126,7 @@ class OutageReporter:
             return False
         run_timeout = work.run_timeout or self.deps.limits.run_timeout
         waiting = Waiting(
-            times=(work.due_at, work.waits_since),
+            times=(work.due_at, work.waits_since, work.last_ended_at),
             resumed_at=work.resumed_at,
             limit=retry.max_outage_wait(work.kind, run_timeout),
         )
@@ -152,7 +154,8 @@ class OutageReporter:
             except NotFound:
                 # It was deleted since.
                 place = _find_newest(tx, report.user_id)
-            self._notify(tx, report.user_id, place, notice.of_outage_end())
+            new = notice.of_outage_end()
+            self._notify(tx, report.user_id, place, new, title=END_TITLE)
         return len(ended) == BATCH
 
     def _notify(
@@ -163,6 +166,7 @@ class OutageReporter:
         new: Notice,
         *,
         new_id: ConversationId | None = None,
+        title: str = TITLE,
     ) -> None:
         """Notify a user in one of their conversations, or in a new one."""
         if place is not None:
@@ -171,9 +175,13 @@ class OutageReporter:
             return
         chat_id = new_id or new_conversation_id()
         chat = transitions.start_chat(chat_id, user, now=tx.now).conversation
-        chat = routing.assign(transitions.rename(chat, TITLE).conversation, self.deps.routes)
+        chat = routing.assign(transitions.rename(chat, title).conversation, self.deps.routes)
         told = Step(conversation=chat, messages=(system_message(new.text),), notices=(new,))
         tx.conversations.add(told)
+
+
+def _concerns_operator(outage: Outage, user: OutageUser) -> bool:
+    return user.is_operator and outage.kind is FailureKind.ACCESS_DENIED
 
 
 def _find_newest(tx: Tx, user: UserId) -> ConversationId | None:

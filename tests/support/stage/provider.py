@@ -12,7 +12,7 @@ from backburner.core.schedule import Interval
 from backburner.ports import TurnRequest
 from support.doubles.clock import SetClock
 from support.doubles.engine import End, Fail, Spend, Wait
-from support.stage.make import NOON
+from support.stage.make import MATE, NOON
 from support.stage.stage import LEASE, Stage
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -47,6 +47,14 @@ async def pass_time(stage: Stage, clock: SetClock, length: timedelta, step: time
         await stage.outage_reporter.run_once()
 
 
+def set_back(stage: Stage, clock: SetClock, by: timedelta) -> None:
+    """Put a clock right that ran ahead, and what it has written."""
+    clock.now -= by
+    stage.database.run(
+        lambda tx: tx.queue.correct_times(lease=LEASE, delivery_lease=MINUTE, jumped=True)
+    )
+
+
 async def start_job(stage: Stage) -> Conversation:
     chat = await stage.chat()
     wish = jobs.JobRequest(description="One", prompt="Look.")
@@ -64,3 +72,18 @@ async def let_probe_hang(stage: Stage, clock: SetClock, *first: Spend) -> asynci
         clock.advance(LEASE / 3)
         await stage.renew()
     return hung
+
+
+async def meet_own_trouble(stage: Stage, clock: SetClock) -> None:
+    """Let a run meet trouble again after the model has worked for somebody else."""
+    await stage.work()
+    clock.advance(MINUTE)
+    stage.database.run(lambda tx: tx.outages.end("scripted"))
+    await stage.work()
+
+
+async def keep_in_outage(stage: Stage) -> None:
+    """Let work of another user try the model."""
+    stage.user(MATE)
+    await stage.task(EVERY_HOUR, user=MATE)
+    await stage.work()

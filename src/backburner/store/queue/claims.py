@@ -93,8 +93,7 @@ class Queue(Group):
         handed_back = Runs(self.tx).queued(conversation.user_id, conversation.id).get(RunKind.REPLY)
         taker = _Taker(self.tx, claimer)
         if handed_back is not None:
-            run = retry.resume(handed_back[0], due_at=handed_back[1], now=self.tx.now)
-            return taker.resume(conversation, run, epoch=row.epoch + 1, unattended=False)
+            return taker.resume(conversation, handed_back[0], epoch=row.epoch + 1, unattended=False)
         return taker.begin(conversation, RunKind.REPLY, epoch=row.epoch + 1, unattended=False)
 
     def claim_work(
@@ -200,7 +199,9 @@ def _claim_row(taker: "_Taker", row: Row[Any], *, has_items: bool) -> Claim | No
         is_asking = kind is RunKind.BACKGROUND and conversation.status is Status.WAITING_INPUT
         is_over = wait_until is not None and wait_until <= tx.now
         if run is not None and is_over and not is_asking:
-            run = retry.resume(run, due_at=wait_until, now=tx.now)
+            if run.own_trouble_since is not None:
+                outage = Outages(tx).find(conversation.profile or taker.claimer.default_profile)
+                run = retry.resume(run, outage, due_at=wait_until, now=tx.now)
             return taker.resume(conversation, run, epoch=epoch, unattended=True)
     if RunKind.BACKGROUND in handed_back:
         return None

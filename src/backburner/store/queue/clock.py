@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     BindParameter,
+    ColumnElement,
     Text,
     bindparam,
     case,
@@ -53,14 +55,30 @@ _any_ahead = select(
         exists().where(attempts.c.since > _ahead),
     )
 )
+
+
+def _at_most_now(time: ColumnElement[Any]) -> ColumnElement[Any]:
+    return case((time > _now, _now), else_=time)
+
+
 _serve_users = update(users).where(users.c.served_at > _ahead).values(served_at=_now)
 _try_models = (
     update(outages)
-    .where(or_(outages.c.since > _now, outages.c.until > _now))
+    .where(or_(outages.c.since > _now, outages.c.until > _now, outages.c.answered_at > _now))
     .values(
-        since=case((outages.c.since > _now, _now), else_=outages.c.since),
         until=_now,
-        tried_until=case((outages.c.tried_until > _now, _now), else_=outages.c.tried_until),
+        since=_at_most_now(outages.c.since),
+        tried_until=_at_most_now(outages.c.tried_until),
+        answered_at=_at_most_now(outages.c.answered_at),
+    )
+)
+_resume_users = update(users).where(users.c.resumed_at > _now).values(resumed_at=_now)
+_wait_for_models = (
+    update(runs)
+    .where(is_queued, or_(runs.c.waits_since > _now, runs.c.own_trouble_since > _now))
+    .values(
+        waits_since=_at_most_now(runs.c.waits_since),
+        own_trouble_since=_at_most_now(runs.c.own_trouble_since),
     )
 )
 _forget_attempts = delete(attempts).where(attempts.c.since > _ahead)
@@ -134,8 +152,10 @@ def correct_times(tx: Context, *, leases: tuple[timedelta, timedelta], jumped: b
     changed = _set_conversations(tx, ahead)
     _set_questions(tx, ahead)
     times = {**ahead, "now": tx.now, "later": tx.now + USUAL_WAIT}
-    for statement in (_resume, _set_changes, _forget_attempts, _deliver, _try_models):
+    for statement in (_resume, _set_changes, _forget_attempts, _deliver):
         tx.connection.execute(statement, times)
+    for statement in (_try_models, _resume_users, _wait_for_models):
+        tx.connection.execute(statement, {"now": tx.now})
     for statement, lease in zip(_shorten_leases, leases, strict=True):
         tx.connection.execute(statement, {"lease_end": tx.tick + lease // MICROSECOND})
     return changed

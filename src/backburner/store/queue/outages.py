@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
+    Integer,
     Row,
     Text,
     and_,
@@ -15,6 +16,7 @@ from sqlalchemy import (
     delete,
     exists,
     func,
+    literal_column,
     not_,
     or_,
     select,
@@ -115,6 +117,15 @@ _select_late = (
         .where(_was_handed_back)
         .scalar_subquery()
         .label("waits_since"),
+        select(runs.c.ended_at)
+        .where(
+            runs.c.user_id == conversations.c.user_id,
+            runs.c.conversation_id == conversations.c.id,
+        )
+        .order_by(runs.c.started_at.desc())
+        .limit(literal_column("1", Integer))
+        .scalar_subquery()
+        .label("last_ended_at"),
     )
     .join(users, users.c.id == conversations.c.user_id)
     .where(_is_late)
@@ -160,7 +171,11 @@ _report_denial = (
         outage_reports.c.profile == bindparam("of_profile"),
         outage_reports.c.kind != FailureKind.ACCESS_DENIED.value,
     )
-    .values(kind=FailureKind.ACCESS_DENIED.value, conversation_id=bindparam("place"))
+    .values(
+        kind=FailureKind.ACCESS_DENIED.value,
+        conversation_id=bindparam("place"),
+        reported_at=bindparam("now"),
+    )
 )
 _delete_report = delete(outage_reports).where(
     outage_reports.c.user_id == bindparam("owner"),
@@ -178,8 +193,12 @@ class Outages(Group):
 
     def note(self, profile: str, failure: Failure, *, probed: bool) -> Outage:
         """Begin an outage of a profile, or prolong the one it has."""
-        row = self._execute(_lock, {"of_profile": profile}).one_or_none()
-        before = None if row is None else _to_outage(row)
+        new = retry.note_trouble(None, profile, failure, probed=probed, now=self.tx.now)
+        # Another process may have begun it meanwhile.
+        while (row := self._execute(_lock, {"of_profile": profile}).one_or_none()) is None:
+            if insert_if_absent(self.connection, outages, _to_row(new)):
+                return new
+        before = _to_outage(row)
         outage = retry.note_trouble(before, profile, failure, probed=probed, now=self.tx.now)
         self._save(outage)
         return outage
@@ -192,7 +211,7 @@ class Outages(Group):
                 self._save(retry.keep_trying(_to_outage(row), self.tx.now))
 
     def _save(self, outage: Outage) -> None:
-        upsert(self.connection, outages, {**asdict(outage), "kind": outage.kind.value})
+        upsert(self.connection, outages, _to_row(outage))
 
     def end(self, profile: str) -> bool:
         """End the outage of a profile; False: it had none."""
@@ -298,7 +317,7 @@ class Outages(Group):
             return True
         if not again_if_denied or report.kind is not FailureKind.ACCESS_DENIED:
             return False
-        return self._execute(_report_denial, values).rowcount == 1
+        return self._execute(_report_denial, {**values, "now": self.tx.now}).rowcount == 1
 
     def take_ended(self, *, limit: int) -> Sequence[OutageReport]:
         """Delete and return reports of outages that have ended."""
@@ -330,7 +349,12 @@ def _to_late_work(row: Any) -> LateWork:
         is_recurring=timed is not None and schedule.is_recurring(timed),
         resumed_at=row.resumed_at,
         waits_since=row.waits_since,
+        last_ended_at=row.last_ended_at,
     )
+
+
+def _to_row(outage: Outage) -> dict[str, Any]:
+    return {**asdict(outage), "kind": outage.kind.value}
 
 
 def _to_outage(row: Row[tuple[object, ...]]) -> Outage:
