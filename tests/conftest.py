@@ -25,6 +25,7 @@ from support.doubles.clock import SetClock
 from support.garbage import pytest_collection
 from support.memory_disk import memory_disk
 from support.programs.programs import Start, starter
+from support.reports import pytest_runtest_makereport
 from support.servers.postgres_server import new_postgres, postgres_server
 from support.spread import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 from support.statements import share_compiled_statements
@@ -39,6 +40,7 @@ __all__ = [
     "pytest_collection",
     "pytest_collection_modifyitems",
     "pytest_runtest_call",
+    "pytest_runtest_makereport",
     "pytest_sessionstart",
     "pytest_xdist_make_scheduler",
 ]
