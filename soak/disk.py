@@ -135,8 +135,8 @@ def fill_data_folder(workers: Workers, data: Path, url: str) -> list[str]:
         broken = [*people.broken, *people.settle(people.accepted)]
         if people.counts["refused"] or people.counts["ready 200"]:
             broken.append(f"Without space in the data folder only: {dict(people.counts)}")
-        if not people.ask("GET", "/ready").is_success:
-            broken.append("It is not ready with space in the data folder.")
+        if not people.finds_ready():
+            broken.append(f"It is not ready after {SOON} s with space in the data folder.")
         broken += violations_at_rest(outside.rows, workers.traces)
         print(f"PostgreSQL elsewhere: {dict(people.counts)}", flush=True)
         workers.end()
@@ -253,6 +253,13 @@ class Client:
             left = {text: which for text, which in left.items() if not self.is_done(which)}
             time.sleep(0.1)
         return [f"{text} was never done" for text in left]
+
+    def finds_ready(self) -> bool:
+        """Ask whether it is ready until it is, or until it should be."""
+        until = time.monotonic() + SOON
+        while not (is_ready := self.ask("GET", "/ready").is_success) and time.monotonic() < until:
+            time.sleep(0.2)
+        return is_ready
 
     def is_done(self, which: str) -> bool:
         found = self.ask("GET", f"/api/conversations/{which}").json()

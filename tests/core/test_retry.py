@@ -26,6 +26,7 @@ from backburner.core.retry import (
     Outage,
     RetryAt,
     Waiting,
+    correct_wait,
     count_failure,
     failure_limit,
     gives_up_replying,
@@ -252,6 +253,12 @@ def test_a_run_waits_since_the_first_trouble_after_its_model_answered_it() -> No
     assert wait_again(run).since == NOON - HOUR
     assert wait_again(run, has_answered=True).since == NOON
     assert wait_again(make.run()).since == NOON
+    # A clock that ran ahead has written both.
+    ahead = replace(run, waits_since=NOON + DAY, own_trouble_since=NOON + HOUR)
+    right = replace(run, waits_since=NOON, own_trouble_since=NOON)
+    assert correct_wait(ahead, now=NOON) == right
+    assert correct_wait(run, now=NOON) == run
+    assert correct_wait(make.run(), now=NOON) == make.run()
     # An interruption changes nothing of it.
     assert keep_waiting(run, has_answered=True) == NO_WAIT
     assert keep_waiting(make.run(), has_answered=False) == NO_WAIT
@@ -326,11 +333,15 @@ def test_one_time_work_waits_a_day_and_a_job_as_long_as_a_run() -> None:
 
 
 def outlast(
-    *times: datetime | None, outage: Outage | None = None, now: datetime = NOON, **changes: Any
+    *times: datetime | None,
+    outage: Outage | None = None,
+    not_before: datetime | None = None,
+    now: datetime = NOON,
+    **changes: Any,
 ) -> bool:
     """Whether work that may wait for an hour has waited too long."""
-    changes = {"resumed_at": None, "limit": HOUR, **changes}
-    return has_waited_too_long(Waiting(times=times, **changes), outage, now=now)
+    waiting = Waiting(times=times, not_before=(None, not_before), limit=HOUR, **changes)
+    return has_waited_too_long(waiting, outage, now=now)
 
 
 def been_down(since: datetime, **changes: Any) -> Outage:
@@ -342,12 +353,12 @@ def test_work_has_waited_too_long_if_it_has_waited_for_nothing_but_its_model() -
     early, late = NOON - HOUR, NOON - HOUR + SECOND
 
     assert outlast(early, outage=been_down(early))
-    assert outlast(early, None, outage=been_down(early, answered_at=early), resumed_at=early)
+    assert outlast(early, None, outage=been_down(early, answered_at=early), not_before=early)
     assert not outlast(late, outage=been_down(early))
     assert not outlast(early, late, outage=been_down(early))
     assert not outlast(early, outage=been_down(late))
     assert not outlast(early, outage=been_down(early, answered_at=late))
-    assert not outlast(early, outage=been_down(early), resumed_at=late)
+    assert not outlast(early, outage=been_down(early), not_before=late)
     # Nothing has tried the model for long, or nothing is known of an outage.
     slept = replace(been_down(early), tried_until=NOON - MAX_UNTRIED_TIME - SECOND)
     assert not outlast(early, outage=slept)
@@ -360,7 +371,7 @@ def test_trouble_of_its_own_counts_though_the_model_answers_others() -> None:
     assert outlast(NOON, own_trouble_since=early)
     assert outlast(early, outage=been_down(early, answered_at=late), own_trouble_since=early)
     assert not outlast(NOON, own_trouble_since=late)
-    assert not outlast(NOON, own_trouble_since=early, resumed_at=late)
+    assert not outlast(NOON, own_trouble_since=early, not_before=late)
 
 
 def test_what_a_run_waited_for_otherwise_does_not_count_as_own_trouble() -> None:

@@ -15,12 +15,16 @@ from support.stage.provider import (
     HOUR,
     MINUTE,
     Provider,
+    ask_for_run,
     keep_in_outage,
     let_probe_hang,
+    note_trouble,
     outages,
     pass_time,
-    set_back,
+    receive_event,
     start_job,
+    stop_following,
+    wait_for_jobs,
 )
 from support.stage.stage import LEASE, Stage
 from support.stage.until import until
@@ -37,8 +41,7 @@ from backburner.core.ids import new_call_id
 from backburner.core.run import Failure, FailureKind, RunStatus
 from backburner.core.schedule import After, AfterCondition, Scheduled
 from backburner.core.tool_policy import Tool, ToolCall
-from backburner.core.transitions import RAISE_ALLOWANCE, Step
-from backburner.core.transitions.step import FollowerEvent
+from backburner.core.transitions import RAISE_ALLOWANCE
 from backburner.ports import LateWork, TurnRequest, Tx
 from backburner.runs.stopping import StopReason
 from backburner.worker.seats import Seats
@@ -298,20 +301,6 @@ async def test_a_wait_for_the_budget_keeps_what_a_run_waits_for(
     await stage.idle()
 
 
-async def test_work_that_began_to_wait_by_a_clock_that_ran_ahead_ends(
-    set_up: Callable[..., Stage], clock: SetClock
-) -> None:
-    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
-    task = await stage.task()
-    ahead = timedelta(days=300)
-    clock.now += ahead
-    await stage.work()
-    set_back(stage, clock, ahead)
-    await pass_time(stage, clock, retry.MAX_OUTAGE_WAIT + 6 * HOUR, HOUR)
-
-    assert stage.load(task).ended_as is EndedAs.ERROR
-
-
 async def test_a_job_without_a_seat_does_not_wait_for_a_model_that_answers(
     set_up: Callable[..., Stage], clock: SetClock
 ) -> None:
@@ -385,30 +374,6 @@ async def test_time_in_which_a_run_asks_about_a_call_does_not_count(
 
     assert stage.load(job).status is Status.WAITING_INPUT
     assert stage.history(job)[0].waits_since is None
-
-
-@pytest.mark.parametrize("back", [timedelta(), 10 * MINUTE])
-@pytest.mark.parametrize("what", ["answered", "resumed"])
-async def test_work_is_not_ended_because_the_clock_was_set_back_a_little(
-    set_up: Callable[..., Stage], clock: SetClock, what: str, back: timedelta
-) -> None:
-    stage = set_up()
-    task = await stage.task()
-    if what == "resumed":
-        stage.database.run(lambda tx: tx.users.pause_everything(USER, paused=True))
-    for _ in range(26):
-        note_trouble(stage)
-        clock.advance(HOUR)
-    if what == "resumed":
-        stage.database.run(lambda tx: tx.users.pause_everything(USER, paused=False))
-    else:
-        stage.database.run(lambda tx: tx.outages.note_answer("scripted"))
-    clock.advance(SECOND)
-    set_back(stage, clock, back)
-    note_trouble(stage)
-    await stage.outage_reporter.run_once()
-
-    assert stage.load(task).ended_as is None
 
 
 async def test_time_before_a_crash_does_not_count(
@@ -505,45 +470,65 @@ async def test_a_run_that_goes_on_and_serves_the_last_event_ends_the_work(
     assert stage.load(task).ended_as is EndedAs.COMPLETED
 
 
-def note_trouble(stage: Stage) -> None:
-    failure = Failure(FailureKind.UNAVAILABLE, "It is down.", retry_after=HOUR)
-    stage.database.run(lambda tx: tx.outages.note("scripted", failure, probed=True))
+async def test_a_run_of_the_last_event_does_not_end_a_new_schedule(stage: Stage) -> None:
+    first, other = [await stage.task(Scheduled(NOON + 400 * HOUR)) for _ in range(2)]
+    task = await stage.task(After(first.id, on=AfterCondition.ANY))
+    stop_following(stage, task)
+    going = asyncio.Event()
+    stage.engine.then(Wait(going), End({"complete": True, "message": "Done."}))
+    await stage.take_up()
+    new = After(other.id, once=True)
+
+    def reschedule(tx: Tx) -> None:
+        before = tx.conversations.lock(USER, task.id)
+        steps.save(tx, transitions.set_schedule(before, new, now=tx.now))
+
+    stage.database.run(reschedule)
+    going.set()
+    await stage.idle()
+
+    after = stage.load(task)
+    assert (after.schedule, after.ended_as) == (new, None)
 
 
-async def wait_for_jobs(stage: Stage, length: timedelta) -> None:
-    """Let a run begin, and wait for its jobs."""
+async def test_messages_do_not_prolong_the_waiting_of_late_work(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
+    note_trouble(stage)
+    task = await stage.task()
+    for hour in range(26):
+        clock.advance(HOUR)
+        note_trouble(stage)
+        if hour % 10 == 9:
+            await stage.say(task, "Any news?")
+            await stage.take_up()
+            await stage.idle()
+        await stage.outage_reporter.run_once()
+
+    assert stage.load(task).ended_as is EndedAs.ERROR
+
+
+async def test_a_reply_that_was_interrupted_does_not_hide_a_crash(
+    set_up: Callable[..., Stage], clock: SetClock
+) -> None:
+    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
+    task = await stage.task()
+    await wait_for_jobs(stage, 30 * HOUR)
+    await keep_in_outage(stage)
+    await pass_time(stage, clock, 29 * HOUR, HOUR)
+    clock.advance(HOUR)
     stage.engine.then(Wait())
     await stage.take_up()
-    turn = stage.only_run().claim.turn
-
-    def hand_back(tx: Tx) -> None:
-        step = Step(conversation=tx.turns.hold(turn))
-        tx.turns.hand_back(turn, step, until=tx.now + length)
-
-    stage.database.run(hand_back)
     stage.kill()
+    clock.advance(2 * LEASE)
+    assert await stage.rescuer.run_once()
+    note_trouble(stage)
+    stage.engine.then(Wait())
+    await stage.say(task, "What happens?")
+    await stage.take_up()
+    stage.underway.stop_all(StopReason.DRAINING)
+    await stage.idle()
+    await stage.outage_reporter.run_once()
 
-
-def stop_following(stage: Stage, task: Conversation) -> None:
-    """Remove the work that a task runs after: it gets its last event."""
-
-    def stop(tx: Tx) -> None:
-        before = tx.conversations.lock(task.user_id, task.id)
-        steps.save(tx, transitions.apply_follower_event(before, FollowerEvent.STOPPED))
-
-    stage.database.run(stop)
-
-
-def receive_event(stage: Stage, task: Conversation) -> None:
-    def receive(tx: Tx) -> None:
-        before = tx.conversations.lock(task.user_id, task.id)
-        steps.save(tx, transitions.receive_event(before, {"source": "after", "signal": "ended"}))
-
-    stage.database.run(receive)
-
-
-def ask_for_run(stage: Stage, task: Conversation) -> None:
-    def ask(tx: Tx) -> None:
-        steps.save(tx, transitions.run_now(tx.conversations.lock(task.user_id, task.id)))
-
-    stage.database.run(ask)
+    assert stage.load(task).ended_as is None

@@ -15,7 +15,6 @@ from support.stage.provider import (
     Provider,
     outages,
     pass_time,
-    set_back,
 )
 from support.stage.stage import Stage
 from support.stage.until import until
@@ -103,20 +102,6 @@ async def test_an_outage_is_over_when_the_model_answers_badly(
 
     assert outages(stage) == []
     assert {run.escalated_from for run in stage.history(task)} >= {"local"}
-
-
-async def test_a_model_is_tried_soon_after_the_clock_was_set_back_a_little(
-    set_up: Callable[..., Stage], clock: SetClock
-) -> None:
-    stage = set_up(otherwise=Provider())
-    await stage.task(EVERY_HOUR)
-    await stage.work()
-    await pass_time(stage, clock, 2 * HOUR, MINUTE)
-
-    set_back(stage, clock, 50 * MINUTE)
-
-    (outage,) = outages(stage)
-    assert max(outage.until, outage.tried_until) == clock.now
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from support.stage.provider import (
     meet_own_trouble,
     outages,
     pass_time,
-    set_back,
+    receive_event,
     start_job,
+    stop_following,
 )
 from support.stage.stage import LEASE, Stage
 from support.stage.until import until
@@ -30,6 +31,7 @@ from backburner.core import retry
 from backburner.core.conversation import EndedAs, Status
 from backburner.core.errors import ModelUnavailable
 from backburner.core.run import RunStatus
+from backburner.core.schedule import After, AfterCondition, Scheduled
 from backburner.ports import TurnRequest
 from backburner.runs.stopping import StopReason
 from backburner.worker.seats import Seats
@@ -203,19 +205,17 @@ async def test_jobs_end_whose_model_fails_after_its_first_answer_though_each_is_
     assert {stage.load(job).ended_as for job in jobs} == {EndedAs.ERROR}
 
 
-async def test_own_trouble_that_a_clock_noted_which_ran_ahead_ends_work(
+async def test_the_last_event_of_work_with_own_trouble_waits_for_a_day(
     set_up: Callable[..., Stage], clock: SetClock
 ) -> None:
-    stage = set_up(
-        otherwise=lambda _request: [Spend(10), DOWN], limits=Limits(run_timeout=HOUR / 2)
-    )
-    job = await start_job(stage)
-    clock.now += 300 * DAY
+    stage = set_up(otherwise=lambda _request: [Spend(10), DOWN_FOR_AN_HOUR])
+    first = await stage.task(Scheduled(NOON + 400 * HOUR))
+    task = await stage.task(After(first.id, on=AfterCondition.ANY))
+    receive_event(stage, task)
     await stage.work()
-    clock.advance(MINUTE)
-    await stage.work()
-    assert stage.history(job)[0].own_trouble_since == clock.now
-    set_back(stage, clock, 300 * DAY)
-    await pass_time(stage, clock, 2 * HOUR, 5 * MINUTE)
+    await pass_time(stage, clock, 30 * HOUR, HOUR)
+    assert stage.history(task)[0].own_trouble_since is not None
+    stop_following(stage, task)
+    await pass_time(stage, clock, 3 * HOUR, HOUR)
 
-    assert stage.load(job).ended_as is EndedAs.ERROR
+    assert stage.load(task).ended_as is None

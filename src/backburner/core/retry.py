@@ -89,10 +89,10 @@ class Outage:
 class Waiting:
     """One-time work that waits for its model, and may have waited for too long."""
 
-    #: It has not waited before any of these: when it was due, when its run began to wait.
+    #: When it was due, when its run began to wait: it has waited since the last of them.
     times: Iterable[datetime | None]
-    #: When its user last resumed all work.
-    resumed_at: datetime | None
+    #: When its user resumed all work, when its event came: it has not waited before that at all.
+    not_before: Iterable[datetime | None]
     #: How long it may wait.
     limit: timedelta
     #: Of a run that has just met it; while others are tried it means nothing.
@@ -164,7 +164,16 @@ def has_waited_too_long(waiting: Waiting, outage: Outage | None, *, now: datetim
     times = (waits_since(outage, now), answered_at, *waiting.times)
     since = max(time for time in times if time is not None)
     since = min(since, waiting.own_trouble_since or since)
-    return now - max(since, waiting.resumed_at or since) >= waiting.limit
+    since = max(since, *(time for time in waiting.not_before if time is not None), since)
+    return now - since >= waiting.limit
+
+
+def correct_wait(run: Run, *, now: datetime) -> Run:
+    """Correct the times of a run in progress, which a clock wrote that ran ahead until then."""
+    since, own = run.waits_since, run.own_trouble_since
+    return replace(
+        run, waits_since=since and min(since, now), own_trouble_since=own and min(own, now)
+    )
 
 
 def keep_waiting(run: Run, *, has_answered: bool) -> ModelWait:

@@ -199,10 +199,10 @@ class _Ending:
             case StopReason.SPENT if self.gate.over is not None:
                 self._spent(tx, conversation, self.gate.over)
             case StopReason.USER_WAITING | StopReason.DRAINING | StopReason.SHUTDOWN:
-                step, wait = Step(conversation=conversation), self._keep_waiting()
+                step, wait = Step(conversation=conversation), self._keep_waiting(tx.now)
                 self._hand_back(tx, step, until=tx.now, wait=wait)
             case StopReason.BUDGET_RESERVED:
-                step, wait = Step(conversation=conversation), self._keep_waiting()
+                step, wait = Step(conversation=conversation), self._keep_waiting(tx.now)
                 until = tx.now + BUDGET_RETRY_DELAY
                 self._hand_back(tx, step, until=until, serves=False, wait=wait)
             case StopReason.TIMEOUT:
@@ -258,8 +258,9 @@ class _Ending:
         delay = retry.own_delay(wait, in_outage=claim.in_outage, now=tx.now)
         self._hand_back(tx, Step(conversation=conversation), until=tx.now + delay, wait=wait)
 
-    def _keep_waiting(self) -> ModelWait:
-        return retry.keep_waiting(self.claim.run, has_answered=self._has_answered())
+    def _keep_waiting(self, now: datetime) -> ModelWait:
+        run = retry.correct_wait(self.claim.run, now=now)
+        return retry.keep_waiting(run, has_answered=self._has_answered())
 
     def _is_paused(self, conversation: Conversation) -> bool:
         """Whether the work was paused meanwhile, and the run was not asked for all the same."""
@@ -274,8 +275,11 @@ class _Ending:
         if turn.kind is RunKind.BACKGROUND and conversation.is_recurring:
             return False
         waiting = Waiting(
-            times=(wait.since, *(event.arrived_at for event in self._events())),
-            resumed_at=tx.users.load(turn.user_id).resumed_at,
+            times=(wait.since,),
+            not_before=(
+                tx.users.load(turn.user_id).resumed_at,
+                *(event.arrived_at for event in self._events()),
+            ),
             limit=self._max_wait(conversation),
             own_trouble_since=wait.own_trouble_since,
         )
@@ -283,10 +287,10 @@ class _Ending:
 
     def _leave_out_work(self, conversation: Conversation, *, now: datetime) -> Run:
         """Leave out the time in which the run has worked, or the machine slept meanwhile."""
-        run, claimed_at = self.claim.run, self.result.claimed_at
+        run, claimed_at = retry.correct_wait(self.claim.run, now=now), self.result.claimed_at
         if claimed_at is None:
             return run
-        length, longest = now - claimed_at, self._run_timeout(conversation)
+        length, longest = max(now - claimed_at, timedelta()), self._run_timeout(conversation)
         left_out = length if self._has_answered() else max(length - longest, timedelta())
         return retry.leave_out(run, left_out)
 
@@ -430,12 +434,13 @@ class _Ending:
         """Return the run, under the schedule that its items belong to.
 
         The last event of work after other work makes a new revision, so that a run in progress
-        does not end the work; one that was handed back may serve that event after all.
+        does not end the work; one that was handed back before may serve that event after all.
         """
         run, after = self.claim.run, conversation.schedule
         last = FollowerEvent.STOPPED.value
         serves_last = any(event.content.get("signal") == last for event in self._events())
-        if isinstance(after, After) and after.once and serves_last:
+        is_same = self.claim.conversation.schedule_revision == conversation.schedule_revision
+        if isinstance(after, After) and after.once and serves_last and is_same:
             return replace(run, schedule_revision=conversation.schedule_revision)
         return run
 

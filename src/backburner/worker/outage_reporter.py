@@ -127,7 +127,7 @@ class OutageReporter:
         run_timeout = work.run_timeout or self.deps.limits.run_timeout
         waiting = Waiting(
             times=(work.due_at, work.waits_since, work.last_ended_at),
-            resumed_at=work.resumed_at,
+            not_before=(work.resumed_at,),
             limit=retry.max_outage_wait(work.kind, run_timeout),
         )
         return retry.has_waited_too_long(waiting, outage, now=now)

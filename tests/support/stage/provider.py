@@ -3,13 +3,18 @@
 import asyncio
 from datetime import timedelta
 
+from backburner.actions import steps
 from backburner.actions.origin import Origin
 from backburner.actions.work import jobs
+from backburner.core import transitions
 from backburner.core.conversation import Conversation
 from backburner.core.errors import ModelAccessDenied, ModelUnavailable
 from backburner.core.retry import Outage
+from backburner.core.run import Failure, FailureKind
 from backburner.core.schedule import Interval
-from backburner.ports import TurnRequest
+from backburner.core.transitions import Step
+from backburner.core.transitions.step import FollowerEvent
+from backburner.ports import TurnRequest, Tx
 from support.doubles.clock import SetClock
 from support.doubles.engine import End, Fail, Spend, Wait
 from support.stage.make import MATE, NOON
@@ -87,3 +92,47 @@ async def keep_in_outage(stage: Stage) -> None:
     stage.user(MATE)
     await stage.task(EVERY_HOUR, user=MATE)
     await stage.work()
+
+
+def note_trouble(stage: Stage) -> None:
+    failure = Failure(FailureKind.UNAVAILABLE, "It is down.", retry_after=HOUR)
+    stage.database.run(lambda tx: tx.outages.note("scripted", failure, probed=True))
+
+
+async def wait_for_jobs(stage: Stage, length: timedelta) -> None:
+    """Let a run begin, and wait for its jobs."""
+    stage.engine.then(Wait())
+    await stage.take_up()
+    turn = stage.only_run().claim.turn
+
+    def hand_back(tx: Tx) -> None:
+        step = Step(conversation=tx.turns.hold(turn))
+        tx.turns.hand_back(turn, step, until=tx.now + length)
+
+    stage.database.run(hand_back)
+    stage.kill()
+
+
+def stop_following(stage: Stage, task: Conversation) -> None:
+    """Remove the work that a task runs after: it gets its last event."""
+
+    def stop(tx: Tx) -> None:
+        before = tx.conversations.lock(task.user_id, task.id)
+        steps.save(tx, transitions.apply_follower_event(before, FollowerEvent.STOPPED))
+
+    stage.database.run(stop)
+
+
+def receive_event(stage: Stage, task: Conversation) -> None:
+    def receive(tx: Tx) -> None:
+        before = tx.conversations.lock(task.user_id, task.id)
+        steps.save(tx, transitions.receive_event(before, {"source": "after", "signal": "ended"}))
+
+    stage.database.run(receive)
+
+
+def ask_for_run(stage: Stage, task: Conversation) -> None:
+    def ask(tx: Tx) -> None:
+        steps.save(tx, transitions.run_now(tx.conversations.lock(task.user_id, task.id)))
+
+    stage.database.run(ask)

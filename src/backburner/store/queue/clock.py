@@ -27,6 +27,7 @@ from backburner.store.tables import (
     attempts,
     conversations,
     deliveries,
+    inbox,
     is_open,
     is_queued,
     is_unsent,
@@ -64,7 +65,14 @@ def _at_most_now(time: ColumnElement[Any]) -> ColumnElement[Any]:
 _serve_users = update(users).where(users.c.served_at > _ahead).values(served_at=_now)
 _try_models = (
     update(outages)
-    .where(or_(outages.c.since > _now, outages.c.until > _now, outages.c.answered_at > _now))
+    .where(
+        or_(
+            outages.c.since > _now,
+            outages.c.until > _now,
+            outages.c.tried_until > _now,
+            outages.c.answered_at > _now,
+        )
+    )
     .values(
         until=_now,
         since=_at_most_now(outages.c.since),
@@ -81,6 +89,8 @@ _wait_for_models = (
         own_trouble_since=_at_most_now(runs.c.own_trouble_since),
     )
 )
+_end_runs = update(runs).where(runs.c.ended_at > _now).values(ended_at=_now)
+_receive = update(inbox).where(inbox.c.arrived_at > _now).values(arrived_at=_now)
 _forget_attempts = delete(attempts).where(attempts.c.since > _ahead)
 _select_ahead = (
     select(conversations)
@@ -154,7 +164,7 @@ def correct_times(tx: Context, *, leases: tuple[timedelta, timedelta], jumped: b
     times = {**ahead, "now": tx.now, "later": tx.now + USUAL_WAIT}
     for statement in (_resume, _set_changes, _forget_attempts, _deliver):
         tx.connection.execute(statement, times)
-    for statement in (_try_models, _resume_users, _wait_for_models):
+    for statement in (_try_models, _resume_users, _wait_for_models, _end_runs, _receive):
         tx.connection.execute(statement, {"now": tx.now})
     for statement, lease in zip(_shorten_leases, leases, strict=True):
         tx.connection.execute(statement, {"lease_end": tx.tick + lease // MICROSECOND})

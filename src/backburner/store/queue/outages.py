@@ -121,6 +121,7 @@ _select_late = (
         .where(
             runs.c.user_id == conversations.c.user_id,
             runs.c.conversation_id == conversations.c.id,
+            runs.c.kind == text("'background'"),
         )
         .order_by(runs.c.started_at.desc())
         .limit(literal_column("1", Integer))
