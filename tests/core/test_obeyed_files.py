@@ -1,7 +1,10 @@
 """Which files other programs obey, and which settings of a repository make git run nothing."""
 
+import time
+
 import pytest
 from support.cases.policy_cases import judge
+from support.requirements import requirement
 
 from backburner.core.obeyed_files import (
     Place,
@@ -161,13 +164,14 @@ def test_very_many_settings_take_little_time() -> None:
 def test_files_that_git_names_are_found() -> None:
     text = (
         '[core]\n\tbare = false\n\thooksPath = .githooks\n\tfsmonitor = "tools/x -v"\n'
-        "[include]\n\tpath = ../more\n# comment\n"
+        '[include]\n\tpath = ../more\n# comment\n[includeIf "onbranch:a=b"] path = other\n'
     )
 
     assert list(find_pointers("config", text)) == [
         (".githooks", ".git/hooks"),
         ("tools/x", ".envrc"),
         ("../more", ".git/config"),
+        ("other", ".git/config"),
     ]
     assert list(find_pointers(".git", "gitdir: ../store\n")) == [("../store", ".git")]
     assert list(find_pointers("commondir", "../..\n")) == [("../..", ".git")]
@@ -195,3 +199,35 @@ def test_what_git_itself_writes_is_plain() -> None:
     own = "[alias]\n\tlast = log -1\n"
     assert adds_plain_settings(own, own + PLAIN)
     assert adds_plain_settings(own + PLAIN, PLAIN)
+
+
+HOSTILE = ("a", "= ", "a ", "/ ", "a/", "=", " = ", '"', "[", '[core "', "url = https://", "a\\")
+
+
+@requirement("B-command")
+@pytest.mark.parametrize("part", HOSTILE)
+def test_a_line_of_any_length_takes_little_time(part: str) -> None:
+    line = (part * 200_000)[:200_000]
+    before = time.process_time()
+
+    for text in (line, f"[core]\n\t{line}x\n", f"path = {line}", f'[remote "{line}'):
+        list(find_pointers("config", text))
+        list(find_pointers(".git", text))
+        plain_settings(text)
+        for path in (".git/config", ".git/rebase-merge/git-rebase-todo", ".git/hooks/x"):
+            is_plain_change(path, text, f"{text}y")
+    is_obeyed(line)
+
+    # A search that tries each place in the line anew takes minutes.
+    assert time.process_time() - before < 2
+
+
+def test_a_very_long_line_is_never_plain_and_points_to_nothing() -> None:
+    long = f"[user]\n\tname = {'a' * 5000}\n"
+
+    assert not adds_plain_settings("", long)
+    assert not adds_plain_settings(long, f"{long}\temail = a@b\n")
+    assert plain_settings(f"{long}{PLAIN}").split() == PLAIN.split()
+    assert list(find_pointers("config", f"[x]\n\ty = {'a/' * 5000}\n\tz = b/c\n")) == [
+        ("b/c", ".envrc")
+    ]

@@ -67,7 +67,10 @@ _PLAIN_STEP = re.compile(
 #: What a worktree names the repository that it belongs to.
 _PLAIN_COMMON_FOLDER = "../.."
 
-_SETTING = re.compile(r"(\w+)\s*=\s*(.*)")
+#: Of a line of settings; nobody writes longer ones, so they are never plain and name nothing.
+_MAX_LINE_CHARS = 4096
+#: A setting may follow its section on the same line.
+_SECTION = re.compile(r'\[[^"\]]*("[^"]*")?\]')
 _WORD = re.compile(r"""[^\s"'!;&|<>()`]+""")
 
 
@@ -139,6 +142,8 @@ def is_plain_change(path: str, old: str, new: str) -> bool:
 
 def adds_plain_settings(old: str, new: str) -> bool:
     """Return whether new settings of a repository make git run nothing that the old ones do not."""
+    if any(map(_is_long, _strip_lines(new))):
+        return False
     known = _addresses(old)
     if any(known.get(key, lines) != lines for key, lines in _addresses(new).items()):
         return False
@@ -164,10 +169,11 @@ def find_pointers(name: str, text: str) -> Iterator[tuple[str, str]]:
         yield text.strip().removeprefix("gitdir:").strip(), GIT_FOLDER
         return
     for line in _strip_lines(text):
-        found = None if _is_plain(line) else _SETTING.search(line)
-        if found is None:
+        # Not by a search, which would begin anew at each letter.
+        key, sign, value = line[_end_of_section(line) :].partition("=")
+        if not sign or _is_plain(line) or _is_long(line):
             continue
-        key, value = found[1].casefold(), found[2].strip().strip('"')
+        key, value = key.strip().casefold(), value.strip().strip('"')
         if key == "hookspath":
             yield value, f"{GIT_FOLDER}/{_HOOKS}"
         elif key == "path":
@@ -185,7 +191,18 @@ def _strip_lines(text: str) -> list[str]:
     return [stripped for line in text.split("\n") if (stripped := line.strip())]
 
 
+def _end_of_section(line: str) -> int:
+    found = _SECTION.match(line)
+    return found.end() if found else 0
+
+
+def _is_long(line: str) -> bool:
+    return len(line) > _MAX_LINE_CHARS
+
+
 def _is_plain(line: str) -> bool:
+    if _is_long(line):
+        return False
     return bool(_PLAIN_SECTION.fullmatch(line) or _PLAIN_SETTING.fullmatch(line))
 
 
