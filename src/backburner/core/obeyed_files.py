@@ -40,11 +40,11 @@ _FOLDERS = frozenset(
 #: The folder of a repository, or a file that says where it is.
 GIT_FOLDER = ".git"
 SETTINGS_FILES = frozenset({"config", "config.worktree"})
-_COMMON_FOLDER = "commondir"
+COMMON_FOLDER = "commondir"
 #: Files of git that name others.
-POINTING_FILES = SETTINGS_FILES | {GIT_FOLDER, _COMMON_FOLDER}
+POINTING_FILES = SETTINGS_FILES | {GIT_FOLDER, COMMON_FOLDER}
 _TODO = "git-rebase-todo"
-_GIT_FILES = SETTINGS_FILES | {"attributes", _COMMON_FOLDER, _TODO}
+_GIT_FILES = SETTINGS_FILES | {"attributes", COMMON_FOLDER, _TODO}
 _INFO = "info"
 _HOOKS = "hooks"
 _SAMPLE = ".sample"
@@ -94,6 +94,11 @@ class Place:
             place = place.enter(name)
         return place
 
+    @property
+    def may_hold_obeyed(self) -> bool:
+        """Whether files are obeyed here that are not elsewhere."""
+        return self.is_obeyed or self.is_git or self.is_repository or self.is_hooks
+
     def enter(self, name: str) -> Self:
         name = name.casefold()
         is_git = self.is_git or self.is_repository
@@ -126,7 +131,7 @@ def is_obeyed(path: str) -> bool:
 
 def is_repository(names: AbstractSet[str]) -> bool:
     """Return whether git takes a folder with these names, in lower case, for a repository."""
-    return "head" in names and (_COMMON_FOLDER in names or {"objects", "refs"} <= names)
+    return "head" in names and (COMMON_FOLDER in names or {"objects", "refs"} <= names)
 
 
 def is_plain_change(path: str, old: str, new: str) -> bool:
@@ -134,8 +139,9 @@ def is_plain_change(path: str, old: str, new: str) -> bool:
     folder, _, name = path.casefold().rpartition("/")
     if name == "config":
         return adds_plain_settings(old, new)
-    if name == _COMMON_FOLDER:
-        is_worktree = posixpath.basename(posixpath.dirname(folder)) == "worktrees"
+    if name == COMMON_FOLDER:
+        above, _, parent = posixpath.dirname(folder).rpartition("/")
+        is_worktree = parent == "worktrees" and Place.at(above).is_git
         return is_worktree and new.strip() == _PLAIN_COMMON_FOLDER
     return name == _TODO and _adds_nothing(old, new, lambda line: bool(_PLAIN_STEP.fullmatch(line)))
 

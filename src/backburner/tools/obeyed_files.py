@@ -28,6 +28,7 @@ from backburner.core.errors import (
     NotFound,
 )
 from backburner.core.obeyed_files import (
+    COMMON_FOLDER,
     Place,
     is_plain_change,
     is_repository,
@@ -42,6 +43,7 @@ from backburner.tools.obeyed_scan import (
     OPEN_ROOT,
     FileState,
     Snapshot,
+    is_skipped,
     open_again,
     regain,
     scan,
@@ -177,9 +179,9 @@ class ObeyedFiles:
                 raise _guarded(path, "Other programs obey it.")
             place = place.enter(part)
         found = self.scan()
-        used_as = found.find_place(path)
-        is_whole_folder = used_as is not None and (used_as.is_obeyed or used_as.is_hooks)
-        if path in found.files or path in found.targets or is_whole_folder:
+        above = found.find_place("/".join(parts[:-1]))
+        is_obeyed_there = above is not None and above.obeys(parts[-1])
+        if path in found.files or path in found.targets or is_obeyed_there:
             raise _guarded(path, "A file that other programs obey points to it.")
 
     def _compare(self, before: Snapshot) -> Sequence[KeptChange]:
@@ -327,6 +329,9 @@ def _is_plain(path: str, old: FileState | None, new: FileState) -> bool:
     if not (new.is_file and new.is_whole):
         return False
     if old is not None and not (old.is_file and old.is_whole):
+        return False
+    if path.casefold().endswith(f"/{COMMON_FOLDER}") and is_skipped(path):
+        # The folder that it names is looked at only if a link leads there.
         return False
     return is_plain_change(path, "" if old is None else old.text, new.text)
 

@@ -155,7 +155,7 @@ class Snapshot:
     def find_place(self, path: str) -> Place | None:
         """Return as what a path is used that a watched file points to, itself or from above."""
         parts = path.split("/")
-        for number in range(len(parts), 0, -1):
+        for number in range(len(parts), -1, -1):
             place = self.targets.get("/".join(parts[:number]))
             if place is not None:
                 for name in parts[number:]:
@@ -298,9 +298,15 @@ class _Walk:
         real, links = self._resolve(_parent(path), target)
         for link in links:
             self._watch(link, Place())
-        # Not everything, if it points to a folder that it lies in.
-        if real and not f"{path}/".startswith(f"{real}/"):
-            self._watch(real, used_as)
+        if real is None:
+            return
+        if f"{path}/".startswith(f"{real}/" if real else ""):
+            if used_as.name != GIT_FOLDER or Place.at(real).is_git:
+                # Not everything, if it points to a folder that it lies in.
+                return
+            # It shares the settings of that folder; the rest there is not git's.
+            used_as = Place(is_repository=True)
+        self._watch(real, used_as)
 
     def _watch(self, path: str, used_as: Place) -> None:
         if path not in self.found.targets:
@@ -312,7 +318,7 @@ class _Walk:
         with suppress(OSError):
             target = str((self._folder / path).readlink())
             real, _ = self._resolve(_parent(path), target)
-            if real and _is_skipped(real):
+            if real and is_skipped(real):
                 self._visit(real, Place.at(_parent(real)).enter(real.rpartition("/")[2]))
 
     def _visit(self, path: str, used_as: Place) -> None:
@@ -326,11 +332,11 @@ class _Walk:
                 if not self._is_folder(here, part):
                     return
             with open_folder(self._folder, _parent(path)) as opened:
-                status = stat_entry(opened, parts[-1])
+                status = stat_entry(opened, parts[-1] or ".")
                 was_link = self._known is not None and self._known.files.get(path, FOLDER).is_link
                 if status is None or was_link or not stat.S_ISDIR(status.st_mode):
                     self._note(opened, parts[-1], path, used_as)
-                elif used_as.is_obeyed or used_as.is_git or used_as.is_hooks or _is_skipped(path):
+                elif used_as.may_hold_obeyed or is_skipped(path):
                     with open_folder(self._folder, path) as below:
                         self._walk(below, path, used_as)
         self._walk_deep()
@@ -421,7 +427,8 @@ def _skip_what_is_gone() -> Iterator[None]:
             raise
 
 
-def _is_skipped(path: str) -> bool:
+def is_skipped(path: str) -> bool:
+    """Return whether only what links lead to is looked at there."""
     parts = path.split("/")
     return not SKIPPED_FOLDERS.isdisjoint(parts) or GIT_OBJECTS in parts
 
