@@ -112,6 +112,27 @@ def test_in_a_folder_of_that_shape_only_files_of_git_are_obeyed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("folder", "name", "expected"),
+    [
+        *((".", ".cargo", True), ("a", ".HG", True), (".git", "rebase-merge", True)),
+        *((".git/refs", "x", True), (".", "lib", False), ("src", "hooks", False)),
+    ],
+)
+def test_a_link_is_obeyed_where_a_folder_of_its_name_would_be(
+    folder: str, name: str, *, expected: bool
+) -> None:
+    place = Place.at(folder)
+
+    assert place.obeys(name, is_link=True) == expected
+    assert not place.obeys(name)
+    assert place.enter(name).may_hold_obeyed == expected
+
+
+def test_objects_of_a_repository_are_not_obeyed() -> None:
+    assert not Place.at(".git/objects").may_hold_obeyed
+
+
+@pytest.mark.parametrize(
     ("path", "old", "new", "expected"),
     [
         (".git/worktrees/x/commondir", "", "../..\n", True),

@@ -134,3 +134,52 @@ async def test_of_a_new_worktree_only_its_pointer_is_asked_about(workspace: Work
 
     ((_, shown),) = ran.asks
     assert shown.startswith("Create the file tree/.git:")
+
+
+@requirement("B-command")
+@pytest.mark.parametrize(
+    ("folder", "file"),
+    [(".cargo", "config.toml"), (".hg", "hgrc"), (".github", "copilot-instructions.md")],
+)
+async def test_a_folder_with_obeyed_files_is_watched_as_a_link_too(
+    workspace: Workspace, folder: str, file: str
+) -> None:
+    link = workspace.folder / folder
+    ran = await workspace.run(f"mkdir lib; echo evil >lib/{file}; ln -s lib {folder}")
+
+    assert len(ran.asks) == 1
+    assert not link.is_symlink()
+
+    (workspace.folder / "lib" / file).write_text("of the user")
+    link.symlink_to("lib")
+    ran = await workspace.run(f"echo evil >lib/{file}; echo evil >lib/other")
+
+    assert len(ran.asks) == 1
+    assert (link / file).read_text() == "of the user"
+
+
+@requirement("B-command")
+async def test_a_link_in_a_repository_is_put_back_wherever_it_leads(workspace: Workspace) -> None:
+    workspace.user("for x in 1 2 3; do git commit -q --allow-empty -m $x; done")
+
+    ran = await workspace.run(
+        "cd proj; GIT_SEQUENCE_EDITOR='sed -i 1s/^pick/edit/' git rebase -q -i HEAD~2 --empty=keep;"
+        " mv .git/rebase-merge state; ln -s ../state .git/rebase-merge;"
+        " echo 'exec touch MARK' >state/git-rebase-todo"
+    )
+    workspace.user("git rebase --continue")
+
+    assert not workspace.mark.exists()
+    assert len(ran.asks) == 1
+
+
+async def test_objects_of_a_repository_that_a_link_leads_to_are_not_read(
+    workspace: Workspace,
+) -> None:
+    workspace.user("mv .git/objects ../store; ln -s ../../store .git/objects")
+
+    ran = await workspace.run(
+        "cd proj; echo x >x; git add x; git commit -qm x; echo >../store/config"
+    )
+
+    assert ran.asks == []

@@ -46,6 +46,8 @@ POINTING_FILES = SETTINGS_FILES | {GIT_FOLDER, COMMON_FOLDER}
 _TODO = "git-rebase-todo"
 _GIT_FILES = SETTINGS_FILES | {"attributes", COMMON_FOLDER, _TODO}
 _INFO = "info"
+#: Very many files of a repository, none of which is obeyed where it lies.
+GIT_OBJECTS = "objects"
 _HOOKS = "hooks"
 _SAMPLE = ".sample"
 
@@ -97,7 +99,10 @@ class Place:
     @property
     def may_hold_obeyed(self) -> bool:
         """Whether files are obeyed here that are not elsewhere."""
-        return self.is_obeyed or self.is_git or self.is_repository or self.is_hooks
+        if self.is_git and self.name == GIT_OBJECTS:
+            return False
+        is_of_git = self.is_git or self.is_repository or self.is_hooks
+        return is_of_git or self.is_obeyed or self.name in _FILES
 
     def enter(self, name: str) -> Self:
         name = name.casefold()
@@ -110,9 +115,11 @@ class Place:
             is_hooks=self.is_hooks or (is_git and name == _HOOKS),
         )
 
-    def obeys(self, name: str) -> bool:
+    def obeys(self, name: str, *, is_link: bool = False) -> bool:
         """Return whether other programs obey a file or link of this folder."""
         name = name.casefold()
+        if is_link and (self.is_git or self.is_repository or name in _FILES):
+            return True
         if name in _NAMES or self.is_obeyed or name in _FOLDERS or name == GIT_FOLDER:
             return True
         if name.endswith(_ENDING) or name in _FILES.get(self.name, ()):
@@ -131,7 +138,7 @@ def is_obeyed(path: str) -> bool:
 
 def is_repository(names: AbstractSet[str]) -> bool:
     """Return whether git takes a folder with these names, in lower case, for a repository."""
-    return "head" in names and (COMMON_FOLDER in names or {"objects", "refs"} <= names)
+    return "head" in names and (COMMON_FOLDER in names or {GIT_OBJECTS, "refs"} <= names)
 
 
 def is_plain_change(path: str, old: str, new: str) -> bool:

@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from backburner.core.obeyed_files import (
     GIT_FOLDER,
+    GIT_OBJECTS,
     POINTING_FILES,
     SETTINGS_FILES,
     Place,
@@ -41,8 +42,6 @@ _MAX_OPEN = 48
 _MAX_LINKS = 40
 #: Folders with very many files, none of which is obeyed where it lies. Links into them are.
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
-#: The same, of a repository.
-GIT_OBJECTS = "objects"
 
 #: Names of files that are no text.
 _AS_STORED = ("utf-8", "surrogateescape")
@@ -224,7 +223,7 @@ class _Walk:
             if is_folder:
                 with _skip_what_is_gone():
                     self._enter(folder, name, f"{prefix}{name}", place, depth)
-            elif place.obeys(name):
+            elif place.obeys(name, is_link=is_link):
                 with _skip_what_is_gone():
                     self._note(folder, name, f"{prefix}{name}", place.enter(name))
             elif is_link:
