@@ -59,6 +59,7 @@ PLAIN = """\
         *(".envrc", "a/.envrc", "./.envrc", "a/../.envrc", ".ENVRC", "//a//.envrc", ".npmrc"),
         *(".vscode/tasks.json", ".config/x/y", ".vscode", "CLAUDE.md", "docs/claude.md"),
         *(".git/commondir", ".git/rebase-merge/git-rebase-todo", ".hg/hgrc", ".Rprofile", ".irbrc"),
+        *(".git/remotes/x", ".git/branches/x", ".git/modules/x/remotes/y/z"),
         *(".pdbrc", ".ghci", ".cargo/config.toml", ".mise.toml", ".aider.conf.yml"),
         *("opencode.json", ".github/copilot-instructions.md", "x.code-workspace", ".clinerules/x"),
         *("AGENTS.md", ".claude/settings.json", ".ssh/config", ".husky/pre-commit", ".bashrc"),
@@ -77,6 +78,8 @@ def test_files_that_other_programs_obey_are_known(path: str) -> None:
     [
         *("a.txt", "src/hooks/use-state.ts", "config", "hooks/pre-commit", ".git/index", "x.envrc"),
         *(".git/hooks/pre-commit.sample", ".github/workflows/ci.yml", ".gitignore", "vscode/x"),
+        *(".git/refs/remotes/x/y", ".git/logs/refs/remotes/x", ".git/refs/heads/branches/x"),
+        *("remotes/x", "src/branches/x"),
         *(".git/HEAD", ".git/COMMIT_EDITMSG", ".gitattributes", "claude.txt", "config/config"),
     ],
 )
@@ -166,6 +169,23 @@ def test_an_address_is_plain_only_where_there_was_none(old: str, new: str) -> No
     assert not adds_plain_settings(PLAIN, PLAIN.replace(old, new))
     assert adds_plain_settings(PLAIN, f'{PLAIN}[remote "o"]\n url = https://example.com/x\n')
     assert adds_plain_settings(PLAIN, "")
+
+
+def test_a_branch_keeps_the_remote_that_it_uses() -> None:
+    remote = PLAIN[PLAIN.index("[remote") : PLAIN.index("[branch")]
+    without = PLAIN.replace(remote, "")
+
+    assert not adds_plain_settings(PLAIN, without)
+    assert not adds_plain_settings(PLAIN, PLAIN.replace("\turl = https://example.org/x.git\n", ""))
+    assert not adds_plain_settings("", without)
+    assert adds_plain_settings(without, without)
+    assert adds_plain_settings(PLAIN, without.replace("\tremote = origin\n", ""))
+    assert adds_plain_settings("", without.replace("= origin", "= ."))
+    own = remote.replace("https", "ssh")
+    assert adds_plain_settings(own, own + without)
+    assert plain_settings(own.replace("ssh:", "") + without) == plain_settings(
+        PLAIN[: PLAIN.index("[remote")] + PLAIN[PLAIN.index("[user") :]
+    )
 
 
 def test_lines_that_change_their_meaning_are_not_plain() -> None:

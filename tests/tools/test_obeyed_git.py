@@ -183,3 +183,41 @@ async def test_objects_of_a_repository_that_a_link_leads_to_are_not_read(
     )
 
     assert ran.asks == []
+
+
+@requirement("B-command")
+@pytest.mark.parametrize(
+    "plants",
+    [
+        'mkdir -p .git/remotes; echo "URL: $PWD/../node_modules/r" >.git/remotes/origin',
+        'mkdir -p .git/branches; echo "$PWD/../node_modules/r" >.git/branches/origin',
+        "ln -s ../node_modules/r origin",
+    ],
+    ids=["remotes", "branches", "folder"],
+)
+async def test_a_push_goes_where_it_went_before_a_command(
+    workspace: Workspace, plants: str
+) -> None:
+    workspace.user(
+        "git remote add origin https://user.invalid/r; git config push.default current;"
+        " git config branch.main.remote origin; git config branch.main.merge refs/heads/main"
+    )
+
+    ran = await workspace.run(
+        f"git init -q --bare node_modules/r; {PLANT.format('node_modules/r/hooks/pre-receive')};"
+        f" cd proj; sed -i '/^\\[remote \"origin\"\\]/,/fetch/d' .git/config; {plants}"
+    )
+    workspace.user("git push")
+
+    assert not workspace.mark.exists()
+    assert "user.invalid" in workspace.user("git remote -v")
+    assert any("Change the file proj/.git/config" in text for _, text in ran.asks)
+
+
+@requirement("B-command")
+@pytest.mark.parametrize("folder", ["remotes", "branches"])
+async def test_no_remote_is_made_outside_the_settings(workspace: Workspace, folder: str) -> None:
+    ran = await workspace.run(f"cd proj/.git; mkdir -p {folder}; echo 'URL: ../x' >{folder}/x")
+
+    assert len(ran.asks) == 1
+    assert not (workspace.folder / "proj" / ".git" / folder / "x").exists()

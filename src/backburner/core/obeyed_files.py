@@ -6,7 +6,7 @@ case on some systems, and so do we.
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Self
@@ -49,6 +49,10 @@ _INFO = "info"
 #: Very many files of a repository, none of which is obeyed where it lies.
 GIT_OBJECTS = "objects"
 _HOOKS = "hooks"
+#: Everything in these folders of a repository names an address of a remote.
+_GIT_FOLDERS = frozenset({"remotes", "branches"})
+#: Where folders of the same names hold references.
+_REFERENCES = frozenset({"refs", "heads"})
 _SAMPLE = ".sample"
 
 #: Lines of a repository's settings that run nothing: the whole list of those that `git init`,
@@ -107,9 +111,10 @@ class Place:
     def enter(self, name: str) -> Self:
         name = name.casefold()
         is_git = self.is_git or self.is_repository
+        is_remotes = is_git and name in _GIT_FOLDERS and self.name not in _REFERENCES
         return type(self)(
             name=name,
-            is_obeyed=self.is_obeyed or name in _FOLDERS,
+            is_obeyed=self.is_obeyed or is_remotes or name in _FOLDERS,
             is_git=self.is_git or name.endswith(GIT_FOLDER),
             is_repository=self.is_repository and name == _INFO,
             is_hooks=self.is_hooks or (is_git and name == _HOOKS),
@@ -160,6 +165,8 @@ def adds_plain_settings(old: str, new: str) -> bool:
     known = _addresses(old)
     if any(known.get(key, lines) != lines for key, lines in _addresses(new).items()):
         return False
+    if not _lost_remotes(new) <= _lost_remotes(old):
+        return False
     rest = iter(_special_lines(old))
     # In the same order: a line means what the lines before it say.
     return all(line in rest for line in _special_lines(new))
@@ -167,13 +174,14 @@ def adds_plain_settings(old: str, new: str) -> bool:
 
 def plain_settings(text: str) -> str:
     """Leave only those sections of a repository's settings that make git run nothing."""
-    kept, section = list[str](), list[str]()
-    for line in [*_strip_lines(text), "["]:
+    sections = list[list[str]]([[]])
+    for line in _strip_lines(text):
         if line.startswith("["):
-            kept += section if all(map(_is_plain, section)) else []
-            section = []
-        section.append(line)
-    return "".join(f"{line}\n" for line in kept)
+            sections.append([])
+        sections[-1].append(line)
+    kept = [section for section in sections if all(map(_is_plain, section))]
+    lost = {f"remote = {name}" for name in _lost_remotes(_join(kept))}
+    return _join(section for section in kept if lost.isdisjoint(section))
 
 
 def find_pointers(name: str, text: str) -> Iterator[tuple[str, str]]:
@@ -202,6 +210,10 @@ def _split(path: str) -> Sequence[str]:
 
 def _strip_lines(text: str) -> list[str]:
     return [stripped for line in text.split("\n") if (stripped := line.strip())]
+
+
+def _join(sections: Iterable[Sequence[str]]) -> str:
+    return "".join(f"{line}\n" for section in sections for line in section)
 
 
 def _end_of_section(line: str) -> int:
@@ -240,6 +252,15 @@ def _addresses(text: str) -> dict[tuple[str, str], set[str]]:
         if _ADDRESS.fullmatch(line):
             found.setdefault((section, line.split()[0]), set()).add(line)
     return found
+
+
+def _lost_remotes(text: str) -> set[str]:
+    """Return the remotes of branches that have no address: git takes their names for paths."""
+    found = _addresses(text)
+    used = {
+        line.split()[-1] for (_, key), lines in found.items() if key == "remote" for line in lines
+    }
+    return {name for name in used - {"."} if (f'[remote "{name}"]', "url") not in found}
 
 
 def _adds_nothing(old: str, new: str, is_plain: Callable[[str], bool]) -> bool:
