@@ -59,6 +59,7 @@ PLAIN = """\
         *(".envrc", "a/.envrc", "./.envrc", "a/../.envrc", ".ENVRC", "//a//.envrc", ".npmrc"),
         *(".vscode/tasks.json", ".config/x/y", ".vscode", "CLAUDE.md", "docs/claude.md"),
         *(".git/commondir", ".git/rebase-merge/git-rebase-todo", ".hg/hgrc", ".Rprofile", ".irbrc"),
+        *(".git/rebase-merge/strategy", ".git/rebase-merge/strategy_opts", ".git/sequencer/opts"),
         *(".git/remotes/x", ".git/branches/x", ".git/modules/x/remotes/y/z"),
         *(".pdbrc", ".ghci", ".cargo/config.toml", ".mise.toml", ".aider.conf.yml"),
         *("opencode.json", ".github/copilot-instructions.md", "x.code-workspace", ".clinerules/x"),
@@ -78,6 +79,7 @@ def test_files_that_other_programs_obey_are_known(path: str) -> None:
     [
         *("a.txt", "src/hooks/use-state.ts", "config", "hooks/pre-commit", ".git/index", "x.envrc"),
         *(".git/hooks/pre-commit.sample", ".github/workflows/ci.yml", ".gitignore", "vscode/x"),
+        *(".git/refs/heads/opts", ".git/refs/heads/strategy", "rebase-merge/strategy"),
         *(".git/refs/remotes/x/y", ".git/logs/refs/remotes/x", ".git/refs/heads/branches/x"),
         *("remotes/x", "src/branches/x"),
         *(".git/HEAD", ".git/COMMIT_EDITMSG", ".gitattributes", "claude.txt", "config/config"),
@@ -110,6 +112,8 @@ def test_in_a_folder_of_that_shape_only_files_of_git_are_obeyed() -> None:
     assert place.obeys("config")
     assert place.enter("hooks").obeys("update")
     assert place.enter("info").obeys("attributes")
+    assert place.enter("rebase-merge").obeys("git-rebase-todo")
+    assert place.enter("sequencer").obeys("opts")
     assert not place.enter("src").obeys("config")
     assert not place.enter("src").enter("hooks").obeys("x.ts")
 
@@ -147,6 +151,14 @@ def test_objects_of_a_repository_are_not_obeyed() -> None:
         (".git/rebase-merge/git-rebase-todo", "", "pick 1 x\nf 2\n# exec\n", True),
         (".git/rebase-merge/git-rebase-todo", "", "pick 1 x\nexec ls\n", False),
         (".git/rebase-merge/git-rebase-todo", "x ls\n", "x ls\n", True),
+        (".git/rebase-merge/strategy", "", "ort\n", True),
+        (".git/rebase-merge/strategy", "", "e/x\n", False),
+        (".git/rebase-merge/strategy_opts", "", " '--ours'\n", True),
+        (".git/worktrees/x/rebase-merge/strategy_opts", "", "--subtree=a/b\n", False),
+        (".git/sequencer/opts", "", "[options]\n\tsignoff = true\n", True),
+        (".git/sequencer/opts", "", "[options]\n\tstrategy = ../x\n", False),
+        (".git/hooks/opts", "", "x", False),
+        (".git/hooks/strategy", "", "x", False),
         (".git/config", "", PLAIN, True),
         (".git/hooks/x", "", "", False),
     ],

@@ -221,3 +221,40 @@ async def test_no_remote_is_made_outside_the_settings(workspace: Workspace, fold
 
     assert len(ran.asks) == 1
     assert not (workspace.folder / "proj" / ".git" / folder / "x").exists()
+
+
+@requirement("B-command")
+@pytest.mark.parametrize(
+    ("stops", "plants", "continues"),
+    [
+        (
+            (
+                "GIT_SEQUENCE_EDITOR='sed -i 1s/^pick/edit/' git rebase -q -i HEAD~2;"
+                " git commit -q --amend -m changed"
+            ),
+            "echo e/x >.git/rebase-merge/strategy",
+            "git rebase --continue",
+        ),
+        (
+            (
+                "git tag t; git reset -q --hard HEAD~2; echo z >f2; git add .; git commit -qm z;"
+                " git cherry-pick t~1 t"
+            ),
+            "git config -f .git/sequencer/opts options.strategy e/x; echo r >f2; git add f2",
+            "git cherry-pick --continue",
+        ),
+    ],
+    ids=["rebase", "cherry-pick"],
+)
+async def test_what_continues_later_runs_no_strategy_of_a_command(
+    workspace: Workspace, stops: str, plants: str, continues: str
+) -> None:
+    workspace.user("for x in 1 2 3; do echo $x >f$x; git add .; git commit -qm $x; done")
+
+    ran = await workspace.run(
+        f"cd proj; {stops}; mkdir git-merge-e; {PLANT.format('git-merge-e/x')}; {plants}"
+    )
+    said = workspace.user(continues)
+
+    assert not workspace.mark.exists(), said
+    assert len(ran.asks) == 1

@@ -44,6 +44,11 @@ COMMON_FOLDER = "commondir"
 #: Files of git that name others.
 POINTING_FILES = SETTINGS_FILES | {GIT_FOLDER, COMMON_FOLDER}
 _TODO = "git-rebase-todo"
+#: How git goes on with what has stopped, by folder. A strategy of merging is a program.
+_STRATEGIES = {
+    "rebase-merge": frozenset({"strategy", "strategy_opts"}),
+    "sequencer": frozenset({"opts"}),
+}
 _GIT_FILES = SETTINGS_FILES | {"attributes", COMMON_FOLDER, _TODO}
 _INFO = "info"
 #: Very many files of a repository, none of which is obeyed where it lies.
@@ -116,7 +121,7 @@ class Place:
             name=name,
             is_obeyed=self.is_obeyed or is_remotes or name in _FOLDERS,
             is_git=self.is_git or name.endswith(GIT_FOLDER),
-            is_repository=self.is_repository and name == _INFO,
+            is_repository=self.is_repository and (name == _INFO or name in _STRATEGIES),
             is_hooks=self.is_hooks or (is_git and name == _HOOKS),
         )
 
@@ -132,7 +137,8 @@ class Place:
         if not (self.is_git or self.is_repository or self.is_hooks):
             return False
         is_hook = self.is_hooks and not name.endswith(_SAMPLE)
-        return is_hook or name in _GIT_FILES or name == _HOOKS
+        is_strategy = name in _STRATEGIES.get(self.name, ())
+        return is_hook or is_strategy or name in _GIT_FILES or name == _HOOKS
 
 
 def is_obeyed(path: str) -> bool:
@@ -155,6 +161,9 @@ def is_plain_change(path: str, old: str, new: str) -> bool:
         above, _, parent = posixpath.dirname(folder).rpartition("/")
         is_worktree = parent == "worktrees" and Place.at(above).is_git
         return is_worktree and new.strip() == _PLAIN_COMMON_FOLDER
+    if name in _STRATEGIES.get(posixpath.basename(folder), ()):
+        # Without a slash it is one of the user's programs.
+        return _adds_nothing(old, new, lambda line: "/" not in line)
     return name == _TODO and _adds_nothing(old, new, lambda line: bool(_PLAIN_STEP.fullmatch(line)))
 
 
