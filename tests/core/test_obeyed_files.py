@@ -7,6 +7,7 @@ from support.cases.policy_cases import judge
 from support.requirements import requirement
 
 from backburner.core.obeyed_files import (
+    MAX_POINTERS,
     Place,
     adds_plain_settings,
     find_pointers,
@@ -221,16 +222,18 @@ def test_files_that_git_names_are_found() -> None:
     text = (
         '[core]\n\tbare = false\n\thooksPath = .githooks\n\tfsmonitor = "tools/x -v"\n'
         '[include]\n\tpath = ../more\n# comment\n[includeIf "onbranch:a=b"] path = other\n'
+        '[branch "x"]\n\tdescription = mends main.py\n'
     )
 
-    assert list(find_pointers("config", text)) == [
+    assert find_pointers("config", text) == [
         (".githooks", ".git/hooks"),
         ("tools/x", ".envrc"),
+        ("-v", ".envrc"),
         ("../more", ".git/config"),
         ("other", ".git/config"),
     ]
-    assert list(find_pointers(".git", "gitdir: ../store\n")) == [("../store", ".git")]
-    assert list(find_pointers("commondir", "../..\n")) == [("../..", ".git")]
+    assert find_pointers(".git", "gitdir: ../store\n") == [("../store", ".git")]
+    assert find_pointers("commondir", "../..\n") == [("../..", ".git")]
 
 
 @pytest.mark.parametrize(
@@ -267,8 +270,8 @@ def test_a_line_of_any_length_takes_little_time(part: str) -> None:
     before = time.process_time()
 
     for text in (line, f"[core]\n\t{line}x\n", f"path = {line}", f'[remote "{line}'):
-        list(find_pointers("config", text))
-        list(find_pointers(".git", text))
+        find_pointers("config", text)
+        find_pointers(".git", text)
         plain_settings(text)
         for path in (".git/config", ".git/rebase-merge/git-rebase-todo", ".git/hooks/x"):
             is_plain_change(path, text, f"{text}y")
@@ -278,12 +281,16 @@ def test_a_line_of_any_length_takes_little_time(part: str) -> None:
     assert time.process_time() - before < 2
 
 
+def test_the_pointers_of_one_file_are_limited() -> None:
+    words = "".join(f"\tx = a/{number} a/b\n" for number in range(2 * MAX_POINTERS))
+
+    assert len(find_pointers("config", f"[x]\n{words}")) == MAX_POINTERS
+
+
 def test_a_very_long_line_is_never_plain_and_points_to_nothing() -> None:
     long = f"[user]\n\tname = {'a' * 5000}\n"
 
     assert not adds_plain_settings("", long)
     assert not adds_plain_settings(long, f"{long}\temail = a@b\n")
     assert plain_settings(f"{long}{PLAIN}").split() == PLAIN.split()
-    assert list(find_pointers("config", f"[x]\n\ty = {'a/' * 5000}\n\tz = b/c\n")) == [
-        ("b/c", ".envrc")
-    ]
+    assert find_pointers("config", f"[x]\n\ty = {'a/' * 5000}\n\tz = b/c\n") == [("b/c", ".envrc")]

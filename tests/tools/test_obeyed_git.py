@@ -258,3 +258,23 @@ async def test_what_continues_later_runs_no_strategy_of_a_command(
 
     assert not workspace.mark.exists(), said
     assert len(ran.asks) == 1
+
+
+@requirement("B-command")
+async def test_a_program_in_settings_is_watched_with_the_files_it_is_given(
+    workspace: Workspace,
+) -> None:
+    workspace.user(
+        "echo x >a; touch watch.py main; mkdir docs; git add .; git commit -qm a;"
+        " git config branch.main.description main;"
+        f" git config core.fsmonitor 'python3 watch.py docs {'a' * 300} b/{'c' * 300}'"
+    )
+
+    ran = await workspace.run(
+        "cd proj; echo 'import os; os.system(\"touch MARK\")' >watch.py;"
+        " for x in main docs/a python3; do echo x >$x; done"
+    )
+    workspace.user("git status")
+
+    assert not workspace.mark.exists()
+    assert [text.split(":")[0] for _, text in ran.asks] == ["Change the file proj/watch.py"]

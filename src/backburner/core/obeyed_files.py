@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import islice
 from typing import Self
 
 _NAMES = frozenset(
@@ -82,6 +83,12 @@ _PLAIN_COMMON_FOLDER = "../.."
 _MAX_LINE_CHARS = 4096
 #: A setting may follow its section on the same line.
 _SECTION = re.compile(r'\[[^"\]]*("[^"]*")?\]')
+#: Of one file; nobody names more in settings, and each is looked for.
+MAX_POINTERS = 1000
+#: Settings that are no program, for people to read.
+_TEXTS = frozenset({"description"})
+#: As what a file is watched that is obeyed by itself.
+PROGRAM = ".envrc"
 _WORD = re.compile(r"""[^\s"'!;&|<>()`]+""")
 
 
@@ -193,8 +200,12 @@ def plain_settings(text: str) -> str:
     return _join(section for section in kept if lost.isdisjoint(section))
 
 
-def find_pointers(name: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the paths that a watched file of git names, and as what git uses each."""
+def find_pointers(name: str, text: str) -> Sequence[tuple[str, str]]:
+    """Return the paths that a watched file of git names, and as what git uses each."""
+    return list(islice(dict.fromkeys(_find_pointers(name, text)), MAX_POINTERS))
+
+
+def _find_pointers(name: str, text: str) -> Iterator[tuple[str, str]]:
     if name not in SETTINGS_FILES:
         yield text.strip().removeprefix("gitdir:").strip(), GIT_FOLDER
         return
@@ -208,9 +219,9 @@ def find_pointers(name: str, text: str) -> Iterator[tuple[str, str]]:
             yield value, f"{GIT_FOLDER}/{_HOOKS}"
         elif key == "path":
             yield value, f"{GIT_FOLDER}/config"
-        else:
-            # A program; its file is watched, and a folder of that name is not.
-            yield from ((word, ".envrc") for word in _WORD.findall(value) if "/" in word)
+        elif key not in _TEXTS:
+            # A program and what it is given; files are watched, and folders of such names are not.
+            yield from ((word, PROGRAM) for word in _WORD.findall(value))
 
 
 def _split(path: str) -> Sequence[str]:

@@ -22,6 +22,7 @@ from backburner.core.obeyed_files import (
     GIT_FOLDER,
     GIT_OBJECTS,
     POINTING_FILES,
+    PROGRAM,
     SETTINGS_FILES,
     Place,
     find_pointers,
@@ -290,7 +291,14 @@ class _Walk:
         bases = {own, _parent(own), *self._trees} if name in SETTINGS_FILES else {own}
         for target, used_as in find_pointers(name, text):
             for base in bases:
-                self._aim(f"{base}/" if base else "", target, Place.at(used_as))
+                is_path = used_as != PROGRAM or "/" in target
+                if is_path or self._is_name(base, target):
+                    self._aim(f"{base}/" if base else "", target, Place.at(used_as))
+
+    def _is_name(self, base: str, word: str) -> bool:
+        """Return whether a word is that of a file in a folder."""
+        path = os.path.join(self._folder, base, word)  # noqa: PTH118
+        return os.path.lexists(path) and not os.path.isdir(path)  # noqa: PTH112
 
     def _aim(self, path: str, target: str, used_as: Place) -> None:
         """Watch what a file at a path points to, and the links on the way."""
