@@ -64,6 +64,14 @@ PLAIN = """\
         *(".git/remotes/x", ".git/branches/x", ".git/modules/x/remotes/y/z"),
         *(".pdbrc", ".ghci", ".cargo/config.toml", ".mise.toml", ".aider.conf.yml"),
         *("opencode.json", ".github/copilot-instructions.md", "x.code-workspace", ".clinerules/x"),
+        *(".helix/languages.toml", ".nvim.lua", ".dir-locals-2.el", ".jj/repo/config.toml"),
+        *(".jj/repo", ".sl/config", ".RData", ".Renviron", ".ocamlinit", ".iex.exs", ".octaverc"),
+        *(".bundle/config", ".autoenv.zsh", ".mvn/maven.config", ".mvn/wrapper/x", ".pylintrc"),
+        *(".yarn/releases/yarn-4.cjs", "mise.local.toml", "mise/config.toml", ".mise.dev.toml"),
+        *("mise.dev.toml", ".mise/config.local.toml", ".mise.dev.local.toml", "crush.json"),
+        *(".github/instructions/x/y.md", ".rules", "AGENT.md", "QWEN.md", ".roo/rules/x.md"),
+        *(".roorules", ".kiro/x", ".junie/x", ".kilocode/x", ".amazonq/x", ".goosehints"),
+        *(".agents/x", ".crush.json"),
         *("AGENTS.md", ".claude/settings.json", ".ssh/config", ".husky/pre-commit", ".bashrc"),
     ],
 )
@@ -82,7 +90,8 @@ def test_files_that_other_programs_obey_are_known(path: str) -> None:
         *(".git/hooks/pre-commit.sample", ".github/workflows/ci.yml", ".gitignore", "vscode/x"),
         *(".git/refs/heads/opts", ".git/refs/heads/strategy", "rebase-merge/strategy"),
         *(".git/refs/remotes/x/y", ".git/logs/refs/remotes/x", ".git/refs/heads/branches/x"),
-        *("remotes/x", "src/branches/x"),
+        *("remotes/x", "src/branches/x", ".yarn/cache/x.zip", ".jj/repo/store/x", "releases/x"),
+        *("instructions/x", "src/mise", "repo/config.toml", ".bundle/x", ".mise/tasks.md"),
         *(".git/HEAD", ".git/COMMIT_EDITMSG", ".gitattributes", "claude.txt", "config/config"),
     ],
 )
@@ -123,6 +132,7 @@ def test_in_a_folder_of_that_shape_only_files_of_git_are_obeyed() -> None:
     ("folder", "name", "expected"),
     [
         *((".", ".cargo", True), ("a", ".HG", True), (".git", "rebase-merge", True)),
+        *((".yarn", "releases", True), (".", ".yarn", True), (".", ".jj", True)),
         *((".git/refs", "x", True), (".", "lib", False), ("src", "hooks", False)),
     ],
 )

@@ -14,28 +14,38 @@ from typing import Self
 
 _NAMES = frozenset(
     """
-    .aider.conf.yml .bash_login .bash_logout .bash_profile .bashrc .clinerules .curlrc .cursorrules
-    .dir-locals.el .envrc .exrc .gdbinit .ghci .gitconfig .inputrc .irbrc .lldbinit .mcp.json
-    .mise.local.toml .mise.toml .netrc .npmrc .nvimrc .pdbrc .pnpmfile.cjs .pre-commit-config.yaml
-    .profile .pryrc .pypirc .rprofile .tmux.conf .vimrc .wgetrc .windsurfrules .xinitrc .xprofile
-    .yarnrc .yarnrc.yml .zlogin .zprofile .zshenv .zshrc
-    agents.md agents.override.md claude.md claude.local.md gemini.md mise.toml opencode.json
-    opencode.jsonc pip.conf
+    .aider.conf.yml .autoenv.zsh .bash_login .bash_logout .bash_profile .bashrc .clinerules
+    .crush.json .curlrc .cursorrules .dir-locals-2.el .dir-locals.el .envrc .exrc .gdbinit .ghci
+    .gitconfig .goosehints .iex.exs .inputrc .irbrc .lldbinit .mcp.json .netrc .npmrc .nvim.lua
+    .nvimrc .ocamlinit .octaverc .pdbrc .pnpmfile.cjs .pre-commit-config.yaml .profile .pryrc
+    .pylintrc .pypirc .rdata .renviron .roorules .rprofile .rules .tmux.conf .vimrc .wgetrc
+    .windsurfrules .xinitrc .xprofile .yarnrc .yarnrc.yml .zlogin .zprofile .zshenv .zshrc
+    agent.md agents.md agents.override.md claude.local.md claude.md crush.json gemini.md
+    opencode.json opencode.jsonc pip.conf qwen.md
     """.split()
 )
 _ENDING = ".code-workspace"
+#: The settings of mise, some for one environment each.
+_MISE = ("mise.", ".mise.")
 #: Files of folders whose other files are not obeyed.
 _FILES = {
+    ".bundle": frozenset({"config"}),
     ".cargo": frozenset({"config", "config.toml"}),
     ".github": frozenset({"copilot-instructions.md"}),
     ".hg": frozenset({"hgrc", "hgrc-not-shared", "sharedpath"}),
-    ".mise": frozenset({"config.toml"}),
+    ".jj": frozenset({"repo"}),
+    ".jj/repo": frozenset({"config.toml"}),
+    ".mise": frozenset({"config.toml", "config.local.toml"}),
+    ".sl": frozenset({"config"}),
+    ".yarn": frozenset[str](),
+    "mise": frozenset({"config.toml"}),
 }
-#: Everything in these folders.
+#: Everything in these folders; of some, the name of the folder above counts too.
 _FOLDERS = frozenset(
     """
-    .aws .claude .clinerules .codex .config .continue .cursor .devcontainer .docker .gemini .gnupg
-    .husky .idea .kube .local .opencode .ssh .vscode .windsurf .zed
+    .agents .amazonq .aws .claude .clinerules .codex .config .continue .cursor .devcontainer .docker
+    .gemini .github/instructions .gnupg .helix .husky .idea .junie .kilocode .kiro .kube .local .mvn
+    .opencode .roo .ssh .vscode .windsurf .yarn/releases .zed
     """.split()
 )
 #: The folder of a repository, or a file that says where it is.
@@ -121,7 +131,7 @@ class Place:
         return is_of_git or self.is_obeyed or self.name in _FILES
 
     def enter(self, name: str) -> Self:
-        name = name.casefold()
+        name = self._known_name(name.casefold())
         is_git = self.is_git or self.is_repository
         is_remotes = is_git and name in _GIT_FOLDERS and self.name not in _REFERENCES
         return type(self)(
@@ -135,17 +145,23 @@ class Place:
     def obeys(self, name: str, *, is_link: bool = False) -> bool:
         """Return whether other programs obey a file or link of this folder."""
         name = name.casefold()
-        if is_link and (self.is_git or self.is_repository or name in _FILES):
+        if is_link and (self.is_git or self.is_repository or _is_special(self._known_name(name))):
             return True
         if name in _NAMES or self.is_obeyed or name in _FOLDERS or name == GIT_FOLDER:
             return True
-        if name.endswith(_ENDING) or name in _FILES.get(self.name, ()):
+        is_mise = name.startswith(_MISE) and name.endswith(".toml")
+        if is_mise or name.endswith(_ENDING) or name in _FILES.get(self.name, ()):
             return True
         if not (self.is_git or self.is_repository or self.is_hooks):
             return False
         is_hook = self.is_hooks and not name.endswith(_SAMPLE)
         is_strategy = name in _STRATEGIES.get(self.name, ())
         return is_hook or is_strategy or name in _GIT_FILES or name == _HOOKS
+
+    def _known_name(self, name: str) -> str:
+        """Return the name of a folder of this one, with its own if both together are special."""
+        both = f"{self.name}/{name}"
+        return both if _is_special(both) else name
 
 
 def is_obeyed(path: str) -> bool:
@@ -222,6 +238,10 @@ def _find_pointers(name: str, text: str) -> Iterator[tuple[str, str]]:
         elif key not in _TEXTS:
             # A program and what it is given; files are watched, and folders of such names are not.
             yield from ((word, PROGRAM) for word in _WORD.findall(value))
+
+
+def _is_special(folder: str) -> bool:
+    return folder in _FOLDERS or folder in _FILES
 
 
 def _split(path: str) -> Sequence[str]:
