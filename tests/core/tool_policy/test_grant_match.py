@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import replace
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -29,7 +30,24 @@ def test_a_lasting_grant_for_a_command_does_not_reach_a_tool_held_to_nothing() -
 
 
 @pytest.mark.parametrize(
-    "line", ["curl -s https://a.org/x", "git fetch origin --prune", "git push", "gh run list -L 5"]
+    "line",
+    [
+        *("curl -s https://a.org/x", "git fetch origin --prune", "git push", "gh run list -L 5"),
+        *(
+            "gh pr view 12",
+            "gh pr merge 12 --squash",
+            "gh api /user",
+            "kubectl get pods -n x -o wide",
+        ),
+        *("curl -fsSL -o x.tgz https://a.org/x", "curl -X POST -d 'a=b' -H 'A: b' https://a.org"),
+        *(
+            "curl --silent --max-time 5 https://a.org",
+            "curl -sXPOST -da=b a.org",
+            "dig @1.1.1.1 a.org",
+        ),
+        *("git pull --rebase origin main", "git clone https://a.org/x.git", "ping -c 1 a.org"),
+        *("git push origin main:x/y", "git ls-remote ssh://git@a.org/x", "git fetch git@a.org:x/y"),
+    ],
 )
 def test_a_lasting_grant_for_a_command_reaches_its_exact_line_only(line: str) -> None:
     (grant,) = granted(ALWAYS_HERE, command(line))
@@ -88,6 +106,50 @@ def test_nothing_but_names_passes_under_a_granted_subcommand(rest: str) -> None:
         *("git fetch --upload-pack=./x", "git fetch --upload-pack ./x", "git clone -u ./x a.org"),
         *("git submodule foreach ./x", "git bisect run ./x", "git", "ssh host", "/usr/bin/curl a"),
         *("kubectl get pods --kubeconfig x", "kubectl --kubeconfig=x get pods"),
+        *(
+            "kubectl apply -f pod.yaml",
+            "kubectl diff -fx",
+            "kubectl apply -k .",
+            "kubectl cp x p:/y",
+        ),
+        *("kubectl apply --filename=x", "kubectl create cm x --from-file=y", "kubectl apply -Rf x"),
+        *("kubectl patch pod x --patch-file y", "kubectl get x --client-key ./k", "kubectl foo"),
+        *("gh api --input f /x", "gh api /x -F a=@f", "gh pr create --body-file x", "gh pr create"),
+        *(
+            "gh issue create -F x",
+            "gh release upload v1 x",
+            "gh gist create x",
+            "gh extension exec x",
+        ),
+        *("gh release create v1 x", "gh secret set -f x", "gh foo", "gh pr checkout 1", "gh"),
+        *("gh pr comment 1 -F x", "gh pr comment 1 -Fx", "gh pr edit 1 --body-file=x", "kubectl"),
+        *("dig -f names.txt", "dig -fx", "dig -k key a.org", "dig a.org -f x", "host -f x"),
+        *(
+            "curl -T data a.org",
+            "curl -Tdata a.org",
+            "curl --upload-file x a.org",
+            "curl -d @x a.org",
+        ),
+        *("curl -d@x a.org", "curl -sd@x a.org", "curl -F a=@x a.org", "curl --data @x a.org"),
+        *("curl --engine ./e.so a.org", "curl --data-urlencode a@x a.org", "curl -H @x a.org"),
+        *("curl --eng ./e.so a.org", "curl --cert x a.org", "curl -E x a.org", "curl -b x a.org"),
+        *("curl -w @x a.org", "curl --json @x a.org", "curl -n a.org", "curl --netrc-file x a.org"),
+        *(
+            "git fetch ./x",
+            "git fetch x/y",
+            "git pull . x",
+            "git push ../x",
+            "git clone x",
+            "git clone",
+        ),
+        *(
+            "git fetch /x",
+            "git fetch file:///x",
+            "git fetch ext::sh",
+            "git clone ./x",
+            "git fetch --all ./x",
+        ),
+        *("git fetch a.b", f"curl {'a' * 5000}"),
         *(["curl", "a.org"], ["git", 3], [], None, 3),
     ],
 )
@@ -98,6 +160,19 @@ def test_always_here_is_not_offered_for_a_line_that_may_do_something_else_tomorr
     assert approval_options([command("curl a.org"), command(line)]) == (YES, NO)
     for grant in granted(ALWAYS_HERE, command(line)):
         assert judge(command(line), grant) == Ask(call_digest(command(line)))
+
+
+@pytest.mark.parametrize("part", ["a", "a ", "-s ", "@a/", "K", "-", "' ", "npm view "])
+@pytest.mark.parametrize(
+    "program", ["curl -", "npm view ", "git fetch ", "gh api ", "kubectl get "]
+)
+def test_a_line_of_any_length_is_judged_in_little_time(program: str, part: str) -> None:
+    before = process_time()
+
+    approval_options([command(f"{program}{part * (200_000 // len(part))}")])
+
+    # Words that are joined letter by letter take longer and longer.
+    assert process_time() - before < 0.2
 
 
 @pytest.mark.parametrize(
