@@ -304,3 +304,11 @@ def test_a_very_long_line_is_never_plain_and_points_to_nothing() -> None:
     assert not adds_plain_settings(long, f"{long}\temail = a@b\n")
     assert plain_settings(f"{long}{PLAIN}").split() == PLAIN.split()
     assert find_pointers("config", f"[x]\n\ty = {'a/' * 5000}\n\tz = b/c\n") == [("b/c", ".envrc")]
+
+
+def test_a_path_that_no_program_can_open_is_asked_about_at_once() -> None:
+    before = time.process_time()
+
+    assert is_obeyed("a/" * 100_000)
+    assert time.process_time() - before < 0.2
+    assert not is_obeyed("a/" * 1000)

@@ -91,6 +91,8 @@ _PLAIN_COMMON_FOLDER = "../.."
 
 #: Of a line of settings; nobody writes longer ones, so they are never plain and name nothing.
 _MAX_LINE_CHARS = 4096
+#: The kernel opens no longer paths.
+_MAX_PATH_CHARS = 4096
 #: A setting may follow its section on the same line.
 _SECTION = re.compile(r'\[[^"\]]*("[^"]*")?\]')
 #: Of one file; nobody names more in settings, and each is looked for.
@@ -166,6 +168,8 @@ class Place:
 
 def is_obeyed(path: str) -> bool:
     """Return whether other programs obey the file at a path, which is relative to its folder."""
+    if len(path) > _MAX_PATH_CHARS:
+        return True
     *folders, name = _split(path)
     return Place.at("/".join(folders)).obeys(name)
 
