@@ -12,11 +12,12 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple
+from fnmatch import fnmatch
 from pathlib import Path
 
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import RunKind, Turn
-from backburner.tools.files import replace_file
+from backburner.tools.files import open_private, read_private, regain_rights, replace_file
 from backburner.tools.obeyed_scan import Snapshot
 from backburner.tools.workspace_paths import explain_errors, stat_entry
 
@@ -45,10 +46,10 @@ class CommandRecord:
 
     def read(self) -> tuple[Turn, str, Snapshot]:
         """Return whose command it was, its line, and what was there before it."""
-        value = json.loads(self.file.read_text(encoding="ascii"))
+        value = json.loads(read_private(self.file))
         user, conversation, run, epoch, kind = value["turn"]
         turn = Turn(UserId(user), ConversationId(conversation), RunId(run), epoch, RunKind(kind))
-        before = self.file.with_name(value["before"]).read_text(encoding="ascii")
+        before = read_private(self.file.with_name(value["before"]))
         return turn, value["line"], Snapshot.from_json(before)
 
     def remove(self) -> None:
@@ -68,9 +69,9 @@ def record_command(
     with lock_records(kept) as folder:
         name = _find_shared(kept)
         if name is not None:
-            before = Snapshot.from_json((kept / name).read_text(encoding="ascii"))
+            before = Snapshot.from_json(read_private(kept / name))
         else:
-            for file in kept.glob(f"{APPROVED}*"):
+            for file in _list(kept, f"{APPROVED}*"):
                 file.unlink(missing_ok=True)
             before = scan()
             name = f"before-{before.digest()}.json"
@@ -86,14 +87,26 @@ def record_command(
 
 def left_behind(kept: Path) -> Sequence[CommandRecord]:
     """Find the records that no process has locked, and lock them."""
-    if next(kept.glob(RECORDS), None) is None:
+    if not _list(kept, RECORDS):
         return ()
     with lock_records(kept):
-        found = (_try_to_lock(file) for file in sorted(kept.glob(RECORDS)))
+        found = (_try_to_lock(file) for file in sorted(_list(kept, RECORDS)))
         records = [record for record in found if record is not None]
         for record in records:
             _left_mark(record.file).touch(mode=0o600)
         return records
+
+
+def _list(kept: Path, pattern: str) -> Sequence[Path]:
+    """Find files by their names; where nobody may look, that is an error and not an empty list."""
+    try:
+        files = list(kept.iterdir())
+    except FileNotFoundError:
+        return ()
+    except PermissionError:
+        regain_rights(kept)
+        files = list(kept.iterdir())
+    return [file for file in files if fnmatch(file.name, pattern)]
 
 
 def _left_mark(file: Path) -> Path:
@@ -104,10 +117,11 @@ def _left_mark(file: Path) -> Path:
 def lock_records(kept: Path) -> Iterator[int]:
     """Keep others from beginning and ending commands, and from looking for them, meanwhile."""
     with explain_errors("the data folder"), ExitStack() as opened:
+        regain_rights(kept)
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = os.open(kept, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         opened.callback(os.close, folder)
-        lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        lock = open_private(_LOCK, os.O_RDWR | os.O_CREAT, folder)
         opened.callback(os.close, lock)
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder
@@ -115,10 +129,10 @@ def lock_records(kept: Path) -> Iterator[int]:
 
 def _find_shared(kept: Path) -> str | None:
     """Return the name of the snapshot of the commands that run now."""
-    for file in kept.glob(RECORDS):
+    for file in _list(kept, RECORDS):
         with suppress(FileNotFoundError, ValueError, LookupError):
             if not _left_mark(file).exists() and _try_to_lock(file) is None:
-                return str(json.loads(file.read_text(encoding="ascii"))["before"])
+                return str(json.loads(read_private(file))["before"])
     return None
 
 
@@ -139,7 +153,7 @@ def _write(file: Path, content: str, before: Snapshot) -> CommandRecord:
 def _try_to_lock(file: Path) -> CommandRecord | None:
     with suppress(FileNotFoundError, BlockingIOError):
         # To write, or some network file systems do not lock it.
-        descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = open_private(file, os.O_RDWR)
         record = CommandRecord(file, descriptor)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Its command may have ended just now.
@@ -149,11 +163,11 @@ def _try_to_lock(file: Path) -> CommandRecord | None:
 
 def _remove_unused(kept: Path) -> None:
     """Remove the snapshots that no record refers to, before a new one is written."""
-    records = b""
-    for file in kept.glob(RECORDS):
+    records = ""
+    for file in _list(kept, RECORDS):
         # Commands end at any time.
         with suppress(FileNotFoundError):
-            records += file.read_bytes()
-    for file in (*kept.glob(_SNAPSHOTS), *kept.glob(_UNFINISHED)):
-        if file.name.encode() not in records:
+            records += read_private(file)
+    for file in (*_list(kept, _SNAPSHOTS), *_list(kept, _UNFINISHED)):
+        if file.name not in records:
             file.unlink(missing_ok=True)

@@ -110,6 +110,35 @@ def _decode(data: bytes | bytearray) -> str:
     return data.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
+def open_private(file: Path | str, flags: int, folder: int | None = None) -> int:
+    """Open a file of ours, also if a command has taken our right to it away."""
+    flags |= os.O_CLOEXEC
+    try:
+        return os.open(file, flags, 0o600, dir_fd=folder)
+    except PermissionError:
+        os.chmod(file, 0o600, dir_fd=folder)
+        return os.open(file, flags, 0o600, dir_fd=folder)
+
+
+def read_private(file: Path) -> str:
+    with os.fdopen(open_private(file, os.O_RDONLY), encoding="ascii") as opened:
+        return opened.read()
+
+
+def regain_rights(path: Path) -> None:
+    """Take back our rights to a folder and those above it.
+
+    A command can change the modes of all files of our user, wherever they are.
+    """
+    for folder in (*reversed(path.parents), path):
+        needed = stat.S_IRWXU if folder == path else stat.S_IXUSR
+        # What we cannot change, we may still be able to use.
+        with suppress(OSError):
+            status = folder.stat()
+            if status.st_uid == os.geteuid() and status.st_mode & needed != needed:
+                folder.chmod(stat.S_IMODE(status.st_mode) | stat.S_IRWXU)
+
+
 def replace_file(parent: int, name: str, data: bytes, mode: int) -> None:
     """Write a file in full, or leave what was there."""
     new = f".new-{secrets.token_hex(8)}"

@@ -19,6 +19,7 @@ from backburner.core.tool_policy import GrantMatch, ToolCall
 from backburner.ports import InterruptedCommand, Offer
 from backburner.tools.command_records import CommandRecord, left_behind
 from backburner.tools.define import Arguments, define_tool
+from backburner.tools.files import regain_rights
 from backburner.tools.obeyed_files import ObeyedFiles
 
 _log = structlog.get_logger(__name__)
@@ -68,8 +69,15 @@ class InterruptedCommands:
                 record.release()
 
     def _find(self) -> Sequence[CommandRecord]:
+        regain_rights(self._kept)
         folders = self._kept.iterdir() if self._kept.exists() else ()
-        found = [record for folder in folders for record in left_behind(folder)]
+        found = list[CommandRecord]()
+        for folder in folders:
+            # What is wrong with one holds up no other one.
+            try:
+                found += left_behind(folder)
+            except (BackburnerError, OSError) as error:
+                _log.error("kept_changes.unreadable", folder=str(folder), error=repr(error))
         seen, self._seen = self._seen, frozenset(record.file for record in found)
         return [record for record in found if record.file in seen]
 

@@ -37,6 +37,7 @@ from backburner.core.obeyed_files import (
 from backburner.core.shown_call import excerpt
 from backburner.core.validation import escape_hidden
 from backburner.tools.command_records import APPROVED, lock_records
+from backburner.tools.files import read_private, regain_rights
 from backburner.tools.obeyed_scan import (
     FOLDER,
     MAX_WATCHED_BYTES,
@@ -114,6 +115,7 @@ class ObeyedFiles:
     kept: Path
 
     def scan(self) -> Snapshot:
+        regain_rights(self.folder)
         return scan(self.folder)
 
     def put_back(self, before: Snapshot) -> Sequence[KeptChange]:
@@ -185,6 +187,7 @@ class ObeyedFiles:
             raise _guarded(path, "A file that other programs obey points to it.")
 
     def _compare(self, before: Snapshot) -> Sequence[KeptChange]:
+        regain_rights(self.folder)
         now = scan(self.folder, before)
         shapes = [
             path for path in now.repositories - before.repositories if not Place.at(path).is_git
@@ -217,7 +220,9 @@ class ObeyedFiles:
         return changes
 
     def _is_approved(self, path: str, state: FileState) -> bool:
-        return (self.kept / f"{APPROVED}{_hash(path, state)}").exists()
+        with suppress(OSError):
+            return (self.kept / f"{APPROVED}{_hash(path, state)}").exists()
+        return False
 
     def read_text(self, path: str) -> str:
         """Read a file, or nothing where there is none."""
@@ -229,7 +234,7 @@ class ObeyedFiles:
         file = self.kept / f"{change_id}.json"
         if "/" in change_id or not file.is_file():
             raise NotFound("This change is not kept, or has been made already.")
-        return _from_json(json.loads(file.read_text(encoding="ascii")))
+        return _from_json(json.loads(read_private(file)))
 
     def make_again(self, change_id: str) -> str:
         change = self.find(change_id)

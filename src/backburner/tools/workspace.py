@@ -3,15 +3,18 @@
 import asyncio
 import posixpath
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import structlog
 from pydantic import Field
 
 from backburner.core.commands import Cage
+from backburner.core.errors import BackburnerError
 from backburner.core.obeyed_files import is_obeyed
 from backburner.core.run import Turn
 from backburner.core.tool_policy import GrantMatch, ToolCall
@@ -26,7 +29,7 @@ from backburner.ports import (
 )
 from backburner.tools.command_records import CommandRecord, lock_records, record_command
 from backburner.tools.define import Arguments, define_tool
-from backburner.tools.files import MAX_LINES, read_lines, write_text
+from backburner.tools.files import MAX_LINES, read_lines, regain_rights, write_text
 from backburner.tools.interrupted_commands import undo_change_offer
 from backburner.tools.listing import list_files
 from backburner.tools.obeyed_files import (
@@ -41,6 +44,8 @@ from backburner.tools.workspace_paths import open_parent
 MAX_LISTED = 10
 DEFAULT_TIMEOUT_SECONDS = 120
 MAX_TIMEOUT_SECONDS = 600
+
+_log = structlog.get_logger(__name__)
 
 
 class ReadFile(Arguments):
@@ -254,6 +259,7 @@ class _Workspace:
             return write()
 
     def _begin(self, line: str) -> CommandRecord | None:
+        regain_rights(self._folder)
         with open_parent(self._folder, "."):
             pass
         if self._terms.cage is Cage.LOOK and self._shell.cage_missing is None:
@@ -264,9 +270,19 @@ class _Workspace:
     def _end(self, record: CommandRecord | None) -> Sequence[KeptChange]:
         if record is None:
             return ()
-        with lock_records(self.obeyed.kept):
+        with ExitStack() as locked:
+            try:
+                locked.enter_context(lock_records(self.obeyed.kept))
+            except BackburnerError as error:
+                # Nothing that was planted stays in force because something went wrong.
+                _log.error("command_record.not_locked", error=repr(error))
             changes = self.obeyed.put_back(record.before)
-            record.remove()
+            try:
+                record.remove()
+            except OSError as error:
+                # It is taken for one left behind, after which nothing has changed.
+                _log.error("command_record.not_removed", error=repr(error))
+                record.release()
         return changes
 
     def _ask(self, changes: Sequence[KeptChange]) -> Sequence[tuple[ToolCall, str]]:

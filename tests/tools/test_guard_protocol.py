@@ -1,0 +1,157 @@
+"""The guard of files that other programs obey, and commands that attack the guard itself."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from support.doubles.tools import ALONE
+from support.requirements import requirement
+from support.stage.until import until
+
+from backburner.gateway.network import CheckedNetwork
+from backburner.ports import Offer, ToolResult
+from backburner.process.shell import ConfinedShell
+from backburner.tools.workspace import workspace_offers
+
+#: Waits until the test has made a file.
+WAIT = "for i in $(seq 400); do test -e go && break; sleep 0.05; done"
+#: Becomes a user without privileges, for whom commands are played that take our rights away by
+#: changing modes. That user may not be able to read where we are installed.
+TAKES_RIGHTS = """
+import asyncio, encodings.ascii, json, os, sys
+from pathlib import Path
+from support.doubles.tools import ALONE
+from backburner.gateway.network import CheckedNetwork
+from backburner.ports import CommandResult
+from backburner.tools.command_records import record_command
+from backburner.tools.interrupted_commands import InterruptedCommands
+from backburner.tools.obeyed_files import ObeyedFiles
+from backburner.tools.workspace import workspace_offers
+
+class Played:
+    cage_missing = None
+
+    def __init__(self, data, taken):
+        self.data, self.taken = data, taken
+        self.folder, self.kept = (data / name / "u_user" for name in ("workspaces", "kept_changes"))
+        self.folder.mkdir(parents=True)
+
+    async def run(self, line="", **bounds):
+        (self.folder / ".envrc").write_text("evil")
+        for path in sorted(self.data.glob(self.taken), reverse=True):
+            path.chmod(0)
+        return CommandResult(output="", code=0)
+
+    async def end(self):
+        offers = workspace_offers(self.folder, self.kept, self, CheckedNetwork(), ALONE)
+        run = {offer.tool.name: offer for offer in offers}["run_command"].run
+        ran = await run({"command": "true"})
+        for path in (self.data, self.folder.parent, self.folder):
+            path.chmod(0o700)
+        return [ran.text, len(ran.asks), (self.folder / ".envrc").exists()]
+
+    async def crash(self):
+        record = record_command(
+            self.kept, ObeyedFiles(self.folder, self.kept).scan, ALONE.turn, "true"
+        )
+        await self.run()
+        record.release()
+        commands = InterruptedCommands(self.folder.parent, self.kept.parent)
+        for _ in range(2):
+            async with commands.take() as found:
+                pass
+        return [len(command.calls) for command in found]
+
+async def main(top, how, taken):
+    print(json.dumps([await getattr(Played(top / str(n), one), how)() for n, one in taken]))
+
+asyncio.run(asyncio.to_thread(int))
+if os.geteuid() == 0:
+    os.chown(sys.argv[1], 65534, -1)
+    os.setresuid(65534, 65534, 65534)
+asyncio.run(main(Path(sys.argv[1]), sys.argv[2], enumerate(sys.argv[3:])))
+"""
+#: Of a data folder: what a command takes our rights to away.
+TAKEN = (
+    "kept_changes/*",
+    "kept_changes",
+    "kept_changes/*/.lock",
+    "kept_changes/*/*",
+    "workspaces",
+    "*",
+    "**/*",
+)
+
+
+@dataclass
+class Place:
+    folder: Path
+    kept: Path
+    tools: Mapping[str, Offer]
+
+    async def run(self, command: str, *, network: bool = False) -> ToolResult:
+        return await self.tools["run_command"].run({"command": command, "network": network})
+
+    async def write(self, path: str, content: str) -> ToolResult:
+        return await self.tools["write_file"].run({"path": path, "content": content})
+
+    async def start(self, command: str) -> "asyncio.Task[ToolResult]":
+        """Start a command that waits for `let_go` after it has done this."""
+        running = asyncio.create_task(self.run(f"{command}; touch begun; {WAIT}"))
+        await until((self.folder / "begun").exists)
+        return running
+
+    def let_go(self) -> None:
+        (self.folder / "go").touch()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    folder, kept = tmp_path / "folder", tmp_path / "kept"
+    folder.mkdir()
+    offers = workspace_offers(folder, kept, ConfinedShell(), CheckedNetwork(), ALONE)
+    return Place(folder, kept, {offer.tool.name: offer for offer in offers})
+
+
+def play(how: str) -> list[list[object]]:
+    with TemporaryDirectory() as top:
+        ran = subprocess.run(
+            [sys.executable, "-c", TAKES_RIGHTS, top, how, *TAKEN],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"PYTHONPATH": ":".join(sys.path), "PATH": os.environ["PATH"]},
+        )
+    assert ran.returncode == 0, ran.stderr
+    return list(json.loads(ran.stdout.splitlines()[-1]))
+
+
+@requirement("B-command")
+def test_what_a_command_planted_is_put_back_though_it_took_our_rights_away() -> None:
+    ended = {taken: (asks, left) for taken, (_, asks, left) in zip(TAKEN, play("end"), strict=True)}
+
+    assert ended == dict.fromkeys(TAKEN, (1, False))
+
+
+def test_an_interrupted_command_is_found_though_it_took_our_rights_away() -> None:
+    assert play("crash") == [[1]] * len(TAKEN)
+
+
+@requirement("B-command")
+async def test_what_a_command_planted_is_renamed_if_nothing_can_be_kept(place: Place) -> None:
+    running = await place.start("echo evil >.envrc")
+    place.kept.rename(place.kept.with_name("gone"))
+    place.kept.touch()
+    place.let_go()
+    ran = await running
+
+    assert not (place.folder / ".envrc").exists()
+    assert ".envrc is now .envrc.set-aside-" in ran.text
+    assert (await place.run("true")).failed
