@@ -155,3 +155,72 @@ async def test_what_a_command_planted_is_renamed_if_nothing_can_be_kept(place: P
     assert not (place.folder / ".envrc").exists()
     assert ".envrc is now .envrc.set-aside-" in ran.text
     assert (await place.run("true")).failed
+
+
+@requirement("B-command")
+@pytest.mark.parametrize("by", ["write_file", "keep_change"])
+async def test_only_what_was_shown_counts_as_approved(
+    place: Place, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    ran = await place.run("echo good >.envrc")
+    ((change, _),) = ran.asks
+    running = await place.start("true")
+    real = os.fsync
+
+    def swap(descriptor: int) -> None:
+        """Write to the file that is being prepared, as a command can."""
+        for file in place.folder.glob(".new-*"):
+            file.write_text("evil")
+        real(descriptor)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", swap)
+        if by == "keep_change":
+            await place.tools["keep_change"].run(change.arguments)
+        else:
+            await place.write(".envrc", "good\n")
+    assert (place.folder / ".envrc").read_text() == "evil"
+    place.let_go()
+
+    assert len((await running).asks) == 1
+    assert not (place.folder / ".envrc").exists()
+
+
+@requirement("B-command")
+async def test_an_approved_write_has_the_mode_from_before_the_commands_that_run(
+    place: Place,
+) -> None:
+    hook = place.folder / "proj" / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(parents=True)
+    hook.write_text("old")
+    hook.chmod(0o644)
+    running = await place.start(f"chmod 755 {hook}")
+    await place.write("proj/.git/hooks/pre-commit", "new")
+    place.let_go()
+
+    assert (await running).asks == []
+    assert hook.read_text() == "new"
+    assert hook.stat().st_mode & 0o777 == 0o644
+
+
+async def test_a_large_change_is_made_again_when_no_command_runs(place: Place) -> None:
+    ran = await place.run("truncate -s 5M .envrc")
+    ((change, _),) = ran.asks
+    running = await place.start("true")
+    keep = place.tools["keep_change"].run
+    meanwhile = await keep(change.arguments)
+    place.let_go()
+    await running
+
+    assert meanwhile.failed
+    assert "when they have ended" in meanwhile.text
+    assert not (await keep(change.arguments)).failed
+
+
+async def test_an_approved_write_stays_whatever_the_path_looks_like(place: Place) -> None:
+    running = await place.start("true")
+    await place.write(str(place.folder / ".envrc"), "good")
+    place.let_go()
+
+    assert (await running).asks == []
+    assert (place.folder / ".envrc").read_text() == "good"

@@ -85,6 +85,12 @@ def record_command(
     return record
 
 
+def find_baseline(kept: Path) -> Snapshot | None:
+    """Return what was there before the commands that run now, if there are any."""
+    name = _find_shared(kept)
+    return None if name is None else Snapshot.from_json(read_private(kept / name))
+
+
 def left_behind(kept: Path) -> Sequence[CommandRecord]:
     """Find the records that no process has locked, and lock them."""
     if not _list(kept, RECORDS):

@@ -3,8 +3,9 @@
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -32,8 +33,27 @@ def read_lines(folder: Path, path: str, *, offset: int, limit: int) -> str:
         return _excerpt(file, offset, limit)
 
 
-def write_text(folder: Path, path: str, content: str, *, guard: Callable[[str], None]) -> str:
-    """Create or replace a file, atomically. `guard` refuses paths that are not for it."""
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    #: Without links, from the workspace.
+    path: str
+    mode: int
+    data: bytes
+    is_new: bool
+
+
+def write_text(
+    folder: Path,
+    path: str,
+    content: str,
+    *,
+    guard: Callable[[str], None],
+    modes: Mapping[str, int] | None = None,
+) -> WrittenFile:
+    """Create or replace a file, atomically. `guard` refuses paths that are not for it.
+
+    A file that is replaced keeps its mode, or has the one that is given for it.
+    """
     data = check_text("The content", content, limit=MAX_WRITE_BYTES).encode()
     if len(data) > MAX_WRITE_BYTES:
         raise TooLarge("The content", size=len(data), limit=MAX_WRITE_BYTES)
@@ -49,8 +69,10 @@ def write_text(folder: Path, path: str, content: str, *, guard: Callable[[str], 
         if before is not None:
             _check_is_file(path, before)
         mode = 0o644 if before is None else before.st_mode & 0o777
+        if modes is not None:
+            mode = modes.get(real_path, 0o644)
         replace_file(parent, name, data, mode)
-    return f"{'Created' if before is None else 'Replaced'} {path}: {len(data):,} bytes."
+    return WrittenFile(real_path, mode, data, before is None)
 
 
 def _open(folder: Path, path: str) -> IO[bytes]:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -36,8 +37,8 @@ from backburner.core.obeyed_files import (
 )
 from backburner.core.shown_call import excerpt
 from backburner.core.validation import escape_hidden
-from backburner.tools.command_records import APPROVED, lock_records
-from backburner.tools.files import read_private, regain_rights
+from backburner.tools.command_records import APPROVED, find_baseline, lock_records
+from backburner.tools.files import WrittenFile, read_private, regain_rights, write_text
 from backburner.tools.obeyed_scan import (
     FOLDER,
     MAX_WATCHED_BYTES,
@@ -151,15 +152,26 @@ class ObeyedFiles:
             self._keep(change)
         return changes
 
-    @contextmanager
-    def approving(self, path: str) -> Iterator[None]:
-        """Remember what a file becomes meanwhile, so that no command that runs now puts it back."""
+    def write_approved(self, path: str, content: str) -> WrittenFile:
+        """Write a file as it was shown: with the mode that it had before commands that run now."""
         with lock_records(self.kept):
-            yield
-            with _open_parent(self.folder, path) as (parent, name):
-                state = FileState.read(parent, name)
-            if state is not None:
-                (self.kept / f"{APPROVED}{_hash(path, state)}").touch(mode=0o600)
+            before = find_baseline(self.kept)
+            modes = None
+            if before is not None:
+                files = before.files.items()
+                modes = {path: state.mode & 0o777 for path, state in files if state.is_file}
+            guard = self.check_unguarded
+            written = write_text(self.folder, path, content, guard=guard, modes=modes)
+            mode, data = stat.S_IFREG | written.mode, written.data
+            self._approve(written.path, FileState(mode, len(data), data))
+        return written
+
+    def _approve(self, path: str, state: FileState) -> None:
+        """Remember what a file has become, so that no command that runs now puts it back.
+
+        That is what was shown, and not what is there: a command may have changed it since.
+        """
+        (self.kept / f"{APPROVED}{_hash(path, state)}").touch(mode=0o600)
 
     def check_shape(self, path: str) -> None:
         """Refuse to write a file with which git would take a folder for a repository."""
@@ -240,21 +252,27 @@ class ObeyedFiles:
         change = self.find(change_id)
         if not change.new.is_whole and change.aside is None:
             raise BadRequest(f"{change.path} was too large to be kept.")
-        with self.approving(change.path):
-            self._make_again(change)
+        with lock_records(self.kept):
+            if not change.new.is_whole and find_baseline(self.kept) is not None:
+                # Nobody could tell what they do to the part of it that was not read.
+                raise Conflict("Commands run in this folder.", hint="Try it when they have ended.")
+            self._approve(change.path, self._make_again(change))
         (self.kept / f"{change_id}.json").unlink()
         return f"{change.path} is now as the command had left it."
 
-    def _make_again(self, change: KeptChange) -> None:
+    def _make_again(self, change: KeptChange) -> FileState:
+        """Return what the file is meant to be now."""
         with _open_parent(self.folder, change.path) as (parent, name):
             if FileState.read(parent, name) != change.restored:
                 raise _changed_since(change.path)
             if change.aside is None:
                 change.new.write(parent, name)
-            elif _read_like(change.new, parent, change.aside) == change.new:
-                os.rename(change.aside, name, src_dir_fd=parent, dst_dir_fd=parent)
-            else:
+                mode = stat.S_IFMT(change.new.mode) | change.new.mode & 0o777
+                return replace(change.new, mode=mode)
+            if _read_like(change.new, parent, change.aside) != change.new:
                 raise _changed_since(change.aside)
+            os.rename(change.aside, name, src_dir_fd=parent, dst_dir_fd=parent)
+            return change.new
 
     def undo(self, change_id: str) -> str:
         """Put a file back that was left as it was; the change stays kept."""

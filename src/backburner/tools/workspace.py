@@ -1,12 +1,10 @@
 """Tools for the workspace: the folder in which the agent works for its user."""
 
 import asyncio
-import posixpath
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -251,12 +249,14 @@ class _Workspace:
         return f"\n[{network}{writing}]"
 
     def _write(self, path: str, content: str) -> str:
-        write = partial(write_text, self._folder, path, content, guard=self.obeyed.check_unguarded)
-        if not is_obeyed(path):
+        if is_obeyed(path):
+            written = self.obeyed.write_approved(path, content)
+        else:
             self.obeyed.check_shape(path)
-            return write()
-        with self.obeyed.approving(posixpath.normpath(path)):
-            return write()
+            guard = self.obeyed.check_unguarded
+            written = write_text(self._folder, path, content, guard=guard)
+        verb = "Created" if written.is_new else "Replaced"
+        return f"{verb} {path}: {len(written.data):,} bytes."
 
     def _begin(self, line: str) -> CommandRecord | None:
         regain_rights(self._folder)
