@@ -224,3 +224,37 @@ async def test_an_approved_write_stays_whatever_the_path_looks_like(place: Place
 
     assert (await running).asks == []
     assert (place.folder / ".envrc").read_text() == "good"
+
+
+@requirement("B-command")
+@pytest.mark.parametrize(
+    ("path", "missing"),
+    [
+        ("new/../docs/HEAD", "HEAD"),
+        ("to_head", "HEAD"),
+        ("to_objects/x", "objects"),
+        ("docs/objects/x", "objects"),
+        ("docs/objects/.envrc", "objects"),
+    ],
+)
+async def test_no_path_hides_that_a_write_makes_a_repository(
+    place: Place, path: str, missing: str
+) -> None:
+    docs = place.folder / "docs"
+    for name in {"objects", "refs", "HEAD"} - {missing}:
+        (docs / name).mkdir(parents=True)
+    (place.folder / "to_head").symlink_to("docs/HEAD")
+    (place.folder / "to_objects").symlink_to("docs/objects")
+
+    written = await place.write(path, "x")
+
+    assert written.failed, written.text
+    assert not (docs / missing).exists()
+
+
+async def test_a_path_that_goes_up_is_refused_in_words(place: Place) -> None:
+    written = await place.write("new/../notes.txt", "x")
+
+    assert written.failed
+    assert "without `..`" in written.text
+    assert not (place.folder / "new").exists()

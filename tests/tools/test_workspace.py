@@ -218,9 +218,10 @@ async def test_no_path_leads_out_of_the_workspace(use: Workspace, outside: Path,
         ("write_file", {"content": "overwritten"}),
         ("list_files", {}),
     ):
-        assert await use.refusal(tool, path=path, **more) == (
-            "This path is outside the workspace. Use a path within it."
-        )
+        refusal = "This path is outside the workspace. Use a path within it."
+        if tool == "write_file" and ".." in path:
+            refusal = f"{path} goes up. Use a path from the workspace, without `..`."
+        assert await use.refusal(tool, path=path, **more) == refusal
     assert (outside / "canary").read_text() == CANARY
 
 

@@ -3,11 +3,11 @@
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from backburner.core.errors import BadRequest, NotAllowed, TooLarge
 from backburner.core.obeyed_files import is_obeyed
@@ -33,6 +33,16 @@ def read_lines(folder: Path, path: str, *, offset: int, limit: int) -> str:
         return _excerpt(file, offset, limit)
 
 
+class WriteGuard(Protocol):
+    """Refuses to write paths, which are given without links."""
+
+    def check_shape(self, path: str) -> None:
+        """Refuse a new file or folder for what its folder becomes with it."""
+
+    def check_unguarded(self, path: str) -> None:
+        """Refuse a file that is not for this."""
+
+
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
     #: Without links, from the workspace.
@@ -47,24 +57,27 @@ def write_text(
     path: str,
     content: str,
     *,
-    guard: Callable[[str], None],
+    guard: WriteGuard,
     modes: Mapping[str, int] | None = None,
 ) -> WrittenFile:
-    """Create or replace a file, atomically. `guard` refuses paths that are not for it.
+    """Create or replace a file, atomically, unless the guard refuses its path.
 
     A file that is replaced keeps its mode, or has the one that is given for it.
     """
     data = check_text("The content", content, limit=MAX_WRITE_BYTES).encode()
     if len(data) > MAX_WRITE_BYTES:
         raise TooLarge("The content", size=len(data), limit=MAX_WRITE_BYTES)
-    with open_real_parent(folder, path, make=True) as (parent, name, real_path):
+    if ".." in path.split("/"):
+        raise BadRequest(f"{path} goes up.", hint="Use a path from the workspace, without `..`.")
+    with open_real_parent(folder, path, make=guard.check_shape) as (parent, name, real_path):
         if is_obeyed(real_path) and not is_obeyed(path):
             raise NotAllowed(
                 f"{path} leads to {real_path}, which other programs obey.",
                 hint="Write to that path itself.",
             )
         if not is_obeyed(path):
-            guard(real_path)
+            guard.check_shape(real_path)
+            guard.check_unguarded(real_path)
         before = stat_entry(parent, name)
         if before is not None:
             _check_is_file(path, before)

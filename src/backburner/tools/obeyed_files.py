@@ -160,8 +160,7 @@ class ObeyedFiles:
             if before is not None:
                 files = before.files.items()
                 modes = {path: state.mode & 0o777 for path, state in files if state.is_file}
-            guard = self.check_unguarded
-            written = write_text(self.folder, path, content, guard=guard, modes=modes)
+            written = write_text(self.folder, path, content, guard=self, modes=modes)
             mode, data = stat.S_IFREG | written.mode, written.data
             self._approve(written.path, FileState(mode, len(data), data))
         return written
@@ -174,14 +173,11 @@ class ObeyedFiles:
         (self.kept / f"{APPROVED}{_hash(path, state)}").touch(mode=0o600)
 
     def check_shape(self, path: str) -> None:
-        """Refuse to write a file with which git would take a folder for a repository."""
-        if path.startswith("/"):
-            path = os.path.relpath(path, self.folder)
-        parts = [part for part in path.split("/") if part not in ("", ".")]
-        for number, part in enumerate(parts):
-            names = _list_names(self.folder.joinpath(*parts[:number]))
-            if is_repository({*names, part.casefold()}) and not is_repository(names):
-                raise _guarded(path, "With it, git would take its folder for a repository.")
+        """Refuse to make what git would take its folder for a repository with."""
+        folder, _, name = path.rpartition("/")
+        names = _list_names(self.folder / folder)
+        if is_repository({*names, name.casefold()}) and not is_repository(names):
+            raise _guarded(path, "With it, git would take its folder for a repository.")
 
     def check_unguarded(self, path: str) -> None:
         """Refuse to write a file, at a path without links, that is obeyed but not by its name."""

@@ -252,9 +252,7 @@ class _Workspace:
         if is_obeyed(path):
             written = self.obeyed.write_approved(path, content)
         else:
-            self.obeyed.check_shape(path)
-            guard = self.obeyed.check_unguarded
-            written = write_text(self._folder, path, content, guard=guard)
+            written = write_text(self._folder, path, content, guard=self.obeyed)
         verb = "Created" if written.is_new else "Replaced"
         return f"{verb} {path}: {len(written.data):,} bytes."
 

@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -23,26 +23,29 @@ OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextmanager
-def open_parent(folder: Path, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+def open_parent(folder: Path, path: str) -> Iterator[tuple[int, str]]:
     """Open the parent folder of a path; yield its descriptor and the last name, which is no link.
 
-    The name need not exist. `make` creates missing folders.
+    The name need not exist.
     """
-    with open_real_parent(folder, path, make=make) as (parent, name, _):
+    with open_real_parent(folder, path) as (parent, name, _):
         yield parent, name
 
 
 @contextmanager
 def open_real_parent(
-    folder: Path, path: str, *, make: bool = False
+    folder: Path, path: str, *, make: Callable[[str], None] | None = None
 ) -> Iterator[tuple[int, str, str]]:
-    """Open the parent folder of a path; also yield the path without links, from the folder."""
+    """Open the parent folder of a path; also yield the path without links, from the folder.
+
+    With `make` missing folders are created, unless it refuses their paths.
+    """
     with explain_errors(path):
         # Each of them private: `parents` alone would make the outer one for everybody.
         if not folder.parent.exists():
             folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
-        walk = _Walk(folder, path, make=make)
+        walk = _Walk(folder, path, make)
         with walk.opened:
             name = walk.run()
             yield walk.parent, name, "/".join([*walk.names, name])
@@ -66,7 +69,7 @@ def stat_entry(folder: int, name: str) -> os.stat_result | None:
 
 
 class _Walk:
-    def __init__(self, folder: Path, path: str, *, make: bool) -> None:
+    def __init__(self, folder: Path, path: str, make: Callable[[str], None] | None) -> None:
         self._folder = folder
         self._make = make
         self._left = deque(self._parts(check_text("The path", path, limit=MAX_PATH_CHARS)))
@@ -107,7 +110,8 @@ class _Walk:
         self.names.pop()
 
     def _down(self, name: str, *, exists: bool) -> None:
-        if not exists and self._make:
+        if not exists and self._make is not None:
+            self._make("/".join([*self.names, name]))
             os.mkdir(name, 0o755, dir_fd=self.parent)
         below = os.open(name, OPEN_FOLDER, dir_fd=self.parent)
         self.opened.callback(os.close, below)
