@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,10 +15,12 @@ from support.doubles.tools import ALONE
 from support.requirements import requirement
 from support.stage.until import until
 
+from backburner.core.commands import Cage
 from backburner.gateway.network import CheckedNetwork
 from backburner.ports import Offer, ToolResult
 from backburner.process.shell import ConfinedShell
-from backburner.tools.workspace import workspace_offers
+from backburner.tools import workspace
+from backburner.tools.workspace import CommandTerms, workspace_offers
 
 #: Waits until the test has made a file.
 WAIT = "for i in $(seq 400); do test -e go && break; sleep 0.05; done"
@@ -102,9 +104,10 @@ class Place:
     async def write(self, path: str, content: str) -> ToolResult:
         return await self.tools["write_file"].run({"path": path, "content": content})
 
-    async def start(self, command: str) -> "asyncio.Task[ToolResult]":
+    async def start(self, command: str, *, network: bool = False) -> "asyncio.Task[ToolResult]":
         """Start a command that waits for `let_go` after it has done this."""
-        running = asyncio.create_task(self.run(f"{command}; touch begun; {WAIT}"))
+        line = f"{command}; touch begun; {WAIT}"
+        running = asyncio.create_task(self.run(line, network=network))
         await until((self.folder / "begun").exists)
         return running
 
@@ -112,12 +115,15 @@ class Place:
         (self.folder / "go").touch()
 
 
+def make_place(folder: Path, kept: Path, terms: CommandTerms = ALONE) -> Place:
+    offers = workspace_offers(folder, kept, ConfinedShell(), CheckedNetwork(), terms)
+    return Place(folder, kept, {offer.tool.name: offer for offer in offers})
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    folder, kept = tmp_path / "folder", tmp_path / "kept"
-    folder.mkdir()
-    offers = workspace_offers(folder, kept, ConfinedShell(), CheckedNetwork(), ALONE)
-    return Place(folder, kept, {offer.tool.name: offer for offer in offers})
+    (tmp_path / "folder").mkdir()
+    return make_place(tmp_path / "folder", tmp_path / "kept")
 
 
 def play(how: str) -> list[list[object]]:
@@ -258,3 +264,41 @@ async def test_a_path_that_goes_up_is_refused_in_words(place: Place) -> None:
     assert written.failed
     assert "without `..`" in written.text
     assert not (place.folder / "new").exists()
+
+
+@requirement("B-command")
+@pytest.mark.parametrize(
+    ("network", "cage"), [(False, Cage.WORK), (False, Cage.LOOK), (True, Cage.WORK)]
+)
+async def test_commands_with_and_without_the_network_do_not_run_at_once(
+    place: Place, cage: Cage, *, network: bool
+) -> None:
+    other = make_place(place.folder, place.kept, replace(ALONE, cage=cage))
+    running = await place.start("echo evil >.envrc", network=network)
+    waiting = asyncio.create_task(other.run("cat .envrc", network=not network))
+    # Long enough for one that does not wait.
+    await asyncio.wait({waiting}, timeout=0.5)
+    assert not waiting.done()
+    place.let_go()
+
+    assert len((await running).asks) == 1
+    ran = await waiting
+    assert "evil" not in ran.text
+    assert ".envrc: No such file" in ran.text
+
+
+async def test_a_command_that_waited_too_long_for_others_is_refused_in_words(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace, "MAX_WAIT_SECONDS", 0, raising=False)
+    running = await place.start("true")
+    refused = await place.run("true", network=True)
+    place.let_go()
+    await running
+
+    assert refused.failed
+    assert refused.text == (
+        "A command without the network runs in this folder, and one with it cannot run at the same"
+        " time. Run it again when the other has ended."
+    )
+    assert not (await place.run("true", network=True)).failed

@@ -9,12 +9,14 @@ import json
 import os
 import secrets
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
+from backburner.core.errors import Conflict
 from backburner.core.ids import ConversationId, RunId, UserId
 from backburner.core.run import RunKind, Turn
 from backburner.tools.files import open_private, read_private, regain_rights, replace_file
@@ -59,15 +61,19 @@ class CommandRecord:
 
 
 def record_command(
-    kept: Path, scan: Callable[[], Snapshot], turn: Turn, line: str
+    kept: Path, scan: Callable[[], Snapshot], turn: Turn, line: str, *, network: bool = False
 ) -> CommandRecord:
     """Write the record of a command, and wait until it is on the disk.
 
     While other commands run, what was there before the first of them counts: what is there now may
-    be theirs.
+    be theirs. Programs of a command with the network would obey it too, so it runs apart from those
+    without.
     """
     with lock_records(kept) as folder:
-        name = _find_shared(kept)
+        running = _find_running(kept)
+        if any(other.get("network", False) != network for other in running):
+            raise _run_apart(network=network)
+        name = running[0]["before"] if running else None
         if name is not None:
             before = Snapshot.from_json(read_private(kept / name))
         else:
@@ -78,7 +84,7 @@ def record_command(
         if stat_entry(folder, name) is None:
             _remove_unused(kept)
             replace_file(folder, name, before.to_json().encode(), 0o600)
-        content = {"turn": astuple(turn), "line": line, "before": name}
+        content = {"turn": astuple(turn), "line": line, "before": name, "network": network}
         file = kept / f"command-{secrets.token_hex(8)}.json"
         record = _write(file, json.dumps(content), before)
         os.fsync(folder)
@@ -87,8 +93,8 @@ def record_command(
 
 def find_baseline(kept: Path) -> Snapshot | None:
     """Return what was there before the commands that run now, if there are any."""
-    name = _find_shared(kept)
-    return None if name is None else Snapshot.from_json(read_private(kept / name))
+    running = _find_running(kept)
+    return Snapshot.from_json(read_private(kept / running[0]["before"])) if running else None
 
 
 def left_behind(kept: Path) -> Sequence[CommandRecord]:
@@ -133,13 +139,23 @@ def lock_records(kept: Path) -> Iterator[int]:
         yield folder
 
 
-def _find_shared(kept: Path) -> str | None:
-    """Return the name of the snapshot of the commands that run now."""
+def _find_running(kept: Path) -> Sequence[Mapping[str, Any]]:
+    """Return the records of the commands that run now; they share a snapshot."""
+    found = []
     for file in _list(kept, RECORDS):
         with suppress(FileNotFoundError, ValueError, LookupError):
             if not _left_mark(file).exists() and _try_to_lock(file) is None:
-                return str(json.loads(read_private(file))["before"])
-    return None
+                found.append(json.loads(read_private(file)))
+    return found
+
+
+def _run_apart(*, network: bool) -> Conflict:
+    here, other = ("without", "with it") if network else ("with", "without it")
+    return Conflict(
+        f"A command {here} the network runs in this folder, and one {other} cannot run at the same"
+        " time.",
+        hint="Run it again when the other has ended.",
+    )
 
 
 def _write(file: Path, content: str, before: Snapshot) -> CommandRecord:

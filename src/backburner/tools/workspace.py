@@ -12,7 +12,7 @@ import structlog
 from pydantic import Field
 
 from backburner.core.commands import Cage
-from backburner.core.errors import BackburnerError
+from backburner.core.errors import BackburnerError, Conflict
 from backburner.core.obeyed_files import is_obeyed
 from backburner.core.run import Turn
 from backburner.core.tool_policy import GrantMatch, ToolCall
@@ -42,6 +42,9 @@ from backburner.tools.workspace_paths import open_parent
 MAX_LISTED = 10
 DEFAULT_TIMEOUT_SECONDS = 120
 MAX_TIMEOUT_SECONDS = 600
+#: For other commands in the folder.
+MAX_WAIT_SECONDS = 120
+_LOOK_SECONDS = 0.25
 
 _log = structlog.get_logger(__name__)
 
@@ -202,7 +205,7 @@ class _Workspace:
         Of long output you get the beginning and the end, 50 kB in all; a command that writes more
         than 20 MB is ended.
         """
-        record = await asyncio.to_thread(self._begin, arguments.command)
+        record = await self._wait_to_begin(arguments)
         try:
             result = await self._shell.run(
                 arguments.command,
@@ -256,14 +259,36 @@ class _Workspace:
         verb = "Created" if written.is_new else "Replaced"
         return f"{verb} {path}: {len(written.data):,} bytes."
 
-    def _begin(self, line: str) -> CommandRecord | None:
+    async def _wait_to_begin(self, arguments: RunCommand) -> CommandRecord | None:
+        """Begin a command once none runs that it must not run beside."""
+        waited = 0.0
+        while True:
+            try:
+                return await asyncio.to_thread(self._begin, arguments)
+            except Conflict:
+                if waited >= MAX_WAIT_SECONDS:
+                    raise
+            await asyncio.sleep(_LOOK_SECONDS)
+            waited += _LOOK_SECONDS
+
+    def _begin(self, arguments: RunCommand) -> CommandRecord | None:
         regain_rights(self._folder)
         with open_parent(self._folder, "."):
             pass
-        if self._terms.cage is Cage.LOOK and self._shell.cage_missing is None:
-            # It cannot change anything.
+        if self._only_looks and not arguments.network:
             return None
-        return record_command(self.obeyed.kept, self.obeyed.scan, self._terms.turn, line)
+        return record_command(
+            self.obeyed.kept,
+            self.obeyed.scan,
+            self._terms.turn,
+            arguments.command,
+            network=arguments.network,
+        )
+
+    @property
+    def _only_looks(self) -> bool:
+        """Whether commands cannot change anything."""
+        return self._terms.cage is Cage.LOOK and self._shell.cage_missing is None
 
     def _end(self, record: CommandRecord | None) -> Sequence[KeptChange]:
         if record is None:
@@ -274,7 +299,7 @@ class _Workspace:
             except BackburnerError as error:
                 # Nothing that was planted stays in force because something went wrong.
                 _log.error("command_record.not_locked", error=repr(error))
-            changes = self.obeyed.put_back(record.before)
+            changes = () if self._only_looks else self.obeyed.put_back(record.before)
             try:
                 record.remove()
             except OSError as error:
