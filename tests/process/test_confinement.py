@@ -440,6 +440,66 @@ async def test_a_command_can_use_other_calls_on_descriptors(folder: Path) -> Non
     assert (await run(confined(folder, PYTHON, "-c", uses), within=SOON)).stdout.text == "True\n"
 
 
+#: System calls by their numbers on each machine: `fallocate`, and `setxattr`, `lsetxattr`,
+#: `removexattr` and `lremovexattr`.
+FALLOCATE, *ATTRIBUTE_CALLS = {
+    "x86_64": (285, 188, 189, 197, 198),
+    "aarch64": (47, 5, 6, 14, 15),
+}[os.uname().machine]
+
+
+async def test_a_command_reserves_no_room_that_it_does_not_write(folder: Path) -> None:
+    """It would fill a disk between two looks at it."""
+    file = "os.open('file', 66)"
+
+    assert await called(folder, f"syscall({FALLOCATE}, {file}, 0, 0, 4096)") == "-1 ENOTSUP\n"
+    assert (folder / "file").stat().st_size == 0
+
+
+async def test_a_command_can_still_make_a_file_of_a_size(folder: Path) -> None:
+    uses = "import os; os.posix_fallocate(os.open('file', 66), 0, 100_000)"
+
+    made = await run(confined(folder, PYTHON, "-c", uses), within=SOON)
+    tools = await shell(folder, "fallocate -x -l 5000 tool && truncate -s 5000 other")
+
+    assert (made.exit.ok, made.stderr.text) == (True, "")
+    assert (folder / "file").stat().st_size == 100_000
+    assert (folder / "file").stat().st_blocks * 512 >= 100_000
+    assert (tools.exit.ok, tools.stderr.text) == (True, "")
+
+
+# With arguments that are invalid: where a call is open, it does nothing.
+@pytest.mark.parametrize("number", [*ATTRIBUTE_CALLS, 463, 466, 469])
+async def test_a_command_changes_no_attributes_of_files_by_their_paths(
+    folder: Path, number: int
+) -> None:
+    """Landlock does not cover them, also of files beside its folder."""
+    assert await called(folder, f"syscall({number}, None, None, None, 0, 0)") == "-1 ENOTSUP\n"
+
+
+async def test_common_programs_work_without_attributes(folder: Path) -> None:
+    text = """
+    mkdir a && echo x >a/file && chmod 750 a/file && ln -s file a/link
+    cp -a a b && cp -p a/file copy && mv copy moved && install -m 700 a/file installed
+    tar -cf all.tar a && mkdir c && tar -xf all.tar -C c && sed -i s/x/y/ b/file
+    git init -q r && cp a/file r && git -C r add file && cat b/file c/a/link
+    """
+    before = {"GIT_CONFIG_GLOBAL": "/dev/null"}
+
+    ran = await run(
+        Command(
+            argv=("sh", "-e", "-c", text),
+            env={"PATH": PATH, **before},
+            cwd=folder,
+            confinement=confine_to(folder),
+        ),
+        within=SOON,
+    )
+
+    assert (ran.stdout.text, ran.exit.ok) == ("y\nx\n", True), ran.stderr.text
+    assert (folder / "b" / "file").stat().st_mode & 0o777 == 0o750
+
+
 #: System calls by their numbers on each machine.
 SCHEDULER_CALLS = {
     "x86_64": {"scheduler": 144, "param": 142, "attr": 314, "ioprio": 251},

@@ -5,8 +5,9 @@ that look up routes: through Unix sockets, a program could ask a service to do w
 itself (a container engine, a session bus, a database with peer authentication). Nor are there
 System V memory and keys, which outlive their processes and are shared with those of other users;
 nor namespaces and mounts, which the kernel uses with its own rights; nor leases, which hold up
-whoever opens a file. Limits and priorities can be changed by a process for itself only. Imported
-the same way as `landlock`.
+whoever opens a file. Room on the disk cannot be reserved, which fills it at once, and attributes of
+files cannot be set by paths, which may lead anywhere: as on a file system without them. Limits and
+priorities can be changed by a process for itself only. Imported the same way as `landlock`.
 """
 
 import _ctypes
@@ -26,7 +27,7 @@ AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, NETLINK_ROUTE = 1, 2, 10, 16, 0
 #: Of pairs, only types that stay connected: the others send to any address.
 SOCK_STREAM, SOCK_SEQPACKET, SOCK_TYPES = 1, 5, 0xF
 PRIO_PROCESS, IOPRIO_WHO_PROCESS = 0, 1
-EPERM, EACCES, ENOSYS = 1, 13, 38
+EPERM, EACCES, ENOSYS, EOPNOTSUPP = 1, 13, 38, 95
 
 #: The names of these machines in audits.
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -54,6 +55,12 @@ MOUNTS = (428, 429, 430, 431, 432, 433, 442, 467)
 MISSING = {
     "x86_64": (29, 64, 68, 248, 249, 250, 435, 425, *MOUNTS),
     "aarch64": (194, 190, 186, 217, 218, 219, 435, 425, *MOUNTS),
+}
+#: As on a file system that has no such thing: fallocate (the C library then writes); setxattr,
+#: lsetxattr, removexattr and lremovexattr; setxattrat, removexattrat and file_setattr.
+UNSUPPORTED = {
+    "x86_64": (285, 188, 189, 197, 198, 463, 466, 469),
+    "aarch64": (47, 5, 6, 14, 15, 463, 466, 469),
 }
 #: The system call `seccomp`, which says whether filters can refuse calls.
 SECCOMP = {"x86_64": 317, "aarch64": 277}
@@ -110,6 +117,8 @@ CHECKS: "tuple[Line, ...]" = (
     (RETURN, REFUSE | ENOSYS),
     "not permitted",
     (RETURN, REFUSE | EPERM),
+    "unsupported",
+    (RETURN, REFUSE | EOPNOTSUPP),
 )
 
 
@@ -126,7 +135,8 @@ def is_supported(call: "Callable[..., int]") -> bool:
 
 
 def restrict(call: "Callable[..., int]", *, network: bool) -> None:
-    """Forbid sockets, System V memory, keys, namespaces, leases, and changes to other processes.
+    """Forbid sockets, System V memory, keys, namespaces, leases, reserving room on the disk,
+    attributes of files by their paths, and changes to other processes.
 
     Pairs of connected sockets, which programs use among themselves, stay allowed.
     """
@@ -158,6 +168,7 @@ def filter_for(machine: str, *, network: bool) -> "list[bytes]":
             (LOAD, NUMBER),
             (AT_LEAST, X32, "unknown", ""),
             *((EQUAL, number, "unknown", "") for number in MISSING[machine]),
+            *((EQUAL, number, "unsupported", "") for number in UNSUPPORTED[machine]),
             *((EQUAL, number, "process", "") for number in OF_PROCESS[machine]),
             *((EQUAL, number, "namespaces", "") for number in WITH_NAMESPACES[machine]),
             (EQUAL, SETNS[machine], "not permitted", ""),
