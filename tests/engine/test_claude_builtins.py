@@ -1,9 +1,10 @@
 """Claude Code's own tools, where they are switched on: real program, through the gate."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.model_api import CallTool, ModelApi, Say
@@ -11,9 +12,11 @@ from support.requirements import requirement
 from support.stage.make import USER
 
 from backburner.core.tool_policy import GrantMatch
-from backburner.engine.claude.builtins import BUILTIN_SERVER, offer_builtin
+from backburner.engine.claude.builtins import BUILTIN_SERVER, Hooks
 from backburner.engine.claude.engine import ClaudeEngine, ClaudeModel
-from backburner.ports import ToolResult
+from backburner.engine.claude.relay import Line
+from backburner.engine.claude.tools import TurnTools
+from backburner.ports import Offer, ToolResult
 from backburner.process.launcher import CleanLauncher
 
 pytest.register_assert_rewrite("support.contracts.engine")
@@ -150,6 +153,21 @@ async def test_builtin_tools_that_are_not_switched_on_are_not_offered(claude: Cl
     assert sorted(own) == ["Bash", "Read"]
 
 
+class RefusingGate:
+    def __init__(self) -> None:
+        self.offers: list[Offer] = []
+
+    async def call(self, offer: Offer, arguments: Mapping[str, Any]) -> ToolResult:
+        del arguments
+        self.offers.append(offer)
+        return ToolResult("No.", failed=True)
+
+
+#: The folder that the program says it works in, from the workspace.
+WORKS_IN = ["", ".git", ".git/hooks", ".."]
+
+
+@pytest.mark.parametrize("works_in", WORKS_IN)
 @pytest.mark.parametrize(
     ("path", "matches"),
     [
@@ -161,15 +179,49 @@ async def test_builtin_tools_that_are_not_switched_on_are_not_offered(claude: Cl
     ],
 )
 @pytest.mark.parametrize("name", ["Write", "Edit", "NotebookEdit"])
-def test_no_lasting_grant_covers_files_that_other_programs_obey(
-    tmp_path: Path, name: str, path: str, matches: GrantMatch
+async def test_no_lasting_grant_covers_files_that_other_programs_obey(
+    tmp_path: Path, name: str, path: str, matches: GrantMatch, works_in: str
 ) -> None:
     folder = tmp_path / ".local" / "workspace"
-    (folder / ".git").mkdir(parents=True)
-    (folder / "link").symlink_to(".git")
     argument = "notebook_path" if name == "NotebookEdit" else "file_path"
     arguments = {argument: str(folder / path) if path else None}
 
-    offer = offer_builtin(name, run=None, arguments=arguments, folder=str(folder))
+    assert await match_of(folder, name, arguments, works_in) is matches
 
-    assert offer.tool.grant_match is matches
+
+@pytest.mark.parametrize(
+    ("works_in", "path", "matches"),
+    [
+        ("", "notes.txt", GrantMatch.TOOL),
+        ("src", "notes.txt", GrantMatch.TOOL),
+        (".git", "config", GrantMatch.NOTHING),
+        (".git/hooks", "pre-commit", GrantMatch.NOTHING),
+        ("src", "../.git/config", GrantMatch.NOTHING),
+        ("..", "notes.txt", GrantMatch.NOTHING),
+        (None, "notes.txt", GrantMatch.NOTHING),
+    ],
+)
+async def test_a_relative_path_is_one_from_where_the_program_works(
+    tmp_path: Path, works_in: str | None, path: str, matches: GrantMatch
+) -> None:
+    folder = tmp_path / "workspace"
+
+    assert await match_of(folder, "Write", {"file_path": path}, works_in) is matches
+
+
+async def match_of(
+    folder: Path, name: str, arguments: Mapping[str, Any], works_in: str | None
+) -> GrantMatch:
+    """Return what a lasting grant for a call would cover."""
+    (folder / ".git" / "hooks").mkdir(parents=True)
+    (folder / "link").symlink_to(".git")
+    gate = RefusingGate()
+    line = Line("http://127.0.0.1:1/line")
+    hooks = Hooks(TurnTools({}, gate=gate), line, folder)  # type: ignore[arg-type]
+    (before,) = hooks.matchers()["PreToolUse"][0].hooks
+    call: Any = {"tool_name": name, "tool_input": arguments}
+    if works_in is not None:
+        call["cwd"] = str(folder / works_in)
+    await before(call, "one", {"signal": None})
+    (offer,) = gate.offers
+    return offer.tool.grant_match

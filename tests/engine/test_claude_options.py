@@ -33,7 +33,7 @@ LINE = Line("http://127.0.0.1:1/line")
 
 def built(options: ProgramOptions = OPTIONS) -> ClaudeAgentOptions:
     tools = TurnTools({})
-    return build(options, LINE, tools, Hooks(tools, LINE), TranscriptMirror())
+    return build(options, LINE, tools, Hooks(tools, LINE, options.workspace), TranscriptMirror())
 
 
 def test_it_reads_no_settings_and_has_only_the_tools_that_are_switched_on() -> None:

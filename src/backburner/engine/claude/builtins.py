@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from claude_agent_sdk import (
@@ -56,6 +57,7 @@ class Hooks:
 
     tools: TurnTools
     line: Line
+    workspace: Path
     _calls: dict[str, _PendingCall] = field(default_factory=dict)
 
     def matchers(self) -> dict[Any, list[HookMatcher]]:
@@ -87,8 +89,9 @@ class Hooks:
 
         arguments = hook.get("tool_input")
         arguments = arguments if isinstance(arguments, dict) else {}
-        folder = str(hook.get("cwd"))
-        offer = offer_builtin(name, run=run, arguments=arguments, folder=folder)
+        writes = WRITING.get(name)
+        is_guarded = writes is not None and self._is_guarded(arguments.get(writes), hook)
+        offer = _offer(name, run, is_guarded=is_guarded)
         calling = asyncio.create_task(self.tools.make(offer, arguments))
         waiting = asyncio.create_task(admitted.wait())
         await asyncio.wait({calling, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -101,6 +104,19 @@ class Hooks:
         return {
             "hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
         }
+
+    def _is_guarded(self, path: object, hook: HookInput) -> bool:
+        """Return whether each write needs approval: to files that are obeyed, or in other folders.
+
+        The program may work in a folder of the workspace, so the workspace decides.
+        """
+        folder = hook.get("cwd")
+        if not isinstance(path, str) or not isinstance(folder, str):
+            return True
+        root = os.path.realpath(self.workspace)
+        real = os.path.realpath(os.path.join(folder, path))  # noqa: PTH118
+        inside = os.path.relpath(real, root)
+        return inside.startswith("..") or is_obeyed(inside)
 
     async def _after(
         self, hook: HookInput, tool_use_id: str | None, context: HookContext
@@ -120,11 +136,9 @@ class Hooks:
         return {}
 
 
-def offer_builtin(name: str, *, run: Any, arguments: Mapping[str, Any], folder: str) -> Offer:
-    """Describe a tool for one call of it, in the folder that the program works in."""
+def _offer(name: str, run: Any, *, is_guarded: bool) -> Offer:
+    """Describe a tool for one call of it."""
     read_only = name in READ_ONLY
-    argument = WRITING.get(name)
-    is_guarded = argument is not None and _is_guarded(arguments.get(argument), folder)
     return Offer(
         tool=Tool(
             server=BUILTIN_SERVER,
@@ -138,15 +152,6 @@ def offer_builtin(name: str, *, run: Any, arguments: Mapping[str, Any], folder: 
         read_only=read_only,
         run=run,
     )
-
-
-def _is_guarded(path: object, folder: str) -> bool:
-    """Return whether each write needs approval: to files that are obeyed, or in other folders."""
-    if not isinstance(path, str):
-        return True
-    root = os.path.realpath(folder)
-    inside = os.path.relpath(os.path.realpath(os.path.join(root, path)), root)  # noqa: PTH118
-    return inside.startswith("..") or is_obeyed(inside)
 
 
 def _deny(reason: str, *, stop: bool) -> HookJSONOutput:

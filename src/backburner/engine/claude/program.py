@@ -122,7 +122,7 @@ async def start_program(
 ) -> Program:
     """Start a program; it waits for its first turn."""
     turn_tools, mirror = TurnTools(expose(offers)), TranscriptMirror()
-    hooks = Hooks(turn_tools, line)
+    hooks = Hooks(turn_tools, line, prepared.workspace)
     client = ClaudeSDKClient(options.build(prepared, line, turn_tools, hooks, mirror))
     program = Program(
         client=client,
