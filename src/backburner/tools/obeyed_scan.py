@@ -11,13 +11,13 @@ import json
 import os
 import stat
 from base64 import b64decode, b64encode
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from backburner.core.errors import LimitReached
 from backburner.core.obeyed_files import (
     GIT_FOLDER,
     GIT_OBJECTS,
@@ -35,7 +35,12 @@ from backburner.tools.workspace_paths import OPEN_FOLDER, explain_errors, stat_e
 MAX_WATCHED_BYTES = 2**22
 #: Of all of them, and of all changes.
 MAX_SCAN_BYTES = 2**24
-#: No program has a longer path for its folder, so nobody works in folders that lie deeper.
+#: Of a scan before a command, which is otherwise refused: an entry of a folder is a step, and so is
+#: a folder that is opened; what is kept counts more. After a command, when all of the workspace has
+#: to be looked at, of those for links: others are watched themselves.
+MAX_STEPS = 1_000_000
+#: No program takes a longer path. Folders that lie deeper are reached by links, and from each of
+#: them as far again.
 MAX_PATH_BYTES = 4096
 #: Folders open at once.
 _MAX_OPEN = 48
@@ -43,6 +48,10 @@ _MAX_OPEN = 48
 _MAX_LINKS = 40
 #: Folders with very many files, none of which is obeyed where it lies. Links into them are.
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
+#: Entries of a folder that are counted at once.
+_BATCH = 1000
+#: By these git knows the folder of a repository.
+_SHAPE = frozenset({"head", "commondir", "objects", "refs"})
 
 #: Names of files that are no text.
 _AS_STORED = ("utf-8", "surrogateescape")
@@ -170,96 +179,221 @@ def scan(folder: Path, known: Snapshot | None = None) -> Snapshot:
     With what was known before, what that points to is read, and not what new files point to: those
     are put back.
     """
-    walk = _Walk(folder, known)
     with explain_errors("."):
-        walk.run()
+        walk = _Walk(folder, known)
+        try:
+            walk.run()
+        finally:
+            walk.position.close()
     return walk.found
+
+
+class _Position:
+    """A folder of the workspace that is open: others are opened from it, and through no link."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._parts = list[str]()
+        self._opened = open_again(root, OPEN_ROOT)
+
+    def move(self, parts: Sequence[str]) -> int:
+        """Open a folder step by step, however deep it lies."""
+        if self._parts != parts[: len(self._parts)]:
+            opened = open_again(self._root, OPEN_ROOT)
+            self.close()
+            self._parts, self._opened = [], opened
+        for part in parts[len(self._parts) :]:
+            below = open_again(part, OPEN_FOLDER, self._opened)
+            self.close()
+            self._opened = below
+            self._parts.append(part)
+            regain(below, os.X_OK)
+        return self._opened
+
+    def close(self) -> None:
+        os.close(self._opened)
+
+
+@dataclass(slots=True)
+class _Level:
+    """A folder on the way of a walk."""
+
+    path: str
+    place: Place
+    #: Still to be entered.
+    folders: list[str]
+    #: None: too many others are open.
+    opened: int | None
+    identity: tuple[int, int] = (0, 0)
+
+    def close(self) -> None:
+        if self.opened is not None:
+            os.close(self.opened)
+            self.opened = None
 
 
 class _Walk:
     def __init__(self, folder: Path, known: Snapshot | None) -> None:
-        self._folder = folder
-        #: Absolute paths begin with one of them.
-        self._roots = (folder, Path(os.path.realpath(folder)))
+        self.position = _Position(folder)
+        self._root = list(Path(os.path.realpath(folder)).parts[1:])
+        #: Another path of the same folder.
+        self._alias = list(folder.absolute().parts[1:])
         self._known = known
         self.found = Snapshot(targets={} if known is None else dict(known.targets))
         self._left = MAX_SCAN_BYTES
-        #: Too deep to stay open.
-        self._deep = list[tuple[str, Place]]()
-        #: Links that are not obeyed.
-        self._links = list[str]()
+        self._steps_left = MAX_STEPS
+        #: Links that are not obeyed: their folders and names.
+        self._links = list[tuple[str, str]]()
+        #: Links that are: their paths, their targets, and what they are used as.
+        self._aims = list[tuple[str, str, Place]]()
         #: Files of git that may name others: their paths, what they are used as, and their text.
         self._pointing = list[tuple[str, str, str]]()
         #: Folders that a file `.git` makes work trees.
         self._trees = set[str]()
         #: Looked at because something points there.
         self._visited = set[tuple[str, Place]]()
+        #: Where paths lead, by the folder and the path; and the links on the way.
+        self._resolved = dict[tuple[str, str], tuple[list[str], list[str]]]()
 
     def run(self) -> None:
-        root = open_again(self._folder, OPEN_ROOT)
-        try:
-            self._walk(root, "", Place())
-        finally:
-            os.close(root)
-        self._walk_deep()
+        self._walk("", Place())
+        if self._known is not None:
+            self._steps_left = MAX_STEPS
         for target, place in list(self.found.targets.items()):
             self._visit(target, place)
-        while self._pointing:
-            self._follow_pointers(*self._pointing.pop())
-        while self._links:
-            self._follow_link(self._links.pop())
+        while self._aims or self._pointing or self._links:
+            if self._aims:
+                self._aim(*self._aims.pop())
+            elif self._pointing:
+                self._follow_pointers(*self._pointing.pop())
+            else:
+                self._follow_link(*self._links.pop())
 
-    def _walk(self, folder: int, path: str, place: Place, depth: int = 0) -> None:
-        regain(folder, os.X_OK)
-        with os.scandir(folder) as entries:
-            listed = [
-                (entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink())
-                for entry in entries
-            ]
-        if not place.is_git and is_repository({name.casefold() for name, *_ in listed}):
+    def _spend(self, steps: int) -> None:
+        self._steps_left -= steps
+        if self._steps_left < 0 and self._known is None:
+            raise LimitReached(
+                "The workspace has too many files, folders or links to look for those that other"
+                " programs obey. Nothing was run or written.",
+                hint="Ask the user to remove some, or to move them out of the workspace.",
+            )
+
+    def _walk(self, top: str, place: Place) -> None:
+        longest = _count_bytes(top) + 2 * MAX_PATH_BYTES
+        levels = [self._list(os.dup(self._open(_split(top))), top, place)]
+        try:
+            while levels:
+                level = levels[-1]
+                if level.opened is None or not level.folders:
+                    self._leave(levels)
+                    continue
+                with _skip_what_is_gone():
+                    below = self._enter(level, level.opened, level.folders.pop(), longest)
+                    levels += [] if below is None else [below]
+                if len(levels) > _MAX_OPEN:
+                    self._shut(levels[-1 - _MAX_OPEN])
+        finally:
+            for level in levels:
+                level.close()
+
+    def _shut(self, level: _Level) -> None:
+        """Close a folder to which the walk comes back."""
+        if level.opened is not None:
+            level.identity = _identify(level.opened)
+            level.close()
+
+    def _leave(self, levels: list[_Level]) -> None:
+        """Go back to the folder above, which is opened from below if it was closed meanwhile."""
+        left = levels.pop()
+        try:
+            if levels and levels[-1].opened is None:
+                with _skip_what_is_gone():
+                    levels[-1].opened = self._climb(left, levels[-1])
+        finally:
+            left.close()
+
+    def _climb(self, left: _Level, level: _Level) -> int:
+        self._spend(1)
+        if left.opened is not None:
+            opened = open_again("..", OPEN_FOLDER, left.opened)
+            if _identify(opened) == level.identity:
+                return opened
+            # It was moved.
+            os.close(opened)
+        return os.dup(self._open(_split(level.path)))
+
+    def _list(self, opened: int, path: str, place: Place) -> _Level:
+        """List a folder, and look at the files in it. Closed if that fails."""
+        try:
+            return self._look(opened, path, place)
+        except BaseException:
+            os.close(opened)
+            raise
+
+    def _look(self, opened: int, path: str, place: Place) -> _Level:
+        regain(opened, os.X_OK)
+        shape, folders, others = self._sort(opened, place)
+        if not place.is_git and is_repository(shape):
             self.found.repositories.add(path)
             place = replace(place, is_repository=True)
+            # Now others are obeyed too.
+            _, folders, others = self._sort(opened, place)
         prefix = f"{path}/" if path else ""
-        for name, is_folder, is_link in listed:
-            if is_folder:
+        for name, is_link in others:
+            if place.obeys(name, is_link=is_link):
                 with _skip_what_is_gone():
-                    self._enter(folder, name, f"{prefix}{name}", place, depth)
-            elif place.obeys(name, is_link=is_link):
-                with _skip_what_is_gone():
-                    self._note(folder, name, f"{prefix}{name}", place.enter(name))
+                    self._note(opened, name, f"{prefix}{name}", place.enter(name))
             elif is_link:
-                self._links.append(f"{prefix}{name}")
+                self._links.append((path, name))
+        return _Level(path, place, folders, opened)
 
-    def _enter(self, folder: int, name: str, path: str, place: Place, depth: int) -> None:
-        below = place.enter(name)
+    def _sort(
+        self, opened: int, place: Place
+    ) -> tuple[set[str], list[str], list[tuple[str, bool]]]:
+        """List a folder: names that make a repository, folders, and what is obeyed or a link.
+
+        Of very many entries, nothing else is kept.
+        """
+        shape, folders, others = set[str](), list[str](), list[tuple[str, bool]]()
+        number = 0
+        with os.scandir(opened) as entries:
+            for number, entry in enumerate(entries, 1):
+                name = entry.name
+                if number % _BATCH == 0:
+                    self._spend(_BATCH)
+                if name.casefold() in _SHAPE:
+                    shape.add(name.casefold())
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(name)
+                elif (is_link := entry.is_symlink()) or place.obeys(name):
+                    others.append((name, is_link))
+                else:
+                    continue
+                self._spend(4 + len(name) // 16)
+        self._spend(number % _BATCH)
+        return shape, folders, others
+
+    def _enter(self, level: _Level, opened: int, name: str, longest: int) -> _Level | None:
+        place, below = level.place, level.place.enter(name)
+        path = f"{level.path}/{name}" if level.path else name
         in_git = place.is_git or place.is_repository
         if name in SKIPPED_FOLDERS or (in_git and name == GIT_OBJECTS):
-            return
+            return None
         if below.is_git and not place.is_git:
             self.found.repositories.add(path)
-        if depth >= _MAX_OPEN:
-            if len(path.encode(*_AS_STORED)) < MAX_PATH_BYTES:
-                self._deep.append((path, below))
-            return
+        if _count_bytes(path) >= longest:
+            return None
         try:
-            opened = open_again(name, OPEN_FOLDER, folder)
-            try:
-                self._walk(opened, path, below, depth + 1)
-            finally:
-                os.close(opened)
+            return self._list(open_again(name, OPEN_FOLDER, opened), path, below)
         except PermissionError:
             # One that belongs to another user is watched as a whole.
-            self._note(folder, name, path, below)
-
-    def _walk_deep(self) -> None:
-        while self._deep:
-            path, place = self._deep.pop()
-            with _skip_what_is_gone(), open_folder(self._folder, path) as opened:
-                self._walk(opened, path, place)
+            self._note(opened, name, path, below)
+            return None
 
     def _note(self, folder: int, name: str, path: str, used_as: Place) -> None:
         if path in self.found.files:
             return
+        self._spend(8 + len(path) // 64)
         state = self._read(folder, name, path)
         if state is None:
             return
@@ -267,7 +401,7 @@ class _Walk:
         if self._known is not None:
             return
         if state.is_link:
-            self._aim(path, state.text, used_as)
+            self._aims.append((path, os.fsdecode(state.data), used_as))
         elif state.is_file and used_as.name in POINTING_FILES:
             self._pointing.append((path, used_as.name, state.text))
             if used_as.name == GIT_FOLDER:
@@ -281,8 +415,8 @@ class _Walk:
         state = FileState.read(folder, name, limit=limit)
         if state is not None and state == known:
             return known
-        self._left -= 0 if state is None else len(state.data)
-        self._left = max(self._left, 0)
+        size = 0 if state is None else len(state.data)
+        self._left = max(self._left - size, 0)
         return state
 
     def _follow_pointers(self, path: str, name: str, text: str) -> None:
@@ -297,107 +431,142 @@ class _Walk:
 
     def _is_name(self, base: str, word: str) -> bool:
         """Return whether a word is that of a file in a folder."""
-        path = os.path.join(self._folder, base, word)  # noqa: PTH118
-        return os.path.lexists(path) and not os.path.isdir(path)  # noqa: PTH112
+        with suppress(OSError):
+            status = stat_entry(self._open(_split(base)), word)
+            return status is not None and not stat.S_ISDIR(status.st_mode)
+        return False
 
     def _aim(self, path: str, target: str, used_as: Place) -> None:
         """Watch what a file at a path points to, and the links on the way."""
+        self._spend(1)
         real, links = self._resolve(_parent(path), target)
         for link in links:
             self._watch(link, Place())
-        if real is None:
+        inside = self._find_inside(real)
+        if inside is None:
             return
-        if f"{path}/".startswith(f"{real}/" if real else ""):
-            if used_as.name != GIT_FOLDER or Place.at(real).is_git:
+        if f"{path}/".startswith(f"{inside}/" if inside else ""):
+            if used_as.name != GIT_FOLDER or Place.at(inside).is_git:
                 # Not everything, if it points to a folder that it lies in.
                 return
             # It shares the settings of that folder; the rest there is not git's.
             used_as = Place(is_repository=True)
-        self._watch(real, used_as)
+        self._watch(inside, used_as)
 
     def _watch(self, path: str, used_as: Place) -> None:
         if path not in self.found.targets:
             self.found.targets[path] = used_as
             self._visit(path, used_as)
 
-    def _follow_link(self, path: str) -> None:
-        """Look at the target of a link that leads to where no walk goes by itself."""
+    def _follow_link(self, folder: str, name: str) -> None:
+        """Look at the target of a link; one that cannot be followed is itself watched."""
+        path = f"{folder}/{name}" if folder else name
         with suppress(OSError):
-            target = str((self._folder / path).readlink())
-            real, _ = self._resolve(_parent(path), target)
-            if real and is_skipped(real):
-                self._visit(real, Place.at(_parent(real)).enter(real.rpartition("/")[2]))
+            if self._steps_left >= 0 and self._look_behind(path):
+                return
+        with _skip_what_is_gone():
+            self._note(self._open(_split(folder)), name, path, Place())
+
+    def _look_behind(self, path: str) -> bool:
+        """Visit the target of a link if no walk goes there by itself, unless it lies too deep."""
+        target = self._read_link(path.split("/"))
+        real, _ = (None, ()) if target is None else self._resolve(_parent(path), target)
+        inside = self._find_inside(real)
+        if not inside or not _is_off_the_walk(inside):
+            return True
+        if _count_bytes(inside) > 2 * MAX_PATH_BYTES:
+            return False
+        self._visit(inside, Place.at(_parent(inside)).enter(inside.rpartition("/")[2]))
+        return True
 
     def _visit(self, path: str, used_as: Place) -> None:
         if (path, used_as) in self._visited:
             return
         self._visited.add((path, used_as))
-        parts = path.split("/")
+        *folders, name = path.split("/")
         with _skip_what_is_gone():
-            for number, part in enumerate(parts[:-1], 1):
-                here = "/".join(parts[:number])
-                if not self._is_folder(here, part):
+            for number in range(len(folders)):
+                if not self._pass(folders[: number + 1]):
                     return
-            with open_folder(self._folder, _parent(path)) as opened:
-                status = stat_entry(opened, parts[-1] or ".")
-                was_link = self._known is not None and self._known.files.get(path, FOLDER).is_link
-                if status is None or was_link or not stat.S_ISDIR(status.st_mode):
-                    self._note(opened, parts[-1], path, used_as)
-                elif used_as.may_hold_obeyed or is_skipped(path):
-                    with open_folder(self._folder, path) as below:
-                        self._walk(below, path, used_as)
-        self._walk_deep()
+            opened = self._open(folders)
+            status = stat_entry(opened, name or ".")
+            was_link = self._known is not None and self._known.files.get(path, FOLDER).is_link
+            if status is None or was_link or not stat.S_ISDIR(status.st_mode):
+                self._note(opened, name, path, used_as)
+            elif used_as.may_hold_obeyed or _is_off_the_walk(path):
+                self._walk(path, used_as)
 
-    def _is_folder(self, path: str, name: str) -> bool:
-        with open_folder(self._folder, _parent(path)) as parent:
-            status = stat_entry(parent, name)
-            if status is not None and stat.S_ISDIR(status.st_mode):
-                self.found.files.setdefault(path, FOLDER)
-                return True
-            self._note(parent, name, path, Place())
+    def _pass(self, parts: list[str]) -> bool:
+        """Watch a folder on the way to what is watched; return whether it is one."""
+        path = "/".join(parts)
+        opened = self._open(parts[:-1])
+        status = stat_entry(opened, parts[-1])
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            self._note(opened, parts[-1], path, Place())
             return False
+        if path not in self.found.files:
+            self._spend(1 + len(path) // 64)
+            self.found.files[path] = FOLDER
+        return True
 
-    def _resolve(self, base: str, target: str) -> tuple[str | None, Sequence[str]]:
-        """Return where a path leads in the workspace, and the links on the way."""
-        done, left, links = base.split("/") if base else [], deque[str](), list[str]()
-        while True:
-            if target.startswith("/"):
-                inside = [root for root in self._roots if Path(target).is_relative_to(root)]
-                if not inside:
+    def _open(self, parts: Sequence[str]) -> int:
+        """Open a folder until the next one is opened like this."""
+        self._spend(1 + len(parts) // 4)
+        return self.position.move(parts)
+
+    def _resolve(
+        self, base: str, target: str, before: int = 0
+    ) -> tuple[list[str] | None, list[str]]:
+        """Return the absolute path that a target leads to, and the links on the way.
+
+        None after more links than the system follows, with those before. Links outside the
+        workspace are not followed.
+        """
+        if (base, target) in self._resolved:
+            return self._resolved[base, target]
+        self._spend(1 + (len(base) + len(target)) // 64)
+        done = [] if target.startswith("/") else [*self._root, *_split(base)]
+        links = list[str]()
+        for part in target.split("/"):
+            if part in ("", "."):
+                continue
+            if part == "..":
+                del done[-1:]
+                continue
+            done.append(part)
+            done = [*self._root] if done == self._alias else done
+            path = self._find_inside(done)
+            link = self._read_link(path.split("/")) if path else None
+            if path and link is not None:
+                self._spend(len(path) // 64)
+                links.append(path)
+                if before + len(links) > _MAX_LINKS:
                     return None, links
-                target, done = str(Path(target).relative_to(inside[0])), []
-            left.extendleft(reversed(target.split("/")))
-            target = ""
-            while left and not target:
-                part = left.popleft()
-                if part == ".." and not done:
+                real, more = self._resolve(_parent(path), link, before + len(links))
+                links += more
+                if real is None or before + len(links) > _MAX_LINKS:
                     return None, links
-                if part == "..":
-                    done.pop()
-                elif part not in ("", "."):
-                    done.append(part)
-                    with suppress(OSError, ValueError):
-                        target = str(self._folder.joinpath(*done).readlink())
-            if not target:
-                return "/".join(done), links
-            links.append("/".join(done))
-            done.pop()
-            if len(links) > _MAX_LINKS:
-                return None, links
+                done = [*real]
+        self._resolved[base, target] = done, links
+        return done, links
 
+    def _find_inside(self, parts: list[str] | None) -> str | None:
+        size = len(self._root)
+        is_inside = parts is not None and parts[:size] == self._root
+        return "/".join(parts[size:]) if parts is not None and is_inside else None
 
-@contextmanager
-def open_folder(root: Path, path: str) -> Iterator[int]:
-    """Open a folder through no link, however deep it lies."""
-    opened = open_again(root, OPEN_ROOT)
-    try:
-        for part in path.split("/") if path else ():
-            below = open_again(part, OPEN_FOLDER, opened)
-            os.close(opened)
-            opened = below
-        yield opened
-    finally:
-        os.close(opened)
+    def _read_link(self, parts: list[str]) -> str | None:
+        """Return the target of a link; None if it is none."""
+        try:
+            return os.readlink(parts[-1], dir_fd=self._open(parts[:-1]))
+        except ValueError:
+            return None
+        except OSError as error:
+            # The last: longer than any name.
+            absent = (errno.ENOENT, errno.EINVAL, errno.ENOTDIR, errno.ENAMETOOLONG)
+            if error.errno not in absent:
+                raise
+            return None
 
 
 def open_again(path: str | Path, flags: int, folder: int | None = None) -> int:
@@ -434,11 +603,29 @@ def _skip_what_is_gone() -> Iterator[None]:
             raise
 
 
+def _is_off_the_walk(path: str) -> bool:
+    """Return whether no walk from the top sees all that can be named from a folder."""
+    return is_skipped(path) or _count_bytes(path) > MAX_PATH_BYTES
+
+
 def is_skipped(path: str) -> bool:
     """Return whether only what links lead to is looked at there."""
     parts = path.split("/")
     return not SKIPPED_FOLDERS.isdisjoint(parts) or GIT_OBJECTS in parts
 
 
+def _count_bytes(path: str) -> int:
+    return len(path.encode(*_AS_STORED))
+
+
 def _parent(path: str) -> str:
     return path.rpartition("/")[0]
+
+
+def _split(path: str) -> list[str]:
+    return path.split("/") if path else []
+
+
+def _identify(opened: int) -> tuple[int, int]:
+    status = os.fstat(opened)
+    return status.st_dev, status.st_ino
