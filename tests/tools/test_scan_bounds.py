@@ -251,3 +251,28 @@ async def test_no_link_leads_to_what_a_command_planted(place: Place, script: str
 
     assert ran.asks
     assert not (place.folder / "open" / ".vscode" / "x").exists()
+
+
+@requirement("B-command")
+async def test_large_settings_hide_no_pointers_of_others(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(obeyed_scan, "MAX_SCAN_BYTES", 1_000)
+    for name in ("a", "b", "c"):
+        (place.folder / name / ".git").mkdir(parents=True)
+        settings = f"[user]\n\tname = {'x' * 2_000}\n[core]\n\thooksPath = h\n"
+        (place.folder / name / ".git" / "config").write_text(settings)
+
+    ran = await place.run("for x in a b c; do mkdir $x/h; touch $x/h/pre-commit; done")
+
+    assert len(ran.asks) == 3
+
+
+@requirement("B-command")
+async def test_very_large_settings_are_asked_about(place: Place) -> None:
+    ran = await place.run_python(
+        "import os; os.makedirs('p/.git'); f = open('p/.git/config', 'w');"
+        "f.write('[user]\\n\\tname = ' + 'x' * 300000)"
+    )
+
+    assert len(ran.asks) == 1

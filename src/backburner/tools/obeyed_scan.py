@@ -2,7 +2,7 @@
 
 By their names; by what surrounds them, as git takes any folder of the right shape for a repository;
 and those that such files point to. Much is read, but never more than `MAX_SCAN_BYTES` kept: the
-rest is known by its size and its last change.
+rest is known by its size and its last change. Files of git that may name others are read besides.
 """
 
 import errno
@@ -35,6 +35,8 @@ from backburner.tools.workspace_paths import OPEN_FOLDER, explain_errors, stat_e
 MAX_WATCHED_BYTES = 2**22
 #: Of all of them, and of all changes.
 MAX_SCAN_BYTES = 2**24
+#: Of a file of git that may name others. A larger one is not read whole, and so never plain.
+MAX_POINTING_BYTES = 2**18
 #: Of a scan before a command, which is otherwise refused: an entry of a folder is a step, and so is
 #: a folder that is opened; what is kept counts more. After a command, when all of the workspace has
 #: to be looked at, of those for links: others are watched themselves.
@@ -241,6 +243,8 @@ class _Walk:
         self._known = known
         self.found = Snapshot(targets={} if known is None else dict(known.targets))
         self._left = MAX_SCAN_BYTES
+        #: Of files that may name others; a scan before a command ends before it is used up.
+        self._left_to_point = 16 * MAX_STEPS
         self._steps_left = MAX_STEPS
         #: Links that are not obeyed: their folders and names.
         self._links = list[tuple[str, str]]()
@@ -394,7 +398,7 @@ class _Walk:
         if path in self.found.files:
             return
         self._spend(8 + len(path) // 64)
-        state = self._read(folder, name, path)
+        state = self._read(folder, name, path, points=used_as.name in POINTING_FILES)
         if state is None:
             return
         self.found.files[path] = state
@@ -407,16 +411,22 @@ class _Walk:
             if used_as.name == GIT_FOLDER:
                 self._trees.add(_parent(path))
 
-    def _read(self, folder: int, name: str, path: str) -> FileState | None:
+    def _read(self, folder: int, name: str, path: str, *, points: bool) -> FileState | None:
         known = None if self._known is None else self._known.files.get(path)
         limit = min(MAX_WATCHED_BYTES, self._left)
+        if points:
+            limit = min(MAX_POINTING_BYTES, self._left_to_point)
         if known is not None:
             limit = max(limit, known.size) if known.is_whole else len(known.data)
         state = FileState.read(folder, name, limit=limit)
         if state is not None and state == known:
             return known
         size = 0 if state is None else len(state.data)
-        self._left = max(self._left - size, 0)
+        if points:
+            self._spend(size // 16)
+            self._left_to_point = max(self._left_to_point - size, 0)
+        else:
+            self._left = max(self._left - size, 0)
         return state
 
     def _follow_pointers(self, path: str, name: str, text: str) -> None:
