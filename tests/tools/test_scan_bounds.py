@@ -1,5 +1,6 @@
 """Workspaces made to be hard to look through: nothing stays hidden, and no look takes long."""
 
+import asyncio
 import os
 import tracemalloc
 from collections import Counter
@@ -17,6 +18,7 @@ from backburner.gateway.network import CheckedNetwork
 from backburner.ports import ToolResult
 from backburner.process.shell import ConfinedShell
 from backburner.tools import obeyed_scan
+from backburner.tools.command_records import lock_records
 from backburner.tools.obeyed_scan import scan
 from backburner.tools.workspace import workspace_offers
 
@@ -276,3 +278,19 @@ async def test_very_large_settings_are_asked_about(place: Place) -> None:
     )
 
     assert len(ran.asks) == 1
+
+
+async def test_a_user_reads_while_commands_of_another_are_compared(place: Place) -> None:
+    (place.folder / "x").write_text("hello")
+    with lock_records(place.kept):
+        commands = [asyncio.create_task(place.run("true")) for _ in range(40)]
+        await asyncio.sleep(0)
+        read = asyncio.create_task(place.call("read_file", path="x"))
+        await asyncio.wait({read}, timeout=10)
+        was_read = read.done()
+    for command in commands:
+        command.cancel()
+    await asyncio.gather(*commands, return_exceptions=True)
+
+    assert was_read
+    assert "hello" in (await read).text

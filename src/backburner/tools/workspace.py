@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from pydantic import Field
@@ -38,6 +41,8 @@ from backburner.tools.obeyed_files import (
 )
 from backburner.tools.workspace_paths import open_parent
 
+T = TypeVar("T")
+
 #: Of files that were renamed.
 MAX_LISTED = 10
 DEFAULT_TIMEOUT_SECONDS = 120
@@ -45,6 +50,8 @@ MAX_TIMEOUT_SECONDS = 600
 #: For other commands in the folder.
 MAX_WAIT_SECONDS = 120
 _LOOK_SECONDS = 0.25
+#: A scan may take long, or wait for another one of its folder: nothing else waits for it.
+_scans = ThreadPoolExecutor(4, thread_name_prefix="scans")
 
 _log = structlog.get_logger(__name__)
 
@@ -179,7 +186,7 @@ class _Workspace:
 
         Files that other programs obey, such as .envrc or git hooks, need approval.
         """
-        return await asyncio.to_thread(self._write, arguments.path, arguments.content)
+        return await _scan_in_thread(self._write, arguments.path, arguments.content)
 
     async def list_files(self, arguments: ListFiles) -> str:
         """List files and folders of the workspace with sizes and times, at most 500.
@@ -219,7 +226,7 @@ class _Workspace:
             )
         finally:
             # Also if the run is cancelled: a thread that has begun goes on.
-            changes = await asyncio.to_thread(self._end, record)
+            changes = await _scan_in_thread(self._end, record)
         text = _describe_run(result, arguments) + self._hint(result, arguments)
         asks = await asyncio.to_thread(self._ask, changes)
         return ToolResult(text + _describe_changes(changes), asks=asks)
@@ -264,7 +271,7 @@ class _Workspace:
         waited = 0.0
         while True:
             try:
-                return await asyncio.to_thread(self._begin, arguments)
+                return await _scan_in_thread(self._begin, arguments)
             except Conflict:
                 if waited >= MAX_WAIT_SECONDS:
                     raise
@@ -315,6 +322,11 @@ class _Workspace:
             for change in changes
             if change.is_kept
         ]
+
+
+async def _scan_in_thread(call: Callable[..., T], *arguments: Any) -> T:
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_scans, partial(copy_context().run, call, *arguments))
 
 
 def _describe_run(result: CommandResult, arguments: RunCommand) -> str:
