@@ -60,6 +60,10 @@ class CommandRecord:
         self.release()
 
 
+class FolderInUse(Conflict):
+    """Other commands run in the folder that this one must not run beside."""
+
+
 def record_command(
     kept: Path, scan: Callable[[], Snapshot], turn: Turn, line: str, *, network: bool = False
 ) -> CommandRecord:
@@ -149,9 +153,9 @@ def _find_running(kept: Path) -> Sequence[Mapping[str, Any]]:
     return found
 
 
-def _run_apart(*, network: bool) -> Conflict:
+def _run_apart(*, network: bool) -> FolderInUse:
     here, other = ("without", "with it") if network else ("with", "without it")
-    return Conflict(
+    return FolderInUse(
         f"A command {here} the network runs in this folder, and one {other} cannot run at the same"
         " time.",
         hint="Run it again when the other has ended.",

@@ -15,7 +15,7 @@ import structlog
 from pydantic import Field
 
 from backburner.core.commands import Cage
-from backburner.core.errors import BackburnerError, Conflict
+from backburner.core.errors import BackburnerError
 from backburner.core.obeyed_files import is_obeyed
 from backburner.core.run import Turn
 from backburner.core.tool_policy import GrantMatch, ToolCall
@@ -28,7 +28,12 @@ from backburner.ports import (
     ToolResult,
     WebPage,
 )
-from backburner.tools.command_records import CommandRecord, lock_records, record_command
+from backburner.tools.command_records import (
+    CommandRecord,
+    FolderInUse,
+    lock_records,
+    record_command,
+)
 from backburner.tools.define import Arguments, define_tool
 from backburner.tools.files import MAX_LINES, read_lines, regain_rights, write_text
 from backburner.tools.interrupted_commands import undo_change_offer
@@ -272,7 +277,7 @@ class _Workspace:
         while True:
             try:
                 return await _scan_in_thread(self._begin, arguments)
-            except Conflict:
+            except FolderInUse:
                 if waited >= MAX_WAIT_SECONDS:
                     raise
             await asyncio.sleep(_LOOK_SECONDS)
