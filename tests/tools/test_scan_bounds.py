@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
@@ -12,12 +13,13 @@ from typing import Any
 import pytest
 from support.doubles.tools import ALONE
 from support.requirements import requirement
+from support.stage.until import until
 
 from backburner.core.errors import LimitReached
 from backburner.gateway.network import CheckedNetwork
 from backburner.ports import ToolResult
 from backburner.process.shell import ConfinedShell
-from backburner.tools import obeyed_scan
+from backburner.tools import obeyed_scan, workspace
 from backburner.tools.command_records import lock_records
 from backburner.tools.obeyed_scan import scan
 from backburner.tools.workspace import workspace_offers
@@ -294,3 +296,21 @@ async def test_a_user_reads_while_commands_of_another_are_compared(place: Place)
 
     assert was_read
     assert "hello" in (await read).text
+
+
+async def test_what_a_command_planted_is_put_back_though_it_is_cancelled_while_scans_wait(
+    place: Place,
+) -> None:
+    running = asyncio.create_task(place.run("echo x >.envrc; touch begun; sleep 60"))
+    await until((place.folder / "begun").exists)
+    free = threading.Event()
+    for _ in range(workspace._scans._max_workers):
+        workspace._scans.submit(free.wait)
+    running.cancel()
+    await until(lambda: workspace._scans._work_queue.qsize() == 1)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    free.set()
+
+    await until(lambda: not (place.folder / ".envrc").exists())

@@ -230,8 +230,8 @@ class _Workspace:
                 ),
             )
         finally:
-            # Also if the run is cancelled: a thread that has begun goes on.
-            changes = await _scan_in_thread(self._end, record)
+            # Also if the run is cancelled, however often, and though this may have to wait.
+            changes = await asyncio.shield(_scan_in_thread(self._end, record))
         text = _describe_run(result, arguments) + self._hint(result, arguments)
         asks = await asyncio.to_thread(self._ask, changes)
         return ToolResult(text + _describe_changes(changes), asks=asks)
