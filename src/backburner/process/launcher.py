@@ -14,7 +14,6 @@ from backburner.process.confinement import (
     Confinement,
     ProcessLimits,
     confine_to,
-    control_groups,
     memory_limit,
 )
 from backburner.process.tree import DEFAULT_GRACE
@@ -24,7 +23,7 @@ PROGRAM_GRACE = timedelta(seconds=2)
 #: Of such a program and all it starts; it has many threads of its own.
 MAX_PROCESSES = 4096
 #: They live long, so they are looked at less often than commands.
-LIMIT_POLL = timedelta(seconds=2)
+LIMIT_POLL = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ class CleanLauncher:
             max_processes=MAX_PROCESSES,
             max_memory_bytes=memory_limit(),
             disk=self.disk,
-            groups=control_groups(),
+            # No control group: to join one would delay the first word of a chat.
             poll=LIMIT_POLL,
         )
         write_wrapper(
