@@ -17,6 +17,8 @@ def call(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Ended]]:
     """Call the command in this process, for everything that ends by itself."""
 
     def call(*arguments: str) -> Ended:
+        # Not what was written before.
+        capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main(arguments)
         captured = capsys.readouterr()
