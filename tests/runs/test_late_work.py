@@ -235,7 +235,7 @@ async def test_a_run_that_was_asked_for_does_not_end_work_that_is_hardly_late(
     assert stage.load(task).ended_as is EndedAs.ERROR
 
 
-async def test_the_last_event_of_work_after_other_work_is_not_lost(
+async def test_the_last_event_of_work_after_other_work_has_a_day_of_its_own(
     set_up: Callable[..., Stage], clock: SetClock
 ) -> None:
     stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
@@ -246,9 +246,11 @@ async def test_the_last_event_of_work_after_other_work_is_not_lost(
     await stage.work()
     await pass_time(stage, clock, 30 * HOUR, HOUR)
     stop_following(stage, task)
-    await pass_time(stage, clock, 2 * HOUR, HOUR)
-
+    await pass_time(stage, clock, 22 * HOUR, HOUR)
     assert stage.load(task).ended_as is None
+    await pass_time(stage, clock, 4 * HOUR, HOUR)
+
+    assert stage.load(task).ended_as is EndedAs.ERROR
 
 
 async def test_an_interruption_before_an_answer_keeps_what_a_run_waits_for(
@@ -434,24 +436,6 @@ async def test_a_run_that_was_asked_for_of_paused_work_waits(
     await pass_time(stage, clock, HOUR, 5 * MINUTE)
 
     assert [run.status for run in stage.history(task)] == [RunStatus.SUCCESS]
-
-
-async def test_the_last_event_of_work_after_other_work_ends_too(
-    set_up: Callable[..., Stage], clock: SetClock
-) -> None:
-    stage = set_up(otherwise=Provider(DOWN_FOR_AN_HOUR))
-    first = await stage.task(Scheduled(NOON + 400 * HOUR))
-    task = await stage.task(After(first.id, on=AfterCondition.ANY))
-
-    receive_event(stage, task)
-    await stage.work()
-    await pass_time(stage, clock, 10 * HOUR, HOUR)
-    stop_following(stage, task)
-    await pass_time(stage, clock, 20 * HOUR, HOUR)
-    assert stage.load(task).ended_as is None
-    await pass_time(stage, clock, 6 * HOUR, HOUR)
-
-    assert stage.load(task).ended_as is EndedAs.ERROR
 
 
 async def test_a_run_that_goes_on_and_serves_the_last_event_ends_the_work(
