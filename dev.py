@@ -311,7 +311,7 @@ def with_pip(lock_file: str) -> list[list[str | Path]]:
     ]
     return [
         [host_python(), "-m", "venv", VENV],
-        [*install, "--require-hashes", "--requirement", lock_file],
+        [*install, "--no-deps", "--require-hashes", "--requirement", lock_file],
         [*install, "--no-deps", "--no-build-isolation", "--editable", "."],
     ]
 

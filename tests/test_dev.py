@@ -1,11 +1,13 @@
 """dev.py: what it says, on which Python it runs, and how it keeps `.venv` whole."""
 
 import ast
+import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -186,6 +188,39 @@ def test_an_installation_that_failed_shows_why_and_is_made_anew(checkout: Path) 
     assert failed.stdout == ""
     assert again.stdout == "ran\n"
     assert calls(checkout).count("venv --quiet") == 2
+
+
+def test_pip_installs_what_is_locked_though_there_is_something_newer(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(checkout))
+    write_wheel(checkout, "thing", "2", "Provides-Extra: more")
+    wheels = {
+        "thing==1": write_wheel(checkout, "thing", "1", "Provides-Extra: more"),
+        "wants==1": write_wheel(checkout, "wants", "1", "Requires-Dist: thing[more]>=1"),
+    }
+    lock = [f"{name} --hash=sha256:{digest}" for name, digest in wheels.items()]
+    (checkout / "requirements.lock").write_text("\n".join(lock))
+    run(checkout, "run", "--version")  # Fails later: the checkout has no package to install.
+    packages = checkout / ".venv" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    installed = {path.name for path in (packages / "site-packages").glob("[tw]*.dist-info")}
+    assert installed == {"thing-1.dist-info", "wants-1.dist-info"}
+
+
+def write_wheel(folder: Path, name: str, version: str, more: str) -> str:
+    """Write a wheel without a module in it; return its digest."""
+    wheel = folder / f"{name}-{version}-py3-none-any.whl"
+    record = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(wheel, "w") as files:
+        header = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{more}\n"
+        files.writestr(f"{record}/METADATA", header)
+        tags = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        files.writestr(f"{record}/WHEEL", tags)
+        files.writestr(f"{record}/RECORD", f"{record}/METADATA,,\n{record}/WHEEL,,\n")
+    return hashlib.sha256(wheel.read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize("damage", ["bin/python", "lib", ".requirements-dev.lock.done"])
