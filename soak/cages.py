@@ -41,8 +41,9 @@ from backburner.process.confinement import gives_process_namespace
 from backburner.process.shell import ConfinedShell
 from backburner.tools.workspace import workspace_offers
 
-#: As an operator allows it: the interpreter of this project, which has pytest.
-READABLE = (Path(sys.prefix), Path(sys.base_prefix))
+#: As an operator allows it: the interpreter of this project, which has pytest, and the package in
+#: its source folder, where `pip list` looks.
+READABLE = (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parents[1] / "src")
 SEARCHED = f"{Path(sys.executable).parent}:{COMMAND_PATH}"
 TIMEOUT = 300
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
