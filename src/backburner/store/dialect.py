@@ -48,7 +48,8 @@ POSTGRES_SETTINGS = {
     "timezone": "UTC",
     "synchronous_commit": "on",
     "lock_timeout": "10s",
-    "idle_in_transaction_session_timeout": "15s",
+    # Shorter: who waits for the lock of a silent transaction is to get it.
+    "idle_in_transaction_session_timeout": "5s",
     "statement_timeout": "60s",
 }
 #: For connecting, and again for the first statements of a connection; a URL may set another.

@@ -12,6 +12,8 @@ from sqlalchemy import text
 from support.doubles.clock import SetClock
 from support.faults.limits import few_files_can_be_opened
 from support.faults.postgres_proxy import Proxy
+from support.people.users import add_user
+from support.stage.make import USER
 from support.stage.until import until
 
 from backburner.core.errors import StoreFailed
@@ -66,6 +68,27 @@ async def test_a_silent_connection_is_cut_and_all_old_ones_are_replaced(
     async with asyncio.timeout(20):
         assert await run(ask) == 1
     assert database.errors == {"no_answer": 1}
+
+
+async def test_a_lock_of_a_silent_transaction_is_given_to_whoever_waits_for_it(
+    database: Database,
+) -> None:
+    await database.transact(lambda tx: add_user(tx, USER))
+    is_locked, is_over = threading.Event(), threading.Event()
+
+    def lock_and_fall_silent(tx: Tx) -> None:
+        tx.users.lock(USER)
+        is_locked.set()
+        is_over.wait(30)
+
+    silent = asyncio.create_task(database.transact(lock_and_fall_silent))
+    try:
+        await until(is_locked.is_set)
+        await database.transact(lambda tx: tx.users.lock(USER))
+    finally:
+        is_over.set()
+    with pytest.raises(StoreFailed, match=NO_ANSWER):
+        await silent
 
 
 async def test_transactions_that_wait_leave_room_for_urgent_ones(
