@@ -28,7 +28,6 @@ from support.programs.programs import Start, starter
 from support.reports import pytest_runtest_makereport
 from support.servers.postgres_server import new_postgres, postgres_server
 from support.spread import pytest_collection_modifyitems, pytest_xdist_make_scheduler
-from support.statements import share_compiled_statements
 
 from backburner.engine.addresses import ONLY_LOOPBACK
 from backburner.store.db import Database
@@ -67,7 +66,6 @@ PLAIN_LOG: list[Processor] = [
 ]
 structlog.configure(processors=PLAIN_LOG)
 
-share_compiled_statements()
 # Each client would load all certificates of the system anew.
 httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 

@@ -37,6 +37,7 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection, Dialect
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from backburner.store.compiled import DirectConnection
 from backburner.store.types import to_micros
 
 #: How long a writer waits for the lock of another one.
@@ -113,6 +114,8 @@ def make_engine(url: str, *, pooled: bool = False) -> Engine:
         # The connection used last has its statements prepared.
         pool_use_lifo=True,
         pool_timeout=10,
+        # Parameters as PostgreSQL itself writes them: the driver has nothing to replace.
+        paramstyle="numeric_dollar",
         connect_args={
             "connect_timeout": (seconds := _connect_timeout(parsed)),
             "prepare_threshold": None,
@@ -127,7 +130,7 @@ def make_engine(url: str, *, pooled: bool = False) -> Engine:
     event.listen(engine, "connect", partial(_set_up, engine))
     if not pooled:
         leave_pooled_mode(engine)
-    return engine
+    return _direct(engine)
 
 
 def make_reading_engine(engine: Engine) -> Engine:
@@ -137,7 +140,9 @@ def make_reading_engine(engine: Engine) -> Engine:
     """
     if not is_sqlite(engine):
         # The driver says so in its BEGIN, without a round trip.
-        return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        return _direct(
+            engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        )
     if is_in_memory(engine):
         return engine
     # Read-only below SQLite, too: before 3.51.3 only one connection may write or checkpoint.
@@ -157,7 +162,7 @@ def make_reading_engine(engine: Engine) -> Engine:
         pool_use_lifo=True,
     )
     event.listen(reading, "connect", _set_reading_pragmas)
-    return reading
+    return _direct(reading)
 
 
 def leave_pooled_mode(engine: Engine) -> None:
@@ -368,6 +373,7 @@ def _connect(
     options: dict[str, Any],
 ) -> DBAPIConnection:
     connection = dialect.connect(*args, **options)
+    connection.cursor_factory = dialect.loaded_dbapi.RawCursor
     # A pooler signs clients in by itself, and its server may be silent.
     entry.info[_TIMER] = timer = Timer(seconds, cut, [connection])
     timer.daemon = True
@@ -402,6 +408,12 @@ def _make_sqlite_engine(url: URL) -> Engine:
         ),
     )
     event.listen(engine, "connect", _set_pragmas)
+    return _direct(engine)
+
+
+def _direct(engine: Engine) -> Engine:
+    """Execute statements by the driver."""
+    engine._connection_cls = DirectConnection  # noqa: SLF001 (there is no public way)
     return engine
 
 

@@ -1,0 +1,263 @@
+"""Statements that SQLAlchemy compiles once, and that the driver executes from then on.
+
+For each execution SQLAlchemy looks the statement up in its cache, and makes a context, a cursor and
+a result: more work than everything else that is done with a row. Statements are built once in this
+package, so what SQLAlchemy made of one is kept with it.
+"""
+
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from itertools import chain
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Connection, Dialect, Executable
+from sqlalchemy.engine.interfaces import DBAPICursor
+from sqlalchemy.exc import MultipleResultsFound, NoResultFound
+from sqlalchemy.sql.compiler import SQLCompiler
+
+#: Longer lists are left to SQLAlchemy: each length is a statement of its own.
+MAX_LIST_LENGTH = 12
+
+Processor = Callable[[Any], Any]
+
+
+@dataclass(slots=True)
+class CompiledStatement:
+    """The SQL of a statement, how its parameters are passed, and how its rows are read."""
+
+    sql: str
+    #: The parameters in their order, and the values that the statement itself has for some.
+    names: Sequence[str]
+    constants: Mapping[str, Any]
+    binders: Sequence[tuple[int, Processor]]
+    #: The parameters that each value of a list becomes.
+    lists: Mapping[str, Sequence[str]]
+    #: Name and type of each column; None: text does not tell.
+    columns: Sequence[tuple[str, Any]] | None
+    #: Set when the driver has described a result.
+    make_row: Callable[[Iterable[Any]], Any] = tuple
+    readers: Sequence[tuple[int, Processor]] | None = None
+
+    def bind(self, values: Mapping[str, Any]) -> list[Any]:
+        given: Any = {**self.constants, **values} if self.constants or self.lists else values
+        for name, parts in self.lists.items():
+            given |= zip(parts, _flatten(given[name]), strict=True)
+        bound = [given[name] for name in self.names]
+        for place, processor in self.binders:
+            bound[place] = processor(bound[place])
+        return bound
+
+    def read(self, cursor: DBAPICursor, dialect: Dialect) -> list[Any]:
+        rows = cursor.fetchall()
+        if self.readers is None:
+            self._learn(cursor.description, dialect)
+        if not self.readers:
+            return [self.make_row(row) for row in rows]
+        converted = []
+        for row in rows:
+            values = list(row)
+            for place, processor in self.readers:
+                values[place] = processor(values[place])
+            converted.append(self.make_row(values))
+        return converted
+
+    def _learn(self, described: Sequence[Any], dialect: Dialect) -> None:
+        if self.columns is None:
+            self.make_row, self.readers = _row_type([column[0] for column in described]), ()
+            return
+        self.make_row = _row_type([name for name, _ in self.columns])
+        self.readers = _places(
+            type_.dialect_impl(dialect).result_processor(dialect, column[1])
+            for (_, type_), column in zip(self.columns, described, strict=True)
+        )
+
+
+def _flatten(values: Sequence[Any]) -> Sequence[Any]:
+    return list(chain.from_iterable(values)) if values and isinstance(values[0], tuple) else values
+
+
+@dataclass(frozen=True, slots=True)
+class _Expanding:
+    """A statement with lists as parameters: its SQL depends on their lengths."""
+
+    compiled: SQLCompiler
+    names: Sequence[str]
+    by_lengths: dict[tuple[int, ...], CompiledStatement] = field(default_factory=dict)
+
+    def expand(self, values: Mapping[str, Any]) -> CompiledStatement | None:
+        lengths = tuple([len(values[name]) for name in self.names])
+        found = self.by_lengths.get(lengths)
+        if found is None and max(lengths, default=0) <= MAX_LIST_LENGTH:
+            found = self.by_lengths[lengths] = _describe(self.compiled, values)
+        return found
+
+
+class _Left(Enum):
+    """Why a statement is executed by SQLAlchemy."""
+
+    #: Many are built for a single execution, and are not worth keeping.
+    ONCE = auto()
+    ALWAYS = auto()
+
+
+_Version = CompiledStatement | _Expanding | _Left
+#: What was made of each statement, by dialect and names of parameters.
+_versions: WeakKeyDictionary[Executable, dict[tuple[Any, ...], _Version]] = WeakKeyDictionary()
+
+
+class DirectConnection(Connection):
+    """Executes statements directly by the driver, from their second execution on.
+
+    Many rows at once, parameters that are lists, and engines with listeners are left to SQLAlchemy.
+    """
+
+    def execute(self, statement: Any, parameters: Any = None, **options: Any) -> Any:
+        has_listeners = self._has_events or self.engine._has_events  # noqa: SLF001
+        if isinstance(parameters, list | tuple) and len(parameters) == 1:
+            parameters = parameters[0]
+        if has_listeners or options or isinstance(parameters, list | tuple):
+            return super().execute(statement, parameters, **options)
+        values: Mapping[str, Any] = parameters or {}
+        compiled = _find(statement, self.dialect, values)
+        if compiled is None:
+            return super().execute(statement, parameters)
+        bound = compiled.bind(values)
+        driver = self.connection
+        cursor = driver.cursor()
+        try:
+            cursor.execute(compiled.sql, bound)
+            rows = compiled.read(cursor, self.dialect) if cursor.description else []
+            return Rows(rows, cursor.rowcount)
+        except self.dialect.loaded_dbapi.Error as error:
+            self._handle_dbapi_exception(error, compiled.sql, bound, cursor, None)
+        finally:
+            cursor.close()
+
+
+class Rows:
+    """The rows that a statement returned, with the methods of SQLAlchemy's results."""
+
+    __slots__ = ("_rows", "rowcount")
+
+    def __init__(self, rows: list[Any], rowcount: int) -> None:
+        self._rows = rows
+        #: How many rows a statement has changed.
+        self.rowcount = rowcount
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._rows)
+
+    def all(self) -> list[Any]:
+        return self._rows
+
+    def first(self) -> Any:
+        return self._rows[0] if self._rows else None
+
+    def one_or_none(self) -> Any:
+        if len(self._rows) > 1:
+            raise MultipleResultsFound
+        return self.first()
+
+    def one(self) -> Any:
+        if not self._rows:
+            raise NoResultFound
+        return self.one_or_none()
+
+    def scalar(self) -> Any:
+        return self._rows[0][0] if self._rows else None
+
+    def scalar_one(self) -> Any:
+        return self.one()[0]
+
+    def scalar_one_or_none(self) -> Any:
+        self.one_or_none()
+        return self.scalar()
+
+    def scalars(self) -> "Rows":
+        return Rows([row[0] for row in self._rows], self.rowcount)
+
+    def mappings(self) -> "Rows":
+        return Rows([row._mapping for row in self._rows], self.rowcount)  # noqa: SLF001
+
+
+def _find(
+    statement: Executable, dialect: Dialect, values: Mapping[str, Any]
+) -> CompiledStatement | None:
+    versions = _versions.get(statement)
+    if versions is None:
+        versions = _versions[statement] = {}
+    key = (type(dialect), *values)
+    found = versions.get(key)
+    if found is None:
+        versions[key] = _Left.ONCE
+    elif found is _Left.ONCE:
+        found = versions[key] = _compile(statement, dialect, values)
+    if isinstance(found, _Expanding):
+        return found.expand(values)
+    return found if isinstance(found, CompiledStatement) else None
+
+
+def _compile(statement: Any, dialect: Dialect, values: Mapping[str, Any]) -> _Version:
+    compiled: SQLCompiler = statement.compile(dialect=dialect, column_keys=list(values))
+    has_defaults = compiled.insert_prefetch or compiled.update_prefetch
+    has_calls = any(bound.callable for bound in compiled.binds.values())
+    if has_defaults or has_calls or compiled.literal_execute_params or compiled.escaped_bind_names:
+        return _Left.ALWAYS
+    lists = [bound.key for bound in compiled.post_compile_params]
+    if not lists:
+        return _describe(compiled, values)
+    # A list that the statement itself has always has the same length.
+    return _Expanding(compiled, [name for name in lists if name in values])
+
+
+def _describe(compiled: SQLCompiler, values: Mapping[str, Any]) -> CompiledStatement:
+    sql = compiled.string
+    names: Sequence[str] = compiled.positiontup or ()
+    # These two are not public; they are what SQLAlchemy itself goes by.
+    processors: dict[str, Any] = {**compiled._bind_processors}  # noqa: SLF001
+    columns = compiled._result_columns  # noqa: SLF001
+    constants = {
+        name: bound.effective_value
+        for name, bound in compiled.binds.items()
+        if name not in values and not bound.required
+    }
+    lists: Mapping[str, Sequence[str]] = {}
+    if compiled.post_compile_params:
+        expanded = compiled.construct_expanded_state({**constants, **values})
+        sql, names, lists = (
+            expanded.statement,
+            expanded.positiontup or (),
+            expanded.parameter_expansion,
+        )
+        processors |= expanded.processors
+    return CompiledStatement(
+        sql=sql,
+        names=names,
+        constants={name: value for name, value in constants.items() if name in {*names, *lists}},
+        binders=_places(processors.get(name) for name in names),
+        lists=lists,
+        columns=None
+        if compiled.isplaintext
+        else [(column.keyname, column.type) for column in columns],
+    )
+
+
+def _places(processors: Iterable[Processor | None]) -> list[tuple[int, Processor]]:
+    return [(place, one) for place, one in enumerate(processors) if one is not None]
+
+
+def _row_type(names: Sequence[str]) -> Callable[[Iterable[Any]], Any]:
+    base: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
+
+    class Row(base):
+        __slots__ = ()
+
+        @property
+        def _mapping(self) -> dict[str, Any]:
+            return dict(zip(names, self, strict=True))
+
+    make: Callable[[Iterable[Any]], Any] = Row._make
+    return make
