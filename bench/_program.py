@@ -72,8 +72,10 @@ class TellingStore:
     async def transact(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
         return await self.store.transact(work, within=within)
 
-    async def read(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
-        return await self.store.read(work, within=within)
+    async def read(
+        self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE, single: bool = False
+    ) -> T:
+        return await self.store.read(work, within=within, single=single)
 
     async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
         await self.store.commit(turn, work)

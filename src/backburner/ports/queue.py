@@ -161,6 +161,10 @@ class Queue(Protocol):
     def probe_delays(self) -> Mapping[str, timedelta]:
         """The profiles in an outage at the last claim, each with the time until its next probe."""
 
+    @property
+    def has_waiting_users(self) -> bool:
+        """Whether a user waited for a reply at the last claim."""
+
     def waiting_profile(self) -> str | None:
         """Find the profile of a reply that waits to be claimed; None: no reply waits."""
 

@@ -321,10 +321,13 @@ class Store(Protocol):
     async def transact(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
         """Run a transaction; raise `StoreFailed` if the database takes longer than `within`."""
 
-    async def read(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
+    async def read(
+        self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE, single: bool = False
+    ) -> T:
         """Run a transaction that reads one snapshot, and cannot write.
 
         It sees every commit that returned before it began. On SQLite it does not wait for writers.
+        `single`: it has one statement, which is a snapshot without a transaction around it.
         """
 
     async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:

@@ -30,8 +30,10 @@ class RetryingStore:
     async def transact(self, work: Callable[[Tx], T], *, within: timedelta = RUN_DEADLINE) -> T:
         return await self._retry(lambda: self.store.transact(work, within=within))
 
-    async def read(self, work: Callable[[Tx], T], *, within: timedelta = RUN_DEADLINE) -> T:
-        return await self._retry(lambda: self.store.read(work, within=within))
+    async def read(
+        self, work: Callable[[Tx], T], *, within: timedelta = RUN_DEADLINE, single: bool = False
+    ) -> T:
+        return await self._retry(lambda: self.store.read(work, within=within, single=single))
 
     async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
         await self._retry(lambda: self.store.commit(turn, work))

@@ -37,9 +37,10 @@ class CompiledStatement:
     lists: Mapping[str, Sequence[str]]
     #: Name and type of each column; None: text does not tell.
     columns: Sequence[tuple[str, Any]] | None
-    #: Set when the driver has described a result.
+    #: Set when it has been executed, and the driver has described its rows.
+    returns_rows: bool | None = None
     make_row: Callable[[Iterable[Any]], Any] = tuple
-    readers: Sequence[tuple[int, Processor]] | None = None
+    readers: Sequence[tuple[int, Processor]] = ()
 
     def bind(self, values: Mapping[str, Any]) -> list[Any]:
         given: Any = {**self.constants, **values} if self.constants or self.lists else values
@@ -51,9 +52,12 @@ class CompiledStatement:
         return bound
 
     def read(self, cursor: DBAPICursor, dialect: Dialect) -> list[Any]:
-        rows = cursor.fetchall()
-        if self.readers is None:
+        if self.returns_rows is None:
+            # Only once: a driver may take long to describe a result.
             self._learn(cursor.description, dialect)
+        if not self.returns_rows:
+            return []
+        rows = cursor.fetchall()
         if not self.readers:
             return [self.make_row(row) for row in rows]
         converted = []
@@ -64,15 +68,17 @@ class CompiledStatement:
             converted.append(self.make_row(values))
         return converted
 
-    def _learn(self, described: Sequence[Any], dialect: Dialect) -> None:
-        if self.columns is None:
-            self.make_row, self.readers = _row_type([column[0] for column in described]), ()
-            return
-        self.make_row = _row_type([name for name, _ in self.columns])
-        self.readers = _places(
-            type_.dialect_impl(dialect).result_processor(dialect, column[1])
-            for (_, type_), column in zip(self.columns, described, strict=True)
-        )
+    def _learn(self, described: Sequence[Any] | None, dialect: Dialect) -> None:
+        if described is not None and self.columns is None:
+            self.make_row = _row_type([column[0] for column in described])
+        elif described is not None and self.columns is not None:
+            self.make_row = _row_type([name for name, _ in self.columns])
+            self.readers = _places(
+                type_.dialect_impl(dialect).result_processor(dialect, column[1])
+                for (_, type_), column in zip(self.columns, described, strict=True)
+            )
+        # Last: another thread may execute it meanwhile.
+        self.returns_rows = described is not None
 
 
 def _flatten(values: Sequence[Any]) -> Sequence[Any]:
@@ -114,6 +120,8 @@ class DirectConnection(Connection):
     Many rows at once, parameters that are lists, and engines with listeners are left to SQLAlchemy.
     """
 
+    _cursor: DBAPICursor | None = None
+
     def execute(self, statement: Any, parameters: Any = None, **options: Any) -> Any:
         has_listeners = self._has_events or self.engine._has_events  # noqa: SLF001
         if isinstance(parameters, list | tuple) and len(parameters) == 1:
@@ -125,16 +133,18 @@ class DirectConnection(Connection):
         if compiled is None:
             return super().execute(statement, parameters)
         bound = compiled.bind(values)
-        driver = self.connection
-        cursor = driver.cursor()
+        cursor = self._cursor or self._open_cursor()
         try:
             cursor.execute(compiled.sql, bound)
-            rows = compiled.read(cursor, self.dialect) if cursor.description else []
-            return Rows(rows, cursor.rowcount)
+            return Rows(compiled.read(cursor, self.dialect), cursor.rowcount)
         except self.dialect.loaded_dbapi.Error as error:
+            self._cursor = None
             self._handle_dbapi_exception(error, compiled.sql, bound, cursor, None)
-        finally:
-            cursor.close()
+
+    def _open_cursor(self) -> DBAPICursor:
+        """Open the cursor of all statements; each is done with when the next one is executed."""
+        self._cursor = self.connection.cursor()
+        return self._cursor
 
 
 class Rows:

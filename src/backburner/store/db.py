@@ -25,6 +25,7 @@ from backburner.store.dialect import (
     is_in_memory,
     is_sqlite,
     make_reading_engine,
+    make_single_engine,
 )
 from backburner.store.failures import (
     DISK_FULL,
@@ -57,6 +58,7 @@ class Database:
         self.engine = engine
         #: Of transactions that only read.
         self.reading = make_reading_engine(engine)
+        self._single = self.reading if is_sqlite(engine) else make_single_engine(engine)
         self.bus: Bus | None = None
         #: Failed transactions, by what failed.
         self.errors = Counter[str]()
@@ -87,10 +89,12 @@ class Database:
         """Run one transaction in this thread."""
         return self._run_on(self.engine, work, attempt)
 
-    def read_here(self, work: Callable[[Tx], T], attempt: Attempt | None = None) -> T:
+    def read_here(
+        self, work: Callable[[Tx], T], attempt: Attempt | None = None, *, single: bool = False
+    ) -> T:
         """Run one transaction that only reads in this thread."""
         try:
-            return self._run_on(self.reading, work, attempt)
+            return self._run_on(self._single if single else self.reading, work, attempt)
         except DBAPIError as error:
             if is_refused_write(error):
                 raise AssertionError("A read cannot write: use `transact`.") from error
@@ -111,11 +115,15 @@ class Database:
         threads = self._urgent_threads if within <= URGENT_DEADLINE else self._threads
         return await self._in_thread(threads, within, lambda attempt: self.run(work, attempt))
 
-    async def read(self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE) -> T:
+    async def read(
+        self, work: Callable[[Tx], T], *, within: timedelta = LONG_DEADLINE, single: bool = False
+    ) -> T:
         """Run one transaction that only reads in a thread; it sees what was committed before it."""
         is_urgent = within <= URGENT_DEADLINE and not self._is_file
         threads = self._urgent_threads if is_urgent else self._reading_threads
-        return await self._in_thread(threads, within, lambda attempt: self.read_here(work, attempt))
+        return await self._in_thread(
+            threads, within, lambda attempt: self.read_here(work, attempt, single=single)
+        )
 
     async def commit(self, turn: Turn, work: Callable[[Tx], None]) -> None:
         """Run the transaction that gives up a turn in a thread; it takes effect once."""

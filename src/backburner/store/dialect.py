@@ -165,6 +165,16 @@ def make_reading_engine(engine: Engine) -> Engine:
     return _direct(reading)
 
 
+def make_single_engine(engine: Engine) -> Engine:
+    """Connect to the same database for single statements, without a transaction around them.
+
+    In transaction mode a pooler needs one: its settings are made there.
+    """
+    if is_pooled(engine):
+        return make_reading_engine(engine)
+    return _direct(engine.execution_options(isolation_level="AUTOCOMMIT"))
+
+
 def leave_pooled_mode(engine: Engine) -> None:
     """Make the settings once per connection, and prepare statements."""
     cast("PooledPostgres", engine.dialect).pooled = False

@@ -51,6 +51,8 @@ class Claiming:
     outages: KnownOutages = field(default_factory=KnownOutages)
     #: Of the last claim.
     _probe_delays: Mapping[str, timedelta] = field(default_factory=dict)
+    #: Whether users waited for replies at the last claim.
+    _has_waiting_users: bool = False
     #: The last claim, committed or not.
     _claimed: Turn | None = None
     #: Users whose rows were locked, and the time of the event loop until when they are left out.
@@ -65,7 +67,9 @@ class Claiming:
         while not self.closed and count < self.batch and await self._take_one():
             count += 1
             await _let_it_start()
-        if not self.closed and count < self.batch:
+            if not self._has_background_seat and not self._has_waiting_users:
+                break
+        if not self.closed and count < self.batch and self._has_waiting_users:
             await self._make_room()
         return not self.closed and count == self.batch
 
@@ -123,12 +127,17 @@ class Claiming:
             _wait_until_due(tx)
         claim = tx.queue.claim(self._claimer(RunKind.REPLY), self._claimer(RunKind.BACKGROUND))
         self._probe_delays = tx.queue.probe_delays
+        self._has_waiting_users = tx.queue.has_waiting_users
         if claim is None:
             return None
         self._claimed = claim.turn
         if self._unprepared.get(claim.turn.conversation_id) == _identify(claim.turn):
             return claim, None
         return claim, prepare.prepare(self.deps, tx, claim)
+
+    @property
+    def _has_background_seat(self) -> bool:
+        return self.seats.free(RunKind.BACKGROUND, self.underway.profiles) > 0
 
     def _claimer(self, kind: RunKind) -> Claimer | None:
         taken = self.underway.profiles
@@ -159,8 +168,8 @@ class Claiming:
         """Stop a background run if a reply waits and has no seat."""
         if not len(self.underway):
             return
-        waits_for = await self.deps.store.transact(
-            lambda tx: tx.queue.waiting_profile(), within=self._deadline
+        waits_for = await self.deps.store.read(
+            lambda tx: tx.queue.waiting_profile(), within=self._deadline, single=True
         )
         if waits_for is None:
             return

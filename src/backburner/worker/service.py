@@ -294,9 +294,10 @@ class Worker:
         in_outage = self._claiming.outages.names
         asked_at = loop.time()
         try:
-            agenda, read_at = await self._deps.store.transact(
+            agenda, read_at = await self._deps.store.read(
                 lambda tx: (tx.queue.agenda(without=in_outage), loop.time()),
                 within=min(URGENT_DEADLINE, self._pace.lease),
+                single=True,
             )
         except StoreFailed as error:
             _log.warning("store.unavailable", error=str(error))

@@ -55,6 +55,7 @@ _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindpar
 
 class Queue(Group):
     probe_delays: Mapping[str, timedelta] = MappingProxyType({})
+    has_waiting_users: bool = False
 
     def claim(self, reply: Claimer | None, work: Claimer | None) -> Claim | None:
         # One statement reads the time and how much there is to claim.
@@ -62,6 +63,7 @@ class Queue(Group):
             self.connection, self.tx.clock, claimable.how_much, claimable.how_much_now
         )
         self.tx.set_time(now, tick)
+        self.has_waiting_users = bool(seen.people)
         outages = _Outages(self.tx, reply, work) if seen.outage else None
         if outages is not None:
             work = work and outages.avoid(work)
@@ -108,7 +110,7 @@ class Queue(Group):
         The user's row is locked first, so that concurrent claims cannot exceed the limit per user.
         `seen` is the last count of what there is to claim, if one was just read.
         """
-        taker = _Taker(self.tx, claimer)
+        taker = _Taker(self.tx, claimer, serves_user=True)
         statements = claimable.statements(claimer.full_profiles)
         values: dict[str, Any] = {"now": self.tx.now, "cap": claimer.per_user_limit}
         passed_over = list(claimer.passed_over)
@@ -132,7 +134,6 @@ class Queue(Group):
                 continue
             claim = _claim_row(taker, row, has_items=has_items)
             if claim is not None:
-                self.connection.execute(_serve_user, {"owner": user, "now": self.tx.now})
                 return replace(claim, zone=locked.zone, has_memories=bool(locked.remembers))
         return None
 
@@ -281,6 +282,8 @@ class _Taker:
 
     tx: Context
     claimer: Claimer
+    #: Whether its user is the most recently served one then.
+    serves_user: bool = False
 
     def begin(
         self, conversation: Conversation, kind: RunKind, *, epoch: int, unattended: bool
@@ -303,8 +306,9 @@ class _Taker:
             started_at=self.tx.now,
             slot_at=slot_at,
         )
-        Runs(self.tx).begin(self._row(conversation.user_id, run, unattended=unattended))
-        return self._take(conversation, run)
+        with self.tx.together():
+            Runs(self.tx).begin(self._row(conversation.user_id, run, unattended=unattended))
+            return self._take(conversation, run)
 
     def resume(
         self, conversation: Conversation, run: Run, *, epoch: int, unattended: bool
@@ -335,7 +339,9 @@ class _Taker:
             "until": self.tx.tick + self.claimer.lease // MICROSECOND,
             "settled": conversation.settled_until,
         }
-        self.tx.connection.execute(_take, values)
+        self.tx.write(_take, values)
+        if self.serves_user:
+            self.tx.write(_serve_user, {"owner": conversation.user_id, "now": self.tx.now})
         turn = Turn(conversation.user_id, conversation.id, run.id, run.epoch, run.kind)
         return Claim(turn, run, conversation)
 

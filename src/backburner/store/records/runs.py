@@ -167,7 +167,7 @@ _delete = delete(runs).where(tuple_(runs.c.user_id, runs.c.id).in_(_run_keys))
 
 class Runs(Group):
     def begin(self, row: dict[str, Any]) -> None:
-        self._execute(_insert, row)
+        self._write(_insert, row)
 
     def resume(
         self, user: UserId, run_id: RunId, *, epoch: int, unattended: bool, worker: str
