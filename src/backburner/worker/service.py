@@ -21,7 +21,7 @@ import structlog
 from backburner.actions.deps import Deps
 from backburner.core.errors import MachineFailed, StoreFailed
 from backburner.core.ids import ConversationId
-from backburner.ports import URGENT_DEADLINE, Agenda, Bus, Claimer, Hint, HintKind
+from backburner.ports import URGENT_DEADLINE, Agenda, Bus, Claimer, Hint, HintKind, Listener
 from backburner.runs.stopping import StopReason
 from backburner.worker.active_runs import ActiveRuns
 from backburner.worker.claiming import EARLY_WAKE, Claiming
@@ -38,6 +38,8 @@ from backburner.worker.seats import Seats
 
 #: Delay after an error.
 CHORE_RETRY_SECONDS = 1.0
+#: The agenda is not read more often, however much happens.
+AGENDA_INTERVAL_SECONDS = 0.025
 PRUNE_EVERY = timedelta(hours=1)
 REPORT_OUTAGES_EVERY = timedelta(seconds=30)
 #: Grace period for runs that have not reached a safe point.
@@ -263,30 +265,47 @@ class Worker:
         kept.wake.set()
 
     async def _keep_time(self) -> None:
-        """Wake each chore when it is due, as far as the agenda tells, and whenever a hint comes."""
+        """Wake each chore when it is due, as far as the agenda tells, and whenever a hint comes.
+
+        A hint may be about the agenda, too. While many come, it is read once in a while.
+        """
+        clock = asyncio.get_running_loop().time
         with self._bus.listen(HintKind.WORK, HintKind.USER_WAITING, HintKind.CANCEL) as hints:
             while True:
                 next_due = await self._look()
-                took = asyncio.create_task(hints.take())
-                ended = asyncio.create_task(self.underway.changed.wait())
-                await asyncio.wait(
-                    {took, ended}, timeout=next_due.pause, return_when=asyncio.FIRST_COMPLETED
-                )
-                if took.done():
-                    self._hear(took.result())
-                if ended.done():
-                    self.underway.changed.clear()
-                    self._kept["work"].wake.set()
-                if not took.done() and not ended.done():
-                    self._claiming.woken_early = "work" in next_due.names
-                    for name in next_due.names:
-                        self._kept[name].wake.set()
-                for task in (took, ended):
-                    task.cancel()
-                # What is due is begun before anything else is looked at, unless claims fail.
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(CHORE_RETRY_SECONDS):
-                        await self._kept["work"].wait_until_done()
+                read_again_at = clock() + AGENDA_INTERVAL_SECONDS
+                due_at = clock() + next_due.pause
+                while await self._wait(hints, next_due) and clock() < read_again_at:
+                    next_due = (
+                        replace(next_due, pause=max(0, due_at - clock()))
+                        if due_at < read_again_at
+                        else _NextDue(read_again_at - clock())
+                    )
+
+    async def _wait(self, hints: Listener, next_due: "_NextDue") -> bool:
+        """Wait until chores are due and wake them; True: a hint or the end of a run came first."""
+        took = asyncio.create_task(hints.take())
+        ended = asyncio.create_task(self.underway.changed.wait())
+        await asyncio.wait(
+            {took, ended}, timeout=next_due.pause, return_when=asyncio.FIRST_COMPLETED
+        )
+        if took.done():
+            self._hear(took.result())
+        if ended.done():
+            self.underway.changed.clear()
+            self._kept["work"].wake.set()
+        came_first = took.done() or ended.done()
+        if not came_first:
+            self._claiming.woken_early = "work" in next_due.names
+            for name in next_due.names:
+                self._kept[name].wake.set()
+        for task in (took, ended):
+            task.cancel()
+        # What is due is begun before anything else is looked at, unless claims fail.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CHORE_RETRY_SECONDS):
+                await self._kept["work"].wait_until_done()
+        return came_first
 
     async def _look(self) -> "_NextDue":
         """Wake what is due, and find out what is next."""
