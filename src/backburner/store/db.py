@@ -21,6 +21,8 @@ from backburner.ports import LONG_DEADLINE, RUN_DEADLINE, URGENT_DEADLINE, Bus
 from backburner.store.attempt import Attempt
 from backburner.store.dialect import (
     READERS,
+    THREADS,
+    URGENT_THREADS,
     Clock,
     is_in_memory,
     is_sqlite,
@@ -43,8 +45,6 @@ from backburner.store.tx import Tx
 T = TypeVar("T")
 #: Attempts at a transaction that conflicts with others.
 MAX_TRIES = 3
-#: Together they use all connections of the pool.
-THREADS, URGENT_THREADS = 8, 3
 #: When the database is closed, for transactions to end, and then for threads that were cut off.
 CLOSE_GRACE_SECONDS, CUT_GRACE_SECONDS = 1.0, 1.0
 
@@ -71,7 +71,6 @@ class Database:
         self._threads = ThreadPoolExecutor(
             1 if self._is_file else THREADS, thread_name_prefix="store"
         )
-        # Apart: other transactions may wait for locks or for a silent server much longer.
         self._urgent_threads = (
             self._threads
             if self._is_file

@@ -44,6 +44,9 @@ from backburner.store.types import to_micros
 BUSY_MILLISECONDS = 5000
 #: Connections to a SQLite file that only read.
 READERS = 4
+#: Threads that use PostgreSQL. Urgent transactions have their own: others may wait for locks or for
+#: a silent server much longer.
+THREADS, URGENT_THREADS = 8, 3
 #: Set on every connection, after its start: poolers refuse options there.
 POSTGRES_SETTINGS = {
     "timezone": "UTC",
@@ -109,8 +112,10 @@ def make_engine(url: str, *, pooled: bool = False) -> Engine:
         return _make_sqlite_engine(parsed)
     engine = create_engine(
         parsed.set(drivername="postgresql+pooled"),
-        pool_size=5,
-        max_overflow=6,
+        # One for each thread. More would be closed after each use: a new one takes longer than a
+        # transaction, and has no statement prepared.
+        pool_size=THREADS + URGENT_THREADS,
+        max_overflow=0,
         # The connection used last has its statements prepared.
         pool_use_lifo=True,
         pool_timeout=10,

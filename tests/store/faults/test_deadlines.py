@@ -17,8 +17,8 @@ from support.stage.make import USER
 from support.stage.until import until
 
 from backburner.core.errors import StoreFailed
-from backburner.store.db import THREADS, Database
-from backburner.store.dialect import make_engine
+from backburner.store.db import Database
+from backburner.store.dialect import THREADS, make_engine
 from backburner.store.failures import NO_ANSWER
 from backburner.store.tx import Tx
 
