@@ -114,7 +114,8 @@ def waiting_chats_counted_in_a_column(patch: Patch) -> None:
     known = claimable.statements()
     _replace_statements(
         patch,
-        whose_turn=lambda look, waits: count_in_column(
+        # Nobody is passed over: SQLAlchemy would have to fill in a list.
+        whose_turn=lambda look, waits, passes_over: count_in_column(  # noqa: ARG005
             known.whose_turn(replace(look, may_wait=True), waits=waits)
         ),
         longest_waiting=lambda look: count_in_column(known.longest_waiting(look)),
@@ -185,6 +186,20 @@ def waits_outlive_their_run(patch: Patch) -> None:
     patch.setattr(waits.Waits, "take", lambda *_: ())
 
 
+def user_chosen_once_for_all_claims(patch: Patch) -> None:
+    """Of several claims in one transaction, all serve the same user."""
+    choose = claims.Queue._lock_user
+    chosen = dict[int, Any]()
+
+    def choose_once(self: Any, *given: Any) -> Any:
+        if chosen.get(id(self.tx)) is None:
+            chosen.clear()
+            chosen[id(self.tx)] = choose(self, *given)
+        return chosen[id(self.tx)]
+
+    patch.setattr(claims.Queue, "_lock_user", choose_once)
+
+
 #: The seed that caught each variant last: the search begins there.
 CAUGHT_BY: dict[Callable[[Patch], None], int] = {
     commit_guarded_by_id: 0,
@@ -199,6 +214,7 @@ CAUGHT_BY: dict[Callable[[Patch], None], int] = {
     settling_wakes_nobody: 3,
     speaking_wakes_nobody: 4,
     waits_outlive_their_run: 17,
+    user_chosen_once_for_all_claims: 0,
 }
 
 

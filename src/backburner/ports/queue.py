@@ -157,6 +157,13 @@ class Queue(Protocol):
     def claim(self, reply: Claimer | None, work: Claimer | None) -> Claim | None:
         """Claim a reply, else background work; None skips that kind."""
 
+    def claim_more(self, work: Claimer | None) -> Claim | None:
+        """Claim background work of another user in the transaction of `claim`.
+
+        Runs of one user may share an allowance, and are claimed one after the other. So is all work
+        while there is any but schedules that are due: answers, results, runs that were handed back.
+        """
+
     @property
     def probe_delays(self) -> Mapping[str, timedelta]:
         """The profiles in an outage at the last claim, each with the time until its next probe."""

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -53,7 +53,7 @@ class Claiming:
     _probe_delays: Mapping[str, timedelta] = field(default_factory=dict)
     #: Whether users waited for replies at the last claim.
     _has_waiting_users: bool = False
-    #: The last claim, committed or not.
+    #: The last claim, committed or not, of those in a transaction.
     _claimed: Turn | None = None
     #: Users whose rows were locked, and the time of the event loop until when they are left out.
     _passed_over: dict[UserId, float] = field(default_factory=dict)
@@ -64,8 +64,11 @@ class Claiming:
     async def run_once(self) -> bool:
         """Claim work for all free seats; return whether there may be more."""
         count, self.is_blocked = 0, False
-        while not self.closed and count < self.batch and await self._take_one():
-            count += 1
+        while not self.closed and count < self.batch:
+            claimed = await self._take(self.batch - count)
+            if claimed is None:
+                break
+            count += claimed
             await _let_it_start()
             if not self._has_background_seat and not self._has_waiting_users:
                 break
@@ -86,21 +89,27 @@ class Claiming:
     def _deadline(self) -> timedelta:
         return min(URGENT_DEADLINE, self.claimer.lease)
 
-    async def _take_one(self) -> bool:
+    async def _take(self, limit: int) -> int | None:
+        """Claim up to so many runs in one transaction, and start them; None: there are no more.
+
+        A run that could not be claimed counts as one.
+        """
         asked_at = asyncio.get_running_loop().time()
         for user, until in list(self._passed_over.items()):
             if until <= asked_at:
                 del self._passed_over[user]
         try:
-            found = await self.deps.store.transact(self._claim_and_prepare, within=URGENT_DEADLINE)
+            found = await self.deps.store.transact(
+                lambda tx: self._claim_and_prepare(tx, limit), within=URGENT_DEADLINE
+            )
         except StoreBusy:
             if self._claimed is None:
                 # Only work of users whose row is locked is left.
                 self.is_blocked = True
-                return False
+                return None
             # Somebody has locked rows of this user; others need not wait for them.
             self._passed_over[self._claimed.user_id] = asked_at + PASS_OVER_SECONDS
-            return True
+            return 1
         except StoreFailed:
             raise
         except Exception:
@@ -109,38 +118,47 @@ class Claiming:
             # Left as it was it would be the first to be claimed again, for ever.
             _log.exception("run.prepare_failed", conversation=self._claimed.conversation_id)
             self._unprepared[self._claimed.conversation_id] = _identify(self._claimed)
-            return True
+            return 1
         self.outages.update(self._probe_delays)
-        if found is None:
-            return False
         lease = self.claimer.lease.total_seconds()
-        # Counted from before it was asked for: nobody can have the turn sooner than that.
-        taken = ActiveRun(*found, lease_until=asked_at + lease)
-        self.underway.add(taken)
-        taken.task = self.spawn(self._perform(taken))
-        return True
+        for claim, prepared in found:
+            # Counted from before it was asked for: nobody can have the turn sooner than that.
+            taken = ActiveRun(claim, prepared, lease_until=asked_at + lease)
+            self.underway.add(taken)
+            taken.task = self.spawn(self._perform(taken))
+        return len(found) or None
 
-    def _claim_and_prepare(self, tx: Tx) -> tuple[Claim, prepare.PreparedRun | None] | None:
+    def _claim_and_prepare(
+        self, tx: Tx, limit: int
+    ) -> list[tuple[Claim, prepare.PreparedRun | None]]:
+        """Claim a reply, or background work of several conversations."""
         self._claimed = None
         if self.woken_early:
             self.woken_early = False
             _wait_until_due(tx)
+        found = list[tuple[Claim, prepare.PreparedRun | None]]()
         claim = tx.queue.claim(self._claimer(RunKind.REPLY), self._claimer(RunKind.BACKGROUND))
         self._probe_delays = tx.queue.probe_delays
         self._has_waiting_users = tx.queue.has_waiting_users
-        if claim is None:
-            return None
-        self._claimed = claim.turn
-        if self._unprepared.get(claim.turn.conversation_id) == _identify(claim.turn):
-            return claim, None
-        return claim, prepare.prepare(self.deps, tx, claim)
+        while claim is not None:
+            self._claimed = claim.turn
+            is_unprepared = self._unprepared.get(claim.turn.conversation_id) == _identify(
+                claim.turn
+            )
+            found.append((claim, None if is_unprepared else prepare.prepare(self.deps, tx, claim)))
+            if len(found) == limit:
+                break
+            profiles = [claim.conversation.profile for claim, _ in found]
+            claim = tx.queue.claim_more(self._claimer(RunKind.BACKGROUND, besides=profiles))
+        return found
 
     @property
     def _has_background_seat(self) -> bool:
         return self.seats.free(RunKind.BACKGROUND, self.underway.profiles) > 0
 
-    def _claimer(self, kind: RunKind) -> Claimer | None:
-        taken = self.underway.profiles
+    def _claimer(self, kind: RunKind, besides: Sequence[str] = ()) -> Claimer | None:
+        """Make the claimer of a kind of run; None: no seat is free, `besides` these profiles."""
+        taken = [*self.underway.profiles, *besides]
         if not self.seats.free(kind, taken):
             return None
         full = self.seats.full_profiles(kind, taken)

@@ -65,7 +65,7 @@ class HaltingStore:
 
     async def transact(self, work: Callable[[Tx], T], **limits: Any) -> T:
         result = await self.store.transact(work, **limits)
-        if isinstance(result, tuple) and any(isinstance(part, Claim) for part in result):
+        if isinstance(result, list) and any(_has_claim(part) for part in result):
             await self.halt.at(Point.AFTER_CLAIM)
         return result
 
@@ -76,6 +76,10 @@ class HaltingStore:
         await self.halt.at(Point.BEFORE_COMMIT)
         await self.store.commit(turn, work)
         await self.halt.at(Point.AFTER_COMMIT)
+
+
+def _has_claim(found: object) -> bool:
+    return isinstance(found, tuple) and any(isinstance(part, Claim) for part in found)
 
 
 @dataclass(frozen=True, slots=True)

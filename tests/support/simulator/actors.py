@@ -1,6 +1,7 @@
 """Who acts in the simulated world: workers, people, the outside, the rescuer, the deliverer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -102,22 +103,46 @@ def work(world: World) -> None:
 def claim(world: World, worker: Worker) -> None:
     """Claim a reply, else work; nothing claimed has to mean that there was nothing."""
     taken = world.transact(lambda tx: tx.queue.claim_reply(_claimer(worker)))
-    if taken is None:
-        require(not someone_waits(world), "somebody waits and got no reply")
-        taken = world.transact(partial(_claim_work, world, worker))
-    if taken is None:
-        require(not claimable_work(world), "work could be claimed and was not")
+    if taken is not None:
+        _hold(world, worker, taken)
         return
+    require(not someone_waits(world), "somebody waits and got no reply")
+    # One process has several seats, and may claim for all in one transaction.
+    others = [one for one in world.workers if one is not worker and _is_idle(world, one)]
+    seats = [worker, *(others if world.chance(0.3) else ())]
+    for seat, one in zip(seats, world.transact(partial(_claim_each, world, seats)), strict=False):
+        _hold(world, seat, one)
+    if worker.claim is None:
+        require(not claimable_work(world), "work could be claimed and was not")
+
+
+def _is_idle(world: World, worker: Worker) -> bool:
+    return worker.claim is None and worker.stalled_until <= world.step
+
+
+def _claim_each(world: World, seats: Sequence[Worker], tx: Tx) -> list[Claim]:
+    """Claim work of another user for each, until there is none."""
+    claims = list[Claim]()
+    for seat in seats:
+        served = tuple(claim.turn.user_id for claim in claims)
+        taken = _claim_work(world, replace(_claimer(seat), passed_over=served), tx)
+        if taken is None:
+            break
+        claims.append(taken)
+    return claims
+
+
+def _hold(world: World, worker: Worker, taken: Claim) -> None:
     held = world.holders.get(taken.turn.conversation_id)
     require(held is None, "a turn was claimed that somebody has")
     world.holders[taken.turn.conversation_id] = taken.turn
     worker.claim = taken
 
 
-def _claim_work(world: World, worker: Worker, tx: Tx) -> Claim | None:
-    in_turn = whose_turn(world)
+def _claim_work(world: World, claimer: Claimer, tx: Tx) -> Claim | None:
+    in_turn = whose_turn(world, passed_over=claimer.passed_over)
     # Either way of finding out whose turn it is has to find the same.
-    taken = tx.queue.claim_work(_claimer(worker), a_lot=world.random.choice([1, claimable.A_LOT]))
+    taken = tx.queue.claim_work(claimer, a_lot=world.random.choice([1, claimable.A_LOT]))
     require(taken is None or taken.turn.user_id == in_turn, "somebody else was to be served first")
     return taken
 

@@ -82,8 +82,9 @@ def _reopen_all(world: World) -> None:
 
 
 def _work_calmly(world: World) -> bool:
-    worker = world.workers[0]
-    actors.claim(world, worker)
+    worker = next((one for one in world.workers if one.claim is not None), world.workers[0])
+    if worker.claim is None:
+        actors.claim(world, worker)
     if worker.claim is None:
         return False
     actors.prepare(world, worker)

@@ -4,6 +4,7 @@ Written against the rows, not with the store's own statements: a fault in those 
 """
 
 import json
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from backburner.core.run import RunKind
@@ -112,14 +113,14 @@ def claimable_work(world: World) -> set[str]:
     return found
 
 
-def whose_turn(world: World) -> str | None:
+def whose_turn(world: World, *, passed_over: Collection[str] = ()) -> str | None:
     """Find the user with background work to claim who was served least recently."""
     can_be_claimed = claimable_work(world)
     for user, which in world.rows(
         "SELECT u.id, c.id FROM users u JOIN conversations c ON c.user_id = u.id"
         " WHERE NOT u.paused ORDER BY u.served_at, u.id"
     ):
-        if which in can_be_claimed:
+        if which in can_be_claimed and user not in passed_over:
             return str(user)
     return None
 

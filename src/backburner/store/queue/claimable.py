@@ -130,6 +130,7 @@ _waits_briefly = (
     .scalar_subquery()
     .is_not(None)
 )
+_is_not_passed_over = users.c.id.not_in(bindparam("passed_over", expanding=True))
 #: The end of a short wait for a user.
 wait_longer = text(f"SET LOCAL lock_timeout = '{CLAIM_LOCK_TIMEOUT}'")
 _at_cap = (
@@ -191,7 +192,8 @@ class Look:
 class Statements:
     #: The conversation whose user has waited longest for a reply.
     person_first: Select[Any]
-    #: The user whose work is next, after a look; `waits` for locks, which only PostgreSQL has.
+    #: The user whose work is next, after a look; `waits` for locks, which only PostgreSQL has, and
+    #: `passes_over` some users.
     whose_turn: Callable[..., Select[Any]]
     #: The longest waiting work of a user whose row is locked and who is below the cap, after a
     #: look. This one decides: whatever has happened since the look, it selects only what may start.
@@ -286,7 +288,7 @@ class _Sources:
         self._is_served = is_served
         self._more = [items(is_served), queued(is_served)]
 
-    def whose_turn(self, look: Look, *, waits: bool) -> Select[Any]:
+    def whose_turn(self, look: Look, *, waits: bool, passes_over: bool = False) -> Select[Any]:
         work_due = [due(self._is_served, may_wait=look.may_wait)] if look.has_due else []
         more = self._more if look.has_more else []
         probed = [*(work_due if look.much_due else []), *(more if look.much_more else [])]
@@ -295,13 +297,14 @@ class _Sources:
         if read_whole:
             owners = [source.with_only_columns(owner_of(source)) for source in read_whole]
             conditions.append(users.c.id.in_(union_all(*owners)))
+        conditions = [or_(*conditions), *([_is_not_passed_over] if passes_over else [])]
         waiting = [_waits_briefly] if waits else []
         # For few users: the same order as an expression, or PostgreSQL may scan the whole index.
         without_index = case((users.c.paused, users.c.created_at), else_=users.c.served_at)
         return (
             select(users.c.id, users.c.zone, _remembers)
             .where(not_(users.c.paused), users.c.disabled_at.is_(None))
-            .where(users.c.id.not_in(_at_cap), or_(*conditions), *waiting)
+            .where(users.c.id.not_in(_at_cap), *conditions, *waiting)
             .order_by(users.c.served_at if probed else without_index, users.c.id)
             .limit(_ONE)
             # FOR NO KEY UPDATE, so that inserts of their rows do not wait.

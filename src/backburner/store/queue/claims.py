@@ -56,6 +56,9 @@ _serve_user = update(users).where(users.c.id == _owner).values(served_at=bindpar
 class Queue(Group):
     probe_delays: Mapping[str, timedelta] = MappingProxyType({})
     has_waiting_users: bool = False
+    #: The look of the last claim if more can be claimed, and the users who have been served since.
+    _seen: Row[Any] | None = None
+    _served: tuple[UserId, ...] = ()
 
     def claim(self, reply: Claimer | None, work: Claimer | None) -> Claim | None:
         # One statement reads the time and how much there is to claim.
@@ -75,13 +78,28 @@ class Queue(Group):
             claim = self.claim_work(work, seen=seen)
             if claim is not None and outages is not None:
                 claim = outages.probe(claim, work)
+            elif claim is not None and not seen.more:
+                self._seen, self._served = seen, (claim.turn.user_id,)
         elif claim is not None and outages is not None and reply is not None:
             claim = outages.mark(claim, reply)
+        self._announce(claim)
+        return claim
+
+    def claim_more(self, work: Claimer | None) -> Claim | None:
+        if work is None or self._seen is None or self._seen.due <= len(self._served):
+            return None
+        work = replace(work, passed_over=(*work.passed_over, *self._served))
+        claim = self.claim_work(work, seen=self._seen)
+        if claim is not None:
+            self._served += (claim.turn.user_id,)
+        self._announce(claim)
+        return claim
+
+    def _announce(self, claim: Claim | None) -> None:
         if claim is not None:
             self.tx.events.note(claim.turn.user_id, claim.turn.conversation_id, EventKind.RUN)
         for user, noted in self.tx.events.noted.items():
             self.tx.mentions |= {Hint(HintKind.CHANGED, user, which): None for which, _ in noted}
-        return claim
 
     def claim_reply(self, claimer: Claimer) -> Claim | None:
         """Claim the conversation whose user has waited longest for a reply."""
@@ -167,10 +185,9 @@ class Queue(Group):
         """Choose the next user and lock their row."""
         # Users whose row is locked come last.
         for waits in (False, True) if has_row_locks(self.connection) else (False,):
-            whose_turn = statements.whose_turn(look, waits=waits)
-            if passed_over:
-                whose_turn = whose_turn.where(users.c.id.not_in(passed_over))
-            user = self.connection.execute(whose_turn, values).first()
+            whose_turn = statements.whose_turn(look, waits=waits, passes_over=bool(passed_over))
+            given = {**values, "passed_over": passed_over} if passed_over else values
+            user = self.connection.execute(whose_turn, given).first()
             if user is not None and waits:
                 self.connection.execute(claimable.wait_longer)
             if user is not None:
